@@ -17,13 +17,24 @@ std::filesystem::path module_path(const Module& module) {
   return beside / module.file;
 }
 
+namespace {
+
+void require_file(const Module& module, const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return;
+  fail(module.kind,
+       "{}: {} is not there, because this program was built where {} was not installed; install {}, "
+       "then: cmake --preset release && ./x build",
+       module.library, path.string(), module.built_with, module.built_with);
+}
+
+}  // namespace
+
+void require_module(const Module& module) { require_file(module, module_path(module)); }
+
 void* open_module(const Module& module, const std::filesystem::path& folder) {
   const auto path = folder / module.file;
-  if (!std::filesystem::exists(path))
-    fail(module.kind,
-         "{}: {} is not there, because this program was built where {} was not installed; install {}, "
-         "then: cmake --preset release && ./x build",
-         module.library, path.string(), module.built_with, module.built_with);
+  require_file(module, path);
   void* const opened = ::dlopen(path.c_str(), RTLD_NOW | (module.global ? RTLD_GLOBAL : RTLD_LOCAL));
   if (opened == nullptr)
     fail(module.kind, "{}: {} cannot be opened: {}; {}", module.library, path.string(), ::dlerror(),

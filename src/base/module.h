@@ -24,6 +24,9 @@ struct Module {
 /// the programs of tests/ and bench/. Beside the program where it is in none of them.
 [[nodiscard]] std::filesystem::path module_path(const Module& module);
 
+/// Errors   Error(module.kind) that says what to install when the module is not there
+void require_module(const Module& module);
+
 /// The module's function, in `folder`. The module stays open: its code runs until the process ends.
 ///
 /// Errors   Error(module.kind) that says what to install and how to build the module when it is not there or

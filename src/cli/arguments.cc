@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "cli/checkpoint_options.h"
+#include "cli/completion.h"
+#include "cli/site.h"
 #include "cli/values.h"
 #include "data/dataset.h"
 #include "data/get/get.h"
@@ -111,6 +113,13 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       return;
     case kData:
       return take_data_words(words, settings);
+    case kCompletion:
+      if (words.size() != 1 ||
+          std::ranges::find(completed_shells(), words.front()) == completed_shells().end())
+        base::fail(ErrorKind::usage, "completion takes one of {}: paceline completion bash",
+                   fmt::join(completed_shells(), ", "));
+      settings.shell = words.front();
+      return;
     case kEvaluate:
       settings.evaluate.checkpoint = words.front();
       return;
@@ -185,7 +194,9 @@ void check_child(Settings& settings) {
     const auto command = static_cast<Command>(bit);
     names.push_back(command_name(command));
     if (child.front() != names.back()) continue;
-    settings.child_out = parse(command, {child.begin() + 1, child.end()}).settings.train.out;
+    const auto parsed = parse(command, {child.begin() + 1, child.end()}).settings;
+    settings.child_out = parsed.train.out;
+    settings.child_data = parsed.train.data;
     return;
   }
   base::fail(ErrorKind::usage, "{} starts {}, not '{}'{}", command_name(settings.command),
@@ -278,6 +289,30 @@ std::vector<std::string> differences_from_training(const std::vector<Assignment>
 
 }  // namespace
 
+namespace {
+
+/// Those that read a site file: what starts, runs or looks at data.
+constexpr unsigned kAtASite = kInProcesses | kLaunch | kSbatch | kEvaluate | kData;
+
+/// A data set's name of the site file, with what is added behind it ("imagenet,train=100"), as its spec.
+/// Returns a note where there was one.
+std::string take_site_name(const Site& site, std::string& data) {
+  const auto comma = std::min(data.find(','), data.size());
+  const auto name = data.substr(0, comma);
+  const auto found = site.data.find(name);
+  if (found == site.data.end()) return "";
+  data = found->second + data.substr(comma);
+  return fmt::format("{}: {} is {}", site.data_where.at(name), name, data);
+}
+
+std::string keys_of(const std::vector<Assignment>& given) {
+  std::vector<std::string> wheres;
+  for (const auto& one : given) wheres.push_back(one.where);
+  return fmt::format("site file: {}", fmt::join(wheres, ", "));
+}
+
+}  // namespace
+
 Parsed parse(Command command, const std::vector<std::string>& typed_words) {
   std::vector<std::string> words = typed_words, child;
   if (command & (kLaunch | kSbatch)) child = cut_child(words);
@@ -298,8 +333,15 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
     base::fail(ErrorKind::usage,
                "--quick is the short form of a recipe, its table [quick], and {}; leave --quick out",
                file.empty() ? "no recipe is given" : file + " has none");
-  Parsed parsed{.settings = merge_options(
-                    command, {trained, std::move(recipe.given), std::move(recipe.quick), std::move(typed)}),
+  const Site site = (command & kAtASite) ? read_site(site_files(), command) : Site();
+  if (!site.given.empty() && (command & (kLaunch | kSbatch))) remarks.push_back(keys_of(site.given));
+  for (auto* const layer : {&recipe.given, &recipe.quick, &typed})
+    for (auto& assignment : *layer)
+      if (assignment.option->setting == "data")
+        if (const auto note = take_site_name(site, assignment.text); !note.empty()) remarks.push_back(note);
+  if (command == kData && rest.size() >= 2) (void)take_site_name(site, rest[1]);
+  Parsed parsed{.settings = merge_options(command, {trained, site.given, std::move(recipe.given),
+                                                    std::move(recipe.quick), std::move(typed)}),
                 .help = ""};
   parsed.settings.recipe = recipe.summary;
   std::ranges::move(differences_from_training(trained, parsed.settings),

@@ -26,9 +26,11 @@ constexpr auto kLook = milliseconds(20);
 constexpr auto kNextLook = milliseconds(500);  ///< at the workers
 
 [[noreturn]] void fail_to_start(const std::string& program, int error) {
-  base::fail(base::ErrorKind::comm,
-             "launch: {} cannot be started: {}; install it (Debian: apt-get install openmpi-bin)", program,
-             std::strerror(error));
+  const bool is_mpirun = program.ends_with("mpirun");
+  base::fail(base::ErrorKind::comm, "launch: {} cannot be started: {}{}", program, std::strerror(error),
+             is_mpirun
+                 ? "; install it (Debian: apt-get install openmpi-bin), or on this host alone: --by here"
+                 : "");
 }
 
 /// What mpirun itself ends with when a daemon of its own is lost: none of our exit codes, and no signal.

@@ -16,6 +16,29 @@ constexpr std::size_t kLeft = 30;  ///< columns of the option's name
 constexpr int kWidest = 100;       ///< of a line, for reading
 constexpr int kWidthOfFiles = 80;  ///< of a line where there is no terminal
 
+/// `text` behind `left`, broken between words and indented to the right column.
+std::string two_columns(std::string left, std::string_view text, std::size_t width) {
+  std::string result = left;
+  result += left.size() + 2 > kLeft ? "\n" + std::string(kLeft, ' ') : std::string(kLeft - left.size(), ' ');
+  std::size_t column = kLeft;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    const auto word = text.substr(0, end);
+    if (column > kLeft && column + word.size() > width) {
+      result.back() = '\n';  // the blank behind the word before
+      result += std::string(kLeft, ' ');
+      column = kLeft;
+    }
+    result += word;
+    column += word.size() + 1;
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!text.empty()) result += ' ';
+  }
+  return result + "\n";
+}
+
+}  // namespace
+
 std::string usage_line(Command command) {
   const auto name = command_name(command);
   if (command & kRuns) return fmt::format("paceline {} [RECIPE.toml] [options]", name);
@@ -54,31 +77,11 @@ std::string usage_line(Command command) {
   if (command & (kLaunch | kSbatch))
     return fmt::format("paceline {} [options] -- train|sweep|scale|converge|study|comm{} ...", name,
                        command == kLaunch ? "|doctor" : "");
+  if (command == kCompletion)
+    return "paceline completion bash|zsh|fish      on standard output; bash: eval \"$(paceline completion bash)\"";
+  if (command == kManual) return "paceline man                           paceline man | man -l -";
   return fmt::format("paceline {} [options]", name);
 }
-
-/// `text` behind `left`, broken between words and indented to the right column.
-std::string two_columns(std::string left, std::string_view text, std::size_t width) {
-  std::string result = left;
-  result += left.size() + 2 > kLeft ? "\n" + std::string(kLeft, ' ') : std::string(kLeft - left.size(), ' ');
-  std::size_t column = kLeft;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(' '), text.size());
-    const auto word = text.substr(0, end);
-    if (column > kLeft && column + word.size() > width) {
-      result.back() = '\n';  // the blank behind the word before
-      result += std::string(kLeft, ' ');
-      column = kLeft;
-    }
-    result += word;
-    column += word.size() + 1;
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!text.empty()) result += ' ';
-  }
-  return result + "\n";
-}
-
-}  // namespace
 
 std::string help_text(Command command) {
   std::string text = usage_line(command) + "\n";

@@ -43,14 +43,73 @@ std::string shell_line(const std::vector<std::string>& words) {
   return line;
 }
 
+namespace {
+
+[[noreturn]] void refuse_no_number() {
+  base::fail(
+      base::ErrorKind::usage,
+      "launch needs a number of processes: paceline launch --processes 4 -- train ..., or --hosts a:2,b:2");
+}
+
+}  // namespace
+
+int processes_of(const LaunchOptions& options) {
+  if (options.processes > 0) return options.processes;
+  return options.hosts.empty() ? 0 : places_of(options.hosts);
+}
+
+int nodes_of(const LaunchOptions& options) {
+  return options.hosts.empty() ? 1 : static_cast<int>(parts(options.hosts).size());
+}
+
+LaunchBy choose_starter(const LaunchOptions& options, const Surroundings& around) {
+  if (!options.hosts.empty() && (options.by == LaunchBy::srun || options.by == LaunchBy::here))
+    base::fail(base::ErrorKind::usage, "--hosts {} is for mpirun, and {}; leave one of them out",
+               options.hosts,
+               options.by == LaunchBy::here ? "--by here starts all on this host"
+                                            : "--by srun takes the hosts of the allocation");
+  if (options.by != LaunchBy::automatic) return options.by;
+  if (!options.hosts.empty()) return LaunchBy::mpirun;
+  if (around.in_allocation) return LaunchBy::srun;
+  return around.has_mpirun ? LaunchBy::mpirun : LaunchBy::here;
+}
+
+std::vector<std::string> srun_line(const LaunchOptions& options, const std::string& program,
+                                   const std::vector<std::string>& words) {
+  if (options.processes == 0) refuse_no_number();
+  std::vector<std::string> line{"srun", options.has_pmix ? "--mpi=pmix" : "--mpi=none",
+                                "--kill-on-bad-exit=1", fmt::format("--ntasks={}", options.processes)};
+  if (options.cores_per_task > 0) line.push_back(fmt::format("--cpus-per-task={}", options.cores_per_task));
+  line.push_back(program);
+  line.insert(line.end(), words.begin(), words.end());
+  return line;
+}
+
+std::vector<std::string> here_line(const LaunchOptions& options, const std::string& program,
+                                   const std::vector<std::string>& words) {
+  if (options.processes == 0) refuse_no_number();
+  std::vector<std::string> line{
+      program, "launch", "--by", "here", "--processes", std::to_string(options.processes), "--"};
+  line.insert(line.end(), words.begin(), words.end());
+  return line;
+}
+
+std::string here_in_shell(const LaunchOptions& options, const std::string& program,
+                          const std::vector<std::string>& words) {
+  if (options.processes == 0) refuse_no_number();
+  std::vector<std::string> line{program};
+  line.insert(line.end(), words.begin(), words.end());
+  return fmt::format(
+      "for rank in $(seq 0 {}); do RANK=$rank LOCAL_RANK=$rank WORLD_SIZE={} MASTER_ADDR=127.0.0.1 "
+      "MASTER_PORT=29500 {} & done; wait",
+      options.processes - 1, options.processes, shell_line(line));
+}
+
 std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::string& program,
                                      const std::vector<std::string>& words) {
   const int places = options.hosts.empty() ? 0 : places_of(options.hosts);
   const int processes = options.processes > 0 ? options.processes : places;
-  if (processes == 0)
-    base::fail(
-        base::ErrorKind::usage,
-        "launch needs a number of processes: paceline launch --processes 4 -- train ..., or --hosts a:2,b:2");
+  if (processes == 0) refuse_no_number();
   if (places > 0 && places < processes)
     base::fail(base::ErrorKind::usage, "--hosts {} has places for {} processes, and --processes is {}",
                options.hosts, places, processes);
@@ -91,67 +150,6 @@ LaunchOptions on_hosts_left(LaunchOptions options,
   if (options.processes > places) options.processes = places;
   options.hosts = left;
   return options;
-}
-
-namespace {
-
-/// What the script does before the command, so that a requeued job goes on; `$out` is its --out.
-std::string going_on(const std::string& command) {
-  static const std::string kSetAside =
-      " ((${SLURM_RESTART_COUNT:-0})) && [[ -e $out/record.json ]]; then\n"
-      "  mv \"$out/record.json\" \"$out/lost.json\"";
-  if (command == "train")
-    return "# A job that was requeued goes on from its last checkpoint.\n"
-           "resume=()\n"
-           "if compgen -G \"$out/checkpoint-*.safetensors\" >/dev/null; then\n"
-           "  resume=(--resume \"$out\")\n"
-           "elif" +
-           kSetAside +
-           "  # lost before its first checkpoint: from the beginning\n"
-           "fi\n";
-  if (command == "comm") return "# A job that was requeued measures again.\nif" + kSetAside + "\nfi\n";
-  return "# A job that was requeued goes on with the cells that are not measured yet.\n";
-}
-
-}  // namespace
-
-std::string batch_script(const BatchOptions& options, const std::string& program,
-                         const std::vector<std::string>& words, const std::filesystem::path& out) {
-  std::string text = "#!/bin/bash\n", step = "srun --mpi=pmix --kill-on-bad-exit=1";
-  const auto ask = [&](const std::string& what) { text += "#SBATCH --" + what + "\n"; };
-  // Since Slurm 22.05 a step does not inherit the job's cores for each task.
-  if (options.cores_per_worker > 0) step += fmt::format(" --cpus-per-task={}", options.cores_per_worker);
-  ask("job-name=" + options.name);
-  ask(fmt::format("nodes={}", options.nodes));
-  ask(fmt::format("ntasks-per-node={}", options.workers_per_node));
-  if (options.cores_per_worker > 0) ask(fmt::format("cpus-per-task={}", options.cores_per_worker));
-  if (options.gpus_per_node > 0) ask(fmt::format("gpus-per-node={}", options.gpus_per_node));
-  ask("time=" + options.time);
-  if (!options.partition.empty()) ask("partition=" + options.partition);
-  ask(options.requeue ? "requeue" : "no-requeue");
-  ask("output=" + options.name + "-%j.log");
-  ask("open-mode=append");  // a requeued job writes on below what the first run said
-  // Slurm says before it ends a job: the run stops after its step and keeps record and checkpoint.
-  ask("signal=TERM@60");
-  const bool trains = words.front() == "train";
-  text += fmt::format(
-      "\n# Written by: paceline sbatch.\n"
-      "out={}\n"
-      "{}"
-      "{} {} {} --out \"$out\"{}\n"
-      "code=$?\n",
-      shell_line({out.string()}), going_on(words.front()), step, shell_line({program}), shell_line(words),
-      trains ? " \"${resume[@]}\"" : "");
-  if (options.requeue)
-    text += fmt::format(
-        "# Slurm requeues the job when a host is lost; this does it for a lost process: 5, or the signal "
-        "that\n"
-        "# ended it. A signal that asks to stop (129, 130, 143) is none.\n"
-        "lost=$((code == 5 || (code > 128 && code != 129 && code != 130 && code != 143)))\n"
-        "if grep -qs '\"status\": \"complete\"' \"$out/record.json\"; then lost=0; fi  # on its way out\n"
-        "if ((lost && ${{SLURM_RESTART_COUNT:-0}} < {})); then scontrol requeue \"$SLURM_JOB_ID\"; fi\n",
-        kMostRequeues);
-  return text + "exit $code\n";
 }
 
 }  // namespace paceline::cli

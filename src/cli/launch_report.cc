@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "base/module.h"
+#include "cli/in_path.h"
 #include "comm/gloo/load.h"
 #include "comm/mpi/load.h"
 
@@ -36,16 +37,6 @@ std::string ranges(const std::vector<int>& cores) {
   return text;
 }
 
-/// The file that a shell would start as `name`, or "".
-std::string in_path(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (const auto file = std::filesystem::path(folder) / name; ::access(file.c_str(), X_OK) == 0)
-      return file.string();
-  return "";
-}
-
 /// What launchers tell a process: what was asked for, and what it got. The cores that it really may use are
 /// in the table.
 constexpr std::array kTold{"OMPI_COMM_WORLD_SIZE",
@@ -54,6 +45,7 @@ constexpr std::array kTold{"OMPI_COMM_WORLD_SIZE",
                            "SLURM_JOB_ID",
                            "SLURM_JOB_NODELIST",
                            "SLURM_NTASKS",
+                           "SLURM_STEP_NODELIST",
                            "SLURM_STEP_NUM_TASKS",
                            "SLURM_CPUS_PER_TASK",
                            "SLURM_CPUS_ON_NODE",
@@ -64,6 +56,7 @@ constexpr std::array kTold{"OMPI_COMM_WORLD_SIZE",
                            "LOCAL_RANK",
                            "MASTER_ADDR",
                            "MASTER_PORT",
+                           "TORCHELASTIC_RUN_ID",
                            "CUDA_VISIBLE_DEVICES"};
 
 void show_what_could_start(std::ostream& out) {
@@ -74,13 +67,16 @@ void show_what_could_start(std::ostream& out) {
   row(out, "mpirun", mpirun.empty() ? "is not there (Debian: openmpi-bin)" : mpirun);
   row(out, "srun", srun.empty() ? "is not there: no Slurm on this host" : srun);
   row(out, "MPI",
-      std::filesystem::exists(module) ? module.string() + " joins the processes"
-                                      : "is not built in (libopenmpi-dev was not there)");
+      std::filesystem::exists(module)
+          ? module.string() + " joins the processes"
+          : "is not built in (libopenmpi-dev was not there): ./x build installs it and builds it in");
   const auto gloo = base::module_path(comm::gloo::kModule);
   row(out, "gloo",
       std::filesystem::exists(gloo)
-          ? gloo.string() + " joins processes with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
-          : "is not built in (libgloo-dev was not there)");
+          ? gloo.string() +
+                " joins processes by TCP: of launch on one host, of srun without PMIx, of torchrun, "
+                "and those with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
+          : "is not built in (libgloo-dev was not there): ./x build installs it and builds it in");
   if (!odd.empty()) row(out, "odd", odd);
 }
 
@@ -93,7 +89,7 @@ std::string odd_about_one_alone(const comm::EnvironmentLookup& environment) {
     return "";
   return fmt::format(
       "this Slurm job has {} tasks and this is one process of it, in no step: nobody has started the others; "
-      "put srun --mpi=pmix before the command, or paceline launch",
+      "put srun before the command, or paceline launch",
       tasks);
 }
 

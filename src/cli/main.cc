@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -25,6 +24,7 @@
 #include "base/start_thread.h"
 #include "cli/arguments.h"
 #include "cli/child.h"
+#include "cli/commands/command_rows.h"
 #include "cli/commands/commands.h"
 #include "cli/launch_line.h"
 #include "cli/log.h"
@@ -36,65 +36,11 @@ namespace {
 
 using namespace paceline;
 
-struct CommandRow {
-  std::string_view name;
-  cli::Command command;
-  std::string_view summary;
-  int (*run)(const cli::Settings&);
-};
-
-constexpr std::array kCommands{
-    CommandRow{"train", cli::kTrain, "one training; a line an epoch, a record at the end",
-               cli::train_command},
-    CommandRow{"sweep", cli::kSweep, "which batch size: time against batch on one worker",
-               cli::sweep_command},
-    CommandRow{"scale", cli::kScale, "how many workers: speedup, efficiency, and where the time goes",
-               cli::scale_command},
-    CommandRow{"converge", cli::kConverge, "what a large batch does to the accuracy, and each remedy",
-               cli::converge_command},
-    CommandRow{"search", cli::kSearch, "which learning rate, batch, optimizer ...: the best on validation",
-               cli::search_command},
-    CommandRow{"evaluate", cli::kEvaluate, "a checkpoint on a test set: by class, confusions, worst mistakes",
-               cli::evaluate_command},
-    CommandRow{"study", cli::kStudy, "all of these as one plan, resumable, and its report",
-               cli::study_command},
-    CommandRow{"report", cli::kReport, "records to tables and a page, again and elsewhere",
-               cli::report_command},
-    CommandRow{"runs", cli::kRunList, "what there is below a directory: list, show, rm", cli::runs_command},
-    CommandRow{"serve", cli::kServe, "reports in a browser that follow runs as they go on, and metrics",
-               cli::serve_command},
-    CommandRow{"explain", cli::kExplain, "how the answers follow: formulas with the records' numbers in them",
-               cli::explain_command},
-    CommandRow{"compare", cli::kCompare, "two studies or runs, cell by cell: what became faster or slower",
-               cli::compare_command},
-    CommandRow{"verify", cli::kVerify,
-               "whether checkpoints, records, packs and caches are as they were written",
-               cli::verify_command},
-    CommandRow{"check", cli::kCheck, "what does not hold in a table or in records, and the right figure",
-               cli::check_command},
-    CommandRow{"import", cli::kImport,
-               "what PyTorch, NCCL, Horovod ... measured, as a table to check and report",
-               cli::import_command},
-    CommandRow{
-        "data", cli::kData,
-        "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "
-        "(get)",
-        cli::data_command},
-    CommandRow{"comm", cli::kComm,
-               "collectives alone: time, algbw, busbw, correct or not; latency and bandwidth",
-               cli::comm_command},
-    CommandRow{"launch", cli::kLaunch, "several processes, here or on several hosts, through mpirun",
-               cli::launch_command},
-    CommandRow{"sbatch", cli::kSbatch, "a Slurm job script that goes on after a lost host",
-               cli::sbatch_command},
-    CommandRow{"doctor", cli::kDoctor, "this machine: cores, instruction sets, memory, chosen kernels",
-               cli::doctor_command},
-};
-
 std::string overview() {
   std::string text =
       "paceline trains image classifiers with data parallelism and explains how the training scales\n\n";
-  for (const auto& row : kCommands) text += fmt::format("  paceline {:<10} {}\n", row.name, row.summary);
+  for (const auto& row : cli::command_rows())
+    text += fmt::format("  paceline {:<10} {}\n", row.name, row.summary);
   return text + "\n'paceline COMMAND --help' lists its options. A first run: paceline study --quick\n";
 }
 
@@ -105,15 +51,15 @@ std::string as_typed(int count, char** words) {
   return cli::shell_line(line);
 }
 
-const CommandRow& find_command(const std::string& name) {
-  for (const auto& row : kCommands)
+const cli::CommandRow& find_command(const std::string& name) {
+  for (const auto& row : cli::command_rows())
     if (row.name == name) return row;
   if (name == "predict")
     base::fail(base::ErrorKind::usage,
                "there is no command 'predict' yet: predictions for larger clusters are not there; 'paceline "
                "scale' measures what this one gives");
   std::vector<std::string> known;
-  for (const auto& row : kCommands) known.emplace_back(row.name);
+  for (const auto& row : cli::command_rows()) known.emplace_back(row.name);
   base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));
 }
 
@@ -129,15 +75,16 @@ bool is_for_the_first(base::ErrorKind kind) {
 }
 
 /// The other processes, where a launcher started several; their commands are those that can use them.
-std::unique_ptr<cli::Session> join_processes(const CommandRow& row, std::chrono::seconds deadline) {
-  const auto launch = comm::read_launch(std_environment);
+std::unique_ptr<cli::Session> join_processes(const cli::CommandRow& row, const cli::Settings& settings) {
+  auto launch = comm::read_launch(std_environment);
+  if (settings.meet_within_s > 0) launch.meet_within = std::chrono::seconds(settings.meet_within_s);
   if (launch.alone()) return nullptr;
   if (!(row.command & cli::kInProcesses)) {
     base::fail(base::ErrorKind::usage,
                "{} works in one process, and {} started {}; start it without a launcher", row.name, launch.by,
                launch.processes);
   }
-  return std::make_unique<cli::Session>(launch, deadline);
+  return std::make_unique<cli::Session>(launch, std::chrono::seconds(settings.train.deadline_s));
 }
 
 int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::Session>& session) {
@@ -154,7 +101,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
     std::printf("paceline %s\n", measure::version().c_str());
     return 0;
   }
-  const CommandRow& row = find_command(first);
+  const cli::CommandRow& row = find_command(first);
   auto parsed = cli::parse(row.command, {words + 2, words + count});
   if (!parsed.help.empty()) {
     std::fputs(parsed.help.c_str(), stdout);
@@ -162,7 +109,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   }
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
   parsed.settings.train.started = started;
-  session = join_processes(row, std::chrono::seconds(parsed.settings.train.deadline_s));
+  session = join_processes(row, parsed.settings);
   if (session) session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory);
   parsed.settings.session = session.get();
   const int code = row.run(parsed.settings);

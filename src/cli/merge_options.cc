@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "cli/arguments.h"
+#include "cli/layers.h"
 #include "cli/unread_options.h"
 #include "cli/values.h"
 #include "train/recorded_settings.h"
@@ -52,6 +52,7 @@ void take_values(Settings& settings, const std::vector<Assignment>& joined) {
         throw base::Error(error.kind(), given.where + " " + error.what());
       }
       settings.given.push_back(option.setting);
+      settings.origins.push_back(given.where);
     }
   }
 }

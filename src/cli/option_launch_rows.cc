@@ -1,7 +1,9 @@
 /// The rows of what lies between workers: collectives alone, emulated links, processes and hosts.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "base/error.h"
@@ -55,6 +57,68 @@ std::string job_time(Text text) {
   return time;
 }
 
+/// Slurm's --mem: "16G", "16000" (megabytes).
+std::string job_memory(Text text) {
+  static const std::regex form("[0-9]+[KMGT]?");
+  const std::string memory(text);
+  if (!std::regex_match(memory, form))
+    base::fail(base::ErrorKind::usage, "must be a number with K, M, G or T behind it, such as 16G, got '{}'",
+               memory);
+  return memory;
+}
+
+std::string job_constraint(Text text) {
+  static const std::regex form("[A-Za-z0-9_.,:|&*!()\\[\\]=-]+");
+  const std::string constraint(text);
+  if (!std::regex_match(constraint, form))
+    base::fail(base::ErrorKind::usage, "must be names of features joined by & or |, without blanks, got '{}'",
+               constraint);
+  return constraint;
+}
+
+std::string mail_address(Text text) {
+  static const std::regex form("[A-Za-z0-9._%+-]+(@[A-Za-z0-9.-]+)?");
+  const std::string address(text);
+  if (!std::regex_match(address, form))
+    base::fail(base::ErrorKind::usage, "must be one address, such as me@example.org, got '{}'", address);
+  return address;
+}
+
+/// Of an option that may be given several times.
+std::vector<std::string> lines_of(Text text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    lines.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::vector<std::string> slurm_options(Text text) {
+  auto options = lines_of(text);
+  for (const auto& one : options)
+    if (!one.starts_with("-"))
+      base::fail(base::ErrorKind::usage,
+                 "must be an option as sbatch takes it, such as --slurm=--reservation=x, got '{}'", one);
+  return options;
+}
+
+/// It stands between double quotes in the script: variables are the node's, commands are not run.
+std::string stage_directory(Text text) {
+  static const std::regex form("[A-Za-z0-9_./${}:@%+-]+");
+  const std::string directory(text);
+  if (!std::regex_match(directory, form))
+    base::fail(
+        base::ErrorKind::usage,
+        "must be a directory, in which variables may stand ('$SLURM_TMPDIR/data'), without blanks, got "
+        "'{}'",
+        directory);
+  return directory;
+}
+
+const std::vector<std::string> kBatchMpis{"auto", "pmix", "none"};           // as BatchMpi
+const std::vector<std::string> kStarters{"auto", "mpirun", "srun", "here"};  // as LaunchBy
 const std::vector<std::string> kParallel{"all-reduce", "data-parallel"};
 
 using train::Placement;
@@ -129,6 +193,16 @@ constexpr Option kLaunchRows[] = {
     {"hosts", "LIST", kProcesses, "where: a:2,b:2 is two processes on each of hosts a and b (default: here)",
      kLaunch, [](S& s, Text t) { s.launch.hosts = t; }, [](const S& s) { return s.launch.hosts; }, kNoRival,
      false},
+    {"by", "WHO", kProcesses,
+     "who starts them: mpirun, srun, here (launch itself, on this host), or auto: mpirun for --hosts, srun in a "
+     "Slurm allocation, else mpirun where it is there, else here",
+     kLaunch, [](S& s, Text t) { s.launch.by = static_cast<LaunchBy>(one_of(t, kStarters)); },
+     [](const S& s) { return kStarters[static_cast<std::size_t>(s.launch.by)]; }, kNoRival, false},
+    {"meet-within", "SECONDS", kProcesses,
+     "how long processes wait at the start until all have come (default: 60; 600 where RANK or torchrun started "
+     "them one by one)",
+     kInProcesses, [](S& s, Text t) { s.meet_within_s = small(t, 1, 86400); },
+     [](const S& s) { return whole_or_none(s.meet_within_s); }, kNoRival, false},
     {"restarts", "K", kProcesses,
      "when a process is lost, start all again from the last checkpoint, at most K times", kLaunch,
      [](S& s, Text t) { s.launch.restarts = small(t, 0, 1000); },
@@ -138,7 +212,7 @@ constexpr Option kLaunchRows[] = {
      "before it is ended by force",
      kLaunch, [](S& s, Text t) { s.launch.grace_s = small(t, 0, 86400); },
      [](const S& s) { return whole(s.launch.grace_s); }, kNoRival, false},
-    {"print", "", kProcesses, "print the mpirun line and start nothing", kLaunch,
+    {"print", "", kProcesses, "print the line that starts them, and start nothing", kLaunch,
      [](S& s, Text t) { s.launch.print = truth(t); }, [](const S& s) { return yes_no(s.launch.print); },
      kNoRival, false},
     {"nodes", "N", kProcesses, "hosts of the job", kSbatch,
@@ -150,16 +224,64 @@ constexpr Option kLaunchRows[] = {
     {"cores", "N", kProcesses, "cores for each worker (default: as the cluster gives)", kSbatch,
      [](S& s, Text t) { s.batch.cores_per_worker = small(t, 1, kManyWorkers); },
      [](const S& s) { return whole_or_none(s.batch.cores_per_worker); }, kNoRival, false},
-    {"gpus", "N", kProcesses, "GPUs on each host (default: none are asked for)", kSbatch,
+    {"gpus-per-node", "N", kProcesses, "GPUs on each host (default: none are asked for)", kSbatch,
      [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
-     [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, kNoRival, false},
+     [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, Setting("gpus"), false},
+    {"gpus", "N", kProcesses, "the same, as it was called before", kSbatch,
+     [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
+     [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, Setting("gpus-per-node"), false},
+    {"memory", "SIZE", kProcesses, "memory of each host, 16G (default: as the cluster gives)", kSbatch,
+     [](S& s, Text t) { s.batch.memory = job_memory(t); }, [](const S& s) { return s.batch.memory; },
+     kNoRival, false},
     {"time", "HH:MM:SS", kProcesses,
      "after which Slurm ends the job; a minute or two before it the run stops and keeps all", kSbatch,
      [](S& s, Text t) { s.batch.time = job_time(t); }, [](const S& s) { return s.batch.time; }, kNoRival,
      false},
+    {"account", "NAME", kProcesses, "whose hours are used (default: the cluster's choice)", kSbatch,
+     [](S& s, Text t) { s.batch.account = job_word(t); }, [](const S& s) { return s.batch.account; },
+     kNoRival, false},
     {"partition", "NAME", kProcesses, "of the cluster (default: its own choice)", kSbatch,
      [](S& s, Text t) { s.batch.partition = job_word(t); }, [](const S& s) { return s.batch.partition; },
      kNoRival, false},
+    {"qos", "NAME", kProcesses, "quality of service (default: the cluster's choice)", kSbatch,
+     [](S& s, Text t) { s.batch.qos = job_word(t); }, [](const S& s) { return s.batch.qos; }, kNoRival,
+     false},
+    {"constraint", "EXPRESSION", kProcesses, "features that hosts must have, such as avx512|bigmem", kSbatch,
+     [](S& s, Text t) { s.batch.constraint = job_constraint(t); },
+     [](const S& s) { return s.batch.constraint; }, kNoRival, false},
+    {"mail", "ADDRESS", kProcesses, "is told when the job ends, fails or is requeued", kSbatch,
+     [](S& s, Text t) { s.batch.mail = mail_address(t); }, [](const S& s) { return s.batch.mail; }, kNoRival,
+     false},
+    {.setting = "setup",
+     .value = "COMMAND",
+     .group = kProcesses,
+     .help = "a line of shell at the script's begin, \"module load openmpi\"; may be given several times",
+     .commands = kSbatch,
+     .set = [](S& s, Text t) { s.batch.setup = lines_of(t); },
+     .get = [](const S& s) { return fmt::format("{}", fmt::join(s.batch.setup, "; ")); },
+     .in_recipes = false,
+     .is_list = true},
+    {"container", "FILE", kProcesses,
+     "run the program of this image, by apptainer or singularity, whichever is there", kSbatch,
+     [](S& s, Text t) { s.batch.container = t; }, [](const S& s) { return s.batch.container; }, kNoRival,
+     false},
+    {"stage", "DIR", kProcesses,
+     "copy the data to this directory of each host first, such as '$SLURM_TMPDIR', and read them there",
+     kSbatch, [](S& s, Text t) { s.batch.stage = stage_directory(t); },
+     [](const S& s) { return s.batch.stage; }, kNoRival, false},
+    {"mpi", "auto|pmix|none", kProcesses,
+     "what joins the processes: MPI through PMIx, or TCP (none); auto: MPI where Slurm offers PMIx", kSbatch,
+     [](S& s, Text t) { s.batch.mpi = static_cast<BatchMpi>(one_of(t, kBatchMpis)); },
+     [](const S& s) { return kBatchMpis[static_cast<std::size_t>(s.batch.mpi)]; }, kNoRival, false},
+    {.setting = "slurm",
+     .value = "OPTION",
+     .group = kProcesses,
+     .help = "any other option of sbatch as it takes it, \"--reservation=x\"; may be given several times",
+     .commands = kSbatch,
+     .set = [](S& s, Text t) { s.batch.slurm = slurm_options(t); },
+     .get = [](const S& s) { return fmt::format("{}", fmt::join(s.batch.slurm, "; ")); },
+     .in_recipes = false,
+     .is_list = true},
     {"name", "NAME", kProcesses, "of the job, and the begin of its log's name", kSbatch,
      [](S& s, Text t) { s.batch.name = job_word(t); }, [](const S& s) { return s.batch.name; }, kNoRival,
      false},
@@ -172,6 +294,11 @@ constexpr Option kLaunchRows[] = {
     {"submit", "", kProcesses, "hand the script to sbatch", kSbatch,
      [](S& s, Text t) { s.batch.submit = truth(t); }, [](const S& s) { return yes_no(s.batch.submit); },
      kNoRival, false},
+    {"plan", "", kProcesses,
+     "what the command would do, and nothing of it: each setting and where it comes from, steps, memory, files, "
+     "disk, and the time as an older record knows it",
+     kRuns | kLaunch | kSbatch, [](S& s, Text t) { s.plan = truth(t); },
+     [](const S& s) { return yes_no(s.plan); }, kNoRival, false},
 };
 static_assert(reads_all(kLaunchRows, kLaunchPart, kStudyPart),
               "a setting of this part of measure/setting.h has no row here");

@@ -18,7 +18,8 @@ constexpr std::array kCommands{
     std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"},   std::pair{kSearch, "search"},
     std::pair{kEvaluate, "evaluate"}, std::pair{kExplain, "explain"}, std::pair{kRunList, "runs"},
     std::pair{kServe, "serve"},       std::pair{kCompare, "compare"}, std::pair{kVerify, "verify"},
-    std::pair{kCheck, "check"},       std::pair{kImport, "import"},
+    std::pair{kCheck, "check"},       std::pair{kImport, "import"},   std::pair{kCompletion, "completion"},
+    std::pair{kManual, "man"},
 };
 
 /// "scale and study": the commands of a row, for people.
@@ -29,14 +30,14 @@ std::string commands_of(unsigned commands) {
   return text;
 }
 
-/// The same for the page, where most options are those of every training.
-std::string takers(unsigned commands) {
+}  // namespace
+
+std::string commands_that_take(const Option& option) {
+  const auto commands = option.commands;
   if ((commands & kRuns) != kRuns) return commands_of(commands);
   const auto others = commands_of(commands & ~kRuns);
   return "all that train" + (others.empty() ? "" : ", " + others);
 }
-
-}  // namespace
 
 const Option* find_option(std::string_view name, Command command) {
   for (const auto& option : options())
@@ -70,9 +71,6 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
   return fmt::format("is not an option of {0}; 'paceline {0} --help' lists them", command_name(command));
 }
 
-namespace {
-
-/// What it is where it is not given: of the commands that take it, the first's, and whose is another.
 std::string defaults_of(const Option& option) {
   std::string first, text;
   bool begun = false;
@@ -91,8 +89,6 @@ std::string defaults_of(const Option& option) {
   return text;
 }
 
-}  // namespace
-
 std::string options_markdown() {
   std::string text;
   std::string group;
@@ -107,7 +103,7 @@ std::string options_markdown() {
     std::string cell;
     for (const char c : written) cell += c == '|' ? std::string("\\|") : std::string(1, c);
     text += fmt::format("| {} | {} | {} | {} |\n", cell, defaults_of(option), option.help.text(),
-                        takers(option.commands));
+                        commands_that_take(option));
   }
   return text;
 }

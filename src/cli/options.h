@@ -63,6 +63,13 @@ struct Option {
 /// The name of a command as typed: "train".
 [[nodiscard]] std::string command_name(Command command);
 
+/// "all that train, evaluate": the commands of a row, for people.
+[[nodiscard]] std::string commands_that_take(const Option& option);
+
+/// What it is where it is not given, "`128`; study: `64`": of the commands that take it, the first's, and
+/// whose is another. "" for none.
+[[nodiscard]] std::string defaults_of(const Option& option);
+
 /// The options of each command with their defaults, as a Markdown table: the body of docs/switches.md.
 [[nodiscard]] std::string options_markdown();
 

@@ -1,37 +1,17 @@
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <optional>
 #include <system_error>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "cli/arguments.h"
+#include "cli/layers.h"
+#include "cli/toml_file.h"
 
 namespace paceline::cli {
 namespace {
 
 using base::ErrorKind;
-
-/// A value as it would be typed on the command line: a number with a point keeps it, since 1.0 is no whole
-/// number there either. Lists are joined with commas. Empty: no such form.
-std::optional<std::string> as_typed(const toml::node& node) {
-  if (const auto* text = node.as_string()) return text->get();
-  if (const auto* number = node.as_integer()) return std::to_string(number->get());
-  if (const auto* number = node.as_floating_point()) return fmt::format("{:#}", number->get());
-  if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
-  if (const auto* list = node.as_array()) {
-    std::string joined;
-    for (const auto& element : *list) {
-      const auto part = element.is_array() ? std::nullopt : as_typed(element);
-      if (!part) return std::nullopt;
-      joined += (joined.empty() ? "" : ",") + *part;
-    }
-    return joined;
-  }
-  return std::nullopt;
-}
 
 bool known_anywhere(std::string_view name) {
   for (const auto& option : options())
@@ -75,7 +55,7 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
       base::fail(ErrorKind::usage,
                  "{} is a list, and {} takes one number; paceline scale RECIPE compares several", where,
                  command_name(command));
-    auto typed = as_typed(node);
+    auto typed = typed_text(node);
     if (!typed)
       base::fail(ErrorKind::usage, "{} must be a text, a number, true or false, or a list of them", where);
     if (option->value.empty() && !node.is_boolean())
@@ -97,17 +77,7 @@ Recipe read_recipe(const std::filesystem::path& path, Command command) {
   if (!std::filesystem::exists(path, unreadable))
     base::fail(ErrorKind::usage,
                "{}: there is no such recipe; the ones that come with Paceline are in recipes/", file);
-  const std::string text = base::read_file(path);
-  toml::table table;
-  try {
-    table = toml::parse(text, file);
-  } catch (const toml::parse_error& error) {
-    const std::string_view what = error.description();
-    const bool ran_on = what.find("control character") != what.npos || what.find("end-of-file") != what.npos;
-    base::fail(
-        ErrorKind::usage, "{}:{}: not TOML: {}{}", file, error.source().begin.line, what,
-        ran_on ? "; most likely a quote is missing at the end of this line's text, or of one above" : "");
-  }
+  const toml::table table = parse_toml(path);
 
   if (table["layer"].is_array())
     base::fail(

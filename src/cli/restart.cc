@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.h"
@@ -41,9 +42,9 @@ bool is_complete(const std::filesystem::path& out, const std::string& started) {
   return record && record->status == "complete" && record->created >= started;
 }
 
-std::string lost_text(double ended_at_s, const Ended& ended) {
-  return fmt::format("at={:.3f},code={},after={:.3f}", ended_at_s - ended.known_ago_s, ended.code,
-                     ended.detection_s.value_or(-1));
+std::string lost_text(double ended_at_s, const Ended& ended, const std::string& launcher) {
+  return fmt::format("at={:.3f},code={},after={:.3f},by={}", ended_at_s - ended.known_ago_s, ended.code,
+                     ended.detection_s.value_or(-1), launcher);
 }
 
 std::optional<train::LostBefore> read_lost(const char* text) {
@@ -51,15 +52,18 @@ std::optional<train::LostBefore> read_lost(const char* text) {
   int code = 0;
   if (text == nullptr || std::sscanf(text, "at=%lf,code=%d,after=%lf", &at_s, &code, &after_s) != 3)
     return std::nullopt;
+  const std::string_view all = text;
+  const auto by = all.find(",by=");
+  const std::string launcher(by == all.npos ? "mpirun" : all.substr(by + 4));
   return train::LostBefore{
-      .how = sentence_of_end(code) + ", and nobody was left to say more",
+      .how = sentence_of_end(code, launcher) + ", and nobody was left to say more",
       .loss = {.known_at_s = at_s, .detection_s = after_s < 0 ? std::nullopt : std::optional(after_s)}};
 }
 
-std::string sentence_of_end(int code) {
+std::string sentence_of_end(int code, const std::string& launcher) {
   // Open MPI's own errors are negative, and 243 (-13) is no signal.
-  if (code <= 128 || code - 128 > SIGRTMAX) return fmt::format("mpirun ended with {}", code);
-  return fmt::format("mpirun ended with {} (signal {}, {})", code, code - 128, ::strsignal(code - 128));
+  if (code <= 128 || code - 128 > SIGRTMAX) return fmt::format("{} ended with {}", launcher, code);
+  return fmt::format("{} ended with {} (signal {}, {})", launcher, code, code - 128, ::strsignal(code - 128));
 }
 
 std::int64_t progress_of(const std::filesystem::path& out) {
@@ -84,7 +88,8 @@ int run_with_restarts(const std::vector<std::string>& line, const StopRequest& s
   auto furthest = rule.progress ? rule.progress() : 0;
   auto ended = run_line(line, stop, rule.grace);
   for (int tries = 1; stop.signal() == 0 && is_worth_a_restart(ended.code); ++tries) {
-    if (ended.code > 128) std::fprintf(stderr, "paceline: %s\n", sentence_of_end(ended.code).c_str());
+    if (ended.code > 128)
+      std::fprintf(stderr, "paceline: %s\n", sentence_of_end(ended.code, rule.launcher).c_str());
     if (const auto reached = rule.progress ? rule.progress() : 0; reached > furthest) {
       furthest = reached;
       tries = 1;

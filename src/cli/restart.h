@@ -37,11 +37,12 @@ namespace paceline::cli {
 /// The variable with which launch tells a restarted run how the one before was lost, as far as it has seen
 /// it; nothing where it is not set.
 inline constexpr const char* kLost = "PACELINE_LOST";
-[[nodiscard]] std::string lost_text(double ended_at_s, const Ended& ended);  ///< UTC, since 1970
+[[nodiscard]] std::string lost_text(double ended_at_s, const Ended& ended,  ///< UTC, since 1970
+                                    const std::string& launcher);
 [[nodiscard]] std::optional<train::LostBefore> read_lost(const char* text);
 
 /// "mpirun ended with 137 (signal 9, Killed)"
-[[nodiscard]] std::string sentence_of_end(int code);
+[[nodiscard]] std::string sentence_of_end(int code, const std::string& launcher);
 
 /// How far the run in `out` is, as its files tell: updates of the newest checkpoint, or records of cells.
 [[nodiscard]] std::int64_t progress_of(const std::filesystem::path& out);
@@ -51,7 +52,8 @@ inline constexpr const char* kLost = "PACELINE_LOST";
 
 /// How a run that is lost is started again.
 struct RestartRule {
-  int restarts = 0;  ///< in a row without progress; after progress they count anew
+  std::string launcher = "mpirun";  ///< for sentences
+  int restarts = 0;                 ///< in a row without progress; after progress they count anew
   std::chrono::seconds grace{60};
   std::function<std::int64_t()> progress;  ///< grows where a try came further
   /// The line of the next try; an empty one: nothing is left to do, and that is 0.

@@ -145,11 +145,12 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
     : deadline_(deadline), here_(launch) {
   guard_against_being_stopped(launch.process, deadline + kToWriteTheEnd);
   const auto longest = std::max(deadline, kToMeet);
+  const auto to_come = std::max(longest, launch.meet_within);
   const LastResort join(
-      launch.process, longest,
+      launch.process, to_come,
       fmt::format("the processes of this run have not met within {} s: one of them hangs before that, or was "
                   "never started",
-                  longest.count()),
+                  to_come.count()),
       &here_);
   wire_ = comm::open_wire(launch);
   place_.process = wire_->process();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/change.h"
+#include "cli/batch_script.h"
 #include "cli/doctor.h"
 #include "cli/launch_line.h"
 #include "measure/setting.h"
@@ -45,6 +46,8 @@ enum Command : unsigned {
   kVerify = 1u << 17,
   kCheck = 1u << 18,
   kImport = 1u << 19,
+  kCompletion = 1u << 20,
+  kManual = 1u << 21,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
@@ -67,8 +70,11 @@ struct Settings {
   [[nodiscard]] bool is_given(measure::Setting setting) const {
     return std::find(given.begin(), given.end(), setting) != given.end();
   }
-  bool json = false;         ///< the record alone on standard output
-  bool tensorboard = false;  ///< train: event files too
+  bool plan = false;                             ///< say what would be done, and do nothing
+  int planned_processes = 1, planned_nodes = 1;  ///< of a plan: launch or sbatch would start so many
+  std::vector<std::string> origins;              ///< of each of `given`: "--lr", "recipes/mnist.toml:7: lr"
+  bool json = false;                             ///< the record alone on standard output
+  bool tensorboard = false;                      ///< train: event files too
 
   struct Report {
     std::vector<std::filesystem::path> records;  ///< files, or directories whose records are all taken
@@ -123,10 +129,13 @@ struct Settings {
     std::string token;
   } serve;
 
+  std::string shell;      ///< completion: "bash", "zsh" or "fish"
+  int meet_within_s = 0;  ///< for all processes to come; 0: as their launcher needs
   LaunchOptions launch;
   BatchOptions batch;
   std::vector<std::string> child;   ///< launch, sbatch: the words of the command to be started, "train" first
   std::filesystem::path child_out;  ///< its --out
+  std::string child_data;           ///< its --data
 };
 
 /// What a command starts from before anything is given.

@@ -11,9 +11,12 @@
 namespace paceline::comm {
 namespace {
 
+enum class Starter { launch, torchrun, mpirun, srun, pmix, other };
+
 /// How one launcher says who a process is. In the order in which they are believed: mpirun inside a Slurm
-/// allocation sets its own variables beside Slurm's, and its own are right.
+/// allocation sets its own variables beside Slurm's, and its own are right; so do torchrun and launch.
 struct Convention {
+  Starter by;
   const char* name;
   const char* rank;
   const char* size;
@@ -22,11 +25,16 @@ struct Convention {
   bool meets = false;     ///< its processes have to find one another
 };
 constexpr std::array kConventions{
-    Convention{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr,
+    Convention{Starter::launch, "paceline launch", "RANK", "WORLD_SIZE", kJobOfLaunch, "LOCAL_RANK", true},
+    Convention{Starter::torchrun, "torchrun", "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", "LOCAL_RANK",
+               true},
+    Convention{Starter::mpirun, "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr,
                "OMPI_COMM_WORLD_LOCAL_RANK"},
-    Convention{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID", "SLURM_LOCALID"},
-    Convention{"PMIx", "PMIX_RANK", nullptr, nullptr, nullptr},
-    Convention{"the environment", "RANK", "WORLD_SIZE", nullptr, nullptr, true},
+    Convention{Starter::srun, "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID",
+               "SLURM_LOCALID"},
+    Convention{Starter::pmix, "PMIx", "PMIX_RANK", nullptr, nullptr, nullptr},
+    Convention{Starter::other, "the environment", "RANK", "WORLD_SIZE", nullptr, nullptr, true},
+    Convention{Starter::other, "mpiexec", "PMI_RANK", "PMI_SIZE", "MASTER_ADDR", nullptr, true},
 };
 
 constexpr int kUnset = -1;
@@ -66,32 +74,113 @@ int tasks_of_host(std::string_view list, int index) {
   return 0;
 }
 
+bool is_set(const EnvironmentLookup& environment, const char* name) {
+  return !text_from(environment, name).empty();
+}
+
+std::string slurm_job(const EnvironmentLookup& environment) {
+  return text_from(environment, "SLURM_JOB_ID") + "." + text_from(environment, "SLURM_STEP_ID");
+}
+
 /// What is good to know where processes do not come, and no reason to fail where it is not there.
 void read_neighbours(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
   if (how.local == nullptr) return;
-  launch.job = text_from(environment, "PMIX_NAMESPACE");
   launch.local = number(environment, how.local, 0);
-  launch.locals = std::max(0, number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
-  if (how.only_with == nullptr) return;
-  if (launch.job.empty())
-    launch.job = text_from(environment, "SLURM_JOB_ID") + "." + text_from(environment, "SLURM_STEP_ID");
+  if (how.by == Starter::launch) {
+    launch.job = text_from(environment, kJobOfLaunch);
+    launch.locals = launch.processes;
+  } else if (how.by == Starter::torchrun) {
+    // A run that torchrun starts anew must not meet what is left of the one before.
+    launch.job = text_from(environment, "TORCHELASTIC_RUN_ID") + "." +
+                 text_from(environment, "TORCHELASTIC_RESTART_COUNT");
+    launch.locals = std::max(0, number(environment, "LOCAL_WORLD_SIZE", 1));
+  } else {
+    launch.job = text_from(environment, "PMIX_NAMESPACE");
+    launch.locals = std::max(0, number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
+  }
+  if (how.by != Starter::srun) return;
+  if (launch.job.empty()) launch.job = slurm_job(environment);
   launch.locals = tasks_of_host(text_from(environment, "SLURM_STEP_TASKS_PER_NODE"),
                                 number(environment, "SLURM_NODEID", 0));
 }
 
-void read_meeting(const EnvironmentLookup& environment, Launch& launch) {
+constexpr int kTries = 8;  ///< ports at which processes look for process 0, where a port may be taken
+constexpr int kLastPort = 65535;
+/// For processes that something else starts, one by one: an image may have to be pulled first.
+constexpr std::chrono::seconds kFromOutside{600};
+
+void read_meeting(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
   const char* host = environment("MASTER_ADDR");
   const int port = number(environment, "MASTER_PORT", 1);
-  if (host == nullptr || *host == '\0' || port == kUnset || port > 65535)
-    base::fail(
-        base::ErrorKind::usage,
-        "RANK and WORLD_SIZE are set, but not where the processes meet: set MASTER_ADDR to the host of "
-        "RANK=0 and MASTER_PORT to a free port there (1 to 65535), the same for all");
+  if (host == nullptr || *host == '\0' || port == kUnset || port > kLastPort)
+    base::fail(base::ErrorKind::usage,
+               "{} and {} are set, but not where the processes meet: set MASTER_ADDR to the host of {}=0 and "
+               "MASTER_PORT to a free port there (1 to 65535), the same for all",
+               how.rank, how.size, how.rank);
   launch.meeting_host = host;
   launch.meeting_port = static_cast<std::uint16_t>(port);
+  if (how.by != Starter::launch) launch.meet_within = kFromOutside;
+  if (how.by == Starter::launch) launch.meeting_ports = std::min(kTries, kLastPort + 1 - port);
+  const auto holds = text_from(environment, "TORCHELASTIC_USE_AGENT_STORE");
+  if (how.by != Starter::torchrun || holds == "False" || holds == "0") return;
+  if (port == kLastPort)
+    base::fail(base::ErrorKind::usage,
+               "torchrun listens at MASTER_PORT {} itself, and there is no port behind it: give it another "
+               "one (--master_port)",
+               port);
+  launch.meeting_port = static_cast<std::uint16_t>(port + 1);
+  launch.meeting_ports = std::min(kTries, kLastPort - port);
+}
+
+/// Where the tasks of a Slurm step meet that no PMIx joins (srun --mpi=none, pmi2).
+void read_slurm_meeting(const EnvironmentLookup& environment, Launch& launch) {
+  if (is_set(environment, "PMIX_RANK") || is_set(environment, "PMIX_NAMESPACE")) return;
+  launch.job = slurm_job(environment);
+  launch.meeting_host = text_from(environment, "MASTER_ADDR");
+  if (launch.meeting_host.empty()) {
+    const auto list = text_from(environment, "SLURM_STEP_NODELIST");
+    launch.meeting_host = first_host(list);
+    if (text_from(environment, "SLURM_DISTRIBUTION").starts_with("arbitrary"))
+      base::fail(
+          base::ErrorKind::usage,
+          "srun was told an arbitrary distribution of tasks, so nothing says on which host task 0 is; set "
+          "MASTER_ADDR to it, leave --distribution out, or use srun --mpi=pmix");
+    if (launch.meeting_host.empty())
+      base::fail(base::ErrorKind::usage,
+                 "srun started {} tasks without PMIx, and SLURM_STEP_NODELIST '{}' names no host where they "
+                 "could meet; set MASTER_ADDR to the host of task 0, or use srun --mpi=pmix",
+                 launch.processes, list);
+  }
+  // Outside of the ports that Linux gives to connections (32768 and up); steps of one host get other ones.
+  constexpr int kFirst = 20000, kGroups = 1250;
+  const int job = std::max(0, number(environment, "SLURM_JOB_ID", 0));
+  const int step = std::max(0, number(environment, "SLURM_STEP_ID", 0));
+  const int derived = kFirst + kTries * static_cast<int>((job * 37LL + step) % kGroups);
+  const int given = number(environment, "MASTER_PORT", 1);
+  if (given > kLastPort)
+    base::fail(base::ErrorKind::usage, "MASTER_PORT must be at most {}, is {}", kLastPort, given);
+  const int port = given == kUnset ? derived : given;
+  launch.meeting_port = static_cast<std::uint16_t>(port);
+  launch.meeting_ports = std::min(kTries, kLastPort + 1 - port);
 }
 
 }  // namespace
+
+std::string first_host(const std::string& list) {
+  std::string name;
+  for (std::size_t i = 0; i < list.size() && list[i] != ','; ++i) {
+    if (list[i] != '[') {
+      name += list[i];
+      continue;
+    }
+    const auto end = list.find(']', i);
+    if (end == std::string::npos) return "";
+    const auto range = list.substr(i + 1, end - i - 1);
+    name += range.substr(0, range.find_first_of(",-"));
+    i = end;
+  }
+  return name;
+}
 
 Launch read_launch(const EnvironmentLookup& environment) {
   for (const auto& how : kConventions) {
@@ -108,15 +197,17 @@ Launch read_launch(const EnvironmentLookup& environment) {
     Launch launch{.by = std::string(how.name) + " (" + (how.size == nullptr ? how.rank : how.size) + ")",
                   .process = rank,
                   .processes = size == kUnset ? 0 : size};
-    if (how.meets && !launch.alone()) read_meeting(environment, launch);
     read_neighbours(environment, how, launch);
+    if (how.meets && !launch.alone()) read_meeting(environment, how, launch);
+    if (how.by == Starter::srun && !launch.alone()) read_slurm_meeting(environment, launch);
     return launch;
   }
   if (const int others = number(environment, "PMI_SIZE", 1); others > 1)
     base::fail(
         base::ErrorKind::comm,
-        "a launcher of another MPI started {} processes (PMI_SIZE), and each of them would train alone; use "
-        "Open MPI's mpirun, srun --mpi=pmix, or paceline launch -n {}",
+        "a launcher of another MPI started {} processes (PMI_SIZE), and each of them would train alone; set "
+        "MASTER_ADDR to the host of the first and MASTER_PORT to a free port there, and they meet by TCP; or use "
+        "Open MPI's mpirun, srun, or paceline launch -n {}",
         others, others);
   return {};
 }

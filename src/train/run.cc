@@ -97,12 +97,19 @@ Record leave_finished(const Options& options, const Backend& backend, const Prog
   return measure::read_record(options.out / "record.json");
 }
 
-/// The sentence where the checkpoints that stay, and the one that is being written, do not fit on the disk.
-std::optional<std::string> lack_of_checkpoint_space(const Options& options, const Prepared& run) {
-  if (!options.save_checkpoints || options.out.empty() || options.window_steps > 0) return std::nullopt;
+/// Checkpoints that stay, and the one that is being written; 0: none are.
+int checkpoint_files(const Options& options) {
+  if (!options.save_checkpoints || options.window_steps != 0) return 0;
   const bool has_best = options.validation_split > 0, goes_back = options.on_nan == OnNan::rollback;
+  return options.keep_checkpoints + 1 + (has_best ? 1 : 0) + (goes_back ? 1 : 0);
+}
+
+/// The sentence where these do not fit on the disk.
+std::optional<std::string> lack_of_checkpoint_space(const Options& options, const Prepared& run) {
+  const int files = checkpoint_files(options);
+  if (files == 0 || options.out.empty()) return std::nullopt;
   return lack_of_space(options.out, checkpoint_bytes(run.graph, options.rule, options.lookahead.steps > 0),
-                       options.keep_checkpoints + 1 + (has_best ? 1 : 0) + (goes_back ? 1 : 0));
+                       files);
 }
 
 /// What the user is told before the first step.
@@ -187,6 +194,15 @@ Setup inspect(const Options& options, const Backend& backend) {
           .plan = std::move(plan),
           .memory = std::move(memory),
           .updates = resolved.end,
+          .workers = resolved.workers,
+          .threads = resolved.threads,
+          .local_batch = resolved.local_batch,
+          .global_batch = resolved.global_batch,
+          .steps_per_epoch = resolved.steps_per_epoch,
+          .learning_rate = resolved.rate.sentence,
+          .precision = resolved.precision == engine::Precision::f32 ? "fp32" : "bf16",
+          .checkpoint_bytes = checkpoint_bytes(graph, options.rule, options.lookahead.steps > 0),
+          .checkpoint_files = checkpoint_files(options),
           .model = describe(options, graph, resolved.precision),
           .data = describe(source)};
 }

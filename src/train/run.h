@@ -20,6 +20,12 @@ struct Setup {
       plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
   measure::Record::Memory memory;  ///< the same for a record, without lines
   std::int64_t updates = 0;        ///< of the whole run
+  int workers = 1, threads = 1;    ///< threads of each worker
+  std::int64_t local_batch = 0, global_batch = 0, steps_per_epoch = 0;
+  std::string learning_rate;  ///< a sentence
+  std::string precision;      ///< that will be used: "fp32"
+  std::int64_t checkpoint_bytes = 0;
+  int checkpoint_files = 0;  ///< that are there at once at the most; 0: none are written
   measure::Record::Model model;
   measure::Record::Data data;
 };

@@ -44,6 +44,40 @@ TEST(LaunchLine, TakesTheNumberOfProcessesFromTheHosts) {
   EXPECT_THROW((void)mpirun_line({}, "p", kTrainWords), base::Error);
 }
 
+TEST(LaunchLine, OfSrunTakesWhatJoinsTheTasks) {
+  const auto line =
+      shell_line(srun_line({.processes = 4, .cores_per_task = 2}, "/opt/paceline", kTrainWords));
+  EXPECT_EQ(line,
+            "srun --mpi=pmix --kill-on-bad-exit=1 --ntasks=4 --cpus-per-task=2 /opt/paceline train --model "
+            "mnist-cnn");
+  EXPECT_THAT(shell_line(srun_line({.processes = 4, .has_pmix = false}, "p", kTrainWords)),
+              AllOf(HasSubstr("--mpi=none"), Not(HasSubstr("cpus-per-task"))));
+  EXPECT_THROW((void)srun_line({}, "p", kTrainWords), base::Error);
+}
+
+TEST(LaunchLine, HereStartsItselfAndShowsWhatAShellWouldDo) {
+  EXPECT_EQ(shell_line(here_line({.processes = 3}, "/opt/paceline", kTrainWords)),
+            "/opt/paceline launch --by here --processes 3 -- train --model mnist-cnn");
+  EXPECT_THAT(here_in_shell({.processes = 3}, "/opt/paceline", kTrainWords),
+              AllOf(HasSubstr("$(seq 0 2)"), HasSubstr("WORLD_SIZE=3"),
+                    HasSubstr("/opt/paceline train --model mnist-cnn & done")));
+  EXPECT_THROW((void)here_line({}, "p", kTrainWords), base::Error);
+}
+
+TEST(LaunchLine, ChoosesWhoStartsTheProcesses) {
+  const Surroundings bare, with_mpirun{.has_mpirun = true};
+  const Surroundings job{.has_mpirun = true, .in_allocation = true};
+  EXPECT_EQ(choose_starter({}, bare), LaunchBy::here);
+  EXPECT_EQ(choose_starter({}, with_mpirun), LaunchBy::mpirun);
+  EXPECT_EQ(choose_starter({}, job), LaunchBy::srun);
+  EXPECT_EQ(choose_starter({.hosts = "a:2"}, job), LaunchBy::mpirun);
+  EXPECT_EQ(choose_starter({.hosts = "a:2"}, bare), LaunchBy::mpirun) << "which then says what to install";
+  for (const auto by : {LaunchBy::mpirun, LaunchBy::srun, LaunchBy::here})
+    EXPECT_EQ(choose_starter({.by = by}, job), by);
+  for (const auto by : {LaunchBy::srun, LaunchBy::here})
+    EXPECT_THROW((void)choose_starter({.by = by, .hosts = "a:2"}, job), base::Error);
+}
+
 TEST(LaunchLine, GoesOnWithTheHostsThatAnswer) {
   const auto answers = [](const std::string& host) { return host != "b"; };
   const auto left = on_hosts_left({.processes = 5, .hosts = "a:2,b:3,c"}, answers);
@@ -62,24 +96,27 @@ TEST(LaunchLine, GoesOnWithTheHostsThatAnswer) {
 TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {
   const auto script =
       batch_script({.nodes = 2, .workers_per_node = 4, .cores_per_worker = 8, .time = "02:00:00"},
-                   "/opt/paceline", kTrainWords, "out dir");
+                   {.program = "/opt/paceline", .words = kTrainWords, .out = "out dir"});
   EXPECT_THAT(
       script,
-      AllOf(HasSubstr("#!/bin/bash\n"), HasSubstr("#SBATCH --nodes=2\n"),
-            HasSubstr("#SBATCH --ntasks-per-node=4\n"), HasSubstr("#SBATCH --cpus-per-task=8\n"),
-            HasSubstr("#SBATCH --time=02:00:00\n"), HasSubstr("#SBATCH --requeue\n"), Not(HasSubstr("gpus")),
-            HasSubstr("out='out dir'\n"), HasSubstr("--resume \"$out\""),
-            HasSubstr("srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=8 /opt/paceline train --model "
-                      "mnist-cnn --out \"$out\""),
-            HasSubstr("scontrol requeue"), HasSubstr("lost.json"), HasSubstr("exit $code\n")));
-  EXPECT_THAT(batch_script({.gpus_per_node = 2, .requeue = false}, "p", kTrainWords, "o"),
+      AllOf(
+          HasSubstr("#!/bin/bash\n"), HasSubstr("#SBATCH --nodes=2\n"),
+          HasSubstr("#SBATCH --ntasks-per-node=4\n"), HasSubstr("#SBATCH --cpus-per-task=8\n"),
+          HasSubstr("#SBATCH --time=02:00:00\n"), HasSubstr("#SBATCH --requeue\n"), Not(HasSubstr("gpus")),
+          HasSubstr("out='out dir'\n"), HasSubstr("--resume \"$out\""),
+          HasSubstr("srun --mpi=\"$mpi\" --kill-on-bad-exit=1 --cpus-per-task=8 /opt/paceline train --model "
+                    "mnist-cnn --out \"$out\""),
+          HasSubstr("scontrol requeue"), HasSubstr("lost.json"), HasSubstr("exit $code\n")));
+  EXPECT_THAT(batch_script({.gpus_per_node = 2, .requeue = false},
+                           {.program = "p", .words = kTrainWords, .out = "o"}),
               AllOf(HasSubstr("--gpus-per-node=2\n"), HasSubstr("--no-requeue\n"), Not(HasSubstr("scontrol")),
                     Not(HasSubstr("cpus-per-task"))));
 }
 
 TEST(BatchScript, OfCellsKeepsWhatIsMeasuredAndResumesNothing) {
   for (const std::string command : {"sweep", "scale", "converge", "study"}) {
-    const auto script = batch_script({.nodes = 2}, "/opt/paceline", {command, "--repeats", "3"}, "o");
+    const auto script = batch_script(
+        {.nodes = 2}, {.program = "/opt/paceline", .words = {command, "--repeats", "3"}, .out = "o"});
     EXPECT_THAT(script,
                 AllOf(HasSubstr("/opt/paceline " + command + " --repeats 3 --out \"$out\"\n"),
                       Not(HasSubstr("resume")), Not(HasSubstr("lost.json")), HasSubstr("scontrol requeue")));
@@ -87,13 +124,57 @@ TEST(BatchScript, OfCellsKeepsWhatIsMeasuredAndResumesNothing) {
 }
 
 TEST(BatchScript, OfCollectivesBeginsAgain) {
-  const auto script = batch_script({}, "/opt/paceline", {"comm"}, "o");
+  const auto script = batch_script({}, {.program = "/opt/paceline", .words = {"comm"}, .out = "o"});
   EXPECT_THAT(script, AllOf(HasSubstr("/opt/paceline comm --out \"$out\"\n"), HasSubstr("lost.json"),
                             Not(HasSubstr("resume"))));
 }
 
+TEST(BatchScript, AsksForWhatASiteWants) {
+  const BatchOptions options{.memory = "16G",
+                             .account = "physics",
+                             .partition = "short",
+                             .qos = "high",
+                             .constraint = "avx512|bigmem",
+                             .mail = "a@b.c",
+                             .setup = {"module load gcc", "export A=1"},
+                             .slurm = {"--reservation=x", "--comment=two words"}};
+  const auto script = batch_script(options, {.program = "p", .words = kTrainWords, .out = "o"});
+  for (const char* line :
+       {"mem=16G", "account=physics", "partition=short", "qos=high", "constraint=avx512|bigmem",
+        "mail-user=a@b.c", "mail-type=END,FAIL,REQUEUE", "reservation=x", "comment=\"two words\""})
+    EXPECT_THAT(script, HasSubstr(std::string("\n#SBATCH --") + line + "\n"));
+  EXPECT_LT(script.find("module load gcc\nexport A=1\n"), script.find("srun"));
+  EXPECT_LT(script.rfind("#SBATCH"), script.find("module load")) << "Slurm reads up to the first command";
+}
+
+TEST(BatchScript, JoinsByTcpWhereNothingElseCan) {
+  const BatchCommand command{.program = "/opt/paceline", .words = kTrainWords, .out = "o", .has_mpi = false};
+  EXPECT_THAT(batch_script({}, command), AllOf(HasSubstr("srun --mpi=none "), Not(HasSubstr("pmix"))));
+  EXPECT_THAT(batch_script({.mpi = BatchMpi::pmix}, command), HasSubstr("srun --mpi=pmix "));
+  const auto contained = batch_script({.gpus_per_node = 1, .container = "my image.sif"}, command);
+  EXPECT_THAT(contained, AllOf(HasSubstr("apptainer"),
+                               HasSubstr("\"$container\" exec --nv 'my image.sif' paceline train"),
+                               Not(HasSubstr("/opt/paceline"))));
+}
+
+TEST(BatchScript, CopiesTheDataToEachNodeFirst) {
+  const BatchCommand command{.program = "p",
+                             .words = {"train", "--data", "cifar10:/data/cifar,train=100", "--lr", "1"},
+                             .out = "o",
+                             .data = "cifar10:/data/cifar,train=100"};
+  const auto script = batch_script({.nodes = 2, .stage = "$SLURM_TMPDIR"}, command);
+  EXPECT_THAT(script,
+              AllOf(HasSubstr("stage=\"$SLURM_TMPDIR\"\n"), HasSubstr("--ntasks=2 --ntasks-per-node=1"),
+                    HasSubstr("data=cifar10:\"$stage\"/cifar,train=100\n"),
+                    HasSubstr(" train --lr 1 --data \"$data\" --out")));
+  EXPECT_THROW((void)batch_script({.stage = "/tmp"},
+                                  {.program = "p", .words = kTrainWords, .out = "o", .data = "synthetic"}),
+               base::Error);
+}
+
 TEST(LaunchCommand, PrintsTheLineAndRefusesAWrongCommandBeforeAnythingIsStarted) {
-  const auto printed = run_program({"launch", "-n", "3", "--print", "--", "train", "--steps", "5"});
+  const auto printed =
+      run_program({"launch", "-n", "3", "--by", "mpirun", "--print", "--", "train", "--steps", "5"});
   EXPECT_EQ(printed.code, 0);
   EXPECT_THAT(printed.out, AllOf(HasSubstr("-np 3 "), HasSubstr(" train --steps 5\n")));
   const auto wrong = run_program({"launch", "-n", "3", "--", "train", "--stpes", "5"});

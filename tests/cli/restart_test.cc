@@ -146,23 +146,25 @@ TEST(Restart, LeavesNoOrphanBehind) {
 }
 
 TEST(Restart, TellsTheNextRunWhatLaunchHasSeenOfTheLoss) {
-  const auto killed =
-      read_lost(lost_text(1700000006.125, {.code = 128 + 9, .detection_s = 0.75, .known_ago_s = 6}).c_str());
+  const auto killed = read_lost(
+      lost_text(1700000006.125, {.code = 128 + 9, .detection_s = 0.75, .known_ago_s = 6}, "mpirun").c_str());
   ASSERT_TRUE(killed.has_value());
   EXPECT_DOUBLE_EQ(killed->loss.known_at_s, 1700000000.125);
   EXPECT_EQ(killed->loss.detection_s, 0.75);
   EXPECT_THAT(killed->how, HasSubstr("mpirun ended with 137 (signal 9, Killed)"));
-  const auto elsewhere = read_lost(lost_text(1, {.code = 5}).c_str());
+  const auto elsewhere = read_lost(lost_text(1, {.code = 5}, "srun").c_str());
   ASSERT_TRUE(elsewhere.has_value());
   EXPECT_FALSE(elsewhere->loss.detection_s.has_value()) << "all its processes were on other hosts";
+  EXPECT_THAT(elsewhere->how, HasSubstr("srun ended with 5"));
+  EXPECT_THAT(read_lost("at=1,code=5,after=-1")->how, HasSubstr("mpirun ended with 5")) << "of before";
   for (const char* none : {static_cast<const char*>(nullptr), "", "yesterday"})
     EXPECT_FALSE(read_lost(none).has_value());
 }
 
 // Open MPI ended with -13, and a person read of signal 115.
 TEST(Restart, NamesASignalOnlyWhereThereIsOne) {
-  EXPECT_EQ(sentence_of_end(243), "mpirun ended with 243");
-  EXPECT_EQ(sentence_of_end(128 + 9), "mpirun ended with 137 (signal 9, Killed)");
+  EXPECT_EQ(sentence_of_end(243, "mpirun"), "mpirun ended with 243");
+  EXPECT_EQ(sentence_of_end(128 + 9, "srun"), "srun ended with 137 (signal 9, Killed)");
 }
 
 TEST(Restart, SaysWhatToInstallWhenTheLauncherIsNotThere) {

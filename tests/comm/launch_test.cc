@@ -32,8 +32,35 @@ TEST(Launch, KnowsEachLaunchersVariables) {
     int process, processes;
   } cases[] = {
       {{{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "3"}}, "mpirun", 3, 4},
-      {{{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}}, "srun", 1, 2},
+      {{{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}, {"PMIX_RANK", "1"}},
+       "srun",
+       1,
+       2},
       {{{"PMIX_RANK", "5"}}, "PMIx", 5, 0},
+      {{{"RANK", "1"},
+        {"WORLD_SIZE", "4"},
+        {"MASTER_ADDR", "a"},
+        {"MASTER_PORT", "29500"},
+        {"TORCHELASTIC_RUN_ID", "none"},
+        {"SLURM_PROCID", "0"},  // srun started torchrun, once a host
+        {"SLURM_STEP_NUM_TASKS", "2"},
+        {"SLURM_STEP_ID", "0"}},
+       "torchrun",
+       1,
+       4},
+      {{{"PACELINE_JOB", "12.5"},
+        {"RANK", "1"},
+        {"WORLD_SIZE", "2"},
+        {"LOCAL_RANK", "1"},
+        {"MASTER_ADDR", "127.0.0.1"},
+        {"MASTER_PORT", "29500"}},
+       "paceline launch",
+       1,
+       2},
+      {{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}},
+       "mpiexec",
+       1,
+       2},
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}},
        "the environment",
        0,
@@ -65,6 +92,78 @@ TEST(Launch, ProcessesThatMustMeetAreToldWhere) {
   EXPECT_EQ(launch_of(variables).meeting_host, "");
 }
 
+TEST(Launch, TasksOfSrunMeetByTcpUnlessPmixJoinsThem) {
+  Variables step{{"SLURM_PROCID", "1"},
+                 {"SLURM_STEP_NUM_TASKS", "2"},
+                 {"SLURM_STEP_ID", "3"},
+                 {"SLURM_JOB_ID", "7"},
+                 {"SLURM_STEP_NODELIST", "n[03-04],a"}};
+  const auto none = launch_of(step);
+  EXPECT_EQ(none.meeting_host, "n03");
+  EXPECT_EQ(none.meeting_port, 20000 + 8 * (7 * 37 + 3));
+  EXPECT_EQ(none.meeting_ports, 8);
+  EXPECT_EQ(none.job, "7.3");
+  EXPECT_EQ(none.meet_within.count(), 60);
+  auto next = step;
+  next["SLURM_STEP_ID"] = "4";
+  EXPECT_EQ(launch_of(next).meeting_port, none.meeting_port + 8) << "steps of a job must not meet";
+  for (const char* job : {"1", "4294967", "2147483647"}) {
+    next["SLURM_JOB_ID"] = job;
+    EXPECT_THAT(launch_of(next).meeting_port, ::testing::AllOf(::testing::Ge(20000), ::testing::Lt(30000)));
+  }
+  for (const char* pmix : {"PMIX_RANK", "PMIX_NAMESPACE"}) {
+    auto joined = step;
+    joined[pmix] = "1";
+    EXPECT_EQ(launch_of(joined).meeting_host, "") << pmix;
+  }
+  auto told = step;
+  told["MASTER_ADDR"] = "login";
+  told["MASTER_PORT"] = "4000";
+  told["SLURM_DISTRIBUTION"] = "arbitrary";
+  EXPECT_EQ(launch_of(told).meeting_host, "login");
+  EXPECT_EQ(launch_of(told).meeting_port, 4000);
+  told.erase("MASTER_ADDR");
+  EXPECT_THROW((void)launch_of(told), base::Error) << "task 0 may be on any of the hosts";
+  step.erase("SLURM_STEP_NODELIST");
+  EXPECT_THROW((void)launch_of(step), base::Error);
+}
+
+TEST(Launch, FindsTheFirstHostOfAList) {
+  for (const auto& [list, first] : {std::pair{"n1", "n1"},
+                                    {"n[1-2]", "n1"},
+                                    {"node[003-004,9],login", "node003"},
+                                    {"a,b", "a"},
+                                    {"rack[2-3]n[05,07]-ib", "rack2n05-ib"},
+                                    {"n[1", ""},
+                                    {"", ""}})
+    EXPECT_EQ(first_host(list), first) << list;
+}
+
+TEST(Launch, TorchrunHoldsItsPortItself) {
+  Variables run{{"RANK", "1"},
+                {"WORLD_SIZE", "4"},
+                {"LOCAL_RANK", "1"},
+                {"MASTER_ADDR", "a"},
+                {"MASTER_PORT", "29500"},
+                {"LOCAL_WORLD_SIZE", "2"},
+                {"TORCHELASTIC_RUN_ID", "x"},
+                {"TORCHELASTIC_RESTART_COUNT", "1"},
+                {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  const auto launch = launch_of(run);
+  EXPECT_EQ(launch.meeting_port, 29501);
+  EXPECT_EQ(launch.meeting_ports, 8);
+  EXPECT_EQ(launch.job, "x.1");
+  EXPECT_EQ(launch.locals, 2);
+  EXPECT_EQ(launch.meet_within.count(), 600);
+  run["MASTER_PORT"] = "65530";
+  EXPECT_EQ(launch_of(run).meeting_ports, 5);
+  run["MASTER_PORT"] = "65535";
+  EXPECT_THROW((void)launch_of(run), base::Error);
+  run["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  EXPECT_EQ(launch_of(run).meeting_port, 65535);
+  EXPECT_EQ(launch_of(run).meeting_ports, 1);
+}
+
 TEST(Launch, KnowsWhoSharesTheHostWhereTheLauncherSaysIt) {
   const auto mpirun = launch_of({{"OMPI_COMM_WORLD_RANK", "3"},
                                  {"OMPI_COMM_WORLD_SIZE", "4"},
@@ -74,15 +173,20 @@ TEST(Launch, KnowsWhoSharesTheHostWhereTheLauncherSaysIt) {
   EXPECT_EQ(mpirun.job, "812");
   EXPECT_EQ(mpirun.local, 1);
   EXPECT_EQ(mpirun.locals, 2);
-  Variables slurm{{"SLURM_PROCID", "5"},  {"SLURM_STEP_NUM_TASKS", "9"},
-                  {"SLURM_STEP_ID", "0"}, {"SLURM_JOB_ID", "7"},
-                  {"SLURM_LOCALID", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "3(x2),2,1"}};
+  Variables slurm{{"SLURM_PROCID", "5"},
+                  {"SLURM_STEP_NUM_TASKS", "9"},
+                  {"SLURM_STEP_ID", "0"},
+                  {"SLURM_JOB_ID", "7"},
+                  {"SLURM_LOCALID", "1"},
+                  {"SLURM_STEP_TASKS_PER_NODE", "3(x2),2,1"},
+                  {"SLURM_STEP_NODELIST", "n[1-4]"}};
   for (const auto& [node, tasks] : {std::pair{"0", 3}, {"1", 3}, {"2", 2}, {"3", 1}, {"4", 0}}) {
     slurm["SLURM_NODEID"] = node;
     EXPECT_EQ(launch_of(slurm).locals, tasks) << "host " << node;
   }
   EXPECT_EQ(launch_of(slurm).job, "7.0");
   EXPECT_EQ(launch_of(slurm).local, 1);
+  EXPECT_EQ(launch_of(slurm).meeting_host, "n1");
   slurm.erase("SLURM_STEP_TASKS_PER_NODE");
   EXPECT_EQ(launch_of(slurm).locals, 0);
   EXPECT_EQ(launch_of({{"PMIX_RANK", "5"}}).local, -1);

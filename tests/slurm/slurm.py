@@ -3,182 +3,25 @@
 
     slurm.py --program build/release/paceline
 
-A study runs as a job. A job script made by `paceline sbatch` trains across both nodes, loses a process and is requeued, is requeued by Slurm in the
+srun with PMIx, PMI2 and neither. A job with account, memory, staged data and a site file. A study on 1 and 2 nodes, which its report tells apart. A job script made by `paceline sbatch` trains across both nodes, loses a process and is requeued, is requeued by Slurm in the
 middle, and finishes from its checkpoint with the bytes of a training that nobody disturbed. Ends with 77 and why where Slurm is not installed.
 """
 
 import argparse
+import csv
 import json
 import os
 import re
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-TOOLS = {"munged": "munge", "mungekey": "munge", "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sbatch": "slurm-wlm",
-         "srun": "slurm-wlm", "mpirun": "openmpi-bin"}
+from cluster import Cluster, check, missing, ranks_of, restarts_of, state_of
+
 TRAIN = ["train", "--model", "mnist-cnn", "--data", "synthetic,train=192,test=48", "--precision", "fp32", "--threads", "1",
          "--global-batch", "48", "--lr", "0.02", "--no-pin", "--epochs", "60"]
-
-
-def check(holds, text):
-    if not holds:
-        sys.exit(f"FAILED: {text}")
-
-
-def free_ports(count):
-    held = [socket.socket() for _ in range(count)]
-    for one in held:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
-
-
-class Cluster:
-    """Daemons in the foreground, as children: what ends this process ends them."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.daemons = []
-        self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"),
-                            # Both nodes are this machine: they reach each other over its loopback only.
-                            "OMPI_MCA_btl_tcp_if_include": "lo", "PACELINE_CACHE": str(folder), "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-
-    def start(self, *words):
-        name = f"{Path(words[0]).name}{len(self.daemons)}"
-        with open(self.folder / f"{name}.out", "wb") as out:
-            self.daemons.append(subprocess.Popen([str(word) for word in words], stdout=out, stderr=out,
-                                                 env=self.environment, start_new_session=True))
-
-    def up(self):
-        folder = self.folder
-        key, wire = folder / "munge.key", folder / "munge.socket"
-        subprocess.run(["mungekey", "--create", "--keyfile", key], check=True)
-        self.start("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={wire}",
-                   f"--pid-file={folder / 'munged.pid'}", f"--seed-file={folder / 'munge.seed'}",
-                   f"--log-file={folder / 'munged.log'}")
-        self.wait_for(lambda: wire.exists(), "munged")
-        host = socket.gethostname()
-        control, *nodes = free_ports(3)
-        text = f"""
-ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={control}
-AuthType=auth/munge
-# A requeued job waits until the old run's credentials are void: two minutes, unless they are short-lived.
-AuthInfo=socket={wire},cred_expire=5
-CryptoType=crypto/munge
-MpiDefault=pmix
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/affinity
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SlurmUser=root
-ReturnToService=2
-SwitchType=switch/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-SchedulerParameters=sched_min_interval=100000
-SlurmdParameters=config_overrides
-DebugFlags=NO_CONF_HASH
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/%n/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/%n/slurmd.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/%n/slurmd.log
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={nodes[0]} CPUs=2 RealMemory=2000
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={nodes[1]} CPUs=2 RealMemory=2000
-PartitionName=batch Nodes=n[1-2] Default=YES MaxTime=60 State=UP OverSubscribe=FORCE:4
-"""
-        (folder / "state").mkdir()
-        (folder / "slurm.conf").write_text(text)
-        self.start("slurmctld", "-D")
-        for node in ("n1", "n2"):
-            # Two PMIx servers of one machine would take the same directory: each node has its own mpi.conf.
-            own = folder / node
-            (own / "spool").mkdir(parents=True)
-            (own / "pmix").mkdir()
-            (own / "slurm.conf").write_text(text)
-            (own / "mpi.conf").write_text(f"PMIxCliTmpDirBase={own / 'pmix'}\n")
-            self.start("slurmd", "-D", "-N", node, "-f", own / "slurm.conf")
-        self.wait_for(lambda: self.ask("sinfo", "-h", "-o", "%T").split() in (["idle"], ["idle", "idle"]), "two idle nodes")
-
-    def ask(self, *words, fails=False):
-        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60,
-                              env=self.environment, cwd=self.folder)
-        check(fails or done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}\n{self.logs()}")
-        return done.stdout
-
-    def wait_for(self, holds, what, seconds=60):
-        until = time.monotonic() + seconds
-        while not holds():
-            check(time.monotonic() < until, f"{what} did not come within {seconds} s\n{self.logs()}")
-            for daemon in self.daemons:
-                check(daemon.poll() is None, f"{daemon.args} ended\n{self.logs()}")
-            time.sleep(0.2)
-
-    def logs(self):
-        text = ""
-        for path in sorted([*self.folder.rglob("*.log"), *self.folder.glob("*.out")]):
-            lines = path.read_text(errors="replace").splitlines()[-15:]
-            text += f"--- {path.name}\n" + "\n".join(lines) + "\n"
-        return text
-
-    def down(self):
-        if (self.folder / "slurm.conf").exists():
-            subprocess.run(["scancel", "--user=root"], env=self.environment, capture_output=True, timeout=30)
-            time.sleep(1)
-        for daemon in reversed(self.daemons):
-            daemon.terminate()
-        for daemon in reversed(self.daemons):
-            try:
-                daemon.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
-        # Step daemons outlive their slurmd: the directory in their command line tells them from any other Slurm's.
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and str(self.folder).encode() in (entry / "environ").read_bytes():
-                    os.kill(int(entry.name), signal.SIGKILL)
-            except OSError:
-                pass
-
-
-def state_of(cluster, job):
-    return re.search(r"JobState=(\S+)", cluster.ask("scontrol", "show", "job", job)).group(1)
-
-
-def restarts_of(cluster, job):
-    return int(re.search(r"Restarts=(\d+)", cluster.ask("scontrol", "show", "job", job)).group(1))
-
-
-def ranks_of(cluster):
-    """Process ids of the job's tasks by rank: of this cluster, whose configuration is in their environment, and not the child of
-    each that guards it against being stopped."""
-    ranks = {}
-    for entry in Path("/proc").iterdir():
-        try:
-            if not entry.name.isdigit() or (entry / "exe").resolve().name != "paceline":
-                continue
-            parent = re.search(r"\nPPid:\s+(\d+)", (entry / "status").read_text()).group(1)
-            if Path(f"/proc/{parent}/exe").resolve().name == "paceline":
-                continue
-            environment = dict(word.partition("=")[::2] for word in (entry / "environ").read_text().split("\0"))
-        except OSError:
-            continue
-        if str(cluster.folder) in environment.get("SLURM_CONF", "") and "SLURM_PROCID" in environment:
-            ranks[int(environment["SLURM_PROCID"])] = int(entry.name)
-    return ranks
 
 
 def requeued(args, cluster):
@@ -221,9 +64,9 @@ def requeued(args, cluster):
 def scaled(args, cluster):
     """A study as a job: every command that measures is started, and the queue is asked."""
     out = cluster.folder / "scaled"
-    text = cluster.ask(args.program, "sbatch", "--nodes", 2, "--workers-per-node", 1, "--name", "scaled", "--time", "00:10:00",
+    text = cluster.ask(args.program, "sbatch", "--nodes", 2, "--workers-per-node", 2, "--cores", 1, "--name", "scaled", "--time", "00:10:00",
                        "--script", cluster.folder / "scale.sbatch", "--submit", "--", "scale", "--model", "mnist-cnn", "--data",
-                       "synthetic,train=192,test=48", "--precision", "fp32", "--threads", 1, "--no-pin", "--workers", "1,2",
+                       "synthetic,train=192,test=48", "--precision", "fp32", "--threads", 1, "--no-pin", "--workers", "1,2", "--placement", "both",
                        "--batches", 8, "--repeats", 1, "--window-steps", 4, "--warmup-steps", 1, "--out", out)
     job = re.search(r"job (\d+)", text).group(1)
     check(re.search(r"queue: [A-Z]+", text) and f"records: {out / 'records'}" in text, f"what sbatch said: {text}")
@@ -231,10 +74,85 @@ def scaled(args, cluster):
     cluster.wait_for(lambda: state_of(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"), "the end of the study", 200)
     said = log.read_text()
     check(state_of(cluster, job) == "COMPLETED", f"{state_of(cluster, job)}:\n{said}")
-    record = json.loads((out / "records/scale-weak-w2-b8-r0.json").read_text())
-    check(record["status"] == "complete" and record["communication"]["processes"] == 2 and
-          "srun" in record["communication"]["launcher"], f"{record['status']}: {record['communication']}\n{said}")
-    print(f"a study of two cells as a job on two nodes; sbatch said: {re.search(r'queue: .*', text).group(0)}")
+    # Two workers on one node and on two: two rows, told apart by a column.
+    for name, nodes in (("scale-weak-w2-b8-r0", 1), ("scale-weak-w2-b8-r0-spread", 2)):
+        record = json.loads((out / f"records/{name}.json").read_text())
+        check(record["status"] == "complete" and record["communication"]["processes"] == 2 and record["communication"]["nodes"] == nodes and
+              "srun" in record["communication"]["launcher"], f"{name}: {record['status']}: {record['communication']}\n{said}")
+    rows = list(csv.DictReader((out / "csv/weak-speedup.csv").open()))
+    check([(row["workers"], row["nodes"]) for row in rows] == [("1", "1"), ("2", "1"), ("2", "2")], f"rows of the report: {rows}")
+    print(f"a study of three cells as a job on two nodes; sbatch said: {re.search(r'queue: .*', text).group(0)}")
+
+
+def unlike(args, cluster):
+    """srun with PMIx, PMI2 and without either, on both nodes: the bytes of one process, and a lost rank is named."""
+    one = cluster.folder / "one"
+    train = [word if word != "60" else "2" for word in TRAIN]
+    cluster.ask(args.program, *train, "--workers", 2, "--out", one)
+    bytes_of = lambda out: sorted(out.glob("checkpoint-*.safetensors"))[-1].read_bytes()
+    for mpi, library in (("pmix", "Open MPI"), ("pmi2", "gloo"), ("none", "gloo")):
+        step = ["srun", f"--mpi={mpi}", "--kill-on-bad-exit=1", "-N2", "-n2", args.program]
+        out = cluster.folder / f"out-{mpi}"
+        cluster.ask(*step, *train, "--out", out)
+        record = json.loads((out / "record.json").read_text())
+        check(library in record["communication"]["library"], f"{mpi}: {record['communication']}")
+        check(bytes_of(out) == bytes_of(one), f"{mpi}: the checkpoint's bytes are others than one process's")
+        out = cluster.folder / f"lost-{mpi}"
+        endless = [word if word != "60" else "1000000" for word in TRAIN]
+        job = subprocess.Popen([str(word) for word in [*step, *endless, "--out", out]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, env=cluster.environment, cwd=cluster.folder)
+        cluster.wait_for(lambda: list(out.glob("checkpoint-*.safetensors")), f"a checkpoint with {mpi}")
+        os.kill(ranks_of(cluster)[1], signal.SIGKILL)
+        said, _ = job.communicate(timeout=90)
+        check(job.returncode != 0 and "rank 1 on host n2" in said and "is lost" in said, f"{mpi}: exit {job.returncode}: {said}")
+        print(f"srun --mpi={mpi}: {record['communication']['library']}, the bytes of one process; a lost rank is named")
+
+
+def asked(args, cluster):
+    """A job with all that sbatch can be asked for and this cluster has, and a site file; its data are staged."""
+    data = cluster.folder / "pictures"
+    pictures(data)
+    site = cluster.folder / "config/paceline/site.toml"
+    site.parent.mkdir(parents=True)
+    site.write_text('[sbatch]\naccount = "physics"\npartition = "batch"\nsetup = ["export FROM_SITE=yes", "ulimit -c 0"]\n'
+                    f'[data]\npictures = "folder:{data}"\n')
+    cluster.environment["XDG_CONFIG_HOME"] = str(cluster.folder / "config")
+    out = cluster.folder / "asked"
+    text = cluster.ask(args.program, "sbatch", "--nodes", 2, "--workers-per-node", 1, "--memory", "500M", "--qos", "normal", "--name", "asked",
+                       "--time", "00:05:00", "--stage", f"{cluster.folder}/stage-$SLURM_JOB_ID", "--slurm", "--comment=from paceline", "--setup", "echo setup $FROM_SITE",
+                       "--setup", "export FROM_SITE=typed", "--script", cluster.folder / "asked.sbatch", "--submit", "--", "train", "--data",
+                       "pictures,size=16", "--model", "mnist-cnn", "--global-batch", 4, "--epochs", 1, "--threads", 1, "--no-pin", "--out", out)
+    job = re.search(r"job (\d+)", text).group(1)
+    log = cluster.folder / f"asked-{job}.log"
+    cluster.wait_for(lambda: state_of(cluster, job) not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"), "the end of the job", 120)
+    said = log.read_text()
+    check(state_of(cluster, job) == "COMPLETED", f"{state_of(cluster, job)}:\n{said}")
+    about = cluster.ask("scontrol", "show", "job", job)
+    check("Account=physics" in about and "MinMemoryNode=500M" in about and "Comment=from paceline" in about, about)
+    record = json.loads((out / "record.json").read_text())
+    check(f"stage-{job}/pictures" in record["data"]["name"] or f"stage-{job}/pictures" in json.dumps(record["settings"]), f"{record['settings']}")
+    site.write_text('[sbatch]\naccount = "physics"\n[launch]\nlr = 0.5\n')
+    refused = subprocess.run([args.program, "train", "--steps", "1"], capture_output=True, text=True, env=cluster.environment, cwd=cluster.folder)
+    check(refused.returncode == 2 and "site.toml:4: lr" in refused.stderr and "figures" in refused.stderr, refused.stderr)
+    del cluster.environment["XDG_CONFIG_HOME"]
+    print("a job with account, memory, setup, staged data and a site file; a site file with a learning rate is refused")
+
+
+def pictures(folder):
+    """Two classes of a few tiny PNG images, written by hand: no library is needed."""
+    import struct
+    import zlib
+
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    for split, count in (("train", 8), ("test", 4)):
+        for label, shade in (("dark", 30), ("light", 220)):
+            (folder / split / label).mkdir(parents=True)
+            for i in range(count):
+                rows = b"".join(b"\0" + bytes((shade + i + x) % 256 for x in range(16 * 3)) for _ in range(16))
+                (folder / split / label / f"{i}.png").write_bytes(
+                    b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)) +
+                    chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def main():
@@ -242,19 +160,15 @@ def main():
     parser.add_argument("--program", type=Path, required=True)
     args = parser.parse_args()
     args.program = args.program.resolve()
-    os.environ["PATH"] += ":/usr/sbin"  # where Debian has the daemons
-    missing = next((f"there is no {tool} (Debian: {package})" for tool, package in TOOLS.items() if not shutil.which(tool)), None)
-    if not missing and os.getuid() != 0:
-        missing = "slurmd needs to be root"
-    if not missing and not (args.program.parent / "paceline_mpi.so").exists():
-        missing = "the program was built without MPI (Debian: libopenmpi-dev)"
-    if missing:
-        print(f"skipped: {missing}")
+    if why := missing(args.program):
+        print(f"skipped: {why}")
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="paceline-slurm-") as folder:
         cluster = Cluster(Path(folder))
         try:
             cluster.up()
+            unlike(args, cluster)
+            asked(args, cluster)
             scaled(args, cluster)
             requeued(args, cluster)
         finally:

@@ -16,6 +16,7 @@
 #include "cli/commands/study_events.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
+#include "cli/plan.h"
 #include "cli/reports.h"
 #include "cli/run_log.h"
 #include "cli/screen.h"
@@ -138,6 +139,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   const auto directory = settings.train.out.empty()
                              ? std::filesystem::path("paceline-out") / command_name(settings.command)
                              : settings.train.out;
+  if (settings.plan) return show_plan(settings, cells, backend, directory);
   const OutputDirectory made(directory);
   Screen screen(settings.json);
   const auto planned = static_cast<std::size_t>(std::count_if(

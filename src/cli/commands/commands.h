@@ -27,5 +27,7 @@ int launch_command(const Settings& settings);
 int sbatch_command(const Settings& settings);
 int runs_command(const Settings& settings);
 int serve_command(const Settings& settings);
+int completion_command(const Settings& settings);
+int manual_command(const Settings& settings);
 
 }  // namespace paceline::cli

@@ -4,51 +4,126 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/error.h"
+#include "base/module.h"
 #include "base/program_path.h"
 #include "base/topology.h"
 #include "cli/child.h"
 #include "cli/commands/commands.h"
+#include "cli/here.h"
+#include "cli/in_path.h"
 #include "cli/log.h"
+#include "cli/plan.h"
 #include "cli/restart.h"
 #include "cli/stop_request.h"
 #include "cli/values.h"
+#include "comm/gloo/load.h"
+#include "comm/launch.h"
+#include "comm/mpi/load.h"
 #include "measure/environment.h"
 
 namespace paceline::cli {
 
-int launch_command(const Settings& settings) {
-  LaunchOptions options = settings.launch;
-  const char* tasks = std::getenv("SLURM_NTASKS");  // inside an allocation: as many as it was asked for
+namespace {
+
+Surroundings look_around() {
+  const bool in_job = std::getenv("SLURM_JOB_ID") != nullptr && std::getenv("SLURM_STEP_ID") == nullptr;
+  std::error_code ignored;
+  return {.has_mpirun = !in_path("mpirun").empty() &&
+                        std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored),
+          .in_allocation = in_job && !in_path("srun").empty()};
+}
+
+/// What the environment of a Slurm allocation says in place of options.
+void take_allocation(LaunchOptions& options) {
+  const char* const tasks = std::getenv("SLURM_NTASKS");  // as many as it was asked for
   if (options.processes == 0 && options.hosts.empty() && tasks != nullptr)
     options.processes = static_cast<int>(whole_number(tasks, 1, 100000));
+  if (options.by != LaunchBy::srun) return;
+  const char* const cores = std::getenv("SLURM_CPUS_PER_TASK");
+  if (cores != nullptr) options.cores_per_task = static_cast<int>(whole_number(cores, 1, 100000));
+  std::error_code ignored;
+  options.has_pmix =
+      std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) && srun_has_pmix();
+}
+
+/// What joins the processes must be there before any is started, or each of them would say so.
+void require_what_joins(const LaunchOptions& options) {
+  if (options.by == LaunchBy::here || (options.by == LaunchBy::srun && !options.has_pmix))
+    base::require_module(comm::gloo::kModule);
+  else
+    base::require_module(comm::mpi::kModule);
+}
+
+/// As sentences about its end begin.
+std::string name_of(LaunchBy by) {
+  if (by == LaunchBy::here) return "a process of the run";
+  return by == LaunchBy::srun ? "srun" : "mpirun";
+}
+
+std::vector<std::string> line_of(const LaunchOptions& options, const std::string& program,
+                                 const std::vector<std::string>& words) {
+  if (options.by == LaunchBy::here) return here_line(options, program, words);
+  if (options.by == LaunchBy::srun) return srun_line(options, program, words);
+  return mpirun_line(options, program, words);
+}
+
+/// mpirun takes variables as options, since its processes may be on other hosts; others inherit them.
+void set_variables(const LaunchOptions& options) {
+  if (options.by == LaunchBy::mpirun) return;
+  ::setenv(kEar, options.ear.c_str(), 1);
+  if (!options.lost.empty()) ::setenv(kLost, options.lost.c_str(), 1);
+  if (options.by == LaunchBy::here)
+    ::setenv(comm::kJobOfLaunch, fmt::format("{}.{:.0f}", ::getpid(), measure::unix_now()).c_str(), 1);
+}
+
+}  // namespace
+
+int launch_command(const Settings& settings) {
+  LaunchOptions options = settings.launch;
+  const auto program = base::program_path().string();
+  if (options.by == LaunchBy::here && is_starter_here()) {
+    std::vector<std::string> line{program};
+    line.insert(line.end(), settings.child.begin(), settings.child.end());
+    return run_here(line, options.processes);
+  }
+  options.by = choose_starter(options, look_around());
+  take_allocation(options);
   const bool trains = settings.child.front() == "train";  // the cells of a study are kept in any case
   if (options.restarts > 0 && trains && settings.child_out.empty())
     base::fail(
         base::ErrorKind::usage,
         "--restarts goes on from the last checkpoint, and needs to know where it is: train ... --out DIR");
   options.as_root = ::geteuid() == 0;
-  options.oversubscribe =
-      options.hosts.empty() && tasks == nullptr && options.processes > base::usable_cores();
-  const auto program = base::program_path().string();
-  std::printf("%s\n", shell_line(mpirun_line(options, program, settings.child)).c_str());
+  options.oversubscribe = options.hosts.empty() && std::getenv("SLURM_NTASKS") == nullptr &&
+                          options.processes > base::usable_cores();
+  for (const auto& note : settings.notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
+  const auto first = line_of(options, program, settings.child);
+  std::printf("%s\n", options.by == LaunchBy::here ? here_in_shell(options, program, settings.child).c_str()
+                                                   : shell_line(first).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
+  if (settings.plan) return show_child_plan(settings, std::max(1, processes_of(options)), nodes_of(options));
+  require_what_joins(options);
   const Ear ear;
   options.ear = ear.address();
-  const auto line = mpirun_line(options, program, settings.child);
+  set_variables(options);
+  const auto line = line_of(options, program, settings.child);
   const auto started = measure::utc_now();
   const StopRequest stop;
-  RestartRule rule{.restarts = options.restarts,
+  RestartRule rule{.launcher = name_of(options.by),
+                   .restarts = options.restarts,
                    .grace = std::chrono::seconds(options.grace_s),
                    .progress = [&] { return progress_of(settings.child_out); },
                    .again = {},
                    .wait = {}};
   rule.again = [&](int attempt, const Ended& ended) {
-    const auto lost = lost_text(measure::unix_now(), ended);
+    const auto lost = lost_text(measure::unix_now(), ended, name_of(options.by));
     if (trains && is_complete(settings.child_out, started)) {
       std::fprintf(stderr, "paceline: the training was complete before: nothing is left to restart\n");
       return std::vector<std::string>();
@@ -65,7 +140,8 @@ int launch_command(const Settings& settings) {
                  !trains         ? "with the cells that are not measured yet"
                  : words.empty() ? "from the beginning: there is no checkpoint yet"
                                  : "from the last checkpoint");
-    auto again = mpirun_line(left, program, settings.child);
+    set_variables(left);
+    auto again = line_of(left, program, settings.child);
     again.insert(again.end(), words.begin(), words.end());
     return again;
   };

@@ -7,14 +7,18 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/module.h"
 #include "base/program_path.h"
 #include "cli/commands/commands.h"
+#include "cli/plan.h"
 #include "cli/queue.h"
+#include "comm/mpi/load.h"
 #include "measure/output_file.h"
 
 namespace paceline::cli {
@@ -68,12 +72,25 @@ int sbatch_command(const Settings& settings) {
   const auto out =
       settings.child_out.empty() ? std::filesystem::path("paceline-out") / options.name : settings.child_out;
   const auto program = base::program_path().string();
+  if (settings.plan) {
+    for (const auto& one : planned_settings(settings))
+      if (one.origin != "default")
+        std::printf("sbatch    %s %s   %s\n", one.name.c_str(), one.value.c_str(), one.origin.c_str());
+    return show_child_plan(settings, options.nodes * options.workers_per_node, options.nodes);
+  }
+  std::error_code none;
+  const bool has_mpi = std::filesystem::exists(base::module_path(comm::mpi::kModule), none);
   measure::require_output(options.script, "--script");
-  base::write_file(options.script, batch_script(options, program, settings.child, out));
+  base::write_file(options.script, batch_script(options, {.program = program,
+                                                          .words = settings.child,
+                                                          .out = out,
+                                                          .data = settings.child_data,
+                                                          .has_mpi = has_mpi}));
   if (std::filesystem::is_regular_file(
           options.script))  // nobody starts a FIFO, and a device is not ours to change
     std::filesystem::permissions(options.script, std::filesystem::perms::owner_exec,
                                  std::filesystem::perm_options::add);
+  for (const auto& note : settings.notes) std::printf("%s\n", note.c_str());
   std::printf("job script: %s\n", options.script.c_str());
   const auto submit = shell_line({"sbatch", "--parsable", options.script.string()});
   if (!options.submit) {

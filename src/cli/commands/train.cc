@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/log.h"
 #include "cli/new_directory.h"
+#include "cli/plan.h"
 #include "cli/reports.h"
 #include "cli/restart.h"
 #include "cli/run_log.h"
@@ -86,6 +87,7 @@ int train_command(const Settings& settings) {
   options.lost = read_lost(std::getenv(kLost));
   Session* const session = settings.session;
   if (session != nullptr && !settings.is_given("workers")) options.workers = session->place().processes;
+  if (settings.plan && !settings.is_given("workers")) options.workers = settings.planned_processes;
   const auto emulation = emulation_of(options);
   if (emulation.straggler && emulation.straggler->rank >= options.workers)
     base::fail(base::ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
@@ -99,6 +101,12 @@ int train_command(const Settings& settings) {
     base::fail(base::ErrorKind::usage,
                "--gradients-as bf16 is what travels between processes, and this is one alone: its workers "
                "share memory; start several (docs/processes.md), or leave it out");
+  if (settings.plan) {
+    const auto directory =
+        options.out.empty() ? std::filesystem::path("paceline-out") / "train-..." : options.out;
+    return show_plan(settings, {{.id = "train", .kind = "train", .options = options}},
+                     plan_backend(settings, emulation), directory);
+  }
   if (options.out.empty()) options.out = new_directory("train");
   const OutputDirectory directory(options.out);
   Screen screen(settings.json);

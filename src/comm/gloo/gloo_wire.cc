@@ -28,8 +28,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kMeeting{60000};  ///< for all processes to come
-constexpr milliseconds kLookAgain{50};   ///< while nothing arrives: whether it shall be waited on
+constexpr milliseconds kLookAgain{50};  ///< while nothing arrives: whether it shall be waited on
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 
 using ::gloo::transport::UnboundBuffer;
@@ -113,13 +112,18 @@ class GlooWire final : public Wire {
  public:
   explicit GlooWire(const Launch& launch) : process_(launch.process), processes_(launch.processes) {
     try {
-      if (process_ == 0) server_.emplace(launch.meeting_port, processes_);
-      Meeting meeting(launch.meeting_host, launch.meeting_port, processes_, kMeeting);
+      const MeetingPlace place{.host = launch.meeting_host,
+                               .port = launch.meeting_port,
+                               .ports = launch.meeting_ports,
+                               .processes = processes_,
+                               .job = launch.job};
+      if (process_ == 0) server_.emplace(place);
+      Meeting meeting(place, launch.meet_within);
       ::gloo::transport::tcp::attr attributes;
       attributes.hostname = meeting.own_address();
       auto device = ::gloo::transport::tcp::CreateDevice(attributes);
       auto context = std::make_shared<::gloo::rendezvous::Context>(process_, processes_);
-      context->setTimeout(kMeeting);
+      context->setTimeout(launch.meet_within);
       context->connectFullMesh(meeting, device);
       context_ = std::move(context);
     } catch (const base::Error&) {

@@ -31,7 +31,20 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kLongest = std::size_t{1} << 24;  ///< bytes of a value; real ones have some hundred
 
-std::string greeting_of(int processes) { return fmt::format("paceline meeting of {:06}\n", processes); }
+std::string greeting_of(const MeetingPlace& place) {
+  return fmt::format("paceline meeting of {:06}{}{}\n", place.processes, place.job.empty() ? "" : " ",
+                     place.job);
+}
+
+std::uint16_t port_of(const MeetingPlace& place, int number) {
+  return static_cast<std::uint16_t>(place.port + number);
+}
+
+/// "29500", "29501 to 29508"
+std::string ports_of(const MeetingPlace& place) {
+  if (place.ports == 1) return std::to_string(place.port);
+  return fmt::format("{} to {}", place.port, port_of(place, place.ports - 1));
+}
 
 std::string length_of(std::size_t size) {
   std::string text(4, '\0');
@@ -67,6 +80,17 @@ int connect_to(const std::string& address, std::uint16_t port) {
   return -1;
 }
 
+/// ", whose name has no address here" where that is why nobody was found; else "".
+std::string found_by(const std::string& host) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, &wanted, &found);
+  if (error != 0) return fmt::format(" (the name '{}' has no address here: {})", host, ::gai_strerror(error));
+  ::freeaddrinfo(found);
+  return "";
+}
+
 bool send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     const auto sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -79,9 +103,12 @@ bool send_all(int socket, std::string_view bytes) {
 
 }  // namespace
 
-MeetingServer::MeetingServer(std::uint16_t port, int processes) : greeting_(greeting_of(processes)) {
+namespace {
+
+/// A socket that listens at `port`, on all addresses of this host; -1 and errno where it is not free.
+int listen_at(std::uint16_t port) {
   const int on = 1, off = 0;
-  listener_ = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int listener = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 six{};
   six.sin6_family = AF_INET6;
   six.sin6_port = htons(port);
@@ -90,22 +117,33 @@ MeetingServer::MeetingServer(std::uint16_t port, int processes) : greeting_(gree
   four.sin_port = htons(port);
   const sockaddr* here = reinterpret_cast<const sockaddr*>(&six);
   socklen_t size = sizeof six;
-  if (listener_ >= 0) {
-    ::setsockopt(listener_, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (listener >= 0) {
+    ::setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   } else {  // no IPv6 here
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     here = reinterpret_cast<const sockaddr*>(&four);
     size = sizeof four;
   }
-  ::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(listener_, here, size) != 0 || ::listen(listener_, SOMAXCONN) != 0 ||
-      ::pipe2(wake_, O_CLOEXEC) != 0) {
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(listener, here, size) == 0 && ::listen(listener, SOMAXCONN) == 0) return listener;
+  const int error = errno;
+  ::close(listener);
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+MeetingServer::MeetingServer(const MeetingPlace& place) : greeting_(greeting_of(place)) {
+  for (int number = 0; number < place.ports && listener_ < 0; ++number)
+    listener_ = listen_at(port_of(place, number));
+  if (listener_ < 0 || ::pipe2(wake_, O_CLOEXEC) != 0) {
     const int error = errno;
-    ::close(listener_);
+    if (listener_ >= 0) ::close(listener_);
     base::fail(base::ErrorKind::comm,
                "gloo: process 0 cannot listen at MASTER_PORT {}: {}; set another port, the same for all "
                "processes",
-               port, std::strerror(error));
+               ports_of(place), std::strerror(error));
   }
   thread_ = std::thread([this] { serve(); });
 }
@@ -186,33 +224,45 @@ void MeetingServer::answer(Guest& guest) {
   (void)send_all(guest.socket, length_of(found->second.size()) + found->second);
 }
 
-Meeting::Meeting(const std::string& address, std::uint16_t port, int processes, milliseconds longest)
-    : place_(fmt::format("{}:{}", address, port)), longest_(longest) {
+Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
+    : place_(fmt::format("{}:{}", place.host, ports_of(place))), longest_(longest) {
+  // Who answers at one of several ports may be anybody; a process 0 that is busy is asked again.
+  const milliseconds patience(place.ports == 1 ? 5000 : 1000);
   const auto until = Clock::now() + longest;
-  for (auto pause = milliseconds(10); socket_ < 0; pause = std::min(2 * pause, milliseconds(500))) {
-    socket_ = connect_to(address, port);
-    if (socket_ >= 0) break;
+  for (auto pause = milliseconds(10);; pause = std::min(2 * pause, milliseconds(500))) {
+    for (int number = 0; number < place.ports; ++number)
+      if (try_port(place, number, patience)) return;
     if (Clock::now() > until)
       base::fail(base::ErrorKind::comm,
-                 "gloo: process 0 was not found at MASTER_ADDR:MASTER_PORT {} within {} s; was the process "
+                 "gloo: process 0 was not found at MASTER_ADDR:MASTER_PORT {} within {} s{}; was the process "
                  "with RANK=0 started there, and does no firewall stand between?",
-                 place_, longest.count() / 1000);
+                 place_, longest.count() / 1000, found_by(place.host));
     std::this_thread::sleep_for(pause);
   }
+}
+
+/// Whether process 0 answers at that port. Errors   as the constructor, where it is the only one
+bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patience) {
+  socket_ = connect_to(place.host, port_of(place, number));
+  if (socket_ < 0) return false;
   const int on = 1;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const auto greeting = greeting_of(processes);
+  const auto greeting = greeting_of(place);
   try {
     send(greeting);
-    if (receive(greeting.size(), Clock::now() + milliseconds(5000), "a greeting") != greeting)
+    if (receive(greeting.size(), Clock::now() + patience, "a greeting") != greeting)
       base::fail(base::ErrorKind::comm,
                  "gloo: at MASTER_ADDR:MASTER_PORT {} somebody else answers, or a run of another WORLD_SIZE; "
                  "set another port, the same for all processes",
                  place_);
-  } catch (...) {
+  } catch (const base::Error&) {
     ::close(socket_);
-    throw;
+    socket_ = -1;
+    if (place.ports == 1) throw;
+    return false;
   }
+  place_ = fmt::format("{}:{}", place.host, port_of(place, number));
+  return true;
 }
 
 Meeting::~Meeting() { ::close(socket_); }

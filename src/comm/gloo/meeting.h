@@ -16,11 +16,20 @@
 
 namespace paceline::comm::gloo {
 
+/// Where processes meet, and which: as comm::Launch says it.
+struct MeetingPlace {
+  std::string host;
+  std::uint16_t port = 0;  ///< the first of `ports`
+  int ports = 1;
+  int processes = 1;
+  std::string job;  ///< strangers are told by it; "": by the number of processes alone
+};
+
 /// Process 0's end. Lives until all have met.
 class MeetingServer {
  public:
-  /// Errors   Error(comm): the port is not free
-  MeetingServer(std::uint16_t port, int processes);
+  /// Listens at the first port of `place` that is free. Errors   Error(comm): none is
+  explicit MeetingServer(const MeetingPlace& place);
   ~MeetingServer();
   MeetingServer(const MeetingServer&) = delete;
   MeetingServer& operator=(const MeetingServer&) = delete;
@@ -47,9 +56,10 @@ class MeetingServer {
 
 class Meeting final : public ::gloo::rendezvous::Store {
  public:
-  /// Connects, again and again until `longest` has passed: process 0 may start later.
-  /// Errors   Error(comm): nobody is there, or somebody else
-  Meeting(const std::string& address, std::uint16_t port, int processes, std::chrono::milliseconds longest);
+  /// Connects, again and again until `longest` has passed: process 0 may start later. Of several ports all
+  /// are tried each time, and those where somebody else answers are passed over.
+  /// Errors   Error(comm): nobody is there; of one port, somebody else
+  Meeting(const MeetingPlace& place, std::chrono::milliseconds longest);
   ~Meeting() override;
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
@@ -64,11 +74,12 @@ class Meeting final : public ::gloo::rendezvous::Store {
 
  private:
   std::string ask(const std::string& key, std::chrono::milliseconds longest);
+  [[nodiscard]] bool try_port(const MeetingPlace& place, int number, std::chrono::milliseconds patience);
   void send(const std::string& bytes);
   std::string receive(std::size_t bytes, std::chrono::steady_clock::time_point until,
                       const std::string& what);
 
-  const std::string place_;
+  std::string place_;  ///< for sentences: "a:29500"
   const std::chrono::milliseconds longest_;
   int socket_ = -1;
 };

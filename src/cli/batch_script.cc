@@ -1,0 +1,156 @@
+#include "cli/batch_script.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/launch_line.h"
+#include "data/spec.h"
+
+namespace paceline::cli {
+namespace {
+
+/// What the script does before the command, so that a requeued job goes on; `$out` is its --out.
+std::string going_on(const std::string& command) {
+  static const std::string kSetAside =
+      " ((${SLURM_RESTART_COUNT:-0})) && [[ -e $out/record.json ]]; then\n"
+      "  mv \"$out/record.json\" \"$out/lost.json\"";
+  if (command == "train")
+    return "# A job that was requeued goes on from its last checkpoint.\n"
+           "resume=()\n"
+           "if compgen -G \"$out/checkpoint-*.safetensors\" >/dev/null; then\n"
+           "  resume=(--resume \"$out\")\n"
+           "elif" +
+           kSetAside +
+           "  # lost before its first checkpoint: from the beginning\n"
+           "fi\n";
+  if (command == "comm") return "# A job that was requeued measures again.\nif" + kSetAside + "\nfi\n";
+  return "# A job that was requeued goes on with the cells that are not measured yet.\n";
+}
+
+/// An option as an #SBATCH line takes it: a value with blanks, which a shell has freed of its quotes, has
+/// them again.
+std::string as_directive(const std::string& option) {
+  const auto equals = option.find('=');
+  if (equals == std::string::npos || option.find_first_of(" \t", equals) == std::string::npos ||
+      option.find_first_of("\"'") != std::string::npos)
+    return option;
+  return fmt::format("{}=\"{}\"", option.substr(0, equals), option.substr(equals + 1));
+}
+
+/// The #SBATCH lines.
+std::string requests(const BatchOptions& options) {
+  std::string text;
+  const auto ask = [&](const std::string& what) { text += "#SBATCH --" + what + "\n"; };
+  const auto ask_for = [&](const char* what, const std::string& value) {
+    if (!value.empty()) ask(fmt::format("{}={}", what, value));
+  };
+  ask("job-name=" + options.name);
+  ask(fmt::format("nodes={}", options.nodes));
+  ask(fmt::format("ntasks-per-node={}", options.workers_per_node));
+  if (options.cores_per_worker > 0) ask(fmt::format("cpus-per-task={}", options.cores_per_worker));
+  if (options.gpus_per_node > 0) ask(fmt::format("gpus-per-node={}", options.gpus_per_node));
+  ask_for("mem", options.memory);
+  ask("time=" + options.time);
+  ask_for("account", options.account);
+  ask_for("partition", options.partition);
+  ask_for("qos", options.qos);
+  ask_for("constraint", options.constraint);
+  ask_for("mail-user", options.mail);
+  if (!options.mail.empty()) ask("mail-type=END,FAIL,REQUEUE");
+  ask(options.requeue ? "requeue" : "no-requeue");
+  ask("output=" + options.name + "-%j.log");
+  ask("open-mode=append");  // a requeued job writes on below what the first run said
+  // Slurm says before it ends a job: the run stops after its step and keeps record and checkpoint.
+  ask("signal=TERM@60");
+  for (const auto& line : options.slurm) text += "#SBATCH " + as_directive(line) + "\n";
+  return text;
+}
+
+/// The lines that copy the data to each node, and set `data` to the spec of the copy.
+std::string staging(const BatchOptions& options, const std::string& text) {
+  const auto spec = data::parse_spec(text);
+  if (spec.directory.empty())
+    base::fail(base::ErrorKind::usage,
+               "--stage {} copies the files of the data to each node, and {} has none; leave it out",
+               options.stage, text);
+  const auto from = std::filesystem::absolute(spec.directory).lexically_normal();
+  const auto name = (from.has_filename() ? from : from.parent_path()).filename().string();
+  const auto more = text.find(',');
+  return fmt::format(
+      "# The data are copied to a disk of each node first; what is there and as new is kept.\n"
+      "stage=\"{}\"\n"
+      "srun --mpi=none --nodes={} --ntasks={} --ntasks-per-node=1 bash -c 'mkdir -p \"$1\" && cp -rLu \"$2\" "
+      "\"$1\"/' "
+      "bash \"$stage\" {} || exit\n"
+      "data={}:\"$stage\"/{}{}\n",
+      options.stage, options.nodes, options.nodes, shell_line({from.string()}), spec.name, shell_line({name}),
+      more == std::string::npos ? "" : shell_line({text.substr(more)}));
+}
+
+/// The words without --data and its value: the copy takes its place.
+std::vector<std::string> without_data(const std::vector<std::string>& words) {
+  std::vector<std::string> left;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--data")
+      ++i;
+    else if (!words[i].starts_with("--data="))
+      left.push_back(words[i]);
+  }
+  return left;
+}
+
+/// The line that starts the processes, up to the program, and what must stand before it.
+struct Step {
+  std::string before, line;
+};
+
+Step step_of(const BatchOptions& options, const BatchCommand& command) {
+  Step step;
+  // What a container holds and what Slurm's PMIx is seldom fit: TCP does.
+  const bool asks = options.mpi == BatchMpi::automatic && command.has_mpi && options.container.empty();
+  if (asks)
+    step.before =
+        "# MPI joins the processes where this Slurm offers PMIx, TCP elsewhere.\n"
+        "mpi=none\n"
+        "if srun --mpi=list 2>&1 | grep -q pmix; then mpi=pmix; fi\n";
+  const char* const mpi = asks ? "\"$mpi\"" : options.mpi == BatchMpi::pmix ? "pmix" : "none";
+  step.line = fmt::format("srun --mpi={} --kill-on-bad-exit=1", mpi);
+  // Since Slurm 22.05 a step does not inherit the job's cores for each task.
+  if (options.cores_per_worker > 0) step.line += fmt::format(" --cpus-per-task={}", options.cores_per_worker);
+  if (options.container.empty()) {
+    step.line += " " + shell_line({command.program});
+    return step;
+  }
+  step.before +=
+      "container=$(command -v apptainer || command -v singularity) ||\n"
+      "  { echo 'neither apptainer nor singularity is here, and the job runs in a container' >&2; exit 4; }\n";
+  step.line += fmt::format(" \"$container\" exec{} {} paceline", options.gpus_per_node > 0 ? " --nv" : "",
+                           shell_line({options.container}));
+  return step;
+}
+
+}  // namespace
+
+std::string batch_script(const BatchOptions& options, const BatchCommand& command) {
+  const bool trains = command.words.front() == "train", stages = !options.stage.empty();
+  const auto step = step_of(options, command);
+  std::string text = "#!/bin/bash\n" + requests(options) + "\n# Written by: paceline sbatch.\n";
+  for (const auto& line : options.setup) text += line + "\n";
+  text += fmt::format("out={}\n{}", shell_line({command.out.string()}), going_on(command.words.front()));
+  if (stages) text += staging(options, command.data);
+  text += fmt::format("{}{} {}{} --out \"$out\"{}\ncode=$?\n", step.before, step.line,
+                      shell_line(stages ? without_data(command.words) : command.words),
+                      stages ? " --data \"$data\"" : "", trains ? " \"${resume[@]}\"" : "");
+  if (options.requeue)
+    text += fmt::format(
+        "# Slurm requeues the job when a host is lost; this does it for a lost process: 5, or the signal "
+        "that\n"
+        "# ended it. A signal that asks to stop (129, 130, 143) is none.\n"
+        "lost=$((code == 5 || (code > 128 && code != 129 && code != 130 && code != 143)))\n"
+        "if grep -qs '\"status\": \"complete\"' \"$out/record.json\"; then lost=0; fi  # on its way out\n"
+        "if ((lost && ${{SLURM_RESTART_COUNT:-0}} < {})); then scontrol requeue \"$SLURM_JOB_ID\"; fi\n",
+        kMostRequeues);
+  return text + "exit $code\n";
+}
+
+}  // namespace paceline::cli

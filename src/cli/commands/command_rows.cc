@@ -1,0 +1,47 @@
+#include "cli/commands/command_rows.h"
+
+#include "cli/commands/commands.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr CommandRow kCommandRows[]{
+    {"train", kTrain, "one training; a line an epoch, a record at the end", train_command},
+    {"sweep", kSweep, "which batch size: time against batch on one worker", sweep_command},
+    {"scale", kScale, "how many workers: speedup, efficiency, and where the time goes", scale_command},
+    {"converge", kConverge, "what a large batch does to the accuracy, and each remedy", converge_command},
+    {"search", kSearch, "which learning rate, batch, optimizer ...: the best on validation", search_command},
+    {"evaluate", kEvaluate, "a checkpoint on a test set: by class, confusions, worst mistakes",
+     evaluate_command},
+    {"study", kStudy, "all of these as one plan, resumable, and its report", study_command},
+    {"report", kReport, "records to tables and a page, again and elsewhere", report_command},
+    {"runs", kRunList, "what there is below a directory: list, show, rm", runs_command},
+    {"serve", kServe, "reports in a browser that follow runs as they go on, and metrics", serve_command},
+    {"explain", kExplain, "how the answers follow: formulas with the records' numbers in them",
+     explain_command},
+    {"compare", kCompare, "two studies or runs, cell by cell: what became faster or slower", compare_command},
+    {"verify", kVerify, "whether checkpoints, records, packs and caches are as they were written",
+     verify_command},
+    {"check", kCheck, "what does not hold in a table or in records, and the right figure", check_command},
+    {"import", kImport, "what PyTorch, NCCL, Horovod ... measured, as a table to check and report",
+     import_command},
+    {"data", kData,
+     "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "
+     "(get)",
+     data_command},
+    {"comm", kComm, "collectives alone: time, algbw, busbw, correct or not; latency and bandwidth",
+     comm_command},
+    {"launch", kLaunch, "several processes, here or on several hosts: by mpirun, srun or itself",
+     launch_command},
+    {"sbatch", kSbatch, "a Slurm job script that goes on after a lost host", sbatch_command},
+    {"doctor", kDoctor, "this machine: cores, instruction sets, memory, chosen kernels", doctor_command},
+    {"completion", kCompletion, "what a shell needs to complete these words: bash, zsh or fish",
+     completion_command},
+    {"man", kManual, "the manual page of all of this, in roff", manual_command},
+};
+
+}  // namespace
+
+std::span<const CommandRow> command_rows() { return kCommandRows; }
+
+}  // namespace paceline::cli

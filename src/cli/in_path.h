@@ -1,0 +1,16 @@
+#pragma once
+
+/// Programs as a shell finds them.
+
+#include <string>
+
+namespace paceline::cli {
+
+/// The file that a shell would start as `name`, or "".
+[[nodiscard]] std::string in_path(const std::string& name);
+
+/// Whether Slurm's srun offers PMIx, which joins the processes of MPI: its answer to --mpi=list.
+/// Cost     starts srun once
+[[nodiscard]] bool srun_has_pmix();
+
+}  // namespace paceline::cli

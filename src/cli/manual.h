@@ -1,0 +1,15 @@
+#pragma once
+
+/// paceline(1), made from the tables of commands and options. Pure function.
+
+#include <span>
+#include <string>
+
+#include "cli/completion.h"
+
+namespace paceline::cli {
+
+/// The page in roff's man macros. `version`: "0.1.0 (5893440)".
+[[nodiscard]] std::string manual_page(std::span<const CommandWords> commands, const std::string& version);
+
+}  // namespace paceline::cli

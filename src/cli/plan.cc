@@ -1,0 +1,322 @@
+#include "cli/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "cli/backend.h"
+#include "cli/commands/commands.h"
+#include "cli/options.h"
+#include "cli/plan_time.h"
+#include "train/recorded_settings.h"
+#include "train/run.h"
+
+namespace paceline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// "recipes/mnist.toml:7: lr" is the place before the name; what was typed begins with dashes.
+std::string origin_of(const std::string& where) {
+  if (where.starts_with("-")) return "typed";
+  return where.substr(0, where.rfind(": "));
+}
+
+/// What all cells of one plan come to.
+struct PlanTotal {
+  std::size_t run = 0;                  ///< cells that would be run
+  std::size_t known = 0;                ///< of them, those whose time an older record knows
+  double seconds = 0;                   ///< of these
+  std::int64_t updates = 0;             ///< of all that are run
+  std::string from;                     ///< the record of the first that is known
+  std::optional<train::Setup> largest;  ///< by its memory
+  std::string largest_id;
+  std::string excess;  ///< of the first that does not fit
+};
+
+/// Cells of equal options are planned once: repeats differ in nothing that memory or time depends on.
+PlanTotal plan_cells(const std::vector<study::PlannedCell>& cells, const train::Backend& backend,
+                     const KnownTimes& times) {
+  struct Planned {
+    train::Setup setup;
+    std::optional<KnownTime> time;
+  };
+  std::map<std::map<std::string, std::string>, Planned> planned;
+  PlanTotal total;
+  for (const auto& cell : cells) {
+    if (!cell.skip.empty() || cell.is_spare) continue;
+    ++total.run;
+    if (cell.is_of_collectives()) {
+      total.seconds += cell.collectives_s;
+      ++total.known;
+      continue;
+    }
+    auto key = train::settings(cell.options);
+    key["workers"] = std::to_string(cell.options.workers);  // not in every record's settings
+    key.erase("seed");
+    auto found = planned.find(key);
+    if (found == planned.end()) {
+      auto setup = train::inspect(cell.options, backend);
+      auto time = times.of(cell.options, setup);
+      found = planned.emplace(std::move(key), Planned{std::move(setup), std::move(time)}).first;
+    }
+    const auto& [setup, time] = found->second;
+    total.updates += setup.updates;
+    if (time) {
+      ++total.known;
+      total.seconds += time->seconds;
+      if (total.from.empty()) total.from = time->from;
+    }
+    if (!setup.excess.empty()) {
+      if (total.excess.empty()) total.excess = setup.excess;
+    } else if (!total.largest || setup.memory.plan_bytes > total.largest->memory.plan_bytes) {
+      total.largest = setup;
+      total.largest_id = cell.id;
+    }
+  }
+  return total;
+}
+
+double gigabytes_of(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+/// Bytes that are free where `directory` is, or its nearest parent that is there.
+std::optional<std::int64_t> free_bytes(const std::filesystem::path& directory) {
+  std::error_code none;
+  auto there = std::filesystem::absolute(directory, none);
+  while (!there.empty() && there != there.root_path() && !std::filesystem::exists(there, none))
+    there = there.parent_path();
+  const auto space = std::filesystem::space(there, none);
+  if (none) return std::nullopt;
+  return static_cast<std::int64_t>(space.available);
+}
+
+std::string duration(double seconds) {
+  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+Json files_of(const Settings& settings, const std::filesystem::path& directory, const PlanTotal& total) {
+  Json files = Json::array();
+  const auto add = [&](const std::string& name) { files.push_back((directory / name).string()); };
+  if (settings.command == kTrain) {
+    for (const char* name : {"record.json", "events.jsonl"}) add(name);
+    if (total.largest && total.largest->checkpoint_files > 0) add("checkpoint-*.safetensors");
+    if (settings.tensorboard) add("tensorboard/");
+  } else {
+    for (const char* name : {"records/", "events.jsonl", "report.html", "report.md", "report.json", "csv/"})
+      add(name);
+  }
+  if (!settings.train.timeline.empty()) files.push_back(settings.train.timeline.string());
+  return files;
+}
+
+Json memory_json(const train::Setup& setup, const std::string& id) {
+  Json memory{{"bytes", setup.memory.plan_bytes}, {"available_bytes", setup.memory.available_bytes}};
+  if (!id.empty()) memory["cell"] = id;
+  Json lines = Json::object();
+  for (const auto& line : setup.plan.lines) {
+    const auto name = (line.place == graph::MemoryPlan::Place::device ? "device: " : "") + line.purpose;
+    lines[name] = lines.value(name, std::int64_t{0}) + line.bytes;
+  }
+  memory["lines"] = lines;
+  if (setup.memory.device) {
+    memory["device_bytes"] = setup.memory.device->plan_bytes;
+    memory["device_available_bytes"] = setup.memory.device->available_bytes;
+  }
+  return memory;
+}
+
+Json time_json(const PlanTotal& total) {
+  if (total.known == 0)
+    return {{"seconds", nullptr},
+            {"known_from",
+             "no record of the same set-up is in the output directory or paceline-out; a short run "
+             "(--steps 20) leaves one"}};
+  Json time{{"seconds", total.seconds}, {"known_from", total.from.empty() ? "its own option" : total.from}};
+  if (total.known < total.run)
+    time["of_cells"] = fmt::format("{} of {}; no record knows the others", total.known, total.run);
+  return time;
+}
+
+Json plan_json(const Settings& settings, const PlanTotal& total, const std::vector<study::PlannedCell>& cells,
+               const std::filesystem::path& directory) {
+  Json plan{{"schema", "paceline-plan-1"}, {"command", command_name(settings.command)}};
+  plan["settings"] = Json::array();
+  for (const auto& one : planned_settings(settings))
+    plan["settings"].push_back({{"name", one.name}, {"value", one.value}, {"origin", one.origin}});
+  plan["notes"] = settings.notes;
+  if (total.largest) {
+    const auto& setup = *total.largest;
+    plan["model"] = {{"name", setup.model.name}, {"parameters", setup.model.parameters}};
+    plan["data"] = {{"spec", setup.data.spec},
+                    {"description", setup.data.description},
+                    {"train_samples", setup.data.train_samples},
+                    {"test_samples", setup.data.test_samples}};
+    if (settings.command == kTrain)
+      plan["training"] = {{"workers", setup.workers},
+                          {"threads_per_worker", setup.threads},
+                          {"local_batch", setup.local_batch},
+                          {"global_batch", setup.global_batch},
+                          {"precision", setup.precision},
+                          {"steps_per_epoch", setup.steps_per_epoch},
+                          {"learning_rate", setup.learning_rate}};
+    plan["memory"] = memory_json(setup, settings.command == kTrain ? "" : total.largest_id);
+  }
+  plan["updates"] = total.updates;
+  plan["processes"] = settings.planned_processes;
+  if (settings.command != kTrain) {
+    plan["cells"] = Json::array();
+    for (const auto& cell : cells)
+      if (!cell.is_spare)
+        plan["cells"].push_back({{"id", cell.id}, {"skipped", cell.skip.empty() ? Json() : Json(cell.skip)}});
+  }
+  plan["time"] = time_json(total);
+  plan["files"] = files_of(settings, directory, total);
+  Json disk = Json::object();
+  if (settings.command == kTrain && total.largest)
+    disk["checkpoints_bytes"] = total.largest->checkpoint_bytes * total.largest->checkpoint_files;
+  if (const auto free = free_bytes(directory)) disk["free_bytes"] = *free;
+  plan["disk"] = disk;
+  return plan;
+}
+
+void print_settings(const Settings& settings) {
+  std::printf("settings\n");
+  std::string usual;
+  for (const auto& one : planned_settings(settings)) {
+    if (one.origin == "default")
+      usual += fmt::format("{}{} {}", usual.empty() ? "" : ", ", one.name, one.value);
+    else
+      std::printf("  %-20s %-28s %s\n", one.name.c_str(), one.value.c_str(), one.origin.c_str());
+  }
+  std::printf("  by default: %s\n", usual.c_str());
+}
+
+void print_plan(const Settings& settings, const PlanTotal& total, const Json& plan) {
+  const auto line = [](const char* name, const std::string& text) {
+    std::printf("%-9s %s\n", name, text.c_str());
+  };
+  print_settings(settings);
+  for (const auto& note : settings.notes) line("note", note);
+  if (total.largest) {
+    const auto& setup = *total.largest;
+    line("model", fmt::format("{}, {} parameters", setup.model.name, setup.model.parameters));
+    line("data", setup.data.description);
+    if (settings.command == kTrain) {
+      line("workers", fmt::format("{} x {} thread{}{}, local batch {}, global batch {}, {}", setup.workers,
+                                  setup.threads, setup.threads == 1 ? "" : "s",
+                                  settings.planned_processes > 1
+                                      ? fmt::format(" in {} processes", settings.planned_processes)
+                                      : "",
+                                  setup.local_batch, setup.global_batch, setup.precision));
+      line("rate", setup.learning_rate);
+      line("steps", fmt::format("{} ({} an epoch)", setup.updates, setup.steps_per_epoch));
+    }
+    line("memory",
+         fmt::format(
+             "{:.2f} GB of {:.2f} GB{}{}", gigabytes_of(setup.memory.plan_bytes),
+             gigabytes_of(setup.memory.available_bytes),
+             settings.planned_processes > 1 ? ", of each process" : "",
+             settings.command == kTrain ? "" : fmt::format(" (the largest cell, {})", total.largest_id)));
+    if (setup.memory.device)
+      line("device", fmt::format("{:.2f} GB of {:.2f} GB", gigabytes_of(setup.memory.device->plan_bytes),
+                                 gigabytes_of(setup.memory.device->available_bytes)));
+  }
+  if (settings.command != kTrain) {
+    line("cells", fmt::format("{} to run, {} steps", total.run, total.updates));
+    for (const auto& cell : plan["cells"])
+      if (!cell["skipped"].is_null())
+        line("skipped",
+             fmt::format("{}: {}", cell["id"].get<std::string>(), cell["skipped"].get<std::string>()));
+  }
+  const auto& time = plan["time"];
+  line("time",
+       time["seconds"].is_null()
+           ? fmt::format("not known: {}", time["known_from"].get<std::string>())
+           : fmt::format("{} {} (from {}{})", time.contains("of_cells") ? "at least" : "about",
+                         duration(time["seconds"].get<double>()), time["known_from"].get<std::string>(),
+                         time.contains("of_cells") ? "; cells " + time["of_cells"].get<std::string>() : ""));
+  for (const auto& file : plan["files"]) line("writes", file.get<std::string>());
+  const auto& disk = plan["disk"];
+  const auto free =
+      disk.contains("free_bytes")
+          ? fmt::format("{:.1f} GB are free", gigabytes_of(disk["free_bytes"].get<std::int64_t>()))
+          : std::string("how much is free the system does not say");
+  line("disk",
+       disk.contains("checkpoints_bytes")
+           ? fmt::format("{:.1f} MB of checkpoints at the most; {}",
+                         1e-6 * static_cast<double>(disk["checkpoints_bytes"].get<std::int64_t>()), free)
+           : free);
+  std::printf("nothing was run or written; the same without --plan does it\n");
+}
+
+}  // namespace
+
+std::vector<PlannedSetting> planned_settings(const Settings& settings) {
+  std::vector<PlannedSetting> given, usual;
+  for (const auto& option : options()) {
+    if (!(option.commands & settings.command) || option.setting == "plan") continue;
+    const auto value = option.get(settings);
+    const auto found = std::ranges::find(settings.given, option.setting);
+    if (found != settings.given.end())
+      given.push_back(
+          {std::string(option.name()), value,
+           origin_of(settings.origins[static_cast<std::size_t>(found - settings.given.begin())])});
+    else if (!value.empty())
+      usual.push_back({std::string(option.name()), value, "default"});
+  }
+  given.insert(given.end(), usual.begin(), usual.end());
+  return given;
+}
+
+train::Backend plan_backend(const Settings& settings, const comm::Emulation& emulation) {
+  auto backend = make_backend(settings.train.device, settings.session, emulation);
+  if (settings.planned_processes > 1) {
+    auto& place = backend.place;
+    place.processes = settings.planned_processes;
+    place.hosts = settings.planned_nodes;
+    place.neighbours = place.core_sharers =
+        (settings.planned_processes + settings.planned_nodes - 1) / settings.planned_nodes;
+  }
+  return backend;
+}
+
+int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& cells,
+              const train::Backend& backend, const std::filesystem::path& directory) {
+  const KnownTimes times({directory, "paceline-out"});
+  const auto total = plan_cells(cells, backend, times);
+  if (!total.largest && !total.excess.empty()) base::fail(base::ErrorKind::device, "{}", total.excess);
+  const auto plan = plan_json(settings, total, cells, directory);
+  if (settings.json)
+    std::printf("%s\n", plan.dump(2).c_str());
+  else
+    print_plan(settings, total, plan);
+  return 0;
+}
+
+int show_child_plan(const Settings& settings, int processes, int nodes) {
+  const auto& child = settings.child;
+  constexpr std::pair<Command, int (*)(const Settings&)> kPlanned[] = {
+      {kTrain, train_command},       {kSweep, sweep_command},   {kScale, scale_command},
+      {kConverge, converge_command}, {kSearch, search_command}, {kStudy, study_command}};
+  for (const auto& [command, run] : kPlanned) {
+    if (child.front() != command_name(command)) continue;
+    auto parsed = parse(command, {child.begin() + 1, child.end()}).settings;
+    parsed.plan = true;
+    parsed.planned_processes = processes;
+    parsed.planned_nodes = nodes;
+    return run(parsed);
+  }
+  std::printf("%s trains nothing and has no plan\n", child.front().c_str());
+  return 0;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,86 @@
+#include "cli/plan_time.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "analysis/record_times.h"
+#include "base/error.h"
+#include "measure/environment.h"
+#include "measure/setting.h"
+#include "train/recorded_settings.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t kMostRecords = 200;
+constexpr int kDeepest = 3;  ///< paceline-out/study/records/x.json
+
+bool touches_time(const std::string& key) {
+  const auto setting = measure::Setting::find(key);
+  return !setting || setting->on_time() == measure::Effect::refuse;
+}
+
+bool is_like(const measure::Record& record, const std::string& cpu, const train::Options& options,
+             const train::Setup& setup) {
+  if (record.workers != setup.workers || record.local_batch != setup.local_batch ||
+      record.threads_per_worker != setup.threads || record.precision != setup.precision ||
+      record.environment.cpu != cpu || record.model.parameters != setup.model.parameters ||
+      record.ranks.empty() || record.window.steps == 0)
+    return false;
+  const auto different = train::differences(record.settings, train::settings(options));
+  return std::ranges::none_of(different, [](const auto& one) { return touches_time(one.setting); });
+}
+
+}  // namespace
+
+KnownTimes::KnownTimes(const std::vector<fs::path>& directories) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  for (const auto& directory : directories) {
+    std::error_code none;
+    for (fs::recursive_directory_iterator entry(directory, none), end; !none && entry != end;
+         entry.increment(none)) {
+      if (entry.depth() >= kDeepest) entry.disable_recursion_pending();
+      const auto& path = entry->path();
+      const bool is_record = path.filename() == "record.json" ||
+                             (path.extension() == ".json" && path.parent_path().filename() == "records");
+      std::error_code gone;
+      if (is_record) found.emplace_back(fs::last_write_time(path, gone), path);
+    }
+  }
+  std::ranges::sort(found, std::greater<>());
+  const auto doubles = std::ranges::unique(found);
+  found.erase(doubles.begin(), doubles.end());
+  if (found.size() > kMostRecords) found.resize(kMostRecords);
+  for (const auto& [written, path] : found) {
+    try {
+      records_.push_back({path, measure::read_record(path)});
+    } catch (const base::Error&) {
+      continue;  // damaged, or of another version
+    }
+  }
+}
+
+std::optional<KnownTime> KnownTimes::of(const train::Options& options, const train::Setup& setup) const {
+  const bool is_window = options.window_steps != 0;
+  const auto cpu = measure::environment().cpu;
+  for (const auto& [path, record] : records_) {
+    if (!is_like(record, cpu, options, setup)) continue;
+    // A training's whole time says what another one takes; a window's steps what steps take.
+    const bool is_training = !is_window && record.window.unit == "epoch" && !record.epochs.empty();
+    const double begin = record.first_step_s.value_or(0);
+    if (is_training)
+      return KnownTime{begin + record.ranks.front().wall_s / static_cast<double>(record.window.steps) *
+                                   static_cast<double>(setup.updates),
+                       path.string()};
+    auto steps = analysis::step_seconds(record);
+    if (steps.empty()) continue;
+    const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+    std::ranges::nth_element(steps, middle);
+    return KnownTime{begin + *middle * static_cast<double>(setup.updates), path.string()};
+  }
+  return std::nullopt;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,90 @@
+#include "cli/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "program.h"
+
+namespace paceline::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+const std::vector<std::string> kShort{
+    "train",         "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64", "--steps", "4",
+    "--local-batch", "16",      "--out",     "run"};
+
+std::vector<std::string> and_more(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(Plan, SaysWhatWouldBeDoneAndDoesNothing) {
+  const Folder folder;
+  const RunConditions there{.directory = folder.path()};
+  folder.write("r.toml", "lr = 0.5\n");
+  auto words = and_more(kShort, {"--plan", "--json"});
+  words.insert(words.begin() + 1, "r.toml");
+  const auto outcome = run_program(words, there);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto plan = Json::parse(outcome.out);
+  EXPECT_EQ(plan["updates"], 4);
+  EXPECT_EQ(plan["training"]["local_batch"], 16);
+  EXPECT_GT(plan["memory"]["bytes"].get<double>(), 1e6);
+  EXPECT_TRUE(plan["time"]["seconds"].is_null());
+  std::map<std::string, std::string> origins;
+  for (const auto& one : plan["settings"]) origins[one["name"]] = one["origin"];
+  EXPECT_EQ(origins["steps"], "typed");
+  EXPECT_EQ(origins["lr"], "r.toml:1");
+  EXPECT_EQ(origins["seed"], "default");
+  std::size_t left = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    left += entry.path().filename() == "r.toml" ? 0 : 1;
+  EXPECT_EQ(left, 0u) << "a plan writes nothing";
+}
+
+TEST(Plan, TakesMemoryAndTimeThatTheRunThenHas) {
+  const Folder folder;
+  const RunConditions there{.directory = folder.path()};
+  const auto planned = Json::parse(run_program(and_more(kShort, {"--plan", "--json"}), there).out);
+  ASSERT_EQ(run_program(kShort, there).code, 0);
+  const auto record = Json::parse(base::read_file(folder.path() / "run/record.json"));
+  const auto bytes = record["memory"]["plan_bytes"].get<double>();
+  EXPECT_NEAR(planned["memory"]["bytes"].get<double>(), bytes, 0.1 * bytes);
+  const auto again = Json::parse(run_program(and_more(kShort, {"--plan", "--json"}), there).out);
+  EXPECT_GT(again["time"]["seconds"].get<double>(), 0);
+  EXPECT_THAT(again["time"]["known_from"].get<std::string>(), HasSubstr("run/record.json"));
+  const auto other =
+      Json::parse(run_program(and_more(kShort, {"--workers", "2", "--plan", "--json"}), there).out);
+  EXPECT_TRUE(other["time"]["seconds"].is_null()) << "of one worker, and this has two";
+}
+
+TEST(Plan, OfCellsAndOfWhatALauncherWouldStart) {
+  const Folder folder;
+  const RunConditions there{.directory = folder.path()};
+  const auto cells = run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64",
+                                  "--batches", "16", "--workers", "1,2", "--plan"},
+                                 there);
+  EXPECT_EQ(cells.code, 0) << cells.err;
+  EXPECT_THAT(cells.out, AllOf(HasSubstr("to run"), HasSubstr("memory"), HasSubstr("records/")));
+  const auto job = run_program(
+      and_more({"sbatch", "--nodes", "2", "--workers-per-node", "2", "--plan", "--"}, kShort), there);
+  EXPECT_EQ(job.code, 0) << job.err;
+  EXPECT_THAT(job.out,
+              AllOf(HasSubstr("nodes 2   typed"), HasSubstr("in 4 processes"), HasSubstr("global batch 64")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "paceline.sbatch"));
+  const auto refused = run_program(and_more(kShort, {"--plan", "--global-batch", "7"}), there);
+  EXPECT_EQ(refused.code, 2) << refused.out;
+  EXPECT_THAT(run_program(and_more(kShort, {"--plan"}), there).out, Not(HasSubstr("epoch 1")));
+}
+
+}  // namespace
+}  // namespace paceline::cli
