@@ -96,7 +96,7 @@ function table(waterfall: Waterfall): Table {
 
 export function renderWaterfall(waterfall: Waterfall, context: Context): HTMLElement {
   const { figure, canvas } = renderCard(waterfall, 'waterfall', {
-    draw: (width) => draw(waterfall, width, context.colours), height: (width) => heightOf(waterfall, width), table: () => table(waterfall),
+    draw: (width) => draw(waterfall, width, context.colours), height: (width) => heightOf(waterfall, width), keys: () => keysOfLosses(waterfall, context.colours), table: () => table(waterfall),
   }, context);
   const hints = waterfall.changes.filter(({ hint }) => hint !== '');
   if (hints.length > 0) canvas.after(h('dl', { class: 'hints' }, ...hints.flatMap(({ name, hint }) => [h('dt', {}, name), h('dd', {}, prose(hint))])));
