@@ -51,7 +51,7 @@ TEST(OddAbout, AJobOfSeveralTasksOfWhichNobodyStartedMoreThanOne) {
       return found == variables.end() ? nullptr : found->second.c_str();
     });
   };
-  EXPECT_THAT(odd(), AllOf(HasSubstr("4 tasks"), HasSubstr("srun --mpi=pmix")));
+  EXPECT_THAT(odd(), AllOf(HasSubstr("4 tasks"), HasSubstr("put srun before the command")));
   variables["SLURM_STEP_ID"] = "0";
   EXPECT_EQ(odd(), "");
   EXPECT_EQ(odd_about_one_alone([](const char*) -> const char* { return nullptr; }), "");

@@ -24,8 +24,8 @@ std::vector<Mistake> unit_mistakes() {
   constexpr double kGib = 1.073741824, kMib = 1.048576;
   return {{"MB for GB", 1e3, "it is in MB, a thousandth of GB"},
           {"GB for MB", 1e-3, "it is in GB, a thousand MB"},
-          {"bits", 8, "it is in bits, eight to a byte"},
-          {"bytes for bits", 1.0 / 8, "it is in bytes, eight bits each"},
+          {"bits", 8, "it is bits a second, not bytes: a byte has eight bits"},
+          {"bytes for bits", 1.0 / 8, "it is bytes a second, not bits: a byte has eight bits"},
           {"MiB for GB", 1e9 / 1048576, "it is in MiB"},
           {"GiB", 1 / kGib, "it is in GiB, 1.074 GB each"},
           {"GB for GiB", kGib, "it is in GB, 0.931 GiB each"},

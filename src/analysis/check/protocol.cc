@@ -39,12 +39,10 @@ void check_repeats(const Study& study, Findings& findings) {
     if (timed > 0 && std::max(most, timed) < kFewest) few.push_back(group.front());
   }
   if (few.empty()) return;
-  findings.add(
-      Severity::note, {few},
-      fmt::format(
-          "{} of {} configurations were timed fewer than three times: their times are taken to be known to 5 %, and "
-          "nobody knows better.",
-          few.size(), study.same_configuration().size()));
+  findings.add(Severity::note, {few},
+               fmt::format("{} of {} configurations were timed fewer than three times: how far their times "
+                           "scatter is not known, and 5 % is assumed.",
+                           few.size(), study.same_configuration().size()));
 }
 
 void check_warmup(const Study& study, Findings& findings) {

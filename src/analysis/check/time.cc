@@ -92,11 +92,12 @@ void check_sum(const Study& study, Findings& findings) {
       const double half = rounding + kClosure * whole->value;
       corrected = Figure{right, right - half, right + half};
       printed = compute->text;
+      if (right > 0) why += fmt::format("; if time and communication are right, compute is {:.4g}", right);
     }
     findings.add(is_stated || of_times || of_compute ? Severity::error : Severity::warning,
                  {{i}, printed, corrected},
-                 fmt::format("the parts {} = {} exceed the time of {} by {:.1f} %: {}.", terms, shown(sum),
-                             whole->text, 100 * excess / whole->value, why));
+                 fmt::format("the parts {} = {} exceed the time of {} by {:.1f} %: {}.", terms,
+                             fmt::format("{:.4g}", sum), whole->text, 100 * excess / whole->value, why));
   }
 }
 
