@@ -77,10 +77,11 @@ std::string staging(const BatchOptions& options, const std::string& text) {
   const auto name = (from.has_filename() ? from : from.parent_path()).filename().string();
   const auto more = text.find(',');
   return fmt::format(
-      "# The data are copied to a disk of each node first; what is there and as new is kept.\n"
+      "# The data are copied to a disk of each node first; what is there and as new is kept. Where nodes share it, one\n"
+      "# copies and the others find it there.\n"
       "stage=\"{}\"\n"
-      "srun --mpi=none --nodes={} --ntasks={} --ntasks-per-node=1 bash -c 'mkdir -p \"$1\" && cp -rLu \"$2\" "
-      "\"$1\"/' "
+      "srun --mpi=none --nodes={} --ntasks={} --ntasks-per-node=1 bash -c 'mkdir -p \"$1\" && exec 9> \"$1/.lock\" && "
+      "{{ flock 9 2> /dev/null || :; }} && cp -rLu \"$2\" \"$1\"/' "
       "bash \"$stage\" {} || exit\n"
       "data={}:\"$stage\"/{}{}\n",
       options.stage, options.nodes, options.nodes, shell_line({from.string()}), spec.name, shell_line({name}),
