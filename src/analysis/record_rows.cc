@@ -67,7 +67,9 @@ void add_times(Row& row, const Record& record) {
   const auto phase = [&](Phase which) {
     return of_step([&](const auto& rank) { return rank.phases[static_cast<std::size_t>(which)]; });
   };
-  const double time = of_step([](const auto& rank) { return rank.wall_s; });
+  // Evaluations and checkpoints of a training are no part of its steps.
+  const double time = of_step([](const auto& rank) { return rank.wall_s; }) - phase(Phase::evaluation) -
+                      phase(Phase::checkpoint);
   row.set("time_s", time);  // no `repeats`, which are of runs, and no `steps`, which are of an epoch
   row.set("time_of", "step");
   row.set("statistic", "mean");

@@ -11,8 +11,9 @@
 namespace paceline::analysis {
 
 /// Of one record that is complete: which configuration, the mean seconds of a step of the window and their
-/// parts (means over ranks, so that they add up), what was communicated, loss and accuracy at the end of a
-/// training, and every setting as setting.NAME. No claims, since records hold none. Numbers are not rounded.
+/// parts (means over ranks, so that they add up; without evaluations and checkpoints), what was communicated,
+/// loss and accuracy at the end of a training, and every setting as setting.NAME. No claims, since records
+/// hold none. Numbers are not rounded.
 [[nodiscard]] table::Row row_of(const measure::Record& record);
 
 /// Of all that are complete and trained something: not those of kind "comm" and "evaluate", which other

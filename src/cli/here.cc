@@ -148,7 +148,9 @@ class ProcessesHere {
 }  // namespace
 
 bool is_starter_here() {
-  return std::getenv(comm::kJobOfLaunch) != nullptr && std::getenv("RANK") == nullptr;
+  // Whatever else the user's environment holds: a variable that was left there names no parent.
+  const char* const job = std::getenv(comm::kJobOfLaunch);
+  return job != nullptr && std::strtol(job, nullptr, 10) == ::getppid();
 }
 
 int run_here(const std::vector<std::string>& line, int processes) {

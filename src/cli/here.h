@@ -10,8 +10,8 @@
 
 namespace paceline::cli {
 
-/// Whether this process is the one that launch has started to start the others: kJobOfLaunch is set, and
-/// RANK, which those have besides, is not.
+/// Whether this process is the one that launch has started to start the others: the value of kJobOfLaunch
+/// begins with the id of its parent.
 [[nodiscard]] bool is_starter_here();
 
 /// Runs `line` in `processes` processes of this host, which find one another through RANK, WORLD_SIZE,

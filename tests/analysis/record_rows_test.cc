@@ -29,13 +29,15 @@ measure::Record record_of_two() {
   record.global_batch = 16;
   record.settings = {{"seed", "7"}, {"optimizer", "lars"}, {"note", "@x"}, {"gap", "-1"}};
   for (int r = 0; r < 2; ++r) {
-    measure::RankRecord rank{.rank = r, .wall_s = 4, .step_s = {1, 3}};
+    measure::RankRecord rank{.rank = r, .wall_s = 5.5, .step_s = {1, 3}};
     rank.phases[static_cast<std::size_t>(Phase::forward)] = 1;
     rank.phases[static_cast<std::size_t>(Phase::backward)] = r == 0 ? 1 : 2;
     rank.phases[static_cast<std::size_t>(Phase::exposed_wait)] = r == 0 ? 1 : 0;
     rank.phases[static_cast<std::size_t>(Phase::exposed_transfer)] = 0.5;
     rank.phases[static_cast<std::size_t>(Phase::data_wait)] = 0.25;
     rank.phases[static_cast<std::size_t>(Phase::other)] = 0.25;
+    rank.phases[static_cast<std::size_t>(Phase::evaluation)] = 1;  // no part of a step
+    rank.phases[static_cast<std::size_t>(Phase::checkpoint)] = 0.5;
     record.ranks.push_back(rank);
   }
   return record;

@@ -115,6 +115,11 @@ def here(args, folder):
     code, out, err = run([args.program, "launch", "-n", 2, "--print", "--", "train"], env={**os.environ, "PATH": str(folder)})
     check(code == 0 and "MASTER_ADDR=127.0.0.1" in out and "mpirun" not in out, f"exit {code}: {out}{err}")
 
+    # Whatever the user's environment holds of another launcher: the processes are started once.
+    code, out, err = run([args.program, "launch", "--by", "here", "-n", 2, "--", *train_options(folder, "--steps", "2"), "--out", folder / "set"],
+                         seconds=60, env={**os.environ, "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"})
+    check(code == 0 and out.count("for rank in") == 1, f"RANK and WORLD_SIZE were set before: exit {code}: {out[:2000]}{err}")
+
     # Restarted after a loss, with the weights of a run that nobody disturbed.
     options = train_options(folder, "--steps", "600", "--evaluate-every", "0")
     whole, again = folder / "whole", folder / "again"

@@ -242,6 +242,44 @@ TEST(Answers, HaveAWaterfallThatAddsUp) {
   }
 }
 
+// What may be chance is not told as a cause.
+TEST(Answers, NameNoPartOfTheLossThatIsWithinNoise) {
+  auto records = study();
+  for (Record& record : records) {
+    if (record.workers != 2 || record.kind != "scale") continue;
+    const double more =
+        0.5 * (record.repeat - 1);  // of three repeats: computing takes half to one and a half
+    record.window.wall_s +=
+        more * record.ranks.front().phases[static_cast<std::size_t>(measure::Phase::forward)];
+    for (auto& rank : record.ranks) {
+      double& forward = rank.phases[static_cast<std::size_t>(measure::Phase::forward)];
+      for (double& seconds : rank.step_s) seconds += more * forward / static_cast<double>(rank.step_s.size());
+      rank.wall_s += more * forward;
+      forward *= 1 + more;
+    }
+  }
+  const Document sound = build(study()), scattered = build(records);
+  ASSERT_EQ(all<Waterfall>(sound).size(), 1U);
+  EXPECT_THAT(all<Waterfall>(sound).front()->finding, HasSubstr("most to sharing"));
+  ASSERT_EQ(all<Waterfall>(scattered).size(), 1U);
+  const Waterfall& one = *all<Waterfall>(scattered).front();
+  EXPECT_THAT(one.finding, Not(HasSubstr("most to sharing"))) << "whose interval holds 0";
+  for (const auto& change : one.changes) {
+    if (!change.is_noise) continue;
+    EXPECT_THAT(one.finding, Not(HasSubstr("most to " + change.name)));
+  }
+}
+
+TEST(Answers, SayWhatHollowCellsAre) {
+  auto records = study();
+  for (Record& record : records) record.window.others_cores = 0.0;
+  EXPECT_THAT(find<Figure>(build(records), "hero")->note, Not(HasSubstr("Hollow")));
+  for (Record& record : records)
+    if (record.workers == 1) record.window.others_cores = 1.2;
+  EXPECT_NE(find<Figure>(build(records), "hero")->note.find("Hollow cells were disturbed"),
+            std::string::npos);
+}
+
 TEST(Answers, DrawEachCellOfTheHeroOnce) {
   const Document document = build(study());
   const Figure* hero = find<Figure>(document, "hero");

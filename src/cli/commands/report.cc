@@ -26,7 +26,8 @@ int report_command(const Settings& settings) {
   if (const auto& file = settings.report.records_csv; !file.empty()) {
     const auto rows = analysis::table_of_records(records);
     base::write_file(file, table::to_plain_csv(rows));
-    written.push_back(fmt::format("records:  {} ({} rows)", file.string(), rows.rows.size()));
+    written.push_back(fmt::format("records:  {} ({} row{})", file.string(), rows.rows.size(),
+                                  rows.rows.size() == 1 ? "" : "s"));
   }
   if (written.empty()) screen.say(report::to_terminal(document, screen.width(), screen.colour()));
   if (evidence.tables.empty() || !records.empty())

@@ -152,6 +152,12 @@ std::string finding_of(const Subject& subject) {
                                             best.workers > 1 ? " each" : "");
 }
 
+bool holds_disturbed(const Figure::View& view) {
+  return std::ranges::any_of(view.series, [](const auto& series) {
+    return std::ranges::any_of(series.points, [](const auto& point) { return point.mark == "disturbed"; });
+  });
+}
+
 }  // namespace
 
 std::optional<Figure> hero_figure(const Subject& subject) {
@@ -161,6 +167,7 @@ std::optional<Figure> hero_figure(const Subject& subject) {
       .finding = finding_of(subject),
       .note = "What touches the band cannot be told from the best. Bars hold the median with 95 %."};
   figure.views.push_back(rates(subject));
+  if (holds_disturbed(figure.views.front())) figure.note += " Hollow cells were disturbed by other programs.";
   for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
     if (auto view = speedups(subject, mode); !view.series.empty()) figure.views.push_back(std::move(view));
   return figure;

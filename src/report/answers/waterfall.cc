@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "report/answers/answers.h"
 #include "report/answers/remedy_text.h"
@@ -39,14 +40,19 @@ std::vector<LossPart> parts_of(const LossesOfGroup& losses) {
   return parts;
 }
 
+/// The largest part that is beyond noise is named, and none where all may be chance.
 std::string finding_of(const EfficiencyLoss& loss) {
-  LossPart most = LossPart::other;
-  for (std::size_t i = 0; i < analysis::kLossParts; ++i)
-    if (loss.parts[i].seconds > loss[most].seconds) most = static_cast<LossPart>(i);
-  if (loss.loss_s() <= 0 || loss[most].seconds <= 0)
-    return fmt::format("{} lose nothing of one's efficiency", count(loss.cell->workers, "worker"));
-  return fmt::format("{} lose {} of their step: most to {} ({})", count(loss.cell->workers, "worker"),
-                     about(loss.loss_s() / loss.step_s), name(most), about(loss.points(most)));
+  const auto who = count(loss.cell->workers, "worker");
+  if (loss.loss_s() <= 0) return fmt::format("{} lose nothing of one's efficiency", who);
+  const auto lost = fmt::format("{} lose {} of their step", who, about(loss.loss_s() / loss.step_s));
+  std::optional<LossPart> most;
+  for (std::size_t i = 0; i < analysis::kLossParts; ++i) {
+    const auto part = static_cast<LossPart>(i);
+    if (loss[part].seconds <= 0 || loss[part].is_within_noise()) continue;
+    if (!most || loss[part].seconds > loss[*most].seconds) most = part;
+  }
+  if (!most) return lost + ": no part of it is beyond noise";
+  return fmt::format("{}: most to {} ({})", lost, name(*most), about(loss.points(*most)));
 }
 
 }  // namespace
