@@ -66,8 +66,11 @@ std::vector<std::string> check_lines(const Result& result) {
   }
   std::map<std::string, std::vector<std::string>> by_missing;
   for (const auto& one : result.not_checked) by_missing[one.missing].push_back(one.rule);
+  if (!by_missing.empty())
+    lines.push_back(
+        "not checked, and the columns that would allow it (paceline check --template; docs/check.md):");
   for (const auto& [missing, rules] : by_missing)
-    lines.push_back(fmt::format("not checked: {} ({}: missing)", fmt::join(rules, ", "), missing));
+    lines.push_back(fmt::format("  {}: {}", fmt::join(rules, ", "), missing));
   lines.push_back(fmt::format("{}, {}, {}; {} not checked", many(result.number_of(Severity::error), "error"),
                               many(result.number_of(Severity::warning), "warning"),
                               many(result.number_of(Severity::note), "note"),

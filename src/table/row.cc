@@ -130,6 +130,12 @@ void Row::set(Column column, std::string_view given) {
   cells_[column.row()] = std::move(cell);
 }
 
-void Row::set(Column column, double value) { set(column, fmt::format("{}", value)); }
+void Row::set(Column column, double value) {
+  // What a sum of doubles leaves in the last places is no figure of the source.
+  constexpr std::size_t kLongest = 14;
+  auto text = fmt::format("{}", value);
+  if (text.size() > kLongest) text = fmt::format("{:.12g}", value);
+  set(column, text);
+}
 
 }  // namespace paceline::table

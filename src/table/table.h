@@ -45,7 +45,8 @@ class Row {
 
   /// Errors   Error(usage) with the end of a sentence that begins with the place: what the column takes
   void set(Column column, std::string_view text);
-  /// The shortest text that gives the number back; for importers, whose sources are not rounded.
+  /// The shortest text that gives the number back, with 12 digits at most; for importers, whose sources are
+  /// not rounded.
   void set(Column column, double value);
 
  private:

@@ -36,7 +36,8 @@ TEST(Check, NamesTheMistakeAndEndsWithOne) {
       outcome.out,
       AllOf(HasSubstr("error ratio.speedup (t.csv:3): n4: printed a speedup of 3.20 over n1 with 4 times the "
                       "workers; the times give 100.0 / 125.0 = 0.80."),
-            HasSubstr("Corrected: 0.80 ["), HasSubstr("not checked: "), HasSubstr("1 error, 1 warning")));
+            HasSubstr("Corrected: 0.80 ["), HasSubstr("not checked, and the columns"),
+            HasSubstr("1 error, 1 warning")));
   EXPECT_THAT(base::read_file(folder.path() / "f.json"), HasSubstr("\"printed\": \"3.20\""));
   EXPECT_THAT(base::read_file(folder.path() / "f.sarif"), HasSubstr("\"ruleId\": \"ratio.speedup\""));
 }

@@ -29,7 +29,7 @@ Section sample_answer() {
   blocks.emplace_back(Answer{.id = "limit",
                              .question = "What limits?",
                              .certainty = Certainty::careful,
-                             .chip = "others unknown",
+                             .chip = "maybe disturbed",
                              .figure = "Compute",
                              .unit = "92 %",
                              .sentence = "Waiting for a later worker 4.7 %, moving gradients 2.1 %.",

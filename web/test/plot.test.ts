@@ -100,6 +100,12 @@ describe('Colours', () => {
     expect(['waiting for the other worker', 'waiting for data', 'something new'].map((name) => colours.change(name, 1))).toEqual(['var(--peer-wait)', 'var(--data-wait)', 'var(--slower)']);
     expect(colours.change('something new', -1)).toBe('var(--faster)');
   });
+  it('of the parts of a loss differ, since they lie side by side in one bar', () => {
+    // The names of src/analysis/waterfall.cc.
+    const parts = ['smaller batch', 'sharing', 'slowest worker', 'jitter', 'other waiting', 'exposed latency', 'exposed transfer', 'data wait', 'copy', 'update', 'other'];
+    const colours = new Colours(old);
+    expect(new Set(parts.map((name) => colours.change(name, 1))).size).toBe(parts.length);
+  });
   it('of the answer is that of the line with the best point', () => {
     expect(new Colours(study()).best).toBe('var(--series-1)');
     expect(new Colours(old).best).toBe('var(--accent)');

@@ -47,17 +47,25 @@ std::size_t Result::number_of(Severity severity) const {
       std::ranges::count_if(findings, [&](const Finding& one) { return one.severity == severity; }));
 }
 
+/// The row that is wrong, or of rows that are alike "a, b and 3 more".
+std::string subject_of(const std::vector<std::string>& rows, bool is_of_all) {
+  constexpr std::size_t kShown = 2;
+  if (!is_of_all || rows.size() == 1) return rows.front();
+  if (rows.size() <= kShown) return fmt::format("{} and {}", rows[0], rows[1]);
+  return fmt::format("{}, {} and {} more", rows[0], rows[1], rows.size() - kShown);
+}
+
 void Findings::add(Severity severity, const About& about, std::string sentence) {
   Finding finding{.rule = std::string(rule_),
                   .severity = severity,
                   .printed = about.printed,
                   .corrected = about.corrected,
                   .where = study_.table().where};
-  std::string names;
   for (const auto i : about.rows) finding.rows.push_back(study_.row(i).name());
   if (!about.rows.empty()) finding.line = study_.row(about.rows.front()).line;
-  finding.sentence =
-      finding.rows.empty() ? std::move(sentence) : fmt::format("{}: {}", finding.rows.front(), sentence);
+  finding.sentence = finding.rows.empty()
+                         ? std::move(sentence)
+                         : fmt::format("{}: {}", subject_of(finding.rows, about.is_of_all), sentence);
   all_.push_back(std::move(finding));
 }
 

@@ -39,7 +39,7 @@ void check_repeats(const Study& study, Findings& findings) {
     if (timed > 0 && std::max(most, timed) < kFewest) few.push_back(group.front());
   }
   if (few.empty()) return;
-  findings.add(Severity::note, {few},
+  findings.add(Severity::note, {.rows = few, .is_of_all = true},
                fmt::format("{} of {} configurations were timed fewer than three times: how far their times "
                            "scatter is not known, and 5 % is assumed.",
                            few.size(), study.same_configuration().size()));
@@ -51,7 +51,7 @@ void check_warmup(const Study& study, Findings& findings) {
     if (is_timed(study.row(i)) && study.row(i).value("warmup") == 0.0) cold.push_back(i);
   if (!cold.empty())
     findings.add(
-        Severity::warning, {cold},
+        Severity::warning, {.rows = cold, .is_of_all = true},
         "timed without warm-up: the first steps pay for memory, caches and the choice of kernels, and the row with the "
         "fewest steps pays most.");
 }
@@ -62,7 +62,8 @@ void check_best(const Study& study, Findings& findings) {
     if (study.row(i).text("statistic") == "best") rows.push_back(i);
   if (!rows.empty())
     findings.add(
-        Severity::warning, {rows, study.row(rows.front()).text("time_s")},
+        Severity::warning,
+        {.rows = rows, .printed = study.row(rows.front()).text("time_s"), .is_of_all = true},
         "the best of several is shown: it falls with the number of tries, so two rows are comparable only with equally "
         "many; show the median.");
 }

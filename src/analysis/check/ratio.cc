@@ -26,7 +26,19 @@ struct RatioClaim {
   std::size_t baseline = 0;
 };
 
-void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency) {
+/// Of an efficiency that equals the speedup: it was not divided by `scale`, or it is what the row calls its
+/// speedup, itself `scale` times too large, divided by it. Then both findings have one cause.
+std::string said_of_undivided(const table::Number& efficiency, double scale,
+                              const std::optional<table::Number>& speedup) {
+  if (speedup && meets(efficiency, times(interval_of(*speedup), 1 / scale), kFollows))
+    return fmt::format("{} is {} / {}: a consequence of that speedup, which is {} times too large",
+                       efficiency.text, speedup->text, shown(scale), shown(scale));
+  return fmt::format("{} is the speedup, not divided by {}", efficiency.text, shown(scale));
+}
+
+/// `speedup`: what the same row claims as such, where it does.
+void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency,
+                     const std::optional<table::Number>& speedup) {
   const double s = one.ratio.value;
   const auto& printed = one.claim.printed.text;
   const auto interval = one.ratio.interval;
@@ -45,10 +57,7 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency) {
   }
   if (is_efficiency) {
     const double e = s / scale;
-    wrong.push_back(
-        {"speedup", interval,
-         fmt::format("{} is the speedup, which was not divided by {} (or had been multiplied by it before)",
-                     printed, shown(scale))});
+    wrong.push_back({"speedup", interval, said_of_undivided(one.claim.printed, scale, speedup)});
     wrong.push_back({"times N", times(interval, scale),
                      fmt::format("{} is {} x {}: the number of workers was multiplied with once too often",
                                  printed, shown(scale), shown_s)});
@@ -68,7 +77,8 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency) {
   wrong.push_back(
       {"times N", times(interval, scale),
        fmt::format(
-           "{} is {} x {}: {}", printed, shown(scale), shown_s,
+           "{} is {} times the {}, {}: {}", printed, shown(scale),
+           one.ratio.images > 0 ? "ratio of the times" : "ratio of the rates", shown_s,
            one.ratio.of_fixed_data
                ? "the time of an epoch over fixed data already contains the 1/N, so it must not be multiplied with the number of workers"
                : "the number of workers is in the ratio already")});
@@ -155,7 +165,7 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
   if (follows(one.claim)) return one;
   // Over rows of another set-up: compare.settings says so.
   if (baseline_of(study, i, study.of_other_settings(i), one.claim.printed, of.is_efficiency)) return {};
-  add_wrong_forms(one, scale, of.is_efficiency);
+  add_wrong_forms(one, scale, of.is_efficiency, study.row(i).number("claimed_speedup"));
   add_other_pairs(study, one, of.is_efficiency, scale);
   if (of.is_efficiency)
     for (std::size_t k = 0, all = one.claim.wrong.size(); k < all; ++k) {

@@ -22,6 +22,7 @@ class Findings {
     std::vector<std::size_t> rows;  ///< the one that is wrong first
     std::string printed = {};
     std::optional<Figure> corrected = {};
+    bool is_of_all = false;  ///< the sentence is said of all rows alike: more than the first are named
   };
   void add(Severity severity, const About& about, std::string sentence);
 

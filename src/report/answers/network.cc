@@ -82,7 +82,7 @@ std::string finding_of(const std::optional<analysis::Bandwidth>& best, double mo
                           : "What all-reduces carry, by the size of a message";
   if (most_alone <= 0)
     return fmt::format("In training the all-reduce carries {} GB/s", number(best->busbw.median));
-  return fmt::format("In training the all-reduce carries {} GB/s, alone up to {} GB/s",
+  return fmt::format("In training the all-reduce carries {} GB/s; alone, by size, up to {} GB/s",
                      number(best->busbw.median), number(most_alone));
 }
 
@@ -108,7 +108,7 @@ Answer network_answer(const Subject& subject) {
                 .unit = "GB/s busbw",
                 .evidence = "network"};
   if (one->utilisation)
-    answer.sentence = fmt::format("{} of what it gives alone. ", about(one->utilisation->median));
+    answer.sentence = fmt::format("{} of what its buckets give alone. ", about(one->utilisation->median));
   answer.sentence += fmt::format("A free network would gain {}.", about(gain));
   judge(answer, *best);
   constexpr double kLimit = 0.05;

@@ -64,13 +64,16 @@ std::optional<Waterfall> step_waterfall(const Subject& subject) {
   const auto found = std::find_if(losses->rows.begin(), losses->rows.end(),
                                   [&](const EfficiencyLoss& loss) { return loss.cell == subject.best(); });
   if (found == losses->rows.end()) return std::nullopt;
-  Waterfall waterfall{.id = "step",
-                      .finding = finding_of(*found),
-                      .note = "Means of a step of the typical worker, which add up; grey is within noise.",
-                      .from_name = fmt::format("ideal, by {}", baseline_name(*found->baseline)),
-                      .to_name = way_of(*found->cell),
-                      .from = found->ideal_s,
-                      .to = found->step_s};
+  Waterfall waterfall{
+      .id = "step",
+      .finding = finding_of(*found),
+      .note =
+          "Of a step of the typical worker, by means, which add up; elsewhere a step is a median. "
+          "Grey is within noise.",
+      .from_name = fmt::format("ideal, by {}", baseline_name(*found->baseline)),
+      .to_name = way_of(*found->cell),
+      .from = found->ideal_s,
+      .to = found->step_s};
   const auto parts = parts_of(*losses);
   const auto remedies = analysis::remedies(*found);
   for (const LossPart part : parts) {

@@ -100,7 +100,7 @@ std::string doubt_of(const analysis::Cell& cell) {
   if (cell.debug_build) return "debug build";
   if (cell.step_s.n == 1) return "one step";
   if (cell.records.size() == 1 && cell.is_timed()) return "one repeat";
-  return cell.others == analysis::Others::unknown ? "others unknown" : "";
+  return cell.others == analysis::Others::unknown ? "maybe disturbed" : "";
 }
 
 void judge(Answer& answer, const analysis::Choice& choice) {

@@ -43,7 +43,8 @@ Figure::View view_of(const Subject& subject, Mode mode) {
   for (const auto& group : subject.conclusions.scaling(mode)) {
     if (group.subject != subject.cells.name || group.baseline == nullptr || group.rows.size() < 2) continue;
     cores = cores_there(group.baseline->record());
-    Series series{.name = fmt::format("batch {}{}", group.batch, behind(group.setup))};
+    Series series{.name = fmt::format("{} batch {}{}", mode == Mode::weak ? "local" : "global", group.batch,
+                                      behind(group.setup))};
     for (const auto& row : group.rows) {
       if (!row.has_ratios && !row.is_baseline) continue;
       const auto efficiency = row.is_baseline ? analysis::exactly(1) : row.efficiency;

@@ -29,4 +29,20 @@ GzFile::int_type GzFile::underflow() {
   return traits_type::to_int_type(buffer_[0]);
 }
 
+std::string content_of(const std::filesystem::path& path, std::size_t most_bytes) {
+  GzFile file(path);
+  std::string content;
+  std::array<char, 64 << 10> part;
+  for (std::streamsize got = 0; (got = file.sgetn(part.data(), part.size())) > 0;) {
+    content.append(part.data(), static_cast<std::size_t>(got));
+    if (content.size() > most_bytes)
+      base::fail(base::ErrorKind::data,
+                 "{}: has more than {} MiB of content, and such a file has fewer; is it another program's?",
+                 path.string(), most_bytes >> 20);
+  }
+  if (file.is_damaged())
+    base::fail(base::ErrorKind::data, "{}: the gzip data is damaged or cut; fetch it again", path.string());
+  return content;
+}
+
 }  // namespace paceline::table

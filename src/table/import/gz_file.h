@@ -8,6 +8,7 @@
 #include <istream>
 #include <memory>
 #include <streambuf>
+#include <string>
 
 namespace paceline::table {
 
@@ -37,5 +38,12 @@ class GzFile : public std::streambuf {
   std::size_t taken_ = 0;
   bool is_damaged_ = false;
 };
+
+/// All of a file's content, unpacked.
+///
+/// Errors   Error(data) with the file: it cannot be opened, its gzip data is damaged or cut, or it has more
+///          than `most_bytes` of content
+[[nodiscard]] std::string content_of(const std::filesystem::path& path,
+                                     std::size_t most_bytes = std::size_t{1} << 30);
 
 }  // namespace paceline::table

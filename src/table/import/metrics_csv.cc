@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/nearest.h"
 #include "table/csv.h"
+#include "table/import/gz_file.h"
 #include "table/import/import.h"
 #include "table/words.h"
 
@@ -52,7 +52,7 @@ std::size_t place_of(const CsvLine& header, std::string_view name) {
 
 Table read_metrics(std::span<const std::filesystem::path> files, const GivenFacts& given) {
   const auto where = files.front().string();
-  const auto lines = read_csv(base::read_file(files.front()), where);
+  const auto lines = read_csv(content_of(files.front()), where);
   Table table{.where = where};
   if (lines.size() < 2)
     base::fail(ErrorKind::data, "{}: no metrics are in it; was the training ended early?", where);

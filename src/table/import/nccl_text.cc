@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "table/import/gz_file.h"
 #include "table/import/import.h"
 #include "table/import/nccl.h"
 #include "table/words.h"
@@ -162,7 +162,7 @@ void add_rows(Table& table, Reading& reading, std::size_t t) {
 
 Table read_text(std::span<const std::filesystem::path> files, const GivenFacts&) {
   const auto where = files.front().string();
-  const auto text = base::read_file(files.front());
+  const auto text = content_of(files.front());
   Reading reading;
   std::size_t number = 0;
   for (std::string_view rest = text; !rest.empty();) {

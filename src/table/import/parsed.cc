@@ -1,7 +1,7 @@
 #include "table/import/parsed.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "table/import/gz_file.h"
 #include "table/table.h"
 #include "table/words.h"
 
@@ -10,14 +10,9 @@ namespace paceline::table {
 namespace fs = std::filesystem;
 
 nlohmann::json read_json(const fs::path& path, std::size_t most_bytes) {
-  std::error_code unreadable;
-  const auto size = fs::file_size(path, unreadable);
-  if (!unreadable && size > most_bytes)
-    base::fail(base::ErrorKind::data,
-               "{}: has {} MB, and such a file has fewer than {}; is it another program's?", path.string(),
-               size >> 20, most_bytes >> 20);
+  const auto content = content_of(path, most_bytes);
   try {
-    return nlohmann::json::parse(base::read_file(path));
+    return nlohmann::json::parse(content);
   } catch (const nlohmann::json::exception& error) {
     base::fail(base::ErrorKind::data, "{}: {}; was it cut?", path.string(), error.what());
   }

@@ -40,5 +40,25 @@ TEST(Sentences, AShareOfALinkInBitsNamesThem) {
   EXPECT_NEAR(found.corrected->value, 0.915, 0.005);
 }
 
+/// One mistake in two columns is told as one: the efficiency follows from the speedup beside it.
+TEST(Sentences, AnEfficiencyThatFollowsFromAWrongSpeedupSaysSo) {
+  const std::string head =
+      "run,workers,time_s,time_of,claimed_speedup,claimed_efficiency\nn1,1,212.0,epoch,,\n";
+  const auto both = head + "n4,4,68.5,epoch,12.38,3.09\n";
+  EXPECT_THAT(only_one(both, "ratio.speedup").sentence,
+              testing::HasSubstr("12.38 is 4 times the ratio of the times, 3.09: "));
+  EXPECT_THAT(
+      only_one(both, "ratio.efficiency").sentence,
+      testing::HasSubstr("3.09 is 12.38 / 4: a consequence of that speedup, which is 4 times too large"));
+  EXPECT_THAT(only_one(head + "n4,4,68.5,epoch,3.09,3.09\n", "ratio.efficiency").sentence,
+              testing::HasSubstr("3.09 is the speedup, not divided by 4"));
+}
+
+TEST(Sentences, WhatIsSaidOfSeveralRowsNamesThem) {
+  const std::string csv = "run,workers,time_s,time_of\nn1,1,100.0,epoch\nn2,2,51.0,epoch\nn4,4,27.0,epoch\n";
+  EXPECT_THAT(only_one(csv, "protocol.repeats").sentence,
+              testing::StartsWith("n1, n2 and 1 more: 3 of 3 configurations"));
+}
+
 }  // namespace
 }  // namespace paceline::analysis::rules

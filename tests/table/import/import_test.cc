@@ -258,6 +258,34 @@ TEST_F(Import, OfWhatIsNoneOfThemNamesThoseThatAre) {
   }
 }
 
+TEST_F(Import, EveryKindIsReadPackedByGzipToo) {
+  for (const auto& text : {fixtures::nccl_text(), fixtures::nccl_json(), fixtures::ddp(),
+                           fixtures::kineto(0, 2), fixtures::horovod(), fixtures::metrics()}) {
+    const auto plain = to_csv(read(text));
+    EXPECT_EQ(to_csv(read(packed(text))), plain);
+  }
+}
+
+TEST_F(Import, AGzipFileThatWasCutIsNamedAsOne) {
+  const auto whole = packed(fixtures::nccl_text());
+  try {
+    (void)read(whole.substr(0, whole.size() - 12));
+    FAIL();
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the gzip data is damaged or cut"));
+  }
+}
+
+TEST(Rows, ASumOfDoublesIsWrittenWithTwelveDigits) {
+  Row row;
+  row.set("time_s", 0.1 + 0.2);
+  EXPECT_EQ(row.text("time_s"), "0.3");
+  row.set("time_s", 1.0 / 3);
+  EXPECT_EQ(row.text("time_s"), "0.333333333333");
+  row.set("time_s", 0.0125);
+  EXPECT_EQ(row.text("time_s"), "0.0125");
+}
+
 /// Every truncation and many flipped bytes: read or refused, never a crash, and nothing unknown becomes 0.
 TEST_F(Import, EveryTruncationAndFlipIsReadOrRefused) {
   std::mt19937 random(1);

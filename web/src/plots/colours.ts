@@ -12,8 +12,8 @@ const phases: Record<string, string> = {
   'communication': '--transfer', 'exposed': '--transfer', 'exposed transfer': '--transfer',
   'exposed communication': '--transfer', 'overlapped': '--overlapped',
   'exposed wait': '--peer-wait', 'wait for a rank': '--peer-wait', 'waiting for a rank': '--peer-wait',
-  'smaller batch': '--forward', 'sharing': '--backward', 'slowest worker': '--peer-wait', 'jitter': '--peer-wait', 'other waiting': '--peer-wait',
-  'exposed latency': '--transfer',
+  'smaller batch': '--forward', 'sharing': '--backward', 'slowest worker': '--peer-wait', 'jitter': '--evaluation', 'other waiting': '--checkpoint',
+  'exposed latency': '--overlapped',
   'evaluation': '--evaluation', 'checkpoint': '--checkpoint', 'other': '--other', 'copy, other': '--other',
 };
 

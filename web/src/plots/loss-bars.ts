@@ -6,6 +6,7 @@ import { fixed, formatTime } from '../data/format';
 import type { Column, LossBar, Table, Waterfall } from '../data/report';
 import type { Colours } from './colours';
 import type { Key, Spot } from './drawing';
+import { Stripes } from './stripes';
 import { textWidth } from './style';
 
 const ROW = 30;
@@ -22,10 +23,19 @@ export const heightOfLosses = ({ bars }: Waterfall, _width: number) => (bars.len
 
 /// Parts that no bar shows as wide as a line have no entry.
 const SHOWN = 0.002;
-export function keysOfLosses({ bars, changes }: Waterfall, colours: Colours): Key[] {
+
+/// Every second part that is shown: neighbours differ without colours too.
+function striped({ bars, changes }: Waterfall): boolean[] {
+  let shown = 0;
+  return changes.map((_, i) => bars.some(({ parts }) => parts[i]! > SHOWN) && shown++ % 2 === 0);
+}
+
+export function keysOfLosses(waterfall: Waterfall, colours: Colours): Key[] {
+  const { bars, changes } = waterfall;
   if (bars.length < 2) return [];
+  const stripes = striped(waterfall);
   const parts = changes.flatMap(({ name, seconds }, i): Key[] =>
-    (bars.some(({ parts: all }) => all[i]! > SHOWN) ? [{ sign: 'box', text: name, colour: colours.change(name, Math.abs(seconds)) }] : []));
+    (bars.some(({ parts: all }) => all[i]! > SHOWN) ? [{ sign: stripes[i] ? 'striped' : 'box', text: name, colour: colours.change(name, Math.abs(seconds)) }] : []));
   const gains: Key[] = bars.some((bar) => gainOf(bar) > SHOWN) ? [{ sign: 'hollow', text: 'gain', colour: 'var(--faster)' }] : [];
   return [{ sign: 'box', text: 'efficiency', colour: 'var(--compute)' }, ...parts, ...gains];
 }
@@ -40,7 +50,9 @@ export function drawLosses(waterfall: Waterfall, image: SVGSVGElement, width: nu
   const x = (part: number) => left + (part / most) * (right - left);
   image.append(svg('text', { x: left, y: 12, class: 'axis' }, 'parts of a step'));
   const bottom = HEAD + bars.length * ROW;
-  image.append(svg('path', { class: 'grid', d: `M${x(1)},${HEAD - 4}V${bottom}` }));
+  const stripes = new Stripes();
+  const isStriped = striped(waterfall);
+  image.append(stripes.pattern(), svg('path', { class: 'grid', d: `M${x(1)},${HEAD - 4}V${bottom}` }));
   return bars.map((bar, i): Spot => {
     const top = HEAD + i * ROW;
     const efficiency = efficiencyOf(bar);
@@ -52,6 +64,7 @@ export function drawLosses(waterfall: Waterfall, image: SVGSVGElement, width: nu
     for (const [k, part] of bar.parts.entries()) {
       if (part <= 0) continue;
       image.append(segment(end, end + part, 'loss', colours.change(changes[k]!.name, part)));
+      if (isStriped[k]) image.append(stripes.over({ x: x(end), y: top + 4, width: x(end + part) - x(end), height: ROW - 10 }));
       end += part;
     }
     if (end > 1 + SHOWN) {

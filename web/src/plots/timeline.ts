@@ -7,6 +7,7 @@ import type { Table, Timeline } from '../data/report';
 import { renderCard } from './card';
 import type { Drawing, Key, Spot } from './drawing';
 import type { Context } from './figure';
+import { Stripes } from './stripes';
 import { textWidth } from './style';
 import { roundValues } from './ticks';
 
@@ -81,8 +82,8 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
     return [svg('path', { class: 'grid', d: `M${at},0V${bottom}` }),
       svg('text', { 'x': Math.min(at, right - half), 'y': bottom + 14, 'text-anchor': 'middle' }, text)];
   }), svg('text', { 'x': (left + right) / 2, 'y': height - 6, 'text-anchor': 'middle', 'class': 'axis' }, `time [${unit.unit}]`));
-  const stripes = `stripes-${Math.random().toString(36).slice(2)}`;  // ids are of the whole page
-  image.append(svg('defs', {}, stripesOf(stripes)), ...lanes.map(({ top, height: tall, text, thin }) =>
+  const stripes = new Stripes();
+  image.append(stripes.pattern(), ...lanes.map(({ top, height: tall, text, thin }) =>
     svg('text', { x: 0, y: top + tall / 2, dy: '0.32em', class: thin ? 'soft' : 'strong' }, text)));
 
   const spots: Spot[] = [];
@@ -94,7 +95,7 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
     const name = timeline.phases[phase]!;
     const size = Math.max(0.8, to - from);
     image.append(svg('rect', { 'class': 'span', 'x': from, 'y': top, 'width': size, 'height': tall, 'fill': colours.phase(name), 'data-series': phase }));
-    if (colours.isWait(name) && size > 2) image.append(svg('rect', { 'class': 'stripes', 'x': from, 'y': top, 'width': size, 'height': tall, 'fill': `url(#${stripes})`, 'data-series': phase }));
+    if (colours.isWait(name) && size > 2) image.append(stripes.over({ 'x': from, 'y': top, 'width': size, 'height': tall, 'data-series': phase }));
     if (size > textWidth(name) + 10) image.append(svg('text', { 'class': 'inside', 'x': (from + to) / 2, 'y': top + tall / 2, 'dy': '0.32em', 'text-anchor': 'middle', 'fill': colours.on(name) }, name));
     spots.push({
       key: String(key), x: (from + to) / 2, y: top, lane, box: { left: from, right: from + size, top, bottom: top + tall }, title: name, record: '',
@@ -104,9 +105,6 @@ function draw(timeline: Timeline, range: Range, width: number, colours: Context[
   spots.sort((a, b) => a.lane - b.lane || a.x - b.x);
   return { image, spots, keys: keysOf(timeline, colours) };
 }
-
-const stripesOf = (id: string) => svg('pattern', { id, width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
-  svg('path', { 'd': 'M0,0V6', 'stroke': 'var(--card)', 'stroke-width': 3.4, 'stroke-opacity': 0.75 }));
 
 function keysOf({ spans, phases }: Timeline, colours: Context['colours']): Key[] {
   const seen = new Set(spans.map(({ phase }) => phase));

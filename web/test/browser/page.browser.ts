@@ -288,7 +288,7 @@ describe.skipIf(reason !== null)('For everybody', () => {
             const [r, g, b] = getComputedStyle(element).fill.match(/[\d.]+/g)!.slice(0, 3).map(Number).map((c) => (c! / 255 <= 0.04045 ? c! / 255 / 12.92 : ((c! / 255 + 0.055) / 1.055) ** 2.4));
             return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
           };
-          const spans = [...document.querySelectorAll('#steps .span')].map((element) => ({ element, ...element.getBoundingClientRect().toJSON() }));
+          const spans = [...document.querySelectorAll('#steps .span, #step .arrives, #step .loss')].map((element) => ({ element, ...element.getBoundingClientRect().toJSON() }));
           const striped = (one: any) => one.element.nextElementSibling?.matches('.stripes') ?? false;
           const named = (one: any) => [...document.querySelectorAll('#steps .inside')].some((text) => { const box = text.getBoundingClientRect(); return box.left >= one.left && box.right <= one.right && Math.abs(box.top - one.top) < one.height; });
           return spans.flatMap((one, i) => spans.slice(i + 1).filter((other) => other.top === one.top && Math.abs(other.left - one.right) < 0.5 && other.width > 4 && one.width > 4).flatMap((other) => {
