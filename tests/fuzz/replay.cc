@@ -1,5 +1,5 @@
 /// Runs every fuzz target over its corpus, without libFuzzer: an ordinary test with any compiler.
-///     fuzz_replay CORPUS         CORPUS/<target>/<file>
+///     fuzz_replay CORPUS..       CORPUS/<target>/<file>
 
 #include <fmt/core.h>
 
@@ -21,24 +21,34 @@ extern "C" {
 PACELINE_TARGETS(PACELINE_DECLARE)
 }
 
+namespace fs = std::filesystem;
+using Run = int (*)(const std::uint8_t*, std::size_t);
+
+/// Replays what lies in `folder`; how many inputs that were.
+int replayed(Run run, const fs::path& folder) {
+  int inputs = 0;
+  if (!fs::exists(folder)) return inputs;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const auto text = paceline::base::read_file(entry.path());
+    run(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+    ++inputs;
+  }
+  return inputs;
+}
+
 int main(int argc, char** argv) {
-  namespace fs = std::filesystem;
-  if (argc != 2) return 2;
-  using Run = int (*)(const std::uint8_t*, std::size_t);
+  if (argc < 2) return 2;
 #define PACELINE_ROW(name) {#name, fuzz_##name},
   const std::map<std::string, Run> targets = {PACELINE_TARGETS(PACELINE_ROW)};
-  for (const auto& corpus : fs::directory_iterator(argv[1]))
-    if (!targets.contains(corpus.path().filename().string())) {
-      fmt::print("{}: no target replays it; PACELINE_TARGETS has no such name\n", corpus.path().string());
-      return 1;
-    }
+  for (int i = 1; i < argc; ++i)
+    for (const auto& corpus : fs::directory_iterator(argv[i]))
+      if (!targets.contains(corpus.path().filename().string())) {
+        fmt::print("{}: no target replays it; PACELINE_TARGETS has no such name\n", corpus.path().string());
+        return 1;
+      }
   for (const auto& [name, run] : targets) {
     int inputs = 0;
-    for (const auto& entry : fs::directory_iterator(fs::path(argv[1]) / name)) {
-      const auto text = paceline::base::read_file(entry.path());
-      run(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
-      ++inputs;
-    }
+    for (int i = 1; i < argc; ++i) inputs += replayed(run, fs::path(argv[i]) / name);
     fmt::print("{}: {} inputs\n", name, inputs);
     if (inputs == 0) return 1;
   }

@@ -61,6 +61,27 @@ TEST_F(Tar, IsReadAsTheFolderItWasMadeFrom) {
   expect_equal(here((path() / "set").string()), here(packed("--format=ustar", "images.tar").string()));
 }
 
+/// What a sample weighs where it lies: the encoded image, in a folder and in an archive, also of a part of the set.
+TEST_F(Tar, AndFolderSayTheBytesThatASampleIsStoredIn) {
+  std::int64_t sum = 0;
+  const auto folder = path() / "set/train";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) sum += static_cast<std::int64_t>(entry.file_size());
+  const double mean = static_cast<double>(sum) / 13;
+  const std::string archive = packed("", "images.tar").string();
+  for (const auto& what : {(path() / "set").string(), archive}) {
+    const Source source = open("folder:" + what + ",size=16");
+    ASSERT_EQ(source.train->size(), 13);
+    EXPECT_DOUBLE_EQ(mean_stored_bytes(*source.train).value_or(0), mean) << what;
+    const Source split = open("folder:" + what + ",size=16", {.validation_split = 0.3});
+    std::int64_t both = 0;
+    for (const auto* part : {split.train.get(), split.validation.get()})
+      for (std::int64_t i = 0; i < part->size(); ++i) both += part->stored_bytes(i);
+    EXPECT_EQ(both, sum) << "held back and kept together";
+  }
+  EXPECT_FALSE(mean_stored_bytes(*open("synthetic,train=8,test=2").train)) << "drawn, not stored";
+}
+
 // Found by an audit: 'tar -r' of the same folder made every image count twice.
 TEST_F(Tar, TakesTheLaterOfTwoMembersOfOneName) {
   const auto file = packed("", "images.tar");
