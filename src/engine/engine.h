@@ -179,6 +179,10 @@ class Engine {
 
   /// Forward in training form, on a full batch. Keeps what backward needs.
   virtual LossSums forward(const StepInput& input) = 0;
+  /// Where the caller wants to hear of final gradients: `ends` rise, the last is layout().elements. An engine
+  /// may then call GradientReady at these alone: each call may cost a launch on a device. Without it, as
+  /// often as the engine can.
+  virtual void cut_backward(std::span<const std::int64_t> /*ends*/) {}
   /// Fills gradients() (overwriting them) for the last forward.
   virtual void backward(const GradientReady& on_ready) = 0;
   /// Applies gradients() to weights(): the rule's numbers at learning rate `lr`; `update` counts from 1

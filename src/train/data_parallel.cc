@@ -52,6 +52,8 @@ DataParallelStepper::DataParallelStepper(const Job& job, engine::Engine& engine,
     labels_.resize(samples);
   }
   if (!engine.gradients().memory->is_host()) gradients_.resize(engine.gradients().size);
+  const std::int64_t whole = engine.layout().elements;
+  engine.cut_backward({&whole, 1});  // nothing leaves before the end
 }
 
 void DataParallelStepper::exchange(const char* phase, std::int64_t update,

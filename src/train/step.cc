@@ -34,7 +34,9 @@ Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& com
       buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
       reducer_(buckets_, communicator),
       shard_sums_(job.resolved.shards_per_worker, engine.gradients()),
-      guard_(guard) {}
+      guard_(guard) {
+  engine_.cut_backward(buckets_.ends);
+}
 
 engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough) {
   const auto gradients = engine_.gradients();

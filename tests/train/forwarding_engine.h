@@ -24,6 +24,7 @@ class ForwardingEngine : public engine::Engine {
   void fetch() override { engine_->fetch(); }
   void weights_changed() override { engine_->weights_changed(); }
   engine::LossSums forward(const engine::StepInput& input) override { return engine_->forward(input); }
+  void cut_backward(std::span<const std::int64_t> ends) override { engine_->cut_backward(ends); }
   void backward(const engine::GradientReady& on_ready) override { engine_->backward(on_ready); }
   void update(const engine::UpdateRule& rule, double lr, std::int64_t update) override {
     engine_->update(rule, lr, update);

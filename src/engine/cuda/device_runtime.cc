@@ -53,6 +53,7 @@ DeviceRuntime::~DeviceRuntime() {
   (void)api_.cudaSetDevice(device_);
   for (auto* stream : streams_) (void)api_.cudaStreamSynchronize(stream);
   convolutions_.reset();
+  for (auto* section : sections_) (void)api_.cudaGraphExecDestroy(section);
   for (auto* event : events_) (void)api_.cudaEventDestroy(event);
   for (auto* stream : streams_) (void)api_.cudaStreamDestroy(stream);
   for (void* memory : pinned_) (void)api_.cudaFreeHost(memory);
@@ -211,6 +212,54 @@ void DeviceRuntime::wait(Stream stream, Event event) {
   check(api_.cudaStreamWaitEvent(native(stream), native(event), 0), "cudaStreamWaitEvent");
 }
 
+CapturedSection DeviceRuntime::capture(Stream stream, const std::function<void()>& post) {
+  enter();
+  sections_.reserve(sections_.size() + 1);
+  check(api_.cudaStreamBeginCapture(native(stream), kCudaStreamCaptureModeThreadLocal),
+        "cudaStreamBeginCapture");
+  CudaGraphHandle graph = nullptr;
+  is_capturing_ = true;
+  try {
+    post();
+  } catch (const base::Error& error) {
+    is_capturing_ = false;
+    // The stream leaves the capture in any case. Whether that was what failed, the end of the capture says:
+    // libraries have errors of their own for it.
+    const auto status = api_.cudaStreamEndCapture(native(stream), &graph);
+    if (graph != nullptr) (void)api_.cudaGraphDestroy(graph);
+    (void)api_.cudaGetLastError();
+    if (is_of_capture(status)) throw CannotCapture(error.what());
+    throw;
+  }
+  is_capturing_ = false;
+  const auto status = api_.cudaStreamEndCapture(native(stream), &graph);
+  if (is_of_capture(status)) {
+    (void)api_.cudaGetLastError();
+    throw CannotCapture(describe_cuda_error(api_, status, "cudaStreamEndCapture", where()));
+  }
+  check(status, "cudaStreamEndCapture");
+  sections_.push_back(instantiate(graph));
+  return {static_cast<int>(sections_.size()) - 1};
+}
+
+CudaGraphExecHandle DeviceRuntime::instantiate(CudaGraphHandle graph) const {
+  CudaGraphExecHandle exec = nullptr;
+  const auto status = api_.cudaGraphInstantiate(&exec, graph, 0);
+  const auto given_back = api_.cudaGraphDestroy(graph);
+  check(status, "cudaGraphInstantiate");
+  if (given_back != kCudaSuccess) (void)api_.cudaGraphExecDestroy(exec);
+  check(given_back, "cudaGraphDestroy");
+  return exec;
+}
+
+void DeviceRuntime::replay(Stream stream, CapturedSection section) {
+  base::expects(section.index >= 0 && section.index < static_cast<int>(sections_.size()),
+                "the runtime captured this section");
+  enter();
+  check(api_.cudaGraphLaunch(sections_[static_cast<std::size_t>(section.index)], native(stream)),
+        "cudaGraphLaunch");
+}
+
 void DeviceRuntime::synchronize(Stream stream) {
   enter();
   check(api_.cudaStreamSynchronize(native(stream)), "cudaStreamSynchronize");
@@ -233,7 +282,9 @@ std::unique_ptr<Convolution> DeviceRuntime::make_convolution(const ConvProblem& 
 void DeviceRuntime::fail_located(const base::Error& error) const {
   // A failure of cuDNN's may be that of a kernel before it. cuDNN has a CUDA runtime of its own, whose errors
   // ours does not keep; but such an error comes back from every call that waits for the device.
-  CudaStatus status = streams_.empty() ? kCudaSuccess : api_.cudaStreamSynchronize(streams_.front());
+  // A capture must not wait, and nothing of it has run.
+  CudaStatus status =
+      streams_.empty() || is_capturing_ ? kCudaSuccess : api_.cudaStreamSynchronize(streams_.front());
   if (!is_sticky(status)) status = kCudaSuccess;  // then the library's own words say more
   (void)api_.cudaGetLastError();
   std::string text = fmt::format("--device cuda: {}: {}", where(), error.what());

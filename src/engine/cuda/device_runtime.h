@@ -51,6 +51,9 @@ class DeviceRuntime final : public Runtime {
   void launch(Stream stream, int kernel, const void* arguments, std::size_t bytes, const Grid& grid) override;
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
+  /// In mode ThreadLocal: other workers of the process may do what they like meanwhile.
+  [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override;
+  void replay(Stream stream, CapturedSection section) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
   [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;
@@ -69,6 +72,8 @@ class DeviceRuntime final : public Runtime {
   [[nodiscard]] CudaStreamHandle native(Stream stream) const;
   [[nodiscard]] CudaEventHandle native(Event event) const;
   /// Throws `error`, which a library's call has thrown, with device, step and op.
+  /// Makes a captured graph ready to start; it is given back whether or not that works.
+  [[nodiscard]] CudaGraphExecHandle instantiate(CudaGraphHandle graph) const;
   [[noreturn]] void fail_located(const base::Error& error) const;
   [[noreturn]] void fail_allocation(CudaStatus status, std::size_t bytes) const;
 
@@ -78,6 +83,8 @@ class DeviceRuntime final : public Runtime {
   std::vector<void*> memory_, pinned_;
   std::vector<CudaStreamHandle> streams_;
   std::vector<CudaEventHandle> events_;
+  std::vector<CudaGraphExecHandle> sections_;
+  bool is_capturing_ = false;
   std::unique_ptr<ConvolutionLibrary> convolutions_;
 };
 

@@ -10,6 +10,7 @@
 #include "engine/cuda/optimizer.h"
 #include "engine/cuda/plan.h"
 #include "engine/cuda/program.h"
+#include "engine/cuda/sections.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -33,7 +34,8 @@ class CudaEngine final : public Engine {
         arrays_(allocate_arrays()),
         exec_(make_context()),
         optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_),
-        slot_done_(layout().slots.size()) {
+        sections_(*runtime_, compute_, settings.captures ? why_eager(program_) : "switched off"),
+        backward_sections_(cut_backward_pass(program_, {})) {
     weights_changed();  // the device's arrays become the host's, all 0
   }
 
@@ -78,6 +80,7 @@ class CudaEngine final : public Engine {
     exec_.samples = batch;
     exec_.views = 1;
     has_forward_ = true;
+    sections_.begin_step();
     return run_forward(input);
   }
 
@@ -102,32 +105,30 @@ class CudaEngine final : public Engine {
     return sums;
   }
 
+  void cut_backward(std::span<const std::int64_t> ends) override {
+    backward_sections_ = cut_backward_pass(program_, ends);
+    sections_.forget();
+  }
+
   void backward(const GradientReady& on_ready) override {
     base::expects(has_forward_, "backward follows a training forward");
     has_forward_ = false;  // gradients are written over activations: a second time is wrong
     if (settings_.poison) poison_gradients();
-    std::fill(slot_done_.begin(), slot_done_.end(), false);
-    std::size_t done_slots = 0;
-    std::int64_t told = 0;
-    const auto tell = [&] {
-      const auto& slots = layout().slots;
-      while (done_slots < slots.size() && slot_done_[done_slots]) ++done_slots;
-      const std::int64_t ready = done_slots < slots.size() ? slots[done_slots].offset : layout().elements;
-      if (ready > told && on_ready) on_ready(ready);
-      told = std::max(told, ready);
-    };
-    for (auto entry = program_.ops().rbegin(); entry != program_.ops().rend(); ++entry) {
-      run_op(*entry, Pass::backward);
-      for (const int parameter : graph().nodes[static_cast<std::size_t>(entry->group.node)].parameters)
-        slot_done_[static_cast<std::size_t>(
-            layout().slot_of_parameter[static_cast<std::size_t>(parameter)])] = true;
-      tell();
+    int part = 0;
+    for (const BackwardSection& section : backward_sections_) {
+      run_section({.part = SectionPart::backward, .number = part++, .input_set = input_set_}, "backward",
+                  [&] {
+                    for (int op = section.first_op; op >= section.last_op; --op)
+                      run_op(program_.ops()[static_cast<std::size_t>(op)], Pass::backward);
+                  });
+      if (section.ready > 0 && on_ready) on_ready(section.ready);
     }
   }
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     runtime_->set_op("update");
-    optimizer_.update(rule, lr, update);
+    optimizer_.put_numbers(rule, lr, update);
+    run_section({.part = SectionPart::update}, "update", [&] { optimizer_.update(); });
     runtime_->set_op("");
     host_is_current_ = false;
   }
@@ -137,7 +138,10 @@ class CudaEngine final : public Engine {
   [[nodiscard]] std::vector<KernelChoice> kernels() const override {
     std::vector<KernelChoice> choices;
     for (const auto& entry : program_.ops()) entry.op->describe(choices);
-    if (program_.options().training) choices.push_back(own_kernel("update, packing weights"));
+    if (program_.options().training) {
+      choices.push_back(own_kernel("update, packing weights"));
+      choices.push_back(sections_.describe());
+    }
     return choices;
   }
 
@@ -210,16 +214,28 @@ class CudaEngine final : public Engine {
     runtime_->set_op("");
   }
 
+  /// Captured ones run at once; an observer hears of single ops, between which the host waits.
+  void run_section(const Section& section, const char* name, const std::function<void()>& post) {
+    observer_ ? post() : sections_.run(section, name, post);
+  }
+
   LossSums run_forward(const StepInput& input) {
     const InputBuffers::Batch batch = inputs_.put(input, compute_);
     exec_.images = batch.images;
     exec_.labels = batch.labels;
     exec_.numbers = batch.numbers;
+    input_set_ = batch.set;
     if (settings_.poison) {
       poison(exec_.memory.arena, static_cast<std::size_t>(program_.memory().arena_bytes()));
       poison(exec_.memory.scratch, static_cast<std::size_t>(program_.memory().scratch_bytes()));
     }
-    for (const auto& entry : program_.ops()) run_op(entry, Pass::forward);
+    const auto post = [&] {
+      for (const auto& entry : program_.ops()) run_op(entry, Pass::forward);
+    };
+    if (exec_.training)
+      run_section({.part = SectionPart::forward, .input_set = input_set_}, "forward", post);
+    else
+      post();
     runtime_->record(loss_is_there_, compute_);
     runtime_->wait(copies_, loss_is_there_);
     runtime_->copy_to_host(copies_, pinned_loss_, exec_.loss, sizeof(LossResult));
@@ -268,7 +284,9 @@ class CudaEngine final : public Engine {
   std::byte* pinned_logits_ = nullptr;  ///< null until somebody asks for them
   ExecContext exec_;
   const Optimizer optimizer_;
-  std::vector<bool> slot_done_;
+  Sections sections_;
+  std::vector<BackwardSection> backward_sections_;
+  int input_set_ = 0;  ///< of the last pass
   bool host_is_current_ = true;
   bool has_forward_ = false;
   OpObserver observer_;

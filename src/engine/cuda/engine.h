@@ -3,8 +3,9 @@
 /// The CUDA engine: one GPU, or the processor in its place, above the interface of runtime.h.
 ///
 /// A graph becomes a list of ops that put kernels and convolutions on one stream, `compute`; images go to the
-/// device and loss sums come back on another, `copies`. forward() waits for its loss sums: one wait of the
-/// host a step. All else returns before it is done.
+/// device and loss sums come back on another, `copies`. What a training step puts on `compute` is cut into
+/// sections that are captured in the third step and replayed from then on (sections.h). forward() waits for
+/// its loss sums: one wait of the host a step. All else returns before it is done.
 ///
 /// Threads   an engine belongs to the thread that calls it; it has no others
 
@@ -20,6 +21,9 @@ struct EngineSettings {
   std::string name = "cuda";  ///< Engine::name(), and that of its Memory
   /// Fills all that a pass writes with NaN before it: for tests.
   bool poison = false;
+  /// Sections of a step are captured once and replayed (sections.h); off: every step launches kernel by
+  /// kernel.
+  bool captures = true;
 };
 
 /// Errors   Error(usage) for options that cannot be; Error(device) when memory is refused or a call fails

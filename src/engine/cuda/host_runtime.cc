@@ -65,6 +65,7 @@ DeviceFacts HostRuntime::facts() const {
 // ---- memory
 
 std::byte* HostRuntime::allocate(Kind kind, std::size_t bytes) {
+  expect_no_capture("an allocation");
   Block block{.kind = kind, .bytes = bytes, .memory = nullptr, .first = nullptr};
   const std::size_t all = bytes + 3 * kGuard;
   block.memory = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[all]);
@@ -132,17 +133,26 @@ std::deque<HostRuntime::Item>& HostRuntime::queue(Stream stream) {
 }
 
 Stream HostRuntime::make_stream() {
+  expect_no_capture("a new stream");
   streams_.emplace_back();
   return {static_cast<int>(streams_.size()) - 1};
 }
 Event HostRuntime::make_event() {
+  expect_no_capture("a new event");
   events_.emplace_back();
   return {static_cast<int>(events_.size()) - 1};
 }
 
 void HostRuntime::post(Stream stream, const char* what, std::function<void()> work) {
-  queue(stream).push_back(
-      {.number = posted_++, .what = what, .op = op_, .work = std::move(work), .waits_for = nullptr});
+  auto* items = capturing_;
+  if (items != nullptr && !(stream == captured_stream_)) expect_no_capture("work of another stream");
+  Item item{.number = posted_, .what = what, .op = op_, .work = std::move(work), .waits_for = nullptr};
+  if (items != nullptr) {
+    items->push_back(std::move(item));
+  } else {
+    ++posted_;
+    queue(stream).push_back(std::move(item));
+  }
 }
 
 void HostRuntime::copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) {
@@ -182,6 +192,7 @@ HostOrder HostRuntime::order_of_threads() {
 }
 
 void HostRuntime::record(Event event, Stream stream) {
+  expect_no_capture("the record of an event");
   auto mark = std::make_shared<bool>(false);
   events_[static_cast<std::size_t>(event.index)] = mark;
   post(stream, "the record of an event", [mark] { *mark = true; });
@@ -190,6 +201,7 @@ void HostRuntime::record(Event event, Stream stream) {
 bool HostRuntime::is_dropped() { return dropped_wait_ == waits_++; }
 
 void HostRuntime::wait(Stream stream, Event event) {
+  expect_no_capture("a wait for an event");
   if (is_dropped()) return;
   const Mark& mark = events_[static_cast<std::size_t>(event.index)];
   if (mark == nullptr) return;
@@ -197,15 +209,54 @@ void HostRuntime::wait(Stream stream, Event event) {
       {.number = posted_++, .what = "a wait for an event", .op = op_, .work = {}, .waits_for = mark});
 }
 
+// ---- captured sections
+
+void HostRuntime::expect_no_capture(const char* call) const {
+  if (capturing_ != nullptr)
+    base::fail(base::ErrorKind::device,
+               "{}: {} must not be in a captured section; this is an error of the engine, please report it",
+               where(op_), call);
+}
+
+CapturedSection HostRuntime::capture(Stream stream, const std::function<void()>& post) {
+  expect_no_capture("a section");
+  static_cast<void>(queue(stream));  // it is a stream of ours
+  if (!refusal_.empty()) throw CannotCapture(refusal_);
+  std::vector<Item> section;
+  capturing_ = &section;
+  captured_stream_ = stream;
+  try {
+    post();
+  } catch (...) {
+    capturing_ = nullptr;
+    throw;
+  }
+  capturing_ = nullptr;
+  sections_.push_back(std::move(section));
+  return {static_cast<int>(sections_.size()) - 1};
+}
+
+void HostRuntime::replay(Stream stream, CapturedSection section) {
+  expect_no_capture("a section");
+  base::expects(section.index >= 0 && section.index < captures(), "the runtime captured this section");
+  for (Item item : sections_[static_cast<std::size_t>(section.index)]) {
+    item.number = posted_++;
+    queue(stream).push_back(std::move(item));
+  }
+  ++replays_;
+}
+
 // ---- running
 
 void HostRuntime::synchronize(Stream stream) {
+  expect_no_capture("a wait of the host");
   if (is_dropped()) return;
   const auto& waited_for = queue(stream);
   run_until([&] { return waited_for.empty(); });
 }
 
 void HostRuntime::synchronize(Event event) {
+  expect_no_capture("a wait of the host");
   if (is_dropped()) return;
   const Mark mark = events_[static_cast<std::size_t>(event.index)];
   if (mark != nullptr) run_until([&] { return *mark; });

@@ -7,8 +7,11 @@
 /// host buffer that is changed too early and memory that is read before it is written all change the result.
 /// All memory starts as NaN (bytes 0xff), between guard zones that are checked after each item.
 ///
-/// Errors   Error(device) for a write outside of a block, a copy from or to memory of the wrong kind, and
-///          streams that wait for one another
+/// A captured section is the list of what was posted, with its arguments: number by number the same work each
+/// time, so that what should have changed from step to step and did not changes the result too.
+///
+/// Errors   Error(device) for a write outside of a block, a copy from or to memory of the wrong kind, streams
+///          that wait for one another, and a section that does what Runtime::capture forbids
 /// Threads  one. The same options and calls give the same order and the same bits.
 
 #include <cstdint>
@@ -18,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -60,6 +64,8 @@ class HostRuntime final : public Runtime {
   void launch(Stream stream, int kernel, const void* arguments, std::size_t bytes, const Grid& grid) override;
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
+  [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override;
+  void replay(Stream stream, CapturedSection section) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
   [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;
@@ -76,6 +82,12 @@ class HostRuntime final : public Runtime {
   [[nodiscard]] int waits() const { return waits_; }
   /// From now on the wait with this number (waits() before it) does nothing.
   void drop_wait(std::optional<int> number) { dropped_wait_ = number; }
+
+  /// How many sections were captured, and replayed.
+  [[nodiscard]] int captures() const { return static_cast<int>(sections_.size()); }
+  [[nodiscard]] int replays() const { return replays_; }
+  /// From now on capture() throws CannotCapture with this text; empty: it does not.
+  void refuse_captures(std::string why) { refusal_ = std::move(why); }
 
  private:
   enum class Kind { device, pinned };
@@ -104,6 +116,8 @@ class HostRuntime final : public Runtime {
   /// "cuda-on-host, in step 12, op conv1": where the work of `op` was put.
   [[nodiscard]] std::string where(const std::string& op) const;
   [[nodiscard]] std::deque<Item>& queue(Stream stream);
+  /// Refuses what must not be in a captured section.
+  void expect_no_capture(const char* call) const;
   /// Counts a wait; whether it is the one to be left out.
   [[nodiscard]] bool is_dropped();
   void run_until(const std::function<bool()>& is_done);
@@ -119,6 +133,11 @@ class HostRuntime final : public Runtime {
   std::uint32_t longest_burst_;  ///< random: a stream that is chosen goes on for at most so many items
   int burst_stream_ = -1;        ///< which one it is, and how many more
   std::uint32_t burst_ = 0;
+  std::vector<std::vector<Item>> sections_;
+  std::vector<Item>* capturing_ = nullptr;  ///< null: work goes to its stream
+  Stream captured_stream_;
+  int replays_ = 0;
+  std::string refusal_;
   int waits_ = 0;
   std::optional<int> dropped_wait_;
 };

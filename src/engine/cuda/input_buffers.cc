@@ -42,8 +42,9 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader) {
           "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
           "and the model's classes",
           classes_, n, input.labels[n]);
-  const Set& set = sets_[next_];
-  next_ = 1 - next_;
+  const int number = next_;
+  const Set& set = sets_[number];
+  next_ = (next_ + 1) % kSets;
   const StepNumbers numbers{
       .gradient_scale = input.gradient_scale, .step = input.step, .first_position = input.first_position};
   copy(set, 0, input.images.data(), static_cast<std::int64_t>(input.images.size_bytes()));
@@ -53,7 +54,8 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader) {
   runtime_.wait(reader, set.copied);
   return {.images = reinterpret_cast<const float*>(set.device),
           .labels = reinterpret_cast<const std::int32_t*>(set.device + offsets_.labels),
-          .numbers = reinterpret_cast<const StepNumbers*>(set.device + offsets_.numbers)};
+          .numbers = reinterpret_cast<const StepNumbers*>(set.device + offsets_.numbers),
+          .set = number};
 }
 
 }  // namespace paceline::engine::cuda

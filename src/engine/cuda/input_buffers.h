@@ -17,6 +17,7 @@ namespace paceline::engine::cuda {
 
 class InputBuffers {
  public:
+  static constexpr int kSets = 2;
   /// For at most `samples` samples.
   InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, int samples);
 
@@ -25,6 +26,7 @@ class InputBuffers {
     const float* images = nullptr;         ///< [samples][H][W][C]
     const std::int32_t* labels = nullptr;  ///< one for each form of a sample
     const StepNumbers* numbers = nullptr;
+    int set = 0;  ///< which of the kSets it lies in
   };
   /// Copies images, labels and numbers of a batch, and lets `reader` wait for them. The caller's memory is
   /// free when this returns.
@@ -52,7 +54,7 @@ class InputBuffers {
   const Stream copies_;
   const int classes_;
   const Offsets offsets_;
-  Set sets_[2];
+  Set sets_[kSets];
   int next_ = 0;
 };
 

@@ -30,6 +30,9 @@ static_assert(kCudaErrorInvalidDevice == cudaErrorInvalidDevice);
 static_assert(kCudaErrorNotReady == cudaErrorNotReady);
 static_assert(kCudaErrorIllegalAddress == cudaErrorIllegalAddress);
 static_assert(kCudaErrorLaunchFailure == cudaErrorLaunchFailure);
+static_assert(kCudaErrorStreamCaptureUnsupported == cudaErrorStreamCaptureUnsupported);
+static_assert(kCudaErrorStreamCaptureInvalidated == cudaErrorStreamCaptureInvalidated);
+static_assert(kCudaErrorStreamCaptureWrongThread == cudaErrorStreamCaptureWrongThread);
 static_assert(kCudaErrorSystemNotReady == cudaErrorSystemNotReady);
 static_assert(kCudaErrorSystemDriverMismatch == cudaErrorSystemDriverMismatch);
 static_assert(kCudaDevAttrMultiProcessorCount == cudaDevAttrMultiProcessorCount);
@@ -42,6 +45,7 @@ static_assert(kCudaStreamNonBlocking == cudaStreamNonBlocking);
 static_assert(kCudaEventDefault == cudaEventDefault);
 static_assert(kCudaEventDisableTiming == cudaEventDisableTiming);
 static_assert(kCudaHostAllocDefault == cudaHostAllocDefault);
+static_assert(kCudaStreamCaptureModeThreadLocal == cudaStreamCaptureModeThreadLocal);
 // The sticky errors of api/cuda.cc.
 static_assert(cudaErrorECCUncorrectable == 214 && cudaErrorNvlinkUncorrectable == 220);
 static_assert(cudaErrorLaunchTimeout == 702 && cudaErrorContextIsDestroyed == 709);
@@ -51,6 +55,8 @@ static_assert(cudaErrorInvalidAddressSpace == 717 && cudaErrorInvalidPc == 718);
 
 cudaStream_t native(CudaStreamHandle stream) { return reinterpret_cast<cudaStream_t>(stream); }
 cudaEvent_t native(CudaEventHandle event) { return reinterpret_cast<cudaEvent_t>(event); }
+cudaGraph_t native(CudaGraphHandle graph) { return reinterpret_cast<cudaGraph_t>(graph); }
+cudaGraphExec_t native(CudaGraphExecHandle exec) { return reinterpret_cast<cudaGraphExec_t>(exec); }
 
 template <typename... Kernel>
 constexpr auto sizes(const std::tuple<Kernel...>*) {
@@ -126,6 +132,23 @@ const CudaApi kApi{
         -> CudaStatus { return ::cudaMemcpyAsync(dst, src, bytes, cudaMemcpyKind(kind), native(stream)); },
     .cudaMemsetAsync = [](void* dst, int value, std::size_t bytes, CudaStreamHandle stream) -> CudaStatus {
       return ::cudaMemsetAsync(dst, value, bytes, native(stream));
+    },
+    .cudaStreamBeginCapture = [](CudaStreamHandle stream, int mode) -> CudaStatus {
+      return ::cudaStreamBeginCapture(native(stream), cudaStreamCaptureMode(mode));
+    },
+    .cudaStreamEndCapture = [](CudaStreamHandle stream, CudaGraphHandle* graph) -> CudaStatus {
+      return ::cudaStreamEndCapture(native(stream), reinterpret_cast<cudaGraph_t*>(graph));
+    },
+    .cudaGraphInstantiate = [](CudaGraphExecHandle* exec, CudaGraphHandle graph,
+                               unsigned long long flags) -> CudaStatus {
+      return ::cudaGraphInstantiate(reinterpret_cast<cudaGraphExec_t*>(exec), native(graph), flags);
+    },
+    .cudaGraphDestroy = [](CudaGraphHandle graph) -> CudaStatus { return ::cudaGraphDestroy(native(graph)); },
+    .cudaGraphLaunch = [](CudaGraphExecHandle exec, CudaStreamHandle stream) -> CudaStatus {
+      return ::cudaGraphLaunch(native(exec), native(stream));
+    },
+    .cudaGraphExecDestroy = [](CudaGraphExecHandle exec) -> CudaStatus {
+      return ::cudaGraphExecDestroy(native(exec));
     },
     .launch = [](int kernel, const void* arguments, std::size_t bytes, const Grid* grid,
                  CudaStreamHandle stream) -> CudaStatus {

@@ -94,13 +94,17 @@ void Optimizer::launch(const double* rates) const {
                                          .second = state(1)});
 }
 
-void Optimizer::update(const UpdateRule& rule, double lr, std::int64_t update) const {
+void Optimizer::put_numbers(const UpdateRule& rule, double lr, std::int64_t update) const {
   base::expects(static_cast<int>(arrays_.state.size()) >= state_slots(rule) &&
                     rule.kind == program_.options().rule.kind,
                 "the engine was compiled for this rule, with as much state");
   put(numbers_at_, update_numbers(program_.graph(), program_.layout(), rule, lr, update));
+}
+
+void Optimizer::update() const {
+  const UpdateKind kind = program_.options().rule.kind;
   auto* rates = reinterpret_cast<double*>(memory_at_ + rates_at_);
-  if (rule.kind == UpdateKind::lars && chunks_ > 0) {
+  if (kind == UpdateKind::lars && chunks_ > 0) {
     auto* norms = reinterpret_cast<double*>(memory_at_ + norms_at_);
     runtime_.launch(compute_, LarsNorms{.chunks = at<UpdateChunk>(0),
                                         .chunk_count = chunks_,
@@ -113,7 +117,7 @@ void Optimizer::update(const UpdateRule& rule, double lr, std::int64_t update) c
                                         .partial = norms,
                                         .rates = rates});
   }
-  if (chunks_ > 0) switch (rule.kind) {
+  if (chunks_ > 0) switch (kind) {
       case UpdateKind::sgd:
         launch<SgdRule>(nullptr);
         break;

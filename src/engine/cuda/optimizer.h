@@ -25,10 +25,15 @@ class Optimizer {
   Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
             const Arena& arena, FlatArrays arrays);
 
-  /// Puts on the compute stream: weights, state and running statistics of update number `update`, from 1.
+  // An update, on the compute stream: first what changes from one to the next, then the rest, which is the
+  // same work each time and can be captured.
+
+  /// Copies the numbers of update number `update`, from 1, to the device.
   ///
   /// Requires   the engine was compiled for a rule with as much state
-  void update(const UpdateRule& rule, double lr, std::int64_t update) const;
+  void put_numbers(const UpdateRule& rule, double lr, std::int64_t update) const;
+  /// Weights, state, running statistics and the weights' copies become new, by the numbers on the device.
+  void update() const;
   /// Copies the weights into the order and storage that convolutions read. After each change of them.
   void pack() const;
 

@@ -2,18 +2,21 @@
 
 /// What the CUDA engine needs of a device: memory, streams, events, own kernels, convolutions.
 ///
-/// Two implementations: device_runtime.h speaks to a GPU through tables of CUDA's and cuDNN's functions,
-/// host_runtime.h runs everything on the processor, streams in any order that events allow.
+/// Three implementations: device_runtime.h speaks to a GPU through tables of CUDA's and cuDNN's functions,
+/// host_runtime.h runs everything on the processor, streams in any order that events allow,
+/// simulated_runtime.h computes nothing and says how long a GPU would take.
 ///
 /// Errors   every call: Error(device) that names call, device and what the library said
 /// Threads  one: that of the engine which owns the runtime
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/table.h"
@@ -30,6 +33,12 @@ struct DeviceFacts {
   int compute_capability = 0;          ///< 90 for 9.0; 0 for no GPU
   int multiprocessors = 1;
   std::string libraries;  ///< "CUDA 13.0 (driver 580.65), cuDNN 9.19.0"
+};
+
+/// Work that this device cannot capture, as what() says; it runs when it is put on a stream as usual.
+class CannotCapture : public base::Error {
+ public:
+  explicit CannotCapture(const std::string& text) : Error(base::ErrorKind::device, text) {}
 };
 
 class Runtime {
@@ -69,6 +78,18 @@ class Runtime {
   virtual void record(Event event, Stream stream) = 0;
   /// What `stream` is given from now on begins after `event`, as it was recorded last.
   virtual void wait(Stream stream, Event event) = 0;
+
+  // Captured sections: work that is recorded once and started again by one call.
+
+  /// Calls `post` and keeps what it puts on `stream`, in order; nothing of it runs. `post` may put kernels,
+  /// convolutions, copies and fills on this one stream: it must not wait, record, allocate or use another.
+  /// Arguments stay as they are now: what changes from run to run is read from memory. Kept as long as the
+  /// runtime.
+  ///
+  /// Errors   CannotCapture, and nothing is kept; Error(device) for a section that breaks the rules above
+  [[nodiscard]] virtual CapturedSection capture(Stream stream, const std::function<void()>& post) = 0;
+  /// Puts a captured section on `stream`.
+  virtual void replay(Stream stream, CapturedSection section) = 0;
 
   // These block the host.
 

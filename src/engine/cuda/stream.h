@@ -1,6 +1,7 @@
 #pragma once
 
-/// Handles of a Runtime's streams and events. They are small numbers, valid for the runtime that made them.
+/// Handles of a Runtime's streams, events and captured sections. They are small numbers, valid for the
+/// runtime that made them.
 
 namespace paceline::engine::cuda {
 
@@ -14,6 +15,12 @@ struct Stream {
 struct Event {
   int index = -1;
   bool operator==(const Event&) const = default;
+};
+
+/// Work of one stream that was recorded once, to be started again by one call.
+struct CapturedSection {
+  int index = -1;
+  bool operator==(const CapturedSection&) const = default;
 };
 
 }  // namespace paceline::engine::cuda

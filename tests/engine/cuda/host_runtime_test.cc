@@ -176,5 +176,74 @@ TEST(HostRuntime, RefusesCopiesOfTheWrongMemory) {
   EXPECT_EQ(error_of([&] { runtime.copy_to_host(stream, pinned, device, 64); }), "");
 }
 
+TEST(HostRuntime, ReplaysASectionWithTheArgumentsThatWereRecorded) {
+  HostRuntime runtime;
+  const Stream stream = runtime.make_stream();
+  auto* device = reinterpret_cast<float*>(runtime.allocate(8));
+  auto* pinned = reinterpret_cast<float*>(runtime.allocate_pinned(8));
+  float number = 3;  // by value in the section: it stays what it was
+  pinned[0] = 1;     // read when the section runs
+  const CapturedSection section = runtime.capture(stream, [&] {
+    runtime.copy_to_device(stream, device, pinned, 4);
+    runtime.launch(stream, ArrayFill{.dst = device + 1, .count = 1, .value = number});
+  });
+  runtime.synchronize(stream);
+  EXPECT_TRUE(std::isnan(device[0])) << "nothing runs while it is captured";
+  number = 4;
+  for (const float given : {5.0f, 6.0f}) {
+    pinned[0] = given;
+    device[1] = 0;
+    runtime.replay(stream, section);
+    runtime.synchronize(stream);
+    EXPECT_EQ(device[0], given);
+    EXPECT_EQ(device[1], 3);
+  }
+  EXPECT_EQ(runtime.captures(), 1);
+  EXPECT_EQ(runtime.replays(), 2);
+}
+
+TEST(HostRuntime, ReplayedItemsMixWithThoseOfOtherStreams) {
+  std::set<std::string> texts;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Letters letters({.order = StreamOrder::random, .seed = seed});
+    const CapturedSection section = letters.runtime.capture(letters.first, [&] {
+      letters.post(letters.first, 'a');
+      letters.post(letters.first, 'b');
+    });
+    letters.runtime.replay(letters.first, section);
+    letters.post(letters.second, 'x');
+    letters.finish();
+    texts.insert(letters.text);
+  }
+  EXPECT_EQ(texts, (std::set<std::string>{"abx", "axb", "xab"}));
+}
+
+TEST(HostRuntime, RefusesWhatASectionMustNotDo) {
+  HostRuntime runtime;
+  const Stream stream = runtime.make_stream(), other = runtime.make_stream();
+  const Event event = runtime.make_event();
+  runtime.record(event, stream);
+  std::byte* memory = runtime.allocate(4);
+  const std::pair<const char*, std::function<void()>> forbidden[] = {
+      {"an allocation", [&] { static_cast<void>(runtime.allocate(4)); }},
+      {"an allocation", [&] { static_cast<void>(runtime.allocate_pinned(4)); }},
+      {"a new stream", [&] { static_cast<void>(runtime.make_stream()); }},
+      {"a new event", [&] { static_cast<void>(runtime.make_event()); }},
+      {"the record of an event", [&] { runtime.record(event, stream); }},
+      {"a wait for an event", [&] { runtime.wait(stream, event); }},
+      {"a wait of the host", [&] { runtime.synchronize(stream); }},
+      {"a wait of the host", [&] { runtime.synchronize(event); }},
+      {"work of another stream", [&] { runtime.fill_bytes(other, memory, 0, 4); }},
+      {"a section", [&] { runtime.replay(stream, {}); }},
+      {"a section", [&] { static_cast<void>(runtime.capture(stream, [] {})); }},
+  };
+  for (const auto& [what, call] : forbidden) {
+    const std::string text = error_of([&] { static_cast<void>(runtime.capture(stream, call)); });
+    EXPECT_NE(text.find(std::string(what) + " must not be in a captured section"), std::string::npos) << text;
+    EXPECT_EQ(error_of([&] { runtime.fill_bytes(stream, memory, 0, 4); }), "") << "the capture has ended";
+  }
+  EXPECT_EQ(runtime.captures(), 0);
+}
+
 }  // namespace
 }  // namespace paceline::engine::cuda

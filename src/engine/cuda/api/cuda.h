@@ -14,11 +14,15 @@
 
 namespace paceline::engine::cuda {
 
-using CudaStatus = int;                      ///< cudaError_t
-struct CudaStreamObject;                     ///< what a cudaStream_t points to
-struct CudaEventObject;                      ///< what a cudaEvent_t points to
-using CudaStreamHandle = CudaStreamObject*;  ///< cudaStream_t
-using CudaEventHandle = CudaEventObject*;    ///< cudaEvent_t
+using CudaStatus = int;                            ///< cudaError_t
+struct CudaStreamObject;                           ///< what a cudaStream_t points to
+struct CudaEventObject;                            ///< what a cudaEvent_t points to
+struct CudaGraphObject;                            ///< what a cudaGraph_t points to
+struct CudaGraphExecObject;                        ///< what a cudaGraphExec_t points to
+using CudaStreamHandle = CudaStreamObject*;        ///< cudaStream_t
+using CudaEventHandle = CudaEventObject*;          ///< cudaEvent_t
+using CudaGraphHandle = CudaGraphObject*;          ///< cudaGraph_t
+using CudaGraphExecHandle = CudaGraphExecObject*;  ///< cudaGraphExec_t
 
 // Of cudaError_t, those that are told apart.
 constexpr CudaStatus kCudaSuccess = 0;
@@ -31,6 +35,9 @@ constexpr CudaStatus kCudaErrorInvalidDevice = 101;
 constexpr CudaStatus kCudaErrorNotReady = 600;
 constexpr CudaStatus kCudaErrorIllegalAddress = 700;
 constexpr CudaStatus kCudaErrorLaunchFailure = 719;
+constexpr CudaStatus kCudaErrorStreamCaptureUnsupported = 900;  ///< the first that says: not in a capture
+constexpr CudaStatus kCudaErrorStreamCaptureInvalidated = 901;
+constexpr CudaStatus kCudaErrorStreamCaptureWrongThread = 908;  ///< and the last
 constexpr CudaStatus kCudaErrorSystemNotReady = 802;
 constexpr CudaStatus kCudaErrorSystemDriverMismatch = 803;
 
@@ -47,6 +54,7 @@ constexpr unsigned kCudaStreamNonBlocking = 1;
 constexpr unsigned kCudaEventDefault = 0;
 constexpr unsigned kCudaEventDisableTiming = 2;
 constexpr unsigned kCudaHostAllocDefault = 0;
+constexpr int kCudaStreamCaptureModeThreadLocal = 1;  ///< of cudaStreamCaptureMode
 
 /// All pointers are set.
 struct CudaApi {
@@ -94,6 +102,14 @@ struct CudaApi {
                                 CudaStreamHandle stream);
   CudaStatus (*cudaMemsetAsync)(void* dst, int value, std::size_t bytes, CudaStreamHandle stream);
 
+  CudaStatus (*cudaStreamBeginCapture)(CudaStreamHandle stream, int mode);
+  CudaStatus (*cudaStreamEndCapture)(CudaStreamHandle stream, CudaGraphHandle* graph);
+  CudaStatus (*cudaGraphInstantiate)(CudaGraphExecHandle* exec, CudaGraphHandle graph,
+                                     unsigned long long flags);
+  CudaStatus (*cudaGraphDestroy)(CudaGraphHandle graph);
+  CudaStatus (*cudaGraphLaunch)(CudaGraphExecHandle exec, CudaStreamHandle stream);
+  CudaStatus (*cudaGraphExecDestroy)(CudaGraphExecHandle exec);
+
   /// Puts kernel number `kernel` of kernels/table.h on `stream`. `arguments` are the kernel's `bytes` bytes,
   /// which are copied.
   CudaStatus (*launch)(int kernel, const void* arguments, std::size_t bytes, const Grid* grid,
@@ -103,6 +119,11 @@ struct CudaApi {
 /// Whether every further call of this process would return the same error: the device's state is lost, and
 /// only the end of the process frees the device.
 [[nodiscard]] bool is_sticky(CudaStatus status);
+
+/// Whether a call says that it cannot be part of a capture, or that the capture is lost.
+[[nodiscard]] constexpr bool is_of_capture(CudaStatus status) {
+  return status >= kCudaErrorStreamCaptureUnsupported && status <= kCudaErrorStreamCaptureWrongThread;
+}
 
 /// "cudaMalloc failed on GPU 0, in step 12, op conv1: out of memory (cudaErrorMemoryAllocation)". Sticky
 /// errors add that the process must end.

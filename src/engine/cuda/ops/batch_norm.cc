@@ -94,6 +94,10 @@ class BatchNormOp final : public CompiledOp {
     });
   }
 
+  [[nodiscard]] std::string needs_host() const override {
+    return is_shared_ ? name_ + " sums its statistics on the host" : std::string();
+  }
+
   void describe(std::vector<KernelChoice>& choices) const override {
     choices.push_back(own_kernel(name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
   }

@@ -96,6 +96,8 @@ class CompiledOp {
   virtual void forward(ExecContext& exec) = 0;
   /// Writes its sources' gradient terms and its parameters' gradients.
   virtual void backward(ExecContext& exec) = 0;
+  /// Why a step with this op cannot be captured: a sentence without its full stop; empty: it can.
+  [[nodiscard]] virtual std::string needs_host() const { return {}; }
   /// Adds what `doctor --kernels` says of it.
   virtual void describe(std::vector<KernelChoice>& choices) const = 0;
 };

@@ -93,10 +93,13 @@ int use_everything(const FakeCuda& cuda, FakeLibrary& library, int* worked = nul
   runtime.record(copied, copies);
   runtime.wait(compute, copied);
   runtime.copy_on_device(compute, other, device, 100);
-  runtime.fill_bytes(compute, device, 1, 100);
+  runtime.fill_bytes(compute, other, 1, 100);
   const int arguments = 5;
   runtime.launch(compute, 0, &arguments, sizeof arguments, {.blocks = 2, .threads = 32});
   convolution->run(compute, {});
+  const CapturedSection section =
+      runtime.capture(compute, [&] { runtime.copy_on_device(compute, other, device, 100); });
+  runtime.replay(compute, section);
   runtime.record(computed, compute);
   runtime.synchronize(computed);
   std::memset(pinned, 0, 100);
@@ -157,6 +160,62 @@ TEST(DeviceRuntime, EveryCallThatFailsIsSaidWithDeviceAndStepAndNothingIsLeft) {
       }
       EXPECT_EQ(text.find("which must end") != std::string::npos, is_sticky(status)) << text;
     }
+}
+
+TEST(DeviceRuntime, AGraphIsCapturedOnceAndRunsWhenItIsReplayed) {
+  FakeCuda cuda;
+  FakeLibrary library;
+  {
+    DeviceRuntime runtime(cuda.api(), 0, library.open());
+    const Stream stream = runtime.make_stream();
+    std::byte* memory = runtime.allocate(4);
+    const CapturedSection section =
+        runtime.capture(stream, [&] { runtime.fill_bytes(stream, memory, 5, 4); });
+    EXPECT_EQ(std::to_integer<int>(memory[0]), 0xff) << "it ran while it was captured";
+    runtime.replay(stream, section);
+    EXPECT_EQ(std::to_integer<int>(memory[0]), 5);
+    runtime.fill_bytes(stream, memory, 6, 4);
+    EXPECT_EQ(std::to_integer<int>(memory[0]), 6);
+    runtime.replay(stream, section);
+    EXPECT_EQ(std::to_integer<int>(memory[0]), 5);
+    EXPECT_EQ(cuda.graph_launches, 2);
+    EXPECT_TRUE(cuda.graphs.empty()) << "what was instantiated is not needed any more";
+  }
+  EXPECT_EQ(cuda.left(), "");
+}
+
+TEST(DeviceRuntime, WhatCannotBeCapturedIsToldApartFromWhatFails) {
+  FakeCuda cuda;
+  FakeLibrary library;
+  {
+    DeviceRuntime runtime(cuda.api(), 0, library.open());
+    const Stream stream = runtime.make_stream();
+    std::byte* memory = runtime.allocate(4);
+    const auto fill = [&] { runtime.fill_bytes(stream, memory, 5, 4); };
+    cuda.refuses_captures = true;
+    try {
+      (void)runtime.capture(stream, fill);
+      ADD_FAILURE() << "it was captured";
+    } catch (const CannotCapture& error) {
+      EXPECT_THAT(error.what(), HasSubstr("cudaMemsetAsync failed on GPU 0 (Fake H100)"));
+    }
+    EXPECT_EQ(cuda.left().find("capture"), std::string::npos);
+    fill();  // as usual
+    EXPECT_EQ(std::to_integer<int>(memory[0]), 5);
+    // A library's own failure is no matter of capturing.
+    cuda.refuses_captures = false;
+    const auto convolution = runtime.make_convolution({});
+    library.fails = true;
+    try {
+      (void)runtime.capture(stream, [&] { convolution->run(stream, {}); });
+      ADD_FAILURE() << "it was captured";
+    } catch (const CannotCapture& error) {
+      ADD_FAILURE() << error.what();
+    } catch (const base::Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("cudnnBackendExecute failed"));
+    }
+  }
+  EXPECT_EQ(cuda.left(), "");
 }
 
 TEST(DeviceRuntime, AnErrorOfALibraryIsSaidWithDeviceStepAndOp) {

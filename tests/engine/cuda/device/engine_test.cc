@@ -34,31 +34,38 @@ constexpr int kBatch = 4;
 /// The host's loops as a device's convolutions.
 class HostLibrary final : public ConvolutionLibrary {
  public:
-  explicit HostLibrary(bool computes) : computes_(computes) {}
+  HostLibrary(FakeCuda& cuda, NativeStream streams, bool computes)
+      : cuda_(cuda), streams_(std::move(streams)), computes_(computes) {}
   [[nodiscard]] std::string version() const override { return "host loops"; }
   [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem) override {
-    return std::make_unique<One>(problem, computes_);
+    return std::make_unique<One>(*this, problem);
   }
 
  private:
   class One final : public Convolution {
    public:
-    One(const ConvProblem& problem, bool computes) : problem_(problem), computes_(computes) {}
+    One(const HostLibrary& owner, const ConvProblem& problem) : owner_(owner), problem_(problem) {}
     [[nodiscard]] std::size_t workspace_bytes() const override { return 0; }
     [[nodiscard]] std::string algorithm() const override { return "host loops"; }
-    void run(Stream, const ConvOperands& operands) override {
-      if (computes_) convolve_on_host(problem_, operands);
+    void run(Stream stream, const ConvOperands& operands) override {
+      if (owner_.computes_)
+        owner_.cuda_.put(static_cast<CudaStreamHandle>(owner_.streams_(stream)),
+                         [problem = problem_, operands] { convolve_on_host(problem, operands); });
     }
 
    private:
+    const HostLibrary& owner_;
     ConvProblem problem_;
-    bool computes_;
   };
+  FakeCuda& cuda_;
+  NativeStream streams_;
   bool computes_;
 };
 
-OpenConvolutions host_convolutions(bool computes) {
-  return [computes](const NativeStream&) { return std::make_unique<HostLibrary>(computes); };
+OpenConvolutions host_convolutions(FakeCuda& cuda, bool computes) {
+  return [&cuda, computes](const NativeStream& streams) {
+    return std::make_unique<HostLibrary>(cuda, streams, computes);
+  };
 }
 
 /// Convolution, batch norm, pooling and a dense layer: few calls, each kind of them.
@@ -78,14 +85,16 @@ CompileOptions options() {
   return options;
 }
 
-/// What a training leaves: its losses and its weights.
+/// What a training leaves: its losses and its weights. Its last steps are captured sections.
 std::vector<double> train(const graph::Graph& graph, std::unique_ptr<Runtime> runtime,
                           int* trained = nullptr) {
   const auto engine = compile(graph, options(), std::move(runtime), {.name = "cuda"});
   toy::initialise(*engine, 3);
   engine->weights_changed();
   std::vector<double> left;
-  for (std::uint64_t step = 0; step < 2; ++step) {
+  const std::int64_t whole = engine->layout().elements;
+  engine->cut_backward({&whole, 1});
+  for (std::uint64_t step = 0; step < 4; ++step) {  // two as they are, then captured, for each set of inputs
     const toy::Samples samples(graph, static_cast<std::int64_t>(step) * kBatch, kBatch);
     left.push_back(engine->forward(samples.step(1.0 / kBatch, step)).loss);
     engine->backward({});
@@ -106,15 +115,16 @@ TEST(EngineOnADevicesRuntime, ComputesTheBitsOfTheHostRuntime) {
   };
   const auto graph = toy::every_op();
   const auto expected = train(graph, std::make_unique<HostRuntime>());
-  EXPECT_EQ(train(graph, std::make_unique<DeviceRuntime>(cuda.api(), 0, host_convolutions(true))), expected);
+  EXPECT_EQ(train(graph, std::make_unique<DeviceRuntime>(cuda.api(), 0, host_convolutions(cuda, true))),
+            expected);
   EXPECT_EQ(cuda.left(), "");
 }
 
 TEST(EngineOnADevicesRuntime, PlansWhatItAllocatesAndRoomForDriverAndLibraries) {
   FakeCuda cuda;
-  const auto engine =
-      compile(toy::every_op(), options(),
-              std::make_unique<DeviceRuntime>(cuda.api(), 0, host_convolutions(true)), {.name = "cuda"});
+  const auto engine = compile(toy::every_op(), options(),
+                              std::make_unique<DeviceRuntime>(cuda.api(), 0, host_convolutions(cuda, true)),
+                              {.name = "cuda"});
   const graph::MemoryPlan plan = engine->plan();
   const auto others = std::find_if(plan.lines.begin(), plan.lines.end(),
                                    [](const auto& line) { return line.purpose == "driver and libraries"; });
@@ -134,7 +144,8 @@ TEST(EngineOnADevicesRuntime, EachCallOfCudaThatFailsIsOneSentenceAndLeavesNothi
     int trained = 0;
     std::string text;
     try {
-      (void)train(graph, std::make_unique<DeviceRuntime>(cuda.api(), 1, host_convolutions(false)), &trained);
+      (void)train(graph, std::make_unique<DeviceRuntime>(cuda.api(), 1, host_convolutions(cuda, false)),
+                  &trained);
     } catch (const base::Error& error) {
       text = error.what();
       EXPECT_EQ(error.kind(), base::ErrorKind::device);

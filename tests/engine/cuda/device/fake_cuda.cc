@@ -35,11 +35,22 @@ CudaStatus FakeCuda::called(const char* name) {
   return kCudaSuccess;
 }
 
+void FakeCuda::put(CudaStreamHandle stream, std::function<void()> work) {
+  if (streams.count(stream) == 0) misuse = "a library's work on no stream";
+  if (captured_ == nullptr) return work();
+  if (stream != captured_) misuse = "a library's work on another stream in a capture";
+  section_.push_back(std::move(work));
+}
+
 std::string FakeCuda::left() const {
   if (!misuse.empty()) return misuse;
-  if (memory.empty() && pinned.empty() && streams.empty() && events.empty()) return "";
-  return fmt::format("{} allocations, {} pinned ones, {} streams, {} events", memory.size(), pinned.size(),
-                     streams.size(), events.size());
+  if (captured_ != nullptr) return "a capture that nobody ended";
+  if (memory.empty() && pinned.empty() && streams.empty() && events.empty() && graphs.empty() &&
+      graph_execs.empty())
+    return "";
+  return fmt::format("{} allocations, {} pinned ones, {} streams, {} events, {} graphs, {} started ones",
+                     memory.size(), pinned.size(), streams.size(), events.size(), graphs.size(),
+                     graph_execs.size());
 }
 
 struct FakeCudaFunctions {
@@ -66,6 +77,62 @@ struct FakeCudaFunctions {
   static CudaStatus on_stream(const char* name, CudaStreamHandle stream) {
     if (living->streams.count(stream) == 0) living->misuse = fmt::format("{} on no stream", name);
     return living->called(name);
+  }
+
+  /// What only a stream that is not captured, or no stream, may do.
+  static void outside_of_captures(const char* name) {
+    if (living->captured_ != nullptr) living->misuse = fmt::format("{} in a capture", name);
+  }
+  /// Runs `work`, or keeps it for the graph that is captured.
+  static CudaStatus put(const char* name, CudaStreamHandle stream, std::function<void()> work) {
+    if (const auto status = on_stream(name, stream); status != kCudaSuccess) return status;
+    if (living->captured_ != nullptr && living->refuses_captures) {
+      living->capture_is_lost_ = true;
+      living->last_error_ = kCudaErrorStreamCaptureUnsupported;
+      return kCudaErrorStreamCaptureUnsupported;
+    }
+    living->put(stream, std::move(work));
+    return kCudaSuccess;
+  }
+  static CudaStatus begin_capture(CudaStreamHandle stream, int mode) {
+    outside_of_captures("cudaStreamBeginCapture");
+    if (mode != kCudaStreamCaptureModeThreadLocal) living->misuse = "a capture in another mode";
+    if (const auto status = on_stream("cudaStreamBeginCapture", stream); status != kCudaSuccess)
+      return status;
+    living->captured_ = stream;
+    living->capture_is_lost_ = false;
+    living->section_.clear();
+    return kCudaSuccess;
+  }
+  /// The capture ends, although the call may fail.
+  static CudaStatus end_capture(CudaStreamHandle stream, CudaGraphHandle* graph) {
+    if (stream != living->captured_) living->misuse = "cudaStreamEndCapture of a stream that is not captured";
+    living->captured_ = nullptr;
+    *graph = nullptr;
+    if (const auto status = on_stream("cudaStreamEndCapture", stream); status != kCudaSuccess) return status;
+    if (living->capture_is_lost_) {
+      living->last_error_ = kCudaErrorStreamCaptureInvalidated;
+      return kCudaErrorStreamCaptureInvalidated;
+    }
+    *graph = reinterpret_cast<CudaGraphHandle>(std::malloc(1));
+    living->graphs.insert(*graph);
+    living->graph_work_[*graph] = std::move(living->section_);
+    return kCudaSuccess;
+  }
+  static CudaStatus instantiate(CudaGraphExecHandle* exec, CudaGraphHandle graph, unsigned long long) {
+    if (living->graphs.count(graph) == 0) living->misuse = "cudaGraphInstantiate of no graph";
+    const auto status = make("cudaGraphInstantiate", living->graph_execs, exec);
+    if (status == kCudaSuccess) living->exec_work_[*exec] = living->graph_work_[graph];
+    return status;
+  }
+  static CudaStatus launch_graph(CudaGraphExecHandle exec, CudaStreamHandle stream) {
+    outside_of_captures("cudaGraphLaunch");
+    if (living->graph_execs.count(exec) == 0) living->misuse = "cudaGraphLaunch of none";
+    const auto status = on_stream("cudaGraphLaunch", stream);
+    if (status != kCudaSuccess) return status;
+    ++living->graph_launches;
+    for (const auto& work : living->exec_work_[exec]) work();
+    return kCudaSuccess;
   }
 
   static CudaStatus with_event(const char* name, CudaEventHandle event) {
@@ -125,6 +192,7 @@ struct FakeCudaFunctions {
     return living->called("cudaMemGetInfo");
   }
   static CudaStatus allocate(const char* name, std::set<void*>& all, void** memory, std::size_t bytes) {
+    outside_of_captures(name);
     if (const auto status = living->called(name); status != kCudaSuccess) return status;
     if (living->used_bytes + bytes > living->memory_bytes) {
       living->last_error_ = kCudaErrorMemoryAllocation;
@@ -155,20 +223,17 @@ struct FakeCudaFunctions {
     return living->called("cudaDeviceGetStreamPriorityRange");
   }
   static CudaStatus copy(void* dst, const void* src, std::size_t bytes, int, CudaStreamHandle stream) {
-    const auto status = on_stream("cudaMemcpyAsync", stream);
-    if (status == kCudaSuccess) std::memmove(dst, src, bytes);
-    return status;
+    return put("cudaMemcpyAsync", stream, [=] { std::memmove(dst, src, bytes); });
   }
   static CudaStatus fill(void* dst, int value, std::size_t bytes, CudaStreamHandle stream) {
-    const auto status = on_stream("cudaMemsetAsync", stream);
-    if (status == kCudaSuccess) std::memset(dst, value, bytes);
-    return status;
+    return put("cudaMemsetAsync", stream, [=] { std::memset(dst, value, bytes); });
   }
-  static CudaStatus launch(int kernel, const void* arguments, std::size_t, const Grid* grid,
+  static CudaStatus launch(int kernel, const void* arguments, std::size_t bytes, const Grid* grid,
                            CudaStreamHandle stream) {
-    const auto status = on_stream("launch", stream);
-    if (status == kCudaSuccess && living->run_kernel) living->run_kernel(kernel, arguments, *grid);
-    return status;
+    const auto* first = static_cast<const std::byte*>(arguments);
+    return put("launch", stream, [kernel, copy = std::vector<std::byte>(first, first + bytes), grid = *grid] {
+      if (living->run_kernel) living->run_kernel(kernel, copy.data(), grid);
+    });
   }
   static CudaStatus stream_wait(CudaStreamHandle stream, CudaEventHandle event, unsigned) {
     if (living->events.count(event) == 0) living->misuse = "cudaStreamWaitEvent for no event";
@@ -210,7 +275,10 @@ struct FakeCudaFunctions {
         .cudaStreamDestroy =
             [](CudaStreamHandle stream) { return give_back("cudaStreamDestroy", living->streams, stream); },
         .cudaStreamSynchronize =
-            [](CudaStreamHandle stream) { return on_stream("cudaStreamSynchronize", stream); },
+            [](CudaStreamHandle stream) {
+              outside_of_captures("cudaStreamSynchronize");
+              return on_stream("cudaStreamSynchronize", stream);
+            },
         .cudaStreamWaitEvent = stream_wait,
         .cudaEventCreateWithFlags =
             [](CudaEventHandle* event, unsigned) {
@@ -220,7 +288,10 @@ struct FakeCudaFunctions {
             [](CudaEventHandle event) { return give_back("cudaEventDestroy", living->events, event); },
         .cudaEventRecord = event_record,
         .cudaEventSynchronize =
-            [](CudaEventHandle event) { return with_event("cudaEventSynchronize", event); },
+            [](CudaEventHandle event) {
+              outside_of_captures("cudaEventSynchronize");
+              return with_event("cudaEventSynchronize", event);
+            },
         .cudaEventQuery = [](CudaEventHandle event) { return with_event("cudaEventQuery", event); },
         .cudaEventElapsedTime =
             [](float* milliseconds, CudaEventHandle begin, CudaEventHandle) {
@@ -229,6 +300,16 @@ struct FakeCudaFunctions {
             },
         .cudaMemcpyAsync = copy,
         .cudaMemsetAsync = fill,
+        .cudaStreamBeginCapture = begin_capture,
+        .cudaStreamEndCapture = end_capture,
+        .cudaGraphInstantiate = instantiate,
+        .cudaGraphDestroy =
+            [](CudaGraphHandle graph) { return give_back("cudaGraphDestroy", living->graphs, graph); },
+        .cudaGraphLaunch = launch_graph,
+        .cudaGraphExecDestroy =
+            [](CudaGraphExecHandle exec) {
+              return give_back("cudaGraphExecDestroy", living->graph_execs, exec);
+            },
         .launch = launch,
     };
   }
@@ -243,6 +324,8 @@ FakeCuda::~FakeCuda() {
   for (const auto& [each, bytes] : sizes_) ::munmap(each, bytes);
   for (auto* each : streams) std::free(each);
   for (auto* each : events) std::free(each);
+  for (auto* each : graphs) std::free(each);
+  for (auto* each : graph_execs) std::free(each);
   living = nullptr;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 /// A CUDA runtime that has no GPU: memory is the host's, work runs when it is put on a stream, kernels run as
-/// loops. Any of its calls can be made to fail.
+/// loops. A capture records what is put on its stream, and a graph's launch runs that. Any of its calls can
+/// be made to fail.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,8 @@ class FakeCuda {
 
   /// Call number `call`, from 1 on, fails with `status`. 0: none does. The names of errors are no calls.
   int failing_call = 0;
+  /// Within a capture, work on a stream fails as if it were none that can be captured.
+  bool refuses_captures = false;
   CudaStatus failing_status = kCudaErrorLaunchFailure;
 
   // What has happened.
@@ -48,6 +51,9 @@ class FakeCuda {
   std::set<void*> memory, pinned;
   std::set<CudaStreamHandle> streams;
   std::set<CudaEventHandle> events;
+  std::set<CudaGraphHandle> graphs;
+  std::set<CudaGraphExecHandle> graph_execs;
+  int graph_launches = 0;
   std::size_t used_bytes = 0;
   std::string misuse;  ///< not empty: something was freed twice, or a handle is none
 
@@ -61,6 +67,8 @@ class FakeCuda {
   /// What was made and not given back; empty: nothing.
   [[nodiscard]] std::string left() const;
 
+  /// Work of a library on a stream: it runs, or becomes part of the capture. No call of CUDA's.
+  void put(CudaStreamHandle stream, std::function<void()> work);
   /// Counts a call. Returns what it has to return before it does anything: success but when it has to fail.
   [[nodiscard]] CudaStatus called(const char* name);
 
@@ -68,6 +76,12 @@ class FakeCuda {
   CudaApi api_{};
   CudaStatus last_error_ = kCudaSuccess;
   std::map<void*, std::size_t> sizes_;
+  using Section = std::vector<std::function<void()>>;
+  CudaStreamHandle captured_ = nullptr;  ///< null: nothing is captured
+  bool capture_is_lost_ = false;
+  Section section_;
+  std::map<CudaGraphHandle, Section> graph_work_;
+  std::map<CudaGraphExecHandle, Section> exec_work_;
   friend struct FakeCudaFunctions;
 };
 

@@ -1,0 +1,130 @@
+#pragma once
+
+/// How many bytes a kernel moves between its device's memory and its threads: each array that it reads or
+/// writes counts once, as the kernels' Cost lines say. For predictions (simulated_runtime.h).
+///
+/// Kernels without a function here (folds of partial sums, the loss, statistics of channels) move little:
+/// they count as nothing, and last as long as the shortest kernel does.
+
+#include <cstdint>
+
+#include "engine/cuda/kernels/table.h"
+
+namespace paceline::engine::cuda {
+
+template <typename Kernel>
+std::int64_t traffic_of(const Kernel&) {
+  return 0;
+}
+
+template <typename T>
+std::int64_t bytes_of_rows(const Columns& columns) {
+  return columns.rows * columns.groups * columns.channels * static_cast<std::int64_t>(sizeof(T));
+}
+template <typename T>
+std::int64_t bytes_of_vectors(std::int64_t vectors) {
+  return vectors * kVector * static_cast<std::int64_t>(sizeof(T));
+}
+
+template <typename Function, typename T>
+std::int64_t traffic_of(const Map1<Function, T>& kernel) {
+  return 2 * bytes_of_vectors<T>(kernel.vectors);
+}
+template <typename Function, typename T>
+std::int64_t traffic_of(const Map2<Function, T>& kernel) {
+  return 3 * bytes_of_vectors<T>(kernel.vectors);
+}
+template <typename T>
+std::int64_t traffic_of(const InputImages<T>& kernel) {
+  return kernel.filled * kernel.channels * 4 + bytes_of_vectors<T>(kernel.pixels * kernel.padded / kVector);
+}
+template <typename T>
+std::int64_t traffic_of(const Dropout<T>& kernel) {
+  return 2 *
+         bytes_of_vectors<T>(std::int64_t{1} * kernel.samples * kernel.pixels * kernel.channels / kVector);
+}
+
+template <typename T>
+std::int64_t traffic_of(const BatchNormSums<T>& kernel) {
+  return bytes_of_rows<T>(kernel.columns);
+}
+template <typename T>
+std::int64_t traffic_of(const BatchNormApply<T>& kernel) {
+  return (kernel.residual != nullptr ? 3 : 2) * bytes_of_rows<T>(kernel.columns);
+}
+/// Arrays that are read.
+template <typename T>
+std::int64_t arrays_of(const MaskedGradient<T>& gradient) {
+  return 2 + (gradient.dst != nullptr ? 1 : 0) + (gradient.d_dst2 != nullptr ? 1 : 0);
+}
+template <typename T>
+std::int64_t traffic_of(const BatchNormGradientSums<T>& kernel) {
+  return (arrays_of(kernel.gradient) + (kernel.d_masked != nullptr ? 1 : 0)) *
+         bytes_of_rows<T>(kernel.columns);
+}
+template <typename T>
+std::int64_t traffic_of(const BatchNormGradientApply<T>& kernel) {
+  return (arrays_of(kernel.gradient) + 1) * bytes_of_rows<T>(kernel.columns);
+}
+
+template <typename T>
+std::int64_t traffic_of(const BiasAdd<T>& kernel) {
+  return 2 * bytes_of_rows<T>(kernel.columns);
+}
+template <typename T>
+std::int64_t traffic_of(const BiasGradientSums<T>& kernel) {
+  return (1 + (kernel.dst != nullptr ? 1 : 0) + (kernel.d_masked != nullptr ? 1 : 0)) *
+         bytes_of_rows<T>(kernel.columns);
+}
+
+/// The places of maxima are two bytes an element.
+template <typename T>
+std::int64_t traffic_of(const MaxPoolForward<T>& kernel) {
+  return bytes_of_vectors<T>(kernel.shape.src_vectors() + kernel.shape.dst_vectors()) +
+         (kernel.winner != nullptr ? bytes_of_vectors<Bf16>(kernel.shape.dst_vectors()) : 0);
+}
+template <typename T>
+std::int64_t traffic_of(const MaxPoolBackward<T>& kernel) {
+  return bytes_of_vectors<T>(kernel.shape.src_vectors() + kernel.shape.dst_vectors()) +
+         bytes_of_vectors<Bf16>(kernel.shape.dst_vectors());
+}
+template <typename T>
+std::int64_t traffic_of(const AveragePoolForward<T>& kernel) {
+  return bytes_of_vectors<T>(kernel.shape.src_vectors() + kernel.shape.dst_vectors());
+}
+template <typename T>
+std::int64_t traffic_of(const AveragePoolBackward<T>& kernel) {
+  return bytes_of_vectors<T>(kernel.shape.src_vectors() + kernel.shape.dst_vectors());
+}
+template <typename T>
+std::int64_t traffic_of(const GlobalAveragePoolForward<T>& kernel) {
+  return bytes_of_vectors<T>(kernel.vectors() * (kernel.pixels + 1));
+}
+template <typename T>
+std::int64_t traffic_of(const GlobalAveragePoolBackward<T>& kernel) {
+  return bytes_of_vectors<T>(kernel.vectors() + kernel.vectors() / kernel.pixels);
+}
+
+/// The last block of each layer and chunk of each parameter is counted as full.
+template <typename T>
+std::int64_t traffic_of(const PackWeights<T>& kernel) {
+  return std::int64_t{1} * kernel.blocks * PackedWeight<T>::kVectorsOfBlock * kVector *
+         static_cast<std::int64_t>(sizeof(float) + sizeof(T));
+}
+template <typename T>
+std::int64_t traffic_of(const UnpackGradient<T>& kernel) {
+  return kernel.shape.elements() * static_cast<std::int64_t>(sizeof(float) + sizeof(T));
+}
+template <typename Rule>
+std::int64_t traffic_of(const Update<Rule>& kernel) {
+  return (12 + (kernel.first != nullptr ? 8 : 0) + (kernel.second != nullptr ? 8 : 0)) *
+         std::int64_t{kernel.chunk_count} * UpdateChunk::kMost;
+}
+inline std::int64_t traffic_of(const LarsNorms& kernel) {
+  return 8 * std::int64_t{kernel.chunk_count} * UpdateChunk::kMost;
+}
+inline std::int64_t traffic_of(const ArrayFill& kernel) { return 4 * kernel.count; }
+inline std::int64_t traffic_of(const ArrayCopy& kernel) { return 8 * kernel.count; }
+inline std::int64_t traffic_of(const ArrayAdd& kernel) { return 12 * kernel.count; }
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,67 @@
+#include "engine/cuda/sections.h"
+
+namespace paceline::engine::cuda {
+
+std::vector<BackwardSection> cut_backward_pass(const Program& program, std::span<const std::int64_t> ends) {
+  const graph::Layout& layout = program.layout();
+  std::vector<bool> is_done(layout.slots.size());
+  std::size_t done = 0, next_end = 0;
+  std::int64_t told = 0;
+  std::vector<BackwardSection> sections;
+  int first = static_cast<int>(program.ops().size()) - 1;
+  for (int op = first; op >= 0; --op) {
+    const int node = program.ops()[static_cast<std::size_t>(op)].group.node;
+    for (const int parameter : program.graph().nodes[static_cast<std::size_t>(node)].parameters)
+      is_done[static_cast<std::size_t>(layout.slot_of_parameter[static_cast<std::size_t>(parameter)])] = true;
+    while (done < is_done.size() && is_done[done]) ++done;
+    const std::int64_t ready = done < is_done.size() ? layout.slots[done].offset : layout.elements;
+    const bool is_wanted =
+        ready > told && (ends.empty() || (next_end < ends.size() && ready >= ends[next_end]));
+    const bool is_last = ready == layout.elements || op == 0;  // what is left (the input) has no gradients
+    if (!is_wanted && !is_last) continue;
+    while (next_end < ends.size() && ready >= ends[next_end]) ++next_end;
+    sections.push_back({.first_op = first, .last_op = is_last ? 0 : op, .ready = ready > told ? ready : 0});
+    if (is_last) break;
+    told = ready;
+    first = op - 1;
+  }
+  return sections;
+}
+
+std::string why_eager(const Program& program) {
+  for (const auto& entry : program.ops())
+    if (std::string reason = entry.op->needs_host(); !reason.empty()) return reason;
+  return {};
+}
+
+void Sections::run(const Section& section, const char* name, const std::function<void()>& post) {
+  if (!why_eager_.empty()) return post();
+  auto found = captured_.find(section);
+  if (found == captured_.end()) {
+    // Every section has run once before it is captured, whatever came between.
+    if (seen_.insert(section).second || steps_ <= kEagerSteps) return post();
+    try {
+      found = captured_.emplace(section, runtime_.capture(compute_, post)).first;
+    } catch (const CannotCapture& error) {
+      why_eager_ = error.what();
+      return post();
+    }
+  }
+  runtime_.set_op(name);
+  runtime_.replay(compute_, found->second);
+  runtime_.set_op("");
+}
+
+void Sections::forget() {
+  seen_.clear();
+  captured_.clear();
+}
+
+KernelChoice Sections::describe() const {
+  return {.op = "step",
+          .implementation = why_eager_.empty() ? "captured sections" : "launch by launch",
+          .reason = why_eager_,
+          .rate = ""};
+}
+
+}  // namespace paceline::engine::cuda

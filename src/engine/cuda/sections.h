@@ -1,0 +1,80 @@
+#pragma once
+
+/// The sections of a training step, and how they run: launch by launch in the first two steps, then captured
+/// once and replayed by one call each.
+///
+/// A section is what the engine puts on the compute stream without a break: the forward pass; the backward
+/// pass up to each point where the caller wants to hear of final gradients, since collectives go between; the
+/// update. Kernels of forward and backward hold addresses of one set of input buffers, so that each set has
+/// its own. What changes from step to step (step numbers, learning rate, scale) they read from memory.
+///
+/// The first steps are not captured because libraries load kernels and allocate when they first run, which a
+/// capture must not.
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/cuda/program.h"
+#include "engine/cuda/runtime.h"
+
+namespace paceline::engine::cuda {
+
+/// A stretch of the backward pass.
+struct BackwardSection {
+  int first_op = 0, last_op = 0;  ///< of Program::ops(), from first down to last, which belongs to it
+  std::int64_t ready = 0;         ///< gradients in [0, ready) are final after it; 0: no more than before
+};
+
+/// The backward pass, cut after the op that completes the gradients up to each of `ends`. No ends: wherever
+/// an op makes more gradients final.
+[[nodiscard]] std::vector<BackwardSection> cut_backward_pass(const Program& program,
+                                                             std::span<const std::int64_t> ends);
+
+/// Why no step of this program can be captured: the first op that needs the host. Empty: it can.
+[[nodiscard]] std::string why_eager(const Program& program);
+
+enum class SectionPart { forward, backward, update };
+
+struct Section {
+  SectionPart part = SectionPart::forward;
+  int number = 0;     ///< of several in this part
+  int input_set = 0;  ///< whose addresses its kernels hold; 0 where they hold none
+  auto operator<=>(const Section&) const = default;
+};
+
+class Sections {
+ public:
+  static constexpr int kEagerSteps = 2;
+
+  /// `why_eager`: nothing is captured, for this reason; empty: everything is.
+  Sections(Runtime& runtime, Stream compute, std::string why_eager)
+      : runtime_(runtime), compute_(compute), why_eager_(std::move(why_eager)) {}
+
+  void begin_step() { ++steps_; }
+  /// Puts a section on the compute stream. `post` does so launch by launch; it is called as long as there is
+  /// no captured section, and must put the same each time. `name` stands in errors for the op.
+  ///
+  /// Errors   Error(device); a device that cannot capture is none: steps stay eager, and describe() says why
+  void run(const Section& section, const char* name, const std::function<void()>& post);
+  /// Nothing counts as captured any more: `post` will put something else.
+  void forget();
+  /// The row of Engine::kernels() that says how steps are launched.
+  [[nodiscard]] KernelChoice describe() const;
+
+ private:
+  Runtime& runtime_;
+  const Stream compute_;
+  std::string why_eager_;
+  std::int64_t steps_ = 0;
+  std::set<Section> seen_;
+  std::map<Section, CapturedSection> captured_;
+};
+
+}  // namespace paceline::engine::cuda

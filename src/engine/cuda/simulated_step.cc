@@ -1,0 +1,153 @@
+#include "engine/cuda/simulated_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+
+#include "engine/cuda/engine.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+constexpr int kWarmUpSteps = 8, kMeasuredSteps = 8;
+constexpr int kColumns = 96;
+
+/// The part of [begin, end) in which spans of `unit` lie; `counts` picks among them.
+template <typename Counts>
+double seconds_within(std::span<const SimulatedSpan> spans, Unit unit, double begin, double end,
+                      const Counts& counts) {
+  double seconds = 0;
+  for (const SimulatedSpan& span : spans)
+    if (span.unit == unit && counts(span))
+      seconds += std::max(0.0, std::min(span.end_s, end) - std::max(span.begin_s, begin));
+  return seconds;
+}
+bool is_work(const SimulatedSpan& span) { return std::string_view(span.what) != "wait"; }
+
+/// As the worker drives an engine.
+class SimulatedSteps {
+ public:
+  SimulatedSteps(const graph::Graph& graph, const CompileOptions& options, const SimulatedStepOptions& how)
+      : options_(options),
+        how_(how),
+        images_(static_cast<std::size_t>(options.batch * graph.input_shape().elements())),
+        labels_(static_cast<std::size_t>(options.batch)) {
+    auto runtime = std::make_unique<SimulatedRuntime>();
+    runtime_ = runtime.get();
+    engine_ = compile(graph, options, std::move(runtime), {.name = "cuda", .captures = how.captures});
+    const std::int64_t whole = engine_->layout().elements;
+    engine_->cut_backward({&whole, 1});
+  }
+
+  /// Returns when the update ends on the device.
+  double run() {
+    static_cast<void>(engine_->forward({.images = images_,
+                                        .labels = labels_,
+                                        .gradient_scale = 1.0 / options_.batch,
+                                        .step = static_cast<std::uint64_t>(steps_)}));
+    if (how_.wait == SimulatedStepOptions::Wait::middle) runtime_->synchronize_all();
+    engine_->backward({});
+    engine_->update(options_.rule, 0.1, ++steps_);
+    if (how_.wait == SimulatedStepOptions::Wait::end) runtime_->synchronize_all();
+    return runtime_->end_of(Unit::compute);
+  }
+  [[nodiscard]] SimulatedRuntime& runtime() { return *runtime_; }
+
+ private:
+  const CompileOptions options_;
+  const SimulatedStepOptions how_;
+  const std::vector<float> images_;
+  const std::vector<std::int32_t> labels_;
+  SimulatedRuntime* runtime_ = nullptr;
+  std::unique_ptr<Engine> engine_;
+  std::int64_t steps_ = 0;
+};
+
+/// How full each column of a unit's line is.
+std::string marks_of(const SimulatedStep& step, Unit unit) {
+  std::string marks;
+  const double width = step.seconds / kColumns;
+  for (int column = 0; column < kColumns; ++column) {
+    const double share =
+        seconds_within(step.spans, unit, column * width, (column + 1) * width, is_work) / width;
+    marks += share > 0.99 ? '#' : share >= 0.5 ? '+' : share > 0 ? '.' : ' ';
+  }
+  return marks;
+}
+
+/// Consecutive work of one part of the graph.
+struct Fold {
+  std::string part;
+  double begin_s = 0, end_s = 0, busy_s = 0;
+  int count = 0;
+};
+
+std::vector<Fold> folds_of(const SimulatedStep& step) {
+  std::vector<Fold> folds;
+  for (const SimulatedSpan& span : step.spans) {
+    if (span.unit != Unit::compute) continue;
+    const std::string part = span.op.substr(0, span.op.find('.'));
+    if (folds.empty() || folds.back().part != part)
+      folds.push_back({.part = part, .begin_s = span.begin_s, .end_s = span.begin_s});
+    Fold& fold = folds.back();
+    fold.end_s = span.end_s;
+    fold.busy_s += span.seconds();
+    ++fold.count;
+  }
+  return folds;
+}
+
+}  // namespace
+
+SimulatedStep simulate_step(const graph::Graph& graph, const CompileOptions& options,
+                            const SimulatedStepOptions& how) {
+  SimulatedSteps steps(graph, options, how);
+  double begin = 0, end = 0;
+  for (int i = 0; i < kWarmUpSteps; ++i) begin = steps.run();
+  const std::int64_t launches = steps.runtime().launches();
+  double last = begin;
+  for (int i = 0; i < kMeasuredSteps; ++i) {
+    last = end > 0 ? end : begin;
+    end = steps.run();
+  }
+  const auto spans = steps.runtime().spans();
+  SimulatedStep step{.seconds = (end - begin) / kMeasuredSteps,
+                     .busy = seconds_within(spans, Unit::compute, begin, end, is_work) / (end - begin),
+                     .host_busy = seconds_within(spans, Unit::host, begin, end, is_work) / (end - begin),
+                     .launches = static_cast<double>(steps.runtime().launches() - launches) / kMeasuredSteps,
+                     .spans = {}};
+  for (SimulatedSpan span : spans)
+    if (span.end_s > last && span.begin_s < end) {
+      span.begin_s = std::max(span.begin_s, last) - last;
+      span.end_s = std::min(span.end_s, end) - last;
+      step.spans.push_back(std::move(span));
+    }
+  std::ranges::stable_sort(step.spans, {}, &SimulatedSpan::begin_s);
+  return step;
+}
+
+std::string figures_of(const SimulatedStep& step, int batch) {
+  return fmt::format(
+      "step {:.3f} ms, device busy {:.1f} %, host busy {:.1f} %, {:.0f} launches, {:.0f} images/s",
+      1e3 * step.seconds, 100 * step.busy, 100 * step.host_busy, step.launches, batch / step.seconds);
+}
+
+std::string picture_of(const SimulatedStep& step, const std::string& title, int batch) {
+  std::string text = fmt::format("{}: {}\n\n", title, figures_of(step, batch));
+  for (const Unit unit : {Unit::host, Unit::compute, Unit::link_in, Unit::link_out})
+    fmt::format_to(std::back_inserter(text), "  {:<10} |{}|\n", name_of(unit), marks_of(step, unit));
+  fmt::format_to(std::back_inserter(text), "             0{:>{}}\n\n{:>10} {:>10} {:>10} {:>8}  part\n",
+                 fmt::format("{:.0f} us", 1e6 * step.seconds), kColumns, "from us", "busy us", "idle us",
+                 "kernels");
+  double end = 0;
+  for (const Fold& fold : folds_of(step)) {
+    fmt::format_to(std::back_inserter(text), "{:>10.1f} {:>10.1f} {:>10.1f} {:>8}  {}\n", 1e6 * fold.begin_s,
+                   1e6 * fold.busy_s, 1e6 * (fold.end_s - end - fold.busy_s), fold.count, fold.part);
+    end = fold.end_s;
+  }
+  return text;
+}
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,43 @@
+#pragma once
+
+/// Training steps of the CUDA engine on a simulated clock, and their picture: does the device ever wait?
+
+#include <string>
+#include <vector>
+
+#include "engine/cuda/simulated_runtime.h"
+#include "engine/engine.h"
+#include "graph/graph.h"
+
+namespace paceline::engine::cuda {
+
+/// What is done to the steps, to see what it costs.
+struct SimulatedStepOptions {
+  enum class Wait { none, middle, end };
+  bool captures = true;  ///< EngineSettings::captures
+  Wait wait =
+      Wait::none;  ///< the host waits for the device, between forward and backward or after the update
+};
+
+/// One step of many that follow one another, in the steady state.
+struct SimulatedStep {
+  double seconds = 0;                ///< from the end of an update on the device to that of the next
+  double busy = 0;                   ///< share of it in which the device computes
+  double host_busy = 0;              ///< share of it in which the host does not wait
+  double launches = 0;               ///< that the host paid for
+  std::vector<SimulatedSpan> spans;  ///< in the order of their begin, seconds from the begin of the step
+};
+
+/// Compiles `graph` for a simulated GPU and runs steps as train/step.cc does for one worker.
+///
+/// Cost   milliseconds
+[[nodiscard]] SimulatedStep simulate_step(const graph::Graph& graph, const CompileOptions& options,
+                                          const SimulatedStepOptions& how = {});
+
+/// A line of figures, a line of marks for each unit, and a table of what the device computed when, folded by
+/// the first part of the ops' names ("layer1" of "layer1.0.conv1").
+[[nodiscard]] std::string picture_of(const SimulatedStep& step, const std::string& title, int batch);
+/// The line of figures alone.
+[[nodiscard]] std::string figures_of(const SimulatedStep& step, int batch);
+
+}  // namespace paceline::engine::cuda

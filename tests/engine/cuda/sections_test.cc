@@ -1,0 +1,201 @@
+// Captured sections of the step: recorded once, replayed with other inputs, learning rates and step numbers.
+
+#include "engine/cuda/sections.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "engine/cuda/compare.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+constexpr int kSteps = 20, kBatch = 4;
+
+/// Every number that a step has of its own changes.
+double rate_of(int step) { return 0.002 * (1 + step % 5); }
+double scale_of(int step) { return (1 + step % 3) / (2.0 * kBatch); }
+
+struct Trace {
+  std::vector<double> losses;
+  std::vector<float> weights;
+  std::vector<std::int64_t> ready;  ///< what the last backward pass told
+};
+
+/// Twenty steps, an evaluation among them; `cut` cuts the backward pass at two ends, elsewhere from step 12
+/// on.
+Trace run_twenty(Engine& engine, const CompileOptions& options, bool cut = true) {
+  toy::initialise(engine, 3);
+  const std::int64_t all = engine.layout().elements;
+  const auto cut_at = [&](std::vector<std::int64_t> ends) {
+    if (cut) engine.cut_backward(ends);
+  };
+  cut_at({all / 2, all});
+  Trace trace;
+  for (int step = 0; step < kSteps; ++step) {
+    if (step == 12) cut_at({all / 4, 3 * all / 4, all});
+    const toy::Samples samples(engine.graph(), 100 * step, kBatch);
+    const LossSums sums = engine.forward(
+        samples.step(scale_of(step), static_cast<std::uint64_t>(7 + 3 * step), 1000 - 10 * step));
+    trace.losses.push_back(sums.loss / static_cast<double>(sums.samples));
+    trace.ready.clear();
+    engine.backward([&](std::int64_t ready) { trace.ready.push_back(ready); });
+    UpdateRule rule = options.rule;
+    rule.weight_decay = 1e-4 * step;
+    engine.update(rule, rate_of(step), step + 1);
+    if (step == 7) trace.losses.push_back(engine.evaluate(samples.images, samples.labels, 3).loss);
+  }
+  engine.fetch();
+  trace.weights = toy::copy(engine.weights());
+  return trace;
+}
+
+CompileOptions options_for(UpdateKind kind, Precision precision = Precision::f32) {
+  return {.batch = kBatch, .precision = precision, .rule = {.kind = kind, .momentum = 0.9}, .seed = 3};
+}
+
+/// With the runtime that the engine owns.
+struct OnHost {
+  OnHost(const graph::Graph& graph, const CompileOptions& options, bool captures,
+         const HostRuntimeOptions& order = {}) {
+    auto owned = std::make_unique<HostRuntime>(order);
+    runtime = owned.get();
+    engine =
+        compile(graph, options, std::move(owned), {.name = "cuda", .poison = true, .captures = captures});
+  }
+  HostRuntime* runtime = nullptr;
+  std::unique_ptr<Engine> engine;
+};
+
+void expect_same(const Trace& got, const Trace& want) {
+  EXPECT_EQ(got.losses, want.losses);
+  EXPECT_EQ(got.weights, want.weights);
+  EXPECT_EQ(got.ready, want.ready);
+}
+
+std::vector<KernelChoice> rows_of_step(const Engine& engine) {
+  std::vector<KernelChoice> rows = engine.kernels();
+  std::erase_if(rows, [](const KernelChoice& row) { return row.op != "step"; });
+  return rows;
+}
+
+TEST(CudaSections, GiveTheReferencesTwentyLosses) {
+  const auto graph = toy::every_op();
+  const auto options = options_for(UpdateKind::adam);
+  const Trace want = run_twenty(*reference::compile_double(graph, options), options);
+  for (const Device& device : devices()) {
+    SCOPED_TRACE(device.name);
+    const Trace got = run_twenty(*compile_on(device, graph, options), options);
+    ASSERT_EQ(got.losses.size(), want.losses.size());
+    for (std::size_t i = 0; i < want.losses.size(); ++i)
+      EXPECT_NEAR(got.losses[i], want.losses[i], 1e-4 * std::abs(want.losses[i])) << "loss " << i;
+  }
+}
+
+TEST(CudaSections, HaveTheBitsOfStepsThatAreNotCaptured) {
+  const auto graph = toy::every_op();
+  for (const Device& device : devices())
+    for (const Precision precision : kPrecisions)
+      for (const UpdateKind kind : {UpdateKind::sgd, UpdateKind::adam, UpdateKind::lars}) {
+        SCOPED_TRACE(device.name + ", " + name_of(precision));
+        const auto options = options_for(kind, precision);
+        const auto on = [&](bool captures) {
+          return run_twenty(
+              *compile(graph, options, device.make(), {.name = "cuda", .poison = true, .captures = captures}),
+              options);
+        };
+        expect_same(on(true), on(false));
+      }
+}
+
+TEST(CudaSections, HaveTheSameBitsInEveryOrderOfStreams) {
+  const auto graph = toy::every_op();
+  const auto options = options_for(UpdateKind::adamw);
+  const Trace want = run_twenty(*OnHost(graph, options, false).engine, options);
+  std::vector<HostRuntimeOptions> orders = {{.order = StreamOrder::first_first},
+                                            {.order = StreamOrder::last_first}};
+  for (std::uint64_t seed = 0; seed < 8; ++seed)
+    orders.push_back({.order = StreamOrder::random, .seed = seed});
+  for (const HostRuntimeOptions& order : orders)
+    expect_same(run_twenty(*OnHost(graph, options, true, order).engine, options), want);
+}
+
+TEST(CudaSections, AreCapturedOnceForEachSetOfInputsAndReplayedFromThenOn) {
+  const auto graph = toy::every_op(0);
+  const auto options = options_for(UpdateKind::sgd);
+  OnHost on(graph, options, true);
+  const std::int64_t all = on.engine->layout().elements;
+  on.engine->cut_backward(std::vector{all / 2, all});
+  toy::initialise(*on.engine, 3);
+  const toy::Samples samples(graph, 0, kBatch);
+  // Of each step: forward, two parts of backward, update, which knows nothing of inputs.
+  for (int step = 1; step <= 8; ++step) {
+    static_cast<void>(on.engine->forward(samples.step(0.25)));
+    int parts = 0;
+    on.engine->backward([&](std::int64_t) { ++parts; });
+    on.engine->update(options.rule, 0.1, step);
+    EXPECT_EQ(parts, 2);
+    EXPECT_EQ(on.runtime->captures(), step <= 2 ? 0 : step == 3 ? 4 : 7) << "step " << step;
+    EXPECT_EQ(on.runtime->replays(), step <= 2 ? 0 : 4 * (step - 2)) << "step " << step;
+  }
+  ASSERT_EQ(rows_of_step(*on.engine).size(), 1u);
+  EXPECT_EQ(rows_of_step(*on.engine)[0].implementation, "captured sections");
+}
+
+TEST(CudaSections, ADeviceThatCannotCaptureRunsLaunchByLaunchAndSaysWhy) {
+  const auto graph = toy::every_op();
+  const auto options = options_for(UpdateKind::sgd);
+  OnHost on(graph, options, true);
+  on.runtime->refuse_captures("cudnnBackendExecute of conv1 cannot be captured");
+  expect_same(run_twenty(*on.engine, options), run_twenty(*OnHost(graph, options, false).engine, options));
+  ASSERT_EQ(rows_of_step(*on.engine).size(), 1u);
+  EXPECT_EQ(rows_of_step(*on.engine)[0].implementation, "launch by launch");
+  EXPECT_EQ(rows_of_step(*on.engine)[0].reason, "cudnnBackendExecute of conv1 cannot be captured");
+}
+
+TEST(CudaSections, StatisticsThatTheHostSumsKeepAStepFromBeingCaptured) {
+  auto options = options_for(UpdateKind::sgd);
+  options.batch_norm = BatchNormMode::synchronised;
+  options.shard = 2;
+  options.reduce_statistics = [](std::span<double>) {};
+  OnHost on(toy::every_op(), options, true);
+  static_cast<void>(run_twenty(*on.engine, options));
+  EXPECT_EQ(on.runtime->captures(), 0);
+  ASSERT_EQ(rows_of_step(*on.engine).size(), 1u);
+  EXPECT_EQ(rows_of_step(*on.engine)[0].implementation, "launch by launch");
+  EXPECT_EQ(rows_of_step(*on.engine)[0].reason, "bn1 sums its statistics on the host");
+}
+
+TEST(CudaSections, CutTheBackwardPassWhereGradientsUpToAnEndAreFinal) {
+  HostRuntime runtime;
+  const auto graph = toy::every_op();
+  const Program program(graph, options_for(UpdateKind::sgd), runtime);
+  const auto& slots = program.layout().slots;
+  const std::int64_t all = program.layout().elements;
+  const int ops = static_cast<int>(program.ops().size());
+  // Everything in one section, though the last op has no parameters.
+  for (const std::vector<std::int64_t>& ends : {std::vector{all}, std::vector{all / 3, 2 * all / 3, all}}) {
+    const auto sections = cut_backward_pass(program, ends);
+    ASSERT_LE(sections.size(), ends.size());
+    ASSERT_GE(sections.size(), std::min(ends.size(), std::size_t{2}));
+    EXPECT_EQ(sections.front().first_op, ops - 1);
+    EXPECT_EQ(sections.back().last_op, 0);
+    std::int64_t before = 0;
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+      if (i > 0) {
+        EXPECT_EQ(sections[i].first_op, sections[i - 1].last_op - 1);
+      }
+      EXPECT_TRUE(std::ranges::any_of(
+          ends, [&](std::int64_t end) { return before < end && end <= sections[i].ready; }))
+          << "nobody asked for a cut between " << before << " and " << sections[i].ready;
+      before = sections[i].ready;
+    }
+    EXPECT_EQ(before, all);
+  }
+  // Without ends, as often as there is something new.
+  EXPECT_GT(cut_backward_pass(program, {}).size(), slots.size() / 3);
+}
+
+}  // namespace
+}  // namespace paceline::engine::cuda
