@@ -25,9 +25,11 @@ struct Variant {
 };
 const Variant kVariants[] = {
     {"as it is", {}},
+    {"a wait for each step's loss", {.wait = Wait::loss}},
     {"a wait between forward and backward", {.wait = Wait::middle}},
     {"a wait after the update", {.wait = Wait::end}},
     {"without captured sections", {.captures = false}},
+    {"without them, a wait for each step's loss", {.captures = false, .wait = Wait::loss}},
     {"without them, a wait between forward and backward", {.captures = false, .wait = Wait::middle}},
     {"without them, a wait after the update", {.captures = false, .wait = Wait::end}},
 };

@@ -23,9 +23,9 @@ void check_options(const CompileOptions& options, std::string_view engine) {
 }
 
 base::OwnedArray gradient_memory(const CompileOptions& options, const graph::Layout& layout,
-                                 const base::Memory& memory) {
+                                 const base::Memory& memory, std::size_t more) {
   if (!options.training) return {.data = nullptr, .size = 0, .memory = &memory};
-  const auto size = static_cast<std::size_t>(layout.elements);
+  const auto size = static_cast<std::size_t>(layout.elements) + more;
   auto gradients = options.gradient_memory ? options.gradient_memory(size, memory) : memory.allocate(size);
   base::expects(gradients.size == size && gradients.memory == &memory,
                 "gradient_memory gives as much as is asked for, where it is asked for");

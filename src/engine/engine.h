@@ -6,6 +6,8 @@
 /// layouts, fusions and kernels. It knows neither ranks nor records. One engine serves one worker: calls come
 /// from one thread, in the order forward, backward, update (or evaluate between steps).
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "engine/update_rule.h"
 #include "graph/graph.h"
@@ -94,8 +97,10 @@ struct PreparedKernels {
 void check_options(const CompileOptions& options, std::string_view engine);
 
 /// What the gradients of an engine lie in: as `options` say, in `memory`, zeroed; empty without training.
+/// `more`: so many floats behind them.
 [[nodiscard]] base::OwnedArray gradient_memory(const CompileOptions& options, const graph::Layout& layout,
-                                               const base::Memory& memory = base::host_memory());
+                                               const base::Memory& memory = base::host_memory(),
+                                               std::size_t more = 0);
 
 /// A device beside the host that engines compute on: the fullest of those that a process's workers take.
 struct DeviceInfo {
@@ -148,6 +153,70 @@ struct KernelChoice {
   std::string rate;            ///< measured here, with its unit; empty when it was not
 };
 
+/// Floats by which ranks agree in every step: 1 where one was asked to stop, 1 where its loss is not finite,
+/// 1 where it has measured long enough, and its loss as a whole number of 2^-24 in five parts of 12 bits, the
+/// lowest first (train/votes.h). Their sum over ranks is exact.
+inline constexpr std::size_t kVoteFloats = 8;
+
+/// What the host adds to the votes of a step.
+struct StepFlags {
+  bool stop = false;
+  bool enough = false;
+};
+
+/// What a device was doing until it came to a mark in its queue.
+enum class Stage {
+  gap,   ///< nothing of this step yet
+  copy,  ///< waiting for the batch
+  forward,
+  bucket,  ///< still backward: some gradients are final
+  backward,
+  transfer,  ///< waiting for sums over the ranks
+  update,
+};
+struct Mark {
+  Stage until{};         ///< what ended there
+  base::TimePoint at{};  ///< on the host's clock
+};
+
+/// What a step of a StepQueue came to.
+struct QueuedStep {
+  LossSums local;                          ///< this engine's samples, of all passes of the step
+  std::array<float, kVoteFloats> votes{};  ///< as they stood behind the gradients when update() came
+  bool is_left_out = false;                ///< the update was not made
+  std::vector<Mark> marks;                 ///< in the order in which they were passed
+};
+
+/// Steps that the host puts into the queue of a device ahead of it, without waiting for their results.
+///
+///     queue.forward(input, flags); engine.backward(...);   once, or once a shard
+///     (the sums over ranks of gradients_and_votes())
+///     queue.update(rule, lr, number);
+///     ... as many steps later: queue.collect()
+///
+/// The device itself leaves out the update of a step with a vote that a loss is not finite, and of all that
+/// follow, until Engine::weights_changed(): the host learns of it later.
+///
+/// Threads  the engine's
+class StepQueue {
+ public:
+  virtual ~StepQueue() = default;
+
+  /// So many steps may be in the queue behind one that is not collected yet.
+  [[nodiscard]] virtual int lag() const = 0;
+  /// Engine::gradients() and behind it the votes: what is to be summed over ranks before update().
+  virtual base::Array gradients_and_votes() = 0;
+  /// As Engine::forward(), but the result is collect()'s. Writes the votes, of all passes of the step so far.
+  virtual void forward(const StepInput& input, StepFlags flags) = 0;
+  /// Notes when the device has come so far. forward(), Engine::backward() and update() note gap, copy,
+  /// forward, backward, transfer and update themselves.
+  virtual void mark(Stage until) = 0;
+  /// As Engine::update(), where the votes allow it. Ends the step.
+  virtual void update(const UpdateRule& rule, double lr, std::int64_t update) = 0;
+  /// What the oldest step that was not collected came to. Waits for that step, not for those behind it.
+  [[nodiscard]] virtual QueuedStep collect() = 0;
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -194,6 +263,10 @@ class Engine {
   /// a sample the mean over its views.
   virtual LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
                             int views = 1, std::span<double> logits = {}) = 0;
+
+  /// The way to train without waiting for each step; null on host engines. Whoever uses it collects all steps
+  /// before forward(), evaluate(), or writing weights.
+  virtual StepQueue* step_queue() { return nullptr; }
 
   virtual void observe(OpObserver observer) = 0;
   [[nodiscard]] virtual std::vector<KernelChoice> kernels() const { return {}; }

@@ -31,13 +31,22 @@ void Ledger::start() {
   since_ = base::Clock::now();
 }
 
+void Ledger::add(Phase phase, base::TimePoint until) {
+  seconds_[static_cast<std::size_t>(phase)] += base::seconds(until - since_);
+  if (spans_ != nullptr && spans_->size() < most_spans_) spans_->push_back({phase, since_, until});
+  if (latest_ != nullptr) latest_->push({phase, since_, until});
+  since_ = until;
+}
+
 Phase Ledger::enter(Phase phase) {
-  const base::TimePoint now = base::Clock::now();
-  seconds_[static_cast<std::size_t>(current_)] += base::seconds(now - since_);
-  if (spans_ != nullptr && spans_->size() < most_spans_) spans_->push_back({current_, since_, now});
-  if (latest_ != nullptr) latest_->push({current_, since_, now});
-  since_ = now;
+  add(current_, base::Clock::now());
   return std::exchange(current_, phase);
+}
+
+base::TimePoint Ledger::book(Phase phase, base::TimePoint until) {
+  until = std::min(until, base::Clock::now());
+  if (until > since_) add(phase, until);
+  return since_;
 }
 
 void Ledger::keep_spans(std::vector<PhaseSpan>* spans, std::size_t most) {

@@ -4,7 +4,8 @@
 ///
 /// The ledger is one running clock: `enter(phase)` books the time since the last call on the phase that was
 /// current. So the phases add up to the wall time by construction, a step costs a handful of clock reads, and
-/// nothing is sampled. It is on in every run.
+/// nothing is sampled. It is on in every run. What a device did while the host went on is booked later, from
+/// where the last booking ended (`book`): the same sum, by the same construction.
 
 #include <array>
 #include <cstddef>
@@ -66,6 +67,10 @@ class Ledger {
   void start();
   /// Books the time until now on the current phase; `phase` is current from now on. Returns the previous one.
   Phase enter(Phase phase);
+  /// Books the time from the last booking until `until` on `phase`, which need not be current: for what is
+  /// known later, of a device. A time before the last booking books nothing, one to come the time until now.
+  /// Returns until when is booked now.
+  base::TimePoint book(Phase phase, base::TimePoint until);
   /// Appends every stay in a phase to `spans`, once it is over, until there are `most`; nullptr: no longer.
   /// `spans` outlives that.
   void keep_spans(std::vector<PhaseSpan>* spans, std::size_t most);
@@ -78,6 +83,8 @@ class Ledger {
   [[nodiscard]] PhaseSeconds totals();
 
  private:
+  void add(Phase phase, base::TimePoint until);
+
   base::TimePoint since_{};
   Phase current_ = Phase::other;
   PhaseSeconds seconds_{};

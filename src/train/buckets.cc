@@ -1,5 +1,7 @@
 #include "train/buckets.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace paceline::train {
@@ -40,6 +42,12 @@ void BucketReducer::wait(std::vector<comm::Timing>& timings) {
     timings.push_back(pending->timing());
   }
   pending_.clear();
+}
+
+std::vector<std::unique_ptr<comm::Pending>> BucketReducer::wait() {
+  base::expects(pending_.size() == buckets_.count(), "the backward pass declared every gradient ready");
+  for (auto& pending : pending_) pending->wait();
+  return std::exchange(pending_, {});
 }
 
 }  // namespace paceline::train

@@ -40,6 +40,9 @@ class BucketReducer {
              const std::function<void(std::int64_t begin, std::int64_t end)>& finish = {});
   /// Waits for all buckets; their timings, one a bucket, are appended to `timings`.
   void wait(std::vector<comm::Timing>& timings);
+  /// Waits for all buckets as comm::Pending does, and gives them away: those of a device, whose queue may
+  /// wait in the host's place, have their timings later.
+  [[nodiscard]] std::vector<std::unique_ptr<comm::Pending>> wait();
 
  private:
   const Buckets& buckets_;

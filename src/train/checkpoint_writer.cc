@@ -64,14 +64,18 @@ void CheckpointWriter::keep_first(const Standing& standing) {
   add_checkpoint(standing);
 }
 
-void CheckpointWriter::after_step(const Epochs& epochs, const Standing& standing) {
+void CheckpointWriter::after_step(const Epochs& epochs, Standing standing,
+                                  const std::function<std::optional<GuardState>()>& guard) {
   if (!is_root() || !writes()) return;
   const bool is_writing = !tasks_.is_idle();
   if (is_writing) look_at_disk(false);
   tell();
   if (!is_over(standing.counters, 0)) return;
-  is_overdue_ = is_writing;
+  is_overdue_ = true;
   if (is_writing) return;
+  const auto known = guard();
+  if (!known) return;
+  standing.guard = *known;
   const measure::InPhase copying(ledger_, measure::Phase::checkpoint);
   take_snapshot();
   update_ = standing.counters.update;

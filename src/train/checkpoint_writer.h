@@ -8,6 +8,7 @@
 /// long or fail, and confirmed after it: until then older checkpoints stay, and one whose evaluation shows
 /// that it is of no use is removed again.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,8 +50,12 @@ class CheckpointWriter {
   /// After a step inside an epoch: rank 0 begins a checkpoint where the interval is over and none is being
   /// written; else it is begun after a later step. Never waits for the disk.
   ///
+  /// Where one is begun, `guard` says what standing.guard will be when all steps so far are known; where it
+  /// gives nothing, the checkpoint is left for a later step.
+  ///
   /// Cost     a look at the clock; one copy of the arrays where it is due
-  void after_step(const Epochs& epochs, const Standing& standing);
+  void after_step(const Epochs& epochs, Standing standing,
+                  const std::function<std::optional<GuardState>()>& guard);
 
   /// At the end of an epoch, before what follows: returns when what was begun is on disk, however slow that
   /// is: up to ten deadlines. Collective.

@@ -14,6 +14,10 @@ void CollectiveLog::end_blocked() {
   blocked_s_ += base::seconds(blocked_.back().end - blocked_.back().begin);
 }
 
+void CollectiveLog::add_blocked(base::TimePoint begin, base::TimePoint end) {
+  blocked_.push_back({begin, end});
+}
+
 void CollectiveLog::clear() {
   timings_.clear();
   blocked_.clear();

@@ -25,6 +25,8 @@ class CollectiveLog {
   [[nodiscard]] std::vector<comm::Timing>& timings() { return timings_; }
   void begin_blocked();
   void end_blocked();
+  /// The step was blocked then; take_blocked_seconds() knows nothing of it.
+  void add_blocked(base::TimePoint begin, base::TimePoint end);
   /// Seconds that the step was blocked since the last call, or since clear().
   [[nodiscard]] double take_blocked_seconds() { return std::exchange(blocked_s_, 0); }
   /// Adds `values` over all ranks while nothing else can be done, and notes when.

@@ -12,6 +12,7 @@
 #include "train/data_parallel.h"
 #include "train/memory.h"
 #include "train/names.h"
+#include "train/queued_steps.h"
 #include "train/recorded_settings.h"
 #include "train/test_policy.h"
 
@@ -155,8 +156,12 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   }
   if (limits.share)
     record.notes.push_back(
-        "the device computes while its worker goes on: what it takes stands in the phase in which the worker "
-        "waits for it, which for the last backward and update is the next forward");
+        host_is_in_step(options, resolved.workers)
+            ? "the device computes while its worker goes on, which waits for it once a step: what it takes "
+              "stands in the phase in which the worker waits, which for the last backward and update is the "
+              "next forward"
+            : "the device computes while its worker goes on: phases are the times between events on the "
+              "device, read two steps later");
   if (resolved.oversubscribed)
     record.notes.push_back(
         fmt::format("{}: oversubscribed, times say nothing about machines with a core for each",

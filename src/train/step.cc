@@ -1,29 +1,12 @@
 #include "train/step.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "train/bucket_records.h"
 #include "train/momentum_correction.h"
+#include "train/shard_input.h"
 
 namespace paceline::train {
-namespace {
-
-/// Shard `shard` of a batch as the engine wants it.
-engine::StepInput shard_input(const data::Batch& batch, const Resolved& resolved, std::int64_t shard,
-                              std::int64_t update) {
-  const std::int64_t samples = resolved.engine_batch;
-  const std::size_t pixels = batch.images.size() / batch.labels.size();
-  return {.images = batch.images.subspan(static_cast<std::size_t>(shard * samples) * pixels,
-                                         static_cast<std::size_t>(samples) * pixels),
-          .labels = batch.labels.subspan(static_cast<std::size_t>(shard * samples),
-                                         static_cast<std::size_t>(samples)),
-          .gradient_scale = 1.0 / static_cast<double>(resolved.global_batch),
-          .step = static_cast<std::uint64_t>(update),
-          .first_position = batch.first_position + shard * samples};
-}
-
-}  // namespace
-
 Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
                  measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard, double bucket_mb)
     : job_(job),
@@ -80,22 +63,14 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
 }
 
 void Stepper::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready) {
-  records.assign(buckets_.count(), {});
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    records[i].bytes = buckets_.bytes(i);
-    if (keeps_ready)
-      records[i].ready_s.emplace().reserve(std::min(steps, measure::BucketRecord::kMostReadyTimes));
-  }
-  ready_records_ = keeps_ready ? std::span(records) : std::span<measure::BucketRecord>();
+  ready_records_ = begin_records(records, buckets_, steps, keeps_ready);
 }
 
 void Stepper::note_ready(std::int64_t ready) {
   if (ready_buckets_ == ready_records_.size() || buckets_.ends[ready_buckets_] > ready) return;
-  // To a tenth of a microsecond, as all that is kept of single steps: more digits only make files longer.
-  const double seconds = std::round((backward_before_s_ + base::seconds_since(backward_begin_)) * 1e7) / 1e7;
+  const double seconds = backward_before_s_ + base::seconds_since(backward_begin_);
   for (; ready_buckets_ < ready_records_.size() && buckets_.ends[ready_buckets_] <= ready; ++ready_buckets_)
-    if (auto& times = *ready_records_[ready_buckets_].ready_s; times.size() < times.capacity())
-      times.push_back(seconds);
+    add_ready_time(ready_records_[ready_buckets_], seconds);
 }
 
 Votes Stepper::votes_of(const engine::LossSums& sums, bool enough) const {

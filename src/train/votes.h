@@ -4,8 +4,9 @@
 /// all of them (docs/decisions/votes.md).
 
 #include <array>
-#include <cstddef>
 #include <span>
+
+#include "engine/engine.h"
 
 namespace paceline::train {
 
@@ -17,8 +18,8 @@ struct Votes {
   double loss = 0;          ///< sum over samples; where it is not finite 0 is added
 };
 
-/// The three flags, then the loss in five parts.
-inline constexpr std::size_t kVoteFloats = 8;
+/// The three flags, then the loss in five parts. A device writes the same (engine.h).
+using engine::kVoteFloats;
 
 /// A loss is a multiple of 2^-24 (engine.h), and travels as a whole number in parts of 12 bits: float sums of
 /// up to 4096 ranks are exact, so that the sum does not depend on how samples are shared out. A rank's sum of

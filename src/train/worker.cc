@@ -10,13 +10,10 @@
 #include "data/loader.h"
 #include "data/sampler.h"
 #include "measure/environment.h"
-#include "train/allreduce_peak.h"
 #include "train/best_weights.h"
-#include "train/bucket_size.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_writer.h"
 #include "train/cores.h"
-#include "train/data_parallel.h"
 #include "train/epoch_figures.h"
 #include "train/evaluate.h"
 #include "train/exposed_comm.h"
@@ -26,7 +23,7 @@
 #include "train/recovery.h"
 #include "train/restore.h"
 #include "train/run_events.h"
-#include "train/step.h"
+#include "train/step_runner.h"
 #include "train/test_policy.h"
 #include "train/timeline.h"
 #include "train/window.h"
@@ -53,15 +50,10 @@ class Worker {
     bind_worker(job_, local_rank(), result_.rank, notes());
     compile();
     restore();
-    communicator_.at(0, "the trial of collectives");
-    stepper_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard(),
-                     bucket_mb(job_, communicator_, *engine_, notes()));
+    steps_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard(), notes());
     result_.gradient_bytes = 4 * engine_->layout().elements;
-    if (is_data_parallel(job_.options))
-      data_parallel_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard());
-    else if (is_window() && communicator_.size() > 1)  // before loaders take the cores
-      result_.allreduce_peak_gb_per_s =
-          allreduce_peak(communicator_, stepper_->buckets(), engine_->gradients());
+    if (is_window() && communicator_.size() > 1)  // before loaders take the cores
+      result_.allreduce_peak_gb_per_s = steps_->allreduce_peak();
     communicator_.at(0, "the opening of the loader");
     open_loader();
     communicator_.barrier();
@@ -73,10 +65,10 @@ class Worker {
     test_chosen();
     finish_writing();
     end_window();
-    const std::size_t collectives = data_parallel_ ? kDataParallelCollectives : stepper_->buckets().count();
     if (is_traced())
-      result_.timelines = timeline_.gather(communicator_, job_.backend.place.host, collectives);
-    result_.last_steps = recent_steps_.gather(communicator_, !is_of_several_processes(), collectives);
+      result_.timelines = timeline_.gather(communicator_, job_.backend.place.host, steps_->collectives());
+    result_.last_steps =
+        recent_steps_.gather(communicator_, !is_of_several_processes(), steps_->collectives());
     if (is_of_several_processes()) gather();
     return std::move(result_);
   }
@@ -137,7 +129,6 @@ class Worker {
 
   /// Where the training stands, as checkpoints keep it.
   [[nodiscard]] Standing standing() { return {counters_, watch_.state(), recovery_.guard().state()}; }
-
   void go_on_from(const Standing& at) {
     counters_ = at.counters;
     watch_.resume(at.validation);
@@ -152,7 +143,7 @@ class Worker {
     options.pool = &job_.pool;
     const auto& train = *job_.source.train;
     augment_.emplace(train.format(), augment_options(job_));
-    if (is_root() || !data_parallel_)
+    if (is_root() || !is_data_parallel(job_.options))
       loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
     evaluator_.emplace(job_, *augment_, *engine_, communicator_);
   }
@@ -162,7 +153,7 @@ class Worker {
     statistics_log_.clear();
     window_.reserve(end() - counters_.update, result_.rank);
     result_.norm_bytes = result_.norm_collectives = 0;
-    if (!data_parallel_) stepper_->begin_window(result_.buckets, result_.rank.step_s.capacity(), is_root());
+    steps_->begin_window(result_.buckets, result_.rank.step_s.capacity(), is_root());
     if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
     recent_steps_.start(ledger_);
     window_.begin(loader());
@@ -211,8 +202,8 @@ class Worker {
       }
       try {
         const bool stopped = step(update);
-        result_.interrupted = stopped && update + 1 < end();
-        if (!is_window()) after_step(stopped || update + 1 == end());
+        result_.interrupted = stopped && counters_.update < end();
+        if (!is_window()) after_step(stopped || counters_.update == end());
         if (stopped || enough_ || result_.interrupted) return;
       } catch (const Setback& setback) {
         roll_back(setback);
@@ -221,6 +212,7 @@ class Worker {
   }
 
   void roll_back(const Setback& setback) {
+    while (!steps_->is_empty()) time_step(steps_->drop());
     checkpoint_writer_->meet(counters_.update);
     const InPhase restoring(ledger_, Phase::checkpoint);
     communicator_.at(counters_.update, "the rollback");
@@ -228,63 +220,70 @@ class Worker {
     std::erase_if(result_.epochs, [&](const auto& epoch) { return epoch.updates > counters_.update; });
     std::erase_if(result_.steps, [&](const auto& step) { return step.update > counters_.update; });
     epoch_.forget();
-    count_updates();
+    count_updates(counters_.update);
     if (loader_) window_.loader_ends(*loader_);
     evaluates_first_ = false;
     open_loader();
   }
 
-  void count_updates() {
-    if (local_rank() == 0) job_.updates_done.store(counters_.update, std::memory_order_relaxed);
-    if (is_root()) job_.update_count.set(counters_.update);
+  void count_updates(std::int64_t updates) {
+    if (local_rank() == 0) job_.updates_done.store(updates, std::memory_order_relaxed);
+    if (is_root()) job_.update_count.set(updates);
   }
 
   void after_step(bool is_last) {
     if (counters_.step == 0 || is_last)
       end_epoch(is_last);
     else
-      checkpoint_writer_->after_step(result_.epochs, standing());
+      checkpoint_writer_->after_step(result_.epochs, standing(),
+                                     [this] { return steps_->guard_when_empty(); });
   }
 
-  /// One step; true when the run was asked to stop.
+  /// Posts a step, and finishes those that are over; true when the run was asked to stop. Every rank does so
+  /// at the same places: where the queue is full, and all steps where somebody looks at weights or figures.
   bool step(std::int64_t update) {
-    const auto begin = base::Clock::now();
-    ledger_.enter(Phase::data_wait);
-    communicator_.at(update + 1, "waiting for data");
-    const data::Batch* own = loader_ ? &loader_->next() : nullptr;
-    ledger_.enter(Phase::other);
-    const data::Batch& batch = data_parallel_ ? data_parallel_->scatter(own, counters_) : *own;
+    StepOrder order{.update = update};
+    const data::Batch& batch = steps_->next_batch(loader_ ? &*loader_ : nullptr, counters_, order);
     if (is_root() && job_.first_step_s == 0) job_.first_step_s = base::seconds_since(job_.started);
-    const double lr = watch_.rate_factor() * recovery_.guard().rate_factor() *
-                      learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
-    const bool enough = window_.is_long_enough(update, result_.rank.step_s.size() + 1);
-    const StepResult outcome = data_parallel_ ? data_parallel_->run(batch, update, lr, enough)
-                                              : stepper_->run(batch, update, lr, enough);
-    if (outcome.verdict == Verdict::diverged) time_step(begin);  // its collectives are in the logs
-    const bool is_updated = recovery_.is_updated(outcome, update, lr, *checkpoint_writer_);
-    if (is_updated) look_ahead(update + 1);
-
+    order.lr = watch_.rate_factor() * recovery_.guard().rate_factor() *
+               learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
+    order.enough = window_.is_long_enough(update, result_.rank.step_s.size() + 1);
+    steps_->post(batch, order);
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
-    count_updates();
-    const double seconds = time_step(begin);
-    if (is_updated) {
-      epoch_.add({.update = update + 1, .local = outcome.local, .lr = lr, .seconds = seconds});
-      events_.step({update + 1, batch.epoch + 1, epoch_.mean_loss(), lr, seconds});
-    } else {
-      epoch_.add_skipped(seconds, lr);
+    bool ends = lookahead_.is_due(update + 1, length().updates) || counters_.update == end() ||
+                (is_window() ? counters_.update == job_.options.warmup_steps : counters_.step == 0);
+    bool is_stopped = false;
+    while (steps_->is_full() || (ends && !steps_->is_empty())) {
+      is_stopped = finish(steps_->take()) || is_stopped;
+      ends = ends || is_stopped || enough_;
     }
-    enough_ = outcome.all.enough;
-    return outcome.all.stop;
+    return is_stopped;
   }
 
-  /// A step that began then is over; its seconds.
-  double time_step(base::TimePoint begin) {
-    const auto done = base::Clock::now();
-    recent_steps_.add(begin, done);
-    const double seconds = base::seconds(done - begin);
-    const double blocked = gradients_log_.take_blocked_seconds() + statistics_log_.take_blocked_seconds();
-    result_.rank.own_s->push_back(seconds - blocked);
+  /// True when the run was asked to stop.
+  bool finish(const TakenStep& step) {
+    const auto update = step.order.update;
+    const double lr = step.order.lr;
+    if (step.result.verdict == Verdict::diverged) time_step(step);  // its collectives are in the logs
+    const bool is_updated = recovery_.is_updated(step.result, update, lr, *checkpoint_writer_);
+    if (is_updated) look_ahead(update + 1);
+    count_updates(update + 1);
+    const double seconds = time_step(step);
+    enough_ = step.result.all.enough || enough_;
+    if (!is_updated) return epoch_.add_skipped(seconds, lr), step.result.all.stop;
+    epoch_.add({.update = update + 1, .local = step.result.local, .lr = lr, .seconds = seconds});
+    events_.step({update + 1, step.epoch + 1, epoch_.mean_loss(), lr, seconds});
+    return step.result.all.stop;
+  }
+
+  /// A step is over; its seconds.
+  double time_step(const TakenStep& step) {
+    const auto end = step.end.value_or(base::Clock::now());
+    recent_steps_.add(step.begin, end);
+    const double seconds = base::seconds(end - step.begin);
+    result_.rank.own_s->push_back(seconds - step.blocked_s - gradients_log_.take_blocked_seconds() -
+                                  statistics_log_.take_blocked_seconds());
     return result_.rank.step_s.emplace_back(seconds);
   }
 
@@ -415,8 +414,7 @@ class Worker {
   std::optional<data::Augment> augment_;
   std::optional<data::Loader> loader_;
   std::optional<Evaluator> evaluator_;
-  std::optional<Stepper> stepper_;
-  std::optional<DataParallelStepper> data_parallel_;  ///< instead of it
+  std::optional<StepRunner> steps_;
   std::optional<CheckpointWriter> checkpoint_writer_;
   std::optional<BestWeights> best_weights_;
   ValidationWatch watch_;

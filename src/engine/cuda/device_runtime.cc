@@ -148,11 +148,14 @@ Stream DeviceRuntime::make_stream() {
   return {static_cast<int>(streams_.size()) - 1};
 }
 
-Event DeviceRuntime::make_event() {
+Event DeviceRuntime::make_event() { return make_event(kCudaEventDisableTiming); }
+Event DeviceRuntime::make_timed_event() { return make_event(kCudaEventDefault); }
+
+Event DeviceRuntime::make_event(unsigned flags) {
   enter();
   events_.reserve(events_.size() + 1);
   CudaEventHandle event = nullptr;
-  check(api_.cudaEventCreateWithFlags(&event, kCudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check(api_.cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags");
   events_.push_back(event);
   return {static_cast<int>(events_.size()) - 1};
 }
@@ -258,6 +261,24 @@ void DeviceRuntime::replay(Stream stream, CapturedSection section) {
   enter();
   check(api_.cudaGraphLaunch(sections_[static_cast<std::size_t>(section.index)], native(stream)),
         "cudaGraphLaunch");
+}
+
+bool DeviceRuntime::is_done(Event event) {
+  enter();
+  const auto status = api_.cudaEventQuery(native(event));
+  if (status == kCudaErrorNotReady) {
+    (void)api_.cudaGetLastError();  // which is no error, but kept as one
+    return false;
+  }
+  check(status, "cudaEventQuery");
+  return true;
+}
+
+double DeviceRuntime::seconds_between(Event begin, Event end) {
+  enter();
+  float milliseconds = 0;
+  check(api_.cudaEventElapsedTime(&milliseconds, native(begin), native(end)), "cudaEventElapsedTime");
+  return static_cast<double>(milliseconds) * 1e-3;
 }
 
 void DeviceRuntime::synchronize(Stream stream) {

@@ -42,6 +42,7 @@ class DeviceRuntime final : public Runtime {
   /// The device prefers work of later streams to work of the first.
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
+  [[nodiscard]] Event make_timed_event() override;
 
   void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override;
   void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override;
@@ -54,6 +55,8 @@ class DeviceRuntime final : public Runtime {
   /// In mode ThreadLocal: other workers of the process may do what they like meanwhile.
   [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override;
   void replay(Stream stream, CapturedSection section) override;
+  [[nodiscard]] bool is_done(Event event) override;
+  [[nodiscard]] double seconds_between(Event begin, Event end) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
   [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;
@@ -69,6 +72,7 @@ class DeviceRuntime final : public Runtime {
   }
   [[nodiscard]] std::string where() const;
   void copy(Stream stream, void* dst, const void* src, std::size_t bytes, int kind);
+  [[nodiscard]] Event make_event(unsigned flags);
   [[nodiscard]] CudaStreamHandle native(Stream stream) const;
   [[nodiscard]] CudaEventHandle native(Event event) const;
   /// Throws `error`, which a library's call has thrown, with device, step and op.

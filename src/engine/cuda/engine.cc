@@ -1,6 +1,7 @@
 #include "engine/cuda/engine.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "engine/cuda/plan.h"
 #include "engine/cuda/program.h"
 #include "engine/cuda/sections.h"
+#include "engine/cuda/step_reports.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -30,10 +32,11 @@ class CudaEngine final : public Engine {
         plan_(plan_of(program_, runtime_->facts())),
         memory_(*runtime_, compute_, settings.name),
         inputs_(*runtime_, copies_, program_.graph(), options.batch),
-        gradients_(gradient_memory(program_.options(), layout(), memory_)),
+        reports_(*runtime_, compute_),
+        gradients_(gradient_memory(program_.options(), layout(), memory_, kVoteFloats)),
         arrays_(allocate_arrays()),
         exec_(make_context()),
-        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_),
+        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_.is_halted()),
         sections_(*runtime_, compute_, settings.captures ? why_eager(program_) : "switched off"),
         backward_sections_(cut_backward_pass(program_, {})) {
     weights_changed();  // the device's arrays become the host's, all 0
@@ -50,7 +53,10 @@ class CudaEngine final : public Engine {
                   "the rule keeps this state slot");
     return host_copies_[static_cast<std::size_t>(slot) + 1];
   }
-  base::Array gradients() override { return gradients_.array(); }
+  base::Array gradients() override {
+    const base::Array all = gradients_.array();
+    return all.subarray(0, all.size == 0 ? 0 : static_cast<std::size_t>(layout().elements));
+  }
 
   void fetch() override {
     if (host_is_current_) return;
@@ -61,6 +67,8 @@ class CudaEngine final : public Engine {
   }
   void weights_changed() override {
     base::expects(host_is_current_, "weights are fetched before they are written: the update would be lost");
+    base::expects(reports_.is_empty(), "all steps are collected before weights are written");
+    runtime_->fill_bytes(compute_, reports_.is_halted(), 0, sizeof(std::int32_t));
     for (std::size_t i = 0; i < host_copies_.size(); ++i)
       runtime_->copy_to_device(compute_, device_array(i), host_copies_[i].data(),
                                host_copies_[i].size_bytes());
@@ -70,18 +78,9 @@ class CudaEngine final : public Engine {
   }
 
   LossSums forward(const StepInput& input) override {
-    const int batch = program_.options().batch;
-    base::expects(program_.options().training, "the engine was compiled for training");
-    base::expects(static_cast<int>(input.labels.size()) == batch &&
-                      static_cast<std::int64_t>(input.images.size()) == batch * sample_elements(),
-                  "a step has as many images and labels as the engine's batch");
-    runtime_->set_step(static_cast<std::int64_t>(input.step));
-    exec_.training = true;
-    exec_.samples = batch;
-    exec_.views = 1;
-    has_forward_ = true;
-    sections_.begin_step();
-    return run_forward(input);
+    begin_training_pass(input);
+    run_forward(inputs_.put(input, compute_));
+    return wait_for_loss();
   }
 
   LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
@@ -98,9 +97,12 @@ class CudaEngine final : public Engine {
     exec_.samples = count * views;
     exec_.views = views;
     has_forward_ = false;
-    const auto sums =
-        run_forward({.images = images.first(static_cast<std::size_t>(count * views * sample_elements())),
-                     .labels = labels.first(static_cast<std::size_t>(count))});
+    base::expects(reports_.is_empty(), "all steps are collected before an evaluation");
+    run_forward(
+        inputs_.put({.images = images.first(static_cast<std::size_t>(count * views * sample_elements())),
+                     .labels = labels.first(static_cast<std::size_t>(count))},
+                    compute_));
+    const auto sums = wait_for_loss();
     if (!logits.empty()) read_logits(count, views, logits);
     return sums;
   }
@@ -123,15 +125,15 @@ class CudaEngine final : public Engine {
                   });
       if (section.ready > 0 && on_ready) on_ready(section.ready);
     }
+    if (reports_.is_open()) reports_.mark(Stage::backward);
   }
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
-    runtime_->set_op("update");
-    optimizer_.put_numbers(rule, lr, update);
-    run_section({.part = SectionPart::update}, "update", [&] { optimizer_.update(); });
-    runtime_->set_op("");
-    host_is_current_ = false;
+    base::expects(reports_.is_empty(), "all steps are collected before an update that is not in the queue");
+    run_update(rule, lr, update, false);
   }
+
+  StepQueue* step_queue() override { return program_.options().training ? &queue_ : nullptr; }
 
   void observe(OpObserver observer) override { observer_ = std::move(observer); }
 
@@ -146,6 +148,55 @@ class CudaEngine final : public Engine {
   }
 
  private:
+  class Queue final : public StepQueue {
+   public:
+    explicit Queue(CudaEngine& engine) : engine_(engine), reports_(engine.reports_) {}
+
+    [[nodiscard]] int lag() const override { return StepReports::kLag; }
+    base::Array gradients_and_votes() override { return engine_.gradients_.array(); }
+    void mark(Stage until) override { reports_.mark(until); }
+
+    void forward(const StepInput& input, StepFlags flags) override {
+      const bool is_first_pass = !reports_.is_open();
+      if (is_first_pass) {
+        reports_.open();
+        ends_.push_back({});
+      }
+      reports_.mark(Stage::gap);
+      engine_.begin_training_pass(input);
+      const auto batch = engine_.inputs_.put(input, engine_.compute_, flags, is_first_pass);
+      reports_.mark(Stage::copy);
+      engine_.run_forward(batch);
+      reports_.mark(Stage::forward);
+      ends_.back().samples += engine_.exec_.samples;
+    }
+
+    void update(const UpdateRule& rule, double lr, std::int64_t update) override {
+      reports_.mark(Stage::transfer);
+      engine_.run_update(rule, lr, update, true);
+      ends_.back().puts = engine_.inputs_.puts();
+      reports_.close();
+    }
+
+    [[nodiscard]] QueuedStep collect() override {
+      QueuedStep step = reports_.collect();
+      const End end = ends_.front();
+      ends_.pop_front();
+      step.local.samples = end.samples;
+      engine_.inputs_.have_been_read(end.puts);
+      return step;
+    }
+
+   private:
+    struct End {
+      std::int64_t samples = 0;  ///< of the step
+      std::int64_t puts = 0;     ///< InputBuffers::puts() at its end
+    };
+    CudaEngine& engine_;
+    StepReports& reports_;
+    std::deque<End> ends_;  ///< of the steps that are not collected
+  };
+
   [[nodiscard]] std::int64_t sample_elements() const { return program_.graph().input_shape().elements(); }
   [[nodiscard]] std::size_t flat_bytes() const {
     return static_cast<std::size_t>(layout().elements) * sizeof(float);
@@ -192,6 +243,7 @@ class CudaEngine final : public Engine {
   void settle() {
     runtime_->synchronize(compute_);
     memory_.has_settled();
+    inputs_.have_been_read(inputs_.puts() - 1);
   }
 
   void poison(const void* memory, std::size_t bytes) {
@@ -219,8 +271,21 @@ class CudaEngine final : public Engine {
     observer_ ? post() : sections_.run(section, name, post);
   }
 
-  LossSums run_forward(const StepInput& input) {
-    const InputBuffers::Batch batch = inputs_.put(input, compute_);
+  void begin_training_pass(const StepInput& input) {
+    const int batch = program_.options().batch;
+    base::expects(program_.options().training, "the engine was compiled for training");
+    base::expects(static_cast<int>(input.labels.size()) == batch &&
+                      static_cast<std::int64_t>(input.images.size()) == batch * sample_elements(),
+                  "a step has as many images and labels as the engine's batch");
+    runtime_->set_step(static_cast<std::int64_t>(input.step));
+    exec_.training = true;
+    exec_.samples = batch;
+    exec_.views = 1;
+    has_forward_ = true;
+    sections_.begin_step();
+  }
+
+  void run_forward(const InputBuffers::Batch& batch) {
     exec_.images = batch.images;
     exec_.labels = batch.labels;
     exec_.numbers = batch.numbers;
@@ -231,18 +296,43 @@ class CudaEngine final : public Engine {
     }
     const auto post = [&] {
       for (const auto& entry : program_.ops()) run_op(entry, Pass::forward);
+      if (exec_.training)  // of a step that is waited for nobody reads them
+        exec_.launch(WriteVotes{.result = exec_.loss,
+                                .numbers = exec_.numbers,
+                                .report = reports_.on_device(),
+                                .votes = votes()});
     };
     if (exec_.training)
       run_section({.part = SectionPart::forward, .input_set = input_set_}, "forward", post);
     else
       post();
+  }
+  [[nodiscard]] float* votes() const { return gradients_.data.get() + layout().elements; }
+
+  /// The sums of the forward pass that was put on the compute stream last.
+  LossSums wait_for_loss() {
+    base::expects(reports_.is_empty(), "all steps are collected before a forward that waits");
     runtime_->record(loss_is_there_, compute_);
     runtime_->wait(copies_, loss_is_there_);
     runtime_->copy_to_host(copies_, pinned_loss_, exec_.loss, sizeof(LossResult));
     runtime_->synchronize(copies_);
-    memory_.has_settled();  // the loss came behind all that the compute stream had
+    memory_.has_settled();                       // the loss came behind all that the compute stream had
+    inputs_.have_been_read(inputs_.puts() - 1);  // the backward pass reads the latest once more
     return {
         .loss = pinned_loss_->loss, .correct = pinned_loss_->correct, .samples = exec_.samples / exec_.views};
+  }
+
+  void run_update(const UpdateRule& rule, double lr, std::int64_t update, bool is_judged) {
+    runtime_->set_op("update");
+    optimizer_.put_numbers(rule, lr, update);
+    run_section({.part = SectionPart::update, .number = is_judged ? 1 : 0}, "update", [&] {
+      if (is_judged)
+        exec_.launch(JudgeVotes{
+            .votes = votes(), .report = reports_.on_device(), .is_halted = reports_.is_halted()});
+      optimizer_.update();
+    });
+    runtime_->set_op("");
+    host_is_current_ = false;
   }
 
   /// Of the last pass, as the loss read them: means over the views of each of `count` samples, in their
@@ -277,19 +367,21 @@ class CudaEngine final : public Engine {
   const graph::MemoryPlan plan_;
   const DeviceMemory memory_;
   InputBuffers inputs_;
+  StepReports reports_;
   const base::OwnedArray gradients_;
   std::vector<std::span<float>> host_copies_;  ///< weights, then state by slot; pinned
   const FlatArrays arrays_;
   LossResult* pinned_loss_ = nullptr;
   std::byte* pinned_logits_ = nullptr;  ///< null until somebody asks for them
   ExecContext exec_;
-  const Optimizer optimizer_;
+  Optimizer optimizer_;
   Sections sections_;
   std::vector<BackwardSection> backward_sections_;
   int input_set_ = 0;  ///< of the last pass
   bool host_is_current_ = true;
   bool has_forward_ = false;
   OpObserver observer_;
+  Queue queue_{*this};
 };
 
 }  // namespace

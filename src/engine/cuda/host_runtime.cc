@@ -193,9 +193,9 @@ HostOrder HostRuntime::order_of_threads() {
 
 void HostRuntime::record(Event event, Stream stream) {
   expect_no_capture("the record of an event");
-  auto mark = std::make_shared<bool>(false);
+  auto mark = std::make_shared<Reached>();
   events_[static_cast<std::size_t>(event.index)] = mark;
-  post(stream, "the record of an event", [mark] { *mark = true; });
+  post(stream, "the record of an event", [mark] { *mark = {.is_done = true, .at = base::Clock::now()}; });
 }
 
 bool HostRuntime::is_dropped() { return dropped_wait_ == waits_++; }
@@ -248,8 +248,26 @@ void HostRuntime::replay(Stream stream, CapturedSection section) {
 
 // ---- running
 
+bool HostRuntime::is_done(Event event) {
+  expect_no_capture("a look at an event");
+  const Mark& mark = events_[static_cast<std::size_t>(event.index)];
+  return mark == nullptr || mark->is_done;
+}
+
+double HostRuntime::seconds_between(Event begin, Event end) {
+  const Mark& from = events_[static_cast<std::size_t>(begin.index)];
+  const Mark& to = events_[static_cast<std::size_t>(end.index)];
+  if (from == nullptr || !from->is_done || to == nullptr || !to->is_done)
+    base::fail(base::ErrorKind::device,
+               "{}: time was taken from an event that was not reached; this is an error of the engine, "
+               "please report it",
+               where(op_));
+  return base::seconds(to->at - from->at);
+}
+
 void HostRuntime::synchronize(Stream stream) {
   expect_no_capture("a wait of the host");
+  ++stream_synchronizations_;
   if (is_dropped()) return;
   const auto& waited_for = queue(stream);
   run_until([&] { return waited_for.empty(); });
@@ -257,9 +275,10 @@ void HostRuntime::synchronize(Stream stream) {
 
 void HostRuntime::synchronize(Event event) {
   expect_no_capture("a wait of the host");
+  ++event_synchronizations_;
   if (is_dropped()) return;
   const Mark mark = events_[static_cast<std::size_t>(event.index)];
-  if (mark != nullptr) run_until([&] { return *mark; });
+  if (mark != nullptr) run_until([&] { return mark->is_done; });
 }
 
 void HostRuntime::run_until(const std::function<bool()>& is_done) {
@@ -277,11 +296,17 @@ void HostRuntime::run_until(const std::function<bool()>& is_done) {
   }
 }
 
+std::size_t HostRuntime::queued() const {
+  std::size_t items = 0;
+  for (const auto& stream : streams_) items += stream.size();
+  return items;
+}
+
 int HostRuntime::next_stream() {
   std::vector<int> ready;
   for (int stream = 0; stream < static_cast<int>(streams_.size()); ++stream) {
     const auto& items = streams_[static_cast<std::size_t>(stream)];
-    if (!items.empty() && (items.front().waits_for == nullptr || *items.front().waits_for))
+    if (!items.empty() && (items.front().waits_for == nullptr || items.front().waits_for->is_done))
       ready.push_back(stream);
   }
   if (ready.empty()) return -1;

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "engine/cuda/kernels/host.h"
 #include "engine/cuda/runtime.h"
@@ -55,6 +56,8 @@ class HostRuntime final : public Runtime {
   [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override;
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
+  /// All events note the host's time.
+  [[nodiscard]] Event make_timed_event() override { return make_event(); }
 
   void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override;
   void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override;
@@ -66,6 +69,8 @@ class HostRuntime final : public Runtime {
   void wait(Stream stream, Event event) override;
   [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override;
   void replay(Stream stream, CapturedSection section) override;
+  [[nodiscard]] bool is_done(Event event) override;
+  [[nodiscard]] double seconds_between(Event begin, Event end) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
   [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;
@@ -80,6 +85,11 @@ class HostRuntime final : public Runtime {
 
   /// How many waits of streams for events, and of the host for either, were called.
   [[nodiscard]] int waits() const { return waits_; }
+  /// How often the host waited: for a stream, and for an event.
+  [[nodiscard]] int stream_synchronizations() const { return stream_synchronizations_; }
+  [[nodiscard]] int event_synchronizations() const { return event_synchronizations_; }
+  /// Work that was put on streams and has not run.
+  [[nodiscard]] std::size_t queued() const;
   /// From now on the wait with this number (waits() before it) does nothing.
   void drop_wait(std::optional<int> number) { dropped_wait_ = number; }
 
@@ -97,8 +107,12 @@ class HostRuntime final : public Runtime {
     std::unique_ptr<std::byte[]> memory;  ///< with both guard zones
     std::byte* first;
   };
-  /// One record of an event: done once its stream has come so far.
-  using Mark = std::shared_ptr<bool>;
+  /// One record of an event.
+  struct Reached {
+    bool is_done = false;  ///< its stream has come so far,
+    base::TimePoint at{};  ///< then
+  };
+  using Mark = std::shared_ptr<Reached>;
   struct Item {
     std::uint64_t number = 0;  ///< items count up over all streams
     const char* what = "";
@@ -138,7 +152,7 @@ class HostRuntime final : public Runtime {
   Stream captured_stream_;
   int replays_ = 0;
   std::string refusal_;
-  int waits_ = 0;
+  int waits_ = 0, stream_synchronizations_ = 0, event_synchronizations_ = 0;
   std::optional<int> dropped_wait_;
 };
 

@@ -25,6 +25,7 @@ InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& 
     set.pinned = runtime.allocate_pinned(static_cast<std::size_t>(offsets_.all));
     set.device = runtime.allocate(static_cast<std::size_t>(offsets_.all));
     set.copied = runtime.make_event();
+    set.read = runtime.make_event();
   }
 }
 
@@ -34,7 +35,8 @@ void InputBuffers::copy(const Set& set, std::int64_t offset, const void* from, s
   runtime_.copy_to_device(copies_, set.device + offset, set.pinned + offset, count);
 }
 
-InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader) {
+InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, StepFlags flags,
+                                      bool is_first_pass) {
   for (std::size_t n = 0; n < input.labels.size(); ++n)
     if (input.labels[n] < 0 || input.labels[n] >= classes_)
       base::fail(
@@ -42,11 +44,20 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader) {
           "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
           "and the model's classes",
           classes_, n, input.labels[n]);
-  const int number = next_;
+  if (puts_ > 0) runtime_.record(set(puts_ - 1).read, reader);
+  const auto number = static_cast<int>(puts_ % kSets);
   const Set& set = sets_[number];
-  next_ = (next_ + 1) % kSets;
-  const StepNumbers numbers{
-      .gradient_scale = input.gradient_scale, .step = input.step, .first_position = input.first_position};
+  if (puts_ - read_ >= kSets) {
+    runtime_.synchronize(set.read);
+    read_ = puts_ - kSets + 1;
+  }
+  ++puts_;
+  const StepNumbers numbers{.gradient_scale = input.gradient_scale,
+                            .step = input.step,
+                            .first_position = input.first_position,
+                            .stop = flags.stop ? 1 : 0,
+                            .enough = flags.enough ? 1 : 0,
+                            .is_first_pass = is_first_pass ? 1 : 0};
   copy(set, 0, input.images.data(), static_cast<std::int64_t>(input.images.size_bytes()));
   copy(set, offsets_.labels, input.labels.data(), static_cast<std::int64_t>(input.labels.size_bytes()));
   copy(set, offsets_.numbers, &numbers, static_cast<std::int64_t>(sizeof numbers));

@@ -1,12 +1,13 @@
 #pragma once
 
-/// How a batch gets to the device: through pinned memory, on the stream of copies, into one of two sets.
+/// How a batch gets to the device: through pinned memory, on the stream of copies, into one of three sets.
 ///
-/// While the backward pass of one step reads one set, the images of the next step go into the other. What a
-/// set held two batches ago has been read: the engine waits for each batch's loss.
+/// While a step reads one set, the images of the next two go into the others. What a set held three batches
+/// ago has been read where the engine waits for a loss, or collects steps two steps late; steps of several
+/// passes (--shard) are waited for here.
 
+#include <algorithm>
 #include <cstdint>
-#include <span>
 
 #include "engine/cuda/kernels/step_numbers.h"
 #include "engine/cuda/runtime.h"
@@ -17,11 +18,11 @@ namespace paceline::engine::cuda {
 
 class InputBuffers {
  public:
-  static constexpr int kSets = 2;
+  static constexpr int kSets = 3;
   /// For at most `samples` samples.
   InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, int samples);
 
-  /// A batch on the device, for as long as no other but one is put behind it.
+  /// A batch on the device, for as long as no more than two others are put behind it.
   struct Batch {
     const float* images = nullptr;         ///< [samples][H][W][C]
     const std::int32_t* labels = nullptr;  ///< one for each form of a sample
@@ -31,11 +32,15 @@ class InputBuffers {
   /// Copies images, labels and numbers of a batch, and lets `reader` wait for them. The caller's memory is
   /// free when this returns.
   ///
-  /// Requires what was put two calls ago has been read
+  /// `is_first_pass`: of its step. Waits for `reader` where it has not read what was put three calls ago.
   /// Errors   Error(data) for a label that is no class
-  Batch put(const StepInput& input, Stream reader);
+  Batch put(const StepInput& input, Stream reader, StepFlags flags = {}, bool is_first_pass = true);
 
-  /// What each of the two sets takes, on the device and of pinned memory alike.
+  [[nodiscard]] std::int64_t puts() const { return puts_; }
+  /// Readers are through with all but the latest `puts() - count` batches.
+  void have_been_read(std::int64_t count) { read_ = std::max(read_, count); }
+
+  /// What each set takes, on the device and of pinned memory alike.
   [[nodiscard]] static std::int64_t bytes_of_set(const graph::Graph& graph, int samples);
 
  private:
@@ -46,8 +51,9 @@ class InputBuffers {
   struct Set {
     std::byte* pinned = nullptr;
     std::byte* device = nullptr;
-    Event copied;
+    Event copied, read;
   };
+  [[nodiscard]] const Set& set(std::int64_t put) const { return sets_[put % kSets]; }
   void copy(const Set& set, std::int64_t offset, const void* from, std::int64_t bytes);
 
   Runtime& runtime_;
@@ -55,7 +61,8 @@ class InputBuffers {
   const int classes_;
   const Offsets offsets_;
   Set sets_[kSets];
-  int next_ = 0;
+  std::int64_t puts_ = 0;  ///< so far,
+  std::int64_t read_ = 0;  ///< of them known to be read
 };
 
 }  // namespace paceline::engine::cuda

@@ -1,5 +1,6 @@
 #include "engine/cuda/optimizer.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -44,11 +45,28 @@ Optimizer::Tables Optimizer::tables_of(const Program& program) {
 
 std::int64_t Optimizer::bytes(const Program& program) { return tables_of(program).all; }
 
+std::int64_t Optimizer::pinned_bytes(const Program& program) {
+  if (!program.options().training) return 0;
+  return static_cast<std::int64_t>(kNumberSets * program.layout().slots.size() * sizeof(UpdateNumbers));
+}
+
 Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
-                     const Arena& arena, FlatArrays arrays)
-    : program_(program), runtime_(runtime), compute_(compute), memory_(memory), arrays_(std::move(arrays)) {
+                     const Arena& arena, FlatArrays arrays, const std::int32_t* is_halted)
+    : program_(program),
+      runtime_(runtime),
+      compute_(compute),
+      memory_(memory),
+      arrays_(std::move(arrays)),
+      is_halted_(is_halted) {
   const Tables tables = tables_of(program);
   memory_at_ = runtime.allocate(static_cast<std::size_t>(tables.all));
+  if (const auto pinned = static_cast<std::size_t>(pinned_bytes(program)); pinned > 0) {
+    std::byte* next = runtime.allocate_pinned(pinned);
+    for (NumberSet& set : number_sets_) {
+      set = {.pinned = next, .copied = runtime.make_event()};
+      next += pinned / kNumberSets;
+    }
+  }
   chunks_ = static_cast<int>(tables.update.chunks.size());
   running_ = static_cast<int>(tables.update.running.size());
   layers_ = static_cast<int>(tables.layers.size());
@@ -91,14 +109,23 @@ void Optimizer::launch(const double* rates) const {
                                          .weights = arrays_.weights,
                                          .gradients = arrays_.gradients,
                                          .first = state(0),
-                                         .second = state(1)});
+                                         .second = state(1),
+                                         .is_halted = is_halted_});
 }
 
-void Optimizer::put_numbers(const UpdateRule& rule, double lr, std::int64_t update) const {
+void Optimizer::put_numbers(const UpdateRule& rule, double lr, std::int64_t update) {
   base::expects(static_cast<int>(arrays_.state.size()) >= state_slots(rule) &&
                     rule.kind == program_.options().rule.kind,
                 "the engine was compiled for this rule, with as much state");
-  put(numbers_at_, update_numbers(program_.graph(), program_.layout(), rule, lr, update));
+  const auto numbers = update_numbers(program_.graph(), program_.layout(), rule, lr, update);
+  const std::size_t bytes = numbers.size() * sizeof(UpdateNumbers);
+  if (bytes == 0) return;
+  const NumberSet& set = number_sets_[next_numbers_];
+  next_numbers_ = (next_numbers_ + 1) % number_sets_.size();
+  if (!runtime_.is_done(set.copied)) runtime_.synchronize(set.copied);
+  std::memcpy(set.pinned, numbers.data(), bytes);
+  runtime_.copy_to_device(compute_, memory_at_ + numbers_at_, set.pinned, bytes);
+  runtime_.record(set.copied, compute_);
 }
 
 void Optimizer::update() const {
@@ -141,7 +168,8 @@ void Optimizer::update() const {
     runtime_.launch(compute_, RunningStatistics{.slots = at<RunningSlot>(running_at_),
                                                 .slot_count = running_,
                                                 .weights = arrays_.weights,
-                                                .gradients = arrays_.gradients});
+                                                .gradients = arrays_.gradients,
+                                                .is_halted = is_halted_});
   pack();
 }
 

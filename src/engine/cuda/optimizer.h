@@ -3,6 +3,7 @@
 /// What happens to the weights once an update: the rule, the running statistics, and the copies of the
 /// weights that convolutions read.
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -23,22 +24,25 @@ class Optimizer {
  public:
   /// Allocates and fills its tables on the device.
   Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
-            const Arena& arena, FlatArrays arrays);
+            const Arena& arena, FlatArrays arrays, const std::int32_t* is_halted);
 
   // An update, on the compute stream: first what changes from one to the next, then the rest, which is the
   // same work each time and can be captured.
 
-  /// Copies the numbers of update number `update`, from 1, to the device.
+  /// Copies the numbers of update number `update`, from 1, to the device. Waits for the device where
+  /// kNumberSets updates before this one are still in its queue.
   ///
   /// Requires   the engine was compiled for a rule with as much state
-  void put_numbers(const UpdateRule& rule, double lr, std::int64_t update) const;
+  void put_numbers(const UpdateRule& rule, double lr, std::int64_t update);
   /// Weights, state, running statistics and the weights' copies become new, by the numbers on the device.
+  /// Where `is_halted`, on the device, is not 0 then, all stays as it is.
   void update() const;
   /// Copies the weights into the order and storage that convolutions read. After each change of them.
   void pack() const;
 
-  /// What the tables of this program take on the device.
+  /// What the tables of this program take on the device, and of pinned memory.
   [[nodiscard]] static std::int64_t bytes(const Program& program);
+  [[nodiscard]] static std::int64_t pinned_bytes(const Program& program);
 
  private:
   struct Tables;
@@ -59,7 +63,16 @@ class Optimizer {
   const Stream compute_;
   const DeviceMemory& memory_;
   const FlatArrays arrays_;
+  const std::int32_t* const is_halted_;
   std::byte* memory_at_ = nullptr;
+  /// Numbers of the rule on their way to the device: the host goes on meanwhile.
+  struct NumberSet {
+    std::byte* pinned = nullptr;
+    Event copied;
+  };
+  static constexpr int kNumberSets = 4;
+  std::array<NumberSet, kNumberSets> number_sets_;
+  std::size_t next_numbers_ = 0;
   int chunks_ = 0, running_ = 0, layers_ = 0, layer_blocks_ = 0;
   // Offsets of the tables.
   std::int64_t first_chunk_at_ = 0, running_at_ = 0, numbers_at_ = 0, norms_at_ = 0, rates_at_ = 0,

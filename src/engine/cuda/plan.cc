@@ -4,6 +4,7 @@
 #include "engine/cuda/input_buffers.h"
 #include "engine/cuda/memory.h"
 #include "engine/cuda/optimizer.h"
+#include "engine/cuda/step_reports.h"
 
 namespace paceline::engine::cuda {
 
@@ -34,16 +35,19 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   on_device("packed weights and statistics", 1, program.memory().kept_bytes());
   on_device("tables of layers and parameters", 1, Optimizer::bytes(program));
   if (options.training) {
-    on_device("gradients", 1, flat);
+    on_device("gradients", 1, flat + static_cast<std::int64_t>(kVoteFloats * sizeof(float)));
     on_device("optimizer state", states, flat);
   }
   on_device("workspace", 1, program.memory().scratch_bytes());
-  on_device("input", 2, input);
+  on_device("input", InputBuffers::kSets, input);
   on_device("loss", 1, static_cast<std::int64_t>(sizeof(LossResult)));
+  on_device("reports of steps", 1, StepReports::device_bytes());
   if (device.is_gpu) plan.lines.push_back({"driver and libraries", kDriverAndLibraryBytes, Place::device});
   plan.lines.push_back({"host copies of weights and optimizer state", (1 + states) * flat, Place::host});
   plan.lines.push_back({"pinned buffers",
-                        2 * input + program.pinned_bytes() + static_cast<std::int64_t>(sizeof(LossResult)) +
+                        InputBuffers::kSets * input + program.pinned_bytes() +
+                            Optimizer::pinned_bytes(program) + StepReports::pinned_bytes() +
+                            static_cast<std::int64_t>(sizeof(LossResult)) +
                             static_cast<std::int64_t>(DeviceMemory::kStagingBytes),
                         Place::host});
   return plan;

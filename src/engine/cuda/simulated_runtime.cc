@@ -232,6 +232,16 @@ void SimulatedRuntime::replay(Stream stream, CapturedSection section) {
   for (const Work& work : sections_[static_cast<std::size_t>(section.index)]) run(stream, work);
 }
 
+bool SimulatedRuntime::is_done(Event event) {
+  expect_no_capture("a look at an event");
+  spend("order", simulated::kEventSeconds);
+  return events_[static_cast<std::size_t>(event.index)] <= now_;
+}
+double SimulatedRuntime::seconds_between(Event begin, Event end) {
+  spend("order", simulated::kEventSeconds);
+  return events_[static_cast<std::size_t>(end.index)] - events_[static_cast<std::size_t>(begin.index)];
+}
+
 void SimulatedRuntime::synchronize(Stream stream) {
   expect_no_capture("a wait of the host");
   wait_until(end_of_stream(stream));

@@ -65,6 +65,7 @@ class SimulatedRuntime final : public Runtime {
   [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override;
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
+  [[nodiscard]] Event make_timed_event() override { return make_event(); }
 
   void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override;
   void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override;
@@ -76,6 +77,8 @@ class SimulatedRuntime final : public Runtime {
   void wait(Stream stream, Event event) override;
   [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override;
   void replay(Stream stream, CapturedSection section) override;
+  [[nodiscard]] bool is_done(Event event) override;
+  [[nodiscard]] double seconds_between(Event begin, Event end) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
   [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;

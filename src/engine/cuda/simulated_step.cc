@@ -26,7 +26,7 @@ double seconds_within(std::span<const SimulatedSpan> spans, Unit unit, double be
 }
 bool is_work(const SimulatedSpan& span) { return std::string_view(span.what) != "wait"; }
 
-/// As the worker drives an engine.
+/// As the worker drives an engine (train/queued_steps.h, train/step.h).
 class SimulatedSteps {
  public:
   SimulatedSteps(const graph::Graph& graph, const CompileOptions& options, const SimulatedStepOptions& how)
@@ -43,19 +43,31 @@ class SimulatedSteps {
 
   /// Returns when the update ends on the device.
   double run() {
-    static_cast<void>(engine_->forward({.images = images_,
-                                        .labels = labels_,
-                                        .gradient_scale = 1.0 / options_.batch,
-                                        .step = static_cast<std::uint64_t>(steps_)}));
-    if (how_.wait == SimulatedStepOptions::Wait::middle) runtime_->synchronize_all();
-    engine_->backward({});
-    engine_->update(options_.rule, 0.1, ++steps_);
-    if (how_.wait == SimulatedStepOptions::Wait::end) runtime_->synchronize_all();
+    const StepInput input{.images = images_,
+                          .labels = labels_,
+                          .gradient_scale = 1.0 / options_.batch,
+                          .step = static_cast<std::uint64_t>(steps_++)};
+    how_.wait == SimulatedStepOptions::Wait::loss ? run_waiting(input) : run_queued(input);
     return runtime_->end_of(Unit::compute);
   }
   [[nodiscard]] SimulatedRuntime& runtime() { return *runtime_; }
 
  private:
+  void run_waiting(const StepInput& input) {
+    static_cast<void>(engine_->forward(input));
+    engine_->backward({});
+    engine_->update(options_.rule, 0.1, steps_);
+  }
+  void run_queued(const StepInput& input) {
+    StepQueue& queue = *engine_->step_queue();
+    if (steps_ > queue.lag() + 1) static_cast<void>(queue.collect());
+    queue.forward(input, {});
+    if (how_.wait == SimulatedStepOptions::Wait::middle) runtime_->synchronize_all();
+    engine_->backward({});
+    queue.update(options_.rule, 0.1, steps_);
+    if (how_.wait == SimulatedStepOptions::Wait::end) runtime_->synchronize_all();
+  }
+
   const CompileOptions options_;
   const SimulatedStepOptions how_;
   const std::vector<float> images_;

@@ -13,10 +13,11 @@ namespace paceline::engine::cuda {
 
 /// What is done to the steps, to see what it costs.
 struct SimulatedStepOptions {
-  enum class Wait { none, middle, end };
+  enum class Wait { none, loss, middle, end };
   bool captures = true;  ///< EngineSettings::captures
-  Wait wait =
-      Wait::none;  ///< the host waits for the device, between forward and backward or after the update
+  /// Where the host waits for the device: for each step's loss, in Engine::forward(), or for all, between
+  /// forward and backward or after the update. None: steps go into the queue, and the oldest is collected.
+  Wait wait = Wait::none;
 };
 
 /// One step of many that follow one another, in the steady state.
@@ -28,7 +29,7 @@ struct SimulatedStep {
   std::vector<SimulatedSpan> spans;  ///< in the order of their begin, seconds from the begin of the step
 };
 
-/// Compiles `graph` for a simulated GPU and runs steps as train/step.cc does for one worker.
+/// Compiles `graph` for a simulated GPU and runs steps as train does for one worker.
 ///
 /// Cost   milliseconds
 [[nodiscard]] SimulatedStep simulate_step(const graph::Graph& graph, const CompileOptions& options,

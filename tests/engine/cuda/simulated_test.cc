@@ -139,7 +139,7 @@ TEST(SimulatedStep, KeepsTheDeviceBusy) {
 
 TEST(SimulatedStep, ShowsWhatAWaitCosts) {
   for (const int batch : {128, 512})
-    for (const Wait wait : {Wait::middle, Wait::end}) {
+    for (const Wait wait : {Wait::loss, Wait::middle, Wait::end}) {
       const SimulatedStep good = step_of(batch), waits = step_of(batch, {.wait = wait});
       EXPECT_LT(waits.busy, good.busy - 0.002) << "batch " << batch << ": " << figures_of(waits, batch);
       EXPECT_GT(waits.seconds, good.seconds);

@@ -8,9 +8,11 @@ namespace paceline::engine::cuda {
 
 /// One copy to the device a step fills it, before the forward pass.
 struct StepNumbers {
-  double gradient_scale = 1;        ///< StepInput::gradient_scale
-  std::uint64_t step = 0;           ///< StepInput::step, for dropout
-  std::int64_t first_position = 0;  ///< StepInput::first_position, for dropout
+  double gradient_scale = 1;          ///< StepInput::gradient_scale
+  std::uint64_t step = 0;             ///< StepInput::step, for dropout
+  std::int64_t first_position = 0;    ///< StepInput::first_position, for dropout
+  std::int32_t stop = 0, enough = 0;  ///< StepFlags, for the votes
+  std::int32_t is_first_pass = 1;     ///< of its step
 };
 
 }  // namespace paceline::engine::cuda

@@ -19,6 +19,7 @@
 #include "engine/cuda/kernels/lars.h"
 #include "engine/cuda/kernels/pool.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
+#include "engine/cuda/kernels/step_report.h"
 #include "engine/cuda/kernels/update.h"
 #include "engine/cuda/kernels/weights.h"
 
@@ -37,9 +38,9 @@ using StorageKernels =
 using Kernels = decltype(std::tuple_cat(
     StorageKernels<float>{}, StorageKernels<Bf16>{},
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
-               Update<SgdRule>, Update<AdamRule<false>>, Update<AdamRule<true>>, Update<RmspropRule>,
-               Update<AdadeltaRule>, Update<LarsRule>, LarsNorms, LarsRates, RunningStatistics, ArrayFill,
-               ArrayCopy, ArrayAdd>{}));
+               WriteVotes, JudgeVotes, Update<SgdRule>, Update<AdamRule<false>>, Update<AdamRule<true>>,
+               Update<RmspropRule>, Update<AdadeltaRule>, Update<LarsRule>, LarsNorms, LarsRates,
+               RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

@@ -4,6 +4,8 @@
 /// One launch updates all parameters; update_tables.h makes the tables.
 ///
 ///     (lars: LarsNorms -> LarsRates ->) Update<Rule>, RunningStatistics; then PackWeights
+///
+/// Both do nothing where a device found that the update is to be left out (step_report.h).
 
 #include <cmath>
 
@@ -117,12 +119,14 @@ struct Update {
   const float* gradients;
   float* first;  ///< state, by number of the array; null: the rule keeps none
   float* second;
+  const std::int32_t* is_halted = nullptr;  ///< JudgeVotes; null: the update is made
 
   [[nodiscard]] Grid grid() const {
     return {.blocks = chunk_count, .threads = kMostThreads, .shared_bytes = 0};
   }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    if (is_halted != nullptr && *is_halted != 0) return;
     const UpdateChunk chunk = chunks[at.block];
     const UpdateNumbers n = numbers[chunk.slot];
     const float lr = Rule::kIsLars ? static_cast<float>(n.exact_lr * lars_rates[chunk.slot]) : n.lr;
@@ -173,12 +177,14 @@ struct RunningStatistics {
   int slot_count;
   float* weights;
   const float* gradients;
+  const std::int32_t* is_halted = nullptr;  ///< as Update's
 
   [[nodiscard]] Grid grid() const {
     return {.blocks = slot_count, .threads = kMostThreads, .shared_bytes = 0};
   }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    if (is_halted != nullptr && *is_halted != 0) return;
     const RunningSlot slot = slots[at.block];
     for (std::int64_t i = slot.offset + at.thread; i < slot.offset + slot.elements; i += at.threads)
       weights[i] = static_cast<float>((1 - slot.momentum) * static_cast<double>(weights[i]) +

@@ -86,7 +86,8 @@ int use_everything(const FakeCuda& cuda, FakeLibrary& library, int* worked = nul
   auto* other = runtime.allocate(3 << 20);
   auto* pinned = runtime.allocate_pinned(100);
   const Stream compute = runtime.make_stream(), copies = runtime.make_stream();
-  const Event copied = runtime.make_event(), computed = runtime.make_event();
+  const Event copied = runtime.make_event(), computed = runtime.make_timed_event(),
+              begun = runtime.make_timed_event();
   const auto convolution = runtime.make_convolution({});
   std::memset(pinned, 7, 100);
   runtime.copy_to_device(copies, device, pinned, 100);
@@ -95,6 +96,7 @@ int use_everything(const FakeCuda& cuda, FakeLibrary& library, int* worked = nul
   runtime.copy_on_device(compute, other, device, 100);
   runtime.fill_bytes(compute, other, 1, 100);
   const int arguments = 5;
+  runtime.record(begun, compute);
   runtime.launch(compute, 0, &arguments, sizeof arguments, {.blocks = 2, .threads = 32});
   convolution->run(compute, {});
   const CapturedSection section =
@@ -102,6 +104,8 @@ int use_everything(const FakeCuda& cuda, FakeLibrary& library, int* worked = nul
   runtime.replay(compute, section);
   runtime.record(computed, compute);
   runtime.synchronize(computed);
+  EXPECT_TRUE(runtime.is_done(computed));
+  EXPECT_NEAR(runtime.seconds_between(begun, computed), 1e-3, 1e-9);
   std::memset(pinned, 0, 100);
   runtime.copy_to_host(compute, pinned, other, 100);
   runtime.synchronize(compute);
@@ -126,6 +130,17 @@ TEST(DeviceRuntime, PutsWorkOnItsDeviceAndGivesAllBack) {
   EXPECT_NE(library.stream, nullptr);
   EXPECT_EQ(library.closed, 1);
   EXPECT_EQ(cuda.left(), "");
+}
+
+TEST(DeviceRuntime, AnEventThatIsNotReachedIsNoError) {
+  FakeCuda cuda;
+  FakeLibrary library;
+  DeviceRuntime runtime(cuda.api(), 0, library.open());
+  const Event event = runtime.make_event();
+  cuda.query_status = kCudaErrorNotReady;
+  EXPECT_FALSE(runtime.is_done(event));
+  cuda.query_status = kCudaSuccess;
+  EXPECT_TRUE(runtime.is_done(event));
 }
 
 TEST(DeviceRuntime, EveryCallThatFailsIsSaidWithDeviceAndStepAndNothingIsLeft) {

@@ -100,6 +100,14 @@ std::vector<double> train(const graph::Graph& graph, std::unique_ptr<Runtime> ru
     engine->backward({});
     engine->update(options().rule, 0.1, static_cast<std::int64_t>(step) + 1);
   }
+  StepQueue& queue = *engine->step_queue();
+  for (std::uint64_t step = 2; step < 4; ++step) {
+    const toy::Samples samples(graph, static_cast<std::int64_t>(step) * kBatch, kBatch);
+    queue.forward(samples.step(1.0 / kBatch, step), {});
+    engine->backward({});
+    queue.update(options().rule, 0.1, static_cast<std::int64_t>(step) + 1);
+  }
+  for (int step = 2; step < 4; ++step) left.push_back(queue.collect().local.loss);
   engine->fetch();
   const toy::Samples samples(graph, 100, kBatch);
   left.push_back(engine->evaluate(samples.images, samples.labels, kBatch).loss);

@@ -292,7 +292,12 @@ struct FakeCudaFunctions {
               outside_of_captures("cudaEventSynchronize");
               return with_event("cudaEventSynchronize", event);
             },
-        .cudaEventQuery = [](CudaEventHandle event) { return with_event("cudaEventQuery", event); },
+        .cudaEventQuery =
+            [](CudaEventHandle event) {
+              outside_of_captures("cudaEventQuery");
+              const auto status = with_event("cudaEventQuery", event);
+              return status == kCudaSuccess ? living->query_status : status;
+            },
         .cudaEventElapsedTime =
             [](float* milliseconds, CudaEventHandle begin, CudaEventHandle) {
               *milliseconds = 1;

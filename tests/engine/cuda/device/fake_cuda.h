@@ -36,6 +36,8 @@ class FakeCuda {
   std::uint8_t fresh_byte = 0xff;
   /// Of cudaGetDeviceCount, as without a driver.
   CudaStatus count_status = kCudaSuccess;
+  /// Of cudaEventQuery, which is no failure: kCudaErrorNotReady while the device is busy.
+  CudaStatus query_status = kCudaSuccess;
   /// Runs a kernel; nothing: launches do nothing.
   std::function<void(int kernel, const void* arguments, const Grid& grid)> run_kernel;
 

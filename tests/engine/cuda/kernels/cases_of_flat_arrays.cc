@@ -75,6 +75,24 @@ void add_loss_fold(KernelCases& cases, int samples) {
   });
 }
 
+/// Of a first and of a second pass, of finite and other losses.
+void add_votes(KernelCases& cases, double loss, bool is_first_pass) {
+  const StepReport before{.local = {.loss = 3.25, .correct = 4}, .votes = {}, .is_left_out = 0};
+  cases.add("WriteVotes", [=](KernelArrays& arrays, std::mt19937&) {
+    const LossResult* result = arrays.input(std::vector<LossResult>{{.loss = loss, .correct = 5}});
+    const StepNumbers* numbers = arrays.input(
+        std::vector<StepNumbers>{{.stop = 1, .enough = 0, .is_first_pass = is_first_pass ? 1 : 0}});
+    StepReport* report = arrays.in_place(std::vector<StepReport>{before});
+    return WriteVotes{result, numbers, report, arrays.output<float>(kVotes)};
+  });
+  cases.add("JudgeVotes", [=](KernelArrays& arrays, std::mt19937&) {
+    const float bad = std::isfinite(loss) ? 0.0f : 2.0f;
+    const float* votes = arrays.input(std::vector<float>{1, bad, 0, 4095, 7, 0, 0, 1});
+    StepReport* report = arrays.in_place(std::vector<StepReport>{before});
+    return JudgeVotes{votes, report, arrays.in_place(std::vector<std::int32_t>{is_first_pass ? 0 : 1})};
+  });
+}
+
 }  // namespace
 
 void add_softmax_cases(KernelCases& cases) {
@@ -85,6 +103,8 @@ void add_softmax_cases(KernelCases& cases) {
     for_each_storage([&]<typename T>(T) { add_softmax<T>(cases, of); });
     add_loss_fold(cases, of.samples);
   }
+  for (const double loss : {12345.0 + 0x1p-24, 0.0, 0x1p40, std::nan("")})
+    for (const bool is_first_pass : {true, false}) add_votes(cases, loss, is_first_pass);
 }
 
 namespace {
@@ -203,9 +223,12 @@ void add_update(KernelCases& cases, const Updated& of, const std::string& name, 
     float* state[2] = {};
     for (int i = 0; i < state_slots(rule); ++i)
       state[i] = arrays.in_place(positive_floats(generator, of.elements()));
-    return Update<Rule>{
-        chunks,  static_cast<int>(of.tables.chunks.size()), numbers, rates, weights, gradients, state[0],
-        state[1]};
+    const std::int32_t* is_halted = arrays.input(std::vector<std::int32_t>{0});
+    return Update<Rule>{chunks,   static_cast<int>(of.tables.chunks.size()),
+                        numbers,  rates,
+                        weights,  gradients,
+                        state[0], state[1],
+                        is_halted};
   });
 }
 

@@ -1,0 +1,74 @@
+#pragma once
+
+/// The two ends of a step that the host does not wait for: the votes that go out with the gradients, and what
+/// the ranks' votes come to.
+///
+///     SoftmaxLoss -> LossFold -> WriteVotes ... (sum over ranks) -> JudgeVotes -> Update, RunningStatistics
+///
+/// Votes are engine::kVoteFloats floats, as train/votes.h has them on the host.
+
+#include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/softmax_cross_entropy.h"
+#include "engine/cuda/kernels/step_numbers.h"
+
+namespace paceline::engine::cuda {
+
+constexpr int kVotes = 8;
+enum VoteIndex { kVoteStop, kVoteNotFinite, kVoteEnough, kVoteLoss };
+
+/// What a step tells the host.
+struct StepReport {
+  LossResult local;     ///< of this rank, over the passes of the step
+  float votes[kVotes];  ///< of all ranks
+  std::int32_t is_left_out;
+};
+
+/// Adds the result of a pass to its step's, and writes this rank's votes anew.
+///
+/// Cost   one thread, some microseconds
+struct WriteVotes {
+  const LossResult* result;  ///< of the pass
+  const StepNumbers* numbers;
+  StepReport* report;
+  float* votes;
+
+  [[nodiscard]] Grid grid() const { return {.blocks = 1, .threads = 1, .shared_bytes = 0}; }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex&, float*) const {
+    LossResult sum = *result;
+    if (numbers->is_first_pass == 0) {
+      sum.loss += report->local.loss;
+      sum.correct += report->local.correct;
+    }
+    report->local = sum;
+    const bool is_finite = sum.loss - sum.loss == 0;
+    votes[kVoteStop] = numbers->stop != 0 ? 1.0f : 0.0f;
+    votes[kVoteNotFinite] = is_finite ? 0.0f : 1.0f;
+    votes[kVoteEnough] = numbers->enough != 0 ? 1.0f : 0.0f;
+    constexpr double kMost = 34359738368.0;  // 2^35: 59 bits, which five parts hold
+    double told = is_finite ? sum.loss : 0;
+    told = told < 0 ? 0 : told > kMost ? kMost : told;
+    // A multiple of 2^-24: nothing is rounded.
+    auto left = static_cast<std::uint64_t>(told * 16777216.0);
+    for (int part = kVoteLoss; part < kVotes; ++part, left >>= 12)
+      votes[part] = static_cast<float>(left & 4095u);
+  }
+};
+
+/// Whether the update of the step is made. A loss that is not finite, of any rank, halts all updates until
+/// the host sets `is_halted` to 0.
+struct JudgeVotes {
+  const float* votes;  ///< of all ranks
+  StepReport* report;
+  std::int32_t* is_halted;
+
+  [[nodiscard]] Grid grid() const { return {.blocks = 1, .threads = 1, .shared_bytes = 0}; }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex&, float*) const {
+    for (int i = 0; i < kVotes; ++i) report->votes[i] = votes[i];
+    if (!(votes[kVoteNotFinite] == 0)) *is_halted = 1;
+    report->is_left_out = *is_halted;
+  }
+};
+
+}  // namespace paceline::engine::cuda

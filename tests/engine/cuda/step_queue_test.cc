@@ -1,0 +1,243 @@
+// Steps in a queue give the bits of steps that are waited for; the host waits for what is two steps old, and
+// for nothing else.
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "engine/cuda/compare.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+constexpr int kSteps = 20;
+
+CompileOptions small_batches(Precision precision = Precision::f32) {
+  return {.batch = 4, .precision = precision, .rule = {.momentum = 0.9}, .seed = 3};
+}
+
+toy::Samples samples_of(const Engine& engine, int step, int pass = 0) {
+  return toy::Samples(engine.graph(), 50 * step + 7 * pass, 4);
+}
+
+/// What a training leaves.
+struct Left {
+  std::vector<LossSums> losses;
+  std::vector<float> weights, state;
+  bool operator==(const Left& other) const {
+    const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
+      return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+    };
+    if (losses.size() != other.losses.size()) return false;
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      if (losses[i].loss != other.losses[i].loss || losses[i].correct != other.losses[i].correct ||
+          losses[i].samples != other.losses[i].samples)
+        return false;
+    return same(weights, other.weights) && same(state, other.state);
+  }
+};
+
+void fetch(Engine& engine, Left& left) {
+  engine.fetch();
+  left.weights = toy::copy(engine.weights());
+  left.state = toy::copy(engine.optimizer_state(0));
+}
+
+double rate_of(int step) { return 0.1 / (1 + step); }
+
+/// `passes` a step, as shards are.
+Left waited(Engine& engine, int passes = 1) {
+  toy::initialise(engine, 4);
+  Left left;
+  for (int step = 0; step < kSteps; ++step) {
+    LossSums sums;
+    for (int pass = 0; pass < passes; ++pass) {
+      const auto samples = samples_of(engine, step, pass);
+      sums += engine.forward(samples.step(0.25, static_cast<std::uint64_t>(step), 50 * step));
+      engine.backward([](std::int64_t) {});
+    }
+    left.losses.push_back(sums);
+    engine.update({.momentum = 0.9}, rate_of(step), step + 1);
+  }
+  fetch(engine, left);
+  return left;
+}
+
+void enqueue(Engine& engine, int step, int passes = 1) {
+  StepQueue& queue = *engine.step_queue();
+  for (int pass = 0; pass < passes; ++pass) {
+    const auto samples = samples_of(engine, step, pass);  // gone when this returns
+    queue.forward(samples.step(0.25, static_cast<std::uint64_t>(step), 50 * step), {});
+    engine.backward([](std::int64_t) {});
+  }
+  queue.update({.momentum = 0.9}, rate_of(step), step + 1);
+}
+
+Left queued(Engine& engine, int passes = 1, const std::function<void(int)>& before_step = {}) {
+  toy::initialise(engine, 4);
+  StepQueue& queue = *engine.step_queue();
+  Left left;
+  int posted = 0;
+  while (static_cast<int>(left.losses.size()) < kSteps) {
+    for (; posted < kSteps && posted - static_cast<int>(left.losses.size()) <= queue.lag(); ++posted) {
+      if (before_step) before_step(posted);
+      enqueue(engine, posted, passes);
+    }
+    left.losses.push_back(queue.collect().local);
+  }
+  fetch(engine, left);
+  return left;
+}
+
+std::vector<HostRuntimeOptions> some_orders(int random) {
+  std::vector<HostRuntimeOptions> all = {
+      {}, {.order = StreamOrder::first_first}, {.order = StreamOrder::last_first}};
+  for (int seed = 0; seed < random; ++seed)
+    all.push_back({.order = StreamOrder::random, .seed = static_cast<std::uint64_t>(seed)});
+  return all;
+}
+
+TEST(CudaStepQueue, GivesTheBitsOfStepsThatAreWaitedForInAnyOrderOfStreams) {
+  const auto graph = toy::every_op();
+  for (const Precision precision : kPrecisions) {
+    const Left want = waited(*compile_on_host(graph, small_batches(precision)));
+    ASSERT_TRUE(std::isfinite(want.losses.back().loss));
+    for (const auto& order : some_orders(8))
+      EXPECT_TRUE(queued(*compile_on_host(graph, small_batches(precision), order)) == want)
+          << name_of(precision) << ", order " << static_cast<int>(order.order) << ", seed " << order.seed;
+  }
+}
+
+TEST(CudaStepQueue, OfSeveralPassesAStepAddsTheirLosses) {
+  const auto graph = toy::every_op();
+  const Left want = waited(*compile_on_host(graph, small_batches()), 3);
+  EXPECT_EQ(want.losses.front().samples, 12);
+  for (const auto& order : some_orders(4))
+    EXPECT_TRUE(queued(*compile_on_host(graph, small_batches(), order), 3) == want);
+}
+
+TEST(CudaStepQueue, IsWaitedForOnceAStepTwoStepsLate) {
+  auto runtime = std::make_unique<HostRuntime>();
+  HostRuntime& host = *runtime;
+  const auto engine = compile(toy::every_op(), small_batches(), std::move(runtime));
+  toy::initialise(*engine, 4);
+  StepQueue& queue = *engine->step_queue();
+  enqueue(*engine, 0);
+  const std::size_t of_a_step = host.queued();
+  ASSERT_GT(of_a_step, 50U);
+  enqueue(*engine, 1);
+  enqueue(*engine, 2);
+  EXPECT_EQ(host.queued(), 3 * of_a_step) << "nothing has run";
+  for (int step = 3; step < kSteps; ++step) {
+    const int streams = host.stream_synchronizations(), events = host.event_synchronizations();
+    (void)queue.collect();
+    EXPECT_EQ(host.event_synchronizations(), events + 1);
+    EXPECT_EQ(host.queued(), 2 * of_a_step) << "two steps are still to be computed";
+    enqueue(*engine, step);
+    EXPECT_EQ(host.event_synchronizations(), events + 1) << "inside of step " << step;
+    EXPECT_EQ(host.stream_synchronizations(), streams) << "inside of step " << step;
+  }
+  while (host.queued() > 0) (void)queue.collect();
+}
+
+TEST(CudaStepQueue, NeedsEachOfItsWaits) {
+  const auto graph = toy::every_op();
+  const auto left = [&](const HostRuntimeOptions& order, std::optional<int> dropped,
+                        int* waits = nullptr) -> std::optional<Left> {
+    auto runtime = std::make_unique<HostRuntime>(order);
+    HostRuntime& host = *runtime;
+    const auto engine = compile(graph, small_batches(), std::move(runtime), {.name = "cuda"});
+    int before = 0;
+    const auto begin_at = [&](int step) {
+      if (step != 4) return;  // the queue is full
+      before = host.waits();
+      if (dropped) host.drop_wait(before + *dropped);
+    };
+    try {
+      const Left found = queued(*engine, 1, begin_at);
+      if (waits != nullptr) *waits = host.waits() - before;
+      return found;
+    } catch (const base::Error&) {  // it shows
+      return std::nullopt;
+    }
+  };
+  const Left want = left({}, {}).value();
+  for (int wait = 0; wait < 4; ++wait)  // two steps' worth: for the batch, and for the step that is collected
+    EXPECT_TRUE(std::ranges::any_of(some_orders(20),
+                                    [&](const HostRuntimeOptions& order) {
+                                      const auto found = left(order, wait);
+                                      return !found || !(*found == want);
+                                    }))
+        << "wait " << wait << " can be left out";
+}
+
+TEST(CudaStepQueue, LeavesOutAllUpdatesFromALossThatIsNotFiniteUntilWeightsAreWritten) {
+  for (const UpdateKind kind : {UpdateKind::sgd, UpdateKind::adam, UpdateKind::lars}) {
+    CompileOptions options = small_batches();
+    options.rule = {.kind = kind, .momentum = 0.9};
+    const auto engine = compile_on_host(toy::every_op(), options);
+    toy::initialise(*engine, 4);
+    StepQueue& queue = *engine->step_queue();
+    std::vector<float> good;
+    for (int step = 0; step < 6; ++step) {
+      auto samples = samples_of(*engine, step);
+      if (step == 3) {
+        engine->fetch();
+        good = toy::copy(engine->weights());
+        samples.images.front() = std::numeric_limits<float>::quiet_NaN();
+      }
+      queue.forward(samples.step(0.25, static_cast<std::uint64_t>(step)), {});
+      engine->backward([](std::int64_t) {});
+      queue.update(options.rule, 0.1, step + 1);
+      if (step < 2) continue;
+      const QueuedStep late = queue.collect();
+      EXPECT_EQ(late.votes[1] > 0, step - 2 == 3) << step;
+      EXPECT_EQ(late.is_left_out, step - 2 >= 3) << step;
+    }
+    EXPECT_TRUE(queue.collect().is_left_out);
+    EXPECT_TRUE(queue.collect().is_left_out);
+    engine->fetch();
+    EXPECT_EQ(toy::copy(engine->weights()), good);
+    engine->weights_changed();
+    enqueue(*engine, 6);
+    EXPECT_FALSE(queue.collect().is_left_out);
+    engine->fetch();
+    EXPECT_NE(toy::copy(engine->weights()), good);
+  }
+}
+
+TEST(CudaStepQueue, MarksFollowEachOtherAndLieInThePast) {
+  const auto engine = compile_on_host(toy::every_op(), small_batches());
+  toy::initialise(*engine, 4);
+  StepQueue& queue = *engine->step_queue();
+  base::TimePoint last = base::Clock::now();
+  for (int step = 0; step < 8; ++step) {
+    enqueue(*engine, step);
+    if (step < 2) continue;
+    const auto late = queue.collect();
+    std::vector<Stage> stages;
+    for (const Mark& mark : late.marks) {
+      stages.push_back(mark.until);
+      EXPECT_GE(mark.at, last - std::chrono::milliseconds(1));
+      last = std::max(last, mark.at);
+    }
+    EXPECT_LE(last, base::Clock::now() + std::chrono::milliseconds(1));
+    EXPECT_EQ(stages, (std::vector{Stage::gap, Stage::copy, Stage::forward, Stage::backward, Stage::transfer,
+                                   Stage::update}));
+  }
+  (void)queue.collect();
+  (void)queue.collect();
+}
+
+TEST(CudaStepQueue, IsOfTrainingEnginesOnDevices) {
+  const auto graph = toy::every_op();
+  CompileOptions options = small_batches();
+  EXPECT_EQ(compile_on_host(graph, options)->step_queue()->lag(), 2);
+  EXPECT_EQ(reference::compile(graph, options)->step_queue(), nullptr);
+  options.training = false;
+  EXPECT_EQ(compile_on_host(graph, options)->step_queue(), nullptr);
+}
+
+}  // namespace
+}  // namespace paceline::engine::cuda
