@@ -12,8 +12,10 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -137,6 +139,20 @@ ProcessInfo unpack(const PackedProcessInfo& packed, int process) {
   for (int core = 0; core < static_cast<int>(kMaxCores); ++core)
     if (packed.cores[static_cast<std::size_t>(core) / 8] & (1u << (core % 8))) info.cores.push_back(core);
   return info;
+}
+
+/// Cores that the processes of `host` may use together: each set of cores counts once, and a quota within it.
+int cores_together(std::span<const ProcessInfo> all, const std::string& host) {
+  std::set<int> cores;
+  std::map<std::vector<int>, int> usable;
+  for (const auto& process : all) {
+    if (process.host != host) continue;
+    cores.insert(process.cores.begin(), process.cores.end());
+    usable[process.cores] = std::max(usable[process.cores], process.usable);
+  }
+  int sum = 0;
+  for (const auto& [set, of_set] : usable) sum += of_set;
+  return std::min(sum, static_cast<int>(cores.size()));
 }
 
 }  // namespace
@@ -263,6 +279,8 @@ train::ProcessPlacement Session::place_among(std::span<const int> members) const
   train::ProcessPlacement place = place_;
   const ProcessInfo& mine = members_[static_cast<std::size_t>(place_.process)];
   place.processes = static_cast<int>(members.size());
+  // Of all processes, not of these members alone: cells of one session are of one machine.
+  place.host_cores = cores_together(members_, mine.host);
   place.is_beside_first = members_[0].host == mine.host;
   place.neighbours = place.core_sharers = place.core_share_index = 0;
   place.device_sharers = place.device_share_index = 0;

@@ -130,7 +130,7 @@ class JsonReader {
     if (json.is_null())
       value.reset();
     else
-      read(json, key, value.emplace());
+      read(json, key, *(value = T{}));  // clang 16 finds no emplace() of a struct inside a struct
   }
   template <typename T>
   void read(const Json& json, const std::string& key, std::vector<T>& values) const {

@@ -24,12 +24,13 @@ namespace paceline::train {
 struct ProcessPlacement {
   int process = 0;
   int processes = 1;
-  int neighbours = 1;                   ///< processes on this host, this one included: they share its memory
-  int core_sharers = 1;                 ///< of them, those that may run on the very same cores as this one
-  int core_share_index = 0;             ///< this one's place among these
-  int device_sharers = 1;               ///< of the neighbours, those that see the same GPUs as this one
-  int device_share_index = 0;           ///< this one's place among these
-  int hosts = 1;                        ///< of all processes
+  int neighbours = 1;          ///< processes on this host, this one included: they share its memory
+  int core_sharers = 1;        ///< of them, those that may run on the very same cores as this one
+  int core_share_index = 0;    ///< this one's place among these
+  int host_cores = 0;          ///< that all processes here may use together; 0: this one alone knows its own
+  int device_sharers = 1;      ///< of the neighbours, those that see the same GPUs as this one
+  int device_share_index = 0;  ///< this one's place among these
+  int hosts = 1;               ///< of all processes
   std::vector<int> processes_of_hosts;  ///< on each of them, in the order of their first processes
   std::string
       placement;  ///< "packed" or "spread": how a study chose the processes; empty: there was no choice

@@ -113,6 +113,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   if (limits.share && !limits.share->info.libraries.empty())
     libraries.push_back(limits.share->info.libraries);
   record.environment = measure::environment(std::move(libraries));
+  if (backend.place.host_cores > 0) record.environment.cores = backend.place.host_cores;
   if (backend.describe_gpus) record.environment.gpus = backend.describe_gpus();
   record.model = describe(options, graph, resolved.precision);
   record.data = describe(source);

@@ -191,17 +191,21 @@ def torchrun(args, folder):
         jobs = []
         out = folder / "held"
         options = train_options(folder, "--epochs", "2", "--shard", "4" if args.processes == 3 else "6")
-        for place in places(args.processes):
+        cores = sorted(os.sched_getaffinity(0))
+        for rank, place in enumerate(places(args.processes)):
             place = {**place, "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0",
                      "TORCHELASTIC_USE_AGENT_STORE": "True", "LOCAL_WORLD_SIZE": str(args.processes)}
             jobs.append(subprocess.Popen([str(word) for word in [args.program, *options, "--out", out]], env=place, text=True,
-                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                         preexec_fn=lambda core=cores[rank % len(cores)]: os.sched_setaffinity(0, {core})))
         try:
             said = [job.communicate(timeout=120) for job in jobs]
         finally:
             for job in jobs:
                 job.kill()
         check([job.returncode for job in jobs] == [0] * args.processes, f"a held port: {said}")
+        there = result(out)[0]["environment"]["cores"]
+        check(there == min(args.processes, len(cores)), f"a core each for {args.processes} processes, and the record has {there}")
         print(f"port {port} was held, and they met behind it")
     if subprocess.run([sys.executable, "-c", "import torch.distributed.run"], capture_output=True).returncode != 0:
         print("PyTorch is not there: torchrun itself is left out (Debian: python3-torch)")

@@ -79,6 +79,7 @@ def scaled(args, cluster):
         record = json.loads((out / f"records/{name}.json").read_text())
         check(record["status"] == "complete" and record["communication"]["processes"] == 2 and record["communication"]["nodes"] == nodes and
               "srun" in record["communication"]["launcher"], f"{name}: {record['status']}: {record['communication']}\n{said}")
+        check(record["environment"]["cores"] == 2, f"{name}: two tasks with a core each on a node are 2 cores: {record['environment']}")
     rows = list(csv.DictReader((out / "csv/scale-weak-time.csv").open()))
     check([(row["workers"], row["nodes"]) for row in rows] == [("1", "1"), ("2", "1"), ("2", "2")], f"rows of the report: {rows}")
     print(f"a study of three cells as a job on two nodes; sbatch said: {re.search(r'queue: .*', text).group(0)}")

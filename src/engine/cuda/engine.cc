@@ -327,8 +327,8 @@ class CudaEngine final : public Engine {
     optimizer_.put_numbers(rule, lr, update);
     run_section({.part = SectionPart::update, .number = is_judged ? 1 : 0}, "update", [&] {
       if (is_judged)
-        exec_.launch(JudgeVotes{
-            .votes = votes(), .report = reports_.on_device(), .is_halted = reports_.is_halted()});
+        exec_.launch(
+            JudgeVotes{.votes = votes(), .report = reports_.on_device(), .is_halted = reports_.is_halted()});
       optimizer_.update();
     });
     runtime_->set_op("");
