@@ -55,6 +55,8 @@ class HostRuntime final : public Runtime {
   [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override;
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
+  [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream(
+      Stream engine) override;  ///< host_side_stream.h
 
   void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override;
   void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override;
