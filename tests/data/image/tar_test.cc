@@ -61,7 +61,8 @@ TEST_F(Tar, IsReadAsTheFolderItWasMadeFrom) {
   expect_equal(here((path() / "set").string()), here(packed("--format=ustar", "images.tar").string()));
 }
 
-/// What a sample weighs where it lies: the encoded image, in a folder and in an archive, also of a part of the set.
+/// What a sample weighs where it lies: the encoded image, in a folder and in an archive, also of a part of
+/// the set.
 TEST_F(Tar, AndFolderSayTheBytesThatASampleIsStoredIn) {
   std::int64_t sum = 0;
   const auto folder = path() / "set/train";
