@@ -58,6 +58,9 @@ Table read_metrics(std::span<const std::filesystem::path> files, const GivenFact
     base::fail(ErrorKind::data, "{}: no metrics are in it; was the training ended early?", where);
   const auto columns = mapping(lines.front(), given, where, table.taken);
   const auto epoch = place_of(lines.front(), "epoch"), step = place_of(lines.front(), "step");
+  if (epoch == lines.front().size() && step == epoch)
+    base::fail(ErrorKind::data, "{}: no column of its header is epoch or step; is a quote misplaced there?",
+               where);
   std::map<std::string, std::size_t> by_epoch;
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const auto& cells = lines[i];

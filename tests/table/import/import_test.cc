@@ -276,6 +276,16 @@ TEST_F(Import, AGzipFileThatWasCutIsNamedAsOne) {
   }
 }
 
+/// Found by a fuzzer: what tells the file by its words saw a column that the header has not.
+TEST_F(Import, MetricsWhoseHeaderHidesTheEpochInQuotesAreRefused) {
+  try {
+    (void)read("\"a, epoch ,b\",loss\n1,0.5\n");
+    FAIL();
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no column of its header is epoch or step"));
+  }
+}
+
 TEST(Rows, ASumOfDoublesIsWrittenWithTwelveDigits) {
   Row row;
   row.set("time_s", 0.1 + 0.2);
