@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/buffer.h"
+#include "base/side_stream.h"
 
 namespace paceline::base {
 
@@ -61,6 +62,10 @@ class Memory {
   virtual void read(Array src, std::span<float> dst) const = 0;
   /// Copies from the host. `src` may be overwritten when this returns.
   virtual void write(std::span<const float> src, Array dst) const = 0;
+
+  /// A stream beside the engine's own, for collectives on arrays of this memory; nullptr: the device has none
+  /// to give. Errors   Error(device)
+  [[nodiscard]] virtual std::unique_ptr<SideStream> make_side_stream() const { return nullptr; }
 };
 
 /// The host's memory.

@@ -8,6 +8,7 @@
 #include "cli/log.h"
 #include "comm/host_bounce.h"
 #include "comm/make.h"
+#include "comm/nccl/nccl.h"
 #include "engine/cuda/describe_gpus.h"
 #include "engine/make.h"
 #include "measure/environment.h"
@@ -23,6 +24,9 @@ comm::Emulation emulation_of(const train::Options& options) {
 }
 
 namespace {
+
+/// Whether its arrays lie on GPUs, which NCCL may join.
+bool is_gpu(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
 
 /// Of the device that this process's workers take, by engine/make.h's way of dealing devices out.
 std::optional<train::DeviceShare> device_share(const std::string& device,
@@ -99,8 +103,10 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             auto emulated = emulation;
             emulated.hosts = place.hosts;
             auto joined = comm::emulate(comm::make_local(ranks, options), emulated);
-            return engine::computes_on_host(device) ? std::move(joined)
-                                                    : comm::host_bounce(std::move(joined));
+            if (engine::computes_on_host(device)) return joined;
+            auto by_host = comm::host_bounce(std::move(joined));
+            if (!is_gpu(device) || emulated.any()) return by_host;  // an emulated link is the host's
+            return comm::nccl::around(std::move(by_host), {.deadline = deadline, .say = log_line});
           },
       .loss = [session]() -> std::optional<train::Loss> {
         const auto failure = session == nullptr ? std::nullopt : session->processes().failure();

@@ -30,6 +30,7 @@
 #include "cli/log.h"
 #include "cli/session.h"
 #include "comm/launch.h"
+#include "comm/nccl/api.h"
 #include "measure/version.h"
 
 namespace {
@@ -109,6 +110,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   }
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
   parsed.settings.train.started = started;
+  if (parsed.settings.train.deterministic) cli::log_line(comm::nccl::make_deterministic());
   session = join_processes(row, parsed.settings);
   if (session) session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory);
   parsed.settings.session = session.get();

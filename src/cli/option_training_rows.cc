@@ -80,7 +80,7 @@ constexpr Option kTrainingRows[] = {
      "cpu; cuda: GPUs, worker i of a host takes the visible one of number i modulo how many there are; cuda:K: "
      "GPU K for all; cuda-on-host: the CUDA engine on the processor, slow, no GPU: to try it without one; "
      "reference: plain loops, slow, to compare with",
-     kRuns | kDoctor | kEvaluate, [](S& s, Text t) { s.train.device = device_named(t); },
+     kRuns | kDoctor | kEvaluate | kComm, [](S& s, Text t) { s.train.device = device_named(t); },
      [](const S& s) { return s.train.device; }},
     {"precision", "P", kWhat,
      "fp32, bf16 (fp32 master weights), or auto: bf16 where the processor has units for it; the record "
@@ -180,6 +180,11 @@ constexpr Option kTrainingRows[] = {
      "off: by its shape and the kind of processor",
      kRuns | kEvaluate, [](S& s, Text t) { s.train.measured_kernels = truth(t); },
      [](const S& s) { return yes_no(s.train.measured_kernels); }},
+    {"deterministic", "", kWho,
+     "GPUs: sums over workers by one algorithm of NCCL's (a ring), so that every run adds in the same order; slower "
+     "on some links",
+     kRuns | kComm, [](S& s, Text t) { s.train.deterministic = truth(t); },
+     [](const S& s) { return yes_no(s.train.deterministic); }},
     {"kernels-from", "FILE", kWho, "compute each layer as the run of this record or checkpoint did",
      kRuns | kEvaluate, [](S& s, Text t) { s.train.kernels_from = t; },
      [](const S& s) { return s.train.kernels_from.string(); }},

@@ -46,8 +46,6 @@ constexpr auto kWords = std::to_array<OtherWord>({
      "every worker takes its whole part of a batch at once, and the plan says whether it fits; @bn ghost:N keeps "
      "the statistics of the smaller one"},
     {"no-cuda use-cuda cuda cpu", "@device cpu or cuda"},
-    {"deterministic",
-     "the same seed gives the same bits always, and with @shard s for any number of workers too"},
     {"bucket-cap-mb fusion-threshold fusion-threshold-mb", "@bucket-mb X"},
     {"fp16-allreduce compression gradient-compression", "@gradients-as bf16, between processes"},
     {"nnodes num-nodes",

@@ -1,6 +1,23 @@
 #include "comm/communicator.h"
 
 namespace paceline::comm {
+namespace {
+
+/// A collective that blocked, as a pending one.
+class Finished final : public Pending {
+ public:
+  explicit Finished(base::TimePoint posted) : timing_{.posted = posted, .done = base::Clock::now()} {}
+  void wait() override {}
+  [[nodiscard]] bool complete() const override { return true; }
+  [[nodiscard]] Timing timing() const override { return timing_; }
+
+ private:
+  const Timing timing_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pending> finished(base::TimePoint posted) { return std::make_unique<Finished>(posted); }
 
 base::OwnedArray Communicator::array(std::size_t size, const base::Memory& where) {
   base::expects(where.is_host(), "a communicator without host_bounce.h has memory of the host");
@@ -13,6 +30,18 @@ std::unique_ptr<Pending> Communicator::all_reduce(base::Array src, base::Array d
 
 std::unique_ptr<Pending> Communicator::reduce_scatter(base::Array src, base::Array dst) {
   return reduce_scatter(std::span<const float>(src.host()), dst.host());
+}
+
+std::unique_ptr<Pending> Communicator::all_gather(base::Array mine, base::Array all) {
+  const auto begin = base::Clock::now();
+  all_gather(std::as_bytes(mine.host()), std::as_writable_bytes(all.host()));
+  return finished(begin);
+}
+
+std::unique_ptr<Pending> Communicator::broadcast(base::Array values, int root) {
+  const auto begin = base::Clock::now();
+  broadcast(std::as_writable_bytes(values.host()), root);
+  return finished(begin);
 }
 
 void Communicator::scatter(std::span<const std::byte> /*all*/, std::span<std::byte> /*mine*/, int /*root*/) {

@@ -4,8 +4,8 @@
 ///
 /// Collectives must be called by all ranks in the same order. Sums are formed in one fixed binary tree over
 /// ranks, ((r0 + r1) + (r2 + r3)) + ..., so every rank ends with the same bits and the result does not depend
-/// on timing. A rank that fails calls abort(); then every waiting or later call on any rank throws
-/// Error(comm).
+/// on timing. Of devices' arrays that is so where sums_in_tree() says it. A rank that fails calls abort();
+/// then every waiting or later call on any rank throws Error(comm).
 
 #include <chrono>
 #include <cstdint>
@@ -32,10 +32,16 @@ class Pending {
   virtual ~Pending() = default;
   /// Blocks until complete. Errors: Error(comm) when a peer is lost or the communicator's deadline passes;
   /// contents are then undefined.
+  /// Where a device carries the collective itself (nccl) it does not block: what the array's engine is given
+  /// from now on begins behind the collective.
   virtual void wait() = 0;
   [[nodiscard]] virtual bool complete() const = 0;
-  [[nodiscard]] virtual Timing timing() const = 0;  ///< valid once complete
+  /// Requires wait(). Blocks until complete where that did not. Errors: as wait()
+  [[nodiscard]] virtual Timing timing() const = 0;
 };
+
+/// A collective that is complete, begun at `posted` and done now.
+[[nodiscard]] std::unique_ptr<Pending> finished(base::TimePoint posted);
 
 /// What was really moved, by this rank, since the communicator was made.
 struct Traffic {
@@ -89,6 +95,14 @@ class Communicator {
   [[nodiscard]] virtual std::unique_ptr<Pending> all_reduce(base::Array src, base::Array dst);
   [[nodiscard]] std::unique_ptr<Pending> all_reduce(base::Array values) { return all_reduce(values, values); }
   [[nodiscard]] virtual std::unique_ptr<Pending> reduce_scatter(base::Array src, base::Array dst);
+  /// `all` [size() * mine.size] in the order of ranks; `mine` may be this rank's part of it.
+  [[nodiscard]] virtual std::unique_ptr<Pending> all_gather(base::Array mine, base::Array all);
+  [[nodiscard]] virtual std::unique_ptr<Pending> broadcast(base::Array values, int root);
+
+  /// Whether sums of arrays are formed in the tree's order, wherever they lie.
+  [[nodiscard]] virtual bool sums_in_tree() const { return true; }
+  /// From now on they are, whatever it costs. Called by all ranks, while no reduction is under way.
+  virtual void demand_tree() {}
 
   // Blocking, for small things (statistics, counts, control).
   virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;
@@ -117,6 +131,8 @@ class Communicator {
   }
   /// Tells every rank that this one has given up, and why; `kind` is what the run ends with.
   virtual void abort(const std::string& reason, base::ErrorKind kind = base::ErrorKind::comm) = 0;
+  /// Throws what the communicator has failed with, if it has: for who waits elsewhere. Threads  any
+  virtual void check() const {}
   [[nodiscard]] virtual Traffic traffic() const = 0;
 };
 

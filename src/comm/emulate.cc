@@ -129,6 +129,7 @@ class Emulated final : public Communicator {
     inner_->at(step, phase);
   }
   void abort(const std::string& reason, base::ErrorKind kind) override { inner_->abort(reason, kind); }
+  void check() const override { inner_->check(); }
   [[nodiscard]] Traffic traffic() const override { return inner_->traffic(); }
 
  private:

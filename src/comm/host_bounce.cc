@@ -95,6 +95,28 @@ class HostBounce final : public Communicator {
     return std::make_unique<Bounced>(std::move(pending), std::move(own), part, dst, order_);
   }
 
+  std::unique_ptr<Pending> all_gather(Array mine, Array all) override {
+    if (lies_on_host(mine) && lies_on_host(all)) return inner_->all_gather(mine, all);
+    const auto begin = base::Clock::now();
+    base::Buffer part(mine.bytes()), whole(all.bytes());
+    mine.memory->read(mine, part.as<float>());
+    inner_->all_gather(part.as<std::byte>(), whole.as<std::byte>());
+    all.memory->write(whole.as<float>(), all);
+    return finished(begin);
+  }
+  std::unique_ptr<Pending> broadcast(Array values, int root) override {
+    if (lies_on_host(values)) return inner_->broadcast(values, root);
+    const auto begin = base::Clock::now();
+    base::Buffer staged(values.bytes());
+    if (rank() == root) values.memory->read(values, staged.as<float>());
+    inner_->broadcast(staged.as<std::byte>(), root);
+    if (rank() != root) values.memory->write(staged.as<float>(), values);
+    return finished(begin);
+  }
+  [[nodiscard]] bool sums_in_tree() const override { return inner_->sums_in_tree(); }
+  void demand_tree() override { inner_->demand_tree(); }
+  void check() const override { inner_->check(); }
+
   void all_reduce(std::span<double> values, Reduce reduce) override { inner_->all_reduce(values, reduce); }
   void broadcast(std::span<std::byte> bytes, int root) override { inner_->broadcast(bytes, root); }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {

@@ -32,78 +32,108 @@ bool holds_values_of(std::span<const float> values, int rank) {
   return true;
 }
 
-/// One collective with its buffers: prepared, run, checked. The whole is what all ranks have together, a part
+/// One collective with its arrays: prepared, run, checked. The whole is what all ranks have together, a part
 /// what one of them has of it (reduce_scatter: gets, all_gather: gives).
 class Run {
  public:
-  Run(Communicator& communicator, Trial trial, std::size_t count)
+  Run(Communicator& communicator, Trial trial, std::size_t count, const ProbeArrays& arrays)
       : communicator_(communicator),
         trial_(trial),
         ranks_(static_cast<std::size_t>(communicator.size())),
         part_(has_parts() ? count / ranks_ : count),
-        whole_((has_parts() ? part_ * ranks_ : count) * sizeof(float)),
-        apart_(trial.in_place ? 0 : part_ * sizeof(float)) {}
+        whole_(arrays.whole.subarray(0, has_parts() ? part_ * ranks_ : count)),
+        mine_(trial.in_place
+                  ? whole_.subarray(has_parts() ? static_cast<std::size_t>(communicator.rank()) * part_ : 0,
+                                    part_)
+                  : arrays.apart.subarray(0, part_)) {}
 
-  [[nodiscard]] std::size_t bytes() { return whole().size_bytes(); }
+  [[nodiscard]] std::size_t bytes() const { return whole_.bytes(); }
 
   void prepare() {
     const int rank = communicator_.rank();
     const bool gathers = trial_.collective == Collective::all_gather;
-    for (float& value : gathers ? whole() : apart_.as<float>()) value = -1;
-    fill(gathers ? mine() : whole(), rank);
+    if (!trial_.in_place || gathers) {
+      const base::Array wiped = gathers ? whole_ : mine_;
+      wiped.memory->fill(wiped, -1);
+    }
+    const Values given(gathers ? mine_ : whole_);
+    fill(given.values(), rank);
+    given.write();
   }
   void run() {
-    switch (trial_.collective) {
-      case Collective::all_reduce:
-        communicator_.all_reduce(whole(), mine())->wait();
-        return;
-      case Collective::reduce_scatter:
-        communicator_.reduce_scatter(whole(), mine())->wait();
-        return;
-      case Collective::broadcast:
-        communicator_.broadcast(std::as_writable_bytes(whole()), 0);
-        return;
-      case Collective::all_gather:
-        communicator_.all_gather(std::as_bytes(mine()), std::as_writable_bytes(whole()));
-        return;
-    }
+    const auto pending = begin();
+    pending->wait();
+    (void)pending->timing();  // a device may still be at it
   }
   [[nodiscard]] bool is_correct() {
     const int rank = communicator_.rank();
-    const auto given = trial_.collective == Collective::all_gather ? mine() : whole();
+    const Values mine(mine_), whole(whole_);
+    mine.read();
+    whole.read();
+    const auto given = trial_.collective == Collective::all_gather ? mine.values() : whole.values();
     if (!trial_.in_place && !holds_values_of(given, rank)) return false;
     switch (trial_.collective) {
       case Collective::all_reduce:
-        return holds_sum(mine(), communicator_.size());
+        return holds_sum(mine.values(), communicator_.size());
       case Collective::reduce_scatter:
-        return holds_sum(mine(), communicator_.size(), static_cast<std::size_t>(rank) * part_);
+        return holds_sum(mine.values(), communicator_.size(), static_cast<std::size_t>(rank) * part_);
       case Collective::broadcast:
-        return holds_values_of(whole(), 0);
+        return holds_values_of(whole.values(), 0);
       case Collective::all_gather:
         break;
     }
     for (std::size_t other = 0; other < ranks_; ++other)
-      if (!holds_values_of(whole().subspan(other * part_, part_), static_cast<int>(other))) return false;
+      if (!holds_values_of(whole.values().subspan(other * part_, part_), static_cast<int>(other)))
+        return false;
     return true;
   }
 
  private:
+  /// An array's values on the host: itself, or a copy.
+  class Values {
+   public:
+    explicit Values(base::Array array)
+        : array_(array),
+          copy_(is_host() ? 0 : array.bytes()),
+          values_(is_host() ? array.host() : copy_.as<float>()) {}
+    [[nodiscard]] std::span<float> values() const { return values_; }
+    void read() const {
+      if (!is_host()) array_.memory->read(array_, values_);
+    }
+    void write() const {
+      if (!is_host()) array_.memory->write(values_, array_);
+    }
+
+   private:
+    [[nodiscard]] bool is_host() const { return array_.memory->is_host(); }
+    const base::Array array_;
+    base::Buffer copy_;
+    const std::span<float> values_;
+  };
+
+  [[nodiscard]] std::unique_ptr<Pending> begin() {
+    switch (trial_.collective) {
+      case Collective::all_reduce:
+        return communicator_.all_reduce(whole_, mine_);
+      case Collective::reduce_scatter:
+        return communicator_.reduce_scatter(whole_, mine_);
+      case Collective::broadcast:
+        return communicator_.broadcast(whole_, 0);
+      case Collective::all_gather:
+        break;
+    }
+    return communicator_.all_gather(mine_, whole_);
+  }
   [[nodiscard]] bool has_parts() const {
     return trial_.collective == Collective::all_gather || trial_.collective == Collective::reduce_scatter;
-  }
-  [[nodiscard]] std::span<float> whole() { return whole_.as<float>(); }
-  /// This rank's part, which is all of it where there are none.
-  [[nodiscard]] std::span<float> mine() {
-    if (!trial_.in_place) return apart_.as<float>();
-    const std::size_t begin = has_parts() ? static_cast<std::size_t>(communicator_.rank()) * part_ : 0;
-    return whole().subspan(begin, part_);
   }
 
   Communicator& communicator_;
   const Trial trial_;
   std::size_t ranks_;
   std::size_t part_;  ///< floats
-  base::Buffer whole_, apart_;
+  const base::Array whole_;
+  const base::Array mine_;  ///< this rank's part, which is all of it where there are none
 };
 
 }  // namespace
@@ -123,7 +153,14 @@ std::string_view name(Collective collective) {
 }
 
 Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats) {
-  Run one(communicator, trial, count);
+  base::Buffer whole(count * sizeof(float)), apart(trial.in_place ? 0 : count * sizeof(float));
+  return probe(communicator, trial, count, warmup, repeats,
+               {.whole = base::host_array(whole.as<float>()), .apart = base::host_array(apart.as<float>())});
+}
+
+Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats,
+            const ProbeArrays& arrays) {
+  Run one(communicator, trial, count, arrays);
   Probe probe{.bytes = one.bytes(), .seconds = {}, .correct = true};
   double wrong = 0;
   for (int i = 0; i < warmup + repeats; ++i) {

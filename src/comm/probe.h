@@ -43,6 +43,14 @@ struct Probe {
 /// Threads  collective: every rank calls it with the same arguments
 [[nodiscard]] Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup,
                           int repeats);
+/// Where a probe's values lie: at least `count` floats each, in one memory.
+struct ProbeArrays {
+  base::Array whole, apart;
+};
+/// The same in the first parts of `arrays`, which may lie on a device. A collective's time there ends when
+/// the device is through with it.
+[[nodiscard]] Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats,
+                          const ProbeArrays& arrays);
 [[nodiscard]] Probe probe_all_reduce(Communicator& communicator, std::size_t count, int warmup, int repeats);
 
 /// busbw / algbw over `ranks` (docs/collectives.md): what each link carries of X when nothing is sent twice.

@@ -11,6 +11,8 @@
 #include "engine/cuda/device_runtime.h"
 #include "engine/cuda/devices.h"
 #include "engine/cuda/engine.h"
+#include "engine/cuda/host_runtime.h"
+#include "engine/cuda/memory.h"
 #include "engine/reference/engine.h"
 
 namespace paceline::engine {
@@ -78,6 +80,14 @@ std::optional<DeviceInfo> info(std::optional<int> device, int first_worker, int 
 
 }  // namespace gpu
 
+std::shared_ptr<const base::Memory> open_gpu_memory(std::optional<int> device, int worker) {
+  return cuda::open_memory(cuda::open_device_runtime(gpu::device_of(device, worker)), "cuda");
+}
+
+std::shared_ptr<const base::Memory> open_memory_of_host_runtime(std::optional<int>, int) {
+  return cuda::open_memory(std::make_unique<cuda::HostRuntime>(), "cuda-on-host");
+}
+
 std::optional<DeviceInfo> processor_as_device(std::optional<int>, int, int) {
   return DeviceInfo{.name = "processor (no GPU)", .libraries = "CUDA engine on the processor"};
 }
@@ -91,6 +101,7 @@ struct DeviceRow {
   bool (*has_bf16_units)();
   /// Null for engines whose arrays lie in the host's memory.
   std::optional<DeviceInfo> (*info)(std::optional<int> device, int first_worker, int workers);
+  std::shared_ptr<const base::Memory> (*open_memory)(std::optional<int> device, int worker) = nullptr;
 };
 
 /// Every engine there is. A new one is a row here and a folder beside reference/.
@@ -98,9 +109,9 @@ constexpr DeviceRow kEngines[] = {
     {"cpu", false, cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units, nullptr},
     {"reference", false, reference::compile, reference::plan, nothing_to_prepare, [] { return false; },
      nullptr},
-    {"cuda", true, gpu::compile, gpu::plan, prepare_gpu, gpu::has_bf16_units, gpu::info},
+    {"cuda", true, gpu::compile, gpu::plan, prepare_gpu, gpu::has_bf16_units, gpu::info, open_gpu_memory},
     {"cuda-on-host", false, cuda_on_host::compile, cuda_on_host::plan, prepare_cuda_on_host,
-     cuda_on_host::has_bf16_units, processor_as_device},
+     cuda_on_host::has_bf16_units, processor_as_device, open_memory_of_host_runtime},
 };
 
 struct Chosen {
@@ -154,6 +165,12 @@ std::optional<DeviceInfo> device_info(const std::string& device, int first_worke
   const Chosen engine = chosen(device);
   if (engine.row.info == nullptr) return std::nullopt;
   return engine.row.info(engine.index, first_worker, workers);
+}
+
+std::shared_ptr<const base::Memory> open_memory(const std::string& device, int worker_on_host) {
+  const Chosen engine = chosen(device);
+  if (engine.row.open_memory == nullptr) return {std::shared_ptr<void>(), &base::host_memory()};
+  return engine.row.open_memory(engine.index, worker_on_host);
 }
 
 bool has_bf16_units(const std::string& device) { return chosen(device).row.has_bf16_units(); }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/memory.h"
 #include "engine/engine.h"
 
 namespace paceline::engine {
@@ -40,6 +41,12 @@ namespace paceline::engine {
 /// Errors   Error(device) in one sentence: what is missing (module, driver, GPU, library)
 /// Cost     a GPU's context, the first time: about a second
 [[nodiscard]] std::optional<DeviceInfo> device_info(const std::string& device, int first_worker, int workers);
+
+/// Memory of the device that worker `worker_on_host` computes on, without an engine; the host's for engines
+/// of the host. For one thread, as an engine's.
+///
+/// Errors   Error(device) as device_info
+[[nodiscard]] std::shared_ptr<const base::Memory> open_memory(const std::string& device, int worker_on_host);
 
 /// Whether the device has units for bf16 products: what --precision auto asks.
 [[nodiscard]] bool has_bf16_units(const std::string& device);

@@ -86,6 +86,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"bn", remedy, refuse, none},
     {"pin", cores, refuse, none},
     {"measured-kernels", execution, refuse, none},
+    {"deterministic", execution, refuse, none},
     {"kernels-from", unrecorded},  // the record says which kernels they were
     {"loader-threads", execution, refuse, none},
     {"bucket-mb", execution, refuse, none},

@@ -77,6 +77,7 @@ struct Options {
   std::int64_t shard = 0;  ///< > 0: the same bits for any number of workers
   bool pin = true;
   bool measured_kernels = false;       ///< kernels by measurement, not by shape; --shard: by shape always
+  bool deterministic = false;          ///< GPUs: one order of additions of NCCL's; the backend sees to it
   std::filesystem::path kernels_from;  ///< a record or checkpoint, whose kernels are taken; empty: none
   int loader_threads = 1;              ///< 0: the worker prepares each batch itself, before it computes
   double bucket_mb = 4;                ///< 1e6 bytes of gradients a bucket

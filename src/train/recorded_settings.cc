@@ -85,6 +85,8 @@ constexpr RecordedSetting kRecorded[] = {
     {"bn", [](const Options& o) { return name(o.batch_norm, o.ghost_size); }},
     {"pin", [](const Options& o) { return text(o.pin); }},
     {"measured-kernels", [](const Options& o) { return text(o.measured_kernels); }},
+    {"deterministic", [](const Options& o) { return text(o.deterministic); },
+     [](const Options& o) { return o.deterministic; }},
     {"loader-threads", [](const Options& o) { return text(o.loader_threads); }},
     {"bucket-mb", [](const Options& o) { return o.bucket_auto ? "auto" : text(o.bucket_mb); }},
     {"epochs", [](const Options& o) { return text(o.epochs); }},

@@ -94,12 +94,14 @@ class Worker {
 
   void compile() {
     communicator_.at(0, "the compilation");
+    if (job_.options.shard > 0) communicator_.demand_tree();
     auto options = compile_options(job_.options, job_.resolved, job_.backend.place, local_rank());
     if (options.batch_norm == engine::BatchNormMode::synchronised)
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
-    options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
-      return communicator_.array(size, memory);
-    };
+    if (!is_data_parallel(job_.options))  // which reduces nothing where the engine computes
+      options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
+        return communicator_.array(size, memory);
+      };
     options.all_workers_say = [this](std::string_view text) {
       return is_same_everywhere(communicator_, text);
     };

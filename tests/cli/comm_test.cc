@@ -48,6 +48,21 @@ TEST(Comm, ItsRecordBecomesAReportOfCollectives) {
   EXPECT_THAT(page, Not(HasSubstr("Not measured")));
 }
 
+TEST(Comm, ArraysOfADeviceAreCheckedAndTimedToo) {
+  const Folder folder;
+  const RunConditions here{.directory = folder.path()};
+  const auto measured =
+      run_program(comm({"--workers", "2", "--device", "cuda-on-host", "--out", "cm"}), here);
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  EXPECT_THAT(measured.out, HasSubstr("devices' arrays by way of the host"));
+  EXPECT_THAT(measured.out, HasSubstr("one-way limit of the link between the devices: unknown"));
+  const auto record = measure::read_record(folder.path() / "cm/record.json");
+  EXPECT_EQ(record.device, "cuda-on-host");
+  EXPECT_EQ(record.communication.communicator, "local");
+  EXPECT_EQ(record.collectives->size(), comm::kTrials.size() * 4);
+  for (const auto& one : *record.collectives) EXPECT_TRUE(one.correct) << one.collective << one.bytes;
+}
+
 TEST(Comm, OneRankIsGivenNoBandwidth) {
   const Folder folder;
   const RunConditions here{.directory = folder.path()};

@@ -103,7 +103,6 @@ TEST(OtherWords, NameOptionsThatThereAre) {
                            "backend",
                            "accumulate-grad-batches",
                            "cuda",
-                           "deterministic",
                            "bucket-cap-mb",
                            "compression",
                            "profiler",

@@ -8,6 +8,7 @@
 
 #include "analysis/collectives.h"
 #include "analysis/link_fit.h"
+#include "engine/make.h"
 #include "measure/environment.h"
 #include "measure/statistics.h"
 #include "train/run_ranks.h"
@@ -36,24 +37,38 @@ std::vector<std::size_t> sizes_for_all(comm::Communicator& communicator, const t
   return sizes;
 }
 
+/// Known of devices' arrays once they were asked for.
+void name_carrier(measure::Record& record, const comm::Communicator& communicator) {
+  record.communication.communicator = communicator.name();
+  record.communication.algorithm = communicator.algorithm();
+}
+
 /// Times one size for about `seconds`, which all ranks call with the same.
-comm::Probe timed(comm::Communicator& communicator, std::size_t bytes, double seconds) {
+comm::Probe timed(comm::Communicator& communicator, std::size_t bytes, double seconds,
+                  const comm::ProbeArrays& arrays) {
   constexpr int kWarmup = 1, kFewest = 5;
   constexpr double kMost = 200;
   const auto begin = base::Clock::now();
-  auto probe = comm::probe(communicator, kAllReduce, bytes / sizeof(float), kWarmup, kFewest);
+  auto probe = comm::probe(communicator, kAllReduce, bytes / sizeof(float), kWarmup, kFewest, arrays);
   // With what filling and checking take: the slowest rank's, so that all go on for as long.
   double each = base::seconds_since(begin) / (kWarmup + kFewest);
   communicator.all_reduce(std::span(&each, 1), comm::Reduce::max);
   const double left = std::clamp(seconds / each - kWarmup - kFewest, 0.0, kMost);
   if (left < 1) return probe;
-  const auto more = comm::probe(communicator, kAllReduce, bytes / sizeof(float), 0, static_cast<int>(left));
+  const auto more =
+      comm::probe(communicator, kAllReduce, bytes / sizeof(float), 0, static_cast<int>(left), arrays);
   probe.seconds.insert(probe.seconds.end(), more.seconds.begin(), more.seconds.end());
   probe.correct = probe.correct && more.correct;
   return probe;
 }
 
 }  // namespace
+
+ProbeMemory::ProbeMemory(comm::Communicator& communicator, const std::string& device, int worker_on_host,
+                         std::size_t bytes)
+    : memory_(engine::open_memory(device, worker_on_host)),
+      whole_(communicator.array(bytes / sizeof(float), *memory_)),
+      apart_(memory_->allocate(bytes / sizeof(float))) {}
 
 measure::Record begin_collectives(const train::ProcessPlacement& place, const base::CorePlan& cores,
                                   const comm::Communicator& communicator,
@@ -65,8 +80,7 @@ measure::Record begin_collectives(const train::ProcessPlacement& place, const ba
   record.workers = communicator.size();
   record.threads_per_worker = 1;
   record.oversubscribed = cores.oversubscribed;
-  record.communication.communicator = communicator.name();
-  record.communication.algorithm = communicator.algorithm();
+  name_carrier(record, communicator);
   if (place.processes > 1) {
     record.communication.processes = place.processes;
     record.communication.launcher = place.launcher;
@@ -126,11 +140,14 @@ measure::Record measure_all_reduce(const train::Options& options, const train::B
           cores.cores[static_cast<std::size_t>(place.core_share_index * local) + rank]);
     communicator.at(0, "the measuring of collectives");
     const auto sizes = sizes_for_all(communicator, options, local);
+    const ProbeMemory memory(communicator, options.device,
+                             place.device_share_index * local + static_cast<int>(rank), sizes.back());
     for (const std::size_t bytes : sizes) {
-      auto probe = timed(communicator, bytes, seconds / static_cast<double>(sizes.size()));
+      auto probe = timed(communicator, bytes, seconds / static_cast<double>(sizes.size()), memory.arrays());
       if (communicator.rank() == 0) add_collective(record, kAllReduce, std::move(probe));
     }
   });
+  name_carrier(record, *communicators.front());
   if (place.is_first()) add_link_fit(record, kAllReduce);
   conclude_collectives(record);
   return record;

@@ -3,7 +3,7 @@
 /// Collectives timed alone: what `comm` and the comm cells of a study share.
 
 #include <memory>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "base/topology.h"
@@ -14,6 +14,20 @@
 #include "train/options.h"
 
 namespace paceline::cli {
+
+/// What one rank's collectives are timed in: of the device that the rank would train on.
+class ProbeMemory {
+ public:
+  /// Collective: decides who carries the device's arrays. `worker_on_host` as in engine::CompileOptions.
+  /// Errors   Error(device): the device, or `bytes` of its memory twice, cannot be had
+  ProbeMemory(comm::Communicator& communicator, const std::string& device, int worker_on_host,
+              std::size_t bytes);
+  [[nodiscard]] comm::ProbeArrays arrays() const { return {whole_.array(), apart_.array()}; }
+
+ private:
+  std::shared_ptr<const base::Memory> memory_;
+  base::OwnedArray whole_, apart_;
+};
 
 /// A record of kind "comm" before anything is timed.
 [[nodiscard]] measure::Record begin_collectives(const train::ProcessPlacement& place,

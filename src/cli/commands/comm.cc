@@ -16,6 +16,8 @@
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "comm/probe.h"
+#include "engine/cuda/describe_gpus.h"
+#include "engine/make.h"
 #include "measure/events.h"
 #include "measure/record.h"
 #include "measure/statistics.h"
@@ -35,6 +37,7 @@ struct Bench {
   Screen* screen = nullptr;  ///< of the first process alone, as the log
   RunLog* log = nullptr;
   measure::Record& record;
+  const std::vector<std::unique_ptr<ProbeMemory>>& memory;  ///< of this process's ranks
 };
 
 std::string rate(const std::optional<measure::Estimate>& gb_per_s) {
@@ -73,14 +76,14 @@ measure::Event event_of(const measure::CollectiveRecord& one, int ranks) {
   return event;
 }
 
-void measure_all(comm::Communicator& communicator, const Bench& bench) {
+void measure_all(comm::Communicator& communicator, const comm::ProbeArrays& arrays, const Bench& bench) {
   const auto& options = bench.settings.comm;
   const bool speaks = communicator.rank() == 0;
   communicator.at(0, "the measuring of collectives");
   for (const auto trial : comm::kTrials) {
     for (std::size_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
-      auto probe =
-          comm::probe(communicator, trial, bytes / sizeof(float), 3, repeats_of(bytes, options.repeats));
+      auto probe = comm::probe(communicator, trial, bytes / sizeof(float), 3,
+                               repeats_of(bytes, options.repeats), arrays);
       if (!speaks) continue;
       const auto& one = add_collective(bench.record, trial, std::move(probe));
       bench.screen->say(row_of(one, communicator.size()));
@@ -93,7 +96,7 @@ void measure_all(comm::Communicator& communicator, const Bench& bench) {
 void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Bench& bench) {
   train::run_ranks(communicators, [&](std::size_t rank) {
     (void)base::bind_current_thread(bench.cores.cores[static_cast<std::size_t>(bench.first_core) + rank]);
-    measure_all(*communicators[rank], bench);
+    measure_all(*communicators[rank], bench.memory[rank]->arrays(), bench);
   });
 }
 
@@ -124,6 +127,27 @@ int workers_among(const Settings& settings, const train::ProcessPlacement& place
   return workers;
 }
 
+/// The limit that busbw of a device's arrays stands beside.
+std::string describe_link(const std::string& device) {
+  const auto limit = device == "cuda-on-host" ? std::nullopt : engine::cuda::nvlink_one_way();
+  if (!limit) return "one-way limit of the link between the devices: unknown";
+  return fmt::format("one-way limit of a GPU's NVLinks: {:.0f} GB/s ({})", limit->bytes_per_s / 1e9,
+                     limit->made_of);
+}
+
+/// Memory of the device for each of this process's ranks; says on the way who carries it.
+std::vector<std::unique_ptr<ProbeMemory>> open_memory(
+    const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Settings& settings,
+    const train::ProcessPlacement& place) {
+  std::vector<std::unique_ptr<ProbeMemory>> memory(communicators.size());
+  const int first = place.device_share_index * static_cast<int>(communicators.size());
+  train::run_ranks(communicators, [&](std::size_t rank) {
+    memory[rank] = std::make_unique<ProbeMemory>(*communicators[rank], settings.train.device,
+                                                 first + static_cast<int>(rank), settings.comm.largest);
+  });
+  return memory;
+}
+
 /// What the user is told before the first row.
 void introduce(Screen& screen, const measure::Record& record, int processes) {
   screen.explain(fmt::format("{} {} in {} {}, {}: {}", record.workers, record.workers == 1 ? "rank" : "ranks",
@@ -152,13 +176,22 @@ int comm_command(const Settings& settings) {
   const train::ProcessPlacement place =
       settings.session == nullptr ? train::ProcessPlacement{} : settings.session->place();
   const int local = workers_among(settings, place) / place.processes;
-  const auto backend = make_backend("cpu", settings.session, emulation_of(settings.train));
+  const auto& device = settings.train.device;
+  const auto backend = make_backend(device, settings.session, emulation_of(settings.train));
   auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
+  const auto memory = open_memory(communicators, settings, place);
   const auto cores = base::plan_cores(local * place.core_sharers, 1);
   auto record = begin_collectives(place, cores, *communicators.front());
   record.command = settings.typed;
-  Bench bench{
-      .settings = settings, .cores = cores, .first_core = place.core_share_index * local, .record = record};
+  if (!engine::computes_on_host(device)) {
+    record.device = device;
+    record.notes.push_back(describe_link(device));
+  }
+  Bench bench{.settings = settings,
+              .cores = cores,
+              .first_core = place.core_share_index * local,
+              .record = record,
+              .memory = memory};
   if (!place.is_first()) {
     run_ranks(communicators, bench);
     return 0;

@@ -212,6 +212,7 @@ class Local final : public Communicator {
   }
 
   void abort(const std::string& reason, base::ErrorKind kind) override { group_->abort(rank_, reason, kind); }
+  void check() const override { group_->check(); }
   void at(std::int64_t step, const char* phase) override { group_->at(rank_, step, phase); }
   [[nodiscard]] Traffic traffic() const override { return group_->traffic(rank_); }
 

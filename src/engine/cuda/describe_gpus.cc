@@ -139,6 +139,30 @@ std::vector<std::string> gpu_facts() {
   return facts;
 }
 
+std::optional<NvlinkLimit> nvlink_one_way(const GpuList& list) {
+  std::optional<NvlinkLimit> least;
+  for (const auto& gpu : list.gpus) {
+    int links = gpu.links.to_switch;
+    for (const auto& [other, count] : gpu.links.nvlinks) links += count;
+    const int capability = gpu.compute_capability.value_or(0);
+    // NVLink 3 (A100) and 4 (H100): 25 GB/s a link one way; NVLink 5 (B200): 50.
+    const double each = capability == 80 || capability == 90 ? 25e9 : capability == 100 ? 50e9 : 0;
+    if (links == 0 || each == 0) return std::nullopt;
+    if (least && least->bytes_per_s <= links * each) continue;
+    least = {.bytes_per_s = links * each,
+             .made_of = fmt::format("{} links of {:.0f} GB/s, by NVIDIA's data sheets", links, each / 1e9)};
+  }
+  return least;
+}
+
+std::optional<NvlinkLimit> nvlink_one_way() {
+  try {
+    return nvlink_one_way(list_gpus(load_nvml(base::process_environment())));
+  } catch (const base::Error&) {
+    return std::nullopt;
+  }
+}
+
 std::vector<TextRow> describe_gpus() {
   const auto environment = base::process_environment();
   std::vector<TextRow> rows;

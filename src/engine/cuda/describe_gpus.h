@@ -24,6 +24,16 @@ struct TextRow {
 /// known. Takes some milliseconds a GPU.
 [[nodiscard]] std::vector<std::string> gpu_facts();
 
+/// What a GPU's NVLinks carry one way.
+struct NvlinkLimit {
+  double bytes_per_s = 0;
+  std::string made_of;  ///< "18 links of 25 GB/s, by NVIDIA's data sheets"
+};
+/// Of the GPU with the fewest links; nothing where NVML does not tell links or the links of that generation
+/// are not known here.
+[[nodiscard]] std::optional<NvlinkLimit> nvlink_one_way();
+[[nodiscard]] std::optional<NvlinkLimit> nvlink_one_way(const GpuList& list);
+
 /// The rows of `list`. `cuda_bus_ids`: the PCI bus id of each device that CUDA sees, cuda:0 first; empty: it
 /// cannot be asked.
 [[nodiscard]] std::vector<TextRow> describe_gpus(const GpuList& list,

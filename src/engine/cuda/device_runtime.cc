@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/cuda/device_side_stream.h"
 #include "engine/cuda/load.h"
 
 namespace paceline::engine::cuda {
@@ -158,6 +159,10 @@ Event DeviceRuntime::make_event(unsigned flags) {
   check(api_.cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags");
   events_.push_back(event);
   return {static_cast<int>(events_.size()) - 1};
+}
+
+std::unique_ptr<base::SideStream> DeviceRuntime::make_side_stream(Stream engine) {
+  return std::make_unique<DeviceSideStream>(api_, device_, native(engine));
 }
 
 CudaStreamHandle DeviceRuntime::native(Stream stream) const {

@@ -43,6 +43,7 @@ class DeviceRuntime final : public Runtime {
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
   [[nodiscard]] Event make_timed_event() override;
+  [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream(Stream engine) override;
 
   void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override;
   void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override;

@@ -75,4 +75,15 @@ void DeviceMemory::upload(void* dst, const void* src, std::size_t bytes) const {
   }
 }
 
+std::shared_ptr<const base::Memory> open_memory(std::unique_ptr<Runtime> runtime, const std::string& name) {
+  struct Opened {
+    explicit Opened(std::unique_ptr<Runtime> owned, const std::string& name)
+        : runtime(std::move(owned)), memory(*runtime, runtime->make_stream(), name) {}
+    const std::unique_ptr<Runtime> runtime;
+    const DeviceMemory memory;
+  };
+  const auto opened = std::make_shared<Opened>(std::move(runtime), name);
+  return {opened, &opened->memory};
+}
+
 }  // namespace paceline::engine::cuda

@@ -3,6 +3,7 @@
 /// base::Memory on the device of one CUDA engine: everything in the order of the engine's compute stream.
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "base/memory.h"
@@ -23,6 +24,9 @@ class DeviceMemory final : public base::Memory {
   void add(base::Array left, base::Array right, base::Array dst) const override;
   void read(base::Array src, std::span<float> dst) const override;
   void write(std::span<const float> src, base::Array dst) const override;
+  [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream() const override {
+    return runtime_.make_side_stream(compute_);
+  }
 
   /// Copies any bytes to the device; `src` may be overwritten when this returns.
   void upload(void* dst, const void* src, std::size_t bytes) const;
@@ -41,5 +45,9 @@ class DeviceMemory final : public base::Memory {
   std::byte* const staging_;
   mutable bool staging_is_free_ = true;
 };
+
+/// The memory of `runtime` alone, with a stream of its own; it keeps both.
+[[nodiscard]] std::shared_ptr<const base::Memory> open_memory(std::unique_ptr<Runtime> runtime,
+                                                              const std::string& name);
 
 }  // namespace paceline::engine::cuda

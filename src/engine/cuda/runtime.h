@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/side_stream.h"
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/table.h"
@@ -60,6 +61,12 @@ class Runtime {
   [[nodiscard]] virtual Event make_event() = 0;
   /// An event that also notes when it was reached: seconds_between().
   [[nodiscard]] virtual Event make_timed_event() = 0;
+  /// A stream for collectives beside `engine`, with work of its own kinds (base/side_stream.h); nullptr: this
+  /// runtime has none to give.
+  [[nodiscard]] virtual std::unique_ptr<base::SideStream> make_side_stream(Stream engine) {
+    (void)engine;
+    return nullptr;
+  }
 
   // What follows puts work on a stream and returns at once. Memory that is named must stay as it is until
   // the work is done.

@@ -58,4 +58,26 @@ struct ArrayAdd {
   }
 };
 
+/// One level of the tree of base/summation_tree.h over `parts` arrays, part p at first + p * stride: the sum
+/// that begins at part p, p a multiple of 2 * distance, gets the one that begins at p + distance as its right
+/// operand. The last level's sum, of all parts, goes to `dst`.
+struct ArrayTreeLevel {
+  float* first;
+  float* dst;
+  std::int64_t stride, count;
+  int parts, distance;
+
+  [[nodiscard]] Grid grid() const { return grid_for(count); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const bool is_last = 2 * distance >= parts;
+    for (std::int64_t i = at.global(); i < count; i += at.global_count())
+      for (int into = 0; into + distance < parts; into += 2 * distance) {
+        float* const left = first + into * stride + i;
+        const float sum = left[0] + left[distance * stride];
+        *(is_last ? dst + i : left) = sum;
+      }
+  }
+};
+
 }  // namespace paceline::engine::cuda

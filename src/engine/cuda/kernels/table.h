@@ -40,7 +40,7 @@ using Kernels = decltype(std::tuple_cat(
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
                WriteVotes, JudgeVotes, Update<SgdRule>, Update<AdamRule<false>>, Update<AdamRule<true>>,
                Update<RmspropRule>, Update<AdadeltaRule>, Update<LarsRule>, LarsNorms, LarsRates,
-               RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd>{}));
+               RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

@@ -72,6 +72,18 @@ TEST(ListGpus, LinksToASwitchAreCounted) {
   EXPECT_THAT(list.gpus[0].links.pcie, testing::IsEmpty());
 }
 
+TEST(ListGpus, NvlinksHaveALimitWhereTheirGenerationIsKnown) {
+  GpuList list{.gpus = {{.compute_capability = 90, .links = {.to_switch = 18}},
+                        {.compute_capability = 90, .links = {.nvlinks = {{0, 2}, {2, 2}}}}}};
+  const auto limit = nvlink_one_way(list);
+  ASSERT_TRUE(limit.has_value());
+  EXPECT_EQ(limit->bytes_per_s, 100e9) << "of the GPU with the fewest";
+  EXPECT_EQ(limit->made_of, "4 links of 25 GB/s, by NVIDIA's data sheets");
+  list.gpus[0].compute_capability = 89;
+  EXPECT_FALSE(nvlink_one_way(list).has_value());
+  EXPECT_FALSE(nvlink_one_way(GpuList{}).has_value());
+}
+
 TEST(ListGpus, MoreProcessesThanExpectedAreAllListed) {
   FakeNvml nvml({{.bus_id = kFirst, .processes = std::vector<NvmlProcess>(100, {7, 1, 0, 0})}});
   EXPECT_EQ(list_gpus(nvml.api()).gpus[0].processes.size(), 100U);

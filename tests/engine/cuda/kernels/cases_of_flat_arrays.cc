@@ -156,6 +156,20 @@ void add_arrays(KernelCases& cases, std::size_t count) {
     float* sum = arrays.in_place(random_floats(generator, count + 3)) + 3;
     return ArrayAdd{sum, arrays.input(random_floats(generator, count)), sum, n};
   });
+  cases.add("ArrayTreeLevel", [=](KernelArrays& arrays, std::mt19937& generator) {
+    float* first = arrays.in_place(random_floats(generator, 5 * (count + 1)));
+    return ArrayTreeLevel{
+        .first = first, .dst = nullptr, .stride = n + 1, .count = n, .parts = 5, .distance = 1};
+  });
+  cases.add("ArrayTreeLevel, the last", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const float* parts = arrays.input(random_floats(generator, 5 * (count + 1)));
+    return ArrayTreeLevel{.first = const_cast<float*>(parts),  // which the last level does not write
+                          .dst = arrays.output<float>(count + 2) + 1,
+                          .stride = n + 1,
+                          .count = n,
+                          .parts = 5,
+                          .distance = 4};
+  });
 }
 
 }  // namespace

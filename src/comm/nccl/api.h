@@ -1,0 +1,86 @@
+#pragma once
+
+/// What of NCCL's C interface is used, without its header: constants, opaque types, and a table of functions.
+///
+/// The values are those of NCCL 2, and tests/comm/nccl/constants_test.cc holds them against its header where
+/// there is one. Everything goes through the table, so that a test can play the library and let each call
+/// fail.
+
+#include <climits>
+#include <cstddef>
+#include <string>
+
+#include "base/shared_library.h"
+
+namespace paceline::comm::nccl {
+
+using Status = int;  ///< ncclResult_t
+using Comm = struct OpaqueComm*;
+
+constexpr Status kSuccess = 0;
+constexpr Status kUnhandledCudaError = 1;
+constexpr Status kInProgress =
+    7;                          ///< of a call that does not block: ncclCommGetAsyncError says when it is over
+constexpr int kFloat32 = 7;     ///< ncclDataType_t
+constexpr int kSum = 0;         ///< ncclRedOp_t
+constexpr int kOldest = 21800;  ///< the first version with `blocking` and maxCTAs
+
+struct UniqueId {  ///< ncclUniqueId
+  char internal[128];
+};
+
+/// ncclConfig_t as 2.18 has it: later versions take it by its size and give the rest of theirs the default.
+struct Config {
+  std::size_t size = sizeof(Config);
+  unsigned magic = 0xcafebeef;
+  unsigned version = kOldest;
+  int blocking = 0;
+  int cga_cluster_size = INT_MIN;  ///< here and below: NCCL's own choice
+  int min_ctas = INT_MIN;
+  int max_ctas = INT_MIN;
+  const char* net_name = nullptr;
+  int split_share = INT_MIN;
+};
+
+/// Members have NCCL's names and meanings. `stream` is a cudaStream_t.
+struct Api {
+  Status (*ncclGetVersion)(int* version) = nullptr;
+  Status (*ncclGetUniqueId)(UniqueId*) = nullptr;
+  const char* (*ncclGetErrorString)(Status) = nullptr;
+  const char* (*ncclGetLastError)(Comm) = nullptr;
+  Status (*ncclCommInitRankConfig)(Comm*, int ranks, UniqueId, int rank, Config*) = nullptr;
+  Status (*ncclCommGetAsyncError)(Comm, Status* state) = nullptr;
+  /// Ends what is under way and frees the communicator. The only one of NCCL's ends that waits for no peer.
+  Status (*ncclCommAbort)(Comm) = nullptr;
+  Status (*ncclAllReduce)(const void* src, void* dst, std::size_t count, int type, int op, Comm,
+                          void* stream) = nullptr;
+  Status (*ncclReduceScatter)(const void* src, void* dst, std::size_t count_of_dst, int type, int op, Comm,
+                              void* stream) = nullptr;
+  Status (*ncclAllGather)(const void* src, void* dst, std::size_t count_of_src, int type, Comm,
+                          void* stream) = nullptr;
+  Status (*ncclBroadcast)(const void* src, void* dst, std::size_t count, int type, int root, Comm,
+                          void* stream) = nullptr;
+};
+
+/// NCCL of at least 2.18, opened once in a process, where NVIDIA's libraries are looked for
+/// (base/shared_library.h). Threads   any
+///
+/// Errors   Error(device), one sentence: it is not there and how to get it, or it is too old
+[[nodiscard]] const Api& open_nccl();
+
+/// The table of NCCL's functions in `library`. Errors   Error(device) that names the function it lacks
+[[nodiscard]] Api nccl_api(const base::SharedLibrary& library);
+
+/// Takes the choice of algorithms from NCCL, in the environment of this process: NCCL_ALGO=Ring,
+/// NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, but for what the user has set. The order of additions is then the
+/// same in every run with the same buckets and ranks. Before NCCL starts, and while no other thread reads the
+/// environment. Returns the sentence that says so.
+[[nodiscard]] std::string make_deterministic();
+
+/// "2.28.9"
+[[nodiscard]] std::string version_text(int version);
+
+/// "ncclAllReduce: unhandled cuda error (last error: ...)". `comm` may be null.
+[[nodiscard]] std::string describe_error(const Api& api, Comm comm, Status status, const char* call);
+
+}  // namespace paceline::comm::nccl

@@ -1,0 +1,239 @@
+#include "comm/nccl/nccl.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "base/host_name.h"
+#include "comm/nccl/connection.h"
+
+namespace paceline::comm::nccl {
+namespace {
+
+using base::Array;
+
+/// What a rank brings to the decision; texts end with 0.
+struct Offer {
+  std::array<char, 128> device{};   ///< with its host
+  std::array<char, 384> problem{};  ///< why this rank cannot; empty: it can
+};
+
+template <std::size_t size>
+void put(std::array<char, size>& text, const std::string& value) {
+  std::copy_n(value.begin(), std::min(value.size(), size - 1), text.begin());
+}
+
+/// Why NCCL cannot join these; empty: it can.
+std::string problem_of(std::span<const Offer> offers) {
+  for (std::size_t rank = 0; rank < offers.size(); ++rank)
+    if (offers[rank].problem[0] != '\0') return fmt::format("rank {}: {}", rank, offers[rank].problem.data());
+  for (std::size_t rank = 0; rank < offers.size(); ++rank)
+    for (std::size_t other = rank + 1; other < offers.size(); ++other)
+      if (offers[rank].device == offers[other].device)
+        return fmt::format("ranks {} and {} share device {}, which NCCL refuses", rank, other,
+                           offers[rank].device.data());
+  return "";
+}
+
+class Posted final : public Pending {
+ public:
+  Posted(std::shared_ptr<Connection> connection, OperationRef operation)
+      : connection_(std::move(connection)), operation_(std::move(operation)) {}
+  void wait() override { connection_->order(*operation_); }
+  [[nodiscard]] bool complete() const override { return connection_->is_done(*operation_); }
+  [[nodiscard]] Timing timing() const override { return connection_->timing(*operation_); }
+
+ private:
+  const std::shared_ptr<Connection> connection_;
+  const OperationRef operation_;
+};
+
+class Nccl final : public Communicator {
+ public:
+  Nccl(std::unique_ptr<Communicator> inner, Options options)
+      : options_(std::move(options)), inner_(std::move(inner)) {}
+
+  [[nodiscard]] int rank() const override { return inner_->rank(); }
+  [[nodiscard]] int size() const override { return inner_->size(); }
+  [[nodiscard]] std::string name() const override { return is_open() ? "nccl" : inner_->name(); }
+  [[nodiscard]] std::string algorithm() const override {
+    if (!is_open()) return inner_->algorithm();
+    return fmt::format("{} of NCCL {}; the host's numbers: {}", tree_ ? "all-gather and tree" : "the choice",
+                       version_, inner_->name());
+  }
+
+  base::OwnedArray array(std::size_t size, const base::Memory& memory) override {
+    if (!memory.is_host() && this->size() > 1 && &memory != memory_) join(memory);
+    return is_open() && &memory == memory_ ? memory.allocate(size) : inner_->array(size, memory);
+  }
+
+  std::unique_ptr<Pending> all_reduce(Array src, Array dst) override {
+    base::expects(src.size == dst.size, "src.size == dst.size");
+    if (!carries(src, dst)) return inner_->all_reduce(src, dst);
+    if (tree_) return gather_and_add("all_reduce", src, 0, dst);
+    count(2 * (ranks() - 1), 2 * (dst.bytes() / ranks()) * (ranks() - 1));
+    return post("all_reduce", dst.size, "ncclAllReduce", [&](Comm comm, void* stream) {
+      return api_->ncclAllReduce(src.data, dst.data, dst.size, kFloat32, kSum, comm, stream);
+    });
+  }
+  std::unique_ptr<Pending> reduce_scatter(Array src, Array dst) override {
+    base::expects(src.size == dst.size * ranks(), "src.size == size() * dst.size");
+    if (!carries(src, dst)) return inner_->reduce_scatter(src, dst);
+    if (tree_) return gather_and_add("reduce_scatter", src, static_cast<std::size_t>(rank()) * dst.size, dst);
+    count(ranks() - 1, dst.bytes() * (ranks() - 1));
+    return post("reduce_scatter", dst.size, "ncclReduceScatter", [&](Comm comm, void* stream) {
+      return api_->ncclReduceScatter(src.data, dst.data, dst.size, kFloat32, kSum, comm, stream);
+    });
+  }
+  std::unique_ptr<Pending> all_gather(Array mine, Array all) override {
+    base::expects(all.size == mine.size * ranks(), "all.size == size() * mine.size");
+    if (!carries(mine, all)) return inner_->all_gather(mine, all);
+    count(ranks() - 1, mine.bytes() * (ranks() - 1));
+    return post("all_gather", all.size, "ncclAllGather", [&](Comm comm, void* stream) {
+      return api_->ncclAllGather(mine.data, all.data, mine.size, kFloat32, comm, stream);
+    });
+  }
+  std::unique_ptr<Pending> broadcast(Array values, int root) override {
+    if (!carries(values, values)) return inner_->broadcast(values, root);
+    count(1, values.bytes());
+    return post("broadcast", values.size, "ncclBroadcast", [&](Comm comm, void* stream) {
+      return api_->ncclBroadcast(values.data, values.data, values.size, kFloat32, root, comm, stream);
+    });
+  }
+  [[nodiscard]] bool sums_in_tree() const override { return is_open() ? tree_ : inner_->sums_in_tree(); }
+  void demand_tree() override {
+    tree_ = true;
+    inner_->demand_tree();
+  }
+
+  std::unique_ptr<Pending> all_reduce(std::span<const float> src, std::span<float> dst) override {
+    return inner_->all_reduce(src, dst);
+  }
+  std::unique_ptr<Pending> reduce_scatter(std::span<const float> src, std::span<float> dst) override {
+    return inner_->reduce_scatter(src, dst);
+  }
+  base::Buffer memory(std::size_t bytes) override { return inner_->memory(bytes); }
+  void all_reduce(std::span<double> values, Reduce reduce) override { inner_->all_reduce(values, reduce); }
+  void broadcast(std::span<std::byte> bytes, int root) override { inner_->broadcast(bytes, root); }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    inner_->all_gather(mine, all);
+  }
+  void barrier() override { inner_->barrier(); }
+  void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root) override {
+    inner_->scatter(all, mine, root);
+  }
+  void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root) override {
+    inner_->gather(mine, all, root);
+  }
+  void reduce(std::span<float> values, int root) override { inner_->reduce(values, root); }
+  void at(std::int64_t step, const char* phase) override { inner_->at(step, phase); }
+  void abort(const std::string& reason, base::ErrorKind kind) override { inner_->abort(reason, kind); }
+  void check() const override {
+    if (is_open()) connection_->check();
+    inner_->check();
+  }
+  [[nodiscard]] Traffic traffic() const override {
+    Traffic all = inner_->traffic();
+    all.collectives += traffic_.collectives;
+    all.steps += traffic_.steps;
+    all.bytes_sent += traffic_.bytes_sent;
+    all.bytes_received += traffic_.bytes_received;
+    return all;
+  }
+
+ private:
+  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(size()); }
+  [[nodiscard]] bool is_open() const { return connection_ != nullptr; }
+  [[nodiscard]] bool carries(Array a, Array b) const {
+    return is_open() && a.memory == memory_ && b.memory == memory_;
+  }
+
+  /// Joins the devices of all ranks, or finds with them that it cannot be. Collective.
+  void join(const base::Memory& memory) {
+    connection_.reset();
+    gathered_ = {};
+    memory_ = &memory;
+    auto stream = memory.make_side_stream();
+    Offer mine;
+    if (stream == nullptr)
+      put(mine.problem, fmt::format("{} is no GPU", memory.name()));
+    else
+      put(mine.device, fmt::format("{} of {}", stream->device(), base::host_name()));
+    try {
+      if (stream != nullptr) api_ = &options_.open();
+    } catch (const base::Error& error) {
+      put(mine.problem, error.what());
+    }
+    std::vector<Offer> offers(ranks());
+    inner_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(offers)));
+    if (const auto problem = problem_of(offers); !problem.empty()) {
+      if (rank() == 0 && options_.say)
+        options_.say("gradients go by way of the host's memory, NCCL does not carry them: " + problem);
+      return;
+    }
+    UniqueId id{};
+    const Status status = rank() == 0 ? api_->ncclGetUniqueId(&id) : kSuccess;
+    if (status != kSuccess)
+      base::fail(base::ErrorKind::comm, "nccl: rank 0 of {}: the start failed: {}", size(),
+                 describe_error(*api_, nullptr, status, "ncclGetUniqueId"));
+    inner_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
+    int version = 0;
+    (void)api_->ncclGetVersion(&version);  // it was asked before; this is for the record
+    version_ = version_text(version);
+    auto connection = std::make_shared<Connection>(*api_, std::move(stream), *inner_, options_.deadline);
+    connection->open(id);
+    connection_ = std::move(connection);
+  }
+
+  template <typename Call>
+  std::unique_ptr<Pending> post(const char* name, std::size_t floats, const char* function, const Call& call,
+                                const Connection::Finish& finish = {}) {
+    return std::make_unique<Posted>(connection_, connection_->post(name, floats, function, call, finish));
+  }
+
+  /// dst = the sum over ranks of their src from `begin` on.
+  std::unique_ptr<Pending> gather_and_add(const char* name, Array src, std::size_t begin, Array dst) {
+    // Parts that nobody here wants are gathered too where dst is a part of src: the others want theirs.
+    if (gathered_.size < src.size * ranks()) gathered_ = memory_->allocate(src.size * ranks());
+    float* const all = gathered_.data.get();
+    count(ranks() - 1, src.bytes() * (ranks() - 1));
+    return post(
+        name, dst.size, "ncclAllGather",
+        [&](Comm comm, void* stream) {
+          return api_->ncclAllGather(src.data, all, src.size, kFloat32, comm, stream);
+        },
+        [&](base::SideStream& stream) {
+          stream.tree_sum(all + begin, static_cast<int>(ranks()), src.size, dst.size, dst.data);
+        });
+  }
+
+  /// A ring's: what NCCL really moves it does not say.
+  void count(std::size_t steps, std::size_t bytes) {
+    ++traffic_.collectives;
+    traffic_.steps += static_cast<std::int64_t>(steps);
+    traffic_.bytes_sent += static_cast<std::int64_t>(bytes);
+    traffic_.bytes_received += static_cast<std::int64_t>(bytes);
+  }
+
+  const Options options_;
+  const std::unique_ptr<Communicator> inner_;
+  const Api* api_ = nullptr;
+  std::string version_;
+  const base::Memory* memory_ = nullptr;  ///< that was decided on last
+  base::OwnedArray gathered_;             ///< the parts of all ranks, for the tree
+  bool tree_ = false;
+  Traffic traffic_;
+  std::shared_ptr<Connection> connection_;  ///< null: inner carries everything
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> around(std::vector<std::unique_ptr<Communicator>> inner,
+                                                  const Options& options) {
+  std::vector<std::unique_ptr<Communicator>> wrapped;
+  for (auto& one : inner) wrapped.push_back(std::make_unique<Nccl>(std::move(one), options));
+  return wrapped;
+}
+
+}  // namespace paceline::comm::nccl
