@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/forwarding.h"
+
 namespace paceline::comm {
 namespace {
 
@@ -50,89 +52,58 @@ class Bounced final : public Pending {
   Timing timing_;
 };
 
-class HostBounce final : public Communicator {
+class HostBounce final : public Forwarding {
  public:
-  explicit HostBounce(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+  using Forwarding::Forwarding;
 
-  [[nodiscard]] int rank() const override { return inner_->rank(); }
-  [[nodiscard]] int size() const override { return inner_->size(); }
-  [[nodiscard]] std::string name() const override { return inner_->name(); }
   [[nodiscard]] std::string algorithm() const override {
-    return inner_->algorithm() + ", devices' arrays by way of the host";
+    return inner().algorithm() + ", devices' arrays by way of the host";
   }
-
-  std::unique_ptr<Pending> all_reduce(std::span<const float> src, std::span<float> dst) override {
-    return inner_->all_reduce(src, dst);
-  }
-  std::unique_ptr<Pending> reduce_scatter(std::span<const float> src, std::span<float> dst) override {
-    return inner_->reduce_scatter(src, dst);
-  }
-  base::Buffer memory(std::size_t bytes) override { return inner_->memory(bytes); }
 
   base::OwnedArray array(std::size_t size, const base::Memory& memory) override {
-    if (memory.is_host()) return inner_->array(size, memory);
+    if (memory.is_host()) return inner().array(size, memory);
     auto owned = memory.allocate(size);
     known_ = owned.array();
     staging_ = {};  // before the next: what an earlier call gave is ordinary memory from now on
-    staging_ = inner_->memory(known_.bytes());
+    staging_ = inner().memory(known_.bytes());
     return owned;
   }
 
   std::unique_ptr<Pending> all_reduce(Array src, Array dst) override {
     base::expects(src.size == dst.size, "src.size == dst.size");
-    if (lies_on_host(src) && lies_on_host(dst)) return inner_->all_reduce(src, dst);
+    if (lies_on_host(src) && lies_on_host(dst)) return inner().all_reduce(src, dst);
     auto [own, staged] = stage(src, dst);
-    auto pending = inner_->all_reduce(staged, staged);
+    auto pending = inner().all_reduce(staged, staged);
     return std::make_unique<Bounced>(std::move(pending), std::move(own), staged, dst, order_);
   }
 
   std::unique_ptr<Pending> reduce_scatter(Array src, Array dst) override {
     base::expects(src.size == dst.size * static_cast<std::size_t>(size()), "src.size == size() * dst.size");
-    if (lies_on_host(src) && lies_on_host(dst)) return inner_->reduce_scatter(src, dst);
+    if (lies_on_host(src) && lies_on_host(dst)) return inner().reduce_scatter(src, dst);
     auto [own, staged] = stage(src, src);
     const auto part = staged.subspan(static_cast<std::size_t>(rank()) * dst.size, dst.size);
-    auto pending = inner_->reduce_scatter(staged, part);
+    auto pending = inner().reduce_scatter(staged, part);
     return std::make_unique<Bounced>(std::move(pending), std::move(own), part, dst, order_);
   }
 
   std::unique_ptr<Pending> all_gather(Array mine, Array all) override {
-    if (lies_on_host(mine) && lies_on_host(all)) return inner_->all_gather(mine, all);
+    if (lies_on_host(mine) && lies_on_host(all)) return inner().all_gather(mine, all);
     const auto begin = base::Clock::now();
     base::Buffer part(mine.bytes()), whole(all.bytes());
     mine.memory->read(mine, part.as<float>());
-    inner_->all_gather(part.as<std::byte>(), whole.as<std::byte>());
+    inner().all_gather(part.as<std::byte>(), whole.as<std::byte>());
     all.memory->write(whole.as<float>(), all);
     return finished(begin);
   }
   std::unique_ptr<Pending> broadcast(Array values, int root) override {
-    if (lies_on_host(values)) return inner_->broadcast(values, root);
+    if (lies_on_host(values)) return inner().broadcast(values, root);
     const auto begin = base::Clock::now();
     base::Buffer staged(values.bytes());
     if (rank() == root) values.memory->read(values, staged.as<float>());
-    inner_->broadcast(staged.as<std::byte>(), root);
+    inner().broadcast(staged.as<std::byte>(), root);
     if (rank() != root) values.memory->write(staged.as<float>(), values);
     return finished(begin);
   }
-  [[nodiscard]] bool sums_in_tree() const override { return inner_->sums_in_tree(); }
-  void demand_tree() override { inner_->demand_tree(); }
-  void check() const override { inner_->check(); }
-
-  void all_reduce(std::span<double> values, Reduce reduce) override { inner_->all_reduce(values, reduce); }
-  void broadcast(std::span<std::byte> bytes, int root) override { inner_->broadcast(bytes, root); }
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    inner_->all_gather(mine, all);
-  }
-  void barrier() override { inner_->barrier(); }
-  void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root) override {
-    inner_->scatter(all, mine, root);
-  }
-  void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root) override {
-    inner_->gather(mine, all, root);
-  }
-  void reduce(std::span<float> values, int root) override { inner_->reduce(values, root); }
-  void at(std::int64_t step, const char* phase) override { inner_->at(step, phase); }
-  void abort(const std::string& reason, base::ErrorKind kind) override { inner_->abort(reason, kind); }
-  [[nodiscard]] Traffic traffic() const override { return inner_->traffic(); }
 
  private:
   struct Staged {
@@ -158,7 +129,6 @@ class HostBounce final : public Communicator {
     return staged;
   }
 
-  const std::unique_ptr<Communicator> inner_;
   Array known_;           ///< what array() gave last
   base::Buffer staging_;  ///< as large
   const std::shared_ptr<WriteOrder> order_ = std::make_shared<WriteOrder>();

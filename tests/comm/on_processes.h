@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/fake_wire.h"
@@ -20,9 +21,13 @@ struct Outcome {
   std::vector<std::string> said;    ///< by process 0
 };
 
+/// What stands around a process's communicators.
+using Wrap = std::function<std::vector<std::unique_ptr<Communicator>>(
+    std::vector<std::unique_ptr<Communicator>> communicators)>;
+
 /// Runs `body` on `processes` x `each` ranks: threads of the test that share no memory but the fake network.
 inline Outcome on_processes(int processes, int each, ProcessGroupOptions options,
-                            const std::function<void(Communicator&)>& body) {
+                            const std::function<void(Communicator&)>& body, const Wrap& wrap = {}) {
   const auto network = std::make_shared<FakeNetwork>(processes);
   Outcome outcome;
   outcome.errors.resize(static_cast<std::size_t>(processes * each));
@@ -35,6 +40,7 @@ inline Outcome on_processes(int processes, int each, ProcessGroupOptions options
       outcome.said.push_back(text);
     });
     auto communicators = make_local(each, {.deadline = options.deadline, .across = &joined});
+    if (wrap) communicators = wrap(std::move(communicators));
     std::vector<std::thread> ranks;
     for (int local = 0; local < each; ++local)
       ranks.emplace_back([&, local] {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/host_name.h"
+#include "comm/forwarding.h"
 #include "comm/nccl/connection.h"
 
 namespace paceline::comm::nccl {
@@ -49,28 +50,26 @@ class Posted final : public Pending {
   const OperationRef operation_;
 };
 
-class Nccl final : public Communicator {
+class Nccl final : public Forwarding {
  public:
   Nccl(std::unique_ptr<Communicator> inner, Options options)
-      : options_(std::move(options)), inner_(std::move(inner)) {}
+      : Forwarding(std::move(inner)), options_(std::move(options)) {}
 
-  [[nodiscard]] int rank() const override { return inner_->rank(); }
-  [[nodiscard]] int size() const override { return inner_->size(); }
-  [[nodiscard]] std::string name() const override { return is_open() ? "nccl" : inner_->name(); }
+  [[nodiscard]] std::string name() const override { return is_open() ? "nccl" : inner().name(); }
   [[nodiscard]] std::string algorithm() const override {
-    if (!is_open()) return inner_->algorithm();
+    if (!is_open()) return inner().algorithm();
     return fmt::format("{} of NCCL {}; the host's numbers: {}", tree_ ? "all-gather and tree" : "the choice",
-                       version_, inner_->name());
+                       version_, inner().name());
   }
 
   base::OwnedArray array(std::size_t size, const base::Memory& memory) override {
     if (!memory.is_host() && this->size() > 1 && &memory != memory_) join(memory);
-    return is_open() && &memory == memory_ ? memory.allocate(size) : inner_->array(size, memory);
+    return is_open() && &memory == memory_ ? memory.allocate(size) : inner().array(size, memory);
   }
 
   std::unique_ptr<Pending> all_reduce(Array src, Array dst) override {
     base::expects(src.size == dst.size, "src.size == dst.size");
-    if (!carries(src, dst)) return inner_->all_reduce(src, dst);
+    if (!carries(src, dst)) return inner().all_reduce(src, dst);
     if (tree_) return gather_and_add("all_reduce", src, 0, dst);
     count(2 * (ranks() - 1), 2 * (dst.bytes() / ranks()) * (ranks() - 1));
     return post("all_reduce", dst.size, "ncclAllReduce", [&](Comm comm, void* stream) {
@@ -79,7 +78,7 @@ class Nccl final : public Communicator {
   }
   std::unique_ptr<Pending> reduce_scatter(Array src, Array dst) override {
     base::expects(src.size == dst.size * ranks(), "src.size == size() * dst.size");
-    if (!carries(src, dst)) return inner_->reduce_scatter(src, dst);
+    if (!carries(src, dst)) return inner().reduce_scatter(src, dst);
     if (tree_) return gather_and_add("reduce_scatter", src, static_cast<std::size_t>(rank()) * dst.size, dst);
     count(ranks() - 1, dst.bytes() * (ranks() - 1));
     return post("reduce_scatter", dst.size, "ncclReduceScatter", [&](Comm comm, void* stream) {
@@ -88,53 +87,31 @@ class Nccl final : public Communicator {
   }
   std::unique_ptr<Pending> all_gather(Array mine, Array all) override {
     base::expects(all.size == mine.size * ranks(), "all.size == size() * mine.size");
-    if (!carries(mine, all)) return inner_->all_gather(mine, all);
+    if (!carries(mine, all)) return inner().all_gather(mine, all);
     count(ranks() - 1, mine.bytes() * (ranks() - 1));
     return post("all_gather", all.size, "ncclAllGather", [&](Comm comm, void* stream) {
       return api_->ncclAllGather(mine.data, all.data, mine.size, kFloat32, comm, stream);
     });
   }
   std::unique_ptr<Pending> broadcast(Array values, int root) override {
-    if (!carries(values, values)) return inner_->broadcast(values, root);
+    if (!carries(values, values)) return inner().broadcast(values, root);
     count(1, values.bytes());
     return post("broadcast", values.size, "ncclBroadcast", [&](Comm comm, void* stream) {
       return api_->ncclBroadcast(values.data, values.data, values.size, kFloat32, root, comm, stream);
     });
   }
-  [[nodiscard]] bool sums_in_tree() const override { return is_open() ? tree_ : inner_->sums_in_tree(); }
+  [[nodiscard]] bool sums_in_tree() const override { return is_open() ? tree_ : inner().sums_in_tree(); }
   void demand_tree() override {
     tree_ = true;
-    inner_->demand_tree();
+    inner().demand_tree();
   }
 
-  std::unique_ptr<Pending> all_reduce(std::span<const float> src, std::span<float> dst) override {
-    return inner_->all_reduce(src, dst);
-  }
-  std::unique_ptr<Pending> reduce_scatter(std::span<const float> src, std::span<float> dst) override {
-    return inner_->reduce_scatter(src, dst);
-  }
-  base::Buffer memory(std::size_t bytes) override { return inner_->memory(bytes); }
-  void all_reduce(std::span<double> values, Reduce reduce) override { inner_->all_reduce(values, reduce); }
-  void broadcast(std::span<std::byte> bytes, int root) override { inner_->broadcast(bytes, root); }
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    inner_->all_gather(mine, all);
-  }
-  void barrier() override { inner_->barrier(); }
-  void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root) override {
-    inner_->scatter(all, mine, root);
-  }
-  void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root) override {
-    inner_->gather(mine, all, root);
-  }
-  void reduce(std::span<float> values, int root) override { inner_->reduce(values, root); }
-  void at(std::int64_t step, const char* phase) override { inner_->at(step, phase); }
-  void abort(const std::string& reason, base::ErrorKind kind) override { inner_->abort(reason, kind); }
   void check() const override {
     if (is_open()) connection_->check();
-    inner_->check();
+    inner().check();
   }
   [[nodiscard]] Traffic traffic() const override {
-    Traffic all = inner_->traffic();
+    Traffic all = inner().traffic();
     all.collectives += traffic_.collectives;
     all.steps += traffic_.steps;
     all.bytes_sent += traffic_.bytes_sent;
@@ -166,7 +143,7 @@ class Nccl final : public Communicator {
       put(mine.problem, error.what());
     }
     std::vector<Offer> offers(ranks());
-    inner_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(offers)));
+    inner().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(offers)));
     if (const auto problem = problem_of(offers); !problem.empty()) {
       if (rank() == 0 && options_.say)
         options_.say("gradients go by way of the host's memory, NCCL does not carry them: " + problem);
@@ -177,11 +154,11 @@ class Nccl final : public Communicator {
     if (status != kSuccess)
       base::fail(base::ErrorKind::comm, "nccl: rank 0 of {}: the start failed: {}", size(),
                  describe_error(*api_, nullptr, status, "ncclGetUniqueId"));
-    inner_->broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
+    inner().broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
     int version = 0;
     (void)api_->ncclGetVersion(&version);  // it was asked before; this is for the record
     version_ = version_text(version);
-    auto connection = std::make_shared<Connection>(*api_, std::move(stream), *inner_, options_.deadline);
+    auto connection = std::make_shared<Connection>(*api_, std::move(stream), inner(), options_.deadline);
     connection->open(id);
     connection_ = std::move(connection);
   }
@@ -217,7 +194,6 @@ class Nccl final : public Communicator {
   }
 
   const Options options_;
-  const std::unique_ptr<Communicator> inner_;
   const Api* api_ = nullptr;
   std::string version_;
   const base::Memory* memory_ = nullptr;  ///< that was decided on last

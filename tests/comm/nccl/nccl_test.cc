@@ -11,6 +11,7 @@
 #include "comm/make.h"
 #include "comm/nccl/imitation.h"
 #include "comm/nccl/thread_device.h"
+#include "comm/on_processes.h"
 #include "comm/values.h"
 
 namespace paceline::comm::nccl {
@@ -402,6 +403,56 @@ TEST_F(Nccl, ARankThatNeverJoinsIsADeadlineToo) {
   EXPECT_THAT(errors,
               testing::Contains(AllOf(HasSubstr("the start is not done"), HasSubstr("of 2 (device"))));
   EXPECT_THAT(errors, Each(Not("")));
+}
+
+// ---- ranks of several processes
+
+class NcclProcesses : public Nccl {
+ protected:
+  static constexpr int kProcesses = 2, kEach = 2, kRanks = kProcesses * kEach;
+
+  Outcome run(const Body& body) {
+    std::vector<std::unique_ptr<ThreadDevice>> devices;
+    for (int rank = 0; rank < kRanks; ++rank)
+      devices.push_back(std::make_unique<ThreadDevice>(std::to_string(rank)));
+    const auto outcome = on_processes(
+        kProcesses, kEach, {.shared_memory = false},
+        [&](Communicator& comm) { body(comm, *devices[static_cast<std::size_t>(comm.rank())]); },
+        [this](auto joined) { return around(host_bounce(std::move(joined)), {.open = open_}); });
+    EXPECT_EQ(library_.misuse(), "");
+    EXPECT_EQ(library_.living_comms(), 0);
+    return outcome;
+  }
+};
+
+TEST_F(NcclProcesses, AreJoinedByTheIdThatTheHostsCommunicatorHandsOut) {
+  const auto outcome = run([](Communicator& comm, const base::Memory& device) {
+    const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
+    EXPECT_EQ(comm.name(), "nccl");
+    comm.all_reduce(array.array())->wait();
+    EXPECT_EQ(read(array.array()), sum_of_whole_numbers(kRanks, kCount));
+    comm.demand_tree();
+    device.write(values_of(comm.rank(), kCount), array.array());
+    comm.all_reduce(array.array())->wait();
+    EXPECT_TRUE(same_bits(read(array.array()), tree_of(kRanks, kCount)));
+  });
+  EXPECT_THAT(outcome.errors, Each(""));
+  EXPECT_EQ(library_.calls("ncclGetUniqueId"), 1);
+}
+
+TEST_F(NcclProcesses, ALostRankIsNamedByTheHostsCommunicatorAndEndsWhatIsUnderWay) {
+  const auto outcome = run([](Communicator& comm, const base::Memory& device) {
+    const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
+    if (comm.rank() == 3) base::fail(base::ErrorKind::device, "device 3: it fell off the bus");
+    const auto pending = comm.all_reduce(array.array());
+    pending->wait();
+    (void)pending->timing();
+  });
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
+                AllOf(HasSubstr(fmt::format("nccl: rank {} of 4", rank)),
+                      HasSubstr("all_reduce 1 of 1000 floats was given up"),
+                      HasSubstr("rank 3 gave up: device 3: it fell off the bus")));
 }
 
 // ---- the imitation itself
