@@ -120,6 +120,12 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
                    fmt::join(completed_shells(), ", "));
       settings.shell = words.front();
       return;
+    case kInit:
+      if (words.size() != 1)
+        base::fail(ErrorKind::usage, "init takes one folder, with your images: paceline init DIR; got {}",
+                   words.empty() ? "none" : fmt::format("{}: {}", words.size(), fmt::join(words, " ")));
+      settings.init.directory = words.front();
+      return;
     case kEvaluate:
       settings.evaluate.checkpoint = words.front();
       return;

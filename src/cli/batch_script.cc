@@ -37,6 +37,21 @@ std::string as_directive(const std::string& option) {
   return fmt::format("{}=\"{}\"", option.substr(0, equals), option.substr(equals + 1));
 }
 
+/// The lines of whoever the job is charged to and told of it: of the job and of the one that joins its parts.
+std::string who_asks(const BatchOptions& options) {
+  std::string text;
+  const auto ask_for = [&](const char* what, const std::string& value) {
+    if (!value.empty()) text += fmt::format("#SBATCH --{}={}\n", what, value);
+  };
+  ask_for("account", options.account);
+  ask_for("partition", options.partition);
+  ask_for("qos", options.qos);
+  ask_for("constraint", options.constraint);
+  ask_for("mail-user", options.mail);
+  if (!options.mail.empty()) ask_for("mail-type", options.requeue ? "END,FAIL,REQUEUE" : "END,FAIL");
+  return text;
+}
+
 /// The #SBATCH lines.
 std::string requests(const BatchOptions& options) {
   std::string text;
@@ -51,14 +66,12 @@ std::string requests(const BatchOptions& options) {
   if (options.gpus_per_node > 0) ask(fmt::format("gpus-per-node={}", options.gpus_per_node));
   ask_for("mem", options.memory);
   ask("time=" + options.time);
-  ask_for("account", options.account);
-  ask_for("partition", options.partition);
-  ask_for("qos", options.qos);
-  ask_for("constraint", options.constraint);
-  ask_for("mail-user", options.mail);
-  if (!options.mail.empty()) ask("mail-type=END,FAIL,REQUEUE");
+  text += who_asks(options);
+  if (options.array > 0)
+    ask(fmt::format("array=1-{}{}", options.array,
+                    options.array_at_once > 0 ? fmt::format("%{}", options.array_at_once) : ""));
   ask(options.requeue ? "requeue" : "no-requeue");
-  ask("output=" + options.name + "-%j.log");
+  ask("output=" + options.name + (options.array > 0 ? "-%A-%a.log" : "-%j.log"));
   ask("open-mode=append");  // a requeued job writes on below what the first run said
   // Slurm says before it ends a job: the run stops after its step and keeps record and checkpoint.
   ask("signal=TERM@60");
@@ -130,18 +143,64 @@ Step step_of(const BatchOptions& options, const BatchCommand& command) {
   return step;
 }
 
+void require_cells(const BatchOptions& options, const BatchCommand& command) {
+  const auto& name = command.words.front();
+  if (name == "sweep" || name == "scale" || name == "converge" || name == "study") return;
+  base::fail(base::ErrorKind::usage,
+             "--array {} shares out the cells of sweep, scale, converge or study, and {} {}; leave it out",
+             options.array, name,
+             name == "search" ? "chooses its cells as it goes" : "is one run without cells");
+}
+
 }  // namespace
+
+std::filesystem::path join_path(const std::filesystem::path& script) {
+  auto path = script;
+  path.replace_filename(script.stem().string() + "-join" + script.extension().string());
+  return path;
+}
+
+std::string join_script(const BatchOptions& options, const BatchCommand& command) {
+  require_cells(options, command);
+  const auto out = shell_line({command.out.string()});
+  std::string program = shell_line({command.program});
+  if (!options.container.empty())
+    program = fmt::format("\"$(command -v apptainer || command -v singularity)\" exec {} paceline",
+                          shell_line({options.container}));
+  std::string text = fmt::format(
+      "#!/bin/bash\n#SBATCH --job-name={0}-join\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --time=00:10:00\n"
+      "{1}#SBATCH --output={0}-join-%j.log\n\n"
+      "# Written by: paceline sbatch. Submitted behind the job whose parts it joins:\n"
+      "#   sbatch --dependency=afterany:JOB ...\n",
+      options.name, who_asks(options));
+  for (const auto& line : options.setup) text += line + "\n";
+  return text +
+         fmt::format(
+             "out={0}\n"
+             "for part in {{1..{1}}}; do\n"
+             "  [[ -d $out/part-$part ]] || echo \"part $part of {1} left nothing in $out/part-$part: the report "
+             "lacks its cells\" >&2\n"
+             "done\n"
+             "exec {2} report \"$out\"/part-* --html \"$out/report.html\" --markdown \"$out/report.md\" --json "
+             "\"$out/report.json\" --csv \"$out/csv\"\n",
+             out, options.array, program);
+}
 
 std::string batch_script(const BatchOptions& options, const BatchCommand& command) {
   const bool trains = command.words.front() == "train", stages = !options.stage.empty();
+  const bool shares = options.array > 0;
+  if (shares) require_cells(options, command);
   const auto step = step_of(options, command);
   std::string text = "#!/bin/bash\n" + requests(options) + "\n# Written by: paceline sbatch.\n";
   for (const auto& line : options.setup) text += line + "\n";
-  text += fmt::format("out={}\n{}", shell_line({command.out.string()}), going_on(command.words.front()));
+  text += fmt::format("out={}{}\n{}", shell_line({command.out.string()}),
+                      shares ? "/part-$SLURM_ARRAY_TASK_ID" : "", going_on(command.words.front()));
   if (stages) text += staging(options, command.data);
-  text += fmt::format("{}{} {}{} --out \"$out\"{}\ncode=$?\n", step.before, step.line,
+  text += fmt::format("{}{} {}{}{} --out \"$out\"{}\ncode=$?\n", step.before, step.line,
                       shell_line(stages ? without_data(command.words) : command.words),
-                      stages ? " --data \"$data\"" : "", trains ? " \"${resume[@]}\"" : "");
+                      stages ? " --data \"$data\"" : "",
+                      shares ? fmt::format(" --only-cells \"$SLURM_ARRAY_TASK_ID/{}\"", options.array) : "",
+                      trains ? " \"${resume[@]}\"" : "");
   if (options.requeue)
     text += fmt::format(
         "# Slurm requeues the job when a host is lost; this does it for a lost process: 5, or the signal "

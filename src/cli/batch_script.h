@@ -33,6 +33,8 @@ struct BatchOptions {
   std::string stage;               ///< a directory of each node's own to which the data are copied first
   BatchMpi mpi = BatchMpi::automatic;
   std::vector<std::string> slurm;  ///< further options of sbatch, "--reservation=x"
+  int array = 0;                   ///< jobs that share the cells of a study; 0: one job has them all
+  int array_at_once = 0;           ///< of them; 0: as the cluster lets
   bool requeue = true;  ///< after a lost host or process the job begins again, from the last checkpoint
   std::filesystem::path script = "paceline.sbatch";
   bool submit = false;
@@ -52,5 +54,16 @@ struct BatchCommand {
 ///
 /// Errors   Error(usage): --stage, and the data have no files
 [[nodiscard]] std::string batch_script(const BatchOptions& options, const BatchCommand& command);
+
+/// With options.array: task I of the job runs part I of the cells into out/part-I, as if alone; a task that
+/// is lost changes nothing for the others. This script's job, which begins when all of them have ended, well
+/// or not, makes one report of what they left. (The parts are not gone on with as one study: their records
+/// are of several hosts, and a study measures its cells on one.)
+///
+/// Errors   Error(usage): the command has no cells (train, comm), or chooses them as it goes (search)
+[[nodiscard]] std::string join_script(const BatchOptions& options, const BatchCommand& command);
+
+/// Where it is written: "paceline-join.sbatch" beside "paceline.sbatch".
+[[nodiscard]] std::filesystem::path join_path(const std::filesystem::path& script);
 
 }  // namespace paceline::cli

@@ -65,6 +65,9 @@ std::string usage_line(Command command) {
            "together";
   if (command == kCompare)
     return "paceline compare A B [options]         A, B: a record, or a directory that holds some; B over A";
+  if (command == kInit)
+    return "paceline init DIR [options]             DIR: a folder for each class, train/ and test/, a tar archive, "
+           "or files of CIFAR-10 or MNIST";
   if (command == kData)
     return "paceline data info|verify SPEC         SPEC: " + data::known_specs() +
            "\n"

@@ -121,6 +121,9 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   // mpirun would bind each of two processes to one core, on a host of eight too; which cores a worker takes
   // is the program's own care.
   line.insert(line.end(), {"--bind-to", "none"});
+  if (!options.interface.empty())
+    line.insert(line.end(), {"--mca", "btl_tcp_if_include", options.interface, "--mca", "oob_tcp_if_include",
+                             options.interface});
   if (options.oversubscribe) line.push_back("--oversubscribe");
   if (options.as_root) line.push_back("--allow-run-as-root");
   if (!options.lost.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kLost, options.lost)});

@@ -20,6 +20,7 @@ enum class LaunchBy {
 struct LaunchOptions {
   LaunchBy by = LaunchBy::automatic;
   int processes = 0;           ///< 0: as many as --hosts has places, or the allocation has tasks
+  std::string interface;       ///< of the network, over which the processes talk; empty: as the system routes
   std::string hosts;           ///< "a:2,b:2"; empty: this machine, or the allocation's hosts
   bool oversubscribe = false;  ///< more processes than cores
   bool as_root = false;        ///< mpirun refuses to run as root without being told

@@ -51,7 +51,7 @@ void log_line(const std::string& text) {
   if (!is_heard(std::getenv(kEar), text)) print(text);
 }
 
-Ear::Ear() : address_(comm::listen_anywhere(listener_)) {
+Ear::Ear(const std::string& interface) : address_(comm::listen_anywhere(listener_, interface)) {
   if (::pipe2(wake_, O_CLOEXEC) != 0) {
     ::close(listener_);
     base::fail(base::ErrorKind::comm, "launch: no pipe could be made: {}", std::strerror(errno));

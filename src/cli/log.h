@@ -27,8 +27,9 @@ void log_line(const std::string& text);
 /// For launch: prints what its processes say, until it is destroyed.
 class Ear {
  public:
+  /// `interface`: of the network, over which it is spoken to; "": any.
   /// Errors   Error(comm): no port could be opened
-  Ear();
+  explicit Ear(const std::string& interface = "");
   ~Ear();
   Ear(const Ear&) = delete;
   Ear& operator=(const Ear&) = delete;

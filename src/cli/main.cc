@@ -29,6 +29,7 @@
 #include "cli/launch_line.h"
 #include "cli/log.h"
 #include "cli/session.h"
+#include "comm/interface.h"
 #include "comm/launch.h"
 #include "comm/nccl/api.h"
 #include "measure/version.h"
@@ -84,6 +85,10 @@ std::unique_ptr<cli::Session> join_processes(const cli::CommandRow& row, const c
     base::fail(base::ErrorKind::usage,
                "{} works in one process, and {} started {}; start it without a launcher", row.name, launch.by,
                launch.processes);
+  }
+  if (!settings.interface.empty()) {
+    launch.interface = settings.interface;
+    launch.own_address = comm::address_of_interface(settings.interface);
   }
   return std::make_unique<cli::Session>(launch, std::chrono::seconds(settings.train.deadline_s));
 }

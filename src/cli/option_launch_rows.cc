@@ -117,6 +117,27 @@ std::string stage_directory(Text text) {
   return directory;
 }
 
+/// The names of Linux: without blanks and slashes. Whether it is there is for each host to say.
+std::string network_interface(Text text) {
+  constexpr std::size_t kLongest = 15;
+  static const std::regex form("[A-Za-z0-9_.:@-]+");
+  const std::string name(text);
+  if (name.size() > kLongest || !std::regex_match(name, form))
+    base::fail(base::ErrorKind::usage,
+               "must be the name of a network interface, such as eth0 or ib0, got '{}'", name);
+  return name;
+}
+
+void choose_array(BatchOptions& options, Text text) {
+  constexpr int kMostTasks = 1000;  // what Slurm takes by default
+  const auto percent = text.find('%');
+  options.array = static_cast<int>(whole_number_in(text, "N", text.substr(0, percent), 1, kMostTasks));
+  options.array_at_once =
+      percent == Text::npos
+          ? 0
+          : static_cast<int>(whole_number_in(text, "M", text.substr(percent + 1), 1, kMostTasks));
+}
+
 const std::vector<std::string> kBatchMpis{"auto", "pmix", "none"};           // as BatchMpi
 const std::vector<std::string> kStarters{"auto", "mpirun", "srun", "here"};  // as LaunchBy
 const std::vector<std::string> kParallel{"all-reduce", "data-parallel"};
@@ -203,6 +224,11 @@ constexpr Option kLaunchRows[] = {
      "them one by one)",
      kInProcesses, [](S& s, Text t) { s.meet_within_s = small(t, 1, 86400); },
      [](const S& s) { return whole_or_none(s.meet_within_s); }, kNoRival, false},
+    {"interface", "NAME", kProcesses,
+     "of the network: processes of several hosts meet and talk over it, such as ib0 (default: as the system routes "
+     "to the first one)",
+     kInProcesses | kLaunch, [](S& s, Text t) { s.interface = network_interface(t); },
+     [](const S& s) { return s.interface; }, kNoRival, false},
     {"restarts", "K", kProcesses,
      "when a process is lost, start all again from the last checkpoint, at most K times", kLaunch,
      [](S& s, Text t) { s.launch.restarts = small(t, 0, 1000); },
@@ -282,6 +308,15 @@ constexpr Option kLaunchRows[] = {
      .get = [](const S& s) { return fmt::format("{}", fmt::join(s.batch.slurm, "; ")); },
      .in_recipes = false,
      .is_list = true},
+    {"array", "N[%M]", kProcesses,
+     "share the cells of a study out to N jobs, of which at most M run at once; a last job joins them into one report",
+     kSbatch, [](S& s, Text t) { choose_array(s.batch, t); },
+     [](const S& s) {
+       if (s.batch.array == 0) return std::string();
+       return s.batch.array_at_once == 0 ? whole(s.batch.array)
+                                         : fmt::format("{}%{}", s.batch.array, s.batch.array_at_once);
+     },
+     kNoRival, false},
     {"name", "NAME", kProcesses, "of the job, and the begin of its log's name", kSbatch,
      [](S& s, Text t) { s.batch.name = job_word(t); }, [](const S& s) { return s.batch.name; }, kNoRival,
      false},

@@ -56,6 +56,17 @@ std::string variants_in_words() {
       study::remedy_words());
 }
 
+Settings::CellPart cell_part_of(std::string_view text) {
+  constexpr int kMostParts = 10'000;
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos)
+    base::fail(base::ErrorKind::usage, "must be I/N, such as 1/4 for the first of four parts, got '{}'",
+               text);
+  const auto parts = whole_number_in(text, "N", text.substr(slash + 1), 1, kMostParts);
+  const auto number = whole_number_in(text, "I", text.substr(0, slash), 1, parts);
+  return {.number = static_cast<int>(number), .of = static_cast<int>(parts)};
+}
+
 constexpr Option kStudyRows[] = {
     {"batches", "LIST|auto", kCells,
      "batch sizes to compare, such as 32,128,512; auto: doubled until memory or the data set ends (sweep)",
@@ -133,6 +144,14 @@ constexpr Option kStudyRows[] = {
     {"with-converge", "", kCells, "what a large batch does to the accuracy", kStudy,
      [](S& s, Text t) { s.study.with_converge = truth(t); },
      [](const S& s) { return yes_no(s.study.with_converge); }},
+    {"only-cells", "I/N", kCells,
+     "run part I of N of the cells alone, for jobs that share a study: give each an --out of its own, and report "
+     "joins them (sbatch --array does all of it)",
+     kStudies, [](S& s, Text t) { s.cell_part = cell_part_of(t); },
+     [](const S& s) {
+       return s.cell_part.of == 0 ? std::string() : fmt::format("{}/{}", s.cell_part.number, s.cell_part.of);
+     },
+     kNoRival, false},
     {"out", "DIR", kOutput,
      "directory for records, checkpoints and reports, made where it is not there; study goes on with what "
      "is there, train and comm refuse what another run left, unless train resumes it",
@@ -224,6 +243,11 @@ constexpr Option kStudyRows[] = {
        s.check.template_name = names[one_of(t, names)];
      },
      [](const S& s) { return s.check.template_name; }, kNoRival, false},
+    {"out", "FILE", kOutput, "the recipe that is written; its directory must be there", kInit,
+     [](S& s, Text t) { s.init.out = t; }, [](const S& s) { return s.init.out.string(); }, kNoRival, false},
+    {"force", "", kOutput, "write over a recipe that is there", kInit,
+     [](S& s, Text t) { s.init.force = truth(t); }, [](const S& s) { return yes_no(s.init.force); }, kNoRival,
+     false},
     {"out", "FILE", kOutput,
      "the table that is written (default: standard output); its directory must be there", kImport,
      [](S& s, Text t) { s.import.out = t; }, [](const S& s) { return s.import.out.string(); }, kNoRival,

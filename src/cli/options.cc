@@ -19,7 +19,7 @@ constexpr std::array kCommands{
     std::pair{kEvaluate, "evaluate"}, std::pair{kExplain, "explain"}, std::pair{kRunList, "runs"},
     std::pair{kServe, "serve"},       std::pair{kCompare, "compare"}, std::pair{kVerify, "verify"},
     std::pair{kCheck, "check"},       std::pair{kImport, "import"},   std::pair{kCompletion, "completion"},
-    std::pair{kManual, "man"},
+    std::pair{kManual, "man"},        std::pair{kInit, "init"},
 };
 
 /// "scale and study": the commands of a row, for people.

@@ -178,14 +178,16 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
     base::fail(
         base::ErrorKind::comm,
         "{} says that there are {} processes, and MPI knows {}: the launcher and this MPI ({}) do not speak "
-        "with each other; with Slurm use srun --mpi=pmix, else the mpirun of the same MPI",
+        "with each other; with Slurm use srun --mpi=pmix, else the mpirun or mpiexec of the same MPI",
         launch.by, launch.processes, place_.processes, place_.library);
   }
   try {
     processes_ = std::make_unique<comm::ProcessGroup>(
         *wire_,
         comm::ProcessGroupOptions{
-            .deadline = longest, .shared_memory = false, .watch = {.deadline = longest}},  // see meet()
+            .deadline = longest,
+            .shared_memory = false,
+            .watch = {.deadline = longest, .interface = launch.interface}},  // see meet()
         [stalls = stalls_](const std::string& text) {
           log_line(text);
           stalls->hear(text);

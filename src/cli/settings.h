@@ -48,6 +48,7 @@ enum Command : unsigned {
   kImport = 1u << 19,
   kCompletion = 1u << 20,
   kManual = 1u << 21,
+  kInit = 1u << 22,
   /// those that train, and may take a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
@@ -111,6 +112,12 @@ struct Settings {
     std::string from;             ///< get: this folder's address instead of the publisher's
   } data;
 
+  struct Init {
+    std::string directory;                        ///< of the user's images
+    std::filesystem::path out = "paceline.toml";  ///< the recipe that is written
+    bool force = false;                           ///< over an older one
+  } init;
+
   struct Comm {
     std::size_t smallest = 1024, largest = std::size_t{256} << 20;  ///< bytes, times 4 in between
     int repeats = 20;
@@ -129,7 +136,12 @@ struct Settings {
     std::string token;
   } serve;
 
-  std::string shell;      ///< completion: "bash", "zsh" or "fish"
+  std::string shell;  ///< completion: "bash", "zsh" or "fish"
+  /// Part `number` (from 1) of `of` of a study's cells, for several jobs; of 0: all cells.
+  struct CellPart {
+    int number = 0, of = 0;
+  } cell_part;
+  std::string interface;  ///< of the network, on which processes meet; "": as the system routes
   int meet_within_s = 0;  ///< for all processes to come; 0: as their launcher needs
   LaunchOptions launch;
   BatchOptions batch;

@@ -32,7 +32,7 @@ const std::vector<SiteTable>& tables() {
                                            kSbatch,
                                            {"account", "partition", "qos", "constraint", "memory", "time",
                                             "mail", "setup", "container", "stage", "mpi", "slurm"}},
-                                          {"launch", kLaunch, {"by", "grace", "meet-within"}}};
+                                          {"launch", kLaunch, {"by", "grace", "meet-within", "interface"}}};
   return all;
 }
 

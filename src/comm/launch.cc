@@ -11,7 +11,7 @@
 namespace paceline::comm {
 namespace {
 
-enum class Starter { launch, torchrun, mpirun, srun, pmix, other };
+enum class Starter { launch, torchrun, mpirun, srun, pmix, mpich, other };
 
 /// How one launcher says who a process is. In the order in which they are believed: mpirun inside a Slurm
 /// allocation sets its own variables beside Slurm's, and its own are right; so do torchrun and launch.
@@ -35,6 +35,7 @@ constexpr std::array kConventions{
     Convention{Starter::pmix, "PMIx", "PMIX_RANK", nullptr, nullptr, nullptr},
     Convention{Starter::other, "the environment", "RANK", "WORLD_SIZE", nullptr, nullptr, true},
     Convention{Starter::other, "mpiexec", "PMI_RANK", "PMI_SIZE", "MASTER_ADDR", nullptr, true},
+    Convention{Starter::mpich, "mpiexec", "PMI_RANK", "PMI_SIZE", nullptr, "MPI_LOCALRANKID"},
 };
 
 constexpr int kUnset = -1;
@@ -94,6 +95,8 @@ void read_neighbours(const EnvironmentLookup& environment, const Convention& how
     launch.job = text_from(environment, "TORCHELASTIC_RUN_ID") + "." +
                  text_from(environment, "TORCHELASTIC_RESTART_COUNT");
     launch.locals = std::max(0, number(environment, "LOCAL_WORLD_SIZE", 1));
+  } else if (how.by == Starter::mpich) {
+    launch.locals = std::max(0, number(environment, "MPI_LOCALNRANKS", 1));
   } else {
     launch.job = text_from(environment, "PMIX_NAMESPACE");
     launch.locals = std::max(0, number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
@@ -197,18 +200,12 @@ Launch read_launch(const EnvironmentLookup& environment) {
     Launch launch{.by = std::string(how.name) + " (" + (how.size == nullptr ? how.rank : how.size) + ")",
                   .process = rank,
                   .processes = size == kUnset ? 0 : size};
+    launch.is_mpich = how.by == Starter::mpich;
     read_neighbours(environment, how, launch);
     if (how.meets && !launch.alone()) read_meeting(environment, how, launch);
     if (how.by == Starter::srun && !launch.alone()) read_slurm_meeting(environment, launch);
     return launch;
   }
-  if (const int others = number(environment, "PMI_SIZE", 1); others > 1)
-    base::fail(
-        base::ErrorKind::comm,
-        "a launcher of another MPI started {} processes (PMI_SIZE), and each of them would train alone; set "
-        "MASTER_ADDR to the host of the first and MASTER_PORT to a free port there, and they meet by TCP; or use "
-        "Open MPI's mpirun, srun, or paceline launch -n {}",
-        others, others);
   return {};
 }
 

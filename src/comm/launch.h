@@ -24,6 +24,9 @@ struct Launch {
   /// it at each. More than one needs a `job`, by which the processes of a run know one another.
   int meeting_ports = 1;
   std::chrono::seconds meet_within{60};  ///< for all processes to come
+  bool is_mpich = false;                 ///< its MPI is of MPICH's family (MPICH, Intel, Cray), not Open MPI
+  std::string interface;    ///< of the network, over which processes talk; empty: as the system routes
+  std::string own_address;  ///< of this process on it; empty: the one with which process 0 is reached
   [[nodiscard]] bool alone() const { return processes == 1; }
 };
 
@@ -33,16 +36,16 @@ using EnvironmentLookup = std::function<const char*(const char*)>;
 /// Reads the variables of, in this order: `paceline launch` (PACELINE_JOB), torchrun (TORCHELASTIC_RUN_ID),
 /// mpirun (OMPI_COMM_WORLD_*), srun (SLURM_*, only inside a job step: in the batch script itself SLURM_NTASKS
 /// speaks of tasks that nobody has started), another PMIx launcher, whoever sets RANK and WORLD_SIZE, and
-/// another MPI's mpiexec (PMI_*). A torchrun or an mpirun that srun has started comes first: its processes
-/// are more. Pure function.
+/// an mpiexec of MPICH's family (PMI_*). A torchrun or an mpirun that srun has started comes first: its
+/// processes are more. Pure function.
 ///
 /// Processes of srun meet by TCP unless PMIX_* is set: at the first host of the step, at one of eight ports
 /// that follow from job and step; MASTER_ADDR and MASTER_PORT replace them. Those of torchrun meet at
-/// MASTER_PORT + 1 to + 8, since torchrun itself listens at MASTER_PORT.
+/// MASTER_PORT + 1 to + 8, since torchrun itself listens at MASTER_PORT. Those of an mpiexec of MPICH's
+/// family are joined by its MPI, and meet by TCP where MASTER_ADDR is set.
 ///
 /// Errors   Error(usage) when a variable is no number, one is missing, RANK is not below WORLD_SIZE, or it
-///          cannot be told which host of a Slurm step has process 0; Error(comm) when another MPI's launcher
-///          (PMI_SIZE) started several, and no variable says where they could meet
+///          cannot be told which host of a Slurm step has process 0
 [[nodiscard]] Launch read_launch(const EnvironmentLookup& environment);
 
 /// The first host of Slurm's "node[003-004,9],login": node003. Pure function.

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -20,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "comm/interface.h"
 
 namespace paceline::comm {
 namespace {
@@ -90,7 +90,7 @@ int connect_to(const Address& address, milliseconds longest) {
   return -1;
 }
 
-Address listen_anywhere(int& listener) {
+Address listen_anywhere(int& listener, const std::string& interface) {
   Address address;
   std::random_device random;
   address.token = (std::uint64_t{random()} << 32) | random();
@@ -107,15 +107,8 @@ Address listen_anywhere(int& listener) {
                std::strerror(errno));
   address.port = ntohs(here.sin_port);
   listener = socket.release();
-  ifaddrs* list = nullptr;
-  std::size_t count = 0;
-  if (::getifaddrs(&list) != 0) return address;
-  for (const ifaddrs* one = list; one != nullptr && count < std::size(address.ipv4); one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    const auto ipv4 = reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr;
-    if (ipv4 != htonl(INADDR_LOOPBACK)) address.ipv4[count++] = ipv4;
-  }
-  ::freeifaddrs(list);
+  const auto found = ipv4_addresses(interface);
+  std::copy_n(found.begin(), std::min(found.size(), std::size(address.ipv4)), address.ipv4);
   return address;
 }
 

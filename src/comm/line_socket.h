@@ -42,9 +42,10 @@ class Socket {
   int descriptor_;
 };
 
-/// A socket that listens at a free port of every interface, and where it is found.
+/// A socket that listens at a free port of every interface, and where it is found: at the addresses of
+/// `interface` alone, where one is named.
 /// Errors   Error(comm): no port could be opened
-[[nodiscard]] Address listen_anywhere(int& listener);
+[[nodiscard]] Address listen_anywhere(int& listener, const std::string& interface = "");
 
 /// A connection to the first of `address` that answers, each within `longest`; -1: none does.
 [[nodiscard]] int connect_to(const Address& address, std::chrono::milliseconds longest);

@@ -18,7 +18,7 @@ std::vector<std::unique_ptr<Communicator>> make_local(int ranks, LocalOptions op
 }
 
 std::unique_ptr<Wire> open_wire(const Launch& launch) {
-  return launch.meeting_host.empty() ? mpi::open_wire() : gloo::open_wire(launch);
+  return launch.meeting_host.empty() ? mpi::open_wire(launch) : gloo::open_wire(launch);
 }
 
 }  // namespace paceline::comm

@@ -27,7 +27,7 @@ struct LocalOptions {
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_local(int ranks, LocalOptions options = {});
 
 /// Joins the processes of `launch`: through gloo where they have to meet (launch.meeting_host), else through
-/// MPI. At most once in a process.
+/// MPI, that of the launcher's family. At most once in a process.
 ///
 /// Errors   Error(comm): the library is not installed, and what to install; processes that do not come
 [[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch);

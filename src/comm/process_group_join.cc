@@ -54,7 +54,7 @@ void ProcessGroup::connect(const DetectorOptions& options) {
     detector_ = std::make_unique<FailureDetector>(processes(), options);
     mine.front() = detector_->address();
   } else {
-    survivor_probe_ = std::make_unique<SurvivorProbe>();
+    survivor_probe_ = std::make_unique<SurvivorProbe>(options.interface);
     mine.front() = survivor_probe_->address();
   }
   // The first knows who does not come; the others, who wait for it, would name it.

@@ -186,6 +186,18 @@ TEST(LaunchCommand, PrintsTheLineAndRefusesAWrongCommandBeforeAnythingIsStarted)
   EXPECT_THAT(run_program({"launch", "-n", "2", "--", "trian"}).err, HasSubstr("did you mean 'train'?"));
 }
 
+TEST(LaunchCommand, NamesTheInterfaceToWhatItStarts) {
+  const auto mpirun = run_program(
+      {"launch", "-n", "2", "--by", "mpirun", "--interface", "lo", "--print", "--", "train", "--steps", "5"});
+  EXPECT_THAT(mpirun.out, AllOf(HasSubstr("--mca btl_tcp_if_include lo --mca oob_tcp_if_include lo"),
+                                HasSubstr(" train --interface lo --steps 5\n")));
+  const auto wrong =
+      run_program({"launch", "-n", "2", "--by", "here", "--interface", "ib7", "--print", "--", "train"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("no network interface of that name"), HasSubstr("it has ")));
+  EXPECT_EQ(run_program({"launch", "-n", "2", "--interface", "a/b", "--print", "--", "train"}).code, 2);
+}
+
 TEST(LaunchCommand, StartsWhateverSeveralProcessesCanRun) {
   for (const char* command : {"train", "sweep", "scale", "converge", "study", "comm", "doctor"}) {
     const auto printed = run_program({"launch", "-n", "2", "--print", "--", command});

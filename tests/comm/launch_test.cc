@@ -205,15 +205,20 @@ TEST(Launch, ABatchScriptWithoutAStepIsAlone) {
   EXPECT_TRUE(launch_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "7"}}).alone());
 }
 
-TEST(Launch, ALauncherOfAnotherMpiIsNotTakenForNone) {
+TEST(Launch, AnMpiexecOfMpichJoinsThemByItsMpi) {
   EXPECT_TRUE(launch_of({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}).alone());
-  try {
-    (void)launch_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}});
-    FAIL() << "four processes would each train alone";
-  } catch (const base::Error& error) {
-    EXPECT_EQ(error.kind(), base::ErrorKind::comm);
-    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("4 processes"), HasSubstr("paceline launch -n 4")));
-  }
+  const auto launch =
+      launch_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
+  EXPECT_TRUE(launch.is_mpich);
+  EXPECT_EQ(launch.process, 1);
+  EXPECT_EQ(launch.processes, 4);
+  EXPECT_EQ(launch.locals, 2);
+  EXPECT_EQ(launch.meeting_host, "");
+  const auto by_tcp =
+      launch_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}});
+  EXPECT_FALSE(by_tcp.is_mpich);
+  EXPECT_EQ(by_tcp.meeting_host, "a");
+  EXPECT_FALSE(launch_of({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "8"}}).is_mpich);
 }
 
 TEST(Launch, AnswersNonsenseWithASentence) {

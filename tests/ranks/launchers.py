@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Each way of launching that needs no mpirun: the bytes of one process (and of mpirun, where it is there), and a lost rank is named.
 
-    launchers.py here|srun|torchrun --program build/release/paceline [--processes P]
+    launchers.py here|srun|torchrun|mpich|interface --program build/release/paceline [--processes P]
 
 here      paceline launch --by here: started by launch itself; lost processes are restarted, what is left behind is none
 srun      without PMIx: by an srun of this file's own on PATH, which sets the variables that Slurm sets (tests/slurm has a real one)
 torchrun  which holds MASTER_PORT itself; by PyTorch's own where that is installed, and by a holder of the port
+mpich     an mpiexec of MPICH, by its own MPI
+interface paceline launch --by here --interface lo
 Ends with 77 and why where what it needs is not there.
 """
 
@@ -39,7 +41,7 @@ sys.exit(next((code if code > 0 else 128 - code for code in codes if code), 0))
 """
 
 
-def same_bytes(args, folder, what, line, more_environment=None):
+def same_bytes(args, folder, what, line, more_environment=None, library="gloo"):
     """`line` in front of a training's words gives the losses and the checkpoint of one process, and of mpirun."""
     options = train_options(folder, "--epochs", "2", "--shard", "4" if args.processes == 3 else "6")
     one, many, launched = folder / "one", folder / f"many {what}", folder / "launched"
@@ -55,7 +57,7 @@ def same_bytes(args, folder, what, line, more_environment=None):
     check(out.count("epoch 1 ") == 1, f"one process speaks for all, but they printed\n{out}")
     check(result(one)[1:] == result(many)[1:], f"{what}: losses or the checkpoint's bytes differ")
     record = result(many)[0]["communication"]
-    check(record["processes"] == args.processes and "gloo" in record["library"] and what in record["launcher"], f"communication: {record}")
+    check(record["processes"] == args.processes and library in record["library"] and what in record["launcher"], f"communication: {record}")
     print(f"{what}: the bytes of one process{' and of mpirun' if launched.exists() else ''}; {record['launcher']}, {record['library']}")
 
 
@@ -69,7 +71,7 @@ def ranks_below(process):
                 program = os.readlink(f"/proc/{child}/exe")
             except OSError:
                 continue
-            rank = words.get("SLURM_PROCID", words.get("RANK"))
+            rank = words.get("SLURM_PROCID", words.get("RANK", words.get("PMI_RANK")))
             if program.endswith("/paceline") and rank is not None:
                 found[int(rank)] = child  # its guard, a child of its own, is not looked at
             else:
@@ -221,7 +223,47 @@ def torchrun(args, folder):
     lost_is_named(args, folder, "torchrun", line)
 
 
-CASES = {case.__name__: case for case in (here, srun, torchrun)}
+def mpich(args, folder):
+    """By its own MPI, and by TCP where MASTER_ADDR is set."""
+    need(args, "paceline_mpich.so", "libmpich-dev")
+    mpiexec = shutil.which("mpiexec.mpich") or shutil.which("mpiexec.hydra")
+    if mpiexec is None:
+        sys.exit(print("skipped: there is no mpiexec of MPICH (Debian: mpich)") or 77)
+    line = [mpiexec, "-n", args.processes, args.program]
+    same_bytes(args, folder, "mpiexec", line, library="MPICH")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code, out, err = run([*line, "doctor", "--no-measure"], env={**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+    check(code == 0 and "joined by gloo" in out, f"MASTER_ADDR: exit {code}\n{out}{err}")
+    # By itself mpiexec ends all others at once, and they say nothing.
+    lost_is_named(args, folder, "mpiexec", [mpiexec, "-disable-auto-cleanup", *line[1:]])
+
+
+def interface(args, folder):
+    """The loopback's name is everywhere the same; that of no interface is refused before anything is started."""
+    launch = [args.program, "launch", "--by", "here", "-n", args.processes, "--interface"]
+    same_bytes(args, folder, "paceline launch", [*launch, "lo", "--"])
+    code, _, err = run([*launch, "ib7", "--", "doctor"])
+    check(code == 2 and err.count("paceline:") == 1 and "it has " in err and "lo" in err, f"ib7: exit {code}: {err}")
+    # By mpirun too, and where each process is told alone.
+    if shutil.which("mpirun") and (args.program.parent / "paceline_mpi.so").exists():
+        code, out, err = run([args.program, "launch", "--by", "mpirun", "-n", 2, "--interface", "lo", "--", "doctor", "--no-measure"])
+        check(code == 0 and "btl_tcp_if_include lo" in out, f"mpirun: exit {code}\n{out}{err}")
+    jobs = [subprocess.Popen([str(args.program), "doctor", "--no-measure", "--interface", name], stderr=subprocess.PIPE, text=True,
+                             stdout=subprocess.DEVNULL, env=place)
+            for name, place in zip(("lo", "ib7"), places(2))]
+    try:
+        _, err = jobs[1].communicate(timeout=30)
+    finally:
+        for job in jobs:
+            job.kill()
+            job.wait()
+    check(jobs[1].returncode == 5 and "no network interface of that name" in err, f"one without it: exit {jobs[1].returncode}: {err}")
+    print("--interface lo by launch, mpirun and RANK; one that is not there is named with those that are")
+
+
+CASES = {case.__name__: case for case in (here, srun, torchrun, mpich, interface)}
 
 
 def main():

@@ -123,6 +123,19 @@ std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdi
                      all - begun - not_begun, all, begun > 0 ? ", one begun" : "");
 }
 
+/// With --only-cells every N-th cell, so that each part has small and large ones. What a study repeats when
+/// it has seen all of its cells is left out: no part sees them.
+std::vector<study::PlannedCell> part_of(const Settings& settings, std::vector<study::PlannedCell> cells) {
+  const auto& part = settings.cell_part;
+  if (part.of == 0) return cells;
+  std::erase_if(cells, [](const study::PlannedCell& cell) { return cell.is_spare; });
+  std::vector<study::PlannedCell> mine;
+  for (auto i = static_cast<std::size_t>(part.number - 1); i < cells.size();
+       i += static_cast<std::size_t>(part.of))
+    mine.push_back(std::move(cells[i]));
+  return mine;
+}
+
 }  // namespace
 
 train::Backend backend_alone(const Settings& settings, const comm::Emulation& emulation) {
@@ -134,12 +147,18 @@ train::Backend backend_alone(const Settings& settings, const comm::Emulation& em
 int run_cells(const Settings& settings, const train::Backend& backend,
               const std::vector<study::PlannedCell>& listed, const RunList& run) {
   Session* const session = settings.session;
-  const auto cells = assign_processes(listed, settings.study.placements, members_of(session));
+  const auto cells =
+      part_of(settings, assign_processes(listed, settings.study.placements, members_of(session)));
   if (session != nullptr && !session->is_first()) return follow(settings, cells);
   const auto directory = settings.train.out.empty()
                              ? std::filesystem::path("paceline-out") / command_name(settings.command)
                              : settings.train.out;
   if (settings.plan) return show_plan(settings, cells, backend, directory);
+  if (cells.empty()) {
+    std::fprintf(stderr, "paceline: part %d of %d has no cells: there are fewer cells than parts\n",
+                 settings.cell_part.number, settings.cell_part.of);
+    return 0;
+  }
   const OutputDirectory made(directory);
   Screen screen(settings.json);
   const auto planned = static_cast<std::size_t>(std::count_if(
@@ -197,7 +216,10 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   show_report(settings, records, directory, screen);
   const int stopped = interrupt.exit_code();
   if (stopped != 0) screen.explain(text_of_stop(records, not_begun));
-  if (stopped == 0) require_a_figure(records);
+  // A part may have got nothing but cells that cannot be run; the whole then says it.
+  const bool has_failed =
+      std::ranges::any_of(records, [](const auto& record) { return record.status == "failed"; });
+  if (stopped == 0 && (settings.cell_part.of == 0 || has_failed)) require_a_figure(records);
   return stopped;
 }
 

@@ -25,6 +25,8 @@ constexpr CommandRow kCommandRows[]{
     {"check", kCheck, "what does not hold in a table or in records, and the right figure", check_command},
     {"import", kImport, "what PyTorch, NCCL, Horovod ... measured, as a table to check and report",
      import_command},
+    {"init", kInit, "a recipe for a folder of images of your own, with a reason for each choice",
+     init_command},
     {"data", kData,
      "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "
      "(get)",

@@ -21,6 +21,7 @@ int verify_command(const Settings& settings);
 int check_command(const Settings& settings);
 int import_command(const Settings& settings);
 int doctor_command(const Settings& settings);
+int init_command(const Settings& settings);
 int data_command(const Settings& settings);
 int comm_command(const Settings& settings);
 int launch_command(const Settings& settings);

@@ -23,6 +23,7 @@
 #include "cli/stop_request.h"
 #include "cli/values.h"
 #include "comm/gloo/load.h"
+#include "comm/interface.h"
 #include "comm/launch.h"
 #include "comm/mpi/load.h"
 #include "measure/environment.h"
@@ -60,6 +61,21 @@ void require_what_joins(const LaunchOptions& options) {
     base::require_module(comm::mpi::kModule);
 }
 
+/// What is started, with the interface that launch was told; where this host has processes it must have it.
+std::vector<std::string> child_of(const Settings& settings, const LaunchOptions& options) {
+  auto words = settings.child;
+  if (options.interface.empty()) return words;
+  if (options.hosts.empty() && options.by != LaunchBy::srun) {
+    try {
+      (void)comm::address_of_interface(options.interface);
+    } catch (const base::Error& error) {
+      base::fail(base::ErrorKind::usage, "{}", error.what());  // said once, and no loss of a process
+    }
+  }
+  words.insert(words.begin() + 1, {"--interface", options.interface});
+  return words;
+}
+
 /// As sentences about its end begin.
 std::string name_of(LaunchBy by) {
   if (by == LaunchBy::here) return "a process of the run";
@@ -86,6 +102,7 @@ void set_variables(const LaunchOptions& options) {
 
 int launch_command(const Settings& settings) {
   LaunchOptions options = settings.launch;
+  options.interface = settings.interface;
   const auto program = base::program_path().string();
   if (options.by == LaunchBy::here && is_starter_here()) {
     std::vector<std::string> line{program};
@@ -94,6 +111,7 @@ int launch_command(const Settings& settings) {
   }
   options.by = choose_starter(options, look_around());
   take_allocation(options);
+  const auto child = child_of(settings, options);
   const bool trains = settings.child.front() == "train";  // the cells of a study are kept in any case
   if (options.restarts > 0 && trains && settings.child_out.empty())
     base::fail(
@@ -103,17 +121,17 @@ int launch_command(const Settings& settings) {
   options.oversubscribe = options.hosts.empty() && std::getenv("SLURM_NTASKS") == nullptr &&
                           options.processes > base::usable_cores();
   for (const auto& note : settings.notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
-  const auto first = line_of(options, program, settings.child);
-  std::printf("%s\n", options.by == LaunchBy::here ? here_in_shell(options, program, settings.child).c_str()
+  const auto first = line_of(options, program, child);
+  std::printf("%s\n", options.by == LaunchBy::here ? here_in_shell(options, program, child).c_str()
                                                    : shell_line(first).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
   if (settings.plan) return show_child_plan(settings, std::max(1, processes_of(options)), nodes_of(options));
   require_what_joins(options);
-  const Ear ear;
+  const Ear ear(options.interface);
   options.ear = ear.address();
   set_variables(options);
-  const auto line = line_of(options, program, settings.child);
+  const auto line = line_of(options, program, child);
   const auto started = measure::utc_now();
   const StopRequest stop;
   RestartRule rule{.launcher = name_of(options.by),
@@ -141,7 +159,7 @@ int launch_command(const Settings& settings) {
                  : words.empty() ? "from the beginning: there is no checkpoint yet"
                                  : "from the last checkpoint");
     set_variables(left);
-    auto again = line_of(left, program, settings.child);
+    auto again = line_of(left, program, child);
     again.insert(again.end(), words.begin(), words.end());
     return again;
   };

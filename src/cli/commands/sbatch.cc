@@ -65,6 +65,14 @@ std::string ask_the_queue(const std::string& job) {
   }
 }
 
+void write_script(const std::filesystem::path& path, const std::string& text) {
+  measure::require_output(path, "--script");
+  base::write_file(path, text);
+  if (std::filesystem::is_regular_file(path))  // nobody starts a FIFO, and a device is not ours to change
+    std::filesystem::permissions(path, std::filesystem::perms::owner_exec,
+                                 std::filesystem::perm_options::add);
+}
+
 }  // namespace
 
 int sbatch_command(const Settings& settings) {
@@ -79,33 +87,44 @@ int sbatch_command(const Settings& settings) {
     return show_child_plan(settings, options.nodes * options.workers_per_node, options.nodes);
   }
   std::error_code none;
-  const bool has_mpi = std::filesystem::exists(base::module_path(comm::mpi::kModule), none);
-  measure::require_output(options.script, "--script");
-  base::write_file(options.script, batch_script(options, {.program = program,
-                                                          .words = settings.child,
-                                                          .out = out,
-                                                          .data = settings.child_data,
-                                                          .has_mpi = has_mpi}));
-  if (std::filesystem::is_regular_file(
-          options.script))  // nobody starts a FIFO, and a device is not ours to change
-    std::filesystem::permissions(options.script, std::filesystem::perms::owner_exec,
-                                 std::filesystem::perm_options::add);
+  const BatchCommand command{.program = program,
+                             .words = settings.child,
+                             .out = out,
+                             .data = settings.child_data,
+                             .has_mpi = std::filesystem::exists(base::module_path(comm::mpi::kModule), none)};
+  write_script(options.script, batch_script(options, command));
+  const auto join = options.array > 0 ? join_path(options.script) : std::filesystem::path();
+  if (!join.empty()) write_script(join, join_script(options, command));
   for (const auto& note : settings.notes) std::printf("%s\n", note.c_str());
   std::printf("job script: %s\n", options.script.c_str());
+  if (!join.empty()) std::printf("and the one that joins its parts: %s\n", join.c_str());
   const auto submit = shell_line({"sbatch", "--parsable", options.script.string()});
+  const auto behind = [&](const std::string& job) {
+    return "sbatch --parsable --dependency=afterany:" + job + " " + shell_line({join.string()});
+  };
   if (!options.submit) {
-    std::printf("submit it: %s   (or again with --submit)\n", submit.c_str());
+    std::printf(
+        "submit it: %s   (or again with --submit)\n",
+        join.empty() ? submit.c_str() : fmt::format("job=$({}); {}", submit, behind("${job%;*}")).c_str());
     return 0;
   }
   const auto answer = output_of(submit);  // JOB or JOB;CLUSTER
   const auto job = answer.substr(0, answer.find(';'));
-  std::printf("job %s   follow it: squeue --jobs %s; tail -f %s-%s.log   end it: scancel %s\n", job.c_str(),
-              job.c_str(), options.name.c_str(), job.c_str(), job.c_str());
+  std::printf("job %s   follow it: squeue --jobs %s; tail -f %s-%s%s.log   end it: scancel %s\n", job.c_str(),
+              job.c_str(), options.name.c_str(), job.c_str(), join.empty() ? "" : "-*", job.c_str());
+  if (!join.empty()) {
+    const auto last = output_of(behind(job));
+    std::printf("job %s   begins when all of %s have ended, and joins their parts\n",
+                last.substr(0, last.find(';')).c_str(), job.c_str());
+  }
   if (const auto queue = ask_the_queue(job); !queue.empty())
     std::printf("%s   ask again: squeue --jobs %s --start\n", queue.c_str(), job.c_str());
-  const auto& command = settings.child.front();
-  if (command == "train" || command == "comm")
+  const auto& name = settings.child.front();
+  if (name == "train" || name == "comm")
     std::printf("record: %s\n", (out / "record.json").c_str());
+  else if (!join.empty())
+    std::printf("records: %s   report: %s\n", (out / "part-*" / "records").c_str(),
+                (out / "report.html").c_str());
   else
     std::printf("records: %s   report: %s\n", (out / "records").c_str(), (out / "report.html").c_str());
   return 0;

@@ -39,6 +39,7 @@ struct DetectorOptions {
   std::chrono::milliseconds said_again{60000};
   std::chrono::milliseconds deadline{60000};  ///< without a heartbeat: lost
   std::chrono::milliseconds connecting{20000};
+  std::string interface = {};  ///< of the network, over which processes connect; "": any
 };
 
 class FailureDetector {

@@ -31,7 +31,7 @@ constexpr milliseconds kLookForThem{100};
 
 FailureDetector::FailureDetector(int processes, DetectorOptions options)
     : process_(0), options_(options), deadline_(options.deadline) {
-  addresses_.push_back(listen_anywhere(listener_));
+  addresses_.push_back(listen_anywhere(listener_, options_.interface));
   self_.host = base::host_name();
   for (int process = 1; process < processes; ++process) peers_.push_back({.process = process});
 }

@@ -44,7 +44,7 @@ bool answers(const Address& asked, std::vector<std::string>& silent_hosts) {
 
 }  // namespace
 
-SurvivorProbe::SurvivorProbe() : address_(listen_anywhere(listener_)) {
+SurvivorProbe::SurvivorProbe(const std::string& interface) : address_(listen_anywhere(listener_, interface)) {
   if (::pipe2(wake_, O_CLOEXEC) != 0) {
     ::close(listener_);
     base::fail(base::ErrorKind::comm, "roll call: no pipe could be made: {}", std::strerror(errno));

@@ -19,7 +19,8 @@ namespace paceline::comm {
 class SurvivorProbe {
  public:
   /// Errors   Error(comm): no port could be opened
-  SurvivorProbe();
+  /// `interface`: of the network, over which it is asked; "": any.
+  explicit SurvivorProbe(const std::string& interface = "");
   ~SurvivorProbe();
   SurvivorProbe(const SurvivorProbe&) = delete;
   SurvivorProbe& operator=(const SurvivorProbe&) = delete;

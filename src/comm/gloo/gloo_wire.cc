@@ -120,7 +120,7 @@ class GlooWire final : public Wire {
       if (process_ == 0) server_.emplace(place);
       Meeting meeting(place, launch.meet_within);
       ::gloo::transport::tcp::attr attributes;
-      attributes.hostname = meeting.own_address();
+      attributes.hostname = launch.own_address.empty() ? meeting.own_address() : launch.own_address;
       auto device = ::gloo::transport::tcp::CreateDevice(attributes);
       auto context = std::make_shared<::gloo::rendezvous::Context>(process_, processes_);
       context->setTimeout(launch.meet_within);

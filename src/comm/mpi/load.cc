@@ -1,14 +1,49 @@
 #include "comm/mpi/load.h"
 
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "base/error.h"
 #include "comm/mpi/module.h"
 
 namespace paceline::comm::mpi {
+namespace {
 
-std::unique_ptr<Wire> open_wire(const std::filesystem::path& folder) {
-  const auto entry = reinterpret_cast<decltype(&paceline_open_mpi)>(base::open_module(kModule, folder));
+/// MPI reads these when it starts; what the user has set himself stays.
+void choose_interface(const std::string& name) {
+  if (name.empty()) return;
+  for (const char* variable : {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "FI_TCP_IFACE"})
+    ::setenv(variable, name.c_str(), 0);
+}
+
+/// The module for MPICH's family names no library: whichever of the family is there is opened before it.
+void open_mpich() {
+  std::string why;
+  for (const char* name : {"libmpich.so.12", "libmpi.so.12"}) {  // Debian's name, and everybody else's
+    if (::dlopen(name, RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
+    why += fmt::format("{}{}", why.empty() ? "" : "; ", ::dlerror());
+  }
+  base::fail(
+      base::ErrorKind::comm,
+      "mpich: mpiexec started several processes (PMI_SIZE), and no library of MPICH's family can be opened: {}; {}",
+      why, kMpichModule.remedy);
+}
+
+}  // namespace
+
+std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder) {
+  choose_interface(launch.interface);
+  if (launch.is_mpich) open_mpich();
+  const auto entry =
+      reinterpret_cast<decltype(&paceline_open_mpi)>(base::open_module(module_for(launch), folder));
   return std::unique_ptr<Wire>(entry());
 }
 
-std::unique_ptr<Wire> open_wire() { return open_wire(base::module_path(kModule).parent_path()); }
+std::unique_ptr<Wire> open_wire(const Launch& launch) {
+  return open_wire(launch, base::module_path(module_for(launch)).parent_path());
+}
 
 }  // namespace paceline::comm::mpi

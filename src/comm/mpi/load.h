@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/module.h"
+#include "comm/launch.h"
 #include "comm/wire.h"
 
 namespace paceline::comm::mpi {
@@ -20,9 +21,26 @@ inline constexpr base::Module kModule{
     // Open MPI opens plug-ins of its own, which look for its symbols globally.
     .global = true};
 
-/// Opens the module and starts MPI. Errors   as open_module
-[[nodiscard]] std::unique_ptr<Wire> open_wire();
+/// The same source against MPICH, whose binary interface Intel MPI and Cray MPI share.
+inline constexpr base::Module kMpichModule{
+    .kind = base::ErrorKind::comm,
+    .library = "mpich",
+    .file = "paceline_mpich.so",
+    .entry = "paceline_open_mpi",
+    .built_with = "libmpich-dev",
+    .remedy =
+        "install it (Debian: apt-get install mpich) or load its module; or let the processes meet by TCP: set "
+        "MASTER_ADDR to the host of the first and MASTER_PORT to a free port there",
+    .global = true};
+
+/// The module for the launcher's MPI.
+[[nodiscard]] constexpr const base::Module& module_for(const Launch& launch) {
+  return launch.is_mpich ? kMpichModule : kModule;
+}
+
+/// Opens the module and starts MPI, on launch.interface where one is named. Errors   as open_module
+[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch);
 /// The same with the module in `folder`.
-[[nodiscard]] std::unique_ptr<Wire> open_wire(const std::filesystem::path& folder);
+[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder);
 
 }  // namespace paceline::comm::mpi

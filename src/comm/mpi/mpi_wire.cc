@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
@@ -66,6 +67,11 @@ class MpiWire final : public Wire {
   MpiWire() {
     int provided = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+#ifdef MPICH
+    // How Hydra (mpiexec -disable-auto-cleanup) tells the others that one is lost: they are to say who it was
+    // first.
+    if (const auto before = ::signal(SIGUSR1, SIG_IGN); before != SIG_DFL) ::signal(SIGUSR1, before);
+#endif
     if (provided < MPI_THREAD_SERIALIZED)
       base::fail(base::ErrorKind::comm,
                  "mpi: this library does not let several threads take turns (MPI_THREAD_SERIALIZED); use one "
@@ -93,8 +99,11 @@ class MpiWire final : public Wire {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
     MPI_Get_library_version(text.data(), &length);
-    const std::string whole(text.data());  // "Open MPI v4.1.4, package: ..."
-    return whole.substr(0, whole.find_first_of(",\n"));
+    std::string whole(
+        text.data());  // "Open MPI v4.1.4, package: ...", "MPICH Version:\t4.0.2\nMPICH Release date: ..."
+    whole = whole.substr(0, whole.find_first_of(",\n"));
+    std::replace(whole.begin(), whole.end(), '\t', ' ');
+    return whole;
   }
 
   std::vector<int> swap(Channel channel, std::span<const Send> sends, std::span<const Receive> receives,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -74,7 +75,86 @@ std::string without_name(std::string said, const std::string& name) {
   return said;
 }
 
+constexpr int kClose = 24;        ///< levels of 255: a background's noise, and what a JPEG adds to it
+constexpr int kGreyRounding = 6;  ///< levels by which a grey JPEG's channels may differ
+constexpr int kSideOfLook = 32;
+
+bool is_grey(const RgbImage& image) {
+  for (std::size_t i = 0; i + 2 < image.pixels.size(); i += 3) {
+    const auto [least, most] = std::minmax({image.pixels[i], image.pixels[i + 1], image.pixels[i + 2]});
+    if (most - least > kGreyRounding) return false;
+  }
+  return true;
+}
+
+/// Whether nine tenths of the pixels in the four corners, a tenth of each side, are close to their median, in
+/// every channel. (The edges would not do: people cut their pictures to the thing, which then touches them.)
+bool has_plain_corners(const RgbImage& image) {
+  const int tall = std::max(1, image.height / 10), wide = std::max(1, image.width / 10);
+  for (int channel = 0; channel < 3; ++channel) {
+    std::vector<int> corners;
+    for (int y = 0; y < image.height; ++y) {
+      if (y >= tall && y < image.height - tall) continue;
+      for (int x = 0; x < image.width; ++x)
+        if (x < wide || x >= image.width - wide)
+          corners.push_back(image.pixels[static_cast<std::size_t>(3 * (y * image.width + x) + channel)]);
+    }
+    const auto middle = corners.begin() + static_cast<std::ptrdiff_t>(corners.size() / 2);
+    std::nth_element(corners.begin(), middle, corners.end());
+    const int median = *middle;
+    const auto close = std::count_if(corners.begin(), corners.end(),
+                                     [&](int value) { return std::abs(value - median) <= kClose; });
+    if (10 * close < 9 * static_cast<std::ptrdiff_t>(corners.size())) return false;
+  }
+  return true;
+}
+
+/// A hash of each of `set`'s images whose length `wanted` has; of the others their number, which no hash is
+/// expected to be. What cannot be read counts as an image of its own.
+std::vector<std::uint64_t> hashes_where(const ImageDataset& set, const std::vector<std::int64_t>& lengths,
+                                        const std::function<bool(std::int64_t)>& wanted, int threads) {
+  std::vector<std::uint64_t> hashes(lengths.size());
+  for_each_image(lengths.size(), threads, [&](Buffers& buffers, std::size_t i) {
+    hashes[i] = i;
+    if (!wanted(lengths[i])) return;
+    try {
+      hashes[i] = hash_of(set.encoded(static_cast<std::int64_t>(i), buffers.encoded));
+    } catch (const base::Error&) {
+      return;
+    }
+  });
+  return hashes;
+}
+
+std::vector<std::int64_t> lengths_of(const ImageDataset& set, int threads) {
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(set.size()));
+  for_each_image(lengths.size(), threads, [&](Buffers&, std::size_t i) {
+    lengths[i] = set.stored_bytes(static_cast<std::int64_t>(i));
+  });
+  return lengths;
+}
+
 }  // namespace
+
+std::vector<ImageLook> look_at(const ImageDataset& set, std::span<const std::int64_t> samples, int threads) {
+  std::vector<ImageLook> looks(samples.size());
+  for_each_image(samples.size(), threads, [&](Buffers& buffers, std::size_t i) {
+    ImageLook& look = looks[i];
+    try {
+      const auto bytes = set.encoded(samples[i], buffers.encoded);
+      look.header = buffers.decoder.read_header(bytes);
+      const double scale = 1.0 * kSideOfLook / std::min(look.header.height, look.header.width);
+      buffers.decoder.decode(bytes, look.header, std::min(1.0, scale), buffers.decoded);
+      look.grey = is_grey(buffers.decoded);
+      look.plain = has_plain_corners(buffers.decoded);
+    } catch (const BrokenImage& error) {
+      look.broken = error.what();
+    } catch (const base::Error& error) {
+      look.broken = without_name(error.what(), set.name(samples[i]));
+    }
+  });
+  return looks;
+}
 
 std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const std::uint32_t> images,
                                      int threads) {
@@ -172,6 +252,30 @@ std::vector<Duplicate> find_duplicates(const ImageDataset& first, const PartRepo
     duplicates.push_back({first.name(twin.first), second.name(twin.second),
                           first.label(twin.first) == second.label(twin.second)});
   return duplicates;
+}
+
+std::vector<Duplicate> find_duplicates(const ImageDataset& first, const ImageDataset& second, int threads) {
+  const bool is_same = &first == &second;
+  const auto lengths = lengths_of(first, threads);
+  const auto others = is_same ? lengths : lengths_of(second, threads);
+  std::map<std::int64_t, int> count, count_of_others;
+  for (const auto length : lengths) ++count[length];
+  for (const auto length : others) ++count_of_others[length];
+  const auto comes_twice = [&](std::int64_t length) {
+    return is_same ? count[length] > 1 : count.contains(length) && count_of_others.contains(length);
+  };
+  // The counts are only read from here on: at() and find() of a map that many threads share.
+  std::vector<std::int64_t> twice;
+  for (const auto& [length, times] : count)
+    if (comes_twice(length)) twice.push_back(length);
+  const auto wanted = [&](std::int64_t length) { return std::ranges::binary_search(twice, length); };
+  PartReport report{.hashes = hashes_where(first, lengths, wanted, threads)};
+  if (is_same) return find_duplicates(first, report, second, report);
+  PartReport other{.hashes = hashes_where(second, others, wanted, threads)};
+  // Numbers stand for images without a hash; those of the two sets must not be taken for one another's.
+  for (std::size_t i = 0; i < other.hashes.size(); ++i)
+    if (!wanted(others[i])) other.hashes[i] = ~std::uint64_t{i};
+  return find_duplicates(first, report, second, other);
 }
 
 }  // namespace paceline::data

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Looking through all images of a store: what they are, which are broken, which come twice.
+/// Looking through images of a store, all or some: what they are, which are broken, which come twice.
 
 #include <cstdint>
 #include <map>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/image/dataset.h"
+#include "data/image/decode.h"
 #include "data/image/store.h"
 
 namespace paceline::data {
@@ -52,6 +53,19 @@ struct PartReport {
 /// Reads every image of `set`; with `decode` all their pixels too, otherwise only the headers.
 [[nodiscard]] PartReport inspect(const ImageDataset& set, int classes, bool decode, int threads);
 
+/// What one image shows.
+struct ImageLook {
+  ImageHeader header;  ///< height 0: it has none
+  bool grey = false;   ///< red, green and blue are the same everywhere, to within a JPEG's rounding
+  bool plain = false;  ///< its corners are of one colour: a thing before a background
+  std::string broken;  ///< why it cannot be read or decoded; "": it can
+};
+
+/// Decodes the images `samples` of `set`, at the least scale that shows 32 pixels a side; in their order,
+/// whatever the number of threads.
+[[nodiscard]] std::vector<ImageLook> look_at(const ImageDataset& set, std::span<const std::int64_t> samples,
+                                             int threads);
+
 /// Two images with the same bytes.
 struct Duplicate {
   std::string first, second;
@@ -63,5 +77,9 @@ struct Duplicate {
                                                      const PartReport& first_report,
                                                      const ImageDataset& second,
                                                      const PartReport& second_report);
+
+/// The same without reports. Cost: a look at every file, and reads of those whose length comes twice
+[[nodiscard]] std::vector<Duplicate> find_duplicates(const ImageDataset& first, const ImageDataset& second,
+                                                     int threads);
 
 }  // namespace paceline::data

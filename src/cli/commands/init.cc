@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/shell_word.h"
+#include "base/topology.h"
+#include "cli/arguments.h"
+#include "cli/backend.h"
+#include "cli/commands/commands.h"
+#include "cli/data_look.h"
+#include "cli/proposal.h"
+#include "engine/make.h"
+#include "measure/output_file.h"
+#include "train/run.h"
+
+namespace paceline::cli {
+namespace {
+
+void require_free(const std::filesystem::path& out, bool force) {
+  base::require_directory_of(out, "--out");
+  std::error_code none;
+  if (!std::filesystem::exists(out, none)) return;
+  if (!force)
+    base::fail(
+        base::ErrorKind::usage,
+        "init: {} is there already and stays as it is; write elsewhere with --out FILE.toml, or over it with "
+        "--force",
+        out.string());
+  if (!std::filesystem::is_regular_file(out, none))
+    base::fail(base::ErrorKind::usage, "init: {} is no file, and --force writes over files only",
+               out.string());
+}
+
+/// A proposal whose batch this machine's memory holds.
+Proposal propose_what_fits(const DataLook& look, train::Setup& setup) {
+  MachineLook machine{.cores = base::usable_cores(), .has_bf16 = engine::has_bf16_units("cpu")};
+  while (true) {
+    auto proposal = propose(look, machine);
+    const auto backend = make_backend(proposal.options.device, nullptr, {});
+    setup = train::inspect(proposal.options, backend);
+    if (setup.excess.empty()) return proposal;
+    if (proposal.options.global_batch <= 1) base::fail(base::ErrorKind::device, "init: {}", setup.excess);
+    machine.most_batch = proposal.options.global_batch / 2;
+  }
+}
+
+}  // namespace
+
+int init_command(const Settings& settings) {
+  const auto& out = settings.init.out;
+  if (out.extension() != ".toml")
+    base::fail(base::ErrorKind::usage, "init: --out {} must end in .toml, by which commands know a recipe",
+               out.string());
+  require_free(out, settings.init.force);
+  const auto look = look_at_data(settings.init.directory, base::usable_cores());
+  for (const auto& line : findings(look)) std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+  train::Setup setup;
+  const auto proposal = propose_what_fits(look, setup);
+  const auto file = base::shell_word(out.string());
+  base::write_file(out, recipe_text(look, proposal, file));
+  (void)parse(kTrain, {out.string()});  // that it is read is not left to the first training
+  const auto& chosen = proposal.options;
+  std::printf("%-12s%s, batch %lld, %g epochs of %lld steps; %.2f GB of %.2f GB of memory\n", "chosen",
+              chosen.model.c_str(), static_cast<long long>(chosen.global_batch), chosen.epochs,
+              static_cast<long long>(setup.steps_per_epoch),
+              1e-9 * static_cast<double>(setup.memory.plan_bytes),
+              1e-9 * static_cast<double>(setup.memory.available_bytes));
+  for (const auto& warning : proposal.warnings) std::printf("%-12s%s\n", "look at", warning.c_str());
+  std::printf("%-12s%s, with a reason for each choice\n", "wrote", out.c_str());
+  std::printf(
+      "\nnext:\n  paceline train %s --plan     # settings, memory, steps; runs nothing\n"
+      "  paceline train %s --quick    # 30 updates: whether it runs\n"
+      "  paceline train %s            # the training%s\n",
+      file.c_str(), file.c_str(), file.c_str(),
+      proposal.is_long ? "; long on this machine: see the reason of epochs in the recipe" : "");
+  return 0;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,181 @@
+#include "cli/data_look.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/shell_word.h"
+#include "cli/label_table.h"
+#include "data/image/dataset.h"
+#include "data/image/inspect.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using base::ErrorKind;
+
+constexpr std::size_t kNamedDuplicates = 3;
+constexpr std::size_t kNamedBroken = 3;
+
+bool has_any(const fs::path& folder, std::initializer_list<const char*> names) {
+  std::error_code none;
+  return std::ranges::any_of(names, [&](const char* name) { return fs::exists(folder / name, none); });
+}
+
+/// "folder:/home/me/birds": which format the files of `path` are in.
+std::string spec_of(const std::string& given) {
+  std::string path = given;
+  std::error_code none;
+  // What was copied from a --data line: folder:DIR.
+  if (!fs::exists(path, none))
+    for (const auto& format : data::known_formats())
+      if (path.starts_with(format.name() + ":")) path = path.substr(format.name().size() + 1);
+  if (!fs::exists(path, none))
+    base::fail(
+        ErrorKind::data,
+        "init: there is no folder and no archive '{}'; give the one that holds a folder for each class, or "
+        "train/ and test/ with these",
+        path);
+  const auto whole = fs::canonical(path, none).string();
+  if (none) base::fail(ErrorKind::data, "init: '{}' cannot be opened: {}", path, none.message());
+  if (whole.find(',') != std::string::npos)
+    base::fail(
+        ErrorKind::usage,
+        "init: '{}' holds a comma, and in a data spec options begin there; rename it, or make a link without: "
+        "ln -s {} images",
+        whole, base::shell_word(whole));
+  if (has_any(whole, {"data_batch_1.bin", "cifar-10-batches-bin", "data_batch_1", "cifar-10-batches-py"}))
+    return "cifar10:" + whole;
+  if (has_any(whole, {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz"})) return "mnist:" + whole;
+  return "folder:" + whole;
+}
+
+/// Whether a class is a folder inside another one ("dog/greg" in "dog"): then the outer one is meant.
+bool has_class_in_class(const std::vector<std::string>& sorted) {
+  return std::ranges::any_of(sorted, [&](const std::string& name) {
+    for (auto slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1))
+      if (std::ranges::binary_search(sorted, name.substr(0, slash))) return true;
+    return false;
+  });
+}
+
+/// Opens it; where that fails, what else lies in the folder may say why.
+data::Source open_it(std::string& spec) {
+  try {
+    auto source = data::open(spec);
+    if (!has_class_in_class(source.class_names)) return source;
+    spec += ",classes=top";
+    return data::open(spec);
+  } catch (const base::Error& error) {
+    const auto hint = way_to_class_folders(spec.substr(spec.find(':') + 1));
+    if (hint.empty()) throw;
+    base::fail(error.kind(), "{}\n{}", error.what(), hint);
+  }
+}
+
+/// `count` of the numbers below `size`, evenly.
+std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count) {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < count; ++i) numbers.push_back(i * size / count);
+  return numbers;
+}
+
+using Parts = std::vector<const data::ImageDataset*>;
+
+void look_at_images(const Parts& parts, int threads, DataLook& look) {
+  for (const auto* part : parts) {
+    const auto share =
+        std::max<std::int64_t>(1, kMostLookedAt * part->size() / std::max(kMostLookedAt, look.all()));
+    const auto samples = evenly(part->size(), std::min(part->size(), share));
+    const auto seen = data::look_at(*part, samples, threads);
+    look.looked_at += static_cast<std::int64_t>(seen.size());
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      const auto& one = seen[i];
+      if (!one.broken.empty())
+        look.broken.push_back(fmt::format("{}: {}", part->name(samples[i]), one.broken));
+      look.grey += one.grey;
+      look.plain += one.plain;
+      if (one.header.height == 0) continue;
+      look.short_sides.push_back(std::min(one.header.height, one.header.width));
+      look.long_sides.push_back(std::max(one.header.height, one.header.width));
+      ++look.kinds[fmt::format("{} {}", data::name(one.header.kind), one.header.colour)];
+    }
+  }
+  std::ranges::sort(look.short_sides);
+  std::ranges::sort(look.long_sides);
+  if (10 * static_cast<std::int64_t>(look.broken.size()) <= look.looked_at) return;
+  const auto named = std::min(kNamedBroken, look.broken.size());
+  base::fail(
+      ErrorKind::data,
+      "init: {} of the {} images that were looked at are broken, and a recipe is written for at most a tenth: "
+      "{}{}; get the files again, or look at all of them: paceline data verify {}",
+      look.broken.size(), look.looked_at,
+      fmt::join(look.broken.begin(), look.broken.begin() + static_cast<std::ptrdiff_t>(named), "; "),
+      look.broken.size() > named ? "; ..." : "", base::shell_word(look.spec));
+}
+
+void look_for_duplicates(const Parts& parts, int threads, DataLook& look) {
+  look.sought_duplicates = look.all() <= kMostCompared;
+  if (!look.sought_duplicates) return;
+  const auto count = [&](const std::vector<data::Duplicate>& found) {
+    look.contradicting += std::ranges::count_if(found, [](const auto& one) { return !one.same_label; });
+    return static_cast<std::int64_t>(found.size());
+  };
+  look.inside_train = count(data::find_duplicates(*parts.front(), *parts.front(), threads));
+  for (std::size_t a = 0; a < parts.size(); ++a)
+    for (std::size_t b = a + 1; b < parts.size(); ++b) {
+      const auto found = data::find_duplicates(*parts[a], *parts[b], threads);
+      look.across_parts += count(found);
+      for (const auto& one : found)
+        if (look.duplicates.size() < kNamedDuplicates)
+          look.duplicates.push_back(fmt::format("{} = {}", one.second, one.first));
+    }
+}
+
+bool is_most(std::int64_t count, std::int64_t of) { return 10 * count >= 9 * of && of > 0; }
+
+}  // namespace
+
+int DataLook::median_side() const {
+  if (!has_sizes || short_sides.empty()) return std::min(format.height, format.width);
+  return short_sides[short_sides.size() / 2];
+}
+std::int64_t DataLook::fewest() const { return *std::ranges::min_element(per_class); }
+std::int64_t DataLook::most() const { return *std::ranges::max_element(per_class); }
+bool DataLook::is_mostly_grey() const { return has_sizes ? is_most(grey, looked_at) : format.channels == 1; }
+bool DataLook::is_mostly_plain() const { return has_sizes && is_most(plain, looked_at); }
+
+DataLook look_at_data(const std::string& path, int threads) {
+  DataLook look;
+  look.spec = spec_of(path);
+  const auto source = open_it(look.spec);
+  look.format = source.train->format();
+  look.class_names = source.class_names;
+  look.notes = source.notes;
+  look.train = source.train->size();
+  look.test = source.test->size();
+  look.validation = source.validation ? source.validation->size() : 0;
+  for (const auto& note : source.notes)
+    if (note.starts_with("no test folder: "))
+      look.test_from =
+          note.find("validation folder") != std::string::npos ? TestFrom::validation_folder : TestFrom::cut;
+  look.per_class.resize(source.class_names.size());
+  for (std::int64_t i = 0; i < look.train; ++i)
+    ++look.per_class[static_cast<std::size_t>(source.train->label(i))];
+  Parts parts;
+  for (const auto* set : {source.train.get(), source.validation.get(), source.test.get()})
+    if (const auto* images = dynamic_cast<const data::ImageDataset*>(set)) parts.push_back(images);
+  look.has_sizes = !parts.empty();
+  if (!look.has_sizes) return look;
+  look_at_images(parts, threads, look);
+  look_for_duplicates(parts, threads, look);
+  return look;
+}
+
+}  // namespace paceline::cli

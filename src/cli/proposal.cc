@@ -1,0 +1,411 @@
+#include "cli/proposal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "graph/flops.h"
+#include "graph/zoo.h"
+
+namespace paceline::cli {
+namespace {
+
+// Sizes of sets and images at which a choice changes; each is named in the reason that it decides.
+constexpr std::int64_t kFewImages = 5'000;  ///< a network of 11 million parameters learns so few by heart
+constexpr int kDigitSide = 40;              ///< grey images up to this side are taken for characters
+constexpr int kLeastPhotoSide = 64;
+constexpr std::array kSides{224, 192, 160, 128, 96, 64, 48, 32, 24, 16};
+constexpr double kWishedSeconds = 1800;   ///< of the whole training, by kCountedFlops
+constexpr std::int64_t kUpdates = 3'000;  ///< that a training should have
+constexpr std::int64_t kUpdatesAnEpoch = 40;
+constexpr int kFewestEpochs = 20, kMostEpochs = 60;
+
+std::string small_letters_of(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// Why a mirror image may be another class; "": it is none.
+std::string against_mirroring(const DataLook& look) {
+  const auto is_character = [](const std::string& name) {
+    static const std::array kWords{"zero", "one", "two",   "three", "four",
+                                   "five", "six", "seven", "eight", "nine"};
+    return name.size() == 1 ||
+           (name.size() <= 3 &&
+            std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; })) ||
+           std::ranges::find(kWords, small_letters_of(name)) != kWords.end();
+  };
+  if (std::ranges::all_of(look.class_names, is_character))
+    return "the classes are named as characters, and a mirrored one is another or none";
+  for (const auto& name : look.class_names)
+    for (const char* side : {"left", "right"})
+      if (small_letters_of(name).find(side) != std::string::npos)
+        return fmt::format("the class '{}' tells left from right, and a mirrored image would be of the other",
+                           name);
+  return "";
+}
+
+/// What is chosen first, since the rest follows from it.
+struct Outline {
+  std::string model;
+  int side = 0;
+  bool is_characters = false;
+  double flops = 0;  ///< of a trained image
+};
+
+double flops_of(const DataLook& look, const std::string& model, int side) {
+  const graph::Shape input{.channels = look.has_sizes ? 3 : look.format.channels,
+                           .height = look.has_sizes ? side : look.format.height,
+                           .width = look.has_sizes ? side : look.format.width};
+  return static_cast<double>(graph::training_flops(graph::make_model(model, input, look.classes(), 0)));
+}
+
+std::string model_for(const DataLook& look, int side) {
+  if (look.train < kFewImages) return "resnet8-cifar";
+  return side >= kLeastPhotoSide ? "resnet18" : "resnet18-cifar";
+}
+
+std::int64_t batch_for(const DataLook& look, std::int64_t most) {
+  std::int64_t batch = 8;
+  while (batch < most && look.train / (2 * batch) >= kUpdatesAnEpoch) batch *= 2;
+  while (batch > 1 && batch > std::min(look.train, most)) batch /= 2;
+  return batch;
+}
+
+int epochs_for(const DataLook& look, std::int64_t batch) {
+  const auto updates = std::max<std::int64_t>(1, look.train / batch);
+  return static_cast<int>(
+      std::clamp<std::int64_t>((kUpdates + updates / 2) / updates, kFewestEpochs, kMostEpochs));
+}
+
+double seconds_of(const DataLook& look, const MachineLook& machine, double flops, int epochs) {
+  return flops * static_cast<double>(look.train) * epochs / (kCountedFlops * machine.cores);
+}
+
+/// The largest side that no image has to be enlarged for and whose training ends within kWishedSeconds, but
+/// no smaller than what shows something.
+Outline shape_for(const DataLook& look, const MachineLook& machine, int epochs) {
+  const int natural = look.median_side();
+  Outline shape{.is_characters = look.is_mostly_grey() && natural <= kDigitSide};
+  if (shape.is_characters) {
+    shape.side = std::clamp(natural, 16, kDigitSide);
+    shape.model = "mnist-cnn";
+    shape.flops = flops_of(look, shape.model, shape.side);
+    return shape;
+  }
+  if (!look.has_sizes) {
+    shape.side = natural;
+    shape.model = model_for(look, natural);
+    shape.flops = flops_of(look, shape.model, natural);
+    if (seconds_of(look, machine, shape.flops, epochs) > kWishedSeconds && natural < kLeastPhotoSide) {
+      shape.model = "resnet8-cifar";
+      shape.flops = flops_of(look, shape.model, natural);
+    }
+    return shape;
+  }
+  for (const int side : kSides) {
+    if (side > std::max(natural, kSides.back())) continue;
+    shape.side = side;
+    shape.model = model_for(look, side);
+    shape.flops = flops_of(look, shape.model, side);
+    if (side <= kLeastPhotoSide || seconds_of(look, machine, shape.flops, epochs) <= kWishedSeconds) break;
+  }
+  if (shape.model == "resnet18-cifar" && seconds_of(look, machine, shape.flops, epochs) > kWishedSeconds) {
+    shape.model = "resnet8-cifar";
+    shape.flops = flops_of(look, shape.model, shape.side);
+  }
+  return shape;
+}
+
+std::string about_how_long(double seconds) {
+  if (seconds < 90) return fmt::format("{:.0f} s", std::max(1.0, seconds));
+  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+std::string reason_of_size(const DataLook& look, const Outline& shape) {
+  const int natural = look.median_side();
+  std::string text =
+      fmt::format("The shorter side of the images is {}. ",
+                  look.short_sides.front() == look.short_sides.back()
+                      ? fmt::format("{} pixels", natural)
+                      : fmt::format("{} to {} pixels, in the median {}", look.short_sides.front(),
+                                    look.short_sides.back(), natural));
+  if (shape.is_characters) return text + "They are taken as they are.";
+  if (shape.side > natural)
+    return text + fmt::format("size={}: the smallest that the models take well.", shape.side);
+  text += fmt::format("size={}: no image has to be enlarged", shape.side);
+  const auto larger = std::ranges::find_if(kSides, [&](int side) { return side <= natural; });
+  return text +
+         (larger != kSides.end() && *larger > shape.side
+              ? fmt::format(
+                    ", and the training stays short; size={} shows more and costs {:.1f} times as much "
+                    "time.",
+                    *larger, std::pow(1.0 * *larger / shape.side, 2))
+              : ".");
+}
+
+void choose_data(const DataLook& look, const Outline& shape, Proposal& proposal) {
+  std::string spec = look.spec, reason;
+  if (look.test_from == TestFrom::cut)
+    reason =
+        "There is no test folder: a fifth of every class is the test set (test=0.2), the same images for every seed. ";
+  if (look.test_from == TestFrom::validation_folder)
+    reason = "There is no test folder: the validation folder is the test set. ";
+  if (look.spec.ends_with(",classes=top"))
+    reason += "classes=top: folders lie inside a class's folder, and their images are that class's. ";
+  const auto mirror = against_mirroring(look);
+  if (look.has_sizes) {
+    spec += fmt::format(",size={}", shape.side);
+    reason += reason_of_size(look, shape) + " ";
+    if (shape.is_characters) {
+      spec += ",crop-area=0.8";
+      reason += "crop-area=0.8: characters fill their image, and a smaller part of one is another. ";
+    } else if (look.is_mostly_plain()) {
+      spec += ",crop-area=0.4";
+      reason +=
+          "crop-area=0.4: the corners are of one colour, so the thing stands in the middle, and a crop of less may miss it. ";
+    } else {
+      spec += ",crop-area=0.25";
+      reason +=
+          "crop-area=0.25: each image is shown as a random part of a quarter to all of it; ImageNet's 0.08 is for more "
+          "images than these. ";
+    }
+    if (!mirror.empty()) spec += ",flip=0";
+    reason +=
+        mirror.empty() ? "Half of them are mirrored (flip=0 turns that off)." : "flip=0: " + mirror + ".";
+  } else {
+    reason += "Images of one size, with the augmentation that is usual for them.";
+  }
+  proposal.choices.push_back({"data", toml_string(spec), reason});
+  proposal.options.data = spec;
+  if (!look.has_sizes && !mirror.empty() && look.format.channels == 3)
+    proposal.choices.push_back({"flip", "\"none\"", "flip: " + mirror + "."});
+}
+
+void choose_model(const DataLook& look, const Outline& shape, const MachineLook& machine,
+                  Proposal& proposal) {
+  std::string reason;
+  if (shape.is_characters)
+    reason =
+        "Small grey images: a convolutional network of two layers is enough, 99 % on MNIST (recipes/mnist.toml).";
+  else if (look.train < kFewImages)
+    reason = fmt::format(
+        "{} training images are few (below {}): a network of some 80,000 parameters, since one of 11 million would learn "
+        "them by heart. It reached 97 % on 24 fruits (recipes/fruits.toml).",
+        look.train, kFewImages);
+  else if (shape.model == "resnet8-cifar")
+    reason = fmt::format(
+        "resnet18-cifar knows more and would take more than {} on {} core{}: first the small one.",
+        about_how_long(kWishedSeconds), machine.cores, machine.cores == 1 ? "" : "s");
+  else
+    reason = fmt::format("{} training images are enough for ResNet-18{}.", look.train,
+                         shape.model == "resnet18" ? "" : ", in its form for small images");
+  proposal.choices.push_back({"model", toml_string(shape.model), reason});
+  proposal.options.model = shape.model;
+}
+
+/// Images of the median class.
+std::int64_t median_class(const DataLook& look) {
+  auto counts = look.per_class;
+  std::ranges::sort(counts);
+  return counts[counts.size() / 2];
+}
+
+void choose_validation(const DataLook& look, Proposal& proposal) {
+  constexpr std::int64_t kLeast = 100, kMany = 2'000;
+  if (look.validation > 0) {
+    proposal.choices.push_back(
+        {"validation-split", "",
+         fmt::format("{} images of the validation folder choose the best epoch; the test set is read "
+                     "once, at the end.",
+                     look.validation)});
+    return;
+  }
+  const double part = look.train >= kMany ? 0.1 : 0.2;
+  const auto held = std::llround(part * static_cast<double>(median_class(look)));
+  if (look.train < kLeast || held < 1) {
+    proposal.choices.push_back(
+        {"validation-split", "",
+         fmt::format(
+             "{} training images, {} in the median class, are too few to hold some back: no epoch is chosen, and "
+             "the figure that counts is the last epoch's on the test set.",
+             look.train, median_class(look))});
+    return;
+  }
+  proposal.choices.push_back(
+      {"validation-split", fmt::format("{:g}", part),
+       fmt::format(
+           "There is no validation folder: {:.0f} % of every training class is held back, the same images for "
+           "every seed. The best epoch is chosen on them, and the test set is read once, at the end.",
+           100 * part)});
+  proposal.options.validation_split = part;
+}
+
+void choose_broken(const DataLook& look, Proposal& proposal) {
+  if (!look.has_sizes) return;
+  if (look.broken.empty()) {
+    if (!look.looked_at_all())
+      proposal.choices.push_back(
+          {"bad-images", "",
+           fmt::format(
+               "None of {} images looked at is broken, of {}. Should a training stop at one: bad-images = \"skip\" "
+               "decodes all before the first step; 'paceline data verify' names them.",
+               look.looked_at, look.all())});
+    return;
+  }
+  proposal.choices.push_back(
+      {"bad-images", "\"skip\"",
+       fmt::format(
+           "{} of {} images looked at cannot be decoded ({}). Such are left out, named and counted: all images are "
+           "decoded once before the first step.",
+           look.broken.size(), look.looked_at, look.broken.front())});
+}
+
+void choose_batch(const DataLook& look, const MachineLook& machine, std::int64_t batch, Proposal& proposal) {
+  const auto updates = look.train / batch;
+  std::string reason = fmt::format("{} updates an epoch: ", updates);
+  if (updates < kUpdatesAnEpoch)
+    reason += "the images are few, and a smaller batch would leave too few of them in a step.";
+  else if (batch == machine.most_batch && batch < 128)
+    reason += "the largest batch whose memory this machine has.";
+  else
+    reason += batch == 128
+                  ? "enough, and a batch of 128 keeps the cores busy."
+                  : fmt::format("a larger batch leaves fewer than {}, and such a training sees too few.",
+                                kUpdatesAnEpoch);
+  proposal.choices.push_back({"global-batch", std::to_string(batch), reason});
+  proposal.options.global_batch = batch;
+}
+
+void choose_rule(const DataLook& look, const Outline& shape, std::int64_t batch, Proposal& proposal) {
+  auto& choices = proposal.choices;
+  if (shape.is_characters) {
+    choices.push_back({"optimizer", "\"adamw\"",
+                       "AdamW at 0.002 under one cycle is what recipes/mnist.toml was proven with."});
+    choices.push_back({"lr", "0.002", ""});
+  } else {
+    // Proven with batches from 32 on; below that a step is of fewer images and noisier.
+    constexpr double kProvenBatch = 32;
+    const double peak = (shape.model == "resnet8-cifar" ? 0.1 : 0.05) *
+                        std::min(1.0, static_cast<double>(batch) / kProvenBatch);
+    choices.push_back(
+        {"optimizer", "\"sgd\"",
+         fmt::format(
+             "SGD with Nesterov momentum under one cycle: the usual rule for this network; a peak of {:g} is what {} "
+             "was proven with{}. With --global-batch 4 times as large, the rate is too.",
+             shape.model == "resnet8-cifar" ? 0.1 : 0.05,
+             shape.model == "resnet8-cifar" ? "recipes/fruits.toml" : "recipes/caltech256.toml",
+             batch < kProvenBatch
+                 ? fmt::format(", here times {} / {:g} for the small batch", batch, kProvenBatch)
+                 : "")});
+    choices.push_back({"momentum", "0.9", ""});
+    choices.push_back({"nesterov", "true", ""});
+    choices.push_back({"lr", fmt::format("{:g}", peak), ""});
+    choices.push_back({"lr-batch", std::to_string(batch), ""});
+    choices.push_back({"scale-lr", "\"linear\"", ""});
+  }
+  choices.push_back(
+      {"schedule", "\"one-cycle\"",
+       "The rate rises for a third of the training and falls to 0, so that the last epochs are spent near the "
+       "minimum: the whole length counts, and a training that is stopped early has not reached it."});
+  if (shape.is_characters) return;
+  choices.push_back(
+      {"weight-decay", look.train < kFewImages ? "1e-3" : "5e-4",
+       look.train < kFewImages ? "More than the usual 5e-4, because the images are few." : "The usual one."});
+  if (look.classes() > 2)
+    choices.push_back(
+        {"label-smoothing", "0.1", "Keeps the network from being surer than its images allow."});
+}
+
+void choose_length(const DataLook& look, const MachineLook& machine, const Outline& shape, std::int64_t batch,
+                   int epochs, Proposal& proposal) {
+  const double seconds = seconds_of(look, machine, shape.flops, epochs);
+  proposal.is_long = seconds > 3600;
+  proposal.choices.push_back(
+      {"epochs", std::to_string(epochs),
+       fmt::format(
+           "{} updates in all ({} to {} epochs, about {} updates where that lies between). Counted with 20 GFLOP/s a "
+           "core, {} core{} need about {}, evaluations and decoding apart; --plan knows better once a short run was "
+           "measured.",
+           epochs * (look.train / batch), kFewestEpochs, kMostEpochs, kUpdates, machine.cores,
+           machine.cores == 1 ? "" : "s", about_how_long(seconds))});
+  proposal.options.epochs = epochs;
+}
+
+void choose_machine(const DataLook& look, const MachineLook& machine, Proposal& proposal) {
+  proposal.choices.push_back(
+      {"precision", "\"auto\"",
+       machine.has_bf16
+           ? "bf16 where the processor multiplies it, as this one does; weights stay fp32."
+           : "fp32 here: this processor has no units for bf16; on one that has, bf16 with fp32 weights."});
+  proposal.choices.push_back(
+      {"workers", "1",
+       fmt::format(
+           "One worker uses all cores ({} here). Whether several are faster: paceline scale RECIPE --workers 1,2,4.",
+           machine.cores)});
+  constexpr std::int64_t kManyFiles = 20'000;
+  if (look.has_sizes && look.all() > kManyFiles)
+    proposal.warnings.push_back(fmt::format(
+        "{} files: a cluster's file system reads one archive faster; paceline data pack {} images.tar",
+        look.all(), look.spec));
+}
+
+void warn(const DataLook& look, Proposal& proposal) {
+  auto& warnings = proposal.warnings;
+  if (!look.broken.empty())
+    warnings.push_back(
+        fmt::format("{} of {} images looked at cannot be decoded, and are left out; the first: {}",
+                    look.broken.size(), look.looked_at, look.broken.front()));
+  if (look.across_parts > 0)
+    warnings.push_back(
+        fmt::format("{} image{} in two parts, such as {}: accuracy on such images is no test of what was "
+                    "learned; 'paceline data verify' lists them",
+                    look.across_parts, look.across_parts == 1 ? " is" : "s are", look.duplicates.front()));
+  if (look.contradicting > 0)
+    warnings.push_back(
+        fmt::format("{} of the images that come twice stand under two classes", look.contradicting));
+  constexpr std::int64_t kFewInClass = 10;
+  const auto few = std::ranges::count_if(look.per_class, [](auto count) { return count < kFewInClass; });
+  if (few > 0)
+    warnings.push_back(
+        fmt::format("{} class{} fewer than {} training images, and little can be learned of {}", few,
+                    few == 1 ? " has" : "es have", kFewInClass, few == 1 ? "it" : "them"));
+  else if (look.most() > 5 * look.fewest())
+    warnings.push_back(
+        fmt::format("the largest class has {:.1f} times the images of the smallest: look at the accuracy of "
+                    "each class, paceline evaluate prints it",
+                    static_cast<double>(look.most()) / static_cast<double>(look.fewest())));
+}
+
+}  // namespace
+
+Proposal propose(const DataLook& whole, const MachineLook& machine) {
+  Proposal proposal;
+  DataLook look = whole;
+  choose_validation(whole, proposal);  // what is held back is not trained on
+  const auto validation = proposal.choices.back();
+  proposal.choices.clear();
+  for (const auto count : whole.per_class)
+    look.train -= std::min<std::int64_t>(
+        count - 1, std::llround(proposal.options.validation_split * static_cast<double>(count)));
+  const auto batch = batch_for(look, machine.most_batch);
+  const auto epochs = epochs_for(look, batch);
+  const auto shape = shape_for(look, machine, epochs);
+  choose_data(look, shape, proposal);
+  proposal.choices.push_back(validation);
+  choose_broken(whole, proposal);
+  choose_model(look, shape, machine, proposal);
+  choose_batch(look, machine, batch, proposal);
+  choose_length(look, machine, shape, batch, epochs, proposal);
+  choose_rule(look, shape, batch, proposal);
+  choose_machine(look, machine, proposal);
+  warn(whole, proposal);
+  return proposal;
+}
+
+}  // namespace paceline::cli

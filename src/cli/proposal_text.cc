@@ -1,0 +1,117 @@
+/// A proposal as words: the recipe, and what was found.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/proposal.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr std::size_t kColumns = 110;
+
+/// `text` as lines of comment.
+std::string as_comment(const std::string& text, const std::string& begin = "# ") {
+  std::string result, line;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto end = std::min(text.find(' ', at), text.size());
+    const auto word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    if (!line.empty() && line.size() + 1 + word.size() > kColumns) {
+      result += begin + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return result + (line.empty() ? "" : begin + line + "\n");
+}
+
+/// A class name may hold any letter, and a comment ends with its line.
+std::string in_one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return text;
+}
+
+std::string range_of(const std::vector<int>& ascending) {
+  if (ascending.empty()) return "?";
+  return ascending.front() == ascending.back() ? std::to_string(ascending.front())
+                                               : fmt::format("{} to {}", ascending.front(), ascending.back());
+}
+
+}  // namespace
+
+std::string toml_string(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      result += fmt::format("\\{}", c);
+    else if (static_cast<unsigned char>(c) < ' ' || c == 0x7f)
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    else
+      result += c;
+  }
+  return result + "\"";
+}
+
+std::vector<std::string> findings(const DataLook& look) {
+  std::vector<std::string> lines;
+  const auto line = [&](const char* name, const std::string& text) {
+    lines.push_back(fmt::format("{:<12}{}", name, in_one_line(text)));
+  };
+  line("data", look.spec);
+  line("images",
+       fmt::format("{} to train, {}{} to test", look.train,
+                   look.validation > 0 ? fmt::format("{} to validate, ", look.validation) : "", look.test));
+  line("classes",
+       look.fewest() == look.most()
+           ? fmt::format("{}, each with {} training images", look.classes(), look.most())
+           : fmt::format("{}, with {} to {} training images", look.classes(), look.fewest(), look.most()));
+  for (const auto& note : look.notes) line("note", note);
+  if (!look.has_sizes) {
+    line("sizes", fmt::format("{}x{}x{} (height, width, channels)", look.format.height, look.format.width,
+                              look.format.channels));
+    return lines;
+  }
+  line("looked at", look.looked_at_all() ? fmt::format("all {}", look.looked_at)
+                                         : fmt::format("{} of {}, evenly", look.looked_at, look.all()));
+  line("sizes", fmt::format("shorter side {}, longer side {} pixels", range_of(look.short_sides),
+                            range_of(look.long_sides)));
+  std::vector<std::string> kinds;
+  for (const auto& [kind, count] : look.kinds) kinds.push_back(fmt::format("{} {}", count, kind));
+  line("kinds", fmt::format("{}{}{}", fmt::join(kinds, ", "), look.is_mostly_grey() ? "; grey" : "",
+                            look.is_mostly_plain() ? "; before a plain background" : ""));
+  line("broken", look.broken.empty() ? "none"
+                                     : fmt::format("{}: {}{}", look.broken.size(), look.broken.front(),
+                                                   look.broken.size() > 1 ? "; ..." : ""));
+  line("duplicates",
+       !look.sought_duplicates
+           ? fmt::format("not looked for among more than {}; paceline data verify does", kMostCompared)
+       : look.across_parts + look.inside_train == 0
+           ? "none"
+           : fmt::format("{} across the parts, {} inside train", look.across_parts, look.inside_train));
+  return lines;
+}
+
+std::string recipe_text(const DataLook& look, const Proposal& proposal, const std::string& file) {
+  std::string text =
+      "# A recipe for images of your own, proposed by 'paceline init'. Every line may be changed; what is typed wins.\n#\n";
+  text += fmt::format(
+      "#   paceline train {0} --plan     # memory, steps, files; runs nothing\n"
+      "#   paceline train {0} --quick    # 30 updates: whether it runs\n"
+      "#   paceline train {0}\n#\n# Found:\n",
+      file);
+  for (const auto& line : findings(look)) text += "#   " + line + "\n";
+  for (const auto& warning : proposal.warnings) text += as_comment("Note: " + in_one_line(warning) + ".");
+  for (const auto& [key, value, reason] : proposal.choices) {
+    if (!reason.empty()) text += "\n" + as_comment(in_one_line(reason));
+    if (!value.empty()) text += fmt::format("{} = {}\n", key, value);
+  }
+  return text + "\n[quick]\nsteps = 30\n";
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,242 @@
+/// paceline init on folders as people have them, through the real program: what it finds, what it writes, and
+/// that what it writes trains.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file.h"
+#include "data/image/pictures.h"
+#include "measure/record.h"
+#include "program.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using data::Rgb;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+std::string bytes_of(const data::Bytes& bytes) { return {bytes.begin(), bytes.end()}; }
+
+/// A disc of a colour on white, as a fruit that was photographed for a data set.
+data::RgbImage disc(int side, int seed) {
+  return data::painted(side, side, [&](int y, int x) {
+    const int dy = 2 * y - side, dx = 2 * x - side;
+    const bool inside = dy * dy + dx * dx < side * side / 2;
+    return inside ? Rgb{static_cast<std::uint8_t>(60 + 31 * seed % 190),
+                        static_cast<std::uint8_t>(17 * seed % 200),
+                        static_cast<std::uint8_t>((7 * seed + y) % 180)}
+                  : Rgb{255, 255, 255};
+  });
+}
+
+/// A bright stroke on black.
+data::Bytes digit(int side, int seed) {
+  data::Bytes grey;
+  for (int y = 0; y < side; ++y)
+    for (int x = 0; x < side; ++x)
+      grey.push_back(y > 3 && y < side - 3 && x > 3 && x < side - 3 && (x + seed) % 9 < 3 ? 250 : 0);
+  return data::png(data::ihdr(side, side, SPNG_COLOR_TYPE_GRAYSCALE), grey);
+}
+
+class Init : public testing::Test {
+ protected:
+  void put(const std::string& name, const std::string& bytes) const {
+    fs::create_directories((folder_.path() / name).parent_path());
+    folder_.write(name, bytes);
+  }
+  void put(const std::string& name, const data::Bytes& bytes) const { put(name, bytes_of(bytes)); }
+  /// `classes` classes of discs, `train` and `test` of each.
+  void put_fruits(int classes, int train, int test) const {
+    for (int c = 0; c < classes; ++c)
+      for (int i = 0; i < train + test; ++i)
+        put("fruits/" + std::string(i < train ? "Training" : "Test") + "/Fruit " + std::to_string(c) + "/" +
+                std::to_string(i) + ".jpg",
+            data::jpeg(disc(100, 100 * c + i)));
+  }
+  Outcome run(const Words& words) const { return run_program(words, {.directory = folder_.path()}); }
+  Outcome init(const std::string& directory, const Words& more = {}) const {
+    Words words{"init", directory};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+  [[nodiscard]] std::string recipe(const std::string& name = "paceline.toml") const {
+    return base::read_file(folder_.path() / name);
+  }
+  [[nodiscard]] bool has_recipe() const { return fs::exists(folder_.path() / "paceline.toml"); }
+  /// The plan of the recipe as it stands: it would train at once.
+  void expect_plan(const Words& has) const {
+    const auto plan = run({"train", "paceline.toml", "--plan"});
+    EXPECT_EQ(plan.code, 0) << plan.err;
+    for (const auto& text : has) EXPECT_THAT(plan.out, HasSubstr(text));
+  }
+  const Folder folder_;
+};
+
+TEST_F(Init, ProposesForThingsOnWhiteAndTheRecipeTrains) {
+  put_fruits(12, 12, 3);
+  const auto done = init("fruits");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out,
+              AllOf(HasSubstr("144 to train, 36 to test"), HasSubstr("12, each with 12 training images"),
+                    HasSubstr("all 180"), HasSubstr("180 JPEG RGB; before a plain background"),
+                    HasSubstr("paceline train paceline.toml --plan")));
+  // Few images: the small network; sides of 100 as 96; a crop that holds the thing; a fifth held back.
+  EXPECT_THAT(recipe(),
+              AllOf(ContainsRegex("data = \"folder:/.*/fruits,size=96,crop-area=0.4\""),
+                    HasSubstr("model = \"resnet8-cifar\""), HasSubstr("validation-split = 0.2"),
+                    HasSubstr("global-batch = 8"), HasSubstr("epochs = 60"), HasSubstr("lr = 0.025"),
+                    HasSubstr("label-smoothing = 0.1"), Not(HasSubstr("bad-images"))));
+  // Each value that is set has a comment above it, or above the first of its group.
+  EXPECT_THAT(recipe(), HasSubstr("\n# 120 training images are few"));
+  expect_plan({"paceline.toml:", "validation-split", "resnet8-cifar"});
+  const auto trained = run({"train", "paceline.toml", "--steps", "4", "--threads", "1", "--out", "t"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_EQ(measure::read_record(folder_.path() / "t/record.json").status, "complete");
+  EXPECT_EQ(run({"train", "paceline.toml", "--quick", "--threads", "1", "--plan"}).code, 0);
+}
+
+TEST_F(Init, WritesOverNothingUnlessTold) {
+  put_fruits(2, 4, 1);
+  put("paceline.toml", std::string("lr = 0.5\n"));
+  const auto refused = init("fruits");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("paceline.toml is there already"), HasSubstr("--force")));
+  EXPECT_EQ(recipe(), "lr = 0.5\n");
+  EXPECT_EQ(init("fruits", {"--out", "other.toml"}).code, 0);
+  EXPECT_THAT(recipe("other.toml"), HasSubstr("resnet8-cifar"));
+  EXPECT_EQ(init("fruits", {"--force"}).code, 0);
+  EXPECT_THAT(recipe(), HasSubstr("resnet8-cifar"));
+  EXPECT_EQ(init("fruits", {"--out", "nowhere/x.toml"}).code, 3);
+  EXPECT_EQ(init("fruits", {"--out", "x.yaml"}).code, 2);
+}
+
+TEST_F(Init, CutsATestSetFromPhotographsOfManySizes) {
+  // As Caltech's: one folder, sizes and counts uneven, a folder inside a class's, one image of two sizes
+  // twice.
+  const int counts[]{80, 20, 9};
+  for (int c = 0; c < 3; ++c)
+    for (int i = 0; i < counts[c]; ++i)
+      put("caltech/00" + std::to_string(c) + ".thing/" + (c == 1 && i < 5 ? "greg/" : "") +
+              std::to_string(i) + ".jpg",
+          data::jpeg(data::picture(120 + 3 * i, 220 - 2 * i + c, 10 * c + i)));
+  const auto done = init("caltech");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, AllOf(HasSubstr("no test folder"), HasSubstr("fewer than 10 training images")));
+  EXPECT_THAT(recipe(),
+              AllOf(HasSubstr("classes=top,size="), HasSubstr("a fifth of every class is the test set"),
+                    HasSubstr("crop-area=0.25"), Not(HasSubstr("label-smoothing = 0.2"))));
+  expect_plan({"images of 3 classes"});
+}
+
+TEST_F(Init, TakesSmallGreyImagesForCharactersAndMirrorsNone) {
+  for (int c = 0; c < 10; ++c)
+    for (int i = 0; i < 14; ++i)
+      put(std::string("digits/") + (i < 12 ? "train/" : "test/") + std::to_string(c) + "/" +
+              std::to_string(i) + ".png",
+          digit(28, 20 * c + i));
+  ASSERT_EQ(init("digits").code, 0);
+  EXPECT_THAT(recipe(),
+              AllOf(HasSubstr(",size=28,crop-area=0.8,flip=0\""), HasSubstr("model = \"mnist-cnn\""),
+                    HasSubstr("optimizer = \"adamw\""), HasSubstr("a mirrored one is another or none"),
+                    Not(HasSubstr("weight-decay"))));
+  expect_plan({"mnist-cnn"});
+}
+
+TEST_F(Init, SaysWhatIsBrokenAndWhatComesTwice) {
+  put_fruits(4, 12, 3);
+  put("fruits/Training/Fruit 1/cut.jpg", bytes_of(data::jpeg(disc(100, 1))).substr(0, 900));
+  fs::copy_file(folder_.path() / "fruits/Training/Fruit 2/3.jpg",
+                folder_.path() / "fruits/Test/Fruit 3/copy.jpg");
+  const auto done = init("fruits");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, AllOf(HasSubstr("1 of 62 images looked at cannot be decoded"),
+                              HasSubstr("Fruit 1/cut.jpg"), HasSubstr("1 image is in two parts"),
+                              HasSubstr("Test/Fruit 3/copy.jpg = "), HasSubstr("stand under two classes")));
+  EXPECT_THAT(recipe(), HasSubstr("bad-images = \"skip\""));
+  const auto trained = run({"train", "paceline.toml", "--steps", "2", "--threads", "1", "--out", "t"});
+  EXPECT_EQ(trained.code, 0) << trained.err;
+}
+
+TEST_F(Init, RefusesWhatCannotTrainWithTheReason) {
+  const auto refusal = [&](const std::string& directory, int code) {
+    const auto refused = init(directory);
+    EXPECT_EQ(refused.code, code) << directory;
+    EXPECT_FALSE(has_recipe()) << directory;
+    return refused.err;
+  };
+  EXPECT_THAT(refusal("nowhere", 3), HasSubstr("there is no folder and no archive 'nowhere'"));
+  fs::create_directories(folder_.path() / "empty");
+  EXPECT_THAT(refusal("empty", 3), HasSubstr("no file that ends in .jpg"));
+  put("one/cats/1.jpg", data::jpeg(disc(20, 1)));
+  put("one/cats/2.jpg", data::jpeg(disc(20, 2)));
+  EXPECT_THAT(refusal("one", 3), AllOf(HasSubstr("one class folder"), HasSubstr("give the folder above")));
+  put("arrays/train.npz", std::string("x"));
+  EXPECT_THAT(refusal("arrays", 3), AllOf(HasSubstr("ends in .npz"), HasSubstr("a folder for each class")));
+  for (const char* name : {"a", "b"})
+    for (int i = 0; i < 5; ++i)
+      put(std::string("broken/") + name + "/" + std::to_string(i) + ".jpg",
+          std::string("\xff\xd8\xff\xe0 cut"));
+  EXPECT_THAT(refusal("broken", 3), AllOf(HasSubstr("10 of the 10 images that were looked at are broken"),
+                                          HasSubstr("broken/a/0.jpg"), HasSubstr("paceline data verify")));
+  put("a,b/x/1.jpg", data::jpeg(disc(20, 1)));
+  EXPECT_THAT(refusal("a,b", 2), AllOf(HasSubstr("holds a comma"), HasSubstr("ln -s")));
+  EXPECT_THAT(init("one", {"two"}).err, HasSubstr("init takes one folder"));
+}
+
+TEST_F(Init, ShowsTheWayFromATableOfLabels) {
+  std::string table = "id,width,breed\n";
+  for (int i = 0; i < 24; ++i) {
+    put("dogs/images/dog " + std::to_string(i) + ".jpg", data::jpeg(disc(40, i)));
+    table += "dog " + std::to_string(i) + ",40," + (i % 2 == 0 ? "\"great dane\"" : "pug") + "\r\n";
+  }
+  put("dogs/labels.csv", table);
+  const auto refused = init("dogs");
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("column 'id' names images"), HasSubstr("'breed' looks like their class")));
+  // The line that it prints does it.
+  const auto begin = refused.err.find("  cd ");
+  ASSERT_NE(begin, std::string::npos);
+  const auto line = refused.err.substr(begin, refused.err.find("; paceline init", begin) - begin);
+  const auto script = folder_.write("link.sh", line + "\n");
+  ASSERT_EQ(std::system(("bash " + script).c_str()), 0) << line;
+  const auto done = init("dogs/by-class");
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, AllOf(HasSubstr("2, each with"), HasSubstr("all 24")));
+}
+
+TEST_F(Init, KnowsTheFilesOfKnownSets) {
+  // MNIST's form: images of one size, no files of their own.
+  const auto big = [](std::uint32_t number) {
+    std::string text;
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>((number >> shift) & 0xff);
+    return text;
+  };
+  for (const auto& [name, count] : {std::pair{"train", 40u}, std::pair{"t10k", 20u}}) {
+    std::string images = big(2051) + big(count) + big(28) + big(28), labels = big(2049) + big(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      labels += static_cast<char>(i % 10);
+      images += std::string(784, static_cast<char>(7 * i));
+    }
+    put(std::string("mnist/") + name + "-images-idx3-ubyte", images);
+    put(std::string("mnist/") + name + "-labels-idx1-ubyte", labels);
+  }
+  const auto done = init("mnist");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(recipe(),
+              AllOf(ContainsRegex("data = \"mnist:/.*/mnist\""), HasSubstr("model = \"mnist-cnn\"")));
+  expect_plan({"mnist-cnn"});
+}
+
+}  // namespace
+}  // namespace paceline::cli

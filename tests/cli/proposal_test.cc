@@ -1,0 +1,96 @@
+/// Choices of init for folders of every size, without files.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/proposal.h"
+
+namespace paceline::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+DataLook photographs(std::int64_t train, int classes, int side) {
+  DataLook look{.spec = "folder:/d", .has_sizes = true, .format = {.height = 64, .width = 64, .channels = 3}};
+  for (int c = 0; c < classes; ++c) {
+    look.class_names.push_back("class " + std::to_string(c));
+    look.per_class.push_back(train / classes);
+  }
+  look.train = train;
+  look.test = train / 5;
+  look.looked_at = look.all();
+  look.short_sides = look.long_sides = {side};
+  look.kinds = {{"JPEG RGB", look.all()}};
+  return look;
+}
+
+std::string value_of(const Proposal& proposal, const std::string& key) {
+  for (const auto& choice : proposal.choices)
+    if (choice.key == key) return choice.value;
+  return "";
+}
+
+TEST(Proposal, GrowsWithTheSetAndTheMachine) {
+  const auto small = propose(photographs(1'000, 10, 300), {.cores = 2});
+  EXPECT_EQ(small.options.model, "resnet8-cifar");
+  EXPECT_EQ(small.options.global_batch, 16);
+  const auto large = propose(photographs(30'000, 257, 300), {.cores = 2});
+  EXPECT_EQ(large.options.model, "resnet18");
+  EXPECT_EQ(large.options.global_batch, 128);
+  EXPECT_DOUBLE_EQ(large.options.validation_split, 0.1);
+  EXPECT_EQ(large.options.epochs, 20);
+  EXPECT_THAT(large.options.data, HasSubstr(",size=64,"));  // two cores: the smallest that shows something
+  EXPECT_TRUE(large.is_long);
+  const auto many_cores = propose(photographs(30'000, 257, 300), {.cores = 256});
+  EXPECT_THAT(many_cores.options.data, HasSubstr(",size=224,"));
+  EXPECT_FALSE(many_cores.is_long);
+}
+
+TEST(Proposal, EnlargesNoImageAndTakesABatchThatFits) {
+  EXPECT_THAT(propose(photographs(1'000, 10, 50), {.cores = 64}).options.data, HasSubstr(",size=48,"));
+  EXPECT_THAT(propose(photographs(1'000, 10, 9), {.cores = 64}).options.data, HasSubstr(",size=16,"));
+  const auto tight = propose(photographs(30'000, 10, 300), {.cores = 2, .most_batch = 32});
+  EXPECT_EQ(tight.options.global_batch, 32);
+  EXPECT_THAT(recipe_text(photographs(30'000, 10, 300), tight, "p.toml"),
+              HasSubstr("largest batch whose memory"));
+  EXPECT_LE(propose(photographs(4, 2, 50), {.cores = 2}).options.global_batch, 4);
+}
+
+TEST(Proposal, HoldsNothingBackWhereNothingCanBeSpared) {
+  const auto few = propose(photographs(40, 10, 50), {});
+  EXPECT_EQ(few.options.validation_split, 0);
+  EXPECT_EQ(value_of(few, "validation-split"), "");
+  auto with_validation = photographs(1'000, 10, 50);
+  with_validation.validation = 100;
+  EXPECT_EQ(propose(with_validation, {}).options.validation_split, 0);
+}
+
+TEST(Proposal, MirrorsNothingThatTellsLeftFromRight) {
+  auto hands = photographs(1'000, 2, 100);
+  hands.class_names = {"Left hand", "Right hand"};
+  EXPECT_THAT(propose(hands, {}).options.data, HasSubstr(",flip=0"));
+  EXPECT_EQ(propose(photographs(1'000, 2, 100), {}).options.data.find("flip"), std::string::npos);
+}
+
+TEST(Proposal, WarnsOfUnevenAndTinyClasses) {
+  EXPECT_THAT(propose(photographs(1'000, 10, 100), {}).warnings, IsEmpty());
+  auto uneven = photographs(1'000, 2, 100);
+  uneven.per_class = {900, 100};
+  EXPECT_THAT(propose(uneven, {}).warnings, testing::ElementsAre(HasSubstr("9.0 times")));
+  uneven.per_class = {995, 5};
+  EXPECT_THAT(propose(uneven, {}).warnings, testing::ElementsAre(HasSubstr("1 class has fewer than 10")));
+}
+
+TEST(Proposal, SurvivesNamesOfAnyLetters) {
+  auto look = photographs(1'000, 2, 100);
+  look.spec = "folder:/d \"x\"\\y\n";
+  EXPECT_EQ(toml_string(look.spec), "\"folder:/d \\\"x\\\"\\\\y\\u000a\"");
+  look.broken = {"a\nb.jpg: cut"};
+  const auto text = recipe_text(look, propose(look, {}), "p.toml");
+  EXPECT_THAT(text, AllOf(HasSubstr("a?b.jpg"), testing::Not(HasSubstr("a\nb.jpg"))));
+}
+
+}  // namespace
+}  // namespace paceline::cli
