@@ -11,7 +11,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-constexpr int kSteps = 20;
+constexpr int kQueuedSteps = 20;
 
 CompileOptions small_batches(Precision precision = Precision::f32) {
   return {.batch = 4, .precision = precision, .rule = {.momentum = 0.9}, .seed = 3};
@@ -44,13 +44,13 @@ void fetch(Engine& engine, Left& left) {
   left.state = toy::copy(engine.optimizer_state(0));
 }
 
-double rate_of(int step) { return 0.1 / (1 + step); }
+double rate_of_queued(int step) { return 0.1 / (1 + step); }
 
 /// `passes` a step, as shards are.
 Left waited(Engine& engine, int passes = 1) {
   toy::initialise(engine, 4);
   Left left;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kQueuedSteps; ++step) {
     LossSums sums;
     for (int pass = 0; pass < passes; ++pass) {
       const auto samples = samples_of(engine, step, pass);
@@ -58,7 +58,7 @@ Left waited(Engine& engine, int passes = 1) {
       engine.backward([](std::int64_t) {});
     }
     left.losses.push_back(sums);
-    engine.update({.momentum = 0.9}, rate_of(step), step + 1);
+    engine.update({.momentum = 0.9}, rate_of_queued(step), step + 1);
   }
   fetch(engine, left);
   return left;
@@ -71,7 +71,7 @@ void enqueue(Engine& engine, int step, int passes = 1, const UpdateRule& rule = 
     queue.forward(samples.step(0.25, static_cast<std::uint64_t>(step), 50 * step), {});
     engine.backward([](std::int64_t) {});
   }
-  queue.update(rule, rate_of(step), step + 1);
+  queue.update(rule, rate_of_queued(step), step + 1);
 }
 
 Left queued(Engine& engine, int passes = 1, const std::function<void(int)>& before_step = {}) {
@@ -79,8 +79,8 @@ Left queued(Engine& engine, int passes = 1, const std::function<void(int)>& befo
   StepQueue& queue = *engine.step_queue();
   Left left;
   int posted = 0;
-  while (static_cast<int>(left.losses.size()) < kSteps) {
-    for (; posted < kSteps && posted - static_cast<int>(left.losses.size()) <= queue.lag(); ++posted) {
+  while (static_cast<int>(left.losses.size()) < kQueuedSteps) {
+    for (; posted < kQueuedSteps && posted - static_cast<int>(left.losses.size()) <= queue.lag(); ++posted) {
       if (before_step) before_step(posted);
       enqueue(engine, posted, passes);
     }
@@ -130,7 +130,7 @@ TEST(CudaStepQueue, IsWaitedForOnceAStepTwoStepsLate) {
   ASSERT_GT(of_a_step, 50U);
   enqueue(*engine, 2);
   EXPECT_EQ(host.queued(), of_the_first + 2 * of_a_step) << "nothing has run";
-  for (int step = 3; step < kSteps; ++step) {
+  for (int step = 3; step < kQueuedSteps; ++step) {
     const int streams = host.stream_synchronizations(), events = host.event_synchronizations();
     (void)queue.collect();
     EXPECT_EQ(host.event_synchronizations(), events + 1);
