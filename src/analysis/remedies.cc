@@ -166,7 +166,8 @@ std::vector<Remedy> candidates(const EfficiencyLoss& loss, const Trial& trial) {
   if (is_lost(LossPart::sharing)) add(RemedyKind::own_cores, LossPart::sharing, true);
   if (is_lost(LossPart::imbalance)) add(RemedyKind::even_ranks, LossPart::imbalance, true);
   if (is_lost(LossPart::jitter)) add(RemedyKind::quiet_host, LossPart::jitter, true);
-  if (is_lost(LossPart::data_wait))
+  // Of images on the device nothing is left to prepare: no thread would help.
+  if (is_lost(LossPart::data_wait) && loss.cell->record().data.images_on != "device")
     add(RemedyKind::loader_threads, LossPart::data_wait, false, loader_threads_of(*loss.cell) + 1);
   if (!moves || !trial.can_replay()) return all;
   double least = trial.seconds({});

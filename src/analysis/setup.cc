@@ -162,6 +162,7 @@ constexpr Row kRows[] = {
     {"loader threads", cores, "ranks[].loader_threads",
      [](const Record& r) { return of_ranks(r, [](const auto& rank) { return rank.loader_threads; }); }},
     {"batches ready at most", cores, "ranks[].loader_queue", loader_queues},
+    {"images on", cores, "data.images_on", [](const Record& r) { return r.data.images_on.value_or(""); }},
 
     {"device", machine, "device", [](const Record& r) { return r.device; }},
     {"device name", machine, "device_name", [](const Record& r) { return r.device_name.value_or(""); }},

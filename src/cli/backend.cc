@@ -122,6 +122,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
                            : std::function<std::vector<std::string>()>(),
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),
+      .keeps_images = engine::keeps_images(device),
       .libraries = libraries(),
       .stalls = stalls,
       .from_first = session == nullptr

@@ -160,6 +160,7 @@ Json plan_json(const Settings& settings, const PlanTotal& total, const std::vect
                     {"description", setup.data.description},
                     {"train_samples", setup.data.train_samples},
                     {"test_samples", setup.data.test_samples}};
+    if (!setup.images.empty()) plan["data"]["images"] = setup.images;
     if (settings.command == kTrain)
       plan["training"] = {{"workers", setup.workers},
                           {"threads_per_worker", setup.threads},
@@ -210,6 +211,7 @@ void print_plan(const Settings& settings, const PlanTotal& total, const Json& pl
     const auto& setup = *total.largest;
     line("model", fmt::format("{}, {} parameters", setup.model.name, setup.model.parameters));
     line("data", setup.data.description);
+    if (!setup.images.empty()) line("", setup.images);
     if (settings.command == kTrain) {
       line("workers", fmt::format("{} x {} thread{}{}, local batch {}, global batch {}, {}", setup.workers,
                                   setup.threads, setup.threads == 1 ? "" : "s",

@@ -82,40 +82,46 @@ Augment::Augment(const ImageFormat& format, AugmentOptions options)
                                                    static_cast<double>(options_.stddev[c]));
 }
 
-void Augment::train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
-                    std::int64_t position, std::span<float> dst) const {
+base::SampleDraw Augment::draw(std::int64_t index, std::int64_t epoch, std::int64_t position) const {
+  base::SampleDraw draw{.index = static_cast<std::int32_t>(index),
+                        .reflects = options_.crop_fill == CropFill::reflect};
   const int padding = options_.crop_padding;
-  if (padding == 0 && options_.flip == Flip::none) return evaluate(pixels, dst);
+  if (padding == 0 && options_.flip == Flip::none) return draw;
   base::Rng rng(options_.seed, base::Purpose::augment, static_cast<std::uint64_t>(position),
                 static_cast<std::uint64_t>(epoch));
   const auto range = static_cast<std::uint32_t>(2 * padding + 1);
-  CropTransform view{.fill = options_.crop_fill};
-  view.shift_y = static_cast<int>(rng.below(range)) - padding;
-  view.shift_x = static_cast<int>(rng.below(range)) - padding;
+  draw.shift_y = static_cast<int>(rng.below(range)) - padding;
+  draw.shift_x = static_cast<int>(rng.below(range)) - padding;
   if (options_.flip == Flip::random) {
-    view.mirrored = (rng.next_u32() >> 31) != 0;
+    draw.is_mirrored = (rng.next_u32() >> 31) != 0;
   } else if (options_.flip == Flip::alternating) {
     base::Rng first(options_.seed, base::Purpose::flip, static_cast<std::uint64_t>(index));
-    view.mirrored = ((first.next_u32() >> 31) != 0) != (epoch % 2 != 0);
+    draw.is_mirrored = ((first.next_u32() >> 31) != 0) != (epoch % 2 != 0);
   }
-  show(pixels, view, dst);
+  return draw;
 }
 
-void Augment::show(std::span<const std::uint8_t> pixels, const CropTransform& view,
+void Augment::train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
+                    std::int64_t position, std::span<float> dst) const {
+  show(pixels, draw(index, epoch, position), dst);
+}
+
+void Augment::show(std::span<const std::uint8_t> pixels, const base::SampleDraw& draw,
                    std::span<float> dst) const {
+  const bool is_mirrored = draw.is_mirrored != 0, reflects = draw.reflects != 0;
+  if (draw.shift_y == 0 && draw.shift_x == 0 && !is_mirrored) return evaluate(pixels, dst);
   base::expects(static_cast<std::int64_t>(pixels.size()) == format_.bytes() && dst.size() == pixels.size(),
                 "pixels and dst hold one image");
   const int height = format_.height, width = format_.width, channels = format_.channels;
-  const bool reflects = view.fill == CropFill::reflect;
   const int row_values = width * channels;
   // Columns of the cropped row that come from the image, before mirroring.
-  const int from = std::clamp(-view.shift_x, 0, width);
-  const int to = std::clamp(width - view.shift_x, from, width);
-  const int before = view.mirrored ? width - to : from;
+  const int from = std::clamp(-draw.shift_x, 0, width);
+  const int to = std::clamp(width - draw.shift_x, from, width);
+  const int before = is_mirrored ? width - to : from;
   const float* table = table_.data();
   for (int y = 0; y < height; ++y) {
     float* row = dst.data() + static_cast<std::ptrdiff_t>(y) * row_values;
-    const int wanted_y = y + view.shift_y;
+    const int wanted_y = y + draw.shift_y;
     const int src_y = reflects ? reflected(wanted_y, height) : wanted_y;
     if (src_y < 0 || src_y >= height) {
       fill_black(width, channels, table, row);
@@ -126,14 +132,14 @@ void Augment::show(std::span<const std::uint8_t> pixels, const CropTransform& vi
     const auto fill = [&](int begin, int end) {
       if (!reflects) return fill_black(end - begin, channels, table, row + begin * channels);
       for (int x = begin; x < end; ++x) {
-        const int src_x = reflected((view.mirrored ? width - 1 - x : x) + view.shift_x, width);
+        const int src_x = reflected((is_mirrored ? width - 1 - x : x) + draw.shift_x, width);
         normalise(src + src_x * channels, 1, 1, channels, table, row + x * channels);
       }
     };
     fill(0, before);
-    const int first_src = view.mirrored ? to - 1 + view.shift_x : from + view.shift_x;
+    const int first_src = is_mirrored ? to - 1 + draw.shift_x : from + draw.shift_x;
     if (to > from)
-      normalise(src + first_src * channels, to - from, view.mirrored ? -1 : 1, channels, table,
+      normalise(src + first_src * channels, to - from, is_mirrored ? -1 : 1, channels, table,
                 row + before * channels);
     fill(before + (to - from), width);
   }
@@ -217,12 +223,19 @@ void Augment::evaluate(std::span<const std::uint8_t> pixels, std::span<float> ds
   normalise(pixels.data(), format_.height * format_.width, 1, format_.channels, table_.data(), dst.data());
 }
 
-void Augment::evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const {
+base::SampleDraw Augment::view_draw(std::int64_t index, int view) {
   constexpr int kShifts[] = {0, 1, -1};
   base::expects(view >= 0 && view < kMostViews, "the view exists");
   const int shift = kShifts[view / 2];
-  show(pixels, {.shift_y = shift, .shift_x = shift, .mirrored = view % 2 != 0, .fill = CropFill::reflect},
-       dst);
+  return {.index = static_cast<std::int32_t>(index),
+          .shift_y = shift,
+          .shift_x = shift,
+          .is_mirrored = static_cast<std::int16_t>(view % 2),
+          .reflects = 1};
+}
+
+void Augment::evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const {
+  show(pixels, view_draw(0, view), dst);
 }
 
 }  // namespace paceline::data

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/sample_draw.h"
 #include "data/dataset.h"
 #include "data/warp.h"
 
@@ -23,13 +24,22 @@ struct AugmentOptions {
   double jitter = 0;     ///< > 0: see jitter()
   CropFill crop_fill = CropFill::black;
   WarpOptions warp = {};  ///< before the crop, on the stored pixels
+  /// Whether a training form is more than a draw(): then the pixels themselves change.
+  [[nodiscard]] bool changes_pixels() const { return crop_area > 0 || jitter > 0 || !warp.is_none(); }
 };
 
 class Augment {
  public:
   Augment(const ImageFormat& format, AugmentOptions options);
+  /// How train() shows sample `index` at (epoch, position): crop and flip. `index` is the draw's.
+  [[nodiscard]] base::SampleDraw draw(std::int64_t index, std::int64_t epoch, std::int64_t position) const;
+  /// Writes to `dst` float [H][W][C] what `draw` shows of `pixels` (uint8 [H][W][C]), normalised. The draw's
+  /// index is not read.
+  void show(std::span<const std::uint8_t> pixels, const base::SampleDraw& draw, std::span<float> dst) const;
+  /// [channels][256]: the normalised value of each byte.
+  [[nodiscard]] std::span<const float> byte_values() const { return table_; }
   /// The training form of `pixels` (uint8 [H][W][C]), sample `index` of its set, at (epoch, position),
-  /// written to `dst` float [H][W][C]. The index matters to alternating flips only.
+  /// written to `dst` float [H][W][C]: show() of draw(). The index matters to alternating flips only.
   void train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
              std::int64_t position, std::span<float> dst) const;
   /// Reads sample `index` of `dataset` and writes its training form to `dst`: the chosen part where crop_area
@@ -48,21 +58,16 @@ class Augment {
   /// One of the forms that test-time augmentation averages over: even views as they are, odd ones mirrored;
   /// views 0 and 1 in place, 2 and 3 moved by a pixel up and left, 4 and 5 down and right, with reflection.
   void evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const;
+  /// The same of sample `index` as a draw; view 0 alone is evaluate().
+  [[nodiscard]] static base::SampleDraw view_draw(std::int64_t index, int view);
 
  private:
   /// `dst` is only room: it holds a copy of the pixels meanwhile.
   void warp_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
                      std::span<float> dst) const;
-  /// Where a row or column of a crop comes from.
-  struct CropTransform {
-    int shift_y = 0, shift_x = 0;  ///< dst row y shows src row y + shift_y
-    bool mirrored = false;
-    CropFill fill = CropFill::black;
-  };
-  void show(std::span<const std::uint8_t> pixels, const CropTransform& view, std::span<float> dst) const;
   ImageFormat format_;
   AugmentOptions options_;
-  std::vector<float> table_;  ///< [channels][256]: the normalised value of each byte
+  std::vector<float> table_;  ///< byte_values()
 };
 
 }  // namespace paceline::data

@@ -47,6 +47,9 @@ class Dataset {
   [[nodiscard]] virtual std::int32_t label(std::int64_t index) const;
   /// Where sample `index` is stored, as "DIR/cat/17.png"; "" where samples have no names.
   [[nodiscard]] virtual std::string sample_name(std::int64_t index) const;
+  /// Whether a read is a copy from memory or as quick, so that all samples may be read before the first step.
+  /// Not where images are decoded, nor where storage is slow.
+  [[nodiscard]] virtual bool reads_from_memory() const { return true; }
   /// Bytes that sample `index` takes where it is stored, its label apart; 0 where it is made, not stored.
   [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const;
 };

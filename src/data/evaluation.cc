@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 
@@ -22,11 +23,20 @@ struct EvaluationBatches::Impl {
   const std::int64_t batches_per_pass;
   std::int64_t yielded_in_pass = 0;
   EvaluationBatch current;
-  std::optional<Prefetch> prefetch;  ///< none for an empty part; last: its threads use the rest
+  std::vector<base::SampleDraw> draws;  ///< with draws: of a batch
+  std::int64_t drawn = 0;               ///< likewise: batches so far
+  std::optional<Prefetch>
+      prefetch;  ///< none for an empty part, and with draws; last: its threads use the rest
 
   Impl(const Dataset& set, const Augment& form, const EvaluationOptions& given)
       : dataset(set), augment(form), options(given), batches_per_pass(checked_batches(set, given)) {
     if (batches_per_pass == 0) return;
+    if (options.draws) {
+      base::expects(static_cast<std::int64_t>(options.labels.size()) == options.end - options.begin,
+                    "with draws there is a label for every sample of the part");
+      draws.resize(static_cast<std::size_t>(slot_samples(options) * options.views));
+      return;
+    }
     prefetch.emplace(PrefetchOptions{
         .format = set.format(),
         .batch = slot_samples(options),
@@ -70,10 +80,27 @@ struct EvaluationBatches::Impl {
       yielded_in_pass = 0;
       return nullptr;
     }
+    ++yielded_in_pass;
+    if (options.draws) return draw(drawn++);
     const BatchView view = prefetch->next();
     base::expects(!is_past_the_end(view.number), "there are as many passes as were asked for");
-    ++yielded_in_pass;
     current = {.images = view.images, .labels = view.labels, .first = first(view.number)};
+    return &current;
+  }
+
+  const EvaluationBatch* draw(std::int64_t number) {
+    base::expects(!is_past_the_end(number), "there are as many passes as were asked for");
+    const std::int64_t begin = first(number) - options.begin;
+    const std::int64_t count = std::min(options.batch, options.end - first(number));
+    std::size_t i = 0;
+    for (std::int64_t n = 0; n < count; ++n)
+      for (int view = 0; view < options.views; ++view)
+        draws[i++] = Augment::view_draw(options.first_draw + begin + n, view);
+    current = {
+        .images = {},
+        .draws = std::span(draws).first(i),
+        .labels = options.labels.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)),
+        .first = first(number)};
     return &current;
   }
 };
@@ -89,12 +116,16 @@ void EvaluationBatches::wait_until_prepared() {
   if (impl_->prefetch) impl_->prefetch->wait_until_prepared();
 }
 
+std::int64_t EvaluationBatches::samples() const { return impl_->options.end - impl_->options.begin; }
+
 double EvaluationBatches::wait_s() const {
   return impl_->prefetch ? impl_->prefetch->statistics().wait_s : 0.0;
 }
 
 std::int64_t EvaluationBatches::planned_bytes(const ImageFormat& format, const EvaluationOptions& options) {
   if (options.begin == options.end) return 0;
+  if (options.draws)
+    return slot_samples(options) * options.views * static_cast<std::int64_t>(sizeof(base::SampleDraw));
   return Prefetch::planned_bytes(format, slot_samples(options), options.views, options.threads,
                                  options.prefetch);
 }

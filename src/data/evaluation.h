@@ -17,9 +17,10 @@
 namespace paceline::data {
 
 struct EvaluationBatch {
-  std::span<const float> images;         ///< [count][views][H][W][C], normalised
-  std::span<const std::int32_t> labels;  ///< [count]
-  std::int64_t first = 0;                ///< index in the data set of the first sample
+  std::span<const float> images;  ///< [count][views][H][W][C], normalised; none where there are draws
+  std::span<const base::SampleDraw> draws = {};  ///< [count][views], with EvaluationOptions::draws
+  std::span<const std::int32_t> labels;          ///< [count]
+  std::int64_t first = 0;                        ///< index in the data set of the first sample
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
@@ -32,6 +33,11 @@ struct EvaluationOptions {
   /// > 0: after so many passes nothing more is read, not even ahead; there is no pass after them.
   std::int64_t passes = 0;
   LoaderPool* pool = nullptr;  ///< whose threads help one another; null: this object's alone
+  /// Batches say how each sample is shown, for whoever has the images: none is read here, and no thread
+  /// helps.
+  bool draws = false;
+  std::int64_t first_draw = 0;                ///< with draws: the draws' index of sample `begin`
+  std::span<const std::int32_t> labels = {};  ///< with draws: of samples [begin, end)
 };
 
 /// The part of `size` samples that `rank` of `world` evaluates, as [begin, end): a multiple of `unit`
@@ -65,7 +71,8 @@ class EvaluationBatches {
 
   /// Blocks until the batches ahead are prepared; yields none. For tests and benchmarks.
   void wait_until_prepared();
-  [[nodiscard]] double wait_s() const;  ///< time next() waited, all passes
+  [[nodiscard]] double wait_s() const;         ///< time next() waited, all passes
+  [[nodiscard]] std::int64_t samples() const;  ///< of a pass
 
   /// Memory that these options hold; the plan's line for it.
   [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format,

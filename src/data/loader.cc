@@ -1,8 +1,11 @@
 #include "data/loader.h"
 
+#include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/processor_time.h"
 
 namespace paceline::data {
 namespace {
@@ -22,23 +25,36 @@ struct Loader::Impl {
   const Augment augment;
   const LoaderOptions options;
   const std::int64_t steps_per_epoch;
-  Prefetch prefetch;  // last: its threads use the rest
   Batch current;
+  // With draws:
+  std::vector<base::SampleDraw> draws;
+  std::vector<std::int32_t> labels;
+  LoaderStatistics drawn;
+  std::optional<Prefetch> prefetch;  // else; last: its threads use the rest
 
   Impl(const Dataset& set, Sampler order, Augment form, const LoaderOptions& given)
       : dataset(set),
         sampler(order),
         augment(std::move(form)),
         options(given),
-        steps_per_epoch(checked_steps(set, order, given)),
-        prefetch({.format = set.format(),
-                  .batch = given.local_batch,
-                  .threads = given.threads,
-                  .prefetch = given.prefetch,
-                  .pool = given.pool,
-                  .samples = [this](std::int64_t) { return options.local_batch; },
-                  .prepare = [this](auto number, auto i, auto scratch,
-                                    auto dst) { return prepare(number, i, scratch, dst); }}) {}
+        steps_per_epoch(checked_steps(set, order, given)) {
+    if (options.draws) {
+      base::expects(static_cast<std::int64_t>(options.labels.size()) == set.size(),
+                    "with draws there is a label for every sample");
+      draws.resize(static_cast<std::size_t>(options.local_batch));
+      labels.resize(draws.size());
+      return;
+    }
+    prefetch.emplace(
+        PrefetchOptions{.format = set.format(),
+                        .batch = given.local_batch,
+                        .threads = given.threads,
+                        .prefetch = given.prefetch,
+                        .pool = given.pool,
+                        .samples = [this](std::int64_t) { return options.local_batch; },
+                        .prepare = [this](auto number, auto i, auto scratch,
+                                          auto dst) { return prepare(number, i, scratch, dst); }});
+  }
 
   static std::int64_t checked_steps(const Dataset& set, const Sampler& sampler,
                                     const LoaderOptions& options) {
@@ -68,13 +84,39 @@ struct Loader::Impl {
   }
 
   const Batch& next() {
-    const BatchView view = prefetch.next();
+    if (options.draws) return draw();
+    const BatchView view = prefetch->next();
     const BatchPosition at = position_of(view.number);
     current = {.images = view.images,
                .labels = view.labels,
                .epoch = at.epoch,
                .step = at.step,
                .first_position = at.first_position};
+    return current;
+  }
+
+  /// The caller waits for itself, as where there are no threads: all of it is preparation, and waiting.
+  const Batch& draw() {
+    const auto started = base::Clock::now();
+    const double processor_before = base::thread_processor_s();
+    const BatchPosition at = position_of(drawn.batches++);
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+      const std::int64_t position = at.first_position + static_cast<std::int64_t>(i);
+      const std::int64_t index = sampler.index(at.epoch, position);
+      draws[i] = augment.draw(index, at.epoch, position);
+      labels[i] = options.labels[static_cast<std::size_t>(index)];
+    }
+    current = {.images = {},
+               .draws = draws,
+               .labels = labels,
+               .epoch = at.epoch,
+               .step = at.step,
+               .first_position = at.first_position};
+    const double seconds = base::seconds_since(started);
+    drawn.prepare_s += seconds;
+    drawn.processor_s += base::thread_processor_s() - processor_before;
+    drawn.wait_s += seconds;
+    ++drawn.waits;
     return current;
   }
 };
@@ -90,7 +132,8 @@ std::int64_t Loader::dropped_per_epoch() const {
 }
 
 LoaderStatistics Loader::statistics() const {
-  const auto counted = impl_->prefetch.statistics();
+  if (!impl_->prefetch) return impl_->drawn;
+  const auto counted = impl_->prefetch->statistics();
   return {.batches = counted.batches,
           .prepare_s = counted.prepare_s,
           .processor_s = counted.processor_s,
@@ -99,10 +142,14 @@ LoaderStatistics Loader::statistics() const {
           .ready = counted.ready};
 }
 
-void Loader::wait_until_prepared() { impl_->prefetch.wait_until_prepared(); }
-bool Loader::is_waiting() const { return impl_->prefetch.is_waiting(); }
+void Loader::wait_until_prepared() {
+  if (impl_->prefetch) impl_->prefetch->wait_until_prepared();
+}
+bool Loader::is_waiting() const { return impl_->prefetch && impl_->prefetch->is_waiting(); }
 
 std::int64_t Loader::planned_bytes(const ImageFormat& format, const LoaderOptions& options) {
+  if (options.draws)
+    return options.local_batch * static_cast<std::int64_t>(sizeof(base::SampleDraw) + sizeof(std::int32_t));
   return Prefetch::planned_bytes(format, options.local_batch, 1, options.threads, options.prefetch);
 }
 

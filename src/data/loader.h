@@ -21,8 +21,9 @@ namespace paceline::data {
 
 /// A view of one prepared batch; valid until the next call to next().
 struct Batch {
-  std::span<const float> images;         ///< [local_batch][H][W][C], normalised
-  std::span<const std::int32_t> labels;  ///< [local_batch]
+  std::span<const float> images;  ///< [local_batch][H][W][C], normalised; none where there are draws
+  std::span<const base::SampleDraw> draws = {};  ///< [local_batch], with LoaderOptions::draws
+  std::span<const std::int32_t> labels;          ///< [local_batch]
   std::int64_t epoch = 0;
   std::int64_t step = 0;            ///< within the epoch
   std::int64_t first_position = 0;  ///< of the batch's first sample, in the epoch's order
@@ -35,9 +36,13 @@ struct LoaderOptions {
   /// Preparing threads; results do not depend on it. 0: next() prepares its batch itself, while the caller
   /// waits.
   int threads = 1;
-  int prefetch = 2;              ///< batches prepared ahead, none without threads; memory is one batch more
-  LoaderPool* pool = nullptr;    ///< whose threads help one another; null: this loader's alone
-  std::int64_t start_epoch = 0;  ///< resume: begin here
+  int prefetch = 2;            ///< batches prepared ahead, none without threads; memory is one batch more
+  LoaderPool* pool = nullptr;  ///< whose threads help one another; null: this loader's alone
+  /// Batches say how each sample is shown, for whoever has the images: none is read here. next() draws, in
+  /// its caller's thread: about 0.1 us a sample.
+  bool draws = false;
+  std::span<const std::int32_t> labels = {};  ///< with draws: of every sample of the data set
+  std::int64_t start_epoch = 0;               ///< resume: begin here
   std::int64_t start_step = 0;
 };
 

@@ -35,6 +35,9 @@ class CountedDataset final : public Dataset {
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
     return set_->stored_bytes(index);
   }
+  [[nodiscard]] bool reads_from_memory() const override { return set_->reads_from_memory(); }
+  /// Counts images that are looked at once more where an earlier read put them.
+  void count(std::int64_t images) const { reads_.fetch_add(images, std::memory_order_relaxed); }
 
   [[nodiscard]] std::int64_t reads() const { return reads_.load(std::memory_order_relaxed); }
 

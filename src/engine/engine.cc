@@ -22,6 +22,20 @@ void check_options(const CompileOptions& options, std::string_view engine) {
                 "synchronised batch norm has a way to reduce its statistics");
 }
 
+namespace {
+
+void end_without_stored_images() { base::expects(false, "images are stored by engines that keep them"); }
+
+}  // namespace
+
+void Engine::set_byte_values(std::span<const float>) { end_without_stored_images(); }
+void Engine::store_images(std::int64_t, std::span<const std::uint8_t>) { end_without_stored_images(); }
+LossSums Engine::evaluate_draws(std::span<const base::SampleDraw>, std::span<const std::int32_t>, int, int,
+                                std::span<double>) {
+  end_without_stored_images();
+  return {};
+}
+
 base::OwnedArray gradient_memory(const CompileOptions& options, const graph::Layout& layout,
                                  const base::Memory& memory, std::size_t more) {
   if (!options.training) return {.data = nullptr, .size = 0, .memory = &memory};

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/sample_draw.h"
 #include "engine/update_rule.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
@@ -67,6 +68,9 @@ struct CompileOptions {
   /// while it is compiled, as often on every worker, or never. Who gives it does not look up single elements
   /// of gradients(); empty: somebody may.
   std::function<bool(std::string_view text)> all_workers_say;
+  /// > 0: room for so many images of the graph's input shape, a byte a value, where the engine computes; what
+  /// it is then given are draws from these, never images. Only for engines that keep images (make.h).
+  std::int64_t stored_images = 0;
   /// Engines with several devices: number of this engine's worker among the workers of its host. Worker i
   /// takes visible device i modulo their number,
   int worker_on_host = 0;
@@ -114,12 +118,13 @@ struct DeviceInfo {
 /// What one step of one engine computes on. Dropout masks are a pure function of
 /// (seed, step, op, first_position + sample, element): the same for any number of workers.
 struct StepInput {
-  std::span<const float> images;         ///< [batch][H][W][C]
+  std::span<const float> images;         ///< [batch][H][W][C]; none where there are draws
   std::span<const std::int32_t> labels;  ///< [batch]
   double gradient_scale = 1;  ///< 1 / global batch: gradients are sums over samples times this, so that
                               ///< summing over workers and shards gives the mean over the global batch
   std::uint64_t step = 0;     ///< global step: with first_position, the identity of the random numbers
   std::int64_t first_position = 0;
+  std::span<const base::SampleDraw> draws = {};  ///< [batch], with CompileOptions::stored_images
 };
 
 /// Sums over samples, never means. Each sample's loss is rounded to a multiple of 2^-24 before it is added,
@@ -267,6 +272,18 @@ class Engine {
   /// The way to train without waiting for each step; null on host engines. Whoever uses it collects all steps
   /// before forward(), evaluate(), or writing weights.
   virtual StepQueue* step_queue() { return nullptr; }
+
+  // With CompileOptions::stored_images. Errors: the program ends on an engine that keeps none.
+
+  /// What each byte of each channel is to the network: `values` [channels][256].
+  virtual void set_byte_values(std::span<const float> values);
+  /// Puts images at [first, first + count) of those that are stored: `pixels` uint8 [count][H][W][C], which
+  /// may be overwritten when this returns.
+  virtual void store_images(std::int64_t first, std::span<const std::uint8_t> pixels);
+  /// evaluate() of what `draws` [count][views] show.
+  virtual LossSums evaluate_draws(std::span<const base::SampleDraw> draws,
+                                  std::span<const std::int32_t> labels, int count, int views = 1,
+                                  std::span<double> logits = {});
 
   virtual void observe(OpObserver observer) = 0;
   [[nodiscard]] virtual std::vector<KernelChoice> kernels() const { return {}; }

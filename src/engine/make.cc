@@ -95,6 +95,7 @@ std::optional<DeviceInfo> processor_as_device(std::optional<int>, int, int) {
 struct DeviceRow {
   const char* device;
   bool is_numbered;  ///< "device:K" chooses one of several
+  bool keeps_images;
   std::unique_ptr<Engine> (*compile)(const graph::Graph&, const CompileOptions&);
   graph::MemoryPlan (*plan)(const graph::Graph&, const CompileOptions&);
   PreparedKernels (*prepare)(const graph::Graph&, const CompileOptions&, const KernelRequest&);
@@ -106,11 +107,12 @@ struct DeviceRow {
 
 /// Every engine there is. A new one is a row here and a folder beside reference/.
 constexpr DeviceRow kEngines[] = {
-    {"cpu", false, cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units, nullptr},
-    {"reference", false, reference::compile, reference::plan, nothing_to_prepare, [] { return false; },
+    {"cpu", false, false, cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units, nullptr},
+    {"reference", false, false, reference::compile, reference::plan, nothing_to_prepare, [] { return false; },
      nullptr},
-    {"cuda", true, gpu::compile, gpu::plan, prepare_gpu, gpu::has_bf16_units, gpu::info, open_gpu_memory},
-    {"cuda-on-host", false, cuda_on_host::compile, cuda_on_host::plan, prepare_cuda_on_host,
+    {"cuda", true, true, gpu::compile, gpu::plan, prepare_gpu, gpu::has_bf16_units, gpu::info,
+     open_gpu_memory},
+    {"cuda-on-host", false, true, cuda_on_host::compile, cuda_on_host::plan, prepare_cuda_on_host,
      cuda_on_host::has_bf16_units, processor_as_device, open_memory_of_host_runtime},
 };
 
@@ -158,6 +160,8 @@ PreparedKernels prepare(const std::string& device, const graph::Graph& graph, co
   const Chosen engine = chosen(device);
   return engine.row.prepare(graph, with_index(options, engine), request);
 }
+
+bool keeps_images(const std::string& device) { return chosen(device).row.keeps_images; }
 
 bool computes_on_host(const std::string& device) { return chosen(device).row.info == nullptr; }
 

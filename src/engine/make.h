@@ -32,6 +32,9 @@ namespace paceline::engine {
 [[nodiscard]] graph::MemoryPlan plan(const std::string& device, const graph::Graph& graph,
                                      const CompileOptions& options);
 
+/// Whether its engines take CompileOptions::stored_images.
+[[nodiscard]] bool keeps_images(const std::string& device);
+
 /// Whether its engines keep gradients in the host's memory.
 [[nodiscard]] bool computes_on_host(const std::string& device);
 

@@ -252,6 +252,9 @@ struct Record {
     /// Bytes of a training sample where it is stored, mean over some of them: what storage has to deliver.
     /// None of data that are not stored, and in records of before this key.
     std::optional<double> stored_bytes = {};
+    /// Where the images of a training lie, "device" or "host"; none of engines that keep no images, and in
+    /// records of before this key.
+    std::optional<std::string> images_on = {};
   } data;
 
   int workers = 1;

@@ -200,6 +200,7 @@ void fields(A& archive, In<A, Record::Data>& value) {
   archive("dropped_per_epoch", value.dropped_per_epoch);
   archive("steps_per_epoch", value.steps_per_epoch);
   where_present(archive, "stored_bytes", value.stored_bytes);
+  where_present(archive, "images_on", value.images_on);
 }
 
 template <typename A>

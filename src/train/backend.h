@@ -77,6 +77,7 @@ struct Backend {
   std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};
   bool has_bf16_units = false;
+  bool keeps_images = false;           ///< engines take CompileOptions::stored_images
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
   std::shared_ptr<ProcessHistory> history = std::make_shared<ProcessHistory>();
   std::shared_ptr<StallListener> stalls = {};  ///< hears what the communicators say; may be empty

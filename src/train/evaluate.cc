@@ -40,7 +40,9 @@ std::optional<engine::LossSums> evaluate(data::EvaluationBatches& batches, int v
   while (!stop.stop_requested()) {
     const auto* batch = batches.next();
     if (batch == nullptr) break;
-    sums += engine.evaluate(batch->images, batch->labels, static_cast<int>(batch->count()), views);
+    const int count = static_cast<int>(batch->count());
+    sums += batch->draws.empty() ? engine.evaluate(batch->images, batch->labels, count, views)
+                                 : engine.evaluate_draws(batch->draws, batch->labels, count, views);
   }
   double stops = stop.stop_requested() ? 1 : 0;
   communicator.all_reduce(std::span(&stops, 1), comm::Reduce::sum);
@@ -66,11 +68,22 @@ std::optional<engine::LossSums> Evaluator::evaluate_on(const data::Dataset& set,
                                       communicator_.rank(), communicator_.size(), job_.options.shard > 0);
     options.pool = &job_.pool;
     options.passes = passes;
+    if (store_ != nullptr) use_stored(set, options);
     batches.emplace(set, augment_, options);
-  }
+  } else if (store_ != nullptr && &set == &job_.test_reads)  // looked at once more, though not read again
+    job_.test_reads.count(batches->samples());
   const auto sums = train::evaluate(*batches, job_.options.test_views, engine_, communicator_, job_.stop);
   if (!sums) batches.reset();  // it stands in the middle of a pass
   return sums;
+}
+
+void Evaluator::use_stored(const data::Dataset& set, data::EvaluationOptions& options) {
+  const bool is_test = &set == job_.source.test.get();
+  const auto& part =
+      is_test ? store_->test(options.begin, options.end) : store_->validation(options.begin, options.end);
+  options.draws = true;
+  options.first_draw = part.first;
+  options.labels = part.labels;
 }
 
 std::optional<Evaluator::Figures> Evaluator::test() {

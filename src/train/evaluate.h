@@ -10,6 +10,7 @@
 #include "data/evaluation.h"
 #include "engine/engine.h"
 #include "measure/record.h"
+#include "train/image_store.h"
 #include "train/job.h"
 
 namespace paceline::train {
@@ -37,12 +38,13 @@ namespace paceline::train {
 [[nodiscard]] engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& communicator);
 
 /// The test set of a run, and its validation set where there is one. Their loaders are made at the first
-/// evaluation.
+/// evaluation, which also puts their images on the device where they are kept there.
 class Evaluator {
  public:
+  /// `store`: null where the host prepares the images.
   Evaluator(const Job& job, const data::Augment& augment, engine::Engine& engine,
-            comm::Communicator& communicator)
-      : job_(job), augment_(augment), engine_(engine), communicator_(communicator) {}
+            comm::Communicator& communicator, ImageStore* store)
+      : job_(job), augment_(augment), engine_(engine), communicator_(communicator), store_(store) {}
 
   /// Fills in losses and accuracies of `epoch`: of the validation set where there is one, and of the test set
   /// where --test-set is `every`. `test_passes`: how often this run will read the test set in all; nothing
@@ -60,11 +62,13 @@ class Evaluator {
   std::optional<engine::LossSums> evaluate_on(const data::Dataset& set,
                                               std::optional<data::EvaluationBatches>& batches,
                                               std::int64_t passes);
+  void use_stored(const data::Dataset& set, data::EvaluationOptions& options);
 
   const Job& job_;
   const data::Augment& augment_;
   engine::Engine& engine_;
   comm::Communicator& communicator_;
+  ImageStore* store_;
   std::optional<data::EvaluationBatches> test_batches_;
   std::optional<data::EvaluationBatches> validation_batches_;
 };

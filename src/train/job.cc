@@ -25,6 +25,7 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
           .world_size = resolved.workers,
           .gradient_memory = {},
           .all_workers_say = {},
+          .stored_images = resolved.stored.total(),
           .worker_on_host = place.device_share_index * resolved.local_workers + local_rank,
           .device_index = {}};
 }
@@ -40,22 +41,23 @@ data::LoaderOptions loader_options(const Options& options, const Resolved& resol
   // Worker 0 of --parallel data-parallel prepares the whole batch, with the threads of all loaders that there
   // would be otherwise; the others have none.
   const bool prepares_all = options.data_parallel && rank == 0;
+  const bool draws = resolved.stored.total() > 0;
   return {.global_batch = resolved.global_batch,
           .local_batch = prepares_all ? resolved.global_batch : resolved.local_batch,
           .first = rank * resolved.local_batch,
-          .threads = options.loader_threads * (prepares_all ? resolved.workers : 1),
-          .prefetch = options.loader_threads > 0 ? kBatchesAhead : 0};
+          .threads = draws ? 0 : options.loader_threads * (prepares_all ? resolved.workers : 1),
+          .prefetch = !draws && options.loader_threads > 0 ? kBatchesAhead : 0,
+          .draws = draws};
 }
 
-data::AugmentOptions augment_options(const Job& job) {
-  const auto& options = job.options;
-  return {.crop_padding = options.augment ? options.crop_padding.value_or(job.source.crop_padding) : 0,
-          .flip = options.augment ? options.flip.value_or(job.source.flip) : data::Flip::none,
-          .mean = job.source.mean,
-          .stddev = job.source.stddev,
+data::AugmentOptions augment_options(const Options& options, const data::Source& source) {
+  return {.crop_padding = options.augment ? options.crop_padding.value_or(source.crop_padding) : 0,
+          .flip = options.augment ? options.flip.value_or(source.flip) : data::Flip::none,
+          .mean = source.mean,
+          .stddev = source.stddev,
           .seed = options.seed,
-          .crop_area = options.augment ? job.source.crop_area : 0,
-          .jitter = options.augment ? job.source.jitter : 0,
+          .crop_area = options.augment ? source.crop_area : 0,
+          .jitter = options.augment ? source.jitter : 0,
           .crop_fill = options.crop_fill,
           .warp = options.augment ? options.warp : data::WarpOptions{}};
 }

@@ -62,7 +62,7 @@ struct Job {
 /// The loader options of `rank`.
 [[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);
 
-[[nodiscard]] data::AugmentOptions augment_options(const Job& job);
+[[nodiscard]] data::AugmentOptions augment_options(const Options& options, const data::Source& source);
 
 /// Whether the record has the loss of every step: where it was asked for, and of short trainings.
 [[nodiscard]] bool keeps_steps(const Job& job);

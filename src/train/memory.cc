@@ -8,6 +8,7 @@
 #include "measure/environment.h"
 #include "train/data_parallel.h"
 #include "train/evaluate.h"
+#include "train/image_store.h"
 #include "train/shards.h"
 #include "train/snapshot.h"
 #include "train/test_policy.h"
@@ -86,13 +87,14 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   if (hands_out)
     plan.lines.push_back(
         {"inputs and outputs on their way", data_parallel_bytes(resolved, format.bytes(), graph.classes())});
+  if (resolved.stored.total() > 0)
+    plan.lines.push_back({"labels", resolved.local_workers * ImageStore::planned_bytes(resolved.stored)});
   const auto add_evaluation = [&](const char* purpose, const data::Dataset& set) {
+    auto batches = evaluation_options(set.size(), resolved.engine_batch, options.test_views, 0,
+                                      resolved.workers, options.shard > 0);
+    batches.draws = resolved.stored.total() > 0;
     plan.lines.push_back(
-        {purpose,
-         resolved.local_workers *
-             data::EvaluationBatches::planned_bytes(
-                 set.format(), evaluation_options(set.size(), resolved.engine_batch, options.test_views, 0,
-                                                  resolved.workers, options.shard > 0))});
+        {purpose, resolved.local_workers * data::EvaluationBatches::planned_bytes(set.format(), batches)});
   };
   const bool has_validation = source.validation != nullptr;
   if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)

@@ -14,6 +14,7 @@
 #include "train/memory.h"
 #include "train/model_check.h"
 #include "train/run_record.h"
+#include "train/stored_images.h"
 #include "train/test_policy.h"
 
 namespace paceline::train {
@@ -133,11 +134,12 @@ Prepared prepare(const Options& options, const Backend& backend) {
   MemoryLimits limits;
   const auto plan_that_fits = [&] {
     limits = memory_limits(backend, run.resolved.local_workers);
-    auto plan = plan_run(options, run.resolved, run.graph, run.source, backend, limits);
-    require_memory(options, run.resolved, run.graph, run.source, backend, circumstances, plan, limits);
-    return plan;
+    auto planned = plan_images(options, run.resolved, run.graph, run.source, backend, limits);
+    require_memory(options, run.resolved, run.graph, run.source, backend, circumstances, planned.plan,
+                   limits);
+    return planned;
   };
-  auto plan = plan_that_fits();
+  auto planned = plan_that_fits();
   engine::PreparedKernels kernels;  // measured only for what fits; the plan then is that of the kernels found
   if (backend.prepare) {
     kernels = backend.prepare(
@@ -145,14 +147,16 @@ Prepared prepare(const Options& options, const Backend& backend) {
         kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
     run.resolved.algorithms = kernels.algorithms;
     measure::release_free_memory();  // what measuring gave back must not count as the process's own
-    plan = plan_that_fits();
+    planned = plan_that_fits();
   }
   tell(backend, "the preparation of the run");
-  run.record = begin_record(options, run.resolved, run.graph, run.source, plan, limits, backend);
+  run.record = begin_record(options, run.resolved, run.graph, run.source, planned.plan, limits, backend);
+  if (planned.on_device) run.record.data.images_on = *planned.on_device ? "device" : "host";
   run.earlier = read_earlier(options, run.resume, run.resolved.global_batch);
   auto& notes = run.record.notes;
   if (kernels.algorithms != nullptr) run.record.kernels = describe(kernels);
   if (!kernels.note.empty()) notes.push_back(kernels.note);
+  if (!planned.sentence.empty()) notes.push_back(planned.sentence);
   if (!run.earlier.note.empty()) notes.push_back(run.earlier.note);
   if (run.resume && !run.earlier.damage.empty())
     notes.push_back(fmt::format(

@@ -14,6 +14,12 @@
 namespace paceline::train {
 
 /// What one run really does. Made once, then constant.
+/// Images that each engine keeps on its device, by what they are for; none where the host prepares them.
+struct StoredImages {
+  std::int64_t train = 0, validation = 0, test = 0;  ///< they lie in this order
+  [[nodiscard]] std::int64_t total() const { return train + validation + test; }
+};
+
 struct Resolved {
   int workers = 1;
   int local_workers = 1;        ///< in each process
@@ -34,6 +40,7 @@ struct Resolved {
   engine::Precision precision = engine::Precision::f32;
   std::shared_ptr<const engine::KernelAlgorithms> algorithms;  ///< of every product; null: by default
   ScaledRate rate;
+  StoredImages stored;  ///< what place_images() (stored_images.h) decided; resolve() leaves it at none
 };
 
 /// What does not depend on data or machine: a run of these options that is checked needs only this.

@@ -22,6 +22,7 @@
 #include "train/run_events.h"
 #include "train/run_record.h"
 #include "train/run_workers.h"
+#include "train/stored_images.h"
 
 namespace paceline::train {
 namespace {
@@ -184,9 +185,10 @@ Setup inspect(const Options& options, const Backend& backend) {
   const auto source = open_data(options, backend);
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
-  const auto resolved = resolve(options, circumstances);
+  auto resolved = resolve(options, circumstances);
   const auto limits = memory_limits(backend, resolved.local_workers);
-  auto plan = plan_run(options, resolved, graph, source, backend, limits);
+  auto planned = plan_images(options, resolved, graph, source, backend, limits);
+  auto& plan = planned.plan;
   auto memory = describe(plan, limits);
   memory.plan_lines.clear();
   if (memory.device) memory.device->plan_lines.clear();
@@ -203,6 +205,7 @@ Setup inspect(const Options& options, const Backend& backend) {
           .precision = resolved.precision == engine::Precision::f32 ? "fp32" : "bf16",
           .checkpoint_bytes = checkpoint_bytes(graph, options.rule, options.lookahead.steps > 0),
           .checkpoint_files = checkpoint_files(options),
+          .images = std::move(planned.sentence),
           .model = describe(options, graph, resolved.precision),
           .data = describe(source)};
 }

@@ -26,6 +26,7 @@ struct Setup {
   std::string precision;      ///< that will be used: "fp32"
   std::int64_t checkpoint_bytes = 0;
   int checkpoint_files = 0;  ///< that are there at once at the most; 0: none are written
+  std::string images;        ///< where the images lie and why, a sentence; empty where there is no choice
   measure::Record::Model model;
   measure::Record::Data data;
 };

@@ -18,6 +18,7 @@
 #include "train/evaluate.h"
 #include "train/exposed_comm.h"
 #include "train/gather.h"
+#include "train/image_store.h"
 #include "train/lookahead.h"
 #include "train/recent_steps.h"
 #include "train/recovery.h"
@@ -144,10 +145,14 @@ class Worker {
     options.start_step = counters_.step;
     options.pool = &job_.pool;
     const auto& train = *job_.source.train;
-    augment_.emplace(train.format(), augment_options(job_));
+    augment_.emplace(train.format(), augment_options(job_.options, job_.source));
+    if (options.draws) {
+      if (!image_store_) image_store_.emplace(job_, *augment_, *engine_);
+      options.labels = image_store_->train().labels;
+    }
     if (is_root() || !is_data_parallel(job_.options))
       loader_.emplace(train, data::Sampler(train.size(), job_.options.seed), *augment_, options);
-    evaluator_.emplace(job_, *augment_, *engine_, communicator_);
+    evaluator_.emplace(job_, *augment_, *engine_, communicator_, image_store_ ? &*image_store_ : nullptr);
   }
 
   void start_window() {
@@ -414,6 +419,7 @@ class Worker {
   std::unique_ptr<engine::Engine> engine_;
   Lookahead lookahead_;
   std::optional<data::Augment> augment_;
+  std::optional<ImageStore> image_store_;  ///< where the engine keeps the images
   std::optional<data::Loader> loader_;
   std::optional<Evaluator> evaluator_;
   std::optional<StepRunner> steps_;

@@ -236,6 +236,19 @@ TEST(Remedies, OfASlowLinkAreFewerBytesAndOtherBuckets) {
   EXPECT_LT(found.interaction(), 0) << "a faster link leaves less for other buckets to hide";
 }
 
+TEST(Remedies, OfWaitingForDataIsAnotherLoaderThreadUnlessTheDeviceHasTheImages) {
+  for (const bool on_device : {false, true}) {
+    SimulatedRun one, two{.workers = 2};
+    two.data_wait += 0.08;
+    auto alone = simulate(one, 3), both = simulate(two, 3);
+    for (auto* records : {&alone, &both})
+      for (auto& record : *records) record.data.images_on = on_device ? "device" : "host";
+    const Study study({alone, both});
+    const auto found = remedies(efficiency_loss(study.of(1), study.of(2), Mode::weak));
+    EXPECT_EQ(find(found, RemedyKind::loader_threads) == nullptr, on_device);
+  }
+}
+
 TEST(Remedies, OfNoiseAreNone) {
   EXPECT_TRUE(remedies_of_two([](SimulatedRun&) {}).list.empty());
 }

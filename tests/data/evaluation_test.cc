@@ -40,6 +40,46 @@ TEST(EvaluationPart, OfWholeBatchesASampleHasItsPlaceForAnyNumberOfRanks) {
       }
 }
 
+// For an engine that has the images: what the draws show of them is what would be prepared otherwise.
+TEST(EvaluationBatches, GivesDrawsThatShowTheImagesThatItWouldPrepare) {
+  const NumberedDataset dataset(60);
+  const Augment augment = full_augment(dataset.format());
+  const auto values = static_cast<std::size_t>(dataset.format().bytes());
+  std::vector<std::int32_t> labels;
+  for (std::int32_t i = 7; i < 27; ++i) labels.push_back(i);
+  constexpr std::int64_t kFirst = 1000;  // where sample 7 stands among the stored images
+  for (const int views : {1, 2, 6})
+    for (const int batch : {1, 8, 100}) {
+      EvaluationOptions options{.begin = 7, .end = 27, .batch = batch, .views = views};
+      EvaluationBatches prepared(dataset, augment, options);
+      options.draws = true;
+      options.first_draw = kFirst;
+      options.labels = labels;
+      EvaluationBatches drawn(dataset, augment, options);
+      std::vector<std::uint8_t> pixels(values);
+      for (int pass = 0; pass < 2; ++pass)
+        while (const EvaluationBatch* want = prepared.next()) {
+          const EvaluationBatch* got = drawn.next();
+          ASSERT_NE(got, nullptr);
+          EXPECT_EQ(got->first, want->first);
+          EXPECT_TRUE(std::ranges::equal(got->labels, want->labels));
+          ASSERT_EQ(got->draws.size() * values, want->images.size());
+          std::vector<float> shown(want->images.size());
+          for (std::size_t i = 0; i < got->draws.size(); ++i) {
+            dataset.read(7 + got->draws[i].index - kFirst, pixels);
+            augment.show(pixels, got->draws[i], std::span(shown).subspan(i * values, values));
+          }
+          EXPECT_TRUE(std::ranges::equal(shown, want->images));
+          if (want->first + want->count() == 27) {
+            EXPECT_EQ(drawn.next(), nullptr) << "the pass ends where the other does";
+          }
+        }
+      EXPECT_EQ(drawn.samples(), 20);
+      EXPECT_EQ(EvaluationBatches::planned_bytes(dataset.format(), options),
+                std::min(batch, 20) * views * 16);
+    }
+}
+
 TEST(EvaluationBatches, YieldsItsPartOnceInOrderAndThenAgain) {
   const NumberedDataset dataset(60);
   const Augment augment = full_augment(dataset.format());

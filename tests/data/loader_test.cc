@@ -56,6 +56,44 @@ TEST(Loader, GivesTheSameGlobalBatchForAnyNumberOfWorkers) {
   }
 }
 
+// For an engine that has the images: what the draws show of them is what the loader prepares otherwise.
+TEST(Loader, GivesDrawsThatShowTheImagesThatItWouldPrepare) {
+  const NumberedDataset dataset(103);
+  std::vector<std::int32_t> labels;
+  for (std::int32_t i = 0; i < 103; ++i) labels.push_back(i);
+  LoaderOptions options{.global_batch = 16, .local_batch = 8, .first = 8, .start_epoch = 1, .start_step = 4};
+  constexpr int kSteps = 15;
+  const Yield want = run(dataset, options, kSteps);
+  dataset.reads = 0;
+  options.draws = true;
+  options.labels = labels;
+  Loader loader(dataset, Sampler(dataset.size(), 5), full_augment(dataset.format(), 5), options);
+  const Augment augment = full_augment(dataset.format(), 5);
+  const auto values = static_cast<std::size_t>(dataset.format().bytes());
+  std::vector<std::uint8_t> pixels(values);
+  Yield got;
+  for (int step = 0; step < kSteps; ++step) {
+    const Batch& batch = loader.next();
+    EXPECT_TRUE(batch.images.empty());
+    ASSERT_EQ(batch.draws.size(), 8u);
+    append(got, batch);
+    EXPECT_EQ(dataset.reads, 0) << "the loader itself reads none";
+    for (const auto& draw : batch.draws) {
+      dataset.read(draw.index, pixels);
+      got.images.resize(got.images.size() + values);
+      augment.show(pixels, draw, std::span(got.images).last(values));
+    }
+    dataset.reads = 0;
+  }
+  EXPECT_EQ(got, want);
+  const auto statistics = loader.statistics();
+  EXPECT_EQ(statistics.batches, kSteps);
+  EXPECT_EQ(statistics.waits, kSteps) << "who asks draws, and waits for himself";
+  EXPECT_EQ(statistics.wait_s, statistics.prepare_s);
+  EXPECT_GT(statistics.prepare_s, 0);
+  EXPECT_EQ(Loader::planned_bytes(dataset.format(), options), 8 * 20) << "20 bytes a sample";
+}
+
 TEST(Loader, GivesTheSameBitsForAnyThreadsAndDepth) {
   const NumberedDataset dataset(500);
   const Yield one = run(dataset, {.global_batch = 64, .local_batch = 64}, 20);

@@ -105,6 +105,7 @@ Record filled() {
     r.ranks.push_back(one);
   }
   r.data.stored_bytes = 3072.5;
+  r.data.images_on = "device";
   r.ranks[1].own_s = std::vector<double>{0.05, 0.15, 0.25};
   r.buckets = {{.bytes = 4096, .transfer_s = {1e-6, 2e-6}, .duration_s = {3e-6, 4e-6}}};
   r.buckets[0].ready_s = std::vector<double>{0.01, 0.02};
@@ -154,6 +155,7 @@ TEST(Record, SurvivesTheRoundTripWhole) {
   EXPECT_EQ(back.ranks[1].loader_ready, 1.5);
   EXPECT_EQ(back.ranks[1].loader_queue, 2);
   EXPECT_EQ(back.data.stored_bytes, 3072.5);
+  EXPECT_EQ(back.data.images_on, "device");
   EXPECT_EQ(back.ranks[0].own_s, std::nullopt);
   EXPECT_EQ(back.ranks[1].own_s, filled().ranks[1].own_s);
   EXPECT_EQ(back.buckets[0].ready_s, filled().buckets[0].ready_s);

@@ -32,6 +32,24 @@ TEST(Scaling, SaysWhereTheLoaderIsMeasuredAndNotTheWorkers) {
   EXPECT_THAT(text, HasSubstr("the loader is the limit, 50.0 % of the step waits for data"));
 }
 
+// What the worker draws for a device that has the images, no thread can prepare.
+TEST(Loader, OfImagesOnTheDeviceNeedsNoThreads) {
+  auto record = make_record(
+      {.forward = 0.008, .backward = 0.011, .update = 0.001, .data_wait = 0.02, .copy = 0, .other = 0});
+  for (auto& rank : record.ranks) {
+    rank.loader_prepare_s =
+        rank.loader_processor_s.emplace(rank.phases[static_cast<std::size_t>(measure::Phase::data_wait)]);
+    rank.loader_threads = 0;
+    rank.loader_queue = 0;
+    rank.loader_ready = 0.0;
+    rank.loader_waits = static_cast<std::int64_t>(rank.step_s.size());
+  }
+  EXPECT_THAT(text_of({record}), HasSubstr("--loader-threads 1 prepares them meanwhile"));
+  record.data.images_on = "device";
+  EXPECT_THAT(text_of({record}), AllOf(HasSubstr("The images lie on the device: each worker only draws"),
+                                       Not(HasSubstr("prepares them meanwhile"))));
+}
+
 // Mistake 4: a loader of 4,400 images/s feeds steps that could take 6,400, whatever the number of workers.
 TEST(Residual, OfABaselineThatWaitsForDataIsDeniedTheWordCommunication) {
   const double wait = 128 / 4400.0 - 0.020;

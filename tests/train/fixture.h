@@ -39,7 +39,8 @@ inline Backend backend_of(const std::string& device) {
             if (!info) return std::nullopt;
             return DeviceShare{.info = *info, .workers = workers};
           },
-          .has_bf16_units = false};
+          .has_bf16_units = false,
+          .keeps_images = engine::keeps_images(device)};
 }
 
 /// A directory of its own for each test, removed afterwards.

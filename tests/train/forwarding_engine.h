@@ -33,6 +33,15 @@ class ForwardingEngine : public engine::Engine {
                             int views, std::span<double> logits) override {
     return engine_->evaluate(images, labels, count, views, logits);
   }
+  void set_byte_values(std::span<const float> values) override { engine_->set_byte_values(values); }
+  void store_images(std::int64_t first, std::span<const std::uint8_t> pixels) override {
+    engine_->store_images(first, pixels);
+  }
+  engine::LossSums evaluate_draws(std::span<const base::SampleDraw> draws,
+                                  std::span<const std::int32_t> labels, int count, int views,
+                                  std::span<double> logits) override {
+    return engine_->evaluate_draws(draws, labels, count, views, logits);
+  }
   void observe(engine::OpObserver observer) override { engine_->observe(std::move(observer)); }
 
  private:

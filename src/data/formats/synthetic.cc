@@ -38,6 +38,7 @@ class SyntheticDataset final : public Dataset {
   }
 
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t) const override { return 0; }
+  [[nodiscard]] bool reads_from_memory() const override { return delay_.count() == 0; }
 
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
     base::expects(index >= 0 && index < size_, "0 <= index < size");

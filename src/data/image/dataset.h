@@ -42,6 +42,7 @@ class ImageDataset final : public Dataset {
   [[nodiscard]] std::string name(std::int64_t index) const;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override { return name(index); }
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
+  [[nodiscard]] bool reads_from_memory() const override { return false; }
   /// The encoded image, as ImageStore::bytes.
   [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
                                                       std::vector<std::uint8_t>& buffer) const;

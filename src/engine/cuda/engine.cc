@@ -13,6 +13,7 @@
 #include "engine/cuda/program.h"
 #include "engine/cuda/sections.h"
 #include "engine/cuda/step_reports.h"
+#include "engine/cuda/stored_images.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -31,8 +32,9 @@ class CudaEngine final : public Engine {
         program_(graph, options, *runtime_),
         plan_(plan_of(program_, runtime_->facts())),
         memory_(*runtime_, compute_, settings.name),
-        inputs_(*runtime_, copies_, program_.graph(), options.batch),
+        inputs_(*runtime_, copies_, program_.graph(), options),
         reports_(*runtime_, compute_),
+        stored_(*runtime_, memory_, program_.graph(), options.stored_images),
         gradients_(gradient_memory(program_.options(), layout(), memory_, kVoteFloats)),
         arrays_(allocate_arrays()),
         exec_(make_context()),
@@ -85,26 +87,15 @@ class CudaEngine final : public Engine {
 
   LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
                     std::span<double> logits) override {
-    base::expects(logits.empty() || static_cast<std::int64_t>(logits.size()) >=
-                                        std::int64_t{1} * count * program_.graph().classes(),
-                  "there is room for the logits of every sample");
-    base::expects(count >= 0 && views >= 1 && count * views <= program_.options().batch &&
-                      static_cast<int>(labels.size()) >= count &&
-                      static_cast<std::int64_t>(images.size()) >= count * views * sample_elements(),
-                  "evaluate gets at most a batch, and its labels");
-    if (count == 0) return {};
-    exec_.training = false;
-    exec_.samples = count * views;
-    exec_.views = views;
-    has_forward_ = false;
-    base::expects(reports_.is_empty(), "all steps are collected before an evaluation");
-    run_forward(
-        inputs_.put({.images = images.first(static_cast<std::size_t>(count * views * sample_elements())),
-                     .labels = labels.first(static_cast<std::size_t>(count))},
-                    compute_));
-    const auto sums = wait_for_loss();
-    if (!logits.empty()) read_logits(count, views, logits);
-    return sums;
+    return evaluate_input({.images = images, .labels = labels}, count, views, logits);
+  }
+  LossSums evaluate_draws(std::span<const base::SampleDraw> draws, std::span<const std::int32_t> labels,
+                          int count, int views, std::span<double> logits) override {
+    return evaluate_input({.images = {}, .labels = labels, .draws = draws}, count, views, logits);
+  }
+  void set_byte_values(std::span<const float> values) override { stored_.set_byte_values(values); }
+  void store_images(std::int64_t first, std::span<const std::uint8_t> pixels) override {
+    stored_.store(first, pixels);
   }
 
   void cut_backward(std::span<const std::int64_t> ends) override {
@@ -198,6 +189,13 @@ class CudaEngine final : public Engine {
   };
 
   [[nodiscard]] std::int64_t sample_elements() const { return program_.graph().input_shape().elements(); }
+  [[nodiscard]] bool is_storing() const { return program_.options().stored_images > 0; }
+  /// Whether `input` shows `samples` samples, in the form that this engine takes.
+  [[nodiscard]] bool is_whole(const StepInput& input, std::int64_t samples) const {
+    const std::int64_t images = is_storing() ? 0 : samples * sample_elements();
+    return static_cast<std::int64_t>(input.images.size()) == images &&
+           static_cast<std::int64_t>(input.draws.size()) == (is_storing() ? samples : 0);
+  }
   [[nodiscard]] std::size_t flat_bytes() const {
     return static_cast<std::size_t>(layout().elements) * sizeof(float);
   }
@@ -234,6 +232,8 @@ class CudaEngine final : public Engine {
                        .scratch = area(requests.scratch_bytes())},
             .weights = arrays_.weights,
             .gradients = arrays_.gradients,
+            .stored = stored_.images(),
+            .byte_values = stored_.byte_values(),
             .pinned = reinterpret_cast<double*>(
                 runtime_->allocate_pinned(static_cast<std::size_t>(program_.pinned_bytes()))),
             .loss = reinterpret_cast<LossResult*>(runtime_->allocate(sizeof(LossResult)))};
@@ -274,9 +274,9 @@ class CudaEngine final : public Engine {
   void begin_training_pass(const StepInput& input) {
     const int batch = program_.options().batch;
     base::expects(program_.options().training, "the engine was compiled for training");
-    base::expects(static_cast<int>(input.labels.size()) == batch &&
-                      static_cast<std::int64_t>(input.images.size()) == batch * sample_elements(),
-                  "a step has as many images and labels as the engine's batch");
+    base::expects(static_cast<int>(input.labels.size()) == batch && is_whole(input, batch),
+                  "a step has as many images, or draws, and labels as the engine's batch");
+    if (is_storing()) stored_.check(input.draws);
     runtime_->set_step(static_cast<std::int64_t>(input.step));
     exec_.training = true;
     exec_.samples = batch;
@@ -287,6 +287,7 @@ class CudaEngine final : public Engine {
 
   void run_forward(const InputBuffers::Batch& batch) {
     exec_.images = batch.images;
+    exec_.draws = batch.draws;
     exec_.labels = batch.labels;
     exec_.numbers = batch.numbers;
     input_set_ = batch.set;
@@ -335,6 +336,36 @@ class CudaEngine final : public Engine {
     host_is_current_ = false;
   }
 
+  /// `given` has at least as many images or draws, and labels.
+  LossSums evaluate_input(StepInput given, int count, int views, std::span<double> logits) {
+    base::expects(logits.empty() || static_cast<std::int64_t>(logits.size()) >=
+                                        std::int64_t{1} * count * program_.graph().classes(),
+                  "there is room for the logits of every sample");
+    const auto elements = static_cast<std::size_t>(is_storing() ? 1 : sample_elements());
+    base::expects(count >= 0 && views >= 1 && count * views <= program_.options().batch,
+                  "evaluate gets at most a batch");
+    const std::size_t wanted = static_cast<std::size_t>(count * views) * elements;
+    base::expects(given.labels.size() >= static_cast<std::size_t>(count) &&
+                      (is_storing() ? given.draws.size() : given.images.size()) >= wanted,
+                  "evaluate gets images, or draws where the engine keeps images, and labels of all samples");
+    given.labels = given.labels.first(static_cast<std::size_t>(count));
+    if (is_storing())
+      given.draws = given.draws.first(wanted);
+    else
+      given.images = given.images.first(wanted);
+    if (count == 0) return {};
+    exec_.training = false;
+    exec_.samples = count * views;
+    exec_.views = views;
+    has_forward_ = false;
+    base::expects(reports_.is_empty(), "all steps are collected before an evaluation");
+    if (is_storing()) stored_.check(given.draws);
+    run_forward(inputs_.put(given, compute_));
+    const auto sums = wait_for_loss();
+    if (!logits.empty()) read_logits(count, views, logits);
+    return sums;
+  }
+
   /// Of the last pass, as the loss read them: means over the views of each of `count` samples, in their
   /// order.
   void read_logits(int count, int views, std::span<double> logits) {
@@ -368,6 +399,7 @@ class CudaEngine final : public Engine {
   const DeviceMemory memory_;
   InputBuffers inputs_;
   StepReports reports_;
+  StoredImages stored_;
   const base::OwnedArray gradients_;
   std::vector<std::span<float>> host_copies_;  ///< weights, then state by slot; pinned
   const FlatArrays arrays_;

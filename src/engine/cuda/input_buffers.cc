@@ -7,20 +7,27 @@
 
 namespace paceline::engine::cuda {
 
-InputBuffers::Offsets InputBuffers::offsets(const graph::Graph& graph, int samples) {
+InputBuffers::Offsets InputBuffers::offsets(const graph::Graph& graph, const CompileOptions& options) {
+  const std::int64_t sample = options.stored_images > 0 ? static_cast<std::int64_t>(sizeof(base::SampleDraw))
+                                                        : 4 * graph.input_shape().elements();
   Offsets offsets;
-  offsets.labels = whole_lines(samples * graph.input_shape().elements() * 4);
-  offsets.numbers = offsets.labels + whole_lines(std::int64_t{4} * samples);
+  offsets.labels = whole_lines(options.batch * sample);
+  offsets.numbers = offsets.labels + whole_lines(std::int64_t{4} * options.batch);
   offsets.all = offsets.numbers + whole_lines(static_cast<std::int64_t>(sizeof(StepNumbers)));
   return offsets;
 }
 
-std::int64_t InputBuffers::bytes_of_set(const graph::Graph& graph, int samples) {
-  return offsets(graph, samples).all;
+std::int64_t InputBuffers::bytes_of_set(const graph::Graph& graph, const CompileOptions& options) {
+  return offsets(graph, options).all;
 }
 
-InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, int samples)
-    : runtime_(runtime), copies_(copies), classes_(graph.classes()), offsets_(offsets(graph, samples)) {
+InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph,
+                           const CompileOptions& options)
+    : runtime_(runtime),
+      copies_(copies),
+      classes_(graph.classes()),
+      takes_draws_(options.stored_images > 0),
+      offsets_(offsets(graph, options)) {
   for (Set& set : sets_) {
     set.pinned = runtime.allocate_pinned(static_cast<std::size_t>(offsets_.all));
     set.device = runtime.allocate(static_cast<std::size_t>(offsets_.all));
@@ -58,12 +65,16 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, Ste
                             .stop = flags.stop ? 1 : 0,
                             .enough = flags.enough ? 1 : 0,
                             .is_first_pass = is_first_pass ? 1 : 0};
-  copy(set, 0, input.images.data(), static_cast<std::int64_t>(input.images.size_bytes()));
+  if (takes_draws_)
+    copy(set, 0, input.draws.data(), static_cast<std::int64_t>(input.draws.size_bytes()));
+  else
+    copy(set, 0, input.images.data(), static_cast<std::int64_t>(input.images.size_bytes()));
   copy(set, offsets_.labels, input.labels.data(), static_cast<std::int64_t>(input.labels.size_bytes()));
   copy(set, offsets_.numbers, &numbers, static_cast<std::int64_t>(sizeof numbers));
   runtime_.record(set.copied, copies_);
   runtime_.wait(reader, set.copied);
-  return {.images = reinterpret_cast<const float*>(set.device),
+  return {.images = takes_draws_ ? nullptr : reinterpret_cast<const float*>(set.device),
+          .draws = takes_draws_ ? reinterpret_cast<const base::SampleDraw*>(set.device) : nullptr,
           .labels = reinterpret_cast<const std::int32_t*>(set.device + offsets_.labels),
           .numbers = reinterpret_cast<const StepNumbers*>(set.device + offsets_.numbers),
           .set = number};

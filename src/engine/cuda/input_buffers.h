@@ -19,18 +19,19 @@ namespace paceline::engine::cuda {
 class InputBuffers {
  public:
   static constexpr int kSets = 3;
-  /// For at most `samples` samples.
-  InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, int samples);
+  /// For batches of options.batch samples: their images, or draws where the device keeps images.
+  InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, const CompileOptions& options);
 
   /// A batch on the device, for as long as no more than two others are put behind it.
   struct Batch {
-    const float* images = nullptr;         ///< [samples][H][W][C]
-    const std::int32_t* labels = nullptr;  ///< one for each form of a sample
+    const float* images = nullptr;            ///< [samples][H][W][C]; or
+    const base::SampleDraw* draws = nullptr;  ///< [samples]
+    const std::int32_t* labels = nullptr;     ///< one for each form of a sample
     const StepNumbers* numbers = nullptr;
     int set = 0;  ///< which of the kSets it lies in
   };
-  /// Copies images, labels and numbers of a batch, and lets `reader` wait for them. The caller's memory is
-  /// free when this returns.
+  /// Copies images or draws, labels and numbers of a batch, and lets `reader` wait for them. The caller's
+  /// memory is free when this returns.
   ///
   /// `is_first_pass`: of its step. Waits for `reader` where it has not read what was put three calls ago.
   /// Errors   Error(data) for a label that is no class
@@ -40,14 +41,14 @@ class InputBuffers {
   /// Readers are through with all but the latest `puts() - count` batches.
   void have_been_read(std::int64_t count) { read_ = std::max(read_, count); }
 
-  /// What each set takes, on the device and of pinned memory alike.
-  [[nodiscard]] static std::int64_t bytes_of_set(const graph::Graph& graph, int samples);
+  /// What each of the sets takes, on the device and of pinned memory alike.
+  [[nodiscard]] static std::int64_t bytes_of_set(const graph::Graph& graph, const CompileOptions& options);
 
  private:
   struct Offsets {
     std::int64_t labels = 0, numbers = 0, all = 0;
   };
-  [[nodiscard]] static Offsets offsets(const graph::Graph& graph, int samples);
+  [[nodiscard]] static Offsets offsets(const graph::Graph& graph, const CompileOptions& options);
   struct Set {
     std::byte* pinned = nullptr;
     std::byte* device = nullptr;
@@ -59,6 +60,7 @@ class InputBuffers {
   Runtime& runtime_;
   const Stream copies_;
   const int classes_;
+  const bool takes_draws_;
   const Offsets offsets_;
   Set sets_[kSets];
   std::int64_t puts_ = 0;  ///< so far,

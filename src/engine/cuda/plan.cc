@@ -5,6 +5,7 @@
 #include "engine/cuda/memory.h"
 #include "engine/cuda/optimizer.h"
 #include "engine/cuda/step_reports.h"
+#include "engine/cuda/stored_images.h"
 
 namespace paceline::engine::cuda {
 
@@ -21,7 +22,7 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   const CompileOptions& options = program.options();
   const std::int64_t flat = program.layout().elements * static_cast<std::int64_t>(sizeof(float));
   const int states = options.training ? state_slots(options.rule) : 0;
-  const std::int64_t input = InputBuffers::bytes_of_set(program.graph(), options.batch);
+  const std::int64_t input = InputBuffers::bytes_of_set(program.graph(), options);
   graph::MemoryPlan plan;
   // Blocks of one size, allocated one by one.
   const auto on_device = [&](const char* purpose, std::int64_t count, std::int64_t bytes) {
@@ -40,6 +41,8 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   }
   on_device("workspace", 1, program.memory().scratch_bytes());
   on_device("input", InputBuffers::kSets, input);
+  if (options.stored_images > 0)
+    on_device("images of the data set", 1, StoredImages::bytes(program.graph(), options.stored_images));
   on_device("loss", 1, static_cast<std::int64_t>(sizeof(LossResult)));
   on_device("reports of steps", 1, StepReports::device_bytes());
   if (device.is_gpu) plan.lines.push_back({"driver and libraries", kDriverAndLibraryBytes, Place::device});

@@ -61,6 +61,8 @@ DataBound find_data_bound(const Conclusions& conclusions) {
 /// What makes such a loader faster, by what holds it up.
 std::string advice(const analysis::LoaderUse& loader, const measure::Record& record) {
   constexpr double kMostlyWaiting = 0.25;  // computing for less than this part of the time
+  if (record.data.images_on == "device")
+    return "The images lie on the device: each worker only draws, before it computes, which of them are shown and how.";
   if (loader.threads_per_worker == 0)
     return "Each worker prepares its batches itself, before it computes (--loader-threads 0): --loader-threads 1 "
            "prepares them meanwhile.";

@@ -305,7 +305,7 @@ TEST(CudaEngine, PlansTheBytesThatItAllocates) {
   for (CompileOptions options :
        {CompileOptions{.batch = 7, .rule = {.momentum = 0.9}},
         CompileOptions{.batch = 64, .precision = Precision::bf16, .rule = {.kind = UpdateKind::lars}},
-        CompileOptions{.batch = 5, .training = false},
+        CompileOptions{.batch = 5, .training = false}, CompileOptions{.batch = 4, .stored_images = 11},
         CompileOptions{.batch = 6, .batch_norm = BatchNormMode::synchronised, .shard = 2}}) {
     options.reduce_statistics = [](std::span<double>) {};
     HostRuntime empty;
@@ -320,7 +320,15 @@ TEST(CudaEngine, PlansTheBytesThatItAllocates) {
     toy::initialise(*engine, 1);
     const toy::Samples samples(graph, 0, options.batch);
     if (!options.training) continue;
-    engine->forward(samples.step(1));
+    StepInput input = samples.step(1);
+    const std::vector<base::SampleDraw> draws(static_cast<std::size_t>(options.batch));
+    if (options.stored_images > 0) {
+      engine->set_byte_values(std::vector<float>(3 * 256));
+      engine->store_images(0, std::vector<std::uint8_t>(11 * 8 * 8 * 3));
+      input.images = {};
+      input.draws = draws;
+    }
+    engine->forward(input);
     engine->backward({});
     engine->update(options.rule, 0.1, 1);
     engine->fetch();

@@ -17,7 +17,7 @@
 /// The device wrapper (device.cu) puts __syncthreads() between phases; the host loop (host.cc) runs all
 /// threads of a block through a phase before the next. No shuffles, no atomics, no contraction of a * b + c:
 /// the same inputs give the same bits on both, but for exp, log and erf. This header and the kernels include
-/// the standard library and each other alone; nvcc compiles them.
+/// the standard library, each other and base/sample_draw.h alone; nvcc compiles them.
 
 #include <cstdint>
 #include <cstring>

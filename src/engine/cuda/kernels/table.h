@@ -14,6 +14,7 @@
 #include "engine/cuda/kernels/columns.h"
 #include "engine/cuda/kernels/dropout.h"
 #include "engine/cuda/kernels/elementwise.h"
+#include "engine/cuda/kernels/gather.h"
 #include "engine/cuda/kernels/input.h"
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/lars.h"
@@ -33,7 +34,7 @@ using StorageKernels =
                AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>, MaxPoolForward<T>, MaxPoolBackward<T>,
                AveragePoolForward<T>, AveragePoolBackward<T>, GlobalAveragePoolForward<T>,
                GlobalAveragePoolBackward<T>, Dropout<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
-               UnpackGradient<T>>;
+               UnpackGradient<T>, GatherImages<T>>;
 
 using Kernels = decltype(std::tuple_cat(
     StorageKernels<float>{}, StorageKernels<Bf16>{},

@@ -39,6 +39,11 @@ std::int64_t traffic_of(const InputImages<T>& kernel) {
   return kernel.filled * kernel.channels * 4 + bytes_of_vectors<T>(kernel.pixels * kernel.padded / kVector);
 }
 template <typename T>
+std::int64_t traffic_of(const GatherImages<T>& kernel) {
+  return std::int64_t{1} * kernel.samples * (kernel.height * kernel.width * kernel.channels + 20) +
+         bytes_of_vectors<T>(kernel.pixels * kernel.padded / kVector);
+}
+template <typename T>
 std::int64_t traffic_of(const Dropout<T>& kernel) {
   return 2 *
          bytes_of_vectors<T>(std::int64_t{1} * kernel.samples * kernel.pixels * kernel.channels / kVector);

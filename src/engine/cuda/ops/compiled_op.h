@@ -43,18 +43,21 @@ struct ExecContext {
   const CompileOptions& options;
   Runtime& runtime;
   Stream compute;
-  Arena memory;                    ///< on the device
-  const float* weights = nullptr;  ///< flat, by graph::Layout, on the device
-  float* gradients = nullptr;      ///< likewise; null without training
-  double* pinned = nullptr;        ///< of the host, as much as an op asked for
+  Arena memory;                          ///< on the device
+  const float* weights = nullptr;        ///< flat, by graph::Layout, on the device
+  float* gradients = nullptr;            ///< likewise; null without training
+  const std::uint8_t* stored = nullptr;  ///< stored_images.h; null where the device keeps none
+  const float* byte_values = nullptr;    ///< likewise
+  double* pinned = nullptr;              ///< of the host, as much as an op asked for
 
   // Of the pass that goes on (forward's stay for backward).
   bool training = false;
-  const float* images = nullptr;         ///< [samples][H][W][C], on the device
-  const std::int32_t* labels = nullptr;  ///< [samples / views], on the device
-  const StepNumbers* numbers = nullptr;  ///< on the device
-  LossResult* loss = nullptr;            ///< what the loss leaves, on the device
-  double gradient_scale = 1;             ///< as in `numbers`
+  const float* images = nullptr;            ///< [samples][H][W][C], on the device; null where there are draws
+  const base::SampleDraw* draws = nullptr;  ///< [samples], on the device, of `stored`
+  const std::int32_t* labels = nullptr;     ///< [samples / views], on the device
+  const StepNumbers* numbers = nullptr;     ///< on the device
+  LossResult* loss = nullptr;               ///< what the loss leaves, on the device
+  double gradient_scale = 1;                ///< as in `numbers`
   int samples = 0;  ///< < batch in a short evaluation: what lies behind is computed and ignored
   int views = 1;    ///< so many of them are forms of one sample of the labels
 

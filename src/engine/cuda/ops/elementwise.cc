@@ -2,6 +2,7 @@
 
 #include "engine/cuda/kernels/elementwise.h"
 
+#include "engine/cuda/kernels/gather.h"
 #include "engine/cuda/kernels/input.h"
 #include "engine/cuda/ops/factories.h"
 #include "graph/ops/rules.h"
@@ -13,13 +14,14 @@ namespace {
   return exec.options.batch * value.elements() / kVector;
 }
 
-/// Images as the host gave them, to storage.
+/// Images as the host gave them, or as it says that the device's own are to be shown, to storage.
 class InputOp final : public CompiledOp {
  public:
   explicit InputOp(const OpArguments& a) : dst_(a.dst) {}
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
       // What lies behind a short evaluation becomes 0, so that nothing undefined is computed on.
+      if (exec.draws != nullptr) return exec.launch(gathered<T>(exec));
       exec.launch(InputImages<T>{.src = exec.images,
                                  .dst = exec.memory.at<T>(dst_.buffer),
                                  .pixels = std::int64_t{1} * exec.options.batch * dst_.pixels(),
@@ -32,6 +34,20 @@ class InputOp final : public CompiledOp {
   void describe(std::vector<KernelChoice>&) const override {}
 
  private:
+  template <typename T>
+  [[nodiscard]] GatherImages<T> gathered(const ExecContext& exec) const {
+    return {.stored = exec.stored,
+            .byte_values = exec.byte_values,
+            .draws = exec.draws,
+            .dst = exec.memory.at<T>(dst_.buffer),
+            .pixels = std::int64_t{1} * exec.options.batch * dst_.pixels(),
+            .samples = exec.samples,
+            .height = dst_.shape.height,
+            .width = dst_.shape.width,
+            .channels = dst_.shape.channels,
+            .padded = dst_.channels()};
+  }
+
   const Value& dst_;
 };
 

@@ -172,6 +172,36 @@ void add_arrays(KernelCases& cases, std::size_t count) {
   });
 }
 
+template <typename T>
+void add_gather(KernelCases& cases, int samples, int channels) {
+  constexpr int kHeight = 13, kWidth = 10, kStored = 5;
+  cases.add(named<T>("GatherImages"), [=](KernelArrays& arrays, std::mt19937& generator) {
+    std::vector<std::uint8_t> stored(static_cast<std::size_t>(kStored * kHeight * kWidth * channels));
+    for (auto& byte : stored) byte = static_cast<std::uint8_t>(generator());
+    std::uniform_int_distribution<int> shift(-kWidth + 1, kWidth - 1);
+    std::vector<base::SampleDraw> draws(static_cast<std::size_t>(samples));
+    for (auto& draw : draws)
+      draw = {.index = static_cast<std::int32_t>(generator() % kStored),
+              .shift_y = shift(generator),
+              .shift_x = shift(generator),
+              .is_mirrored = static_cast<std::int16_t>(generator() % 2),
+              .reflects = static_cast<std::int16_t>(generator() % 2)};
+    const int padded = padded_channels(channels);
+    const std::int64_t pixels = std::int64_t{1} * (samples + 2) * kHeight * kWidth;
+    return GatherImages<T>{
+        .stored = arrays.input(stored),
+        .byte_values = arrays.input(random_floats(generator, static_cast<std::size_t>(256 * channels))),
+        .draws = arrays.input(draws),
+        .dst = arrays.output<T>(static_cast<std::size_t>(pixels * padded)),
+        .pixels = pixels,
+        .samples = samples,
+        .height = kHeight,
+        .width = kWidth,
+        .channels = channels,
+        .padded = padded};
+  });
+}
+
 }  // namespace
 
 void add_flat_cases(KernelCases& cases) {
@@ -189,6 +219,7 @@ void add_flat_cases(KernelCases& cases) {
                               pixels,   filled,
                               channels, padded};
       });
+    for (const int channels : {1, 3, 11}) add_gather<T>(cases, cases.is_small ? 2 : 9, channels);
     add_weights<T>(cases, weights);
   });
   if (cases.is_small) return add_arrays(cases, 5);

@@ -18,7 +18,7 @@ MAY_FMA_F32 = ("GeluFunction", "GeluGradient")
 MAY_FMA_F64 = ("SoftmaxLoss",)
 # Kernels that move whole tensors, and how many 16-byte loads and stores they have at least, in bf16.
 VECTORS = {
-    "InputImages<Bf16>": (0, 1), "BatchNormSums<Bf16>": (1, 0), "BatchNormApply<Bf16>": (2, 1),
+    "InputImages<Bf16>": (0, 1), "GatherImages<Bf16>": (0, 1), "BatchNormSums<Bf16>": (1, 0), "BatchNormApply<Bf16>": (2, 1),
     "BatchNormGradientSums<Bf16>": (4, 1), "BatchNormGradientApply<Bf16>": (4, 1), "BiasAdd<Bf16>": (1, 1),
     "BiasGradientSums<Bf16>": (2, 1), "Map1<ReluFunction, Bf16>": (1, 1), "Map2<ReluGradient, Bf16>": (2, 1),
     "Map1<GeluFunction, Bf16>": (1, 1), "Map2<GeluGradient, Bf16>": (2, 1), "Map2<AddFunction, Bf16>": (2, 1),
