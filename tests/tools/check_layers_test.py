@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """tools/check_layers on made-up trees: every rule is broken, and a tree that keeps them all passes."""
 
+import re
+import runpy
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "check_layers"
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools" / "check_layers"
 
 GOOD = {
     "base/error.h": "",
@@ -41,6 +44,13 @@ def check(files):
         return done.returncode, done.stdout + done.stderr
 
 
+def breaches(text):
+    """The lines of the output without the last one, which says where to read on."""
+    *lines, last = text.strip().splitlines()
+    assert "docs/architecture.md#folders" in last, text
+    return lines
+
+
 class CheckLayers(unittest.TestCase):
     def test_a_tree_that_keeps_the_table_passes(self):
         code, text = check(GOOD)
@@ -51,7 +61,7 @@ class CheckLayers(unittest.TestCase):
         code, text = check({**GOOD, file: before + line + "\n"})
         self.assertEqual(code, 1, text)
         self.assertIn(f"src/{file}:{before.count(chr(10)) + 1}: {rule}", text)
-        self.assertEqual(len(text.strip().splitlines()), 1, text)
+        self.assertEqual(len(breaches(text)), 1, text)
 
     def test_base_includes_nothing_of_ours(self):
         self.breaks("base/clock.h", '#include "graph/graph.h"', "base may not include graph", "#pragma once\n\n")
@@ -86,8 +96,8 @@ class CheckLayers(unittest.TestCase):
         """Exactly one breach, which goes through these lines in this order, wherever it begins."""
         code, text = check({**GOOD, **files})
         self.assertEqual(code, 1, text)
-        self.assertEqual(len(text.strip().splitlines()), 1, text)
-        said = text.strip().split("cycle of includes")[1].split(": ", 1)[1].split("; then ")
+        self.assertEqual(len(breaches(text)), 1, text)
+        said = breaches(text)[0].split("cycle of includes")[1].split(": ", 1)[1].split("; then ")
         self.assertIn(list(steps), [said[i:] + said[:i] for i in range(len(said))], text)
         self.assertTrue(text.startswith(said[0].split(" ")[0] + ": "), text)
         return text
@@ -117,7 +127,7 @@ class CheckLayers(unittest.TestCase):
         code, text = check({**GOOD, "base/a.h": '#include "base/b.h"\n', "base/b.h": '#include "base/a.h"\n',
                             "data/a.h": '#include "data/b.h"\n', "data/b.h": '#include "data/a.h"\n'})
         self.assertEqual(code, 1, text)
-        self.assertEqual(len(text.strip().splitlines()), 2, text)
+        self.assertEqual(len(breaches(text)), 2, text)
 
     def test_includes_that_meet_again_are_no_cycle(self):
         code, text = check({**GOOD, "base/a.h": '#include "base/b.h"\n#include "base/c.h"\n',
@@ -126,8 +136,15 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(code, 0, text)
 
     def test_a_file_outside_the_folders_is_named(self):
-        self.breaks("paceline.cc", "", "stands in no folder of the design")
-        self.breaks("utils/string.h", "", "stands in no folder of the design")
+        self.breaks("paceline.cc", "", "stands in no folder of docs/architecture.md")
+        self.breaks("utils/string.h", "", "stands in no folder of docs/architecture.md")
+
+    def test_the_page_says_what_the_tool_holds(self):
+        allowed = runpy.run_path(str(TOOL))["ALLOWED"]
+        words = {"all": set(allowed) - {"cli"}, "nothing of ours": set()}
+        page = (ROOT / "docs" / "architecture.md").read_text()
+        rows = re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]*) \|", page, re.M)
+        self.assertEqual({folder: words.get(may, set(may.split(", "))) for folder, may in rows}, allowed)
 
     def test_a_missing_tree_is_said(self):
         done = subprocess.run([sys.executable, str(TOOL), "/nonexistent"], capture_output=True, text=True)
