@@ -123,12 +123,25 @@ const std::deque<DoneStep>& QueuedStepper::read_all() {
   return read_;
 }
 
+/// A collective that was given up lets the device go on, on numbers that are none: whatever it then says, the
+/// communicator knows why.
+engine::QueuedStep QueuedStepper::collect() {
+  try {
+    engine::QueuedStep step = queue_.collect();
+    communicator_.check();
+    return step;
+  } catch (const base::Error&) {
+    communicator_.check();
+    throw;
+  }
+}
+
 void QueuedStepper::read() {
   base::expects(!posted_.empty(), "a step is read that was posted");
   const Posted posted = std::move(posted_.front());
   posted_.pop_front();
   communicator_.at(posted.order.update + 1, "the end of the step on its device");
-  const engine::QueuedStep step = queue_.collect();
+  const engine::QueuedStep step = collect();
   DoneStep done{
       .order = posted.order, .epoch = posted.epoch, .local = step.local, .all = votes_from(step.votes)};
   done.begin = posted.is_first ? posted.order.begin : last_end_;

@@ -91,6 +91,7 @@ class QueuedStepper {
   void run_passes(const data::Batch& batch, Posted& step);
   /// Gradients in [0, ready) are final: marks the time where a bucket is now whole.
   void mark_ready(std::int64_t ready, Posted& step);
+  [[nodiscard]] engine::QueuedStep collect();
   void read();
   void book(const engine::QueuedStep& step, const Posted& posted, DoneStep& done);
   void note_ready(const engine::QueuedStep& step, const Posted& posted);

@@ -1,7 +1,9 @@
 #pragma once
 
-/// An engine that hands every call on to another: tests derive from it what goes wrong.
+/// An engine that hands every call on to another: tests derive from it what goes wrong. Steps in a queue go
+/// past forward(), backward() aside.
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,7 +26,6 @@ class ForwardingEngine : public engine::Engine {
   void fetch() override { engine_->fetch(); }
   void weights_changed() override { engine_->weights_changed(); }
   engine::LossSums forward(const engine::StepInput& input) override { return engine_->forward(input); }
-  void cut_backward(std::span<const std::int64_t> ends) override { engine_->cut_backward(ends); }
   void backward(const engine::GradientReady& on_ready) override { engine_->backward(on_ready); }
   void update(const engine::UpdateRule& rule, double lr, std::int64_t update) override {
     engine_->update(rule, lr, update);
@@ -42,6 +43,8 @@ class ForwardingEngine : public engine::Engine {
                                   std::span<double> logits) override {
     return engine_->evaluate_draws(draws, labels, count, views, logits);
   }
+  engine::StepQueue* step_queue() override { return engine_->step_queue(); }
+  void cut_backward(std::span<const std::int64_t> ends) override { engine_->cut_backward(ends); }
   void observe(engine::OpObserver observer) override { engine_->observe(std::move(observer)); }
 
  private:
