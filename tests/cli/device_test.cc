@@ -139,6 +139,7 @@ TEST_F(CudaOnHost, DoctorListsItsKernels) {
       {"doctor", "--kernels", "m.toml", "--device", "cuda-on-host", "--no-measure", "--local-batch", "4"},
       {.directory = folder_.path()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("  step +captured sections\n"));
 }
 
 /// On a machine without a GPU: one sentence, at once, with the exit code of a missing device.

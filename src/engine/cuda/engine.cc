@@ -138,6 +138,11 @@ class CudaEngine final : public Engine {
     return choices;
   }
 
+  std::vector<KernelChoice> measured_kernels() override {
+    if (program_.options().training && runtime_->facts().is_gpu) try_captures();
+    return kernels();
+  }
+
  private:
   class Queue final : public StepQueue {
    public:
@@ -239,6 +244,19 @@ class CudaEngine final : public Engine {
             .loss = reinterpret_cast<LossResult*>(runtime_->allocate(sizeof(LossResult)))};
   }
 
+  /// Steps on black images, the last of them captured: only then is it known whether a device can. Weights
+  /// stay.
+  void try_captures() {
+    const auto batch = static_cast<std::size_t>(program_.options().batch);
+    const std::vector<float> images(batch * static_cast<std::size_t>(sample_elements()));
+    const std::vector<std::int32_t> labels(batch);
+    for (int step = 1; step <= Sections::kEagerSteps + 1; ++step) {
+      static_cast<void>(forward({.images = images, .labels = labels}));
+      backward({});
+      update(program_.options().rule, 0, step);
+    }
+  }
+
   /// Waits for all that was put on the compute stream.
   void settle() {
     runtime_->synchronize(compute_);
@@ -297,11 +315,11 @@ class CudaEngine final : public Engine {
     }
     const auto post = [&] {
       for (const auto& entry : program_.ops()) run_op(entry, Pass::forward);
-      if (exec_.training)  // of a step that is waited for nobody reads them
-        exec_.launch(WriteVotes{.result = exec_.loss,
-                                .numbers = exec_.numbers,
-                                .report = reports_.on_device(),
-                                .votes = votes()});
+      if (!exec_.training) return;
+      runtime_->set_op("votes");  // of a step that is waited for nobody reads them
+      exec_.launch(WriteVotes{
+          .result = exec_.loss, .numbers = exec_.numbers, .report = reports_.on_device(), .votes = votes()});
+      runtime_->set_op("");
     };
     if (exec_.training)
       run_section({.part = SectionPart::forward, .input_set = input_set_}, "forward", post);

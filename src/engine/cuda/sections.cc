@@ -35,15 +35,18 @@ std::string why_eager(const Program& program) {
 }
 
 void Sections::run(const Section& section, const char* name, const std::function<void()>& post) {
-  if (!why_eager_.empty()) return post();
+  // What it launches is the same for all inputs, and so is whether it can be captured.
+  Section any_inputs = section;
+  any_inputs.input_set = 0;
+  if (!why_eager_.empty() || refused_.contains(any_inputs)) return post();
   auto found = captured_.find(section);
   if (found == captured_.end()) {
-    // Every section has run once before it is captured, whatever came between.
-    if (seen_.insert(section).second || steps_ <= kEagerSteps) return post();
+    // It has run before it is captured.
+    if (seen_.insert(any_inputs).second || steps_ <= kEagerSteps) return post();
     try {
       found = captured_.emplace(section, runtime_.capture(compute_, post)).first;
     } catch (const CannotCapture& error) {
-      why_eager_ = error.what();
+      refused_.emplace(any_inputs, error.what());
       return post();
     }
   }
@@ -55,13 +58,21 @@ void Sections::run(const Section& section, const char* name, const std::function
 void Sections::forget() {
   seen_.clear();
   captured_.clear();
+  refused_.clear();
 }
 
 KernelChoice Sections::describe() const {
-  return {.op = "step",
-          .implementation = why_eager_.empty() ? "captured sections" : "launch by launch",
-          .reason = why_eager_,
-          .rate = ""};
+  KernelChoice row{.op = "step", .implementation = "captured sections", .reason = why_eager_, .rate = ""};
+  constexpr const char* kParts[] = {"forward", "backward", "update"};
+  std::set<SectionPart> parts;
+  for (const auto& [section, why] : refused_) {
+    if (parts.insert(section.part).second)
+      row.implementation +=
+          (parts.size() == 1 ? " but for " : ", ") + std::string(kParts[static_cast<int>(section.part)]);
+    if (row.reason.find(why) == std::string::npos) row.reason += (row.reason.empty() ? "" : "; ") + why;
+  }
+  if (!row.reason.empty() && captured_.empty()) row.implementation = "launch by launch";
+  return row;
 }
 
 }  // namespace paceline::engine::cuda

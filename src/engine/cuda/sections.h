@@ -61,7 +61,8 @@ class Sections {
   /// Puts a section on the compute stream. `post` does so launch by launch; it is called as long as there is
   /// no captured section, and must put the same each time. `name` stands in errors for the op.
   ///
-  /// Errors   Error(device); a device that cannot capture is none: steps stay eager, and describe() says why
+  /// Errors   Error(device); that a section cannot be captured is none: it stays eager, and describe() says
+  /// why
   void run(const Section& section, const char* name, const std::function<void()>& post);
   /// Nothing counts as captured any more: `post` will put something else.
   void forget();
@@ -73,8 +74,9 @@ class Sections {
   const Stream compute_;
   std::string why_eager_;
   std::int64_t steps_ = 0;
-  std::set<Section> seen_;
+  std::set<Section> seen_;  ///< with input_set 0
   std::map<Section, CapturedSection> captured_;
+  std::map<Section, std::string> refused_;  ///< why they cannot be; with input_set 0
 };
 
 }  // namespace paceline::engine::cuda

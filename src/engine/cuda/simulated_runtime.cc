@@ -143,11 +143,24 @@ void SimulatedRuntime::expect_no_capture(const char* call) const {
 
 // ---- work
 
+double SimulatedRuntime::take(Unit unit, double ready, double seconds) {
+  auto& busy = busy_[static_cast<int>(unit)];
+  while (!busy.empty() && busy.begin()->second <= now_) busy.erase(busy.begin());
+  double begin = ready;
+  for (const auto& [from, to] : busy) {
+    if (begin + seconds <= from) break;
+    begin = std::max(begin, to);
+  }
+  busy.emplace(begin, begin + seconds);
+  double& end = end_of_unit_[static_cast<int>(unit)];
+  end = std::max(end, begin + seconds);
+  return begin;
+}
+
 void SimulatedRuntime::run(Stream stream, const Work& work) {
   double& end = end_of_stream(stream);
-  double& free_at = free_at_[static_cast<int>(work.unit)];
-  const double begin = std::max({now_, end, free_at});
-  end = free_at = begin + work.seconds;
+  const double begin = take(work.unit, std::max(now_, end), work.seconds);
+  end = begin + work.seconds;
   spans_.push_back(
       {.unit = work.unit, .op = work.op, .what = work.what, .begin_s = begin, .end_s = begin + work.seconds});
 }

@@ -5,9 +5,10 @@
 /// A kernel or convolution takes the larger of its two floors, bytes through memory and products, and no less
 /// than the shortest kernel does; a copy takes its bytes over the link. The host pays for each call. Work
 /// begins when the host has put it there, its stream has come so far, the events it waits for have passed and
-/// what carries it out (multiprocessors, either direction of the link) is free. So an engine that waits, or
-/// launches more than a device's time can hide, shows as a device that idles. The rates are those that were
-/// seen on an H100 for large work; a real kernel of a real size is slower, and this clock does not know it.
+/// what carries it out (multiprocessors, either direction of the link) is free; what is ready first goes
+/// first. So an engine that waits, or launches more than a device's time can hide, shows as a device that
+/// idles. The rates are those that were seen on an H100 for large work; a real kernel of a real size is
+/// slower, and this clock does not know it.
 ///
 /// Device memory is addresses alone: whoever reads or writes it from the host ends with a fault. Pinned
 /// memory is there, and holds zeros until the host writes it.
@@ -17,6 +18,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -92,8 +94,8 @@ class SimulatedRuntime final : public Runtime {
   void synchronize_all();
   /// Where the host is, and when `unit` will have done all that it was given so far. Seconds from the start.
   [[nodiscard]] double now() const { return now_; }
-  [[nodiscard]] double end_of(Unit unit) const { return free_at_[static_cast<int>(unit)]; }
-  /// Everything since the start or clear_spans(); of one unit they follow one another.
+  [[nodiscard]] double end_of(Unit unit) const { return end_of_unit_[static_cast<int>(unit)]; }
+  /// Everything since the start or clear_spans(), as it was put there; those of one unit do not overlap.
   [[nodiscard]] std::span<const SimulatedSpan> spans() const { return spans_; }
   void clear_spans() { spans_.clear(); }
   /// Calls that the host paid a launch for, since the start.
@@ -109,13 +111,16 @@ class SimulatedRuntime final : public Runtime {
   [[nodiscard]] std::byte* map(std::size_t bytes, int protection);
   [[nodiscard]] double& end_of_stream(Stream stream);
   void run(Stream stream, const Work& work);
+  /// The first time from `ready` on at which `unit` has nothing else to do for so long; it is taken.
+  [[nodiscard]] double take(Unit unit, double ready, double seconds);
   void spend(const char* what, double seconds);
   /// Refuses what must not be in a section.
   void expect_no_capture(const char* call) const;
   void wait_until(double time);
 
   double now_ = 0;
-  double free_at_[4] = {};
+  double end_of_unit_[4] = {};
+  std::map<double, double> busy_[4];      ///< by unit: begin and end of what is not over for the host
   std::vector<double> streams_, events_;  ///< when they will have come so far
   std::vector<SimulatedSpan> spans_;
   std::vector<std::vector<Work>> sections_;

@@ -12,6 +12,7 @@ namespace paceline::engine::cuda {
 namespace {
 
 constexpr int kWarmUpSteps = 8, kMeasuredSteps = 8;
+constexpr int kDrawnStep = 4;  ///< of those that are measured: the host is at later ones meanwhile
 constexpr int kColumns = 96;
 
 /// The part of [begin, end) in which spans of `unit` lie; `counts` picks among them.
@@ -116,24 +117,22 @@ std::vector<Fold> folds_of(const SimulatedStep& step) {
 SimulatedStep simulate_step(const graph::Graph& graph, const CompileOptions& options,
                             const SimulatedStepOptions& how) {
   SimulatedSteps steps(graph, options, how);
-  double begin = 0, end = 0;
-  for (int i = 0; i < kWarmUpSteps; ++i) begin = steps.run();
+  std::vector<double> ends(1);
+  for (int i = 0; i < kWarmUpSteps; ++i) ends.front() = steps.run();
   const std::int64_t launches = steps.runtime().launches();
-  double last = begin;
-  for (int i = 0; i < kMeasuredSteps; ++i) {
-    last = end > 0 ? end : begin;
-    end = steps.run();
-  }
+  for (int i = 0; i < kMeasuredSteps; ++i) ends.push_back(steps.run());
+  const double begin = ends.front(), end = ends.back();
   const auto spans = steps.runtime().spans();
   SimulatedStep step{.seconds = (end - begin) / kMeasuredSteps,
                      .busy = seconds_within(spans, Unit::compute, begin, end, is_work) / (end - begin),
                      .host_busy = seconds_within(spans, Unit::host, begin, end, is_work) / (end - begin),
                      .launches = static_cast<double>(steps.runtime().launches() - launches) / kMeasuredSteps,
                      .spans = {}};
+  const double from = ends[kDrawnStep - 1], to = ends[kDrawnStep];
   for (SimulatedSpan span : spans)
-    if (span.end_s > last && span.begin_s < end) {
-      span.begin_s = std::max(span.begin_s, last) - last;
-      span.end_s = std::min(span.end_s, end) - last;
+    if (span.end_s > from && span.begin_s < to) {
+      span.begin_s = std::max(span.begin_s, from) - from;
+      span.end_s = std::min(span.end_s, to) - from;
       step.spans.push_back(std::move(span));
     }
   std::ranges::stable_sort(step.spans, {}, &SimulatedSpan::begin_s);

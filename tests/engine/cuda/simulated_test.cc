@@ -84,6 +84,22 @@ TEST(SimulatedRuntime, CopiesRunBesideKernelsUntilAnEventOrdersThem) {
   EXPECT_GT(runtime.now(), 21 * kMs);
 }
 
+TEST(SimulatedRuntime, OfTwoCopiesTheOneThatIsReadyGoesFirst) {
+  SimulatedRuntime runtime;
+  const Stream compute = runtime.make_stream(), copies = runtime.make_stream();
+  auto* pinned = runtime.allocate_pinned(8);
+  auto* device = runtime.allocate(8);
+  runtime.launch(compute, kernel_of(20 * kMs));
+  runtime.copy_to_device(compute, device, pinned, 8);  // behind the kernel
+  runtime.copy_to_device(copies, device, pinned, 8);
+  std::vector<double> begins;
+  for (const SimulatedSpan& span : runtime.spans())
+    if (span.unit == Unit::link_in) begins.push_back(span.begin_s);
+  ASSERT_EQ(begins.size(), 2u);
+  EXPECT_GT(begins[0], 20 * kMs);
+  EXPECT_LT(begins[1], kMs);
+}
+
 TEST(SimulatedRuntime, AConvolutionTakesTheLargerOfItsFloors) {
   const auto seconds = [](int channels, Precision precision) {
     SimulatedRuntime runtime;

@@ -142,6 +142,26 @@ TEST(EngineOnADevicesRuntime, PlansWhatItAllocatesAndRoomForDriverAndLibraries) 
   EXPECT_EQ(plan.total_bytes() - others->bytes + 1, static_cast<std::int64_t>(cuda.used_bytes));
 }
 
+TEST(EngineOnADevicesRuntime, MeasuringItsKernelsSaysWhatCannotBeCaptured) {
+  for (const bool refuses : {false, true}) {
+    FakeCuda cuda;
+    cuda.fresh_byte = 0;
+    const auto engine = compile(
+        small_model(), options(),
+        std::make_unique<DeviceRuntime>(cuda.api(), 0, host_convolutions(cuda, false)), {.name = "cuda"});
+    cuda.refuses_captures = refuses;
+    const KernelChoice row = engine->measured_kernels().back();
+    EXPECT_EQ(row.op, "step");
+    EXPECT_EQ(row.implementation, refuses ? "launch by launch" : "captured sections");
+    if (refuses) {
+      EXPECT_THAT(row.reason, AllOf(HasSubstr("the launch of kernel"), HasSubstr("op input")));
+    } else {
+      EXPECT_EQ(row.reason, "");
+      EXPECT_GT(cuda.graph_launches, 0);
+    }
+  }
+}
+
 TEST(EngineOnADevicesRuntime, EachCallOfCudaThatFailsIsOneSentenceAndLeavesNothing) {
   const auto graph = small_model();
   int with_step = 0, with_op = 0, failures = 0;
