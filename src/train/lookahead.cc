@@ -19,4 +19,13 @@ void Lookahead::follow(std::int64_t updates_done, std::int64_t updates, std::spa
     weights[i] = slow_[i] = weights[i] + keep * (slow_[i] - weights[i]);
 }
 
+void Lookahead::follow_where_due(std::int64_t updates_done, std::int64_t updates, engine::Engine& engine,
+                                 measure::Ledger& ledger) {
+  if (!is_due(updates_done, updates)) return;
+  const measure::InPhase following(ledger, measure::Phase::update);
+  engine.fetch();
+  follow(updates_done, updates, engine.weights());
+  engine.weights_changed();
+}
+
 }  // namespace paceline::train

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/engine.h"
+#include "measure/ledger.h"
 #include "train/options.h"
 
 namespace paceline::train {
@@ -30,6 +32,10 @@ class Lookahead {
   }
   /// Sets both to their mixture. Requires: is_due(). The engine is then to be told.
   void follow(std::int64_t updates_done, std::int64_t updates, std::span<float> weights);
+
+  /// The same for an engine's weights, after an update of which that is not yet known.
+  void follow_where_due(std::int64_t updates_done, std::int64_t updates, engine::Engine& engine,
+                        measure::Ledger& ledger);
 
   /// What a checkpoint keeps and brings back; empty without Lookahead.
   [[nodiscard]] std::span<float> slow() { return slow_; }

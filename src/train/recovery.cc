@@ -101,4 +101,10 @@ Standing Recovery::roll_back(const Setback& setback, engine::Engine& engine, Loo
   return *at;
 }
 
+void Recovery::tell(WorkerResult& result) const {
+  result.rollbacks = rollbacks_;
+  result.all_rollbacks = guard_.state().rollbacks;
+  result.skipped_updates = guard_.state().skipped;
+}
+
 }  // namespace paceline::train

@@ -18,6 +18,7 @@
 #include "train/restore.h"
 #include "train/run_events.h"
 #include "train/step.h"
+#include "train/worker_result.h"
 
 namespace paceline::train {
 
@@ -62,7 +63,8 @@ class Recovery {
   Standing roll_back(const Setback& setback, engine::Engine& engine, Lookahead& lookahead, BestWeights& best,
                      CheckpointWriter& writer);
 
-  [[nodiscard]] const std::vector<measure::RollbackRecord>& rollbacks() const { return rollbacks_; }
+  /// What was taken back and left out, for the record.
+  void tell(WorkerResult& result) const;
 
  private:
   struct Where {

@@ -132,6 +132,7 @@ class Worker {
 
   /// Where the training stands, as checkpoints keep it.
   [[nodiscard]] Standing standing() { return {counters_, watch_.state(), recovery_.guard().state()}; }
+
   void go_on_from(const Standing& at) {
     counters_ = at.counters;
     watch_.resume(at.validation);
@@ -274,7 +275,7 @@ class Worker {
     const double lr = step.order.lr;
     if (step.result.verdict == Verdict::diverged) time_step(step);  // its collectives are in the logs
     const bool is_updated = recovery_.is_updated(step.result, update, lr, *checkpoint_writer_);
-    if (is_updated) look_ahead(update + 1);
+    if (is_updated) lookahead_.follow_where_due(update + 1, length().updates, *engine_, ledger_);
     count_updates(update + 1);
     const double seconds = time_step(step);
     enough_ = step.result.all.enough || enough_;
@@ -289,17 +290,9 @@ class Worker {
     const auto end = step.end.value_or(base::Clock::now());
     recent_steps_.add(step.begin, end);
     const double seconds = base::seconds(end - step.begin);
-    result_.rank.own_s->push_back(seconds - step.blocked_s - gradients_log_.take_blocked_seconds() -
-                                  statistics_log_.take_blocked_seconds());
+    const double blocked = gradients_log_.take_blocked_seconds() + statistics_log_.take_blocked_seconds();
+    result_.rank.own_s->push_back(seconds - step.blocked_s - blocked);
     return result_.rank.step_s.emplace_back(seconds);
-  }
-
-  void look_ahead(std::int64_t updates_done) {
-    const InPhase following(ledger_, Phase::update);
-    if (!lookahead_.is_due(updates_done, length().updates)) return;
-    engine_->fetch();
-    lookahead_.follow(updates_done, length().updates, engine_->weights());
-    engine_->weights_changed();
   }
 
   /// False where the run was asked to stop meanwhile: whoever goes on evaluates first.
@@ -375,9 +368,7 @@ class Worker {
   /// or without one with the last. A run that was stopped, or pauses, has not come to it.
   void test_chosen() {
     result_.validation = watch_.state();
-    result_.rollbacks = recovery_.rollbacks();
-    result_.all_rollbacks = recovery_.guard().state().rollbacks;
-    result_.skipped_updates = recovery_.guard().state().skipped;
+    recovery_.tell(result_);
     result_.stopped_early = watch_.is_over() && counters_.update < length().updates;
     if (is_window()) return;
     const bool has_ended = !result_.interrupted && (result_.stopped_early || end() == length().updates);

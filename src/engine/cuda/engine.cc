@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/cuda/host_runtime.h"
 #include "engine/cuda/input_buffers.h"
+#include "engine/cuda/logits_reader.h"
 #include "engine/cuda/memory.h"
 #include "engine/cuda/optimizer.h"
 #include "engine/cuda/plan.h"
@@ -380,32 +380,8 @@ class CudaEngine final : public Engine {
     if (is_storing()) stored_.check(given.draws);
     run_forward(inputs_.put(given, compute_));
     const auto sums = wait_for_loss();
-    if (!logits.empty()) read_logits(count, views, logits);
+    if (!logits.empty()) logits_.read(program_, exec_, count, views, logits);
     return sums;
-  }
-
-  /// Of the last pass, as the loss read them: means over the views of each of `count` samples, in their
-  /// order.
-  void read_logits(int count, int views, std::span<double> logits) {
-    const Value& value = program_.logits();
-    const int classes = program_.graph().classes(), padded = value.channels();
-    with_storage(program_.options().precision, [&]<typename T>(T) {
-      if (pinned_logits_ == nullptr)  // no training asks for them
-        pinned_logits_ = runtime_->allocate_pinned(static_cast<std::size_t>(program_.options().batch) *
-                                                   static_cast<std::size_t>(padded) * sizeof(T));
-      const auto* stored = reinterpret_cast<const T*>(pinned_logits_);
-      runtime_->copy_to_host(compute_, pinned_logits_, exec_.memory.at<T>(value.buffer),
-                             static_cast<std::size_t>(std::int64_t{1} * count * views * padded) * sizeof(T));
-      settle();
-      for (int n = 0; n < count; ++n)
-        for (int k = 0; k < classes; ++k) {
-          double sum = 0;
-          for (int view = 0; view < views; ++view)
-            sum += static_cast<double>(load(stored[(std::int64_t{1} * n * views + view) * padded + k]));
-          logits[static_cast<std::size_t>(std::int64_t{1} * n * classes + k)] =
-              views == 1 ? sum : sum / views;
-        }
-    });
   }
 
   const EngineSettings settings_;
@@ -422,9 +398,9 @@ class CudaEngine final : public Engine {
   std::vector<std::span<float>> host_copies_;  ///< weights, then state by slot; pinned
   const FlatArrays arrays_;
   LossResult* pinned_loss_ = nullptr;
-  std::byte* pinned_logits_ = nullptr;  ///< null until somebody asks for them
   ExecContext exec_;
   Optimizer optimizer_;
+  LogitsReader logits_;
   Sections sections_;
   std::vector<BackwardSection> backward_sections_;
   int input_set_ = 0;  ///< of the last pass
@@ -446,16 +422,3 @@ graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options,
 }
 
 }  // namespace paceline::engine::cuda
-
-namespace paceline::engine::cuda_on_host {
-
-std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
-  return cuda::compile(graph, options, std::make_unique<cuda::HostRuntime>(), {.name = "cuda-on-host"});
-}
-graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
-  cuda::HostRuntime runtime;
-  return cuda::plan(graph, options, runtime);
-}
-bool has_bf16_units() { return false; }  // loops imitate bf16, which costs time and saves none
-
-}  // namespace paceline::engine::cuda_on_host

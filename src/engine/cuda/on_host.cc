@@ -1,0 +1,17 @@
+#include "engine/cuda/engine.h"
+#include "engine/cuda/host_runtime.h"
+
+// The CUDA engine on the processor, as one of the devices that engine/make.cc lists.
+
+namespace paceline::engine::cuda_on_host {
+
+std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
+  return cuda::compile(graph, options, std::make_unique<cuda::HostRuntime>(), {.name = "cuda-on-host"});
+}
+graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
+  cuda::HostRuntime runtime;
+  return cuda::plan(graph, options, runtime);
+}
+bool has_bf16_units() { return false; }  // loops imitate bf16, which costs time and saves none
+
+}  // namespace paceline::engine::cuda_on_host
