@@ -24,10 +24,12 @@ struct Variant {
   SimulatedStepOptions how;
 };
 const Variant kVariants[] = {
-    {"as it is", {}},
+    {"as it is: the device keeps the images", {}},
+    {"images are copied to the device", {.stores_images = false}},
     {"a wait for each step's loss", {.wait = Wait::loss}},
     {"a wait between forward and backward", {.wait = Wait::middle}},
     {"a wait after the update", {.wait = Wait::end}},
+    {"images are copied, a wait after the update", {.stores_images = false, .wait = Wait::end}},
     {"without captured sections", {.captures = false}},
     {"without them, a wait for each step's loss", {.captures = false, .wait = Wait::loss}},
     {"without them, a wait between forward and backward", {.captures = false, .wait = Wait::middle}},

@@ -139,7 +139,7 @@ class CudaEngine final : public Engine {
   }
 
   std::vector<KernelChoice> measured_kernels() override {
-    if (program_.options().training && runtime_->facts().is_gpu) try_captures();
+    if (program_.options().training && runtime_->facts().is_gpu && !is_storing()) try_captures();
     return kernels();
   }
 

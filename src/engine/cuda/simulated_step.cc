@@ -31,13 +31,19 @@ bool is_work(const SimulatedSpan& span) { return std::string_view(span.what) != 
 class SimulatedSteps {
  public:
   SimulatedSteps(const graph::Graph& graph, const CompileOptions& options, const SimulatedStepOptions& how)
-      : options_(options),
-        how_(how),
-        images_(static_cast<std::size_t>(options.batch * graph.input_shape().elements())),
-        labels_(static_cast<std::size_t>(options.batch)) {
+      : options_(with_images(options, how)), how_(how), labels_(static_cast<std::size_t>(options.batch)) {
     auto runtime = std::make_unique<SimulatedRuntime>();
     runtime_ = runtime.get();
-    engine_ = compile(graph, options, std::move(runtime), {.name = "cuda", .captures = how.captures});
+    engine_ = compile(graph, options_, std::move(runtime), {.name = "cuda", .captures = how.captures});
+    const auto sample = static_cast<std::size_t>(graph.input_shape().elements());
+    if (how.stores_images) {
+      draws_.resize(labels_.size());
+      engine_->set_byte_values(
+          std::vector<float>(256 * static_cast<std::size_t>(graph.input_shape().channels)));
+      engine_->store_images(0, std::vector<std::uint8_t>(sample));
+    } else {
+      images_.resize(labels_.size() * sample);
+    }
     const std::int64_t whole = engine_->layout().elements;
     engine_->cut_backward({&whole, 1});
   }
@@ -47,13 +53,18 @@ class SimulatedSteps {
     const StepInput input{.images = images_,
                           .labels = labels_,
                           .gradient_scale = 1.0 / options_.batch,
-                          .step = static_cast<std::uint64_t>(steps_++)};
+                          .step = static_cast<std::uint64_t>(steps_++),
+                          .draws = draws_};
     how_.wait == SimulatedStepOptions::Wait::loss ? run_waiting(input) : run_queued(input);
     return runtime_->end_of(Unit::compute);
   }
   [[nodiscard]] SimulatedRuntime& runtime() { return *runtime_; }
 
  private:
+  static CompileOptions with_images(CompileOptions options, const SimulatedStepOptions& how) {
+    options.stored_images = how.stores_images ? 1 : 0;
+    return options;
+  }
   void run_waiting(const StepInput& input) {
     static_cast<void>(engine_->forward(input));
     engine_->backward({});
@@ -71,7 +82,8 @@ class SimulatedSteps {
 
   const CompileOptions options_;
   const SimulatedStepOptions how_;
-  const std::vector<float> images_;
+  std::vector<float> images_;            ///< one of the two
+  std::vector<base::SampleDraw> draws_;  ///< is empty
   const std::vector<std::int32_t> labels_;
   SimulatedRuntime* runtime_ = nullptr;
   std::unique_ptr<Engine> engine_;

@@ -15,6 +15,8 @@ namespace paceline::engine::cuda {
 struct SimulatedStepOptions {
   enum class Wait { none, loss, middle, end };
   bool captures = true;  ///< EngineSettings::captures
+  /// The device keeps the images, and steps name them (CompileOptions::stored_images); off: they are copied.
+  bool stores_images = true;
   /// Where the host waits for the device: for each step's loss, in Engine::forward(), or for all, between
   /// forward and backward or after the update. None: steps go into the queue, and the oldest is collected.
   Wait wait = Wait::none;

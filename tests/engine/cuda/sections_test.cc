@@ -178,6 +178,44 @@ TEST(CudaSections, HaveTheBitsOfQueuedStepsThatAreNotCaptured) {
   }
 }
 
+TEST(CudaSections, ShowTheImagesThatEachStepNames) {
+  const auto graph = toy::every_op();
+  auto options = options_for(UpdateKind::sgd);
+  options.stored_images = 9;
+  const auto run = [&](bool captures) {
+    OnHost on(graph, options, captures);
+    toy::initialise(*on.engine, 3);
+    const auto sample = static_cast<std::size_t>(graph.input_shape().elements());
+    std::vector<std::uint8_t> images(9 * sample);
+    for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::uint8_t>(i * i / 7);
+    std::vector<float> values(256 * 3);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 256) / 128 - 1;
+    on.engine->store_images(0, images);
+    on.engine->set_byte_values(values);
+    Trace trace;
+    for (int step = 0; step < kReplaySteps; ++step) {
+      std::vector<std::int32_t> labels;
+      std::vector<base::SampleDraw> draws;
+      for (int n = 0; n < kReplayBatch; ++n) {
+        labels.push_back((step + n) % 4);
+        draws.push_back({.index = (step + 2 * n) % 9,
+                         .shift_y = step % 3 - 1,
+                         .shift_x = n % 3 - 1,
+                         .is_mirrored = static_cast<std::int16_t>((step + n) % 2)});
+      }
+      trace.losses.push_back(
+          on.engine->forward({.images = {}, .labels = labels, .gradient_scale = 0.25, .draws = draws}).loss);
+      on.engine->backward({});
+      on.engine->update(options.rule, replay_rate(step), step + 1);
+    }
+    on.engine->fetch();
+    trace.weights = toy::copy(on.engine->weights());
+    EXPECT_EQ(on.runtime->replays() > 0, captures);
+    return trace;
+  };
+  expect_same(run(true), run(false));
+}
+
 TEST(CudaSections, AreCapturedOnceForEachSetOfInputsAndReplayedFromThenOn) {
   const auto graph = toy::every_op(0);
   const auto options = options_for(UpdateKind::sgd);

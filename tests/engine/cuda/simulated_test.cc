@@ -146,10 +146,20 @@ TEST(SimulatedStep, TakesAsLongAsTheRooflineSays) {
 }
 
 TEST(SimulatedStep, KeepsTheDeviceBusy) {
+  for (const int batch : {128, 512})
+    for (const bool stores : {true, false}) {
+      const SimulatedStep step = step_of(batch, {.stores_images = stores});
+      EXPECT_GE(step.busy, 0.95) << "batch " << batch << ": " << figures_of(step, batch);
+      EXPECT_LE(step.busy, 1 + kExact);
+    }
+}
+
+TEST(SimulatedStep, ShowsWhatAWaitCostsWhereTheHostCopiesImages) {
   for (const int batch : {128, 512}) {
-    const SimulatedStep step = step_of(batch);
-    EXPECT_GE(step.busy, 0.95) << "batch " << batch << ": " << figures_of(step, batch);
-    EXPECT_LE(step.busy, 1 + kExact);
+    const SimulatedStep good = step_of(batch, {.stores_images = false});
+    const SimulatedStep waits = step_of(batch, {.stores_images = false, .wait = Wait::end});
+    EXPECT_LT(waits.busy, 0.9) << "batch " << batch << ": " << figures_of(waits, batch);
+    EXPECT_GT(waits.seconds, 1.1 * good.seconds);
   }
 }
 
