@@ -87,6 +87,7 @@ bool parse(std::string_view text, FolderScan& scan) {
   if (!lines.next(line) || !take(line, "passed-over ") || !read_number(line, scan.passed_over)) return false;
   std::uint32_t directory = 0;
   while (lines.next(line)) {
+    if (line.find('\0') != std::string_view::npos) return false;  // no file system has such names
     if (take(line, "f ")) {
       if (scan.folders.empty() || !is_image_name(line) || line.find('/') != std::string_view::npos)
         return false;

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "comm/nccl/fixture.h"
 #include "comm/on_processes.h"
 #include "comm/values.h"

@@ -55,6 +55,13 @@ TEST_F(Manifest, SaysWhatAWalkFinds) {
   EXPECT_EQ(walked.passed_over, 1);
 }
 
+/// Found by a fuzzer: the listing keeps names as C strings, and such a one was the folder itself.
+TEST_F(Manifest, WithAZeroInANameIsDamaged) {
+  const std::string head = "paceline-manifest-1\npassed-over 0\nd 1 \nf ";
+  EXPECT_TRUE(manifest_from(head + "a.png\nend 1\n"));
+  EXPECT_FALSE(manifest_from(head + std::string(1, '\0') + "a.png\nend 1\n"));
+}
+
 TEST_F(Manifest, OpensTheSameSet) {
   const auto before = open_here();
   (void)write_manifest(top());
