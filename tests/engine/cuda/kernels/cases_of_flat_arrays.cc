@@ -89,7 +89,11 @@ void add_votes(KernelCases& cases, double loss, bool is_first_pass) {
     const float bad = std::isfinite(loss) ? 0.0f : 2.0f;
     const float* votes = arrays.input(std::vector<float>{1, bad, 0, 4095, 7, 0, 0, 1});
     StepReport* report = arrays.in_place(std::vector<StepReport>{before});
-    return JudgeVotes{votes, report, arrays.in_place(std::vector<std::int32_t>{is_first_pass ? 0 : 1})};
+    // It is written where a loss is not finite, and only read elsewhere.
+    std::int32_t* is_halted =
+        bad > 0 ? arrays.in_place(std::vector<std::int32_t>{0})
+                : const_cast<std::int32_t*>(arrays.input(std::vector<std::int32_t>{is_first_pass ? 0 : 1}));
+    return JudgeVotes{votes, report, is_halted};
   });
 }
 
