@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   if (argc < 2)
     return std::fprintf(stderr, "usage: mpirun -np P comm_rivals FOLDER [repeats] [FILE.json]\n"), 2;
   const int repeats = argc > 2 ? std::max(3, std::atoi(argv[2])) : 41;
-  const auto wire = comm::mpi::open_wire(argv[1]);
+  const auto wire = comm::mpi::open_wire({}, argv[1]);
   const int rank = wire->process(), processes = wire->processes();
   const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
   comm::ProcessGroupOptions options;

@@ -41,8 +41,11 @@ struct PlanTotal {
   std::string excess;  ///< of the first that does not fit
 };
 
-/// Cells of equal options are planned once: repeats differ in nothing that memory or time depends on.
-PlanTotal plan_cells(const std::vector<study::PlannedCell>& cells, const train::Backend& backend,
+/// Cells of equal options are planned once: repeats differ in nothing that memory or time depends on. Of
+/// several cells those that are impossible get the reason as `skip`, as the study will leave them out.
+///
+/// Errors   those of train::inspect() of a single cell, or where no cell is possible
+PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backend& backend,
                      const KnownTimes& times) {
   struct Planned {
     train::Setup setup;
@@ -50,7 +53,8 @@ PlanTotal plan_cells(const std::vector<study::PlannedCell>& cells, const train::
   };
   std::map<std::map<std::string, std::string>, Planned> planned;
   PlanTotal total;
-  for (const auto& cell : cells) {
+  std::optional<base::Error> impossible;
+  for (auto& cell : cells) {
     if (!cell.skip.empty() || cell.is_spare) continue;
     ++total.run;
     if (cell.is_of_collectives()) {
@@ -63,9 +67,17 @@ PlanTotal plan_cells(const std::vector<study::PlannedCell>& cells, const train::
     key.erase("seed");
     auto found = planned.find(key);
     if (found == planned.end()) {
-      auto setup = train::inspect(cell.options, backend);
-      auto time = times.of(cell.options, setup);
-      found = planned.emplace(std::move(key), Planned{std::move(setup), std::move(time)}).first;
+      try {
+        auto setup = train::inspect(cell.options, backend);
+        auto time = times.of(cell.options, setup);
+        found = planned.emplace(std::move(key), Planned{std::move(setup), std::move(time)}).first;
+      } catch (const base::Error& error) {
+        if (cells.size() == 1 || error.kind() != base::ErrorKind::usage) throw;
+        if (!impossible) impossible = error;
+        cell.skip = error.what();
+        --total.run;
+        continue;
+      }
     }
     const auto& [setup, time] = found->second;
     total.updates += setup.updates;
@@ -81,6 +93,7 @@ PlanTotal plan_cells(const std::vector<study::PlannedCell>& cells, const train::
       total.largest_id = cell.id;
     }
   }
+  if (total.run == 0 && impossible) throw *impossible;
   return total;
 }
 
@@ -291,9 +304,10 @@ train::Backend plan_backend(const Settings& settings, const comm::Emulation& emu
   return backend;
 }
 
-int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& cells,
+int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& given,
               const train::Backend& backend, const std::filesystem::path& directory) {
   const KnownTimes times({directory, "paceline-out"});
+  auto cells = given;
   const auto total = plan_cells(cells, backend, times);
   if (!total.largest && !total.excess.empty()) base::fail(base::ErrorKind::device, "{}", total.excess);
   const auto plan = plan_json(settings, total, cells, directory);

@@ -75,6 +75,16 @@ TEST(Plan, OfCellsAndOfWhatALauncherWouldStart) {
                                  there);
   EXPECT_EQ(cells.code, 0) << cells.err;
   EXPECT_THAT(cells.out, AllOf(HasSubstr("to run"), HasSubstr("memory"), HasSubstr("records/")));
+  // 2 x 192 images are more than there are: that cell is left out, as the study itself does it.
+  const auto part = run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64",
+                                 "--batches", "16,192", "--workers", "1,2", "--mode", "weak", "--plan"},
+                                there);
+  EXPECT_EQ(part.code, 0) << part.err;
+  EXPECT_THAT(part.out, AllOf(HasSubstr("skipped"), HasSubstr("exceeds the data set of 256")));
+  const auto none = run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64",
+                                 "--batches", "512", "--workers", "1,2", "--mode", "weak", "--plan"},
+                                there);
+  EXPECT_EQ(none.code, 2) << none.out;
   const auto job = run_program(
       and_more({"sbatch", "--nodes", "2", "--workers-per-node", "2", "--plan", "--"}, kShort), there);
   EXPECT_EQ(job.code, 0) << job.err;
