@@ -9,7 +9,6 @@
 
 #include <mpi.h>
 #include <sched.h>
-#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
@@ -67,11 +66,6 @@ class MpiWire final : public Wire {
   MpiWire() {
     int provided = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
-#ifdef MPICH
-    // How Hydra (mpiexec -disable-auto-cleanup) tells the others that one is lost: they are to say who it was
-    // first.
-    if (const auto before = ::signal(SIGUSR1, SIG_IGN); before != SIG_DFL) ::signal(SIGUSR1, before);
-#endif
     if (provided < MPI_THREAD_SERIALIZED)
       base::fail(base::ErrorKind::comm,
                  "mpi: this library does not let several threads take turns (MPI_THREAD_SERIALIZED); use one "
