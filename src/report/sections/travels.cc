@@ -14,8 +14,9 @@ constexpr const char* kTravelsDefinition =
     "What the workers exchange in a step. X, the flat gradient, is the sum of three parts: the gradients of all "
     "weights; batch norm's means and variances of this step, which are averaged with them and move the running "
     "statistics of every worker alike; and padding, so that each array begins at a whole line. Beside X a step "
-    "has one sum of three numbers (whether to stop, whether the loss is finite, whether enough was measured), and "
-    "with --bn sync those of the statistics. Collectives: buckets + 1 + those of synchronised batch norm, times "
+    "sums eight numbers (whether to stop, whether the loss is finite, whether enough was measured, and the loss "
+    "in five parts), in a collective of their own or, on devices, at the end of the last bucket; and with --bn "
+    "sync those of the statistics. Collectives: buckets, that one, and those of synchronised batch norm, times "
     "the steps; counted: by rank 0 in the window, a few more than that at its ends.";
 
 const char* said_of_batch_norm(const std::string& mode) {
@@ -50,6 +51,9 @@ std::vector<TableCell> row_of(const analysis::Cell& cell, const Record& record) 
   const auto bytes_of = [](std::int64_t number) { return value(static_cast<double>(number)); };
   const std::int64_t norm = travels.norm_collectives.value_or(0);
   const auto buckets = static_cast<std::int64_t>(record.buckets.size());
+  // Where fewer were counted than a collective of their own would need, the votes went with the last bucket.
+  const auto votes = travels.collectives < (buckets + 1 + norm) * record.window.steps ? 0 : 1;
+  const auto collectives = static_cast<double>(buckets + votes + norm);
   const std::string name =
       cell.variant.empty() ? cell.label : fmt::format("{}, {}", cell.variant, cell.label);
   return {with_mark(words(fmt::format("{} {}", cell.kind, name)), marks_of(cell)),
@@ -59,8 +63,8 @@ std::vector<TableCell> row_of(const analysis::Cell& cell, const Record& record) 
           bytes_of(*travels.padding_bytes),
           bytes_of(travels.gradient_bytes),
           travels.norm_bytes ? bytes_of(*travels.norm_bytes) : value(0),
-          value(static_cast<double>(buckets + 1 + norm)),
-          value(static_cast<double>((buckets + 1 + norm) * record.window.steps)),
+          value(collectives),
+          value(collectives * static_cast<double>(record.window.steps)),
           value(static_cast<double>(travels.collectives)),
           value(static_cast<double>(travels.bytes_sent) / static_cast<double>(record.window.steps))};
 }
