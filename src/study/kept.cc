@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "train/checkpoint.h"
+#include "train/machine.h"
 #include "train/recorded_settings.h"
 #include "train/run.h"
 
@@ -79,7 +80,7 @@ fs::path training_directory(const Runner& runner, const PlannedCell& cell) {
 
 Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {
   if (runner.directory.empty()) return;
-  const auto here = measure::environment(runner.backend.libraries);
+  const auto here = train::machine_of(runner.backend.place, runner.backend.libraries);
   struct Foreign {
     fs::path path;
     std::string created;

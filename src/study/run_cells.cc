@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "study/kept.h"
 #include "study/study.h"
+#include "train/machine.h"
 #include "train/memory.h"
 #include "train/recorded_settings.h"
 #include "train/run.h"
@@ -45,7 +46,7 @@ void describe_without_plan(Record& record, const Runner& runner, const PlannedCe
 void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& cell) {
   record.command = runner.command;
   record.settings = train::settings(cell.options);
-  record.environment = measure::environment();
+  record.environment = train::machine_of(runner.backend.place);
   record.workers = cell.options.workers;
   record.local_batch = cell.options.local_batch > 0 ? cell.options.local_batch
                                                     : cell.options.global_batch / cell.options.workers;

@@ -10,6 +10,7 @@
 #include "graph/traffic.h"
 #include "measure/environment.h"
 #include "train/data_parallel.h"
+#include "train/machine.h"
 #include "train/memory.h"
 #include "train/names.h"
 #include "train/queued_steps.h"
@@ -112,8 +113,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   auto libraries = backend.libraries;
   if (limits.share && !limits.share->info.libraries.empty())
     libraries.push_back(limits.share->info.libraries);
-  record.environment = measure::environment(std::move(libraries));
-  if (backend.place.host_cores > 0) record.environment.cores = backend.place.host_cores;
+  record.environment = machine_of(backend.place, std::move(libraries));
   if (backend.describe_gpus) record.environment.gpus = backend.describe_gpus();
   record.model = describe(options, graph, resolved.precision);
   record.data = describe(source);

@@ -145,10 +145,9 @@ TEST_F(Init, TakesSmallGreyImagesForCharactersAndMirrorsNone) {
               std::to_string(i) + ".png",
           digit(28, 20 * c + i));
   ASSERT_EQ(init("digits").code, 0);
-  EXPECT_THAT(recipe(),
-              AllOf(HasSubstr(",size=28,crop-area=0.8,flip=0\""), HasSubstr("model = \"mnist-cnn\""),
-                    HasSubstr("optimizer = \"adamw\""), HasSubstr("a mirrored one is another or none"),
-                    Not(HasSubstr("weight-decay"))));
+  EXPECT_THAT(recipe(), AllOf(HasSubstr(",size=28,crop-area=0.8,flip=0\""),
+                              HasSubstr("model = \"mnist-cnn\""), HasSubstr("optimizer = \"adamw\""),
+                              HasSubstr("is another or none"), Not(HasSubstr("weight-decay"))));
   expect_plan({"mnist-cnn"});
 }
 

@@ -11,6 +11,7 @@
 #include "engine/make.h"
 #include "measure/environment.h"
 #include "measure/statistics.h"
+#include "train/machine.h"
 #include "train/run_ranks.h"
 
 namespace paceline::cli {
@@ -76,7 +77,7 @@ measure::Record begin_collectives(const train::ProcessPlacement& place, const ba
   measure::Record record;
   record.kind = record.id = "comm";
   record.created = measure::utc_now();
-  record.environment = measure::environment(std::move(libraries));
+  record.environment = train::machine_of(place, std::move(libraries));
   record.workers = communicator.size();
   record.threads_per_worker = 1;
   record.oversubscribed = cores.oversubscribed;
