@@ -27,10 +27,6 @@ struct Tensor {
   std::span<const std::byte> bytes;  ///< elements in C order; not aligned in files of other writers
 };
 
-/// The format's own: bytes of the header's length, and its longest header.
-inline constexpr std::size_t kSafetensorsLengthBytes = 8;
-inline constexpr std::uint64_t kSafetensorsMostHeaderBytes = 100'000'000;
-
 using Metadata = std::map<std::string, std::string>;
 
 /// Writes `tensors` in the given order; the old file stays whole unless the new one is (base::write_file).

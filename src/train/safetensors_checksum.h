@@ -7,12 +7,17 @@
 /// Readers that know nothing of it see one more text of the metadata.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace paceline::train {
+
+/// The format's own: bytes of the header's length, and its longest header.
+inline constexpr std::size_t kSafetensorsLengthBytes = 8;
+inline constexpr std::uint64_t kSafetensorsMostHeaderBytes = 100'000'000;
 
 inline constexpr std::string_view kChecksumKey = "sha256";
 
