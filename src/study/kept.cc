@@ -79,8 +79,9 @@ fs::path training_directory(const Runner& runner, const PlannedCell& cell) {
 }
 
 Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {
-  if (runner.directory.empty()) return;
-  const auto here = train::machine_of(runner.backend.place, runner.backend.libraries);
+  if (runner.directory.empty() || cells.empty()) return;
+  const auto here =
+      train::machine_of(backend_for(runner, cells.front().options).place, runner.backend.libraries);
   struct Foreign {
     fs::path path;
     std::string created;

@@ -46,7 +46,7 @@ void describe_without_plan(Record& record, const Runner& runner, const PlannedCe
 void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& cell) {
   record.command = runner.command;
   record.settings = train::settings(cell.options);
-  record.environment = train::machine_of(runner.backend.place);
+  record.environment = train::machine_of(backend_for(runner, cell.options).place);
   record.workers = cell.options.workers;
   record.local_batch = cell.options.local_batch > 0 ? cell.options.local_batch
                                                     : cell.options.global_batch / cell.options.workers;

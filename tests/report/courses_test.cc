@@ -186,6 +186,7 @@ Record joined(const std::string& bn) {
   travels.padding_bytes = 64;
   travels.gradient_bytes = *travels.parameter_bytes + 38400 + 64;
   if (bn == "sync") travels.norm_bytes = 76800, travels.norm_collectives = 40;
+  travels.collectives = (12 + 1 + travels.norm_collectives.value_or(0)) * record.window.steps + 2;
   return record;
 }
 
@@ -207,6 +208,10 @@ TEST(Travels, AddsUpAndSaysWhatEachBatchNormExchanges) {
     EXPECT_EQ(*row[8].value, 8 * *row[7].value);
     EXPECT_THAT(table->footnotes, testing::Contains(HasSubstr(text))) << bn;
   }
+  // A device's votes go at the end of its last bucket.
+  Record queued = joined("local");
+  queued.communication.collectives = 12 * queued.window.steps + 2;
+  EXPECT_EQ(*find<Table>(build({&queued, 1}), "travels")->rows[0][7].value, 12);
   Record without = joined("local");
   without.communication.statistics_bytes = 0;
   without.communication.gradient_bytes -= 38400;
