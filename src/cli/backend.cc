@@ -105,7 +105,9 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             auto joined = comm::emulate(comm::make_local(ranks, options), emulated);
             if (engine::computes_on_host(device)) return joined;
             auto by_host = comm::host_bounce(std::move(joined));
-            if (!is_gpu(device) || emulated.any()) return by_host;  // an emulated link is the host's
+            // An emulated link is the host's, and so is rounding: NCCL sums what it is given.
+            const bool is_of_host = emulated.any() || wire_format != comm::WireFormat::fp32;
+            if (!is_gpu(device) || is_of_host) return by_host;
             return comm::nccl::around(std::move(by_host), {.deadline = deadline, .say = log_line});
           },
       .loss = [session]() -> std::optional<train::Loss> {

@@ -14,14 +14,16 @@ namespace {
 using engine::Stage;
 using measure::Phase;
 
-/// Votes travel in the last bucket.
-Buckets with_votes(Buckets buckets) {
-  if (buckets.ends.empty()) buckets.ends.push_back(0);
+}  // namespace
+
+Buckets with_votes(Buckets buckets, bool are_apart) {
+  if (buckets.ends.empty())
+    buckets.ends.push_back(0);
+  else if (are_apart)
+    buckets.ends.push_back(buckets.ends.back());
   buckets.ends.back() += static_cast<std::int64_t>(kVoteFloats);
   return buckets;
 }
-
-}  // namespace
 
 bool host_is_in_step(const Options& options, int workers) {
   const bool leaves_out = options.on_nan == OnNan::skip && options.window_steps == 0;
@@ -42,7 +44,8 @@ QueuedStepper::QueuedStepper(const Job& job, engine::Engine& engine, engine::Ste
       communicator_(communicator),
       ledger_(ledger),
       log_(log),
-      buckets_(with_votes(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6)))),
+      buckets_(with_votes(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6)),
+                          job.options.gradients_as_bf16)),
       reducer_(buckets_, communicator),
       shard_sums_(job.resolved.shards_per_worker, engine.gradients()) {
   auto ends = buckets_.ends;
@@ -84,7 +87,7 @@ void QueuedStepper::run_passes(const data::Batch& batch, Posted& step) {
       continue;
     }
     const auto join = [&](std::int64_t begin, std::int64_t end) {
-      if (shards > 1) shard_sums_.join_last(gradients, begin, std::min(end, elements));
+      if (shards > 1 && begin < elements) shard_sums_.join_last(gradients, begin, std::min(end, elements));
     };
     if (!is_alone) reducer_.begin(queue_.gradients_and_votes());
     engine_.backward([&](std::int64_t ready) {

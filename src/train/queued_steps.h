@@ -54,6 +54,10 @@ struct DoneStep {
   double blocked_s = 0;  ///< of that, waiting for sums over the ranks
 };
 
+/// Buckets of gradients, and behind them the votes: in the last bucket, or `are_apart` in one of their own,
+/// which is too small to be rounded where gradients travel as bf16.
+[[nodiscard]] Buckets with_votes(Buckets buckets, bool are_apart);
+
 /// Threads  one, the worker's own
 class QueuedStepper {
  public:
@@ -74,7 +78,7 @@ class QueuedStepper {
   /// Waits for all that were posted; they are taken later, in order.
   [[nodiscard]] const std::deque<DoneStep>& read_all();
 
-  /// As Stepper's. The last bucket has the votes in it.
+  /// As Stepper's. The last one has the votes in it.
   [[nodiscard]] const Buckets& buckets() const { return buckets_; }
   /// What the buckets are cut from.
   [[nodiscard]] base::Array array() const { return queue_.gradients_and_votes(); }

@@ -146,7 +146,8 @@ class Worker {
     options.start_step = counters_.step;
     options.pool = &job_.pool;
     const auto& train = *job_.source.train;
-    augment_.emplace(train.format(), augment_options(job_.options, job_.source));
+    // Once: after a rollback the threads of the loader before may still read it.
+    if (!augment_) augment_.emplace(train.format(), augment_options(job_.options, job_.source));
     if (options.draws) {
       if (!image_store_) image_store_.emplace(job_, *augment_, *engine_);
       options.labels = image_store_->train().labels;

@@ -109,6 +109,13 @@ class QueuedSteps : public TrainingTest {
   }
 };
 
+TEST(VotesOfQueuedSteps, AreOfTheLastBucketOrApartWhereGradientsAreRounded) {
+  const Buckets buckets{.ends = {100, 160}};
+  EXPECT_EQ(with_votes(buckets, false).ends, (std::vector<std::int64_t>{100, 168}));
+  EXPECT_EQ(with_votes(buckets, true).ends, (std::vector<std::int64_t>{100, 160, 168}));
+  EXPECT_EQ(with_votes({}, true).ends, (std::vector<std::int64_t>{8}));
+}
+
 TEST_F(QueuedSteps, GiveTheFiguresAndCheckpointsOfStepsThatAreWaitedFor) {
   auto options = on_device("");
   options.steps = 20;
