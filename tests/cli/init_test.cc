@@ -174,6 +174,9 @@ TEST_F(Init, RefusesWhatCannotTrainWithTheReason) {
     return refused.err;
   };
   EXPECT_THAT(refusal("nowhere", 3), HasSubstr("there is no folder and no archive 'nowhere'"));
+  put("paceline.toml", std::string("model = \"resnet18\"\n"));
+  EXPECT_THAT(init("nowhere").err, HasSubstr("there is no folder")) << "before the recipe that is there";
+  fs::remove(folder_.path() / "paceline.toml");
   fs::create_directories(folder_.path() / "empty");
   EXPECT_THAT(refusal("empty", 3), HasSubstr("no file that ends in .jpg"));
   put("one/cats/1.jpg", data::jpeg(disc(20, 1)));

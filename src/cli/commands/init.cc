@@ -55,7 +55,8 @@ int init_command(const Settings& settings) {
   if (out.extension() != ".toml")
     base::fail(base::ErrorKind::usage, "init: --out {} must end in .toml, by which commands know a recipe",
                out.string());
-  require_free(out, settings.init.force);
+  // A folder that is not there is the first thing to say; what lies in one is looked at for seconds.
+  if (std::filesystem::exists(settings.init.directory)) require_free(out, settings.init.force);
   const auto look = look_at_data(settings.init.directory, base::usable_cores());
   for (const auto& line : findings(look)) std::printf("%s\n", line.c_str());
   std::fflush(stdout);
