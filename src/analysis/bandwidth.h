@@ -1,12 +1,12 @@
 #pragma once
 
-/// What the all-reduce gives: bytes, algbw, busbw, utilisation.
+/// Figures of the all-reduce: bytes, algbw, busbw, utilisation.
 ///
 /// X      bytes of the gradients that one step reduces, all buckets
 /// t      transfer time of a step: moving bytes, without waiting for a later rank
-/// algbw  X / t;  busbw = algbw 2(N-1)/N: what each link would carry in a ring, comparable across N
-/// sent   bytes that a rank really sent a step, as counted; beside it the ring's 2(N-1)/N X. Where the two
-///        differ the algorithm is no ring, and busbw is a way of comparing, not the traffic.
+/// algbw  X / t;  busbw = algbw 2(N-1)/N: the rate of each link in a ring, comparable across N
+/// sent   bytes that a rank sent per step, as counted, beside the ring's 2(N-1)/N X. Where the two differ the
+///        algorithm is no ring, and busbw is only for comparison, not the real traffic.
 /// The bytes of an epoch are its steps times the bytes of one step. GB = 1e9 bytes.
 
 #include <cstdint>
@@ -28,18 +28,19 @@ struct Bandwidth {
   double bytes_per_step = 0;     ///< X
   double bytes_per_epoch = 0;    ///< steps x X
   double largest_message = 0;    ///< bytes of the largest bucket
-  std::int64_t buckets = 0;      ///< all-reduces a step
+  std::int64_t buckets = 0;      ///< all-reduces per step
   double sent_per_step = 0;      ///< counted, by rank 0
   double ring_per_step = 0;      ///< by the formula
   bool is_ring_traffic = false;  ///< counted within 1 % of the formula
-  Estimate transfer_s;           ///< t, a step
+  Estimate transfer_s;           ///< t, per step
   Estimate algbw, busbw;         ///< GB/s
-  /// Busbw of reducing the same buckets with nothing else running: the median of a run, and of the repeats.
+  /// Busbw of reducing the same buckets with nothing else running: the median of each run, then of the
+  /// repeats.
   std::optional<Estimate> ceiling;
-  std::optional<Estimate> utilisation;  ///< busbw / ceiling, intervals joined
+  std::optional<Estimate> utilisation;  ///< busbw / ceiling, with the intervals of both
 };
 
-/// Nothing for one worker, and where no transfer was timed.
+/// Nothing for one worker, or if no transfer was timed.
 [[nodiscard]] std::optional<Bandwidth> bandwidth(const Cell& cell);
 
 }  // namespace paceline::analysis

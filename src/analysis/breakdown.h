@@ -2,7 +2,7 @@
 
 /// Where the time goes: the ledger of a cell, per step, and what explains the difference to the baseline.
 ///
-/// Every part is seconds of one training step; evaluation and checkpoints stand apart, since no step waits
+/// Every part is seconds of one training step. Evaluation and checkpoints are separate, since no step waits
 /// for them. Parts are means over ranks and repeats (all phases over all steps), so that they add up to the
 /// total; medians would not.
 
@@ -13,11 +13,11 @@
 
 namespace paceline::analysis {
 
-/// Seconds a step.
+/// Seconds per step.
 struct Parts {
   double forward = 0, backward = 0, update = 0;
   double exposed_transfer = 0;  ///< bytes move and the step has nothing else to do
-  double exposed_wait = 0;      ///< a later rank is waited for
+  double exposed_wait = 0;      ///< waiting for a later rank
   double data_wait = 0;
   double copy = 0;
   double other = 0;
@@ -30,38 +30,38 @@ struct Breakdown {
   const Cell* cell = nullptr;
   std::int64_t steps = 0;  ///< measured, all repeats
   Parts mean;              ///< over ranks
-  Parts slowest;           ///< the rank with the most work of its own (what is not waiting for others)
+  Parts slowest;           ///< the rank with the most own work (everything but waiting for others)
   int slowest_rank = 0;
   double imbalance = 0;            ///< own work of the slowest rank / mean own work - 1
-  double communication_total = 0;  ///< posting to completion, mean over ranks, a step: the next two
+  double communication_total = 0;  ///< per step: posting to completion, mean over ranks; the next two
   double transfer = 0;             ///< moving bytes
   double late_peer = 0;            ///< this rank was ready, a later one not
   double overlapped = 0;           ///< total - exposed, at least 0
   double woken_late = 0;     ///< exposed beyond the communication's own time: it was complete, but the rank
                              ///< was not running (more threads than cores)
   double outside_steps = 0;  ///< evaluation and checkpoints, seconds of the whole window, mean over ranks
-  double closure = 0;        ///< sum of the ledger / wall time measured apart; the rank farthest from 1
-  double loader_images_per_s = 0;  ///< what the loaders could prepare, all ranks together; 0: not known
+  double closure = 0;        ///< sum of the ledger / measured wall time; the rank farthest from 1
+  double loader_images_per_s = 0;  ///< what the loaders of all ranks could prepare; 0: unknown
   bool prepares_in_steps = false;  ///< --loader-threads 0: each worker prepares its batch before it computes
-  // The same of each repeat by itself: their extremes are the intervals of a breakdown.
+  // The same for each repeat alone: their extremes are the intervals of a breakdown.
   std::vector<Parts> repeats;
   std::vector<double> communication_repeats;
 };
 
-/// Precondition: the cell is measured.
+/// Requires  the cell is measured
 [[nodiscard]] Breakdown breakdown(const Cell& cell);
 
-/// Above this part of a step spent waiting for data, somebody must be blamed: the loader, or where it could
-/// have given kLoaderFastEnough times the images that were used, the scheduling of its threads.
+/// If more than kDataBound of a step is waiting for data, there is a cause to name: the loader, or, if it
+/// could have prepared kLoaderFastEnough times the images that were used, the scheduling of its threads.
 inline constexpr double kDataBound = 0.05;
 inline constexpr double kLoaderFastEnough = 1.5;
-/// The loader is the limit: then a residual is no communication.
+/// Whether the loader is the limit; then a residual is not communication.
 [[nodiscard]] bool is_data_bound(const Breakdown& breakdown);
-/// The steps wait for data although the loader was fast enough: its threads did not run in time.
+/// Whether steps wait for data although the loader was fast enough, since its threads did not run in time.
 [[nodiscard]] bool waits_for_scheduling(const Breakdown& breakdown);
 
-/// T(N) - T(1)/N over an epoch of the same data (all D images: Cell::full_steps), and its exact split: each
-/// line is that phase of N workers less the same phase of the baseline over N. The lines add up to the
+/// T(N) - T(1)/N over an epoch of the same data (all D images: Cell::full_steps), and its exact parts. Each
+/// part is that phase with N workers minus the same phase of the baseline over N. The parts add up to the
 /// residual.
 struct Residual {
   const Cell* cell = nullptr;
@@ -74,25 +74,24 @@ struct Residual {
   double slower_kernels_s =
       0;              ///< compute beyond the baseline's over N: smaller batches, shared caches and cores
   double rest_s = 0;  ///< copy and other
-  double communication_s = 0;      ///< total, for comparison: what the residual is often taken for
-  bool data_bound = false;         ///< of the baseline: the word communication is refused for the residual
+  double communication_s = 0;      ///< total, for comparison: the residual is often mistaken for it
+  bool data_bound = false;         ///< of the baseline; then the residual must not be called communication
   double baseline_data_wait = 0;   ///< part of its step
   double loader_images_per_s = 0;  ///< the baseline's ceiling
-  std::string name;                ///< "residual": what the number may be called
-  /// Half the intervals of both times of an epoch, joined in quadrature: a residual below it is none. 0 where
-  /// a time has no interval.
+  std::string name;                ///< what to call the number: "residual"
+  /// Half the intervals of both epoch times, combined in quadrature; a smaller residual is not significant. 0
+  /// if a time has no interval.
   double noise_s = 0;
   [[nodiscard]] double largest_part_s() const;  ///< the size of the largest of the five
 };
 
-/// Below this part of its largest line a residual is what two large lines leave of each other: at least two
-/// thirds of that line are taken back by others, and an error of a third of it changes the residual's sign.
-/// To say which line "it" went to would be to explain what is not there.
+/// A residual smaller than this part of its largest part is not explained: other parts cancel at least two
+/// thirds of that part, and an error of a third of it would change the residual's sign.
 inline constexpr double kWorthExplaining = 1.0 / 3;
-/// The residual is above its noise and worth explaining by its lines.
+/// Whether the residual is above its noise and large enough to be explained by its parts.
 [[nodiscard]] bool has_to_be_explained(const Residual& residual);
 
-/// Precondition: both from measured cells that compare() allows.
+/// Requires  both are from measured cells that compare() allows
 [[nodiscard]] Residual residual(const Breakdown& baseline, const Breakdown& breakdown);
 
 }  // namespace paceline::analysis

@@ -1,15 +1,15 @@
 #pragma once
 
-/// Records joined into cells: one set-up, all its repeats.
+/// Joins records into cells: one set-up with all its repeats.
 ///
-/// Records belong to the same cell when nothing of their set-ups (setup.h) differs: how the workers are
-/// joined and placed, model, data, machine, settings, circumstances. Whatever differs makes another cell, so
-/// repeats can never hide a difference. Every record but those of collectives is in exactly one cell: as a
-/// repeat, as the one that says why nothing was measured, or as a lost one. A record that contradicts itself
-/// is lost, or a cell that is "left out": none of its figures is used. What failed stands beside the repeats
-/// of its own version, or is a cell where there are none.
+/// Records belong to the same cell if their set-ups (setup.h) do not differ in anything: how the workers are
+/// joined and placed, model, data, machine, settings, circumstances. So repeats can never hide a difference.
+/// Every record but those of collectives is in exactly one cell: as a repeat, as the record that says why
+/// nothing was measured, or as a lost one. A record that contradicts itself is lost, or makes a cell that is
+/// "left out"; none of its figures is used. Failed records are listed with the repeats of their own version,
+/// or are a cell if there are none.
 ///
-/// Lifetime  cells look into the records that they were made from, which must outlive them
+/// Lifetime  cells refer to the records, which must outlive them
 
 #include <span>
 #include <vector>
@@ -19,7 +19,7 @@
 
 namespace paceline::analysis {
 
-/// In the order in which each cell's first record comes.
+/// Cells are in the order of their first records.
 [[nodiscard]] std::vector<Cell> make_cells(std::span<const measure::Record> records);
 
 }  // namespace paceline::analysis

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Whether what was measured twice, before a change (A) and after it (B), became faster, and whether that is
-/// more than chance: the words of Criterion, a benchmark library that people know.
+/// Whether what was measured before a change (A) and after it (B) became faster, beyond chance, in the words
+/// of Criterion, a well-known benchmark library.
 
 #include <cstdint>
 #include <span>
@@ -13,29 +13,30 @@ namespace paceline::analysis {
 
 /// From the 95 % interval of the ratio B / A of a figure that is better when larger:
 enum class Change : std::uint8_t {
-  improved,      ///< all of it lies above 1 + noise
-  regressed,     ///< all of it lies below 1 - noise
-  no_change,     ///< it holds 1
-  within_noise,  ///< neither: there is a difference, and some of it lies within the noise threshold
+  improved,      ///< all of it is above 1 + noise
+  regressed,     ///< all of it is below 1 - noise
+  no_change,     ///< it contains 1
+  within_noise,  ///< there is a difference, but a part of the interval is within the noise threshold
 };
 
-/// Below this a difference is nobody's concern, however surely it was measured.
+/// Noise threshold: smaller differences do not matter, however surely they were measured.
 inline constexpr double kNoise = 0.02;
-/// The same where each side has one run: how far runs lie apart is not known there, and differences of some
+/// The threshold if each side has one run. Then the spread of runs is unknown, and differences of some
 /// percent between two runs of one program are usual.
 inline constexpr double kNoiseOfOneRun = 0.10;
 
-/// Images a second of B over those of A at one batch: seconds a step of A over those of B. The arguments are
-/// the steps of each repeat, seconds, none empty.
+/// Images per second of B over those of A at one batch, which is seconds per step of A over those of B. The
+/// arguments are the steps of each repeat in seconds, none empty.
 ///
-/// Its interval is the wider of two, since either may be what is uncertain: that of the pooled medians
-/// (steps; pooled()), and Welch's of the repeats' medians on the logarithm (runs), for which a side of one
-/// repeat borrows the spread of the other. With one repeat on each side there is the first alone.
+/// The interval is the wider of two: that of the pooled medians (uncertain steps; pooled()), and Welch's of
+/// the logarithms of the repeats' medians (uncertain runs), for which a side with one repeat uses the spread
+/// of the other. With one repeat on each side there is only the first.
 [[nodiscard]] Estimate ratio_of_runs(std::span<const std::vector<double>> a,
                                      std::span<const std::vector<double>> b);
 
-/// Of a ratio of so many runs on each side. `noise`: for several runs; one run has at least kNoiseOfOneRun.
-/// Precondition: has_interval(ratio)
+/// The change for a ratio. `noise`: for several runs; for one run on each side it is at least kNoiseOfOneRun.
+///
+/// Requires  has_interval(ratio)
 [[nodiscard]] Change change_of(const Estimate& ratio, bool is_of_one_run, double noise = kNoise);
 
 }  // namespace paceline::analysis

@@ -1,12 +1,12 @@
 #pragma once
 
-/// The figures of collectives that were timed alone (`paceline comm`).
+/// Figures of collectives that were timed alone (`paceline comm`).
 ///
-/// X      bytes: of an all-gather its result, of a reduce-scatter what it sums
-/// t      time of the slowest rank, of one collective
-/// algbw  X / t;  busbw = algbw x 2(N-1)/N (all_reduce), x (N-1)/N (reduce_scatter, all_gather), x 1
-///        (broadcast): what each link would carry in a ring, comparable across N
-/// GB = 1e9 bytes. One rank alone transfers nothing: it has times, those of the call, and no bandwidth.
+/// X      bytes; of an all-gather: its result, of a reduce-scatter: its input t      time of the slowest rank
+/// for one collective algbw  X / t;  busbw = algbw x 2(N-1)/N (all_reduce), x (N-1)/N (reduce_scatter,
+/// all_gather), x 1 (broadcast):
+///        the rate of each link in a ring, comparable across N
+/// GB = 1e9 bytes. A single rank transfers nothing: it has the times of the calls, and no bandwidth.
 
 #include <optional>
 #include <string_view>
@@ -22,12 +22,12 @@ struct CollectiveFigures {
 };
 [[nodiscard]] CollectiveFigures figures(const measure::CollectiveRecord& one, int ranks);
 
-/// busbw / algbw; 0 for one rank. As comm::bus_factor says it, which analysis cannot see: a test holds both
-/// together.
+/// busbw / algbw; 0 for one rank. The same as comm::bus_factor, which analysis may not include; a test
+/// compares them.
 [[nodiscard]] double bus_factor(std::string_view collective, int ranks);
 
-/// Whether `fit` is of a bandwidth: at the largest X that was timed, bytes take at least a twentieth of the
-/// time. Below that the slope is that of the latency's scatter (4 TB/s, say, from sizes up to 64 KiB).
+/// Whether `fit` determines a bandwidth: at the largest timed X, bytes take at least a twentieth of the time.
+/// Below that the slope is noise of the latency (4 TB/s, say, from sizes up to 64 KiB).
 [[nodiscard]] bool shows_bandwidth(const measure::LinkFitRecord& fit, const measure::Record& record);
 
 }  // namespace paceline::analysis

@@ -1,12 +1,12 @@
 #pragma once
 
-/// What a larger batch does to accuracy, and what each remedy gives back.
+/// What a larger batch costs in accuracy, and what each remedy recovers.
 ///
-/// Variants are compared at equal epochs, with their updates shown. A difference below its own standard error
-/// is noise; the standard error joins the counting error of the test set, sqrt(p(1-p)/n), with the spread
-/// over seeds. The figure of a variant is the mean over its seeds at the last epoch: never the best of them.
-/// A seed gives the same bits however often it is trained, so it counts once; and a repeat that ended before
-/// the others is no part of a mean at their last epoch.
+/// Variants are compared at equal epochs, and their updates are shown. A difference below its own standard
+/// error is noise. The standard error combines the counting error of the test set, sqrt(p(1-p)/n), with the
+/// spread over seeds. The figure of a variant is the mean over its seeds at the last epoch, never the best of
+/// them. A seed gives the same bits however often it is trained, so it counts once. A repeat that ended
+/// before the others is not part of a mean at their last epoch.
 
 #include <cstdint>
 #include <limits>
@@ -24,11 +24,11 @@ namespace paceline::analysis {
 struct Difference {
   double value = 0;           ///< other - baseline
   double standard_error = 0;  ///< of the difference
-  /// With which the standard error is known: that of the test set is, that of the spread over k seeds has k -
-  /// 1 of each variant, joined as Welch does.
+  /// Degrees of freedom of the standard error: infinite for the test set, k - 1 for the spread over k seeds
+  /// of each variant, combined by Welch's formula.
   double degrees = std::numeric_limits<double>::infinity();
-  bool one_seed = false;      ///< of either: the error is the test set's alone
-  bool of_survivors = false;  ///< trainings of the better one failed: its mean is over those that did not
+  bool one_seed = false;                ///< on either side: the error is only the test set's
+  bool of_survivors = false;            ///< trainings of the better one failed: its mean is over the others
   [[nodiscard]] bool is_noise() const;  ///< |value| below one standard error
   [[nodiscard]] bool is_clear() const;  ///< |value| above two, or as many more as few seeds make as likely
   /// "noise", "weak evidence", "clear". What one seed shows is never clear: how far seeds lie apart is not

@@ -1,12 +1,11 @@
 #pragma once
 
-/// Latency and bandwidth of a communicator, from the times of one collective over message sizes.
+/// Fits latency and bandwidth of a communicator to the times of one collective over message sizes.
 ///
 ///     t(X) = alpha + X / bandwidth        Hockney's model: one message costs alpha, a byte 1 / bandwidth
 ///
-/// The sizes span decades, so the fit minimises relative errors: a plain least-squares line would be that of
-/// the largest message alone. It is the model's best, not its proof: `residual` says how far from a straight
-/// line the times are (caches, switches of algorithm).
+/// The sizes span decades, so the fit minimises relative errors; plain least squares would fit only the
+/// largest message. `residual` says how well the model fits: caches and switches of algorithm bend the line.
 
 #include <optional>
 #include <span>
@@ -25,7 +24,7 @@ struct LinkFit {
   [[nodiscard]] double seconds(double bytes) const { return alpha_s + bytes / bytes_per_s; }
 };
 
-/// Nothing for fewer than three sizes, or where time does not grow with them. Pure function.
+/// Nothing for fewer than three sizes, or if time does not grow with size. A pure function.
 [[nodiscard]] std::optional<LinkFit> fit_link(std::span<const TimedMessage> messages);
 
 }  // namespace paceline::analysis

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The one configuration that all answers are about: the fastest that was measured well enough to be advised.
+/// The one configuration that all answers are about: the fastest one that was measured well enough.
 
 #include <cstdint>
 #include <string>
@@ -10,26 +10,26 @@
 
 namespace paceline::analysis {
 
-/// Others' intervals that overlap with the best's are a tie where they lie within this part of its median:
-/// whichever is taken, no more than that is lost.
+/// Cells whose intervals overlap with the best's are tied with it if they lie within this part of its median:
+/// any of them loses at most that much.
 inline constexpr double kTie = 0.05;
 
-/// How a best candidate stands among the others. By the 95 % intervals; one sample has none, and overlaps
-/// where it lies within kTie.
+/// The best candidate compared with the others, by 95 % intervals. A cell with one sample has no interval; it
+/// overlaps if it is within kTie.
 enum class Standing : std::uint8_t {
   decided,      ///< no other interval reaches the best's
-  tie,          ///< others overlap with it, and all of them lie within kTie of its median
-  not_decided,  ///< others overlap with it, and some reach further
+  tie,          ///< others overlap, and all of them are within kTie of its median
+  not_decided,  ///< others overlap, and some of them reach further
 };
 
 struct Choice {
   const Cell* best = nullptr;        ///< null: there was nothing to choose from
-  std::vector<const Cell*> overlap;  ///< the others that overlap with it, fastest first
+  std::vector<const Cell*> overlap;  ///< other cells that overlap with it, fastest first
   Standing standing = Standing::decided;
 };
 
-/// Of measured cells the one of the highest median throughput; of exact ties the narrower interval, then the
-/// smaller global batch, then the earlier. Overlaps are told and never move it.
+/// The measured cell with the highest median throughput; of exact ties the narrower interval, then the
+/// smaller global batch, then the earlier cell. Overlaps are reported and do not change the choice.
 [[nodiscard]] Choice fastest(const std::vector<const Cell*>& cells);
 
 struct OperatingPoint {
@@ -39,20 +39,20 @@ struct OperatingPoint {
     const Cell* cell = nullptr;
     std::string why;  ///< "4 threads on 2 cores", "others kept 0.75 of 2 cores busy"
   };
-  std::vector<LeftOut> left_out;  ///< measured, and not to be advised
+  std::vector<LeftOut> left_out;  ///< measured, but not recommended
   [[nodiscard]] const Cell* best() const { return choice.best; }
 };
 
-/// Of cells of one model and data: those of sweeps and scaling, or where there are none those of trainings.
-/// Eligible is what is complete, has a core for each thread and was not disturbed by other programs
-/// (Cell::others); cells of which nobody knows are eligible.
+/// For cells of one model and data: of sweeps and scaling, or if there are none of trainings. Eligible are
+/// complete cells with a core for each thread that other programs did not disturb (Cell::others), or of which
+/// that is unknown.
 ///
-/// Cost  linear in the cells
+/// Cost     linear in the cells
 [[nodiscard]] OperatingPoint operating_point(const std::vector<const Cell*>& cells);
 
-/// The eligible cells that differ from `best` in their batches alone, it included, by local batch.
+/// The eligible cells that differ from the best one only in their batches, including it, by local batch.
 [[nodiscard]] std::vector<const Cell*> other_batches(const OperatingPoint& point);
-/// Of each number of workers the fastest eligible cell, by workers.
+/// The fastest eligible cell for each number of workers, by workers.
 [[nodiscard]] std::vector<const Cell*> other_workers(const OperatingPoint& point);
 
 }  // namespace paceline::analysis

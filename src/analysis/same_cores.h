@@ -1,8 +1,8 @@
 #pragma once
 
-/// The same cores, cut otherwise: few workers of many threads against more workers of fewer threads, at the
-/// same global batch. More workers exchange gradients and have smaller batches each; threads of one worker
-/// meet after every op. Which is faster is measured, and the ledger says why.
+/// The same cores divided differently: few workers with many threads against more workers with fewer threads,
+/// at the same global batch. More workers exchange gradients and have smaller batches; threads of one worker
+/// synchronise after every op. Measurements say which is faster, and the ledger says why.
 
 #include <cstdint>
 #include <span>
@@ -14,13 +14,13 @@
 namespace paceline::analysis {
 
 struct SameCores {
-  const Cell* threads = nullptr;  ///< the fewer workers
-  const Cell* workers = nullptr;  ///< the more
+  const Cell* threads = nullptr;  ///< the one with fewer workers
+  const Cell* workers = nullptr;  ///< the one with more
   int cores = 0;
   Estimate speed;                    ///< images/s of `workers` over those of `threads`
-  std::vector<std::string> remarks;  ///< what differs beside, as compare() says it
+  std::vector<std::string> remarks;  ///< other differences, from compare()
 
-  // Seconds a step that `workers` take more than `threads`, by the ledger; they add up.
+  // Seconds per step that `workers` take more than `threads`, by the ledger; they add up.
   double compute_s = 0;
   double exposed_transfer_s = 0;
   double waiting_s = 0;
@@ -32,9 +32,9 @@ struct SameCores {
   }
 };
 
-/// Every pair of measured cells that compare() allows, by global batch. Cells with more threads than cores
-/// are left out. At most one row for two configurations (workers, how they are joined, model, data): that of
-/// which least is remarked (one version, not two), of those the one with the most repeats.
+/// Every pair of measured cells that compare() allows, by global batch, without cells with more threads than
+/// cores. At most one row per pair of configurations (workers, how they are joined, model, data): the one
+/// with the fewest remarks (one version, not two), then the one with the most repeats.
 [[nodiscard]] std::vector<SameCores> same_cores(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

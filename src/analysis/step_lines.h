@@ -1,10 +1,10 @@
 #pragma once
 
-/// A measured step as lines that add up, with the waiting taken apart: what the waterfall compares.
+/// A measured step as lines that add up, with the waiting divided by cause; the waterfall compares them.
 ///
-/// All lines are those of the typical rank: of the ranks by their own work the middle one (of an even number
-/// the lower). Means over ranks would book a part of a slow rank's work as everybody's; seen from the typical
-/// rank all of it is waiting.
+/// All lines are those of the typical rank: the middle one by own work (the lower of two). In means over
+/// ranks, a part of a slow rank's work would count as everybody's; from the typical rank's view all of it is
+/// waiting.
 
 #include <array>
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace paceline::analysis {
 
 enum class Line : std::uint8_t {
   compute,     ///< forward and backward
-  imbalance,   ///< waiting: the slowest rank's mean own work less the typical rank's
-  jitter,      ///< waiting: mean over steps of the most own work less the most mean own work
-  other_wait,  ///< exposed waiting less these two; negative where a part of the waiting was hidden
-  latency,     ///< exposed transfer that is left at infinite bandwidth
-  transfer,    ///< the rest of it
+  imbalance,   ///< waiting: the slowest rank's mean own work minus the typical rank's
+  jitter,      ///< waiting: mean over steps of the largest own work, minus the largest mean own work
+  other_wait,  ///< exposed waiting minus these two; negative if a part of the waiting was hidden
+  latency,     ///< exposed transfer that would remain at infinite bandwidth
+  transfer,    ///< the rest of exposed transfer
   data_wait,
   copy,
   update,
@@ -32,7 +32,7 @@ enum class Line : std::uint8_t {
 };
 inline constexpr std::size_t kLines = 10;
 
-/// Seconds a step.
+/// Seconds per step.
 struct StepLines {
   std::array<double, kLines> seconds{};
   [[nodiscard]] double& operator[](Line line) { return seconds[static_cast<std::size_t>(line)]; }
@@ -42,23 +42,25 @@ struct StepLines {
   [[nodiscard]] StepLines scaled(double factor) const;
 };
 
-/// The lines of one record, and draws of what another run of as many steps could have given.
+/// The lines of one record, and random draws of what another run of as many steps could have given.
 ///
-/// A draw takes blocks of 5 steps (longer ones of a long window: 200 blocks at most), with replacement.
-/// Phases are kept for the whole window only: those of own work are scaled by the drawn own work, exposed
-/// ones by the rest of the drawn step.
+/// A draw takes blocks of 5 steps (longer ones in a long window: at most 200 blocks) with replacement.
+/// Records have phases only for the whole window. So phases of own work are scaled by the drawn own work,
+/// exposed ones by the rest of the drawn step.
 class SampledSteps {
  public:
-  /// Precondition: ranks and steps are there. Lifetime: keeps nothing of the record.
+  /// Keeps no reference to the record.
+  ///
+  /// Requires  the record has ranks and steps
   explicit SampledSteps(const measure::Record& record);
 
   [[nodiscard]] const StepLines& lines() const { return lines_; }
-  /// Cost: linear in blocks and ranks
+  /// Cost     linear in blocks and ranks
   [[nodiscard]] StepLines draw(base::Rng& rng) const;
 
   [[nodiscard]] bool knows_jitter() const { return knows_own_; }       ///< else it is in other_wait
   [[nodiscard]] bool knows_latency() const { return knows_latency_; }  ///< else it is in transfer
-  [[nodiscard]] std::size_t typical() const { return typical_; }       ///< its place among the ranks
+  [[nodiscard]] std::size_t typical() const { return typical_; }       ///< its index among the ranks
   [[nodiscard]] std::size_t slowest() const { return slowest_; }
 
  private:
@@ -78,17 +80,17 @@ class SampledSteps {
   double wait_s_ = 0;  ///< exposed waiting of the typical rank
 };
 
-/// What the buckets of a record say of the link and of the overlap.
+/// What the buckets of a record say about link and overlap.
 struct BucketTimes {
   std::vector<double> ends;        ///< bytes of the gradient up to the end of each bucket
-  std::vector<double> ready_s;     ///< mean, of each
-  std::vector<double> transfer_s;  ///< mean, of each
-  double backward_s = 0;           ///< of rank 0, a step
-  std::optional<BucketLink> link;  ///< none: sizes too alike
+  std::vector<double> ready_s;     ///< mean of each
+  std::vector<double> transfer_s;  ///< mean of each
+  double backward_s = 0;           ///< of rank 0, per step
+  std::optional<BucketLink> link;  ///< none: sizes are too similar
   double replayed_s = 0;           ///< mean over steps of the replayed exposed time
-  double latency_share = 0;  ///< of it, what latency alone leaves, mean of both orders; with a link only
+  double latency_share = 0;  ///< fraction of it due to latency alone, mean of both orders; with a link only
 };
-/// Nothing for one worker, or where ready times or transfers are not recorded.
+/// Nothing for one worker, or if ready times or transfers are not recorded.
 [[nodiscard]] std::optional<BucketTimes> bucket_times(const measure::Record& record);
 
 }  // namespace paceline::analysis

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Work that somebody need not wait for: a thread that does one task after the other.
+/// A thread that runs one task after another in the background.
 
 #include <chrono>
 #include <condition_variable>
@@ -17,26 +17,27 @@
 
 namespace paceline::base {
 
-/// Threads  add() and the questions: any; tasks run in a thread of its own, which begins with the first of
-///          them. Destroying it waits for all tasks.
+/// The destructor waits for all tasks.
+///
+/// Threads  all functions: any thread. Tasks run in one thread of their own, started by the first add()
 class BackgroundTasks {
  public:
-  /// `thread`: what it is called where the system refuses it, "the thread that writes checkpoints".
+  /// `thread` names the thread in the error when the system refuses it: "the thread that writes checkpoints".
   explicit BackgroundTasks(std::string thread) : name_(std::move(thread)) {}
   ~BackgroundTasks();
   BackgroundTasks(const BackgroundTasks&) = delete;
   BackgroundTasks& operator=(const BackgroundTasks&) = delete;
 
-  /// Errors   Error(device): the system refuses the thread
+  /// Errors   Error(device) when the system refuses the thread
   void add(std::function<void()> task);
 
   /// Whether every task is done.
   [[nodiscard]] bool is_idle();
-  /// The same after at most `most`.
+  /// The same, after waiting for at most `most`.
   [[nodiscard]] bool wait_until_idle(std::chrono::milliseconds most);
-  /// Seconds that the present task has taken so far; 0 when idle.
+  /// Seconds that the current task has taken so far; 0 when idle.
   [[nodiscard]] double busy_s();
-  /// Throws what the first task that failed has thrown, once.
+  /// Throws the exception of the first task that failed; later calls do nothing.
   void rethrow();
 
  private:
@@ -45,8 +46,8 @@ class BackgroundTasks {
   const std::string name_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;  ///< the first is the present one
-  std::optional<TimePoint> since_;           ///< the present one began
+  std::deque<std::function<void()>> tasks_;  ///< the first is the current one
+  std::optional<TimePoint> since_;           ///< when the current one began
   std::exception_ptr error_;
   bool ends_ = false;
   std::thread thread_;  ///< last: it uses all of the above

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Owned, aligned, uninitialised memory: what every large array of the engines and the loader lives in.
+/// Owned, aligned, uninitialised memory, for all large arrays of the engines and the loader.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace paceline::base {
 
-/// Move-only block of `bytes` bytes, aligned to 64 (a cache line, a vector, an AMX row). Large blocks ask for
-/// transparent huge pages and go back to the system when they are freed. Contents are uninitialised: pages
-/// count as used memory only once touched.
+/// Move-only block of `bytes` bytes, aligned to 64 (a cache line, a vector, an AMX row). Large blocks request
+/// transparent huge pages and return to the system when they are freed. Contents are uninitialised: pages
+/// count as used memory only once they are touched.
 ///
 /// Errors   Error(device) when the system has no memory
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::size_t bytes);
-  /// Memory that somebody else has got, aligned as above; `owner` keeps it for as long as this lives.
+  /// A view of `memory`, aligned as above, which `owner` keeps alive.
   Buffer(std::span<std::byte> memory, std::shared_ptr<const void> owner)
       : data_(memory.data()), bytes_(memory.size()), owner_(std::move(owner)) {}
   ~Buffer();
@@ -31,14 +31,14 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  /// What a block of `bytes` adds to resident memory once it is written: large ones take whole huge pages.
+  /// Resident memory of a block of `bytes` once it is written: large blocks take whole huge pages.
   [[nodiscard]] static std::size_t resident_bytes(std::size_t bytes);
 
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] std::byte* data() { return data_; }
   [[nodiscard]] const std::byte* data() const { return data_; }
 
-  /// The block seen as an array of T; the remainder past the last whole T is not shown.
+  /// The block as an array of T, without the remainder past the last whole T.
   template <typename T>
   [[nodiscard]] std::span<T> as() {
     return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Where the program keeps what it could make or fetch again.
+/// The directory of files that the program can make or download again.
 
 #include <filesystem>
 

@@ -1,10 +1,9 @@
 #pragma once
 
-/// What the control group (a container, a batch job, a systemd slice) leaves this process of the machine.
+/// How much of the machine the control group (a container, a batch job, a systemd slice) grants this process.
 ///
-/// The kernel shows the whole machine in /proc; a limit lives in the cgroup file system, in one of two
-/// layouts, and at any level above the process. Asking the machine alone is how a program plans for 256 GB
-/// and is killed at 8.
+/// /proc shows the whole machine. Limits are in the cgroup file system, in one of two layouts, at any level
+/// above the process. A program that ignores them plans for 256 GB and is killed at 8.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,16 +11,16 @@
 
 namespace paceline::base {
 
-/// Empty where there is no limit.
+/// A field is empty where there is no limit.
 struct CgroupLimits {
-  std::optional<std::int64_t> memory_bytes;  ///< the smallest limit on the way up
+  std::optional<std::int64_t> memory_bytes;  ///< the smallest limit of all levels
   std::optional<std::int64_t>
       memory_available_bytes;           ///< the smallest limit less what is used and not reclaimable
   std::optional<double> cpus;           ///< quota / period: 1.5 is one and a half cores' time
-  std::optional<std::int64_t> threads;  ///< processes and threads together: the smallest limit on the way up
+  std::optional<std::int64_t> threads;  ///< processes and threads together: the smallest limit of all levels
 };
 
-/// Reads cgroup v2, v1 or the mixture of both below `root` (tests lay out a file system of their own).
+/// Reads cgroup v2, v1 or a mixture of both below `root`; tests pass a made-up file system.
 [[nodiscard]] CgroupLimits cgroup_limits(const std::filesystem::path& root = "/");
 
 }  // namespace paceline::base

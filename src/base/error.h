@@ -2,8 +2,8 @@
 
 /// The two error families of Paceline.
 ///
-/// A bug (a broken precondition) ends the process: `expects(...)`. The world (a file, a user's input, a
-/// device, a peer) throws `Error`, whose text is one sentence with where, rule, actual value, next step.
+/// A bug (a broken precondition) ends the process: `expects(...)`. A fault of the world (a file, user input,
+/// a device, a peer) throws `Error`, whose text is one sentence with place, rule, actual value and next step.
 /// Only cli/main.cc turns an Error into an exit code; libraries never exit.
 
 #include <fmt/core.h>
@@ -15,7 +15,7 @@
 
 namespace paceline::base {
 
-/// What kind of thing went wrong; cli maps it to the exit code given here.
+/// What went wrong; the value is the exit code of the program.
 enum class ErrorKind {
   usage = 2,   ///< the command line, a recipe, an impossible combination of options
   data = 3,    ///< a data set, a record or a checkpoint that cannot be read or written
@@ -38,7 +38,7 @@ template <typename... Args>
   throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Aborts with file, line and `what` when a precondition does not hold. On in every build.
+/// Aborts with file, line and `what` when a precondition does not hold. Active in every build.
 void expects(bool condition, std::string_view what,
              std::source_location where = std::source_location::current());
 

@@ -5,9 +5,10 @@
 
 namespace paceline::base {
 
-/// The machine's own name, as records and messages give it; "unknown" where the system has none to give.
+/// The machine's own name, for records and messages; "unknown" where the system has none.
 [[nodiscard]] std::string host_name();
-/// The longest that Linux lets it be (HOST_NAME_MAX), and its end: for messages of a fixed size.
+/// The longest name that Linux allows (HOST_NAME_MAX) with its terminating zero, for messages of a fixed
+/// size.
 inline constexpr std::size_t kHostNameBytes = 65;
 
 }  // namespace paceline::base

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Objects that are costly to make and of which any thread may need one for a moment.
+/// A pool of objects that are expensive to make, lent to any thread for a short time.
 
 #include <memory>
 #include <mutex>
@@ -9,14 +9,14 @@
 
 namespace paceline::base {
 
-/// Keeps as many objects as were ever in use at once. An object keeps its state from one use to the next.
+/// Keeps as many objects as were ever in use at once. An object keeps its state between uses.
 ///
 /// Cost     acquire() and release: a mutex each, held for the move of a pointer
 /// Threads  any number at once
 template <typename T>
 class ObjectPool {
  public:
-  /// The object belongs to the holder until the Lease ends; the pool must live longer.
+  /// Gives the holder an object until the Lease is destroyed. The pool must live longer.
   class Lease {
    public:
     Lease(ObjectPool& pool, std::unique_ptr<T> object) : pool_(pool), object_(std::move(object)) {}

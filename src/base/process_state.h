@@ -1,6 +1,6 @@
 #pragma once
 
-/// What another process of this host does.
+/// The state of other processes of this host.
 
 #include <sys/types.h>
 
@@ -9,13 +9,14 @@
 
 namespace paceline::base {
 
-/// The letter of /proc/PID/stat: 'R' and 'S' of one that lives, 'T' of one that a signal has stopped ('t': a
-/// debugger), 'Z' of one that has ended and was not collected; '\0': there is none, or it may not be seen.
+/// The state letter of /proc/PID/stat: 'R' or 'S' alive, 'T' stopped by a signal, 't' by a debugger, 'Z'
+/// ended but not collected; '\0' if there is no such process, or it may not be seen.
 ///
-/// Cost     three system calls. Threads  any; may be called between fork() and exec()
+/// Cost     three system calls
+/// Threads  any; may be called between fork() and exec()
 [[nodiscard]] char state_of_process(pid_t process);
 
-/// Nanoseconds for which the first thread of a process has run; nothing where the system does not tell.
+/// Nanoseconds of processor time of the first thread of a process; nothing if the system does not tell.
 ///
 /// Cost     three system calls
 [[nodiscard]] std::optional<std::int64_t> ran_for_ns(pid_t process);

@@ -1,12 +1,14 @@
 #pragma once
 
-/// What a thread used of a processor.
+/// Processor time of a thread.
 
 #include <time.h>
 
 namespace paceline::base {
 
-/// Seconds that the calling thread has spent on a processor. Cost: a system call, about 0.2 us
+/// Seconds that the calling thread has run on a processor.
+///
+/// Cost     a system call, about 0.2 us
 [[nodiscard]] inline double thread_processor_s() {
   timespec spent{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);

@@ -1,18 +1,16 @@
 #pragma once
 
-/// A file on its way to take the place of another: written beside it, then synced and renamed over it, and
-/// the directory synced: what is removed after that cannot outlive it.
+/// Replaces a file atomically: writes a temporary file beside it, syncs it, renames it over the old one, and
+/// syncs the directory. After that a crash cannot bring the old file back.
 ///
-/// A process that is killed leaves what it had written, `<path>.paceline-partial-XXXXXX`. The next
-/// replacement of the same path removes it. Who still writes holds a lock on his (flock), which ends with his
-/// process however that ends: what can be locked has been abandoned. Where the file system has no locks
-/// nothing is removed.
+/// A killed process leaves its temporary file, `<path>.paceline-partial-XXXXXX`; the next replacement of the
+/// same path removes it. A writer holds a lock (flock) on its temporary file, which ends with the process, so
+/// a temporary file that can be locked was abandoned. On a file system without locks nothing is removed.
 ///
-/// A symbolic link is followed: what it leads to is replaced, beside itself, and need not be there yet. A
-/// device, a FIFO or a socket is never replaced: it is opened and written in place, as it comes, and nothing
-/// is undone.
+/// Symbolic links are followed: their target is replaced, and need not exist yet. A device, a FIFO or a
+/// socket is not replaced but opened and written in place, and what was written cannot be undone.
 ///
-/// Threads  several replacements of one path may be under way at once; the last to commit stays
+/// Threads  several replacements of one path may run at once; the last one to commit wins
 
 #include <cstddef>
 #include <filesystem>
@@ -21,28 +19,29 @@
 
 namespace paceline::base {
 
-/// Whether `path` leads to a device, a FIFO or a socket, or is a name of an open descriptor (/dev/stdout):
-/// what a file that took its place would break.
+/// Whether `path` leads to a device, a FIFO or a socket, or names an open descriptor (/dev/stdout). Such a
+/// path must not be replaced by a regular file.
 [[nodiscard]] bool is_written_in_place(const std::filesystem::path& path);
 
 class Replacement {
  public:
-  /// Errors   WriteError naming the path and the system's reason, here and below; a file is untouched then
+  /// Errors   this and all members: WriteError naming the path and the system's reason; the old file is
+  ///          intact
   explicit Replacement(std::filesystem::path path);
-  /// Unless it was committed, nothing has happened (but in place).
+  /// Without commit() the old file stays as it was (unless it was written in place).
   ~Replacement();
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
 
-  /// For a library that writes itself.
+  /// For libraries that write to a descriptor.
   [[nodiscard]] int descriptor() const { return descriptor_; }
   void write(std::span<const std::byte> bytes);
-  /// Once, and nothing is written after it.
+  /// Call once; no write() may follow.
   void commit();
 
  private:
   void close();
-  /// Until it is committed.
+  /// Valid until commit().
   [[nodiscard]] bool is_in_place() const { return temporary_.empty(); }
 
   std::filesystem::path path_;  ///< the end of all links

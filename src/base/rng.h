@@ -10,7 +10,7 @@
 
 namespace paceline::base {
 
-/// What a random number is for: part of the key, so that two uses never share a stream.
+/// What a random number is for. It is part of the key, so two uses never share a stream.
 enum class Purpose : std::uint32_t {
   shuffle = 1,
   augment,
@@ -30,8 +30,8 @@ enum class Purpose : std::uint32_t {
 [[nodiscard]] std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                                   std::array<std::uint32_t, 2> key);
 
-/// A short stream of draws for one place: (seed, purpose) is the key, (a, b) the upper 96 bits of the
-/// counter. Cheap to make; 4 words a Philox call. `b` is cut to 32 bits.
+/// A short stream of draws: (seed, purpose) is the key, (a, b) the upper 96 bits of the counter, with `b` cut
+/// to 32 bits. Cheap to make; one Philox call gives 4 words.
 class Rng {
  public:
   Rng(std::uint64_t seed, Purpose purpose, std::uint64_t a = 0, std::uint64_t b = 0);

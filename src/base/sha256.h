@@ -13,9 +13,9 @@ namespace paceline::base {
 /// Hexadecimal digits of a SHA-256.
 inline constexpr std::size_t kSha256Digits = 64;
 
-/// A sum over pieces of bytes.
+/// SHA-256 of bytes that arrive in pieces.
 ///
-/// Cost     about 0.5 to 2 GB/s, by the processor's instructions for it
+/// Cost     about 0.5 to 2 GB/s, with the processor's SHA instructions
 /// Threads  one
 class Sha256 {
  public:
@@ -25,7 +25,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  /// 64 hexadecimal digits, lower case. Once, and no update() follows.
+  /// 64 hexadecimal digits, lower case. Call once; no update() may follow.
   [[nodiscard]] std::string digits();
 
  private:
@@ -33,7 +33,7 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-/// The sum of a whole file, as 64 hexadecimal digits in lower case.
+/// SHA-256 of a whole file, as 64 hexadecimal digits in lower case.
 ///
 /// Cost     reads the file once, in pieces
 /// Errors   Error(data): path and the system's reason

@@ -2,9 +2,9 @@
 
 /// Finds NVIDIA's shared libraries, which the program does not link: cuDNN, NVML, NCCL.
 ///
-/// They are looked for where people without root have them too: where the loader looks (LD_LIBRARY_PATH, its
-/// cache), in the active Python environment, whose packages PyTorch brings, in conda's, in the CUDA toolkit's
-/// folder.
+/// It searches where users without root can install them: the loader's paths (LD_LIBRARY_PATH, its cache),
+/// the active Python environment (PyTorch brings packages with them), conda's environment, and the folder of
+/// the CUDA toolkit.
 
 #include <filesystem>
 #include <functional>
@@ -15,13 +15,13 @@
 
 namespace paceline::base {
 
-/// The value of an environment variable, or nullptr: std::getenv but in tests.
+/// Returns the value of an environment variable, or nullptr: std::getenv, except in tests.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 [[nodiscard]] EnvironmentLookup process_environment();
 
 struct LibraryWanted {
   ErrorKind kind;       ///< of the errors below
-  const char* asked;    ///< the first words of the sentences: "--device cuda"
+  const char* asked;    ///< the first words of the errors: "--device cuda"
   const char* file;     ///< "libcudnn.so.9"
   const char* product;  ///< "cuDNN 9.11 or later"
   const char* install;  ///< "pip install nvidia-cudnn-cu13"
@@ -42,15 +42,15 @@ struct SharedLibrary {
   }
 };
 
-/// Says what a library is that cannot be used ("it is cuDNN 9.1.0"); empty: it can. It is asked of a copy
-/// that is closed again: what the copy loads is not in the way of the next.
+/// Returns why a library cannot be used ("it is cuDNN 9.1.0"), or "" if it can. It is called with a handle
+/// that is closed again, so a refused library does not stay loaded.
 using Refusal = std::function<std::string(const SharedLibrary&)>;
 
-/// The folders that are looked in after the loader's own, in this order: those of `environment` and the CUDA
-/// toolkit's. All exist, none twice.
+/// The folders that are searched after the loader's own, in order: those from `environment` and the CUDA
+/// toolkit's. All exist; none appears twice.
 [[nodiscard]] std::vector<std::filesystem::path> library_folders(const EnvironmentLookup& environment);
 
-/// Opens the first one that `refusal` does not refuse, of the loader's and of `folders`.
+/// Opens the first library that `refusal` accepts, from the loader's paths or from `folders`.
 ///
 /// Errors   Error(wanted.kind), one sentence: what is missing, where it was looked for, what was refused
 [[nodiscard]] SharedLibrary find_library(const LibraryWanted& wanted,

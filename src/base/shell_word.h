@@ -1,13 +1,13 @@
 #pragma once
 
-/// Words of command lines that people copy into a shell.
+/// Quoting for command lines that users copy into a shell.
 
 #include <string>
 
 namespace paceline::base {
 
-/// `word` as a shell takes it for one word, whatever is in it: in quotes where a letter of it means something
-/// there.
+/// `word` in a form that a shell reads as one word: quoted if it contains characters with a meaning to the
+/// shell.
 [[nodiscard]] std::string shell_word(const std::string& word);
 
 }  // namespace paceline::base

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Threads that the system may refuse. It says EAGAIN whichever limit was met, so the limits that are set
-/// stand in the sentence.
+/// Starting threads, and the error when the system refuses one. The system says EAGAIN for every limit, so
+/// the error lists the limits that are set.
 
 #include <functional>
 #include <string>
@@ -13,16 +13,16 @@
 
 namespace paceline::base {
 
-/// Starts a thread, as start_thread does; a test gives one that refuses.
+/// Starts a thread, as start_thread() does; tests pass a function that fails.
 using StartThread = std::function<std::jthread(std::function<void()>)>;
 
 /// Errors   std::system_error when the system refuses
 [[nodiscard]] std::jthread start_thread(std::function<void()> work);
 
-/// Whether `error` is that.
+/// Whether `error` means that the system refused a thread.
 [[nodiscard]] bool is_refused_thread(const std::system_error& error);
 
-/// What to throw in its place: an Error(device). `which` begins the sentence: "worker thread 2 of 4".
+/// The Error(device) to throw instead. `which` begins the sentence: "worker thread 2 of 4".
 [[nodiscard]] Error refused_thread(const std::string& which, const std::system_error& error,
                                    const CgroupLimits& cgroup = cgroup_limits());
 

@@ -6,21 +6,21 @@
 /// threads only if the order of additions is fixed. Here the order is a function of the count n alone:
 /// neither values nor the time of arrival change it.
 ///
-/// Level k = 0, 1, 2, ... works on the sums of 2^k neighbours: the sum that begins at part p, p a multiple of
-/// 2^(k+1), gets as its right operand the sum that begins at part p + 2^k. A sum whose partner would begin at
-/// n or behind has none on this level and goes up unchanged.
+/// Level k = 0, 1, 2, ... adds sums of 2^k neighbours: to the sum that begins at part p, p a multiple of
+/// 2^(k+1), it adds (as right operand) the sum that begins at part p + 2^k. If that begins at n or beyond,
+/// the sum goes to the next level unchanged.
 ///
 ///     n = 4   (0 + 1) + (2 + 3)
 ///     n = 5   ((0 + 1) + (2 + 3)) + 4
 ///     n = 7   ((0 + 1) + (2 + 3)) + ((4 + 5) + 6)
 ///
 /// Seen from the root, the left half holds the largest power of two smaller than n, the right half the rest
-/// (tree_split). Aligned groups of 2^k neighbours are subtrees: if each worker sums 2^k consecutive parts,
-/// and the workers' sums are added in this order too, the additions are those of one worker who sums all
-/// parts.
+/// (tree_split). Aligned groups of 2^k neighbours are subtrees. So if each worker sums 2^k consecutive parts,
+/// and the workers' sums are added in this order too, the additions are the same as if one worker had summed
+/// all parts.
 ///
-/// Four callers need four forms of the one order: tree_fold for values, tree_sum for arrays, join_as_tree for
-/// partial results that are joined in place, TreeCounter for parts that come one at a time.
+/// Four forms of this order: tree_fold for values, tree_sum for arrays, join_as_tree for partial results that
+/// are joined in place, TreeCounter for parts that arrive one at a time.
 
 #include <algorithm>
 #include <array>
@@ -52,7 +52,7 @@ void join_as_tree(int count, const Add& add) {
 /// dst[i] = the sum over parts of parts[p][begin + i] for i < count <= kMost. `dst` may be parts[p] + begin.
 /// Calls add(left, right, dst, count) for each addition of two arrays.
 ///
-/// Cost     one array of kMost elements on the stack a level for each of the two operands
+/// Cost     on the stack, per level of the tree: two arrays of kMost elements
 template <std::size_t kMost, typename T, typename Add>
 void tree_sum_block(std::span<const T* const> parts, std::size_t begin, std::size_t count, T* dst,
                     const Add& add) {
@@ -61,7 +61,7 @@ void tree_sum_block(std::span<const T* const> parts, std::size_t begin, std::siz
     return;
   }
   const std::size_t half = tree_split(parts.size());
-  // The halves' sums have memory of their own: `dst` may be a part that the right half has yet to read.
+  // The halves' sums have their own memory: `dst` may be a part that the right half has not read yet.
   alignas(64) std::array<T, kMost> left_sum, right_sum;
   const T* left = parts[0] + begin;
   const T* right = parts[half] + begin;
@@ -79,8 +79,7 @@ void tree_sum_block(std::span<const T* const> parts, std::size_t begin, std::siz
 /// dst[i] = the sum over parts of parts[p][i]. `dst` may be one of the parts.
 ///
 /// Shapes   each part and dst [count]
-/// Cost     count * (parts - 1) additions, in small blocks, so that partial sums stay in the first-level
-/// cache
+/// Cost     count * (parts - 1) additions, in blocks so small that partial sums stay in the first-level cache
 template <typename T>
 void tree_sum(std::span<const T* const> parts, T* dst, std::size_t count) {
   constexpr std::size_t kBlock = 1024;
@@ -91,28 +90,28 @@ void tree_sum(std::span<const T* const> parts, T* dst, std::size_t count) {
     tree_sum_block<kBlock, T>(parts, begin, std::min(kBlock, count - begin), dst + begin, add);
 }
 
-/// The order for parts that come one at a time. As a binary counter keeps its digits, the caller keeps at
-/// most one partial sum on each level: that of 2^level parts.
+/// The order for parts that arrive one at a time. Like the digits of a binary counter, the caller keeps at
+/// most one partial sum per level; level k holds the sum of 2^k parts.
 class TreeCounter {
  public:
-  /// How many levels are kept before the last of `parts` parts comes.
+  /// The number of levels in use before the last of `parts` parts arrives.
   [[nodiscard]] static constexpr int levels(std::int64_t parts) {
     return parts <= 1 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(parts - 1)));
   }
-  /// How many parts came.
+  /// The number of parts so far.
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(count_); }
-  /// The level on which the next part's sum is kept: the lowest one that is empty.
+  /// The level that will hold the next part's sum: the lowest empty one.
   [[nodiscard]] int next_level() const { return std::countr_one(count_); }
-  /// Takes the next part: calls join(level) for each kept sum that becomes the left operand of the part's
-  /// sum, the lowest level first. Those levels are empty afterwards, and the result is kept on next_level()
-  /// of before.
+  /// Adds the next part: calls join(level), lowest level first, for each kept sum that becomes a left operand
+  /// of the part's sum. These levels are empty afterwards; the result belongs on the level that next_level()
+  /// gave before.
   template <typename Join>
   void add(const Join& join) {
     for (int level = 0; level < next_level(); ++level) join(level);
     ++count_;
   }
-  /// Takes the last part: calls join(level) for every kept sum, the lowest level first. Changes nothing, so
-  /// that a caller may join range by range.
+  /// Adds the last part: calls join(level) for every kept sum, lowest level first. Changes no state, so a
+  /// caller may repeat it for several ranges of an array.
   template <typename Join>
   void join_last(const Join& join) const {
     for (std::uint64_t left = count_; left != 0; left &= left - 1) join(std::countr_zero(left));

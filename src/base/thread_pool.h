@@ -1,18 +1,17 @@
 #pragma once
 
-/// Threads that share out the items of one loop at a time, and sleep between loops.
+/// A thread pool that runs one loop at a time and sleeps between loops.
 ///
-/// Each thread has a range of neighbouring items, which it takes from the front: loops over the same samples
-/// in the same order find them in the caches of the same core. Who has finished its own range takes from the
-/// end of another's.
+/// Each thread has a range of neighbouring items and takes them from the front. So loops over the same
+/// samples in the same order find them in the caches of the same core. A thread that has finished its range
+/// takes items from the end of another thread's range.
 ///
-/// Made for cores that other programs use as well: a thread that lost its core holds up no more than the item
-/// in its hands, and a thread without work spins for a few microseconds and then sleeps in the kernel
-/// (futex), so that waiting takes nobody's time. Which thread computes an item is chance in the end: what
-/// must not depend on chance belongs to the item, never to the thread.
+/// It suits cores that other programs use too: a thread that loses its core delays only its current item, and
+/// a thread without work spins for a few microseconds, then sleeps (futex). Which thread computes an item is
+/// not deterministic, so results must depend on the item, never on the thread.
 ///
-/// Threads   one caller at a time. Helpers inherit the cores of the thread that makes the pool.
-/// Lifetime  helpers end with the pool.
+/// Threads   one caller at a time. Helpers inherit the affinity of the thread that makes the pool
+/// Lifetime  helpers end with the pool
 
 #include <atomic>
 #include <cstdint>
@@ -27,9 +26,9 @@ namespace paceline::base {
 
 class ThreadPool {
  public:
-  /// `threads` >= 1 in all: the caller, and helpers that call `on_start` once.
+  /// `threads` >= 1 counts the caller. Each helper calls `on_start` once.
   ///
-  /// Errors   Error(device) when the system refuses a thread; those that were started have ended then
+  /// Errors   Error(device) when the system refuses a thread; the others have ended then
   explicit ThreadPool(int threads, const std::function<void()>& on_start = {},
                       const StartThread& start = start_thread);
   ~ThreadPool();
@@ -41,8 +40,8 @@ class ThreadPool {
   /// Calls work(item, thread) once for every item of [0, count), from threads numbered [0, threads());
   /// returns when all are done. The caller is thread 0.
   ///
-  /// Cost     about 1 us when the helpers are awake, a futex wake each when they sleep; nothing for one item
-  /// Errors   the first exception that leaves `work` is thrown here, after the other items were done
+  /// Cost     about 1 us when the helpers are awake, a futex wake each when they sleep; none for one item
+  /// Errors   the first exception of `work`, thrown here after all other items are done
   template <typename Work>
   void run(int count, const Work& work) {
     if (count <= 1 || helpers_.empty()) {
@@ -55,7 +54,8 @@ class ThreadPool {
         &work);
   }
 
-  /// Where the range of thread `thread` of `threads` begins, of `count` items; that of `threads` is the end.
+  /// The first of `count` items in the range of thread `thread` of `threads`; for `thread` = `threads`:
+  /// count.
   [[nodiscard]] static int first_of(int thread, int threads, int count) {
     return static_cast<int>(std::int64_t{1} * count * thread / threads);
   }
@@ -63,8 +63,8 @@ class ThreadPool {
  private:
   using Call = void (*)(const void* context, int item, int thread);
 
-  /// What a thread has left: [next item : 32 | end : 32]. The owner raises the next item, others lower the
-  /// end; whoever succeeds owns the item. Each on a line of its own.
+  /// The remaining items of a thread: [next item : 32 | end : 32]. The owner raises the next item, others
+  /// lower the end; whoever succeeds owns the item. Each range has its own cache line.
   struct alignas(64) WorkRange {
     std::atomic<std::uint64_t> left{0};
   };
@@ -75,19 +75,19 @@ class ThreadPool {
   void take_items(int thread);
   [[nodiscard]] bool take_one(int from, int thread);
 
-  // The loop that goes on. The fields are written before the ranges show its items, and stay as they are
-  // until all of them are done: whoever has won an item, and only then, reads the right ones. Between loops
-  // all ranges are empty; a thread that comes late wins nothing, or an item of the loop that goes on by now.
+  // The current loop. These fields are written before the ranges show its items, and do not change until all
+  // items are done, so a thread that has won an item reads the right values. Between loops all ranges are
+  // empty; a late thread wins nothing, or an item of the loop that runs by then.
   std::vector<WorkRange> ranges_;  ///< [thread]
   std::atomic<int> count_{0};
   std::atomic<Call> call_{nullptr};
   std::atomic<const void*> context_{nullptr};
   std::atomic<int> done_{0};
 
-  std::atomic<std::uint32_t> loops_{0};  ///< begun so far; the helpers wait for it to change
+  std::atomic<std::uint32_t> loops_{0};  ///< loops begun so far; helpers wait for it to change
   std::atomic<bool> ends_{false};
   std::atomic<bool> failed_{false};
-  std::exception_ptr failure_;  ///< written by whoever sets failed_, read when all items are done
+  std::exception_ptr failure_;  ///< written by the thread that sets failed_, read when all items are done
   std::vector<std::jthread> helpers_;
 };
 

@@ -1,9 +1,10 @@
 #pragma once
 
-/// Which cores this process may use, and which of them each worker gets.
+/// Which cores this process may use, and how workers are assigned to them.
 ///
 /// A core here is what the operating system schedules on (a hardware thread), by its number in /proc/cpuinfo.
-/// Two of them may share one physical core; then the second one adds little, so plans use each physical core
+/// Two of them may share a physical core; the second adds little, so plans use each physical core once
+/// before they use any twice.
 /// once before they use any twice.
 
 #include <optional>
@@ -22,37 +23,41 @@ struct Core {
 };
 
 struct Topology {
-  std::vector<Core> cores;  ///< that the affinity mask of this process allows, in the machine's order
+  std::vector<Core> cores;  ///< allowed by the affinity mask of this process, in the machine's order
   double quota = 0;         ///< cores' worth of time that the cgroup grants; 0: no limit
-  /// Worker threads that can run at the same time: the allowed cores, or the quota rounded up if that is
-  /// less.
+  /// Threads that can run at the same time: the number of allowed cores, or the quota rounded up if that is
+  /// smaller.
   [[nodiscard]] int usable() const;
   [[nodiscard]] int physical_cores() const;
 };
 
-/// Asks the system (hwloc; affinity mask; cgroup). Cost: some 10 ms. Falls back to the affinity mask alone.
+/// Asks the system: hwloc (or only the affinity mask if hwloc fails), affinity mask, cgroup.
+///
+/// Cost     some 10 ms
 [[nodiscard]] Topology topology();
-/// The count alone, without hwloc. Cost: some microseconds.
+/// The count alone, without hwloc.
+///
+/// Cost     some microseconds
 [[nodiscard]] int usable_cores();
 
 /// The cores of each of `workers` workers with `threads` threads each.
 struct CorePlan {
-  std::vector<std::vector<int>> cores;  ///< [worker]: its cores' numbers; empty: do not pin
-  bool oversubscribed = false;          ///< more threads than usable cores: all workers stay unpinned
-  std::string note;                     ///< one sentence for the record and the doctor
+  std::vector<std::vector<int>> cores;  ///< [worker]: core numbers; empty: do not pin
+  bool oversubscribed = false;          ///< more threads than usable cores: no worker is pinned
+  std::string note;                     ///< one sentence for record and doctor
 };
 
-/// Physical cores first, in the machine's order, so that a worker's cores are neighbours that share caches
-/// and memory; second hardware threads only when the first ones are used up. Pure function.
+/// Uses physical cores first, in the machine's order, so that a worker's cores share caches and memory; uses
+/// second hardware threads only after the first ones. A pure function.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads);
 /// The same for this machine.
 [[nodiscard]] CorePlan plan_cores(int workers, int threads);
 
-/// Binds the calling thread, and the threads that it creates later, to `cores`. Empty when they are bound,
-/// else why the system refused. With no cores it does nothing.
+/// Binds the calling thread, and threads that it creates later, to `cores`. Returns nothing on success, else
+/// why the system refused. Does nothing if `cores` is empty.
 [[nodiscard]] std::optional<std::string> bind_current_thread(const std::vector<int>& cores);
 
-/// The numbers that the calling thread's affinity mask allows.
+/// The core numbers that the calling thread's affinity mask allows.
 [[nodiscard]] std::vector<int> current_affinity();
 
 }  // namespace paceline::base

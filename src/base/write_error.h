@@ -1,6 +1,6 @@
 #pragma once
 
-/// A write that the system refused: the reason in words, and as a number for those who try again.
+/// Failed writes: the reason in words, and an errno for callers that retry.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace paceline::base {
 
-/// Why the system refused a write, for a sentence: its reason for `error` (an errno), and where that is the
-/// limit of a file's size (ulimit -f, which ends a process that does not ignore SIGXFSZ) the limit too.
+/// Why the system refused a write, in words for `error` (an errno). For the limit on file sizes (ulimit -f,
+/// which ends a process that does not ignore SIGXFSZ) it names the limit too.
 [[nodiscard]] std::string reason_of_write(int error);
 
 /// An Error(data) about a file that could not be written.
@@ -22,9 +22,9 @@ class WriteError : public Error {
   int code_;
 };
 
-/// Whether a write that failed with `code` (an errno) may succeed a moment later: a disk error, a full disk
-/// or quota, memory that the system did not have, a network file system that did not answer. A read-only file
-/// system or a missing permission stays as it is.
+/// Whether a write that failed with `code` (an errno) may succeed a moment later: yes for a disk error, a
+/// full disk or quota, lack of memory, and a network file system that does not answer; no for a read-only
+/// file system or a missing permission.
 [[nodiscard]] bool may_pass(int code);
 
 }  // namespace paceline::base

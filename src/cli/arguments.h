@@ -1,6 +1,6 @@
 #pragma once
 
-/// From what was typed to Settings: defaults, then the recipe, then the command line; a later one wins.
+/// Parses the command line into Settings: defaults, then the recipe, then the command line; later layers win.
 
 #include <string>
 #include <vector>
@@ -11,16 +11,18 @@ namespace paceline::cli {
 
 struct Parsed {
   Settings settings;
-  std::string help;  ///< not empty: --help was asked for; the rest means nothing
+  std::string help;  ///< if not empty, --help was given and this is its text; `settings` is then meaningless
 };
 
-/// Reads the words after the command's name. Errors: Error(usage).
+/// Parses the words after the command's name.
+///
+/// Errors   Error(usage)
 [[nodiscard]] Parsed parse(Command command, const std::vector<std::string>& words);
 
-/// How a command is called, in one line or a line for each form.
+/// The usage of a command, a line for each form.
 [[nodiscard]] std::string usage_line(Command command);
 
-/// What `paceline COMMAND --help` prints.
+/// The text of `paceline COMMAND --help`.
 [[nodiscard]] std::string help_text(Command command);
 
 }  // namespace paceline::cli

@@ -1,7 +1,7 @@
 #pragma once
 
-/// How the model of a checkpoint was trained, as far as evaluating it depends on it: options that nobody has
-/// to type again.
+/// The options with which the model of a checkpoint was trained, as far as its evaluation depends on them, so
+/// that users need not type them again.
 
 #include <filesystem>
 #include <string>
@@ -17,13 +17,10 @@ struct CheckpointOption {
   std::string where;  ///< "DIR/record.json: model", for errors about the text
 };
 
-/// The options of `evaluate` that the record beside the checkpoint gives (data, model, precision, device,
-/// batch, validation split ...); without a record, those that the checkpoint itself does: model and
-/// precision.
+/// The options of `evaluate` from the record beside the checkpoint (data, model, precision, device, batch,
+/// validation split ...); without a record those in the checkpoint itself: model and precision.
 ///
-/// Errors   Error(data) when there is no such checkpoint or its header is broken; Error(data) for a record
-/// that
-///          cannot be read
+/// Errors   Error(data): there is no such checkpoint, its header is broken, or the record cannot be read
 [[nodiscard]] std::vector<CheckpointOption> options_of_checkpoint(const std::filesystem::path& checkpoint);
 
 }  // namespace paceline::cli

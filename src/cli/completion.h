@@ -1,7 +1,7 @@
 #pragma once
 
-/// What a shell needs to complete a line of paceline: commands, their options, and words that an option
-/// takes. Made from the tables of commands and options; pure functions.
+/// Shell completion for paceline: commands, their options, and words that an option accepts. Made from the
+/// tables of commands and options; pure functions.
 
 #include <span>
 #include <string>
@@ -12,21 +12,21 @@
 
 namespace paceline::cli {
 
-/// A command and what it is for, in a few words.
+/// A command and its short description.
 struct CommandWords {
   std::string_view name;
   Command command;
   std::string_view summary;
 };
 
-/// The shells that there is a script for.
+/// The shells with a completion script.
 [[nodiscard]] const std::vector<std::string>& completed_shells();
 
-/// The script of `shell`, one of completed_shells(). Behind launch's and sbatch's "--" it completes the
-/// command that they start; where an option takes anything, names of files.
+/// The script for `shell`, one of completed_shells(). After "--" of launch and sbatch it completes the
+/// command that they start. For options that accept anything it completes file names.
 [[nodiscard]] std::string completion_script(const std::string& shell, std::span<const CommandWords> commands);
 
-/// The words that an option takes, "auto", "pmix", "none"; empty where it takes more than a few words.
+/// The words that an option accepts, "auto", "pmix", "none"; empty if it accepts more than a few words.
 [[nodiscard]] std::vector<std::string> words_of_value(const Option& option);
 
 }  // namespace paceline::cli

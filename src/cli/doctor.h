@@ -1,6 +1,6 @@
 #pragma once
 
-/// `paceline doctor`: this machine and this build, what they reach, and what is not there.
+/// `paceline doctor`: what this machine and this build have, reach, and lack.
 
 #include <cstdint>
 #include <iosfwd>
@@ -12,21 +12,22 @@ namespace paceline::cli {
 class Session;
 
 struct DoctorOptions {
-  std::string kernels_model;      ///< not empty: lists which implementation each op of this model gets
+  std::string kernels_model;      ///< if not empty, lists the implementation of each op of this model
   std::int64_t local_batch = 32;  ///< for that list
   std::string device = "cpu";
   std::string precision = "auto";           ///< "fp32", "bf16" or "auto"
   int threads = 0;                          ///< for that list; 0: all usable cores
-  int channels = 0, height = 0, width = 0;  ///< the model's input; 0: what the model is usually given
+  int channels = 0, height = 0, width = 0;  ///< the model's input; 0: its usual input
   int classes = 10;
-  bool measure = true;  ///< memory and all-reduce bandwidth: about two seconds, 200 MB; kernels: some more
+  bool measure = true;  ///< bandwidth of memory and all-reduce: about two seconds, 200 MB; kernels: longer
 };
 
-/// Writes the findings as text. What the system refuses (pinning, a measurement) is said in its place, not
-/// thrown.
+/// Writes the findings as text. Where the system refuses something (pinning, a measurement), the text says
+/// so.
+///
+/// `session`: the processes that a launcher started; nullptr: this one was started alone.
 ///
 /// Errors   Error(usage) for an unknown model or device
-/// `session`: the processes that a launcher started; nullptr: this one was started alone.
 void doctor(const DoctorOptions& options, const Session* session, std::ostream& out);
 
 /// Names and versions of the libraries that compute: for Environment::libraries.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a user names to be checked or reported: records, tables, and files of other programs, told apart by
+/// Reads the inputs of `check` and `report`: records, tables, and files of other programs, recognised by
 /// content.
 
 #include <filesystem>
@@ -13,15 +13,16 @@ namespace paceline::cli {
 
 struct Evidence {
   RecordsRead records;
-  std::vector<table::Table> tables;  ///< one for each table file, one for all files of an imported run
+  std::vector<table::Table> tables;  ///< one per table file, one for all files of an imported run
 };
 
-/// Directories hold records. Files are told apart by what is in them.
+/// Directories contain records. Files are recognised by content.
 ///
-/// With `is_same_machine` a row of a table may name a record's id as its baseline, which is then a row too.
+/// With `is_same_machine` a row of a table may name a record's id as its baseline; the record is then added
+/// as a row.
 ///
-/// Errors   Error(data) naming the file: not there, neither record nor table nor a known format, or broken;
-///          Error(usage) for a baseline that is a record where nobody said that both are of one machine
+/// Errors   Error(data) naming the file: it does not exist, is neither record nor table nor a known format,
+///          or is broken; Error(usage) for a record as baseline without `is_same_machine`
 [[nodiscard]] Evidence read_evidence(const std::vector<std::filesystem::path>& paths, bool is_same_machine);
 
 }  // namespace paceline::cli

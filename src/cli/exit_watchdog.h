@@ -1,7 +1,7 @@
 #pragma once
 
-/// The end of a process whose run has failed and that does not come to its end: a worker that hangs in a read
-/// of a dead disk cannot be joined. Among processes the session does it, which knows of all their failures.
+/// Ends a process whose run has failed but that does not exit: a worker that hangs in a read of a dead disk
+/// cannot be joined. With several processes the Session does this, since it knows all their failures.
 
 #include <chrono>
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace paceline::cli {
 
-/// From a run's failure to its process's end: what a record on a slow disk may take.
+/// The time from a run's failure to the forced end, for writing a record to a slow disk.
 inline constexpr std::chrono::seconds kToWriteTheEnd{20};
 
 class ExitWatchdog {
  public:
-  /// The run has failed: unless this object is destroyed in kToWriteTheEnd, says so and ends the process.
-  /// Once.
+  /// Call once, when the run has failed: ends the process with a message unless this object is destroyed
+  /// within kToWriteTheEnd.
   void begin(const std::string& text, base::ErrorKind kind);
 
  private:

@@ -1,22 +1,22 @@
 #pragma once
 
-/// Ends this process where it is stopped (SIGSTOP) and nobody lets it go on.
+/// Kills this process if it stays stopped (SIGSTOP).
 ///
-/// What a process can do for itself ends when it is stopped: no thread of it runs. In the middle of a run the
-/// others notice and give it up; but a launcher waits for a process that is stopped on its way out for as
-/// long as it takes, and one that no launcher started stays behind for ever. So a child of this process looks
-/// once a second whether it is stopped. One that is stopped together with its child (a suspended job, a
-/// terminal's Ctrl-Z) may rest as long as it likes, and so may one that a debugger holds.
+/// A stopped process can do nothing itself, since none of its threads runs. During a run the other processes
+/// notice it and give it up. But a launcher waits without limit for a process that is stopped while it exits,
+/// and without a launcher such a process stays forever. So a child of this process checks once a second
+/// whether it is stopped. A process that is stopped together with its child (a suspended job, Ctrl-Z in a
+/// terminal) or held by a debugger is left alone.
 
 #include <chrono>
 
 namespace paceline::cli {
 
-/// From now until this process ends: a child that ends it once it has been stopped for `longest`, with a
-/// sentence that calls it `process`. Without a process to spare there is none.
+/// Starts a child that kills this process once it has been stopped for `longest`, with a message that calls
+/// it `process`. Does nothing if the system has no process to spare.
 ///
-/// Cost     the child: a page or two of memory of its own, one look a second
-/// Threads  the main thread, before there are others
+/// Cost     the child: a page or two of memory, one check a second
+/// Threads  the main thread, before others are started
 void guard_against_being_stopped(int process, std::chrono::seconds longest);
 
 }  // namespace paceline::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Programs as a shell finds them.
+/// Finds programs as a shell does.
 
 #include <string>
 
@@ -9,7 +9,8 @@ namespace paceline::cli {
 /// The file that a shell would start as `name`, or "".
 [[nodiscard]] std::string in_path(const std::string& name);
 
-/// Whether Slurm's srun offers PMIx, which joins the processes of MPI: its answer to --mpi=list.
+/// Whether Slurm's srun offers PMIx, which joins MPI processes, by its answer to --mpi=list.
+///
 /// Cost     starts srun once
 [[nodiscard]] bool srun_has_pmix();
 

@@ -1,7 +1,6 @@
 #pragma once
 
-/// What doctor says about processes: the launcher that started this one and what it was given, or what would
-/// start several.
+/// doctor's report on processes: the launcher of this one and its variables, or what could start several.
 
 #include <iosfwd>
 #include <string>
@@ -12,17 +11,17 @@
 
 namespace paceline::cli {
 
-/// What is odd about the processes of a launch, a sentence each, with what mends it. Pure function.
+/// Unusual properties of a launch's processes, a sentence each, with the remedy. A pure function.
 [[nodiscard]] std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members);
 
-/// What is odd about a process that no launcher started, "" for nothing. Pure function.
+/// The same for a process without a launcher; "" if there is nothing unusual. A pure function.
 [[nodiscard]] std::string odd_about_one_alone(const comm::EnvironmentLookup& environment);
 
 /// The processes of a launch, a line each: rank, host, local rank, cores, GPUs.
 void show_members(const std::vector<ProcessInfo>& members, std::ostream& out);
 
-/// The table of processes, the launcher's variables and what is odd; without a session what is there to start
-/// several.
+/// Prints the table of processes, the launcher's variables and unusual properties; without a session, what is
+/// available to start several processes.
 void show_launch(const Session* session, std::ostream& out);
 
 }  // namespace paceline::cli

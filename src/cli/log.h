@@ -1,10 +1,10 @@
 #pragma once
 
-/// What is said about a run while it goes on, for the person who started it.
+/// Messages about a run in progress, for the user who started it.
 ///
-/// mpirun holds back what processes write from the moment that one of them has died until it has ended all
-/// others: for the time that launch lets them have to write their record, five seconds and more. So launch
-/// listens itself, and what is to be said goes to it, from any host.
+/// From the moment that one process has died until it has ended all others, mpirun holds back the processes'
+/// output: for five seconds and more, the time that launch gives them to write their record. So launch
+/// listens on a socket, and processes send their messages there, from any host.
 
 #include <string>
 #include <thread>
@@ -13,27 +13,28 @@
 
 namespace paceline::cli {
 
-/// The variable that tells processes where their launch listens.
+/// The variable with launch's address for the processes.
 inline constexpr const char* kEar = "PACELINE_EAR";
 
-/// Prints "paceline: TEXT" on the standard error of the launch that started this process, or else on that of
-/// this process.
+/// Prints "paceline: TEXT" on the standard error of the launch that started this process, or else of this
+/// process.
 ///
-/// Cost     without a launch one line written; half a second at most where a launch does not answer, and
-///          0.2 s for each of its addresses that swallows what is sent
+/// Cost     without a launch: a line of output. With one that does not answer: at most half a second, plus
+///          0.2 s for each of its addresses that does not respond
 /// Threads  any
 void log_line(const std::string& text);
 
-/// For launch: prints what its processes say, until it is destroyed.
+/// For launch: prints the messages of its processes until it is destroyed.
 class Ear {
  public:
-  /// `interface`: of the network, over which it is spoken to; "": any.
+  /// `interface`: the network interface to listen on; "": any.
+  ///
   /// Errors   Error(comm): no port could be opened
   explicit Ear(const std::string& interface = "");
   ~Ear();
   Ear(const Ear&) = delete;
   Ear& operator=(const Ear&) = delete;
-  /// What kEar is to be set to.
+  /// The value for kEar.
   [[nodiscard]] std::string address() const { return comm::text_of(address_); }
 
  private:
@@ -41,7 +42,7 @@ class Ear {
 
   int listener_ = -1;
   comm::Address address_;
-  int wake_[2] = {-1, -1};  ///< a byte in it ends the thread
+  int wake_[2] = {-1, -1};  ///< a pipe; a byte in it ends the thread
   std::thread thread_;      ///< last: it uses all of the above
 };
 

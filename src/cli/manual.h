@@ -1,6 +1,6 @@
 #pragma once
 
-/// paceline(1), made from the tables of commands and options. Pure function.
+/// The manual page paceline(1), made from the tables of commands and options. A pure function.
 
 #include <span>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace paceline::cli {
 
-/// The page in roff's man macros. `version`: "0.1.0 (5893440)".
+/// The page in roff with man macros. `version`: "0.1.0 (5893440)".
 [[nodiscard]] std::string manual_page(std::span<const CommandWords> commands, const std::string& version);
 
 }  // namespace paceline::cli

@@ -1,14 +1,14 @@
 #pragma once
 
-/// Where a command without --out writes to.
+/// The output directory of a command without --out.
 
 #include <filesystem>
 #include <string_view>
 
 namespace paceline::cli {
 
-/// paceline-out/COMMAND-20250301-120000, of the local time: a directory of its own for each call, so that
-/// none overwrites another's record. It is not there yet.
+/// paceline-out/COMMAND-20250301-120000, by local time: a new directory for each call, so that no record is
+/// overwritten. It does not exist yet.
 [[nodiscard]] std::filesystem::path new_directory(std::string_view command);
 
 }  // namespace paceline::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How long a training or a cell takes, as records of before know it. Nothing is measured.
+/// How long a training or a cell takes, from older records. Nothing is measured.
 
 #include <filesystem>
 #include <map>
@@ -14,23 +14,22 @@
 
 namespace paceline::cli {
 
-/// A time, and how it is known.
+/// A time, and its source.
 struct KnownTime {
   double seconds = 0;
   std::string from;  ///< the record's path
 };
 
-/// Records of before, newest first.
+/// Older records, newest first.
 class KnownTimes {
  public:
-  /// Reads the records below `directories`: record.json, and what is in records/; at most the 200 newest.
-  /// What cannot be read is left out.
+  /// Reads the records below `directories`: record.json, and those in records/; at most the 200 newest.
+  /// Unreadable ones are skipped.
   explicit KnownTimes(const std::vector<std::filesystem::path>& directories);
 
-  /// What `options` take: the time for an update of the newest record that was made on this kind of processor
-  /// with the same settings, as far as these touch times, and as many workers and images; none: there is no
-  /// such record. Of a training evaluation and checkpoints count too, and so does the time before the first
-  /// step.
+  /// The time for `options`, from the time per update in the newest record made on this kind of processor,
+  /// with the same settings that affect times, and as many workers and images; none if there is no such
+  /// record. Includes evaluation, checkpoints and the time before the first step.
   [[nodiscard]] std::optional<KnownTime> of(const train::Options& options, const train::Setup& setup) const;
 
  private:

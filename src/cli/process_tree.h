@@ -1,6 +1,6 @@
 #pragma once
 
-/// Processes and those that they have started, as /proc shows them.
+/// Process trees, from /proc.
 
 #include <sys/types.h>
 
@@ -9,14 +9,14 @@
 
 namespace paceline::cli {
 
-/// The processes that `process` has started and that have not been collected; nothing where it is gone.
+/// The children of `process` that have not been collected; empty if it is gone.
 [[nodiscard]] std::vector<pid_t> children_of(pid_t process);
-/// Those of them that run this very program.
+/// Those of them that run this program.
 [[nodiscard]] std::vector<pid_t> workers_of(pid_t launcher);
-/// `process`'s children, theirs, and so on; without itself.
+/// All descendants of `process`, without itself.
 [[nodiscard]] std::vector<pid_t> descendants_of(pid_t process);
 
-/// Sends `signal` to each; one that is gone is none.
+/// Sends `signal` to each process; ignores those that are gone.
 void send_signal(const std::vector<pid_t>& processes, int signal);
 
 }  // namespace paceline::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What Slurm says about a job that waits, in words. Pure functions.
+/// Slurm's information about a waiting job, in words. Pure functions.
 
 #include <string>
 #include <string_view>
@@ -8,16 +8,14 @@
 
 namespace paceline::cli {
 
-/// The words of the line that asks Slurm for state, reason and expected start of `job`, without asking who is
-/// before it.
+/// The command line that asks Slurm for state, reason and expected start of `job`.
 [[nodiscard]] std::vector<std::string> queue_line(const std::string& job);
 
-/// Whether Slurm has looked at the job since it was submitted: before that it has neither reason nor start.
+/// Whether Slurm has considered the job since it was submitted; before, it has neither reason nor start.
 [[nodiscard]] bool is_considered(std::string_view answer);
 
 /// The answer to queue_line() as one sentence: "queue: PENDING, Priority (jobs before it come first);
-/// expected start 2026-11-25T08:00:00". "" for an answer that is none, such as of a job that has left the
-/// queue.
+/// expected start 2026-11-25T08:00:00". "" for an invalid answer, as for a job that has left the queue.
 [[nodiscard]] std::string queue_sentence(std::string_view answer);
 
 }  // namespace paceline::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Reports to files.
+/// Output directories, reading records, and writing reports.
 
 #include <filesystem>
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace paceline::cli {
 
-/// The output directory, made before the first step is computed: one that cannot be written is found now, not
-/// after hours. Where nothing was left in it but events (the options were refused, say) and it is new, it
-/// goes again at the end. While it lives no other run of this host is let in (a file system of the network
-/// may not know such locks).
+/// The output directory. It is made before the first step is computed, so that a directory that cannot be
+/// written is found at once. If it is new and only events were written (the options were refused, say), it is
+/// removed at the end. While this object exists, no other run of this host may use the directory (a network
+/// file system may lack such locks).
 class OutputDirectory {
  public:
   /// Errors   Error(data) naming the directory and the system's reason; Error(usage) when another run is
@@ -26,29 +26,29 @@ class OutputDirectory {
   OutputDirectory& operator=(const OutputDirectory&) = delete;
 
  private:
-  /// False: another run has it. A file system without locks has none to refuse.
+  /// False: another run holds the lock. Always true on a file system without locks.
   [[nodiscard]] bool lock_it() const;
 
   std::filesystem::path path_;
   bool made_ = false;
-  int lock_ = -1;  ///< the directory, opened; the system ends the lock with the process
+  int lock_ = -1;  ///< the open directory; the system releases the lock with the process
 };
 
-/// Writes the forms whose path is not empty; every file is whole or untouched. Returns a line for each: what
-/// it is and where.
+/// Writes the forms whose path is not empty, each completely or not at all. Returns a line for each: what it
+/// is and where.
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where);
 
 struct RecordsRead {
   std::vector<measure::Record> records;  ///< oldest first
-  std::vector<std::string> remarks;      ///< what was not counted, and why: sentences for screen and report
+  std::vector<std::string> remarks;      ///< what was not counted and why: sentences for screen and report
 };
 
-/// The records in `paths`: files, and of directories every JSON file below them that is a record. A file that
-/// is reached twice is read once, and a measurement counts once whatever its files are called: a copy among
-/// the repeats would narrow their interval. Of a directory's other JSON files those are named that look like
-/// a record's remains (docs/record.md); other programs' may lie there.
+/// Reads the records in `paths`: files, and in directories every JSON file below them that is a record. A
+/// file is read once, and a measurement counts once whatever its files are called, since a copy among the
+/// repeats would narrow their interval. JSON files in directories that look like damaged records
+/// (docs/record.md) are named; other programs' files are ignored.
 ///
-/// Errors   Error(data) for a path that does not exist, a file that is no record, a directory without any
+/// Errors   Error(data) for a path that does not exist, a file that is no record, a directory without records
 [[nodiscard]] RecordsRead read_records(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace paceline::cli

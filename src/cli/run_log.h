@@ -1,6 +1,6 @@
 #pragma once
 
-/// A command's events.jsonl: what goes into it whatever the command, and its end.
+/// A command's events.jsonl: events that every command has, and its end.
 
 #include <atomic>
 #include <filesystem>
@@ -15,18 +15,18 @@
 
 namespace paceline::cli {
 
-/// Threads  any, while it lives
+/// Threads  any
 class RunLog {
  public:
-  /// `stalls`: heard until this object's end.
+  /// `stalls`: this object listens to it until it is destroyed.
   RunLog(const std::filesystem::path& directory, std::shared_ptr<train::StallListener> stalls);
-  /// A run that has begun and not said its end failed: why is then not known.
+  /// If the run has begun and its end was not written, writes that it failed for an unknown reason.
   ~RunLog();
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
 
   void write(const measure::Event& event);
-  /// Runs `work`; what it throws is the run's end where it has begun and said none.
+  /// Runs `work`. If it throws and the run has begun, writes the exception as the run's end.
   std::vector<measure::Record> guard(const std::function<std::vector<measure::Record>()>& work);
 
  private:
@@ -34,11 +34,11 @@ class RunLog {
 
   measure::EventLog log_;
   std::shared_ptr<train::StallListener> stalls_;
-  std::atomic<bool> is_open_ = false;  ///< "start" was written, and no "end"
+  std::atomic<bool> is_open_ = false;  ///< "start" was written, but no "end"
 };
 
-/// "watch: paceline serve DIR": how to look at the run while it goes on, said at its start; "" in a program
-/// that was built without a server.
+/// "watch: paceline serve DIR": how to follow the run, printed at its start; "" if the program was built
+/// without a server.
 [[nodiscard]] std::string watch_line(const std::filesystem::path& directory);
 
 }  // namespace paceline::cli

@@ -1,6 +1,6 @@
 #pragma once
 
-/// When two signals are one press of a key.
+/// Recognises two signals that come from one press of a key.
 
 #include <time.h>
 
@@ -8,11 +8,13 @@
 
 namespace paceline::cli {
 
-/// `timeout` and shells signal a process and then its group: only a repetition after this long is a second
-/// press.
+/// `timeout` and shells signal a process and then its group, so only a signal after this time counts as a
+/// second press.
 inline constexpr std::int64_t kSamePressMs = 300;
 
-/// Milliseconds of a clock that only goes forward. Threads  any; also in a signal handler
+/// Milliseconds of a monotonic clock.
+///
+/// Threads  any; also in a signal handler
 [[nodiscard]] inline std::int64_t now_ms() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);

@@ -1,10 +1,10 @@
 #pragma once
 
-/// What a person sees while a command runs: lines that stay, and one bar that does not.
+/// Output for the user while a command runs: permanent lines, and one progress bar.
 ///
 /// On a terminal the bar is redrawn in place on standard error, at most ten times a second; elsewhere (a
-/// file, a CI log) nothing is redrawn and only the lines are written. Lines go to standard output, or to
-/// standard error when standard output is kept for JSON.
+/// file, a CI log) only the lines are written. Lines go to standard output, or to standard error if standard
+/// output is reserved for JSON.
 
 #include <cstdint>
 #include <mutex>
@@ -18,7 +18,7 @@
 
 namespace paceline::cli {
 
-/// How far something is.
+/// The contents of the progress bar.
 struct Bar {
   std::string name{};  ///< "scale"
   std::int64_t done = 0, all = 0;
@@ -26,10 +26,10 @@ struct Bar {
   std::string doing{};             ///< "weak 2 x 128, repeat 2"
   std::string rate{};              ///< "34 ms/step", "loss 0.81  1,234 images/s"
   double elapsed_s = 0;            ///< since the command began
-  std::optional<double> left_s{};  ///< none: nobody knows yet
+  std::optional<double> left_s{};  ///< none: unknown yet
 };
 
-/// Threads  any; lines are whole
+/// Threads  any; lines are never mixed
 class Screen {
  public:
   explicit Screen(bool json);
@@ -38,17 +38,17 @@ class Screen {
   Screen& operator=(const Screen&) = delete;
 
   void say(const std::string& line);
-  /// The same for a sentence: on a terminal broken between words, elsewhere (a file, a log) one line. Tables
-  /// are for say.
+  /// The same for a sentence: on a terminal broken between words, elsewhere (a file, a log) one line. Not for
+  /// tables.
   void explain(const std::string& sentence);
-  /// Redraws the bar where there is a terminal.
+  /// Redraws the bar if there is a terminal.
   void draw(const Bar& bar);
   void clear_bar();
 
   [[nodiscard]] bool is_live() const { return live_; }
   [[nodiscard]] int width() const { return width_; }
   [[nodiscard]] bool colour() const { return colour_; }
-  /// The callbacks through which one training tells its progress; they keep a reference to this screen.
+  /// Callbacks for the progress of one training; they refer to this screen.
   [[nodiscard]] train::Progress progress();
 
  private:
@@ -57,8 +57,8 @@ class Screen {
   std::mutex mutex_;
   bool json_;
   bool live_;  ///< standard error is a terminal: the bar can be redrawn
-  /// Lines go to a terminal of a known width, and sentences are broken to it. One of no width is mpirun's,
-  /// behind which may stand a file.
+  /// Lines go to a terminal of known width, and sentences are broken to it. A terminal without a width is
+  /// mpirun's, whose output may go to a file.
   bool breaks_;
   bool colour_;  ///< standard output is a terminal, and NO_COLOR is not set
   int width_;
@@ -66,15 +66,14 @@ class Screen {
   base::TimePoint last_{};
 };
 
-/// Columns of the terminal behind `descriptor`; `elsewhere` where there is none, or one too narrow to care
-/// for.
+/// Columns of the terminal at `descriptor`; `elsewhere` if there is none, or if it is very narrow.
 [[nodiscard]] int terminal_width(int descriptor, int elsewhere);
 /// "epoch 3   loss 0.8123   train 71.23 %   test 70.10 %   lr 0.1   12.3 s"
 [[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch);
-/// `text` in lines of at most `width` columns, but for longer words; what was a line's begin stays one.
+/// `text` broken into lines of at most `width` columns, except for longer words; existing line ends stay.
 [[nodiscard]] std::string broken(std::string_view text, int width);
-/// " scale     ━━━━━━━╸────────────  31/54  weak 2 x 128, repeat 2   34 ms/step   0:41 < 0:19". Where it is
-/// wider than `width` what is done now goes first, then the rate; the rest is cut.
+/// " scale     ━━━━━━━╸────────────  31/54  weak 2 x 128, repeat 2   34 ms/step   0:41 < 0:19". If it is
+/// wider than `width`, the current activity is left out first, then the rate; the rest is cut.
 [[nodiscard]] std::string bar_text(const Bar& bar, int width);
 /// The same for a log: "  scale     31/54  weak 2 x 128, repeat 2   57 %   0:41 < 0:19".
 [[nodiscard]] std::string bar_line(const Bar& bar);

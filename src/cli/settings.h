@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a command was told, after recipe and command line are joined: one struct that all commands are given.
+/// The settings of a command, from recipe and command line: one struct for all commands.
 
 #include <algorithm>
 #include <filesystem>
@@ -24,7 +24,7 @@ namespace paceline::cli {
 
 class Session;
 
-/// The commands, as bits: an option's row says which of them take it.
+/// The commands, as bits: an option's row says which of them accept it.
 enum Command : unsigned {
   kTrain = 1u << 0,
   kSweep = 1u << 1,
@@ -49,15 +49,15 @@ enum Command : unsigned {
   kCompletion = 1u << 20,
   kManual = 1u << 21,
   kInit = 1u << 22,
-  /// those that train, and may take a recipe
+  /// commands that train and may use a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
-  kMeasuring = kRuns | kComm,           ///< those that measure, and leave records
-  kInProcesses = kMeasuring | kDoctor,  ///< those that several processes can run together
+  kMeasuring = kRuns | kComm,           ///< commands that measure and write records
+  kInProcesses = kMeasuring | kDoctor,  ///< commands that several processes can run together
 };
 
 struct Settings {
   Command command = kTrain;
-  Session* session = nullptr;  ///< the other processes of this run; nullptr: there are none
+  Session* session = nullptr;  ///< the other processes of this run; nullptr: none
   std::shared_ptr<train::ProcessHistory> history = std::make_shared<train::ProcessHistory>();
   train::Options train;
   study::StudyOptions study;
@@ -67,36 +67,36 @@ struct Settings {
   std::vector<measure::Setting> given;        ///< what recipe or command line set
   std::vector<std::filesystem::path> verify;  ///< verify: files and directories
   std::string recipe;                         ///< which recipe set what, for records; "" without one
-  std::vector<std::string> notes;  ///< what is worth saying before the run: defaults taken, keys not used
+  std::vector<std::string> notes;  ///< messages before the run: defaults that were chosen, unused keys
   [[nodiscard]] bool is_given(measure::Setting setting) const {
     return std::find(given.begin(), given.end(), setting) != given.end();
   }
-  bool plan = false;                             ///< say what would be done, and do nothing
-  int planned_processes = 1, planned_nodes = 1;  ///< of a plan: launch or sbatch would start so many
+  bool plan = false;                             ///< print what would be done, and do nothing
+  int planned_processes = 1, planned_nodes = 1;  ///< of a plan: how many launch or sbatch would start
   std::vector<std::string> origins;              ///< of each of `given`: "--lr", "recipes/mnist.toml:7: lr"
-  bool json = false;                             ///< the record alone on standard output
-  bool tensorboard = false;                      ///< train: event files too
+  bool json = false;                             ///< only the record on standard output
+  bool tensorboard = false;                      ///< train: also write event files for TensorBoard
 
   struct Report {
-    std::vector<std::filesystem::path> records;  ///< files, or directories whose records are all taken
+    std::vector<std::filesystem::path> records;  ///< files, or directories with records
     std::filesystem::path html, markdown, csv, json, records_csv;
-    bool is_same_machine = false;  ///< tables may be held against records
+    bool is_same_machine = false;  ///< tables may be compared with records
   } report;
 
   struct Compare {
-    double noise = analysis::kNoise;  ///< a smaller difference is nobody's concern
+    double noise = analysis::kNoise;  ///< smaller differences do not matter
     bool fails_on_regressed = false;
   } compare;
 
   struct Check {
-    std::string template_name;  ///< print this table to fill in, and check nothing
-    bool strict = false;        ///< a warning fails too
+    std::string template_name;  ///< print this table to fill in; checks nothing
+    bool strict = false;        ///< warnings fail too
     std::filesystem::path json, sarif;
   } check;
 
   struct Import {
     std::filesystem::path out;               ///< empty: standard output
-    std::map<std::string, std::string> set;  ///< what the files do not say: a column and its text
+    std::map<std::string, std::string> set;  ///< what the files do not say: columns and their texts
   } import;
 
   DoctorOptions doctor;
@@ -106,26 +106,26 @@ struct Settings {
   struct DataOptions {
     std::string action;           ///< "info", "verify", "pack", "manifest" or "get"
     std::string spec;             ///< get: the name of a package
-    std::filesystem::path pack;   ///< what pack writes
+    std::filesystem::path pack;   ///< the file that pack writes
     bool decoded = false;         ///< pack pixels
-    std::filesystem::path cache;  ///< get: where to; empty: the user's cache
-    std::string from;             ///< get: this folder's address instead of the publisher's
+    std::filesystem::path cache;  ///< get: target directory; empty: the user's cache
+    std::string from;             ///< get: an address to use instead of the publisher's
   } data;
 
   struct Init {
     std::string directory;                        ///< of the user's images
     std::filesystem::path out = "paceline.toml";  ///< the recipe that is written
-    bool force = false;                           ///< over an older one
+    bool force = false;                           ///< overwrite an existing one
   } init;
 
   struct Comm {
-    std::size_t smallest = 1024, largest = std::size_t{256} << 20;  ///< bytes, times 4 in between
+    std::size_t smallest = 1024, largest = std::size_t{256} << 20;  ///< bytes; 4 times as large each time
     int repeats = 20;
   } comm;
 
   struct RunList {
     std::string action;                        ///< "list", "show" or "rm"
-    std::vector<std::filesystem::path> paths;  ///< directories; list: the one to look below
+    std::vector<std::filesystem::path> paths;  ///< directories; list: the one to search
     bool yes = false;
   } runs;
 
@@ -137,20 +137,20 @@ struct Settings {
   } serve;
 
   std::string shell;  ///< completion: "bash", "zsh" or "fish"
-  /// Part `number` (from 1) of `of` of a study's cells, for several jobs; of 0: all cells.
+  /// Part `number` (from 1) of `of` parts of a study's cells, for several jobs; `of` = 0: all cells.
   struct CellPart {
     int number = 0, of = 0;
   } cell_part;
-  std::string interface;  ///< of the network, on which processes meet; "": as the system routes
-  int meet_within_s = 0;  ///< for all processes to come; 0: as their launcher needs
+  std::string interface;  ///< network interface between processes; "": the system chooses
+  int meet_within_s = 0;  ///< how long to wait for all processes; 0: depends on the launcher
   LaunchOptions launch;
   BatchOptions batch;
-  std::vector<std::string> child;   ///< launch, sbatch: the words of the command to be started, "train" first
+  std::vector<std::string> child;   ///< launch, sbatch: the words of the command to start, "train" first
   std::filesystem::path child_out;  ///< its --out
   std::string child_data;           ///< its --data
 };
 
-/// What a command starts from before anything is given.
+/// The settings of a command before anything is given.
 [[nodiscard]] Settings defaults(Command command);
 
 }  // namespace paceline::cli

@@ -1,13 +1,13 @@
 #pragma once
 
-/// That a `paceline launch` was told to end: by a signal, once or twice.
+/// Records that a `paceline launch` was told to stop, once or twice.
 
 #include <chrono>
 
 namespace paceline::cli {
 
-/// While one lives, SIGTERM, SIGINT and, unless it is ignored (nohup), SIGHUP are noted and do nothing else;
-/// before and after they do what they did. Ctrl-Z (SIGTSTP) is noted too.
+/// While an object exists, SIGTERM, SIGINT and, unless ignored (nohup), SIGHUP are only recorded; before and
+/// after, they have their former action. Ctrl-Z (SIGTSTP) is recorded too.
 ///
 /// Threads  at most one at a time in a process
 class StopRequest {
@@ -17,16 +17,17 @@ class StopRequest {
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
-  /// The signal that asks to end; 0: none has come.
+  /// The signal that asks to stop; 0: none so far.
   [[nodiscard]] int signal() const;
-  /// A second one has come, later than shells repeat one: everything is to end at once.
+  /// Whether a second signal has come, after the time in which shells repeat one: everything must end at
+  /// once.
   [[nodiscard]] bool is_urgent() const;
-  /// Returns after `time`, or at once when a signal has come; true: one has.
+  /// Waits for `time`, or until a signal comes; returns whether one has come.
   bool wait(std::chrono::milliseconds time) const;
   /// Whether Ctrl-Z has come since the last call.
   [[nodiscard]] bool take_suspension() const;
 
-  /// In a child, between fork() and exec(): signals do what they did before.
+  /// In a child, between fork() and exec(): restores the former actions of signals.
   void restore_in_child() const;
 };
 

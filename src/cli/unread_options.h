@@ -1,6 +1,6 @@
 #pragma once
 
-/// Options that were given and change nothing beside the others that were given.
+/// Finds given options that have no effect beside the other given options.
 
 #include <string>
 #include <vector>
@@ -15,8 +15,8 @@ struct UnreadOption {
   std::string why;  ///< "without --optimizer lars", "with --no-augment"
 };
 
-/// Those of one training. Of commands whose trainings bring options of their own (converge, study) more may
-/// be read than this says.
+/// Such options of one training. For commands whose trainings set options themselves (converge, study), some
+/// of them may have an effect after all.
 [[nodiscard]] std::vector<UnreadOption> unread_options(const Settings& settings);
 
 /// "--trust changes nothing without --optimizer lars"

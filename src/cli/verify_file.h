@@ -1,6 +1,6 @@
 #pragma once
 
-/// Whether a file that this program wrote is still as it was written.
+/// Checks whether a file that this program wrote is undamaged.
 
 #include <filesystem>
 #include <string>
@@ -9,9 +9,9 @@
 namespace paceline::cli {
 
 enum class FileState {
-  ok,       ///< every byte was checked against a sum, or the whole structure where the format has none
-  damaged,  ///< it is not what was written, or cannot be read
-  unknown,  ///< of no kind that can be checked
+  ok,       ///< every byte matches a checksum, or the whole structure is valid if the format has none
+  damaged,  ///< it has changed, or cannot be read
+  unknown,  ///< of a kind that cannot be checked
 };
 [[nodiscard]] const char* name(FileState state);
 
@@ -21,15 +21,15 @@ struct FileCheck {
   std::string why;  ///< what was checked, or what is wrong; one line
 };
 
-/// Checkpoints, records, events, lists of images, packs (tar archives of images), kernel caches; links to one
-/// of them.
+/// Checks checkpoints, records, events, manifests, packs (tar archives of images), kernel caches, and links
+/// to them.
 ///
-/// Cost     reads the file once; of a pack it decodes every image
-/// Errors   none: what cannot be read is damaged
+/// Cost     reads the file once; decodes every image of a pack
+/// Errors   none: a file that cannot be read counts as damaged
 [[nodiscard]] FileCheck verify_file(const std::filesystem::path& path);
 
-/// All files in `directory` and below that verify_file() knows, in the order of their paths. `others` counts
-/// the rest.
+/// Checks all files in `directory` and below that verify_file() knows, ordered by path. `others` counts the
+/// rest.
 [[nodiscard]] std::vector<FileCheck> verify_directory(const std::filesystem::path& directory,
                                                       std::size_t& others);
 

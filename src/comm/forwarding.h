@@ -1,6 +1,6 @@
 #pragma once
 
-/// A communicator around another that does everything as that one does: what wraps one overrides the rest.
+/// Base class of communicators that wrap another one: forwards every call; subclasses override some.
 
 #include <memory>
 #include <string>

@@ -1,10 +1,10 @@
 #pragma once
 
-/// Carries arrays of a device over communicators of the host: reads them into the host's memory, reduces
-/// there and writes the result back.
+/// Lets communicators of the host reduce a device's arrays: copies them to the host, reduces there, and
+/// copies the result back.
 ///
-/// For devices that no library of their own joins: several workers on one GPU, GPUs without NCCL. The sums
-/// are those of the communicator below, bit for bit.
+/// It is used where no library joins the devices: several workers on one GPU, GPUs without NCCL. The sums are
+/// those of the wrapped communicator, bit for bit.
 
 #include <memory>
 #include <vector>
@@ -13,14 +13,14 @@
 
 namespace paceline::comm {
 
-/// Communicators that carry devices' arrays as well as the host's, around `inner`, one each. Everything else
-/// is as inner does it.
+/// Wraps each of `inner` so that it accepts devices' arrays as well as the host's. Other calls are forwarded.
 ///
-/// all_reduce() and reduce_scatter() of a device's arrays read the array before they return, so they wait for
-/// the work that computes it; wait() writes the result. The array is complete after wait() only. Timing:
-/// posted when the array has been read; done when the reduction below was done, plus what writing this result
-/// and those before it took.
-/// Cost     beside inner's: each array twice over the device's bus, and once more in the host's memory
+/// all_reduce() and reduce_scatter() of a device's array read it before they return, so they wait for the
+/// work that computes it. wait() writes the result; the array is complete only after wait(). Timing: `posted`
+/// is when the array has been read; `done` is when the wrapped reduction was done, plus the time for writing
+/// this result and earlier ones.
+///
+/// Cost     beside inner's: each array twice over the device's bus, and a copy in the host's memory
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> host_bounce(
     std::vector<std::unique_ptr<Communicator>> inner);
 

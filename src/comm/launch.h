@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the launcher (mpirun, srun, another) told this process about the others that it started.
+/// What the launcher (mpirun, srun, another) tells this process about the processes of the run.
 
 #include <chrono>
 #include <cstdint>
@@ -10,48 +10,48 @@
 namespace paceline::comm {
 
 struct Launch {
-  std::string by;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: started alone, no launcher
+  std::string by;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: no launcher
   int process = 0;
-  int processes = 1;  ///< 0: the launcher says that there are others, not how many
-  std::string job;    ///< what tells this run of a launcher from others on the host; empty: it does not say
-  int local = -1;     ///< this process's number among those of its host; -1: it does not say
-  int locals = 0;     ///< how many those are; 0: it does not say
-  /// Where processes meet that only the environment told about one another: MASTER_ADDR, or the first host of
-  /// Slurm's step. Empty: the launcher's MPI joins them.
+  int processes = 1;  ///< 0: there are others, but the launcher does not say how many
+  std::string job;    ///< identifies this run among others on the host; empty: unknown
+  int local = -1;     ///< this process's number among those of its host; -1: unknown
+  int locals = 0;     ///< the number of processes of this host; 0: unknown
+  /// Where the processes meet if no MPI joins them: MASTER_ADDR, or the first host of Slurm's step. Empty:
+  /// the launcher's MPI joins them.
   std::string meeting_host;
   std::uint16_t meeting_port = 0;
-  /// Process 0 listens at the first free one of so many ports from meeting_port on, and the others look for
-  /// it at each. More than one needs a `job`, by which the processes of a run know one another.
+  /// Process 0 listens at the first free one of this many ports from meeting_port on, and the others try all
+  /// of them. More than one port requires a `job`, by which the processes recognise one another.
   int meeting_ports = 1;
-  std::chrono::seconds meet_within{60};  ///< for all processes to come
+  std::chrono::seconds meet_within{60};  ///< how long to wait for all processes
   bool is_mpich = false;                 ///< its MPI is of MPICH's family (MPICH, Intel, Cray), not Open MPI
-  std::string interface;    ///< of the network, over which processes talk; empty: as the system routes
-  std::string own_address;  ///< of this process on it; empty: the one with which process 0 is reached
+  std::string interface;                 ///< network interface between processes; empty: the system chooses
+  std::string own_address;  ///< this process's address on it; empty: that of the route to process 0
   [[nodiscard]] bool alone() const { return processes == 1; }
 };
 
-/// Looks a variable up; nullptr when it is not set. ::getenv outside of tests.
+/// Returns a variable's value, or nullptr if it is not set: ::getenv, except in tests.
 using EnvironmentLookup = std::function<const char*(const char*)>;
 
-/// Reads the variables of, in this order: `paceline launch` (PACELINE_JOB), torchrun (TORCHELASTIC_RUN_ID),
-/// mpirun (OMPI_COMM_WORLD_*), srun (SLURM_*, only inside a job step: in the batch script itself SLURM_NTASKS
-/// speaks of tasks that nobody has started), another PMIx launcher, whoever sets RANK and WORLD_SIZE, and
-/// an mpiexec of MPICH's family (PMI_*). A torchrun or an mpirun that srun has started comes first: its
-/// processes are more. Pure function.
+/// Reads the variables of these launchers, in this order: `paceline launch` (PACELINE_JOB), torchrun
+/// (TORCHELASTIC_RUN_ID), mpirun (OMPI_COMM_WORLD_*), srun (SLURM_*, only inside a job step, since in the
+/// batch script SLURM_NTASKS counts tasks that nobody has started), another PMIx launcher, anything that sets
+/// RANK and WORLD_SIZE, and an mpiexec of MPICH's family (PMI_*). torchrun and mpirun come before srun, since
+/// srun may have started them. A pure function.
 ///
 /// Processes of srun meet by TCP unless PMIX_* is set: at the first host of the step, at one of eight ports
-/// that follow from job and step; MASTER_ADDR and MASTER_PORT replace them. Those of torchrun meet at
+/// derived from job and step; MASTER_ADDR and MASTER_PORT override them. Those of torchrun meet at
 /// MASTER_PORT + 1 to + 8, since torchrun itself listens at MASTER_PORT. Those of an mpiexec of MPICH's
-/// family are joined by its MPI, and meet by TCP where MASTER_ADDR is set.
+/// family are joined by its MPI, or meet by TCP if MASTER_ADDR is set.
 ///
-/// Errors   Error(usage) when a variable is no number, one is missing, RANK is not below WORLD_SIZE, or it
-///          cannot be told which host of a Slurm step has process 0
+/// Errors   Error(usage): a variable is no number or missing, RANK is not below WORLD_SIZE, or the host of a
+///          Slurm step's process 0 cannot be determined
 [[nodiscard]] Launch read_launch(const EnvironmentLookup& environment);
 
-/// The first host of Slurm's "node[003-004,9],login": node003. Pure function.
+/// The first host of Slurm's "node[003-004,9],login": node003. A pure function.
 [[nodiscard]] std::string first_host(const std::string& list);
 
-/// The variable that marks processes of `paceline launch --by here`, and tells runs apart.
+/// The variable that marks processes of `paceline launch --by here` and identifies the run.
 inline constexpr const char* kJobOfLaunch = "PACELINE_JOB";
 
 }  // namespace paceline::comm

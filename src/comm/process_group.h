@@ -1,7 +1,6 @@
 #pragma once
 
-/// The processes of one run, joined: InterProcessComm over any Wire, with a Watch beside it that names who is
-/// lost.
+/// InterProcessComm over any Wire: joins the processes of a run, with a FailureDetector that names lost ones.
 
 #include <atomic>
 #include <chrono>
@@ -24,25 +23,25 @@ namespace paceline::comm {
 
 struct ProcessGroupOptions {
   std::chrono::seconds deadline{60};          ///< a collective that takes longer is Error(comm)
-  WireFormat wire_format = WireFormat::fp32;  ///< what gradients travel as
-  int ranks_each = 1;                ///< workers in every process, for the names of ranks in sentences
-  bool shared_memory = true;         ///< where all are on one host; else messages
-  std::size_t block_bytes = 131072;  ///< of reductions in shared memory; a multiple of 4096
+  WireFormat wire_format = WireFormat::fp32;  ///< the format in which gradients are sent
+  int ranks_each = 1;                         ///< workers per process, for the names of ranks in messages
+  bool shared_memory = true;                  ///< use shared memory if all are on one host; else messages
+  std::size_t block_bytes = 131072;           ///< of reductions in shared memory; a multiple of 4096
   DetectorOptions watch;
 };
 
 /// Threads  as InterProcessComm; made and destroyed by one thread
 class ProcessGroup final : public InterProcessComm {
  public:
-  /// Connects the failure detector. `say(text)` is called, at the process that speaks for all and from
-  /// another thread, with what is worth saying.
+  /// Connects the failure detector. `say(text)` prints messages; it is called from another thread, at the
+  /// process that reports for all.
   ///
-  /// Lifetime `wire` outlives it
-  /// Errors   Error(comm) when the others cannot be reached; the wire has then been given up
+  /// Lifetime  `wire` must outlive it
+  /// Errors    Error(comm) when the others cannot be reached; the wire has then been given up
   ProcessGroup(Wire& wire, ProcessGroupOptions options, std::function<void(const std::string&)> say);
 
-  /// This process's place among the members of the group, -1: it is none; and how many they are. Until
-  /// regroup() these are all processes, by their own numbers.
+  /// This process's index among the members of the group (-1: not a member), and their number. Until
+  /// regroup() all processes are members, in their own order.
   [[nodiscard]] int process() const override { return place_; }
   [[nodiscard]] int processes() const override { return members_; }
   [[nodiscard]] std::string name() const override { return wire_.name(); }
@@ -66,26 +65,26 @@ class ProcessGroup final : public InterProcessComm {
   void held_up_by(const std::optional<RankStatus>& rank) override;
   [[nodiscard]] Traffic traffic() const override;
 
-  /// The first failure known here. Of another process: it was told, not found.
+  /// The first failure known here.
   [[nodiscard]] std::optional<Failure> failure() const { return detector_->failure(); }
-  /// Whether it was found here; else it came from another process, and process 0 has said it.
+  /// Whether it was detected here. Otherwise another process has reported it, and process 0 has printed it.
   [[nodiscard]] bool failure_is_own() const { return detector_->failure_is_own(); }
-  /// At the end of a process that failed: gives process 0 time to note it and to write its record; where that
-  /// one is lost, the others time to hear that this one is there. True when process 0 has taken note.
+  /// At the end of a process that failed: gives process 0 time to note it and to write its record; if process
+  /// 0 is lost, gives the others time to hear that this one is there. True when process 0 has taken note.
   bool farewell();
-  /// Where all members are on one host, collectives go through memory that they share from now on, and those
-  /// of every later regroup() too. All call it, once; the constructor does where its options say so.
+  /// If all members are on one host, collectives use shared memory from now on, also after later regroup()s.
+  /// All call it, once; the constructor does so if its options say so.
   void share_memory();
-  /// From now on the collectives are those of the processes `members`: numbers of the run in ascending order,
-  /// 0 the first. The others take part in none but this one and order(). All processes call it with the same
-  /// numbers, while no collective is under way.
+  /// Restricts collectives to the processes `members`: numbers of the run in ascending order, beginning with
+  /// 0. The others take part only in regroup() and order(). All processes call it with the same numbers,
+  /// while no collective is in progress.
   void regroup(std::span<const int> members);
-  /// Process 0's bytes in all processes, members or not, however long the others have to wait for them.
+  /// Sends process 0's bytes to all processes, members or not, however long the others have to wait for them.
   void order(std::span<std::byte> bytes);
-  /// At the end of a run that went well: everybody waits, for as long as it takes, until process 0 is through
-  /// with its files, then all for one another, up to the deadline. So nobody's exit ends a process that still
-  /// writes, and one that has stopped is found by the detector, not waited for in the library's own farewell.
-  /// All processes call it; a second call does nothing.
+  /// Ends a run that went well: everybody waits until process 0 has written its files, however long that
+  /// takes, then for one another, up to the deadline. So nobody's exit ends a process that still writes, and
+  /// the detector finds a stopped process before the library's own shutdown would wait for it. All processes
+  /// call it; a second call does nothing.
   void part();
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
   void set_wire_format(WireFormat wire_format) {
@@ -97,17 +96,18 @@ class ProcessGroup final : public InterProcessComm {
   }
 
  private:
-  /// What a collective is called in sentences; asked for only when one is said.
+  /// The name of a collective in messages; evaluated only when a message is printed.
   using LazyName = std::function<std::string()>;
   class Wait;
 
   void connect(const DetectorOptions& options);
-  /// What share_memory() does, among the members of now.
+  /// The work of share_memory() among the current members.
   void join_memory();
   void make_streams();
-  [[nodiscard]] bool everywhere(bool here);  ///< whether all members say yes
+  [[nodiscard]] bool everywhere(bool here);  ///< whether `here` is true for all members
   void meet_all();
-  /// Processes are numbers of the run here, and places among the members in the second.
+  /// `round` counts processes by their numbers in the run, `round_of_members` by their index among the
+  /// members.
   void round(Channel channel, const LazyName& what, std::span<const Send> sends,
              std::span<const Receive> receives);
   void round_of_members(Channel channel, const LazyName& what, std::span<const Send> sends,
@@ -121,7 +121,7 @@ class ProcessGroup final : public InterProcessComm {
   /// Runs `collective(staged, keep_waiting)`, a function of Staged.
   template <typename Collective>
   void stage(Staged& staged, const LazyName& what, const Collective& collective);
-  /// Who is late is a failure; what another process failed with is thrown.
+  /// Throws: the failure of another process, or a failure that names the late processes.
   void lose(const std::vector<int>& missing, const LazyName& what);
   [[nodiscard]] std::string ranks_of(int process) const;
   [[nodiscard]] std::string late(const std::vector<int>& missing, const std::string& what) const;
@@ -130,7 +130,7 @@ class ProcessGroup final : public InterProcessComm {
   void count(const Moved& moved);
 
   Wire& wire_;
-  std::vector<std::atomic<int>> numbers_;  ///< [place]: of the run; the first `members_` of them count
+  std::vector<std::atomic<int>> numbers_;  ///< [place]: number in the run; the first `members_` are valid
   std::atomic<int> members_;
   std::atomic<int> place_;
   bool shares_memory_ = false;  ///< share_memory() was called
@@ -141,16 +141,16 @@ class ProcessGroup final : public InterProcessComm {
   std::atomic<bool> failed_{false};
   bool has_parted_ = false;
   std::atomic<WireFormat> wire_format_;
-  ExchangeRoom room_;  ///< of the reductions' thread
-  /// Where all members are on one host: memory that they share, and its two streams.
+  ExchangeRoom room_;  ///< used by the reductions' thread
+  /// If all members are on one host: their shared memory and its two streams.
   std::optional<SharedMemory> memory_;
   std::size_t blocks_[2] = {};  ///< bytes of each stream's blocks
   SpinLimits limits_;
   std::optional<Staged> reductions_, exchanges_;
-  /// [place] what memory() gave last: shared with whoever has it, and all processes let go of it together.
+  /// [place] the result of the last memory(); shared with its users, and released by all processes together.
   std::shared_ptr<const std::vector<SharedMemory>> common_;
 
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the next two members
   std::function<void(const std::string&)> on_failure_;
   Traffic traffic_;
 

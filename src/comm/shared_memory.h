@@ -1,7 +1,6 @@
 #pragma once
 
-/// Memory that processes of one host share, and how one of them tells the others that something in it is
-/// ready.
+/// Memory shared by processes of one host, and signals between them.
 
 #include <atomic>
 #include <cstddef>
@@ -13,15 +12,15 @@
 
 namespace paceline::comm {
 
-/// A block of memory under a name that other processes open. Zero at first; all of it is really there, so
-/// touching it never ends a process.
+/// A named block of memory that other processes can open. Initially zero. All pages are allocated at once, so
+/// touching them cannot fail later.
 ///
-/// Lifetime goes with the last process that has it open; the name goes with remove_name() or the creator
+/// Lifetime  freed with the last process that has it open; its name with remove_name() or the creator
 class SharedMemory {
  public:
-  /// Nothing where the system has no room for it (/dev/shm of a container may be small).
+  /// Returns nothing if the system has no room for it (/dev/shm of a container may be small).
   [[nodiscard]] static std::optional<SharedMemory> create(std::size_t bytes);
-  /// Nothing where there is no such name: a process of another host.
+  /// Returns nothing if there is no such name, as for a process of another host.
   [[nodiscard]] static std::optional<SharedMemory> open(const std::string& name, std::size_t bytes);
   ~SharedMemory();
   SharedMemory(SharedMemory&& other) noexcept;
@@ -29,7 +28,7 @@ class SharedMemory {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
-  /// Once all have it open: whatever happens later, nothing is left behind.
+  /// Call it once all have opened the block: then nothing is left behind, whatever happens.
   void remove_name();
 
  private:
@@ -42,8 +41,8 @@ class SharedMemory {
   bool owns_name_ = false;
 };
 
-/// A count in shared memory that one process raises and any number wait for. It may wrap around: two counts
-/// compared are never 2^31 apart. What was written before raise() is seen after wait().
+/// A counter in shared memory that one process raises and others wait for. It may wrap around: counts that
+/// are compared are never 2^31 apart. Memory written before raise() is visible after wait().
 struct alignas(64) Signal {
   std::atomic<std::uint32_t> count;
   std::atomic<std::uint32_t> sleepers;
@@ -54,13 +53,14 @@ struct alignas(64) Signal {
   }
 };
 
-/// How often a thread looks, and then yields its core, before it sleeps until it is woken.
+/// How often a waiting thread checks, and then yields its core, before it sleeps until it is woken.
 struct SpinLimits {
   int looks = 0;
   int yields = 0;
 };
 
-/// Waits until `signal` has reached `target`; false when `keep_waiting`, asked some times a second, says no.
+/// Waits until `signal` has reached `target`. Returns false when `keep_waiting`, called several times a
+/// second, returns false.
 [[nodiscard]] bool wait(Signal& signal, std::uint32_t target, SpinLimits limits,
                         const std::function<bool()>& keep_waiting);
 

@@ -1,11 +1,11 @@
 #pragma once
 
-/// Messages between processes: all that a message-passing library (MPI) must offer so that processes.h can
-/// build the collectives on it. A library is one class of this interface, in a module of its own.
+/// Messages between processes: the interface to a message-passing library (MPI, gloo), on which
+/// process_group.h builds the collectives. Each library is one implementation, in a module of its own.
 ///
-/// Threads  each channel has one caller at a time; two threads may use two channels at once
-/// Lifetime the last to be destroyed; destroying it ends the library in this process, and waits for no one
-///          once give_up() was called
+/// Threads   one caller at a time per channel; two threads may use two channels at once
+/// Lifetime  destroyed last. The destructor shuts the library down in this process, and waits for nobody once
+///           give_up() was called
 
 #include <cstddef>
 #include <functional>
@@ -24,7 +24,7 @@ struct Receive {
   std::span<std::byte> bytes;
 };
 
-/// Messages of one channel never meet those of the other.
+/// Messages of one channel are never received on the other.
 enum class Channel { reductions, exchanges };
 
 class Wire {
@@ -35,18 +35,19 @@ class Wire {
   [[nodiscard]] virtual std::string name() const = 0;     ///< "mpi"
   [[nodiscard]] virtual std::string library() const = 0;  ///< "Open MPI 4.1.4"
 
-  /// Sends and receives all of these, in any order, and returns when every byte has arrived and all memory
-  /// may be used again. Messages between two processes arrive in the order sent. `keep_waiting` is asked now
-  /// and then while nothing arrives; when it says no, swap returns at once.
+  /// Sends and receives all given messages, in any order. Returns when every byte has arrived and the memory
+  /// may be reused. Messages between two processes arrive in the order sent. While nothing arrives, it calls
+  /// `keep_waiting` now and then, and returns at once if that returns false.
   ///
-  /// Returns  empty when all is done; else the processes that were still waited for. The memory must then
-  ///          stay alive as long as this object: the library may know of it
-  /// Errors   Error(comm): the library failed, or a message was longer than the place for it
+  /// Returns an empty list when all is done, else the processes that were still waited for. Then the memory
+  /// must stay alive as long as this object, since the library may still use it.
+  ///
+  /// Errors   Error(comm): the library failed, or a message was longer than its buffer
   [[nodiscard]] virtual std::vector<int> swap(Channel channel, std::span<const Send> sends,
                                               std::span<const Receive> receives,
                                               const std::function<bool()>& keep_waiting) = 0;
 
-  /// Peers are lost: from now on nothing is waited for, and the library is left without a farewell.
+  /// Call it when peers are lost: from now on nothing is waited for, and the library ends without a farewell.
   virtual void give_up() = 0;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Whether a process does anything: processor time, or blocks that are read or written.
+/// Detects whether a process does work: processor time, or blocks read or written.
 ///
 /// Threads  one
 
@@ -10,13 +10,13 @@
 
 namespace paceline::comm {
 
-/// What processor time says: work, where it is 30 ms or more at once, or more than one percent of a core for
-/// a while. A process that only stays alive is now and then charged some milliseconds at once, most of which
-/// its machine has spent on others. So of less than 30 ms it does not count how much it was, only for how
-/// long: busy for 0.8 s, less half of the time in which it was not, is work, and what follows counts anew.
+/// Decides from processor time whether a process works: 30 ms or more at once, or more than one percent of a
+/// core for about a second. An idle process is now and then charged some milliseconds at once, which the
+/// machine spent on others. So amounts below 30 ms count only by their duration: 0.8 s of busy intervals,
+/// less half of the idle time between them, are work, and then counting starts again.
 class Effort {
  public:
-  /// Whether with `spent_s` of processor time in the last `elapsed_s` it has worked.
+  /// Whether `spent_s` of processor time in the last `elapsed_s` means that the process has worked.
   [[nodiscard]] bool is_work(double spent_s, double elapsed_s);
 
  private:
@@ -25,8 +25,8 @@ class Effort {
 
 class WorkMeter {
  public:
-  /// Since the last call, by all threads but the one that asks. The first call counts all their time until
-  /// then as one charge.
+  /// Whether any thread but the calling one has worked since the last call. The first call counts all
+  /// processor time so far.
   ///
   /// Cost     two system calls
   [[nodiscard]] bool has_worked();

@@ -1,6 +1,6 @@
 #pragma once
 
-/// An archive that libarchive reads, closed with its owner.
+/// A libarchive reader that is freed with its owner.
 
 #include <archive.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// From stored pixels to what the network sees: crop, colours, flip, normalise. Random choices are a pure
-/// function of (seed, epoch, position), so any worker count sees the same images.
+/// Turns stored pixels into network input: crop, colours, flip, normalise. Random choices are a pure function
+/// of (seed, epoch, position), so the images do not depend on the number of workers.
 
 #include <cstdint>
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace paceline::data {
 
-inline constexpr int kMostViews = 6;  ///< of evaluate_view()
+inline constexpr int kMostViews = 6;  ///< the number of views of evaluate_view()
 
 struct AugmentOptions {
   int crop_padding = 0;  ///< padding on each side, then a random crop of the original size; 0: none
@@ -24,45 +24,46 @@ struct AugmentOptions {
   double jitter = 0;     ///< > 0: see jitter()
   CropFill crop_fill = CropFill::black;
   WarpOptions warp = {};  ///< before the crop, on the stored pixels
-  /// Whether a training form is more than a draw(): then the pixels themselves change.
+  /// Whether training changes pixels themselves, beyond what a SampleDraw can express.
   [[nodiscard]] bool changes_pixels() const { return crop_area > 0 || jitter > 0 || !warp.is_none(); }
 };
 
 class Augment {
  public:
   Augment(const ImageFormat& format, AugmentOptions options);
-  /// How train() shows sample `index` at (epoch, position): crop and flip. `index` is the draw's.
+  /// The crop and flip of a sample at (epoch, position). `index` becomes the draw's index.
   [[nodiscard]] base::SampleDraw draw(std::int64_t index, std::int64_t epoch, std::int64_t position) const;
-  /// Writes to `dst` float [H][W][C] what `draw` shows of `pixels` (uint8 [H][W][C]), normalised. The draw's
-  /// index is not read.
+  /// Applies `draw` to `pixels` (uint8 [H][W][C]), normalises, and writes to `dst` float [H][W][C]. Ignores
+  /// the draw's index.
   void show(std::span<const std::uint8_t> pixels, const base::SampleDraw& draw, std::span<float> dst) const;
   /// [channels][256]: the normalised value of each byte.
   [[nodiscard]] std::span<const float> byte_values() const { return table_; }
-  /// The training form of `pixels` (uint8 [H][W][C]), sample `index` of its set, at (epoch, position),
-  /// written to `dst` float [H][W][C]: show() of draw(). The index matters to alternating flips only.
+  /// Augments `pixels` (uint8 [H][W][C]) of sample `index` for training at (epoch, position) and writes to
+  /// `dst` float [H][W][C]: show() of draw(). `index` matters only for alternating flips.
   void train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
              std::int64_t position, std::span<float> dst) const;
-  /// Reads sample `index` of `dataset` and writes its training form to `dst`: the chosen part where crop_area
-  /// is set, its colours, rotation and the like, crop, flip, normalised. `scratch` has room for the pixels.
+  /// Reads sample `index` of `dataset` and writes its augmented form to `dst`: a part of the image if
+  /// crop_area is set, then colours, warp, crop, flip, normalisation. Returns the label. `scratch` has room
+  /// for the pixels.
   std::int32_t read_train(const Dataset& dataset, std::int64_t index, std::int64_t epoch,
                           std::int64_t position, std::span<std::uint8_t> scratch, std::span<float> dst) const;
-  /// The part of a stored image [height][width] that (epoch, position) shows: an area drawn from crop_area ..
-  /// 1 of the whole, proportions from 3/4 .. 4/3 of the format's (evenly in their logarithm), a place where
-  /// it fits; after ten draws that do not fit, the centre. torchvision's RandomResizedCrop.
+  /// The part of a stored image [height][width] for (epoch, position), as torchvision's RandomResizedCrop: an
+  /// area of crop_area .. 1 of the whole, an aspect ratio of 3/4 .. 4/3 of the format's (log-uniform), and a
+  /// random position; the centre after ten draws that do not fit.
   [[nodiscard]] Box part(int height, int width, std::int64_t epoch, std::int64_t position) const;
-  /// Changes brightness, contrast and saturation of RGB `pixels`, in this order, each by a factor drawn from
-  /// 1 - jitter .. 1 + jitter; torchvision's ColorJitter without its random order.
+  /// Changes brightness, contrast and saturation of RGB `pixels`, in this order, each by a random factor of
+  /// 1 - jitter .. 1 + jitter: torchvision's ColorJitter without its random order.
   void jitter(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position) const;
-  /// The evaluation form: normalised only.
+  /// Normalises only, for evaluation.
   void evaluate(std::span<const std::uint8_t> pixels, std::span<float> dst) const;
-  /// One of the forms that test-time augmentation averages over: even views as they are, odd ones mirrored;
-  /// views 0 and 1 in place, 2 and 3 moved by a pixel up and left, 4 and 5 down and right, with reflection.
+  /// One of the views that test-time augmentation averages: odd views are mirrored. Views 0 and 1 are not
+  /// moved, 2 and 3 are moved by a pixel up and left, 4 and 5 down and right, with reflection.
   void evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const;
-  /// The same of sample `index` as a draw; view 0 alone is evaluate().
+  /// The same as a draw of sample `index`; view 0 is evaluate().
   [[nodiscard]] static base::SampleDraw view_draw(std::int64_t index, int view);
 
  private:
-  /// `dst` is only room: it holds a copy of the pixels meanwhile.
+  /// `dst` is scratch memory for a copy of the pixels.
   void warp_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
                      std::span<float> dst) const;
   ImageFormat format_;

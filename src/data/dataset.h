@@ -1,9 +1,9 @@
 #pragma once
 
-/// What a data set is to everything else: a size, a format, and `read(index)`.
+/// The interface of a data set: a size, a format, and `read(index)`.
 ///
-/// Shuffles, shards, splits and augmentation are views on top (sampler.h, augment.h, loader.h); a Dataset
-/// itself never changes after it is opened, and may be read by any number of threads.
+/// Shuffling, sharding, splits and augmentation are built on top (sampler.h, augment.h, loader.h). A Dataset
+/// never changes after it is opened, and any number of threads may read it.
 
 #include <cstdint>
 #include <functional>
@@ -28,7 +28,7 @@ struct ImageFormat {
 struct Box {
   double top = 0, left = 0, height = 0, width = 0;
 };
-/// Which part of a stored image a sample shows, as a function of the image's size.
+/// Chooses the part of a stored image to show, given the image's size.
 using ChooseBox = std::function<Box(int height, int width)>;
 
 class Dataset {
@@ -37,31 +37,37 @@ class Dataset {
   [[nodiscard]] virtual std::int64_t size() const = 0;
   [[nodiscard]] virtual ImageFormat format() const = 0;
   /// Writes the pixels of sample `index` (0 <= index < size) to `pixels` [format().bytes()]; returns its
-  /// label. Threads  any number at once
+  /// label.
+  ///
+  /// Threads  any number at once
   virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
-  /// The same, but `pixels` shows the part that `choose` picks, scaled to format(). Only where stored images
-  /// have sizes of their own (Source::crop_area > 0); a set of equal images has no such choice.
+  /// The same, but `pixels` gets the part that `choose` returns, scaled to format(). Only for sets whose
+  /// stored images have different sizes (Source::crop_area > 0).
   virtual std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
                                  std::span<std::uint8_t> pixels) const;
-  /// The label of sample `index`. Cost: a read, unless the set knows it without
+  /// The label of sample `index`.
+  ///
+  /// Cost     a read, unless the set keeps its labels
   [[nodiscard]] virtual std::int32_t label(std::int64_t index) const;
   /// Where sample `index` is stored, as "DIR/cat/17.png"; "" where samples have no names.
   [[nodiscard]] virtual std::string sample_name(std::int64_t index) const;
-  /// Whether a read is a copy from memory or as quick, so that all samples may be read before the first step.
-  /// Not where images are decoded, nor where storage is slow.
+  /// Whether a read is about as fast as a copy from memory, so that all samples may be read before the first
+  /// step. False where images are decoded or storage is slow.
   [[nodiscard]] virtual bool reads_from_memory() const { return true; }
-  /// Bytes that sample `index` takes where it is stored, its label apart; 0 where it is made, not stored.
+  /// Stored bytes of sample `index` without its label; 0 where samples are generated.
   [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const;
 };
 
-/// Bytes of a stored sample, mean over at most 256 of them that lie evenly in `set`. Nothing where none is
-/// stored. Cost     of a folder, a look at as many files
+/// Stored bytes of a sample: the mean over at most 256 samples, spread evenly over `set`. Nothing where
+/// samples are not stored.
+///
+/// Cost     for a folder, the file sizes of as many files
 [[nodiscard]] std::optional<double> mean_stored_bytes(const Dataset& set);
 
-/// What stands outside the image where a crop reaches over its edge.
+/// The pixels outside the image where a crop reaches over its edge.
 enum class CropFill {
   black,    ///< byte 0
-  reflect,  ///< the image mirrored at its outermost pixels, which are not repeated
+  reflect,  ///< the image mirrored at its edge; edge pixels are not repeated
 };
 
 /// Horizontal flips in training.
@@ -71,13 +77,12 @@ enum class Flip {
   alternating,  ///< half of the images in the first epoch, and from then on each image every other epoch
 };
 
-/// A training set and a test set opened from one spec, perhaps a validation set too, and what is known of
-/// them.
+/// A training set and a test set opened from one spec, perhaps a validation set too, and their properties.
 struct Source {
   std::string spec;         ///< as the user wrote it, for records and messages
   std::string name;         ///< "cifar10", "mnist", "folder", "synthetic"
-  std::string description;  ///< one line for tables: sizes, files, and "synthetic data" where it is that
-  bool synthetic = false;   ///< every table made from it says so
+  std::string description;  ///< one line for tables: sizes, files, and "synthetic data" if it is
+  bool synthetic = false;   ///< tables mark it
   std::unique_ptr<Dataset> train;
   std::unique_ptr<Dataset> test;
   std::unique_ptr<Dataset> validation;  ///< null where there is none
@@ -88,35 +93,35 @@ struct Source {
   double crop_area = 0;             ///< > 0: random-resized-crop of at least this part of the stored image
   double jitter = 0;                ///< > 0: brightness, contrast and saturation change by up to this factor
   std::vector<std::string> notes;   ///< what was left out or cut, for the record
-  std::int64_t resident_bytes = 0;  ///< memory the opened source holds, for the plan
+  std::int64_t resident_bytes = 0;  ///< memory that the opened source holds, for the plan
   [[nodiscard]] int classes() const { return static_cast<int>(class_names.size()); }
 };
 
 class BrokenImageCache;  // data/image/inspect.h
 
 struct OpenOptions {
-  /// > 0: this part of every class of the training set becomes the validation set, the same images for every
-  /// seed and on every machine.
+  /// > 0: this part of every class of the training set becomes the validation set. The choice depends on
+  /// neither seed nor machine.
   double validation_split = 0;
-  /// Images of a folder that cannot be decoded are found when it is opened (every image is decoded once) and
-  /// left out; otherwise the first that is met in reading is an error.
+  /// Opening a folder decodes every image once and leaves out those that cannot be decoded. Otherwise the
+  /// first such image that is read is an error.
   bool skip_bad_images = false;
-  int threads = 1;  ///< for that search
-  /// Remembers that search for later calls that open the same images; null: each call searches.
+  int threads = 1;  ///< for skip_bad_images
+  /// Keeps the result of skip_bad_images for later calls with the same images; null: every call decodes.
   BrokenImageCache* broken_images = nullptr;
 };
 
-/// Opens what one of known_formats() describes.
+/// Opens a data set of one of known_formats().
 ///
 /// Errors   Error(usage) for an unknown spec (with the nearest name); Error(data) for a missing or truncated
-///          file, a label out of range, a broken gzip: file, rule, actual value, next step
+///          file, a label out of range, damaged gzip data, with file, rule, actual value and next step
 [[nodiscard]] Source open(const std::string& spec, const OpenOptions& options = {});
 
-/// A data set that open() knows: help and messages are made of these.
+/// A data set that open() knows, for help and messages.
 struct FormatInfo {
-  std::string usage;    ///< "cifar10:DIR[,test=FILE]"; one that reads no files has no ":DIR"
+  std::string usage;    ///< "cifar10:DIR[,test=FILE]"; without ":DIR" it reads no files
   std::string summary;  ///< a few words
-  /// "cifar10:DIR", and "cifar10".
+  /// Of the usage above: "cifar10:DIR" and "cifar10".
   [[nodiscard]] std::string spec() const { return usage.substr(0, usage.find('[')); }
   [[nodiscard]] std::string name() const { return usage.substr(0, usage.find_first_of(":[")); }
   [[nodiscard]] bool reads_files() const { return spec() != name(); }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The contents of a data file, plain (mapped, so that all workers and processes share its pages) or gzip
-/// (unpacked into memory).
+/// The contents of a data file: mapped if it is plain (all workers and processes share its pages), unpacked
+/// into memory if it is gzip.
 
 #include <cstdint>
 #include <filesystem>
@@ -18,7 +18,7 @@ class FileBytes {
  public:
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return bytes_; }
 
-  /// To be called after bytes have been read: that they were the file's. See MappedFile.
+  /// Call after reading bytes, to check that they came from the file; see MappedFile.
   ///
   /// Errors   Error(data): file, offset, reason
   void require_read() const { mapped_.require_read(); }
@@ -28,9 +28,9 @@ class FileBytes {
 
   /// Unpacks a gzip file (all its members, as gzip does).
   ///
-  /// `needed_bytes` is told the first `header_bytes` unpacked bytes and says how long the whole must be; the
-  /// text that does not come to that length is an error, and nothing larger than the packed file can explain
-  /// (deflate packs at most 1032 to 1) is ever allocated.
+  /// `needed_bytes` gets the first `header_bytes` unpacked bytes and returns the total length that they
+  /// announce. Another length is an error. Never allocates more than the packed file can unpack to (deflate
+  /// packs at most 1032 to 1).
   ///
   /// Errors   Error(data) when the file ends early, is damaged, or holds more or less than its header says
   [[nodiscard]] static FileBytes unpack_gzip(

@@ -1,11 +1,11 @@
 #pragma once
 
-/// A file's bytes as memory, which stays memory when they cannot be read any more.
+/// A memory-mapped file that survives read errors.
 ///
-/// A page of a mapping that has no file behind it (the file was shortened) or whose disk fails ends a process
-/// with SIGBUS, from whatever instruction touches it. Here such a page becomes zeros, and the mapping knows:
-/// whoever has read asks require_read(), and throws away what he has read. (Between a shortened file's new
-/// end and the end of that page the system gives zeros by itself, without a signal.)
+/// Normally a process dies with SIGBUS when it touches a mapped page that the file no longer has (it was
+/// truncated) or whose disk fails. Here such a page becomes zeros, and the mapping remembers it. After
+/// reading, callers call require_read() and discard what they have read if it throws. (Between the end of a
+/// truncated file and the end of that page the system itself gives zeros, without a signal.)
 
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace paceline::data {
 class MappedFile {
  public:
   MappedFile() = default;
-  /// Maps a regular file, so that all workers and processes share its pages. The first one handles SIGBUS
-  /// from then on; addresses of nobody's mapping keep the signal's former action.
+  /// Maps a regular file; all workers and processes share its pages. The first mapping installs a handler for
+  /// SIGBUS; at addresses outside our mappings the signal keeps its former action.
   ///
-  /// Errors   Error(data): path and the system's reason, or what it is if it is no regular file
+  /// Errors   Error(data): path and the system's reason, or what the path is if it is no regular file
   explicit MappedFile(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept { swap(other); }
@@ -46,7 +46,7 @@ class MappedFile {
 
   std::filesystem::path path_;
   std::span<const std::uint8_t> bytes_;
-  int slot_ = -1;  ///< among the mappings that the signal handler knows; -1: it does not
+  int slot_ = -1;  ///< among the mappings that the signal handler knows; -1: none
 };
 
 }  // namespace paceline::data

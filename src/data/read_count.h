@@ -1,7 +1,6 @@
 #pragma once
 
-/// How often the images of a data set were read: a test set that is to be looked at once is counted where it
-/// is read, not by who says that he looked.
+/// Counts how often images of a data set are read, so that a report can show how often the test set was used.
 
 #include <atomic>
 #include <cstdint>
@@ -11,9 +10,9 @@
 
 namespace paceline::data {
 
-/// Another data set, and how many of its images were read through this one. Labels alone are not counted.
+/// Wraps a data set and counts the images read through it. Reading labels alone does not count.
 ///
-/// Threads  as the other; reads() from any
+/// Threads  as the wrapped set; reads() from any
 class CountedDataset final : public Dataset {
  public:
   explicit CountedDataset(std::unique_ptr<Dataset> set) : set_(std::move(set)) {}
@@ -36,7 +35,7 @@ class CountedDataset final : public Dataset {
     return set_->stored_bytes(index);
   }
   [[nodiscard]] bool reads_from_memory() const override { return set_->reads_from_memory(); }
-  /// Counts images that are looked at once more where an earlier read put them.
+  /// Adds images that were read earlier and are used again from where they were stored.
   void count(std::int64_t images) const { reads_.fetch_add(images, std::memory_order_relaxed); }
 
   [[nodiscard]] std::int64_t reads() const { return reads_.load(std::memory_order_relaxed); }
@@ -46,7 +45,7 @@ class CountedDataset final : public Dataset {
   mutable std::atomic<std::int64_t> reads_{0};
 };
 
-/// Puts a CountedDataset in front of source.test, and returns it; it lives as long as source.test does.
+/// Wraps source.test in a CountedDataset and returns it; it lives as long as source.test.
 [[nodiscard]] inline const CountedDataset& count_test_reads(Source& source) {
   auto counted = std::make_unique<CountedDataset>(std::move(source.test));
   const auto& result = *counted;

@@ -1,12 +1,12 @@
 #pragma once
 
-/// The batches that a Prefetch holds, and how far each has come: bookkeeping alone, without threads.
+/// The batches of a Prefetch and their progress: bookkeeping without threads.
 ///
-/// Batch n lies in slot n % slots. One reader holds one batch at most; batches [handed back, handed back +
-/// slots) may be filled. Work is given out in pieces of a batch, in order, and comes back in any order.
+/// Batch n lies in slot n % slots. The reader holds one batch at most. Batches [handed back, handed back +
+/// slots) may be filled. Work is handed out in pieces of a batch, in order, and may finish in any order.
 ///
-/// Threads  none of its own: its owner's lock is held in every call but image() and label(), whose samples
-///          belong to whoever took their piece
+/// Threads  the owner's lock must be held in every call but image() and label(), whose samples belong to the
+///          thread that took their piece
 
 #include <cstdint>
 #include <exception>
@@ -33,25 +33,25 @@ class Ring {
     std::int64_t number = 0, begin = 0, end = 0;
   };
 
-  /// `samples(number)` is how many samples a batch has, 1 .. `batch`.
+  /// `samples(number)` returns the number of samples of a batch, 1 .. `batch`.
   Ring(std::int64_t batch, std::int64_t image_values, std::int64_t slots,
        std::function<std::int64_t(std::int64_t number)> samples);
 
-  [[nodiscard]] bool has_room() const;  ///< a piece can be taken
-  /// Of the batch that the reader gets next, a piece has not been taken yet.
+  [[nodiscard]] bool has_room() const;  ///< whether a piece can be taken
+  /// Whether the batch that the reader gets next has pieces that nobody has taken.
   [[nodiscard]] bool lacks_next() const { return next_batch_ == yielded_; }
-  [[nodiscard]] std::int64_t ahead() const { return next_batch_ - yielded_; }  ///< batches wholly given out
-  [[nodiscard]] Piece take();                                                  ///< needs has_room()
+  [[nodiscard]] std::int64_t ahead() const { return next_batch_ - yielded_; }  ///< batches handed out whole
+  [[nodiscard]] Piece take();                                                  ///< requires has_room()
   [[nodiscard]] std::span<float> image(std::int64_t number, std::int64_t i);
   [[nodiscard]] std::int32_t& label(std::int64_t number, std::int64_t i);
-  /// `piece` is done, or failed with `error` at sample `failed_at`. True when its batch is complete.
+  /// Marks `piece` as done, or as failed with `error` at sample `failed_at`. True if its batch is complete.
   bool finish(const Piece& piece, std::int64_t failed_at, const std::exception_ptr& error);
 
-  /// The reader's batch comes back, if it has one. True when that made room where there was none.
+  /// Takes the reader's batch back, if it has one. True if there was no room before, and there is now.
   bool take_back();
   [[nodiscard]] std::int64_t ready() const;  ///< complete batches in a row that the reader has not had
-  /// The next batch; needs ready() > 0. Throws what its first failing sample threw: the same one for any
-  /// number of threads.
+  /// The next batch; requires ready() > 0. Throws the exception of its first failing sample, which does not
+  /// depend on the number of threads.
   [[nodiscard]] BatchView yield();
   [[nodiscard]] bool is_full() const;  ///< every slot that may be filled is complete
 
@@ -76,8 +76,8 @@ class Ring {
   std::vector<RingSlot> slots_;
   std::int64_t handed_back_ = 0;
   std::int64_t yielded_ = 0;      ///< batches [handed_back, yielded) are with the reader: one at most
-  std::int64_t next_batch_ = 0;   ///< the batch whose samples are being given out ...
-  std::int64_t next_sample_ = 0;  ///< ... and the next of them
+  std::int64_t next_batch_ = 0;   ///< the batch that is being handed out ...
+  std::int64_t next_sample_ = 0;  ///< ... and its next sample
 };
 
 }  // namespace paceline::data

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The text that names a data set, `name[:DIR][,key=value]...`, taken apart.
+/// Parses the text that names a data set, `name[:DIR][,key=value]...`.
 
 #include <cstdint>
 #include <map>
@@ -16,18 +16,18 @@ namespace paceline::data {
 struct Spec {
   std::string text;       ///< as written
   std::string name;       ///< before ':' and ','
-  std::string directory;  ///< after ':', a leading ~ as $HOME; empty when there was none
+  std::string directory;  ///< after ':', with a leading ~ replaced by $HOME; empty if there is none
   std::map<std::string, std::string> options;
-  OpenOptions how = {};  ///< what the caller asked for beside the text
+  OpenOptions how = {};  ///< the caller's options, which are not part of the text
 };
 
-/// Errors   Error(usage) for an option without '=' or one that is given twice
+/// Errors   Error(usage) for an option without '=' or given twice
 [[nodiscard]] Spec parse_spec(const std::string& text);
 
 /// Errors   Error(usage), with the nearest known key, when `spec` has an option that is not in `known`
 void expect_options(const Spec& spec, std::span<const std::string> known);
 
-/// The option `key` as a whole number in [low, high]; `otherwise` where it is not given.
+/// The option `key` as an integer in [low, high]; `otherwise` if it is not given.
 ///
 /// Errors   Error(usage) naming spec, key, rule and value
 [[nodiscard]] std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64_t otherwise,
@@ -38,7 +38,7 @@ void expect_options(const Spec& spec, std::span<const std::string> known);
                                     double high);
 
 /// The option `key` as `count` decimal numbers in [low, high] joined by ':', "0.49:0.48:0.45", or one number
-/// that stands for all; empty where it is not given.
+/// for all; empty if it is not given.
 ///
 /// Errors   Error(usage) as above
 [[nodiscard]] std::vector<double> decimals_option(const Spec& spec, const std::string& key, std::size_t count,

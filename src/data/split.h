@@ -1,6 +1,6 @@
 #pragma once
 
-/// Cutting a data set in two, the same way whatever the seed of the run.
+/// Splits a data set in two, independently of the seed of the run.
 
 #include <cstdint>
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace paceline::data {
 
-/// Some samples of another data set, in the order given.
+/// Some samples of another data set, in the given order.
 class Subset final : public Dataset {
  public:
-  /// `whole` is shared by the parts that were cut from it.
+  /// All parts of one set share `whole`.
   Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices);
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
   [[nodiscard]] ImageFormat format() const override { return whole_->format(); }
@@ -33,27 +33,28 @@ class Subset final : public Dataset {
   std::vector<std::int64_t> indices_;
 };
 
-/// What a cut is for: two cuts of the same labels choose apart from each other.
+/// What a cut is for. Cuts of the same labels for different purposes choose independently.
 enum class CutFor : std::uint64_t { validation = 1, test = 2, training = 3 };
 
 struct Cut {
   std::vector<std::int64_t> rest, part;  ///< ascending; together every index once
 };
 
-/// Takes round(n * fraction) of the n samples of every class into `part`, but leaves at least one sample of
-/// each in `rest`. Which ones is a hash of (purpose, index): no seed of a run, thread or machine changes it.
+/// Moves round(n * fraction) of the n samples of every class into `part`, but keeps at least one of each in
+/// `rest`. The choice is a hash of (purpose, index): seed, threads and machine do not matter.
 [[nodiscard]] Cut stratified_cut(std::span<const std::int32_t> labels, double fraction, CutFor purpose);
 
-/// Moves a part of source.train into source.validation, and says so in source.notes.
+/// Moves a part of source.train into source.validation, with a note in source.notes.
 ///
-/// Errors   Error(usage) when there is a validation set already, or too few samples to cut any
+/// Errors   Error(usage) if there is a validation set already, or too few samples to cut
 void cut_validation(Source& source, double fraction);
 
-/// Leaves `count` of the images of source.train, the same ones for every seed, and says so in source.notes.
-/// Each class keeps its share to within one image, and of two counts the smaller's images are among the
-/// larger's: what is measured over growing counts is a growing data set.
+/// Keeps `count` of the images of source.train, with a note in source.notes. The choice does not depend on
+/// the seed. Each class keeps its share to within one image, and a smaller count chooses a subset of a larger
+/// count's images, so that increasing counts are a growing data set.
 ///
-/// Cost     a label of every image; 1 <= count <= source.train->size()
+/// Requires  1 <= count <= source.train->size()
+/// Cost      reads the label of every image
 void cut_training(Source& source, std::int64_t count);
 
 }  // namespace paceline::data

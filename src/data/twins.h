@@ -1,6 +1,6 @@
 #pragma once
 
-/// Samples of equal content, found by hash and then compared.
+/// Finds samples of equal content, by hash and then by comparison.
 
 #include <cstdint>
 #include <functional>
@@ -9,20 +9,21 @@
 
 namespace paceline::data {
 
-/// Two samples with the same content; `first` is the earliest that has it.
+/// Two samples with equal content; `first` is the earliest such sample.
 struct Twin {
   std::int64_t first = 0, second = 0;
 };
 
-/// Whether the contents of sample `a` and sample `b` are the same, whose hashes are.
+/// Whether the contents of samples `a` and `b`, which have equal hashes, are equal.
 using IsEqual = std::function<bool(std::int64_t a, std::int64_t b)>;
 
-/// The samples whose content an earlier one has.
-/// Cost  a comparison for each of them, however many are alike, and one for each clash of hashes
+/// The samples whose content an earlier one has too.
+///
+/// Cost     a comparison for each of them, however many are alike, and one for each collision of hashes
 [[nodiscard]] std::vector<Twin> find_twins(std::span<const std::uint64_t> hashes, const IsEqual& is_equal);
 
-/// The samples of `other` whose content one of `hashes` has. `is_equal_inside` compares two of the first set,
-/// `is_equal` one of it with one of `other`.
+/// The samples of `other` whose content is also in the set of `hashes`. `is_equal_inside` compares two
+/// samples of that set, `is_equal` one of it with one of `other`.
 [[nodiscard]] std::vector<Twin> find_twins(std::span<const std::uint64_t> hashes,
                                            const IsEqual& is_equal_inside,
                                            std::span<const std::uint64_t> other, const IsEqual& is_equal);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Rotation, shear and shift of a stored image: the augmentation of Keras's ImageDataGenerator.
+/// Rotation, shear and shift of an image, as in Keras's ImageDataGenerator.
 
 #include <cstdint>
 #include <span>
@@ -10,15 +10,15 @@
 
 namespace paceline::data {
 
-/// Each is drawn evenly from - the value .. + the value; 0: not done.
+/// Each value is drawn uniformly from -value .. +value; 0: off.
 struct WarpOptions {
   double rotate = 0;  ///< degrees
-  double shear = 0;   ///< degrees: rows move sideways, by the sine of it times their distance from the middle
-  double shift = 0;   ///< part of the height and, drawn apart, of the width
+  double shear = 0;   ///< degrees: rows move sideways by sin(shear) times their distance from the middle
+  double shift = 0;   ///< as part of the height and, drawn separately, of the width
   [[nodiscard]] bool is_none() const { return rotate == 0 && shear == 0 && shift == 0; }
 };
 
-/// Which place of the image a place shows, both from the middle: source = matrix * (y, x) + offset.
+/// Maps output to source coordinates, both from the middle: source = matrix * (y, x) + offset.
 struct WarpMap {
   double yy = 1, yx = 0, xy = 0, xx = 1;
   double y = 0, x = 0;
@@ -26,8 +26,8 @@ struct WarpMap {
 
 [[nodiscard]] WarpMap draw_warp(const WarpOptions& options, const ImageFormat& format, base::Rng& rng);
 
-/// Writes to `dst` what `map` shows of `src`: between four pixels by their distances, beyond the edge the
-/// edge's own pixels. Both hold an image of `format` and do not overlap.
+/// Applies `map` to `src` and writes `dst`: bilinear between pixels; beyond the edge the edge pixels repeat.
+/// Both hold an image of `format` and do not overlap.
 void warp(const ImageFormat& format, const WarpMap& map, std::span<const std::uint8_t> src,
           std::span<std::uint8_t> dst);
 

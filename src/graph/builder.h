@@ -1,9 +1,9 @@
 #pragma once
 
-/// Builds a Graph op by op, and refuses what makes no sense at the line that asks for it.
+/// Builds a Graph op by op, and checks each op when it is added.
 ///
-/// Every op function returns the index of its node, which later ops take as input. Ops with parameters are
-/// named by the caller (PyTorch's module path); the others get a readable name ("relu3") unless one is given.
+/// Every op function returns the index of its node, which later ops take as input. The caller names ops with
+/// parameters (PyTorch's module path); other ops get a readable name ("relu3") unless one is given.
 ///
 /// Errors   Error(usage) with the op's name, the rule, the actual shapes and what to do
 /// Threads  one builder, one thread; the finished Graph is constant
@@ -53,14 +53,14 @@ class Builder {
     return append(SoftmaxCrossEntropy{label_smoothing}, {logits}, std::move(name));
   }
 
-  /// Any op: what the functions above are short for.
+  /// Adds any op; the functions above are short forms of it.
   int append(Attributes op, std::vector<int> inputs, std::string name = "");
 
   [[nodiscard]] const Shape& shape_of(int node) const;
 
-  /// The finished graph; the builder is spent.
+  /// Returns the finished graph. The builder must not be used afterwards.
   ///
-  /// Errors   Error(usage) when the last op is no loss or a node is used by nobody
+  /// Errors   Error(usage) when the last op is not a loss, or no op uses a node's output
   [[nodiscard]] Graph finish();
 
  private:
@@ -69,7 +69,7 @@ class Builder {
   void require_possible_size(const Node& node);
   Graph graph_;
   std::unordered_set<std::string> names_;              ///< of all nodes
-  std::unordered_map<std::string, int> last_numbers_;  ///< by kind: all up to it are taken
+  std::unordered_map<std::string, int> last_numbers_;  ///< by kind: all numbers up to it are taken
   double elements_ = 0;                                ///< of all parameters
 };
 

@@ -1,7 +1,6 @@
 #pragma once
 
-/// What makes two graphs the same model, as one text: whoever keeps weights can tell that they are of this
-/// graph.
+/// Identifies a model by its graph, so that stored weights can be matched to the graph they belong to.
 
 #include <string>
 
@@ -9,8 +8,8 @@
 
 namespace paceline::graph {
 
-/// A line for each node: kind, inputs, attributes, shape, and names of its parameters. Names of nodes without
-/// parameters, and the graph's own, do not matter.
+/// A line per node: kind, inputs, attributes, shape, and names of its parameters. The graph's name, and names
+/// of nodes without parameters, are left out.
 [[nodiscard]] std::string canonical_text(const Graph& graph);
 
 /// SHA-256 of that text: 64 hexadecimal digits.

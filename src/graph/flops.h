@@ -8,9 +8,9 @@
 
 namespace paceline::graph {
 
-/// Of one trained sample: forward, and backward by data and by weights where a parameter learns.
+/// For training one sample: forward, and the backward passes to data and to weights that are needed.
 [[nodiscard]] std::int64_t training_flops(const Graph& graph);
-/// Of one evaluated sample.
+/// For evaluating one sample.
 [[nodiscard]] std::int64_t forward_flops(const Graph& graph);
 
 }  // namespace paceline::graph

@@ -1,9 +1,9 @@
 #pragma once
 
-/// What to compute, and nothing of how: a static graph of ops with shapes and parameters.
+/// What to compute, not how: a static graph of ops with shapes and parameters.
 ///
-/// A Graph is built once for a model (builder.h, zoo.h, model_file.h), is then constant, and may be shared by
-/// any number of threads. The batch is no part of it: every shape here is that of one sample.
+/// A Graph is built once for a model (builder.h, zoo.h, model_file.h), is constant afterwards, and may be
+/// shared by any number of threads. It does not depend on the batch: every shape here is that of one sample.
 ///
 /// Legend (also of the kernels): N batch, C channels in, H W height and width in, K channels out,
 /// R S kernel height and width, P Q height and width out.
@@ -30,23 +30,23 @@ struct Input {
   Shape shape;
 };
 
-/// Where a layer's weight starts (docs/models.md); biases always start as PyTorch's do.
+/// The initial value of a layer's weight (docs/models.md). Biases always start as PyTorch's do.
 enum class Init {
-  usual,   ///< drawn, as PyTorch draws it: initialise.h; of a batch norm 1
+  usual,   ///< random as in PyTorch, see initialise.h; batch norm: 1
   zero,    ///< all zero
-  dirac,   ///< convolutions: filter i passes channel i on, as far as there are both; the others are drawn
-  whiten,  ///< convolutions on the image: its patches made uncorrelated, whiten.h
+  dirac,   ///< convolutions: filter i copies channel i, for as many channels as there are; the rest is random
+  whiten,  ///< convolutions on the image: filters that decorrelate its patches, see whiten.h
 };
 
-/// Factors of the learning rate, 0: the parameter stays as it is. Its weight decay is divided by the factor,
-/// so that all parameters shrink alike.
+/// Factors on the learning rate of a layer's parameters; 0 freezes. The weight decay is divided by the
+/// factor, so that all parameters shrink at the same rate.
 struct Rates {
   double weight = 1;
   double bias = 1;
   bool operator==(const Rates&) const = default;
 };
 
-struct Conv2d {  ///< weight [K, C, R, S], bias [K] if asked; cross-correlation, zero padding on all sides
+struct Conv2d {  ///< weight [K, C, R, S], bias [K] if `bias`; cross-correlation, zero padding on all sides
   int channels = 0;
   int kernel = 3;
   int stride = 1;
@@ -55,7 +55,7 @@ struct Conv2d {  ///< weight [K, C, R, S], bias [K] if asked; cross-correlation,
   Init init = Init::usual;
   Rates rates = {};
 };
-struct Dense {  ///< weight [features, C*H*W], bias [features]; its input is flattened in C, H, W order
+struct Dense {  ///< weight [features, C*H*W], bias [features]; flattens its input in C, H, W order
   int features = 0;
   bool bias = true;
   Init init = Init::usual;  ///< usual or zero
@@ -91,7 +91,7 @@ struct SoftmaxCrossEntropy {  ///< input: logits [classes]; the graph's last nod
 using Attributes = std::variant<Input, Conv2d, Dense, BatchNorm, Relu, Gelu, MaxPool, AveragePool,
                                 GlobalAveragePool, Add, Dropout, SoftmaxCrossEntropy>;
 
-/// What a parameter is: decides its initial value, and how the optimizer treats it.
+/// What a parameter is. It decides its initial value and how the optimizer treats it.
 enum class Role { weight, bias, norm_weight, norm_bias, running_mean, running_var };
 [[nodiscard]] constexpr bool is_trainable(Role role) { return role < Role::running_mean; }
 
@@ -108,7 +108,7 @@ struct Parameter {
 
 /// One op in the graph.
 struct Node {
-  std::string name;  ///< PyTorch's module path for ops with parameters, a readable one for the others
+  std::string name;  ///< PyTorch's module path for ops with parameters, a readable name for the others
   Attributes op;
   std::vector<int> inputs;      ///< indices of earlier nodes
   Shape shape;                  ///< of the output, one sample
@@ -126,7 +126,7 @@ struct Graph {
   [[nodiscard]] const Shape& input_shape() const { return nodes.front().shape; }
   [[nodiscard]] int classes() const { return nodes[static_cast<std::size_t>(logits())].shape.channels; }
   [[nodiscard]] int logits() const { return nodes.back().inputs.front(); }
-  /// Elements of all trainable parameters that are not frozen: the figure that models are known by.
+  /// Elements of all trainable parameters that are not frozen: the usual "number of parameters".
   [[nodiscard]] std::int64_t trainable_elements() const;
 };
 

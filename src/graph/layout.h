@@ -1,11 +1,11 @@
 #pragma once
 
-/// Where each parameter lies in the flat arrays of weights, gradients and optimizer state.
+/// The position of each parameter in the flat arrays of weights, gradients and optimizer state.
 ///
-/// The order is that of the backward pass: the last op's parameters first. So gradients become ready from the
-/// front, and a prefix of the flat array is all that "ready" needs to say. Running statistics lie beside the
-/// batch norm that owns them: their slot in the gradient array carries this step's batch statistics, so they
-/// are averaged over workers by the same all-reduce, and `update` folds them into the running values.
+/// The order is that of the backward pass: the last op's parameters come first. So gradients become ready
+/// from the front, and one length says how much is ready. Running statistics lie beside the batch norm that
+/// owns them: their slot in the gradient array holds this step's batch statistics, so the all-reduce of the
+/// gradients averages them over workers, and `update` folds them into the running values.
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A model as a TOML file of layers that a user can write; docs/models.md has the grammar and an example.
+/// Reads a model from a TOML file of layers; docs/models.md has the grammar and an example.
 
 #include <filesystem>
 #include <string>
@@ -12,12 +12,12 @@ namespace paceline::graph {
 
 /// Reads `path` and builds the model for images of shape `input` in `classes` classes.
 ///
-/// Errors   Error(usage) "<file>:<line>: ..." for anything that is wrong in the file, with the nearest known
-///          name where a name is wrong; Error(data) when the file cannot be read
+/// Errors   Error(usage) "<file>:<line>: ..." for a fault in the file, with the nearest known name for a
+///          wrong name; Error(data) when the file cannot be read
 [[nodiscard]] Graph read_model_file(const std::filesystem::path& path, Shape input, int classes,
                                     double label_smoothing);
 
-/// The same from text; `source` stands for the file in errors.
+/// The same from text; errors name `source` instead of the file.
 [[nodiscard]] Graph parse_model(std::string_view toml, const std::string& source, Shape input, int classes,
                                 double label_smoothing);
 

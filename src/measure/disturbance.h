@@ -1,7 +1,7 @@
 #pragma once
 
-/// Whether other programs took processors from a run while it was measured. A study that measures and an
-/// analysis that reads records go by the same rule.
+/// Whether other programs used the processor while a run was measured. Studies and analysis use the same
+/// rule.
 
 #include <string>
 
@@ -9,11 +9,13 @@
 
 namespace paceline::measure {
 
-/// Other programs kept more than a tenth of the record's cores busy: its times are somebody else's too. False
-/// where nobody knows (window.others_cores is empty).
+/// Whether other programs kept more than a tenth of the record's cores busy, so that its times are
+/// unreliable. False if that is unknown (window.others_cores is empty).
 [[nodiscard]] bool is_disturbed(const Record& record);
 
-/// "other programs kept 0.75 of 2 cores busy". Precondition: the record knows how many.
+/// "other programs kept 0.75 of 2 cores busy".
+///
+/// Requires  window.others_cores has a value
 [[nodiscard]] std::string disturbance(const Record& record);
 
 }  // namespace paceline::measure

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What happens in a run while it goes on, one JSON object a line: DIR/events.jsonl (docs/formats.md).
-/// Trainings and studies write it; `runs`, `serve` and TensorBoard's files are made of it.
+/// Events of a run in progress, one JSON object per line: DIR/events.jsonl (docs/formats.md). Trainings and
+/// studies write them; `runs`, `serve` and TensorBoard files are made from them.
 
 #include <cstdint>
 #include <optional>
@@ -21,11 +21,11 @@ class Event {
  public:
   using Value = std::variant<std::string, std::int64_t, double, bool>;
 
-  /// Of now.
+  /// An event of now.
   explicit Event(std::string name);
   Event(std::string name, double at) : name_(std::move(name)), at_(at) {}
 
-  // A field more. What is missing, or is no finite number, is left out.
+  // Adds a field. Empty optionals and numbers that are not finite are left out.
   Event& set(std::string key, std::string value);
   Event& set(std::string key, const char* value) { return set(std::move(key), std::string(value)); }
   Event& set(std::string key, double value);
@@ -41,7 +41,7 @@ class Event {
   [[nodiscard]] double at() const { return at_; }  ///< UTC, seconds since 1970
   [[nodiscard]] const std::vector<std::pair<std::string, Value>>& fields() const { return fields_; }
 
-  // A field's value; nothing where there is none of that type.
+  // The value of a field; nothing if there is none of that type.
   [[nodiscard]] std::optional<double> number(std::string_view key) const;
   [[nodiscard]] std::optional<std::int64_t> whole(std::string_view key) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view key) const;
@@ -55,11 +55,11 @@ class Event {
   std::vector<std::pair<std::string, Value>> fields_;
 };
 
-/// One line, without its end. Bytes that are no UTF-8 are replaced.
+/// One line, without its end. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string to_json(const Event& event);
 
-/// Nothing for a line that is no event: one that was cut short, or something else. Fields of other kinds
-/// (lists, objects, null) are passed over. Texts are as base::visible() shows them.
+/// Parses a line; nothing if it is no event, or incomplete. Skips fields of other types (lists, objects,
+/// null). Texts are escaped by base::visible().
 [[nodiscard]] std::optional<Event> event_from_json(std::string_view line);
 
 }  // namespace paceline::measure

@@ -1,11 +1,11 @@
 #pragma once
 
-/// Where the wall time of one rank goes: every second belongs to exactly one phase.
+/// Divides the wall time of one rank among phases: every second belongs to exactly one.
 ///
-/// The ledger is one running clock: `enter(phase)` books the time since the last call on the phase that was
-/// current. So the phases add up to the wall time by construction, a step costs a handful of clock reads, and
-/// nothing is sampled. It is on in every run. What a device did while the host went on is booked later, from
-/// where the last booking ended (`book`): the same sum, by the same construction.
+/// The ledger is one running clock: `enter(phase)` adds the time since the last call to the phase that was
+/// current. So the phases add up to the wall time by construction, a step costs a few clock reads, and
+/// nothing is sampled. It is on in every run. The time of a device that runs ahead of the host is added later
+/// with `book`, from where the last addition ended, so the sum still holds.
 
 #include <array>
 #include <cstddef>
@@ -18,10 +18,10 @@ namespace paceline::measure {
 
 enum class Phase {
   data_wait,  ///< the step waited for the loader
-  copy,       ///< the batch into a device's memory; none on the processor
+  copy,       ///< the batch is copied to a device; 0 on the processor
   forward,
   backward,
-  exposed_transfer,  ///< waiting for bytes to move, nothing else to do
+  exposed_transfer,  ///< waiting for bytes to move, with nothing else to do
   exposed_wait,      ///< waiting for a later rank
   update,
   evaluation,
@@ -32,8 +32,7 @@ inline constexpr std::size_t kPhases = 10;
 [[nodiscard]] std::string_view name(
     Phase phase);  ///< "data wait", "exposed transfer", ...: the tables' words
 
-/// One stay in a phase, as it happened: what turns out to be waiting is still transfer here
-/// (measure::with_waits).
+/// One stay in a phase. What later turns out to be waiting is still transfer here (measure::with_waits).
 struct PhaseSpan {
   Phase phase;
   base::TimePoint begin, end;
@@ -41,18 +40,20 @@ struct PhaseSpan {
 
 using PhaseSeconds = std::array<double, kPhases>;
 
-/// The latest stays in a phase: their memory is taken once, and the oldest make room.
+/// The latest stays in a phase, in memory that is allocated once; the oldest are overwritten.
 ///
 /// Threads  one
 class LatestSpans {
  public:
-  /// `most` that are kept, a power of two.
+  /// Keeps `most` spans, a power of two.
   explicit LatestSpans(std::size_t most) : spans_(most) {}
   void clear() { pushed_ = 0; }
   void push(const PhaseSpan& span) { spans_[pushed_++ & (spans_.size() - 1)] = span; }
-  /// Those that end after `time`, in order. Cost: linear in what is kept.
+  /// The spans that end after `time`, in order.
+  ///
+  /// Cost     linear in what is kept
   [[nodiscard]] std::vector<PhaseSpan> since(base::TimePoint time) const;
-  /// Whether everything that ended after `time` is still kept.
+  /// Whether all spans that ended after `time` are still kept.
   [[nodiscard]] bool has_all_since(base::TimePoint time) const;
 
  private:
@@ -63,23 +64,22 @@ class LatestSpans {
 /// Threads  one
 class Ledger {
  public:
-  /// Begins the clock in Phase::other.
+  /// Starts the clock in Phase::other.
   void start();
-  /// Books the time until now on the current phase; `phase` is current from now on. Returns the previous one.
+  /// Adds the time until now to the current phase and makes `phase` current. Returns the previous one.
   Phase enter(Phase phase);
-  /// Books the time from the last booking until `until` on `phase`, which need not be current: for what is
-  /// known later, of a device. A time before the last booking books nothing, one to come the time until now.
-  /// Returns until when is booked now.
+  /// Adds the time from the last addition until `until` to `phase`, which need not be current; for times of a
+  /// device, which are known later. A time before the last addition adds nothing; a future time counts as
+  /// now. Returns until when time has been added.
   base::TimePoint book(Phase phase, base::TimePoint until);
-  /// Appends every stay in a phase to `spans`, once it is over, until there are `most`; nullptr: no longer.
-  /// `spans` outlives that.
+  /// Appends every finished stay in a phase to `spans`, until it has `most`; nullptr ends that. `spans` must
+  /// live until then.
   void keep_spans(std::vector<PhaseSpan>* spans, std::size_t most);
-  /// Puts every stay in a phase into `latest`, once it is over; nullptr: no longer. `latest` outlives that.
+  /// Puts every finished stay in a phase into `latest`; nullptr ends that. `latest` must live until then.
   void keep_latest(LatestSpans* latest) { latest_ = latest; }
-  /// Moves `seconds` already booked from one phase to another: what turned out to be waiting was not
-  /// transfer.
+  /// Moves `seconds` from one phase to another, when transfer turns out to have been waiting.
   void move(Phase from, Phase to, double seconds);
-  /// Books the time until now and returns the totals since start().
+  /// Adds the time until now and returns the totals since start().
   [[nodiscard]] PhaseSeconds totals();
 
  private:
@@ -93,7 +93,7 @@ class Ledger {
   LatestSpans* latest_ = nullptr;
 };
 
-/// For the length of a block: enters `phase`, and the one before at the end.
+/// Enters `phase` for the duration of a block, then the previous phase again.
 class InPhase {
  public:
   InPhase(Ledger& ledger, Phase phase) : ledger_(ledger), before_(ledger.enter(phase)) {}

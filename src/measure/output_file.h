@@ -1,17 +1,17 @@
 #pragma once
 
-/// Files that the user names to be written: a typing error must cost neither a directory nor an input.
+/// Checks output files that the user names, so that a typing error overwrites no input.
 
 #include <filesystem>
 #include <string_view>
 
 namespace paceline::measure {
 
-/// Refuses the file that `option` ("--html") names where its directory is not there, and where what stands
-/// there is something that is read and not written here: a record, a checkpoint, events, a recipe, or a file
-/// that is no text (images, archives). Older outputs of the same name are replaced, as ever.
+/// Refuses the file that `option` ("--html") names if its directory does not exist, or if the existing file
+/// looks like an input: a record, a checkpoint, events, a recipe, or a file that is no text (images,
+/// archives). Older outputs are replaced.
 ///
-/// Errors   Error(data): option, file, what stands there
+/// Errors   Error(data): option, file, what the existing file is
 void require_output(const std::filesystem::path& file, std::string_view option);
 
 }  // namespace paceline::measure

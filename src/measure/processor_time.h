@@ -1,6 +1,6 @@
 #pragma once
 
-/// Who used the processors while something was measured: this process, or others.
+/// How much this process and others used the processor during a measurement.
 
 #include <optional>
 
@@ -8,20 +8,20 @@
 
 namespace paceline::measure {
 
-/// Processor seconds spent up to one moment. The load average is no substitute: it still holds what ran a
-/// minute ago, a build of this very program for one.
+/// Processor seconds up to one moment. (The load average is no substitute: it still contains programs of a
+/// minute ago.)
 struct ProcessorTimes {
   base::TimePoint when{};
-  double machine_s = 0;  ///< all processors: everything but idle; stolen by the hypervisor counts
+  double machine_s = 0;  ///< all processors: everything but idle; time stolen by the hypervisor counts
   double own_s = 0;      ///< all threads of this process
 };
 
-/// Source   /proc/stat, in ticks of 10 ms; getrusage. nullopt where the system does not tell
+/// Reads /proc/stat, in ticks of 10 ms, and getrusage. nullopt if the system does not provide them.
 [[nodiscard]] std::optional<ProcessorTimes> processor_times();
 
-/// Cores that others kept busy between two moments, on average. `siblings_s` of that time went to other
-/// processes of the same run on this machine, which are no others. nullopt for less than a second: ticks are
-/// too coarse then.
+/// The mean number of cores that others kept busy between two moments. `siblings_s` is processor time of
+/// other processes of the same run on this machine, which do not count as others. nullopt for less than a
+/// second, for which ticks are too coarse.
 [[nodiscard]] std::optional<double> cores_of_others(const std::optional<ProcessorTimes>& begin,
                                                     const std::optional<ProcessorTimes>& end,
                                                     double siblings_s = 0);

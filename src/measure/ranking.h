@@ -1,7 +1,7 @@
 #pragma once
 
-/// Trainings of a search in the order of their validation figures: by this order a search drops and chooses,
-/// and by the same its report names the best.
+/// Ranks the trainings of a search by their validation figures. The search uses this order to drop
+/// candidates, its report to name the best.
 
 #include <cstdint>
 #include <limits>
@@ -14,39 +14,41 @@
 
 namespace paceline::measure {
 
-/// A training's best figure on the validation part.
+/// A training's best figure on the validation set.
 struct ValidationFigure {
   double accuracy = 0, loss = 0;
   std::int64_t epoch = 0;  ///< from 1
   std::int64_t updates = 0;
 };
-/// Within the first `epochs` of the training; none where nothing was validated. Of equal accuracies the lower
-/// loss, then the earlier epoch.
+/// The best figure within the first `epochs` of the training; none if nothing was validated. Of equal
+/// accuracies the lower loss wins, then the earlier epoch.
 [[nodiscard]] std::optional<ValidationFigure> best_validated(
     const Record& record, std::int64_t epochs = std::numeric_limits<std::int64_t>::max());
 
-/// A configuration with its seeds.
+/// A configuration with all its seeds.
 struct Candidate {
   std::string name;                    ///< Record::variant
-  std::vector<const Record*> records;  ///< of each seed the longest, in the order of the records
-  /// How far it was trained, in epochs: the fewest of a seed. One that was stopped early came to its end: it
-  /// counts as far as the longest of the others.
+  std::vector<const Record*> records;  ///< the longest of each seed, in the order of the records
+  /// How far it was trained, in epochs: the minimum over its seeds. A seed that was stopped early is complete
+  /// and counts as far as the longest of the others.
   std::int64_t reached = 0;
-  std::vector<double> accuracies;  ///< best validated, one a seed
-  double accuracy = 0, loss = 0;   ///< their means; of no use where it failed
-  std::string failure;             ///< why a seed has no figure; such a candidate is behind all others
+  std::vector<double> accuracies;  ///< best on validation, one per seed
+  double accuracy = 0, loss = 0;   ///< their means; meaningless if it failed
+  std::string failure;             ///< why a seed has no figure; such a candidate ranks last
 };
-/// One of each variant among `records`, in their order. `epochs`: figures of the first so many only.
+/// One candidate per variant in `records`, in their order. `epochs`: use only the first epochs' figures.
 [[nodiscard]] std::vector<Candidate> candidates(
     std::span<const Record* const> records, std::int64_t epochs = std::numeric_limits<std::int64_t>::max());
 
-/// Whether `a` is to be kept rather than `b`: trained for longer (it was kept before), then the higher mean
-/// accuracy, then the lower mean loss.
+/// Whether `a` is better than `b`: trained for longer (it was kept before), then the higher mean accuracy,
+/// then the lower mean loss.
 [[nodiscard]] bool ranks_before(const Candidate& a, const Candidate& b);
-/// In that order; of equals the first of the records.
+/// Sorts by ranks_before(); equal candidates keep their order.
 void rank(std::vector<Candidate>& candidates);
 
-/// Of a candidate's trainings the one with the best figure, of equals the first. Requires: it has not failed
+/// The candidate's training with the best figure; of equal ones the first.
+///
+/// Requires  it has not failed
 [[nodiscard]] const Record& best_record(const Candidate& candidate);
 
 }  // namespace paceline::measure

@@ -1,10 +1,10 @@
 #pragma once
 
-/// What a run leaves behind: one JSON file that a run writes and everything after it reads.
+/// The record: one JSON file that a run writes and all later code reads.
 ///
-/// The waist of the hourglass: analysis and report know only this. A record holds raw samples (each step's
-/// time on each rank), the circumstances, and the settings; never a conclusion. JSON holds finite numbers
-/// only: a missing figure is null (std::nullopt, NaN is written as null). Documented in docs/record.md.
+/// Analysis and report know nothing else of a run. A record holds raw samples (each step's time on each
+/// rank), the environment and the settings, but no conclusions. JSON has finite numbers only: a missing
+/// figure is null (std::nullopt, and NaN is written as null). docs/record.md documents it.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,79 +21,79 @@ namespace paceline::measure {
 /// One worker's view of the measured window.
 struct RankRecord {
   int rank = 0;
-  std::optional<std::string> host;  ///< where several processes ran
+  std::optional<std::string> host;  ///< if several processes ran
   std::vector<int> cores;           ///< pinned to; empty: not pinned
-  double wall_s = 0;                ///< of the window, measured apart from the ledger
+  double wall_s = 0;                ///< of the window, measured independently of the ledger
   PhaseSeconds phases{};            ///< the ledger; sums to wall_s within 1 %
   double communication_s = 0;  ///< total: from posting to completion of each all-reduce, union over buckets
   double transfer_s = 0;       ///< of it: moving bytes (shortest duration over ranks of the same collective)
   double late_peer_s = 0;      ///< of it: waiting for a later rank (the rest)
   std::vector<double> step_s;  ///< each step of the window
-  /// Of each of them, this rank's own work: the step less what it stood still for collectives, be it for
-  /// bytes or for a later rank. As many as step_s; none in records of before this key.
+  /// For each of them, this rank's own work: the step without the time that it waited for collectives, either
+  /// for bytes or for a later rank. As many as step_s; empty in older records.
   std::optional<std::vector<double>> own_s = {};
-  double loader_prepare_s = 0;  ///< of this rank's batches, summed over the threads that prepared them
+  double loader_prepare_s = 0;  ///< for this rank's batches, summed over the threads that prepared them
   int loader_threads = 0;
-  // Empty in records of before these keys.
-  std::optional<double> loader_processor_s = {};  ///< of loader_prepare_s, on a processor
+  // Empty in older records:
+  std::optional<double> loader_processor_s = {};  ///< processor time of loader_prepare_s
   std::optional<std::int64_t> loader_waits = {};  ///< steps that found no batch ready
-  std::optional<double> loader_ready = {};        ///< batches that stood ready when a step asked, mean
-  std::optional<std::int64_t> loader_queue = {};  ///< the most of them that there can be
-  std::optional<int> process = {};  ///< its place among those that had workers; none: there was one
-  /// Most memory of its process at once, which the process's other ranks share.
+  std::optional<double> loader_ready = {};        ///< mean number of batches ready when a step asked
+  std::optional<std::int64_t> loader_queue = {};  ///< the largest possible number of them
+  std::optional<int> process = {};  ///< its index among the processes with workers; none: there was one
+  /// Peak memory of its process, which the process's other ranks share.
   std::optional<std::int64_t> peak_bytes = {};
-  /// Of the window, counted by its communicator.
+  /// In the window, counted by its communicator.
   std::optional<std::int64_t> bytes_sent = {}, bytes_received = {};
 };
 
-/// One bucket's all-reduce over the window, rank 0's view with the minimum over ranks as transfer. One worker
-/// reduces nothing: of its buckets there are `bytes` and `ready_s`, and no transfers.
+/// One bucket's all-reduce over the window: rank 0's view, with the minimum over ranks as transfer. A single
+/// worker reduces nothing, so its buckets have only `bytes` and `ready_s`.
 struct BucketRecord {
   static constexpr std::size_t kMostReadyTimes = 4096;
   std::int64_t bytes = 0;          ///< X, of one all-reduce
   std::vector<double> transfer_s;  ///< each step: shortest duration over ranks
   std::vector<double> duration_s;  ///< each step: rank 0, posting to completion
-  /// Rank 0, of the first kMostReadyTimes steps of the window: seconds of backward that were done when the
-  /// bucket's gradients were final and it was posted. None in records of before this key.
+  /// Rank 0, for the first kMostReadyTimes steps of the window: seconds of backward until the bucket's
+  /// gradients were final and it was posted. Empty in older records.
   std::optional<std::vector<double>> ready_s = {};
 };
 
 struct EpochRecord {
-  std::int64_t epoch = 0;    ///< from 1, as people count
+  std::int64_t epoch = 0;    ///< from 1
   std::int64_t updates = 0;  ///< so far
-  /// Updates that `seconds` and the training figures cover. Fewer than an epoch has: only a part of it is
-  /// known. Empty in records of before this key.
+  /// Updates that `seconds` and the training figures cover. If fewer than an epoch has, only a part of it is
+  /// known. Empty in older records.
   std::optional<std::int64_t> steps = {};
   double seconds = 0;               ///< of training in this epoch, without evaluation
   double lr = 0;                    ///< at its last update
-  double train_loss = 0;            ///< mean over the epoch's samples, as they were seen (training form)
+  double train_loss = 0;            ///< mean over the epoch's samples, augmented as in training
   double train_accuracy = 0;        ///< likewise
   std::optional<double> test_loss;  ///< mean over the whole test set
   std::optional<double> test_accuracy;
-  std::optional<double> validation_loss;  ///< of the validation set, where there is one
+  std::optional<double> validation_loss;  ///< on the validation set, if there is one
   std::optional<double> validation_accuracy;
 };
 
-/// How a training used its test set. In records of before this key, and of timed windows, there is none.
+/// How a training used its test set. Missing in older records and for timed windows.
 struct TestSetRecord {
   std::string policy;  ///< --test-set: "last", "every", "never"
-  /// Images of it that were read, counted where they are read, all runs of this training together; one read
-  /// ahead and never evaluated (of a run that was stopped) counts.
+  /// Images of it that were read, counted where they are read, in all runs of this training together. Images
+  /// that were read ahead and never evaluated (of a stopped run) count.
   std::int64_t reads = 0;
-  /// Of "last": the epoch whose weights were tested (from 1), and what came out.
+  /// For "last": the epoch whose weights were tested (from 1), and the result.
   std::optional<std::int64_t> epoch = {};
   std::optional<double> loss = {}, accuracy = {};
 };
 
 /// How the algorithms of a run were chosen, and which they were.
 struct KernelsRecord {
-  /// "measured" in this run or one before on this machine, "given" by an earlier run; else by the shape: the
-  /// name of the program's table for this kind of processor, or "rules".
+  /// "measured" in this run or an earlier one on this machine; "given" by an earlier run; otherwise chosen by
+  /// shape: the name of the program's table for this kind of processor, or "rules".
   std::string chosen_by;
-  std::map<std::string, std::string> algorithms;  ///< by product: a convolution or dense layer, a direction
+  std::map<std::string, std::string> algorithms;  ///< by convolution problem: layer shape and direction
 };
 
-/// What the validation part chose.
+/// What was chosen by the validation set.
 struct ChosenRecord {
   std::int64_t epoch = 0;    ///< from 1
   std::int64_t updates = 0;  ///< done after it: the number in its file's name, best-00000812.safetensors
@@ -105,36 +105,36 @@ struct ChosenRecord {
 /// One image that an evaluation got wrong.
 struct MistakeRecord {
   std::int64_t index = 0;           ///< in the evaluated part, from 0
-  std::optional<std::string> path;  ///< of data sets whose images are files
+  std::optional<std::string> path;  ///< if the data set's images are files
   std::int64_t label = 0, predicted = 0;
   double probability = 0;  ///< of the predicted class
 };
 
-/// A checkpoint on one part of a data set, from `paceline evaluate`.
+/// A checkpoint evaluated on one part of a data set, by `paceline evaluate`.
 struct EvaluationRecord {
   std::string checkpoint;     ///< its file
-  std::int64_t updates = 0;   ///< that its weights have seen
+  std::int64_t updates = 0;   ///< of its weights
   std::string part = "test";  ///< or "validation"
   std::int64_t samples = 0;
-  double loss = 0;                ///< mean, as a training's
+  double loss = 0;                ///< mean, as in a training
   std::int64_t correct = 0;       ///< the label has the largest logit
-  std::int64_t correct_in_5 = 0;  ///< is among the five largest (all, of fewer classes)
+  std::int64_t correct_in_5 = 0;  ///< the label is among the five largest (all, if there are fewer classes)
   std::vector<std::string> classes;
   std::vector<std::vector<std::int64_t>> confusion;  ///< [label][predicted], counts
   std::vector<MistakeRecord> mistakes;               ///< the most confident first
   std::int64_t reads = 0;                            ///< images of the part that were read, counted there
 };
 
-/// One collective at one message size, from `paceline comm`.
+/// One collective at one message size, measured by `paceline comm`.
 struct CollectiveRecord {
   std::string collective;       ///< "all_reduce"
-  bool in_place = true;         ///< the result overwrites what was given
-  std::int64_t bytes = 0;       ///< X: of an all-gather, its result
+  bool in_place = true;         ///< the result overwrites the input
+  std::int64_t bytes = 0;       ///< X; of an all-gather: its result
   bool correct = true;          ///< every element on every rank, in every repetition
-  std::vector<double> seconds;  ///< each repetition, the slowest rank's
+  std::vector<double> seconds;  ///< per repetition, of the slowest rank
 };
 
-/// t(X) = alpha + X / bandwidth over the sizes of one collective: what a prediction begins with.
+/// t(X) = alpha + X / bandwidth, fitted over the sizes of one collective, for predictions.
 struct LinkFitRecord {
   std::string collective;
   bool in_place = true;
@@ -143,18 +143,18 @@ struct LinkFitRecord {
   double residual = 0;  ///< root mean square of (t_model - t) / t over the sizes
 };
 
-/// What ranks did in the last steps of a window: microseconds on rank 0's clock, from the begin of the first
-/// of these steps, to a tenth. Made and read by measure/last_steps.h.
+/// Spans of the last steps of a window: microseconds on rank 0's clock from the begin of the first of these
+/// steps, rounded to a tenth. Written and read by measure/last_steps.h.
 struct LastStepsRecord {
-  std::int64_t steps = 0;  ///< that are shown, one after the other
-  int ranks_left_out = 0;  ///< of many, those that waited neither least nor most
+  std::int64_t steps = 0;  ///< consecutive steps that are included
+  int ranks_left_out = 0;  ///< of many ranks, those that waited neither least nor most
   struct Rank {
     int rank = 0;
-    std::optional<double> clock_error_us;  ///< its times are right within this; none: ranks share a clock
-    std::vector<int> phase;  ///< a Phase by its number; transfer and waiting as the ledger has them
-    std::vector<double> begin_us, length_us;      ///< of each
+    std::optional<double> clock_error_us;  ///< bound of its times' error; none: ranks share a clock
+    std::vector<int> phase;                ///< a Phase by its number; transfer and waiting as in the ledger
+    std::vector<double> begin_us, length_us;      ///< of each phase
     std::vector<int> bucket;                      ///< of each collective; -1: statistics of a batch norm
-    std::vector<double> posted_us, under_way_us;  ///< of each: from posting to completion
+    std::vector<double> posted_us, under_way_us;  ///< of each collective: posting, and time to completion
   };
   std::vector<Rank> ranks;
 };
@@ -165,44 +165,44 @@ struct StepRecord {  ///< kept with --log-steps or for short runs: parity and cu
   double lr = 0;
 };
 
-/// That a rank of a training was lost, as far as the run itself came to know.
+/// The loss of a rank in a training, as far as the run itself knows.
 struct LossRecord {
-  double known_at_s = 0;              ///< UTC, seconds since 1970: when it was known
-  std::optional<double> detection_s;  ///< from the last that was heard of the lost rank until then
+  double known_at_s = 0;              ///< UTC, seconds since 1970: when it was detected
+  std::optional<double> detection_s;  ///< from the lost rank's last sign of life until then
 };
 
 /// Another program that used the processors during the window.
 struct OtherProgramRecord {
   std::string name;
-  double cores = 0;  ///< that it kept busy, on average
+  double cores = 0;  ///< mean number of cores that it kept busy
 };
 
-/// What the cores of a run can do at most, measured before it: a matrix product in the caches, and the
-/// copying of what is larger than them.
+/// The peak rates of the cores of a run, measured before it: a matrix product in the caches, and copying more
+/// than fits the caches.
 struct PeakRecord {
   int threads = 0;         ///< that computed at once
-  std::string precision;   ///< of the product: "fp32", "bf16"
-  double flops_per_s = 0;  ///< of all of them
+  std::string precision;   ///< of the matrix product: "fp32", "bf16"
+  double flops_per_s = 0;  ///< of all threads
   double bytes_per_s = 0;  ///< of memory, read and written
 };
 
-/// A run of this training that was lost, and what it cost to start again.
+/// A lost run of this training, and what restarting cost.
 struct RestartRecord {
   std::string reason;                 ///< how it was lost
-  int workers = 0;                    ///< that it had
-  std::optional<double> detection_s;  ///< as its LossRecord; none: whoever writes the record was lost itself
-  std::optional<double> rebuild_s;    ///< from the loss being known to the next run's first step
-  std::optional<std::int64_t> lost_updates, lost_samples;  ///< done after its last checkpoint, done again
+  int workers = 0;                    ///< of the lost run
+  std::optional<double> detection_s;  ///< as its LossRecord; none: the writer of the record was lost
+  std::optional<double> rebuild_s;    ///< from the detection to the next run's first step
+  std::optional<std::int64_t> lost_updates, lost_samples;  ///< after its last checkpoint; repeated
 };
 
-/// A setting in which a resume differs from the run that it goes on with.
+/// A setting in which a resumed run differs from the run before.
 struct ChangeRecord {
   std::string setting;                   ///< its command-line name
-  std::optional<std::string> then, now;  ///< none: absent, for it was not given or nothing read it
+  std::optional<std::string> then, now;  ///< none: not given, or nothing read it
   std::int64_t update = 0;               ///< updates done before it
 };
 
-/// That a training diverged, went back to a checkpoint, and went on at a lower learning rate.
+/// A rollback: the training diverged, went back to a checkpoint, and continued at a lower learning rate.
 struct RollbackRecord {
   std::int64_t update = 0;  ///< at which it was found
   std::string reason;
@@ -213,23 +213,23 @@ struct RollbackRecord {
 struct Record {
   static constexpr const char* kSchema = "paceline-record-1";
 
-  /// "train", or the study part that a cell belongs to: "sweep", "scale", "converge", "search"; or "comm":
-  /// collectives alone, "evaluate": a checkpoint; these two hold no training
+  /// "train", or the part of a study: "sweep", "scale", "converge", "search"; or, without a training: "comm"
+  /// (collectives alone), "evaluate" (a checkpoint)
   std::string kind;
   std::string id;                   ///< unique in its study: "scale-weak-w2-b128-r0"
   std::string status = "complete";  ///< or "interrupted", "failed", "skipped" (see `reason`)
-  std::string reason;               ///< for a status that is not complete: one sentence
+  std::string reason;               ///< one sentence, if the status is not complete
   std::optional<std::int64_t>
-      updates_done;                ///< of a training that failed: some may be behind its last checkpoint
-  std::optional<LossRecord> loss;  ///< of a training that lost a rank
-  std::optional<std::vector<RestartRecord>> restarts;    ///< of a training that was lost before, oldest first
-  std::optional<std::vector<ChangeRecord>> changes;      ///< by the resumes of this training, oldest first
+      updates_done;                ///< of a failed training; some may be later than its last checkpoint
+  std::optional<LossRecord> loss;  ///< if the training lost a rank
+  std::optional<std::vector<RestartRecord>> restarts;    ///< if the training was lost before, oldest first
+  std::optional<std::vector<ChangeRecord>> changes;      ///< by resumes of this training, oldest first
   std::optional<std::vector<RollbackRecord>> rollbacks;  ///< of this training (--on-nan), oldest first
   std::optional<std::int64_t> skipped_updates;           ///< of this training (--on-nan)
   std::string created;                                   ///< ISO 8601, UTC
   std::string command;                                   ///< as typed
-  /// Every option that can change a figure, by its command-line name, as text: two records may be compared
-  /// only where these agree apart from what the comparison is about.
+  /// Every option that can change a figure, by its command-line name, as text. Two records may be compared
+  /// only if these agree, except for the subject of the comparison.
   std::map<std::string, std::string> settings;
   Environment environment;
 
@@ -238,8 +238,8 @@ struct Record {
     std::int64_t parameters = 0;                   ///< trainable
     std::int64_t training_flops = 0;               ///< one sample
     std::optional<std::string> graph_sha256 = {};  ///< of its layers: graph::fingerprint()
-    /// Bytes that a training step moves at least, were caches as large as an op: of each sample (activations
-    /// and their gradients), and of the step itself (weights, gradients, the optimizer's state).
+    /// Lower bounds of the bytes that a training step moves, with ideal caches inside an op: per sample
+    /// (activations and their gradients), and per step (weights, gradients, the optimizer's state).
     std::optional<std::int64_t> bytes_a_sample, bytes_a_step;
   } model;
   struct Data {
@@ -247,13 +247,13 @@ struct Record {
     bool synthetic = false;
     std::int64_t train_samples = 0, test_samples = 0;
     std::optional<std::int64_t> validation_samples;
-    std::int64_t dropped_per_epoch = 0;  ///< the tail that a full global batch no longer fits
+    std::int64_t dropped_per_epoch = 0;  ///< samples after the last full global batch
     std::int64_t steps_per_epoch = 0;
-    /// Bytes of a training sample where it is stored, mean over some of them: what storage has to deliver.
-    /// None of data that are not stored, and in records of before this key.
+    /// Mean stored bytes of a training sample, over some of them: what storage has to deliver. None for data
+    /// that are not stored, and in older records.
     std::optional<double> stored_bytes = {};
-    /// Where the images of a training lie, "device" or "host"; none of engines that keep no images, and in
-    /// records of before this key.
+    /// Where the images of a training are kept, "device" or "host"; none for engines that keep no images, and
+    /// in older records.
     std::optional<std::string> images_on = {};
   } data;
 
@@ -261,12 +261,12 @@ struct Record {
   int threads_per_worker = 1;
   bool oversubscribed = false;  ///< more worker threads than cores
   std::int64_t local_batch = 0, global_batch = 0;
-  std::string batch_given_as;              ///< "local" or "global": which of the two the user fixed
-  std::string precision;                   ///< "fp32", "bf16": what was really used
-  std::string device;                      ///< as asked for: "cpu", "cuda", "cuda:1", "cuda-on-host"
-  std::optional<std::string> device_name;  ///< "NVIDIA H100 80GB HBM3"; absent for engines of the host
+  std::string batch_given_as;              ///< "local" or "global": which one the user set
+  std::string precision;                   ///< "fp32", "bf16": the one that was used
+  std::string device;                      ///< as requested: "cpu", "cuda", "cuda:1", "cuda-on-host"
+  std::optional<std::string> device_name;  ///< "NVIDIA H100 80GB HBM3"; none for engines of the host
   std::string scaling;                     ///< "weak", "strong" or "" (no scaling cell)
-  std::optional<std::string> also;         ///< another kind that this cell is one of too: "sweep"
+  std::optional<std::string> also;         ///< a second kind to which this cell belongs: "sweep"
   std::string variant;                     ///< converge: "baseline", "large batch", "+ linear scaling", ...
   int repeat = 0;
 
@@ -277,18 +277,18 @@ struct Record {
   } learning_rate;
 
   struct Memory {
-    std::int64_t plan_bytes = 0;  ///< all workers, loaders, base of the process
+    std::int64_t plan_bytes = 0;  ///< all workers, loaders, and the process itself
     std::map<std::string, std::int64_t> plan_lines;
     std::optional<std::int64_t> peak_bytes;  ///< measured
     std::int64_t available_bytes = 0;        ///< before the run
-    /// The fullest device that workers of this process share: its memory is not the host's, nor in the above.
+    /// The fullest device of this process's workers. Its memory is separate from the host's above.
     struct Device {
       int workers = 1;  ///< that share it
       std::int64_t plan_bytes = 0;
       std::map<std::string, std::int64_t> plan_lines;
       std::int64_t available_bytes = 0;  ///< before the run
     };
-    std::optional<Device> device;  ///< in records of engines with device memory only
+    std::optional<Device> device;  ///< only for engines with device memory
     [[nodiscard]] bool exceeds_what_there_is() const {
       return plan_bytes > available_bytes || (device && device->plan_bytes > device->available_bytes);
     }
@@ -298,67 +298,66 @@ struct Record {
   struct MeasuredWindow {
     std::string unit;  ///< "epoch" or "steps"
     std::int64_t warmup_steps = 0;
-    std::int64_t steps = 0;              ///< measured, of each rank
+    std::int64_t steps = 0;              ///< measured, on each rank
     std::int64_t samples = 0;            ///< of all ranks together
-    double wall_s = 0;                   ///< longest over ranks, barrier to barrier
-    std::optional<double> others_cores;  ///< cores that other programs kept busy meanwhile, on average
-    /// The busiest of them that can be seen, at most three.
+    double wall_s = 0;                   ///< maximum over ranks, barrier to barrier
+    std::optional<double> others_cores;  ///< mean number of cores that other programs kept busy
+    /// The busiest visible ones of these programs, at most three.
     std::optional<std::vector<OtherProgramRecord>> others;
   } window;
   std::optional<PeakRecord> peak;
   std::optional<double>
-      first_step_s;  ///< from the command to its first step: data opened, kernels made, first batch there
+      first_step_s;  ///< from the command to its first step, including opening data and making kernels
 
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;  ///< empty with one worker
   std::optional<LastStepsRecord> last_steps = {};
   struct Communication {
     std::string communicator;                                 ///< "local", "mpi"; "none" for one worker
-    std::optional<std::int64_t> processes;                    ///< that shared the workers; none: one process
+    std::optional<std::int64_t> processes;                    ///< with workers; none: one process
     std::optional<std::int64_t> nodes = {};                   ///< hosts of these processes
-    std::optional<std::vector<int>> processes_of_nodes = {};  ///< on each node, in the order of first ranks
-    /// "packed": a node is filled before the next; "spread": shared evenly over all nodes. None where both
-    /// are the same processes, or where there was one node.
+    std::optional<std::vector<int>> processes_of_nodes = {};  ///< per node, in the order of first ranks
+    /// "packed": one node is filled before the next; "spread": evenly over all nodes. None if both are the
+    /// same processes, or with one node.
     std::optional<std::string> placement = {};
     std::optional<std::string> parallel = {};      ///< "data-parallel"; none: gradients are all-reduced
-    std::optional<std::string> launcher, library;  ///< who started them, and what joined them
+    std::optional<std::string> launcher, library;  ///< what started the processes, and what joined them
     std::string algorithm;
-    std::int64_t gradient_bytes = 0;  ///< of one step: the whole flat gradient, which is these three
-    std::optional<std::int64_t> parameter_bytes;   ///< gradients of what is trained
+    std::int64_t gradient_bytes = 0;  ///< per step: the whole flat gradient, which is the next three
+    std::optional<std::int64_t> parameter_bytes;   ///< gradients of trained parameters
     std::optional<std::int64_t> statistics_bytes;  ///< batch norm's means and variances of the step
-    std::optional<std::int64_t> padding_bytes;     ///< between them, so that each begins at a whole line
-    /// Statistics that a synchronised batch norm exchanges beside it, inside forward and backward; a step's.
+    std::optional<std::int64_t> padding_bytes;     ///< between them, so that each begins at a cache line
+    /// Per step: statistics that a synchronised batch norm exchanges besides, inside forward and backward.
     std::optional<std::int64_t> norm_bytes, norm_collectives;
     std::int64_t bytes_sent = 0;  ///< by rank 0 in the window, counted by the communicator
     std::optional<std::int64_t> bytes_received = {};  ///< likewise
     std::int64_t collectives = 0;
     std::optional<double>
-        memory_ceiling_gb_per_s;  ///< busbw of a step's own buckets, nothing else running (median)
+        memory_ceiling_gb_per_s;  ///< median busbw of a step's own buckets with nothing else running
   } communication;
 
   std::vector<EpochRecord> epochs;
   std::vector<StepRecord> steps;
-  std::optional<KernelsRecord> kernels = {};                 ///< of engines that have a choice
-  std::optional<ChosenRecord> chosen;                        ///< of trainings with a validation part
+  std::optional<KernelsRecord> kernels = {};                 ///< of engines with a choice
+  std::optional<ChosenRecord> chosen;                        ///< of trainings with a validation set
   std::optional<TestSetRecord> test_set;                     ///< of whole trainings
   std::optional<EvaluationRecord> evaluation;                ///< of kind "evaluate"
   std::optional<std::vector<CollectiveRecord>> collectives;  ///< of kind "comm"
   std::optional<std::vector<LinkFitRecord>> link_fits;
-  std::vector<std::string> notes;  ///< what the run wants said beside its figures
+  std::vector<std::string> notes;  ///< remarks of the run, besides its figures
 };
 
 [[nodiscard]] std::string sentence(const ChangeRecord& change);
 
-/// The accuracy on the test set with which a training ends: of the chosen epoch where the test set was held
-/// back until then, else of the last epoch. None: it was not evaluated there.
+/// The final test accuracy of a training: of the chosen epoch if the test set was held back until the end,
+/// else of the last epoch. None if it was not evaluated there.
 [[nodiscard]] std::optional<double> final_test_accuracy(const Record& record);
 
 [[nodiscard]] std::string to_json(const Record& record);
-/// Errors: Error(data) naming `where` (a file), the key and what was wrong; an unknown schema is said as
-/// such.
+/// Errors   Error(data) naming `where` (a file), the key and the fault, such as an unknown schema
 [[nodiscard]] Record record_from_json(const std::string& text, const std::string& where);
 
-/// Writes whole or not at all (base::write_file).
+/// Writes completely or not at all (base::write_file).
 void write_record(const std::filesystem::path& path, const Record& record);
 [[nodiscard]] Record read_record(const std::filesystem::path& path);
 

@@ -1,19 +1,20 @@
 #pragma once
 
-/// The SHA-256 that a record's file carries, so that a damaged one is noticed and not taken for a
-/// measurement: its last key, `sha256`, over the whole text with the 64 digits taken as zeros. The second
-/// key, `checksum`, says that it is to be there: no single damage makes a record one without a sum.
+/// The SHA-256 in a record's file, so that a damaged record is detected. It is the last key, `sha256`, over
+/// the whole text with the 64 digits replaced by zeros. The second key, `checksum`, says that there is one,
+/// so that no single damage makes a record look like one without a checksum.
 ///
-/// Pure functions. Records of versions before have neither and are read as they are.
+/// Pure functions. Older records have neither key and are read without a check.
 
 #include <string>
 
 namespace paceline::measure {
 
-/// `text`, a record as to_json() gives it, with both keys.
+/// `text`, a record from to_json(), with both keys added.
 [[nodiscard]] std::string with_checksum(std::string text);
 
-/// Requires of a text that has one of the keys, where with_checksum() puts them, that its sum is right.
+/// Checks the checksum of a text that has one of the keys where with_checksum() puts them.
+///
 /// Errors   Error(data) that begins with `where`
 void require_checksum(const std::string& text, const std::string& where);
 

@@ -4,18 +4,17 @@
 
 #include "measure/record.h"
 
-// The keys of a record's JSON. One list for each struct serves both directions: `fields(archive, value)`
-// names every key once, with the member it belongs to. The JsonWriter of record_json.cc turns members into
-// JSON, its JsonReader JSON into members; so what is written can be read, and a key cannot be spelled in two
-// ways.
+// The keys of a record's JSON. One list per struct serves both directions: `fields(archive, value)` names
+// every key once, with its member. The JsonWriter of record_json.cc turns members into JSON, its JsonReader
+// JSON into members. So everything that is written can be read, and a key has one spelling.
 
 namespace paceline::measure {
 
-/// `value` as its own type, const when the archive only looks.
+/// `value` as its own type, const if the archive only reads it.
 template <typename Archive, typename T>
 using In = std::conditional_t<Archive::kWrites, const T, T>;
 
-/// A key that records of most runs do not have: it is not written where it says nothing.
+/// A key that most records do not have: it is not written if it has its default.
 template <typename A, typename T>
 void where_present(A& archive, const char* key, T& value) {
   if (A::kWrites && !value.has_value()) return;

@@ -22,14 +22,14 @@ enum class SettingRole : std::uint8_t {
   fixed,       ///< what is trained, on which data, and how it is tested: the same in every comparison
   size,        ///< workers and batches, which scaling runs and sweeps vary
   length,      ///< how long the training is
-  window,      ///< how long the measurement is, and the seed: times a step keep their distribution
-  precision,   ///< may be "auto": records hold the precision used in a field of their own, and that is
-               ///< compared
+  window,      ///< how long the measurement is, and the seed; the distribution of step times stays the same
+  precision,   ///< may be "auto"; records have the precision that was used in a field of their own, which
+               ///< is compared
   cores,       ///< how many cores a worker has, and whether it is pinned to them
-  execution,   ///< how the work is done otherwise: changes times, and results by no more than rounding
-  remedy,      ///< parts of the algorithm that are changed to keep the accuracy of a large batch
+  execution,   ///< other ways to do the work: they change times, and results by no more than rounding
+  remedy,      ///< changes to the algorithm that should keep the accuracy of a large batch
   rule,        ///< numbers of the optimizer and of the schedule: the same kernels run with any of them
-  lr_scaling,  ///< how the learning rate follows the batch; records hold the rate itself too
+  lr_scaling,  ///< how the learning rate depends on the batch; records hold the rate itself too
   unrecorded,  ///< which runs are made, where, and what is written: no record holds it as a setting
 };
 
@@ -58,8 +58,8 @@ namespace setting_table {
 using enum SettingRole;
 using enum Effect;
 
-/// The rows stand in four parts, one for each file of readers in src/cli; cli/option_rows.h holds where each
-/// part begins. Notes about options that were given in vain come in the order of the rows.
+/// The rows are in four parts, one for each file of readers in src/cli; cli/option_rows.h says where each
+/// part begins. Notes about options without effect come in the order of the rows.
 inline constexpr auto kRows = std::to_array<SettingRow>({
     // One training: option_training_rows.cc.
     {"model", fixed, refuse, refuse},

@@ -1,26 +1,26 @@
 #pragma once
 
-/// Communication of one rank, taken apart: what moved bytes, what waited for a later rank, and which part of
-/// both the step had to stand still for. Pure functions of when each collective was posted and done.
+/// Splits the communication of one rank into moving bytes and waiting for a later rank, and finds how much of
+/// both the step had to wait for. Pure functions of when each collective was posted and done.
 ///
-///   posted ........ this rank handed the bucket over
-///   done .......... the sum was there
-///   turn .......... from the later of posted and the previous collective's done, until done. Collectives
-///                   complete in the order posted, so the turns do not overlap, and together they cover
-///                   exactly the time in which any collective was under way: a bucket that queues behind
-///                   another is not counted twice.
+///   posted ........ this rank passed the bucket to the communicator
+/// done .......... the sum was available
+/// turn .......... from the later of posted and the previous collective's done, until done. Collectives
+///                   complete in the order posted, so turns do not overlap, and together they cover exactly
+///                   the time in which any collective was in progress: a bucket that queues behind another
+///                   is not counted twice.
 ///   transfer ...... the shortest turn of the same collective over all ranks. The rank that came last waited
-///                   for nobody, so its turn is all transfer; it is the last `transfer` seconds of every
-///                   rank's turn.
-///   late peer ..... what comes before that: this rank was ready and another was not.
-///   blocked ....... the step stood still, waiting for collectives.
-///   exposed ....... the part of a turn inside a blocked interval; overlapped = total - exposed.
+///                   for nobody, so its turn is all transfer. Transfer is the last `transfer` seconds of
+///                   every rank's turn.
+///   late peer ..... the time before that: this rank was ready and another one was not.
+/// blocked ....... the step could not continue and waited for collectives.
+/// exposed ....... the part of a turn inside a blocked interval; overlapped = total - exposed.
 ///
 ///        posted A      posted B    done A           done B
 ///          |              |          |                 |
 ///    A     [---- late ----[ transfer ]
-///    B                    (queues)   [-late-[ transfer ]
-///    step  backward ...........................][blocked]   exposed: the part of B under `blocked`
+/// B                    (queues)   [-late-[ transfer ]
+/// step  backward ...........................][blocked]   exposed: the part of B under `blocked`
 ///
 /// Times are seconds from any one origin.
 
@@ -40,13 +40,13 @@ struct CollectiveTimes {
   double done = 0;
 };
 
-/// The turns of one rank's collectives, given in the order posted.
+/// The turns of one rank's collectives, which are in the order posted.
 [[nodiscard]] std::vector<Interval> turns(std::span<const CollectiveTimes> collectives);
 
 /// The transfer of each collective: turn_seconds[rank][i] is rank's turn of collective i.
 [[nodiscard]] std::vector<double> transfers(std::span<const std::vector<double>> turn_seconds);
 
-/// Seconds of one collective, or of a sum of them. transfer + late_peer = total; exposed <= total for each.
+/// Seconds of one collective, or sums over several. transfer + late_peer = total; exposed <= total for each.
 struct CommunicationTime {
   double total = 0;
   double transfer = 0;
@@ -58,14 +58,14 @@ struct CommunicationTime {
   CommunicationTime& operator+=(const CommunicationTime& other);
 };
 
-/// One entry a collective; their sum is the rank's communication.
+/// One entry per collective; their sum is the rank's communication.
 ///
 /// Shapes   transfer [collectives.size()]; blocked: in order, not overlapping
 [[nodiscard]] std::vector<CommunicationTime> communication_times(std::span<const CollectiveTimes> collectives,
                                                                  std::span<const double> transfer,
                                                                  std::span<const Interval> blocked);
 
-/// The stretches that exposed_wait adds up: blocked, and no byte moved. In order, not overlapping.
+/// The intervals that exposed_wait adds up: blocked, and no byte moved. In order, not overlapping.
 ///
 /// Shapes   as communication_times()
 [[nodiscard]] std::vector<Interval> exposed_waits(std::span<const CollectiveTimes> collectives,

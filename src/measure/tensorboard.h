@@ -1,7 +1,7 @@
 #pragma once
 
-/// A run's figures as an event file of TensorBoard: records framed as in TFRecord files, each a protobuf
-/// message `Event` with one scalar. Of both only the few fields that scalars need (docs/formats.md).
+/// Writes a run's figures as an event file of TensorBoard: records framed as in TFRecord files, each a
+/// protobuf message `Event` with one scalar. Only the few fields that scalars need (docs/formats.md).
 
 #include <cstdint>
 #include <filesystem>
@@ -15,8 +15,8 @@ namespace paceline::measure {
 
 /// CRC-32C (Castagnoli) of `bytes`.
 [[nodiscard]] std::uint32_t crc32c(std::string_view bytes);
-/// The same as these files hold it: rotated and shifted, so that a sum over data that holds sums is none of
-/// them.
+/// The same, rotated and shifted as in these files, so that a checksum over data that contain checksums
+/// differs from them.
 [[nodiscard]] std::uint32_t masked_crc32c(std::string_view bytes);
 
 /// `message` with its length and both checksums.
@@ -25,22 +25,22 @@ namespace paceline::measure {
 /// One scalar as a message. `wall_time`: UTC, seconds since 1970.
 [[nodiscard]] std::string scalar_message(double wall_time, std::int64_t step, std::string_view tag,
                                          float value);
-/// What stands first in every file.
+/// The first message of every file.
 [[nodiscard]] std::string version_message(double wall_time);
 
 /// Threads  one at a time
 class TensorBoardFile {
  public:
-  /// A new file in `directory`, made with it by the first scalar: a run that is resumed has one more, as
-  /// TensorBoard expects. Where it cannot be written `say` is told once, and the run goes on without it.
+  /// A new file in `directory`; the first scalar creates both. A resumed run adds another file, as
+  /// TensorBoard expects. If it cannot be written, `say` is called once, and the run continues without it.
   TensorBoardFile(std::filesystem::path directory, std::function<void(const std::string&)> say);
   ~TensorBoardFile();
   TensorBoardFile(const TensorBoardFile&) = delete;
   TensorBoardFile& operator=(const TensorBoardFile&) = delete;
 
-  /// Scalars of "step", "epoch" and "evaluation" by update: train/loss, train/accuracy, test/loss,
-  /// test/accuracy, validation/loss, validation/accuracy, learning_rate, images_per_s. Those of an epoch also
-  /// by epoch, with "by_epoch/" in front. All other events are passed over.
+  /// Writes the scalars of "step", "epoch" and "evaluation" by update: train/loss, train/accuracy, test/loss,
+  /// test/accuracy, validation/loss, validation/accuracy, learning_rate, images_per_s. Those of an epoch are
+  /// also written by epoch, prefixed "by_epoch/". Other events are ignored.
   void take(const Event& event);
 
  private:

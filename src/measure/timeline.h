@@ -1,7 +1,7 @@
 #pragma once
 
-/// Every rank's spans on one time axis: written in the Chrome trace format, which Perfetto and
-/// chrome://tracing open, and read for who comes late. Pure functions.
+/// Every rank's spans on one time axis: written in the Chrome trace format, for Perfetto and
+/// chrome://tracing, and analysed for late ranks. Pure functions.
 
 #include <cstdint>
 #include <optional>
@@ -25,32 +25,32 @@ struct TimelineSpan {
 struct RankTimeline {
   int rank = 0;
   std::string host;
-  double clock_error_s = 0;  ///< its times are right within this, either way
-  bool is_cut = false;       ///< there was more than is kept
+  double clock_error_s = 0;  ///< bound of its times' error in either direction
+  bool is_cut = false;       ///< some spans were not kept
   std::vector<TimelineSpan> spans;
 };
 
-/// Cuts spans of Phase::exposed_transfer where they lie inside `waits`, and makes those parts exposed_wait:
-/// as the ledger books them, which learns of the waiting only later too. All other spans stay.
+/// Changes those parts of Phase::exposed_transfer spans that lie inside `waits` into exposed_wait, as the
+/// ledger does later. All other spans stay.
 ///
 /// Shapes   spans: in the order of begin; waits: in order, not overlapping, on the same clock
 [[nodiscard]] std::vector<TimelineSpan> with_waits(std::span<const TimelineSpan> spans,
                                                    std::span<const Interval> waits);
 
-/// The whole file. A rank is a process of the trace, its lanes are threads: what the step did, and its
+/// The whole file. A rank is a process of the trace; its lanes are threads: what the step did, and its
 /// collectives from posting to completion.
 [[nodiscard]] std::string chrome_trace(std::span<const RankTimeline> ranks,
                                        std::span<const std::int64_t> bucket_bytes);
 
-/// How far apart the ranks are when they hand over the last bucket of a step: what the first of them then
-/// waits for.
+/// How far apart the ranks are when they post the last bucket of a step; the first of them waits for that
+/// long.
 struct Skew {
   std::int64_t steps = 0;
   double median_s = 0, p95_s = 0;  ///< from the first rank to the last
-  int last_rank = 0;               ///< the rank that is the last one most often
-  std::int64_t last_in = 0;        ///< steps in which it is
+  int last_rank = 0;               ///< the rank that is most often the last
+  std::int64_t last_in = 0;        ///< steps in which it is the last
 };
-/// Nothing for one rank, or for no step. `buckets` of a step.
+/// Nothing for one rank, or without steps. `buckets`: per step.
 [[nodiscard]] std::optional<Skew> skew(std::span<const RankTimeline> ranks, std::size_t buckets);
 [[nodiscard]] std::string sentence(const Skew& skew, double clock_error_s);
 

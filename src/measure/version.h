@@ -1,6 +1,6 @@
 #pragma once
 
-/// Which program measured: stamped into version.cc alone, so that a commit rebuilds one file.
+/// The version of this program. It is compiled into version.cc only, so that a commit rebuilds one file.
 
 #include <string>
 

@@ -1,13 +1,13 @@
 #pragma once
 
-/// A record that somebody else wrote, made fit to be shown.
+/// Makes a record of unknown origin safe to display.
 
 #include "measure/record.h"
 
 namespace paceline::measure {
 
-/// Every text of the record as base::visible() shows it, keys of its maps included: reports, tables and
-/// sentences made of it hold no control character.
+/// Escapes every text of the record with base::visible(), including keys of its maps, so that reports, tables
+/// and sentences contain no control characters.
 void make_visible(Record& record);
 
 }  // namespace paceline::measure

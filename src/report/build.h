@@ -1,6 +1,6 @@
 #pragma once
 
-/// Records to a report: every conclusion that the records allow, and the words where they allow none.
+/// Builds a report from records: every conclusion that they allow, and where they allow none, the reason.
 
 #include <span>
 #include <string>
@@ -14,8 +14,8 @@ namespace paceline::report {
 
 struct BuildOptions {
   std::string title;    ///< empty: made from model and data
-  std::string command;  ///< that made this report; empty: not said
-  /// Sentences on what was given and does not stand in the records; shown on top.
+  std::string command;  ///< that makes this report; empty: unknown
+  /// Sentences about the input that are not in the records; shown at the top.
   std::vector<std::string> remarks = {};
 };
 
@@ -25,10 +25,10 @@ struct BuildOptions {
 /// Errors   none: records that cannot be compared, failed or were skipped are named in the report
 [[nodiscard]] Document build(std::span<const measure::Record> records, const BuildOptions& options = {});
 
-/// The same with what other programs measured: what holds in their tables and what does not, and where their
-/// time goes, as far as they know. Their rows are never in one ratio with records.
+/// The same with tables of other programs: what is right and wrong in them, and where their time goes, as far
+/// as they say. Ratios never mix their rows with records.
 ///
-/// Precondition   there is a table
+/// Requires  at least one table
 [[nodiscard]] Document build_with_tables(std::span<const measure::Record> records,
                                          std::span<const table::Table> tables,
                                          const BuildOptions& options = {});

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The findings of `paceline check` as lines, as JSON and in SARIF.
+/// The findings of `paceline check` as text, JSON and SARIF.
 
 #include <string>
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace paceline::report {
 
-/// A line a finding, then what was not checked, grouped by what is missing, then how many there are.
+/// A line per finding, then what was not checked, grouped by what is missing, then the counts.
 [[nodiscard]] std::vector<std::string> check_lines(const analysis::rules::Result& result);
 
 /// {"findings": [{"rule", "severity", "rows": [name], "printed", "corrected": {"value", "low", "high"},
-/// "sentence", "file", "line"}], "not_checked": [{"rule", "missing"}]}. `printed` is a text, with its digits;
-/// it and `corrected` are null where no single figure is meant.
+/// "sentence", "file", "line"}], "not_checked": [{"rule", "missing"}]}. `printed` is a text with its original
+/// digits; it and `corrected` are null if no single figure is meant.
 [[nodiscard]] std::string check_json(const analysis::rules::Result& result);
 
-/// SARIF 2.1.0: one run, the rules that gave a finding, a result for each finding.
+/// SARIF 2.1.0: one run, the rules with findings, a result for each finding.
 [[nodiscard]] std::string check_sarif(const analysis::rules::Result& result);
 
 }  // namespace paceline::report

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Everything that analysis says about a set of records, worked out once for all sections.
+/// All results of analysis for a set of records, computed once for all sections.
 ///
-/// Lifetime  looks into the records that it was made from; not to be copied (its parts point at its cells)
+/// Lifetime  refers to the records; cannot be copied, since its parts point to its cells
 
 #include <optional>
 #include <span>
@@ -22,7 +22,7 @@
 
 namespace paceline::report {
 
-/// A finding about one record, said once however many records it is true of: with the first one's numbers.
+/// A finding that may apply to several records, listed once with the first record's numbers.
 struct Remark {
   analysis::Finding finding;
   std::vector<std::string> records;  ///< ids
@@ -30,7 +30,7 @@ struct Remark {
 /// Joins remarks that differ only in their numbers.
 void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const std::string& record);
 
-/// What the rows of a scaling group lose against its baseline.
+/// The efficiency losses of a scaling group's rows against its baseline.
 struct LossesOfGroup {
   const analysis::ScalingGroup* group = nullptr;
   analysis::Mode mode = analysis::Mode::weak;
@@ -46,20 +46,20 @@ struct Conclusions {
   std::span<const measure::Record> records;
   std::vector<analysis::Cell> cells;
   std::vector<analysis::ScalingGroup> weak, strong;
-  std::vector<LossesOfGroup> losses;  ///< of groups that have a row with ratios, weak before strong
+  std::vector<LossesOfGroup> losses;  ///< of groups with ratios, weak before strong
   std::vector<analysis::Sweep> sweeps;
   std::vector<analysis::CellGroup>
-      subjects;  ///< one for each model and data set, named where there are several
+      subjects;  ///< one for each model and data set, with names if there are several
   std::optional<analysis::Convergence> convergence;
   std::vector<Remark> remarks;
 
-  /// Of a kind of cell ("sweep", "scale", "converge"): how many records there are, and how many of them were
-  /// not measured to their end because the study was stopped.
+  /// For a kind of cell ("sweep", "scale", "converge"): the number of records, and of those that were not
+  /// measured completely because the study was stopped.
   struct Stopped {
     long records = 0, unmeasured = 0;
   };
   [[nodiscard]] Stopped stopped(std::string_view kind) const;
-  /// Of a study: all that it measures.
+  /// For a whole study.
   [[nodiscard]] Stopped stopped_study() const;
 
   [[nodiscard]] const std::vector<analysis::ScalingGroup>& scaling(analysis::Mode mode) const {
@@ -67,17 +67,17 @@ struct Conclusions {
   }
 };
 
-/// Precondition: records is not empty.
+/// Requires  records is not empty
 [[nodiscard]] Conclusions conclude(std::span<const measure::Record> records);
 
-/// The row that the answers are given for, and its group.
+/// The row for which the answers are given, and its group.
 struct Headline {
   const analysis::ScalingGroup* group = nullptr;
   const analysis::ScalingRow* row = nullptr;
 };
-/// The most workers of the subject that have a core each (else the most), at the batch of the first sweep's
-/// knee where it was scaled, else at the largest batch; weak before strong; of several set-ups the first, of
-/// several versions the last. Null without scaling.
+/// The row with the most workers of the subject that have a core each (else the most workers), at the batch
+/// of the first sweep's knee if that was scaled, else at the largest batch; weak before strong; of several
+/// set-ups the first, of several versions the last. Null without scaling.
 [[nodiscard]] Headline headline(const Conclusions& conclusions, std::string_view subject);
 
 }  // namespace paceline::report

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How the answers follow from the records: each step with its formula and its numbers filled in.
+/// How the answers follow from the records: each step with its formula and its numbers.
 
 #include <span>
 
@@ -9,10 +9,10 @@
 
 namespace paceline::report {
 
-/// A section a step, for each model and data set: the cells that the operating point was chosen from and
-/// those that were left out, batch, workers, limit, network, accuracy. What was not measured is said.
+/// A section per step, for each model and data set: the cells among which the operating point was chosen and
+/// those left out, batch, workers, limit, network, accuracy. It says what was not measured.
 ///
-/// Precondition: records is not empty
+/// Requires  records is not empty
 [[nodiscard]] Document explain(std::span<const measure::Record> records);
 
 }  // namespace paceline::report

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The words by which JSON and the page know the enums of document.h.
+/// The names of document.h's enums in JSON and the page.
 
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@ namespace paceline::report {
 [[nodiscard]] std::string_view name(Certainty certainty);
 [[nodiscard]] std::string_view name(Comparison::Word word);
 
-/// Words and signs for people: "≈ tie", "! careful", "improved", "no change".
+/// Words and signs for users: "≈ tie", "! careful", "improved", "no change".
 [[nodiscard]] std::string_view sign_of(Certainty certainty);
 [[nodiscard]] std::string text_of(Certainty certainty);
 [[nodiscard]] std::string text_of(Comparison::Word word);

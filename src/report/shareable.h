@@ -1,7 +1,7 @@
 #pragma once
 
-/// Reports are shown to others: what of records names a person's home directory, or where things lie on one
-/// machine, is left out of them. Records keep it.
+/// Removes from records what should not be shown to others: home directories, and paths of one machine. The
+/// records themselves keep them.
 
 #include <span>
 #include <string>
@@ -12,22 +12,22 @@
 
 namespace paceline::report {
 
-/// `text` with home directories as "~": `home` (the present user's), /root and what lies below /home and
-/// /Users. A path stays one that a shell understands.
+/// `text` with home directories replaced by "~": `home` (the current user's), /root, and directories in /home
+/// and /Users. A shell still understands the paths.
 [[nodiscard]] std::string without_homes(std::string_view text, std::string_view home);
 
-/// The same, and of every other absolute path the last part alone, "…/kernels-1.txt"; for sentences. Paths
-/// that every Linux has (/proc, /sys, /dev, /etc, /usr) stay.
+/// The same for sentences, where every other absolute path is also reduced to its last part,
+/// "…/kernels-1.txt". Paths that every Linux has (/proc, /sys, /dev, /etc, /usr) stay.
 [[nodiscard]] std::string without_paths(std::string_view text, std::string_view home);
 
-/// Copies whose texts are fit for a report: no paths in sentences, no homes in what was typed. Equal settings
-/// stay equal, others different.
+/// Copies for a report: no paths in sentences, no home directories in commands. Equal settings stay equal,
+/// different ones different.
 ///
 /// Cost     a copy of all records
 [[nodiscard]] std::vector<measure::Record> shareable(std::span<const measure::Record> records,
                                                      std::string_view home);
 
-/// $HOME; "" where there is none.
+/// $HOME; "" if it is not set.
 [[nodiscard]] std::string home_here();
 
 }  // namespace paceline::report

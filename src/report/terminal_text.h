@@ -1,6 +1,6 @@
 #pragma once
 
-/// Text that is laid out on a terminal: breaking at words, padding, colours.
+/// Text layout for a terminal: line breaks, padding, colours.
 
 #include <string>
 #include <vector>
@@ -19,12 +19,12 @@ struct Style {
 };
 
 [[nodiscard]] std::vector<std::string> words_of(const std::string& text);
-/// `text` broken at words into lines of at most `width` columns; a longer word has a line of its own.
+/// `text` broken between words into lines of at most `width` columns; a longer word gets its own line.
 [[nodiscard]] std::vector<std::string> wrapped(const std::string& text, std::size_t width);
-/// The same as one text, each line ended; the first begins with `first`, later ones with `indent` blanks.
+/// The same as one text with line ends; the first line begins with `first`, later ones with `indent` blanks.
 [[nodiscard]] std::string broken(const std::string& text, const std::string& first, std::size_t indent,
                                  int width);
-/// With blanks up to `width` columns, behind the text (`left`) or before it.
+/// Pads with blanks to `width` columns, after the text (`left`) or before it.
 [[nodiscard]] std::string padded(const std::string& text, std::size_t width, bool left);
 
 }  // namespace paceline::report

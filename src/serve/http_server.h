@@ -1,10 +1,10 @@
 #pragma once
 
-/// An HTTP server, without the library that does it: Debian's libcpp-httplib, which http_server.cc alone
-/// includes. Where it was not there at build time, no_http_server.cc says what to install.
+/// An HTTP server around Debian's libcpp-httplib, which only http_server.cc includes. If the library was
+/// missing at build time, no_http_server.cc says what to install.
 ///
-/// It takes GET and HEAD, one request a connection, and trusts nobody: requests have a size and a time in
-/// which they must have come, answers a time in which they must be taken, connections a number.
+/// It accepts GET and HEAD, one request per connection, and trusts nobody: the size of requests, the time to
+/// send them, the time to receive answers, and the number of connections are limited.
 
 #include <chrono>
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace paceline::serve {
 
 struct HttpRequest {
   std::string path;                          ///< decoded: "/run/a b"
-  std::map<std::string, std::string> query;  ///< decoded; of a repeated name the first
-  std::string host;                          ///< the header, "127.0.0.1:8000"; "" without one, as below
+  std::map<std::string, std::string> query;  ///< decoded; the first value of a repeated name
+  std::string host;                          ///< the header, "127.0.0.1:8000"; "" if missing, also below
   std::string authorization;
   std::string last_event_id;
 };
@@ -32,39 +32,42 @@ struct HttpResponse {
   std::string type = "text/plain; charset=utf-8";
   std::shared_ptr<const std::string> body;  ///< nullptr: empty
   std::vector<std::pair<std::string, std::string>> headers;
-  /// Where it is set, instead of a body: called again and again for what is to be sent, until it returns
-  /// nothing or the client is gone. Waits itself, at most for about a second; "" sends nothing. Dropped when
-  /// the connection ends.
+  /// If set, replaces the body: called repeatedly for the next text to send ("" sends nothing), until it
+  /// returns nothing or the client is gone. It may wait for about a second. Destroyed when the connection
+  /// ends.
   std::function<std::optional<std::string>()> stream;
 };
 
-/// Called by the threads of all connections at once. What it throws becomes an answer 500.
+/// Called by the threads of all connections at once. An exception becomes an answer 500.
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 struct HttpLimits {
-  int connections = 160;                      ///< at once; one more is answered 503
+  int connections = 160;                      ///< at once; further ones are answered 503
   std::size_t request_bytes = 16384;          ///< of request line and headers
-  std::chrono::milliseconds to_ask{10'000};   ///< in which a whole request must have come
-  std::chrono::milliseconds to_take{10'000};  ///< in which a client must take something of the answer
-  /// In which an answer, a stream too, must be over. A client of a stream comes again (Last-Event-ID).
+  std::chrono::milliseconds to_ask{10'000};   ///< for receiving a whole request
+  std::chrono::milliseconds to_take{10'000};  ///< for the client to accept more of the answer
+  /// For a whole answer, including streams. A client of a stream reconnects (Last-Event-ID).
   std::chrono::milliseconds to_end{15 * 60'000};
 };
 
-/// Whether this program was built with the library.
+/// Whether this program was built with libcpp-httplib.
 [[nodiscard]] bool has_http_server();
 
 class HttpServer {
  public:
-  /// Listens on `port` of `host`, 0: any. Errors   Error(usage): without the library, what to install; an
-  /// address that cannot be had, with the reason
+  /// Listens on `port` of `host`; 0: any free port.
+  ///
+  /// Errors   Error(usage): the library is missing (with what to install), or the address is not available,
+  ///          with the reason
   HttpServer(const std::string& host, int port, const HttpLimits& limits, HttpHandler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   [[nodiscard]] int port() const;
-  /// Serves until `stop` is requested and all connections have ended: some seconds at most.
-  /// Threads   one for each connection
+  /// Serves until `stop` is requested and all connections have ended, which takes some seconds at most.
+  ///
+  /// Threads  one for each connection
   void run(const std::stop_token& stop);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The pages of `serve` that are no report: the list of runs, and what is wrong with a request.
+/// The pages of `serve` besides reports: the list of runs, and errors.
 
 #include <span>
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace paceline::serve {
 
-/// `text` with everything escaped that means something in HTML.
+/// `text` escaped for HTML.
 [[nodiscard]] std::string html_text(std::string_view text);
-/// As a part of an address: everything but letters, digits and "-._~/" by its bytes, %20.
+/// `text` escaped for a URL: everything but letters, digits and "-._~/" as bytes, %20.
 [[nodiscard]] std::string url_text(std::string_view text);
 
-/// `suffix`: what links carry besides, "?token=..." or "". `now`: UTC, seconds since 1970.
+/// `suffix`: appended to links, "?token=..." or "". `now`: UTC, seconds since 1970.
 [[nodiscard]] std::string list_page(std::span<const Run> runs, const std::string& directory,
                                     const std::string& suffix, double now);
 
-/// The report page as it is served: it may ask this server, and knows where a run's events are.
+/// The report page in the form that is served: it may connect to this server, and knows the address of the
+/// run's events.
 ///
-/// `events`: "/events?run=...", "" where there are none
+/// `events`: "/events?run=...", "" if there are none
 [[nodiscard]] std::string served_page(std::string page, const std::string& events);
 
 }  // namespace paceline::serve

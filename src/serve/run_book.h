@@ -1,6 +1,6 @@
 #pragma once
 
-/// The runs below a directory, by what they left there: events, or records of before there were events.
+/// Finds the runs below a directory by their files: events, or in older runs records.
 
 #include <filesystem>
 #include <map>
@@ -18,28 +18,30 @@ enum class RunState { running, complete, interrupted, failed };
 
 struct Run {
   std::string id;  ///< its path below the directory, "train-20260131-120000"; "." is that directory
-  std::filesystem::path path;  ///< from where the program was started
+  std::filesystem::path path;  ///< relative to the program's working directory
   RunState state = RunState::interrupted;
   measure::RunStatus status;
-  double changed_at = 0;   ///< UTC, seconds since 1970: the last event, else the newest record
+  double changed_at = 0;   ///< UTC, seconds since 1970: of the last event, else of the newest record
   std::int64_t bytes = 0;  ///< of its event file
 };
 
-/// Whether a program of this host is writing to the run, by the lock that it holds on the directory
-/// (OutputDirectory). Cost: some system calls.
+/// Whether a program of this host is writing to the run: it then holds a lock on the directory
+/// (OutputDirectory).
+///
+/// Cost     some system calls
 [[nodiscard]] bool is_locked(const std::filesystem::path& directory);
 
-/// Finds runs and keeps how far their event files were read, so that a second look reads what is new.
+/// Finds runs, and remembers how far their event files were read, so that later calls read only what is new.
 ///
 /// Threads  one at a time
 class RunBook {
  public:
-  /// `directory` need not be there.
+  /// `directory` need not exist.
   explicit RunBook(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
-  /// All runs, the last changed first. A run's own folders are not looked into; links are not followed.
+  /// All runs, the most recently changed first. Does not look into a run's own folders, and follows no links.
   ///
-  /// Cost     a walk through the directory, at most five folders deep; what is new in event files
+  /// Cost     a directory walk, at most five folders deep; reading what is new in event files
   [[nodiscard]] std::vector<Run> list();
 
  private:
@@ -56,12 +58,12 @@ class RunBook {
   std::map<std::string, Followed> followed_;  ///< by path
 };
 
-/// Where a run stands, for a client that does not know its events: "status", with the fields of RunStatus.
+/// The state of a run for a client without its events: an event "status" with the fields of RunStatus.
 [[nodiscard]] measure::Event status_event(const Run& run);
 
 /// "12 s", "5 min", "3 h", "2 d"
 [[nodiscard]] std::string age(double seconds);
-/// "31 of 82 cells", "epoch 3, 1,200 of 4,000 updates", or "" where nothing is known.
+/// "31 of 82 cells", "epoch 3, 1,200 of 4,000 updates", or "" if nothing is known.
 [[nodiscard]] std::string progress_text(const measure::RunStatus& status);
 /// "84.25 %", "8,557 images/s", or "".
 [[nodiscard]] std::string best_text(const measure::RunStatus& status);

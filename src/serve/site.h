@@ -1,7 +1,6 @@
 #pragma once
 
-/// What `serve` answers: the list of runs, their reports, their events, metrics. It reads files and writes
-/// none.
+/// The answers of `serve`: the list of runs, their reports and events, metrics. It only reads files.
 
 #include <atomic>
 #include <filesystem>
@@ -24,8 +23,8 @@ namespace paceline::serve {
 
 struct SiteOptions {
   std::filesystem::path directory;
-  std::string token;  ///< "": the loopback address, where none is asked for
-  /// The report of the records in a run's directory, those there are so far. May throw base::Error.
+  std::string token;  ///< "" on the loopback address, where no token is needed
+  /// Makes the report of the records that are in a run's directory so far. May throw base::Error.
   std::function<report::Document(const std::filesystem::path&)> document;
   std::stop_token stop;  ///< ends streams
   int most_streams = 100;
@@ -38,17 +37,16 @@ class Site {
 
   /// /                 the list of runs
   /// /run/ID           a report page, which follows the run
-  /// /document/ID      its data, as `report --json` writes it
-  /// /events?run=ID    its events as they come; from a Last-Event-ID, or ?from=, on
+  /// /document/ID      its data, as `report --json` writes them
+  /// /events?run=ID    its events as they come; from Last-Event-ID or ?from= on
   /// /metrics          runs in progress, for Prometheus
   ///
-  /// Cost     a look through the directory; a report only when a record has changed, and of a run in progress
-  /// every
-  ///          5 s at most
+  /// Cost     a look through the directory; a report only when a record has changed, and for a run in
+  ///          progress at most every 5 s
   [[nodiscard]] HttpResponse answer(const HttpRequest& request);
 
  private:
-  /// What was made of a run's records, and what they were then.
+  /// A report, and the state of the run's records when it was made.
   struct Report {
     std::string stamp;
     base::TimePoint made_at{};
@@ -57,21 +55,21 @@ class Site {
 
   HttpResponse route(const HttpRequest& request);
   HttpResponse events(const HttpRequest& request);
-  /// As they were at most so many seconds ago.
+  /// The runs, at most this many seconds old.
   std::vector<Run> runs(double oldest_s);
   std::optional<Run> find(const std::string& id);
   std::shared_ptr<const Report> report_of(const Run& run);
   std::shared_ptr<EventFeed> feed_of(const Run& run);
 
   const SiteOptions options_;
-  std::mutex list_mutex_;  ///< of book_, listed_, listed_at_
+  std::mutex list_mutex_;  ///< guards book_, listed_, listed_at_
   RunBook book_;
   std::vector<Run> listed_;
   base::TimePoint listed_at_{};
-  std::mutex report_mutex_;  ///< of reports_; one report is made at a time
+  std::mutex report_mutex_;  ///< guards reports_; one report is made at a time
   std::map<std::string, std::shared_ptr<const Report>> reports_;
-  std::mutex feed_mutex_;                                  ///< of feeds_
-  std::map<std::string, std::weak_ptr<EventFeed>> feeds_;  ///< by id, while somebody follows the run
+  std::mutex feed_mutex_;                                  ///< guards feeds_
+  std::map<std::string, std::weak_ptr<EventFeed>> feeds_;  ///< by id, while a client follows the run
   std::shared_ptr<std::atomic<int>> streams_ = std::make_shared<std::atomic<int>>(0);
 };
 

@@ -1,17 +1,17 @@
 #pragma once
 
-/// A search over hyper-parameters: which of several configurations is the best on the validation part.
+/// A search over hyper-parameters for the best configuration on the validation set.
 ///
-/// A grid trains all of them to their end. Successive halving trains all for a few epochs, drops the worse
-/// half, and lets the others go on from their checkpoints for twice as many, until one is left; the schedule
-/// is that of the whole training from the start, so what is left has the bits of the same training in the
-/// grid. Source Jamieson & Talwalkar, "Non-stochastic best arm identification and hyperparameter
-/// optimization", AISTATS 2016
+/// A grid trains all configurations completely. Successive halving trains all for a few epochs, drops the
+/// worse half, and continues the others from their checkpoints for twice as many epochs, until one is left.
+/// The schedule is that of the whole training from the start, so the last one has the bits of the same
+/// training in the grid. Source: Jamieson & Talwalkar, "Non-stochastic best arm identification and
+/// hyperparameter optimization", AISTATS 2016.
 ///
-/// The search is a study: a stopped one goes on, and since every decision is a pure function of records, it
-/// decides alike. The test set is read once, by the chosen one. A search of other configurations may go on in
-/// the same directory: what is there is kept, and a winner whose weights an earlier one removed is trained
-/// again.
+/// A search is a study: a stopped one can be continued, and decides alike, since every decision is a pure
+/// function of records. The test set is read once, with the chosen configuration. A search over other
+/// configurations may continue in the same directory: existing trainings are kept, and a winner whose weights
+/// were removed is trained again. again.
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ namespace paceline::study {
 
 /// One configuration.
 struct Configuration {
-  std::string name;  ///< "lr 0.1, local-batch 64": what tells it from the others
+  std::string name;  ///< "lr 0.1, local-batch 64": its difference from the others
   train::Options options;
 };
 
@@ -34,25 +34,27 @@ struct Search {
   SearchOptions how;
 };
 
-/// So many configurations are trained until so many epochs lie behind them.
+/// This many configurations are trained up to this many epochs.
 struct Rung {
   std::int64_t epochs = 0;
   std::size_t configurations = 0;
 };
-/// The last has all `epochs`. A grid has one.
+/// All rungs; the last one has all `epochs`. A grid has one rung.
 [[nodiscard]] std::vector<Rung> rungs(std::size_t configurations, std::int64_t epochs, bool halving);
 
-/// Every training that the search could run: of each rung all configurations, with all seeds. Errors:
-/// Error(usage) for options that no search can have (no whole number of epochs)
+/// Every training that the search could run: for each rung all configurations with all seeds.
+///
+/// Errors   Error(usage) for options that no search can have (no whole number of epochs)
 [[nodiscard]] std::vector<PlannedCell> search_cells(const Search& search);
 
-/// Runs rung after rung of `cells`, which are search_cells(); returns the records of all that was run, and at
-/// the end that of the chosen one on the test set (kChosen). As run_cells() otherwise. Stopped: without that.
+/// Runs the rungs of `cells`, which are search_cells(). Returns the records of everything that was run, and
+/// at the end the evaluation of the chosen configuration on the test set (kChosen), unless the search was
+/// stopped. Otherwise as run_cells().
 [[nodiscard]] std::vector<measure::Record> run_search(const Search& search,
                                                       const std::vector<PlannedCell>& cells,
                                                       const Runner& runner);
 
-/// The id of the chosen one's evaluation.
+/// The id of the chosen configuration's evaluation.
 inline constexpr const char* kChosen = "search-chosen";
 
 }  // namespace paceline::study

@@ -1,19 +1,20 @@
 #pragma once
 
-/// A study settles its figures: what the answers rest on is measured long enough to know whether other
-/// programs were at work, and what they disturbed is measured again.
+/// Repeats of a study's cells: what the answers depend on is measured long enough to know whether other
+/// programs disturbed it, and disturbed cells are measured again.
 ///
 /// After all its cells a study repeats
-///   - the three fastest set-ups that may be advised (complete, a core for each thread, not disturbed), where
-///     most of their time was measured in windows too short to see other programs,
-///   - then every timed set-up of which a repeat was found disturbed,
-/// each at most once, and at most kMostRepeats of them all. A repeat may change which are the fastest: it is
-/// looked again until there is nothing left to repeat.
+/// - the three fastest set-ups that may be recommended (complete, a core for each thread, not disturbed), if
+///     most of their time was measured in windows too short to detect other programs,
+///   - then every timed set-up with a disturbed repeat, each at most once, and at most kMostRepeats in all. A
+/// repeat may change which set-ups are the fastest, so this is checked again until there is nothing left to
+/// repeat.
 ///
-/// Several processes go by one list of cells on which they agree before the first is run. So that list holds
-/// a spare for each timed set-up, and the first process runs those that it finds to be needed. What is needed
-/// is a pure function of the records: a study that goes on decides as it would have done, and keeps the
-/// spares that it has measured. A spare that is not needed leaves nothing behind.
+/// Several processes agree on one list of cells before the first is run. So that list contains a spare for
+/// each timed set-up, and the first process runs the spares that are needed. Which ones are needed is a pure
+/// function of the records, so a continued study decides alike and keeps the spares that it has measured. An
+/// unused spare leaves nothing behind. spares that it has measured. A spare that is not needed leaves nothing
+/// behind.
 
 #include <cstddef>
 #include <span>
@@ -27,29 +28,31 @@ namespace paceline::study {
 
 inline constexpr std::size_t kFastest = 3;
 inline constexpr std::size_t kMostRepeats = 8;
-/// A spare's window. Three repeats (the default) too short to know of others last less than 3 s together, so
-/// that most of the time is known after it.
+/// A spare's window. With it most of the time of a set-up is known: three repeats (the default) too short to
+/// detect other programs last less than 3 s together.
 inline constexpr double kSpareSeconds = 3.2;
 
-/// A spare for each set-up that `cells` time, in their order. Of windows by steps it has a longer one, by
-/// time; a whole epoch stays one.
+/// A spare for each set-up that `cells` time, in their order. Its window is by time and longer, unless the
+/// window is a whole epoch.
 [[nodiscard]] std::vector<PlannedCell> spare_cells(const std::vector<PlannedCell>& cells);
 
 struct Repeat {
-  std::size_t place = 0;  ///< of the spare in the list of cells
+  std::size_t place = 0;  ///< index of the spare in the list of cells
   std::string why;        ///< "other programs kept 0.75 of 2 cores busy"
   bool is_disturbed = false;
 };
 struct Repeats {
   std::vector<Repeat> chosen;  ///< the most useful first
-  std::size_t left_out = 0;    ///< further set-ups were disturbed, and the bound is met
+  std::size_t left_out = 0;    ///< further disturbed set-ups, beyond the limit
 };
-/// What is to be repeated after `records`, those of some of `cells`. Cost: linear in the records' steps.
+/// What is to be repeated, given `records` of some of `cells`.
+///
+/// Cost     linear in the records' steps
 [[nodiscard]] Repeats choose_repeats(const std::vector<PlannedCell>& cells,
                                      std::span<const measure::Record> records);
 
-/// Runs all that is no spare as run_cells() does, then the spares that are needed; the records of all that
-/// was run, and of spares that an earlier run of the study has measured.
+/// Runs all cells but spares as run_cells() does, then the spares that are needed. Returns the records of
+/// everything that was run, and of spares that an earlier run of the study has measured.
 [[nodiscard]] std::vector<measure::Record> run_settled(const std::vector<PlannedCell>& cells,
                                                        const Runner& runner);
 

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The columns of `paceline-table-1`: what a row can say of a measurement of any program. docs/check.md has
-/// their meaning and an example of each kind of study.
+/// The columns of `paceline-table-1`: what a row can say about a measurement by any program. docs/check.md
+/// has their meanings and examples.
 ///
-/// A new column is a row here; reader, template and errors with the nearest name follow.
+/// A new column is a row here; the reader, templates and errors with the nearest name use this table.
 
 #include <array>
 #include <cstddef>
@@ -16,26 +16,26 @@ namespace paceline::table {
 enum class ColumnKind : std::uint8_t {
   text,    ///< any words
   word,    ///< one of `words`
-  words,   ///< several of `words`, with blanks between them
-  count,   ///< a whole number of at least 0, known exactly
+  words,   ///< several of `words`, separated by blanks
+  count,   ///< an integer of at least 0, known exactly
   number,  ///< at least 0; known to half a unit of its last printed digit
   part,    ///< a number between 0 and 1
 };
 
-/// What a column is to two rows of one study.
+/// The role of a column when two rows of one study are compared.
 enum class ColumnRole : std::uint8_t {
-  name,           ///< which row it is
+  name,           ///< identifies the row
   configuration,  ///< what was run: rows that agree in all of these measured the same
   condition,      ///< how it was measured
-  figure,         ///< what came out
-  claim,          ///< what the source says of it
+  figure,         ///< the result
+  claim,          ///< what the source says about the result
 };
 
 struct ColumnRow {
   std::string_view name;
   ColumnKind kind;
   ColumnRole role;
-  std::string_view words = {};  ///< of `word` and `words`, with blanks between them
+  std::string_view words = {};  ///< for `word` and `words`, separated by blanks
 };
 
 namespace column_table {
@@ -106,10 +106,10 @@ inline constexpr auto kRows = std::to_array<ColumnRow>({
     {"flops_per_sample", number, configuration},
     {"peak_flops", number, configuration},
     {"utilisation", part, figure},
-    {"transfer_s", number, figure},        // of the communication: bytes move
-    {"late_peer_s", number, figure},       // of it: a later worker is waited for
-    {"update_s", number, figure},          // of the time: the optimizer
-    {"not_attributed_s", number, figure},  // of the time: nobody knows where it went
+    {"transfer_s", number, figure},        // part of the communication: bytes move
+    {"late_peer_s", number, figure},       // part of it: waiting for a later worker
+    {"update_s", number, figure},          // part of the time: the optimizer
+    {"not_attributed_s", number, figure},  // part of the time: unknown
 });
 
 constexpr std::size_t row_of(std::string_view name) {
@@ -123,7 +123,7 @@ void this_name_is_no_column_of_the_table();
 
 }  // namespace column_table
 
-/// One column, as a reference to its row. Column("time_s") compiles because there is one of that name.
+/// A column, as a reference to its row. Column("time_s") compiles because there is a column of that name.
 class Column {
  public:
   consteval Column(const char* name) : row_(column_table::row_of(name)) {
@@ -149,7 +149,7 @@ class Column {
   std::size_t row_;
 };
 
-/// Columns of what a program was set to: "setting.precision".
+/// Prefix of columns for settings of a program: "setting.precision".
 inline constexpr std::string_view kSettingPrefix = "setting.";
 
 }  // namespace paceline::table

@@ -1,7 +1,7 @@
 #pragma once
 
-/// `paceline-table-1`: few figures of somebody's measurement, each with the digits it was printed with, and
-/// much that is not known. What other programs measured is such a table, never a record.
+/// `paceline-table-1`: a few figures of somebody's measurement, each with the digits that were printed; much
+/// may be unknown. Measurements of other programs are such tables, never records.
 
 #include <array>
 #include <map>
@@ -18,35 +18,35 @@ namespace paceline::table {
 /// A number as it was printed.
 struct Number {
   double value = 0;
-  double half_unit = 0;  ///< of the last digit: 0.05 of "100.0", 500 of "1.2e+04"; 0 of counts
+  double half_unit = 0;  ///< of the last digit: 0.05 for "100.0", 500 for "1.2e+04"; 0 for counts
   std::string text;
 };
 
-/// The number that `text` is; nothing where it is none, is not finite or has anything behind it. A ","
-/// between groups of three digits is skipped, as in 1,234,567.
+/// Parses a number; nothing if `text` is none, is not finite or has other text after it. A "," between groups
+/// of three digits is skipped, as in 1,234,567.
 [[nodiscard]] std::optional<Number> read_number(std::string_view text);
 
 class Row {
  public:
-  std::size_t line = 0;                         ///< in its file, from 1; 0: it has none
-  std::map<std::string, std::string> settings;  ///< by the name behind "setting."
+  std::size_t line = 0;                         ///< in its file, from 1; 0: none
+  std::map<std::string, std::string> settings;  ///< by the name after "setting."
 
-  /// Whether the cell has a value. One that is empty, or "unknown", is not known.
+  /// Whether the cell has a value: it is neither empty nor "unknown".
   [[nodiscard]] bool knows(Column column) const { return !text(column).empty(); }
   [[nodiscard]] const std::string& text(Column column) const { return cells_[column.row()].text; }
   [[nodiscard]] std::optional<Number> number(Column column) const;
   [[nodiscard]] std::optional<double> value(Column column) const;
   /// Whether `word` is among the words of the cell.
   [[nodiscard]] bool has_word(Column column, std::string_view word) const;
-  /// The cell says in words that it is not known: no fact of all rows fills it.
+  /// Whether the cell says "unknown"; then a value given for all rows does not fill it.
   [[nodiscard]] bool is_unknown(Column column) const { return cells_[column.row()].is_unknown; }
-  /// Its `run`, with the repeat; "line 3" where it has none.
+  /// Its `run`, with the repeat; "line 3" if it has none.
   [[nodiscard]] std::string name() const;
 
-  /// Errors   Error(usage) with the end of a sentence that begins with the place: what the column takes
+  /// Errors   Error(usage): the end of a sentence about what the column accepts; the caller adds the position
   void set(Column column, std::string_view text);
-  /// The shortest text that gives the number back, with 12 digits at most; for importers, whose sources are
-  /// not rounded.
+  /// Sets the shortest text that gives the number back, with at most 12 digits; for importers, whose sources
+  /// are not rounded.
   void set(Column column, double value);
 
  private:
@@ -63,28 +63,29 @@ struct Table {
   static constexpr const char* kSchema = "paceline-table-1";
   std::string where;  ///< its file
   std::vector<Row> rows;
-  std::vector<std::string> notes;  ///< sentences of an importer: what stays unknown, and why
-  std::set<std::string> taken;     ///< facts of the user that an importer has read itself
+  std::vector<std::string> notes;  ///< an importer's sentences: what stays unknown, and why
+  std::set<std::string> taken;     ///< values given by the user that the importer has used itself
 };
 
-/// Whether `text` looks like one of the forms of the table: a CSV or TOML with one of its columns.
+/// Whether `text` looks like such a table: a CSV or TOML with one of its columns.
 [[nodiscard]] bool looks_like_table(std::string_view text);
 
-/// A baseline is a run of the table, or one of `others`.
+/// Parses a table. A baseline must be a run of the table, or one of `others`.
 ///
-/// Errors   Error(data): file, line, column, what the column takes or the nearest name of one, next step
+/// Errors   Error(data): file, line, column, what the column accepts or the nearest column, next step
 [[nodiscard]] Table read_table(std::string_view text, const std::string& where,
                                const std::set<std::string>& others = {});
 
-/// As CSV: facts of all rows above the header, then the columns that any row knows. Notes are comments. What
-/// a row says is not known is "unknown".
+/// As CSV: values common to all rows above the header, then the columns that any row has. Notes are comments.
+/// Unknown cells are "unknown".
 [[nodiscard]] std::string to_csv(const Table& table);
-/// The same without a comment, every fact a column: any program that reads CSV reads it.
+/// The same without comments, every value in a column, for any program that reads CSV.
 [[nodiscard]] std::string to_plain_csv(const Table& table);
 
 /// The names of the templates: "scaling", "communication", "batches", "accuracy".
 [[nodiscard]] std::vector<std::string> template_names();
-/// A CSV with the columns that such a study needs, a comment what to write where, and two invented rows.
+/// A CSV with the columns that such a study needs, a comment on what to write where, and two invented rows.
+///
 /// Errors   Error(usage) with the nearest name
 [[nodiscard]] std::string template_text(std::string_view name);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Texts cut at blanks.
+/// Splits texts at blanks.
 
 #include <string_view>
 #include <vector>
@@ -9,14 +9,14 @@ namespace paceline::table {
 
 inline constexpr std::string_view kBlanks = " \t\r\n";
 
-/// Without blanks at its ends.
+/// `text` without blanks at its ends.
 [[nodiscard]] inline std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-/// The words between blanks.
+/// The words of `text`, separated by blanks.
 [[nodiscard]] inline std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> words;
   for (std::size_t at = text.find_first_not_of(kBlanks); at != std::string_view::npos;) {
@@ -27,7 +27,7 @@ inline constexpr std::string_view kBlanks = " \t\r\n";
   return words;
 }
 
-/// Takes the first line off `text`, without its end.
+/// Removes the first line from `text` and returns it without its end.
 [[nodiscard]] inline std::string_view take_line(std::string_view& text) {
   const auto end = text.find('\n');
   auto line = text.substr(0, end);

@@ -1,15 +1,15 @@
 #pragma once
 
-/// What the step's own communication could reach at best.
+/// The best bandwidth that a step's own all-reduces could reach.
 
 #include "comm/communicator.h"
 #include "train/buckets.h"
 
 namespace paceline::train {
 
-/// busbw in GB/s of reducing all `buckets` of `gradients`, one behind the other, when nothing else runs: the
-/// median of a few times. One bucket again and again would stay in the cache and promise what no step can
-/// have. Collective, over more than one rank.
+/// busbw in GB/s of reducing all `buckets` of `gradients` one after another while nothing else runs: the
+/// median of several times. (Reducing one bucket repeatedly would stay in the cache and give a figure that no
+/// step can reach.) Collective, over more than one rank.
 ///
 /// Shapes   gradients [all buckets' floats], set to zero
 /// Cost     six all-reduces of the whole gradient

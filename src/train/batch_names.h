@@ -1,6 +1,6 @@
 #pragma once
 
-/// Which samples were in a step: for those who look for a broken image or label.
+/// Names the samples of a step, to help find a broken image or label.
 
 #include <cstdint>
 #include <string>
@@ -16,11 +16,12 @@ struct BatchNames {
   std::vector<std::int64_t> samples;  ///< indices in the training set, in the order of the workers
 };
 
-/// That of the step after `update` updates.
-/// Cost     a few hashes a sample: not for every step
+/// The global batch of the step after `update` updates.
+///
+/// Cost     a few hashes per sample; too much for every step
 [[nodiscard]] BatchNames batch_of(const Job& job, std::int64_t update);
 
-/// "the batch of step 3 of epoch 2 (training samples 12, 7, 90, ...)": the first eight.
+/// "the batch of step 3 of epoch 2 (training samples 12, 7, 90, ...)", with the first eight samples.
 [[nodiscard]] std::string sentence(const BatchNames& batch);
 /// "12 7 90": all of them.
 [[nodiscard]] std::string list(const BatchNames& batch);

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The weights of the epoch that the validation part chose, kept until the test set is read with them.
+/// Keeps the weights of the best epoch on validation until the test set is evaluated with them.
 ///
-/// Rank 0 holds them in memory; where checkpoints are written they stand in a file too
-/// (best_checkpoint_path), from which a resumed training takes them.
+/// Rank 0 holds them in memory. If checkpoints are written they are in a file too (best_checkpoint_path),
+/// from which a resumed training reads them.
 
 #include <vector>
 
@@ -19,11 +19,13 @@ class BestWeights {
   BestWeights(comm::Communicator& communicator, engine::Engine& engine)
       : communicator_(communicator), engine_(engine) {}
 
-  /// The engine's present weights are the best so far. Requires at rank 0: engine.fetch() was called.
+  /// Copies the engine's weights as the best so far. Requires at rank 0: engine.fetch() was called.
   void keep();
-  /// Rank 0: those of `file`, a checkpoint. Errors: as read_weights().
+  /// Rank 0: reads them from the checkpoint `file`.
+  ///
+  /// Errors   as read_weights()
   void read(const std::filesystem::path& file);
-  /// Puts them into every rank's engine. Collective.
+  /// Copies them into every rank's engine. Collective.
   void put_back();
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a window keeps of each bucket.
+/// The figures of each bucket that the record of a window has.
 
 #include <cstddef>
 #include <span>
@@ -11,14 +11,14 @@
 
 namespace paceline::train {
 
-/// Makes `records` one a bucket, without times. With `keeps_ready` there is room for when each was ready in
-/// so many steps, and they are returned; else nothing.
+/// Makes one record per bucket in `records`, without times. With `keeps_ready` it reserves room for the times
+/// at which each bucket was ready in `steps` steps and returns the records; else it returns nothing.
 [[nodiscard]] std::span<measure::BucketRecord> begin_records(std::vector<measure::BucketRecord>& records,
                                                              const Buckets& buckets, std::size_t steps,
                                                              bool keeps_ready);
 
-/// Where there is room. To a tenth of a microsecond, as all that is kept of single steps: more digits only
-/// make files longer.
+/// Adds a time if there is room. Like all figures of single steps it is rounded to a tenth of a microsecond;
+/// more digits would only make files longer.
 void add_ready_time(measure::BucketRecord& record, double seconds);
 
 }  // namespace paceline::train

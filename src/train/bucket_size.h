@@ -1,6 +1,6 @@
 #pragma once
 
-/// --bucket auto: how much gradient goes at a time, from what one reduction costs here.
+/// --bucket auto: chooses the bucket size from the measured cost of a reduction.
 
 #include <string>
 #include <vector>
@@ -16,20 +16,20 @@ struct BucketChoice {
   std::string why;       ///< one sentence with the measured numbers
 };
 
-/// The size that exposes least of a gradient of X bytes when a reduction takes latency + bytes / bandwidth:
-/// with buckets of s bytes X/s latencies are spent, and after the backward pass the last bucket's s /
-/// bandwidth is left: least at s = sqrt(X latency bandwidth). Never below a hundredth of the gradient, nor
-/// more than all of it. Pure function.
+/// The size that exposes least of a gradient of X bytes, if a reduction takes latency + bytes / bandwidth.
+/// With buckets of s bytes there are X/s latencies, and s / bandwidth of the last bucket is left after the
+/// backward pass; the sum is least at s = sqrt(X latency bandwidth). At least a hundredth of the gradient, at
+/// most all of it. A pure function.
 [[nodiscard]] BucketChoice best_bucket(double gradient_bytes, double latency_s, double bytes_per_s);
 
-/// The same with latency and bandwidth measured now: reductions of 64 KiB and of all of `gradients`, which
-/// are set to zero. Every rank gets the same answer. Collective, over more than one rank.
+/// The same with measured latency and bandwidth: reductions of 64 KiB and of all of `gradients`, which are
+/// set to zero. Every rank gets the same answer. Collective, over more than one rank.
 ///
 /// Cost     five all-reduces of the whole gradient
 [[nodiscard]] BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradients);
 
-/// The bucket size of a run in 1e6 bytes: what was given, or with --bucket auto what is measured now, with a
-/// note of it. Collective.
+/// The bucket size of a run in 1e6 bytes: the option's value, or with --bucket auto the measured choice, with
+/// a note. Collective.
 [[nodiscard]] double bucket_mb(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
                                std::vector<std::string>& notes);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The flat gradient cut into buckets, each reduced over all workers while the backward pass goes on.
+/// Cuts the flat gradient into buckets, and reduces each over all workers during the backward pass.
 
 #include <cstdint>
 #include <functional>
@@ -20,12 +20,12 @@ struct Buckets {
   [[nodiscard]] std::int64_t bytes(std::size_t bucket) const { return 4 * (ends[bucket] - begin(bucket)); }
 };
 
-/// Cuts after each parameter at which a bucket has reached `bucket_bytes`. A parameter is never split, so
-/// that a bucket leaves as soon as its last gradient is final. What is left at the end is a bucket however
-/// small: the last one is what nothing hides, and joined to another it would keep that one waiting too.
+/// Cuts after each parameter with which a bucket reaches `bucket_bytes`. Parameters are never split, so that
+/// a bucket can be sent as soon as its last gradient is final. The rest is a bucket of its own, however
+/// small: nothing hides the last bucket, and joining the rest to another would delay that one too.
 [[nodiscard]] Buckets cut_buckets(const graph::Layout& layout, std::int64_t bucket_bytes);
 
-/// Sends buckets in index order as the gradient's final prefix grows, and waits for them.
+/// Posts buckets in index order as more of the gradient becomes final, and waits for them.
 ///
 /// Threads  one, the worker's own
 class BucketReducer {
@@ -34,14 +34,14 @@ class BucketReducer {
       : buckets_(buckets), communicator_(communicator) {}
   /// Starts a step on `gradients`, the whole flat array.
   void begin(base::Array gradients);
-  /// Gradients in [0, ready) are final: posts every bucket that is now whole. `finish`, if given, is called
-  /// on a bucket's range right before it leaves (shards join their partial sums there).
+  /// Gradients in [0, ready) are final: posts every bucket that is now complete. `finish`, if given, is
+  /// called on a bucket's range before it is posted (shards join their partial sums there).
   void ready(std::int64_t ready,
              const std::function<void(std::int64_t begin, std::int64_t end)>& finish = {});
-  /// Waits for all buckets; their timings, one a bucket, are appended to `timings`.
+  /// Waits for all buckets and appends their timings, one per bucket, to `timings`.
   void wait(std::vector<comm::Timing>& timings);
-  /// Waits for all buckets as comm::Pending does, and gives them away: those of a device, whose queue may
-  /// wait in the host's place, have their timings later.
+  /// Calls wait() of all buckets and returns them. For devices: the wait may be queued on the device, and
+  /// timings are available later.
   [[nodiscard]] std::vector<std::unique_ptr<comm::Pending>> wait();
 
  private:

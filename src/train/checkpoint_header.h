@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a checkpoint says of itself: its format, its checksum, and the texts of its metadata.
+/// The header of a checkpoint: format, checksum, and metadata.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,46 +12,50 @@
 
 namespace paceline::train {
 
-/// The `format` of what this version writes: with a checksum. Of versions before: without.
+/// The `format` of files with a checksum, which this version writes, and of older files without one.
 inline constexpr const char* kCheckpointFormat = "paceline-checkpoint-2";
 inline constexpr const char* kFormatWithoutSum = "paceline-checkpoint-1";
 
-/// What the names of Lookahead's slow weights begin with.
+/// Prefix of the names of Lookahead's slow weights.
 inline constexpr const char* kSlowPrefix = "lookahead.";
 
-/// Opens a checkpoint for a look at its header: the bytes of its arrays may be damaged.
+/// Opens a checkpoint to read its header; its arrays may be damaged.
 ///
 /// Cost     the header only
 /// Errors   Error(data): it cannot be read, is no checkpoint, or its header is broken
 [[nodiscard]] SafetensorsFile open_header(const std::filesystem::path& path);
 
-/// Opens a checkpoint whose every byte is as it was written. One of a version without a checksum opens too
-/// (is_summed() tells); a damaged one cannot pass for it: the two have other formats.
+/// Opens a checkpoint and checks every byte. Older files without a checksum open too (is_summed() tells). A
+/// damaged new file cannot pass for an old one, since their formats differ.
 ///
 /// Cost     reads the file once
-/// Errors   as open_header(); Error(data) where a byte differs
+/// Errors   as open_header(); Error(data) if a byte differs
 [[nodiscard]] SafetensorsFile open_checkpoint(const std::filesystem::path& path);
 
-/// Whether its bytes were checked: files of older versions have no checksum.
+/// Whether its bytes were checked: older files have no checksum.
 [[nodiscard]] bool is_summed(const SafetensorsFile& checkpoint);
 
-/// The text of `key`, "" where there is none.
+/// The text of `key`, "" if there is none.
 [[nodiscard]] std::string text_in(const SafetensorsFile& checkpoint, const std::string& key);
-/// Errors   Error(data) where it is missing or no whole number
+/// The number of `key`.
+///
+/// Errors   Error(data) if it is missing or no whole number
 [[nodiscard]] std::int64_t number_in(const SafetensorsFile& checkpoint, const std::string& key);
-/// What the validation part had decided; nothing decided where there was none.
-/// Errors   Error(data) where a part of it is missing or no number
+/// The state of the validation decisions; the initial state if the checkpoint has none.
+///
+/// Errors   Error(data) if a part of it is missing or no number
 [[nodiscard]] ValidationState validation_in(const SafetensorsFile& checkpoint);
 
-/// What is known of the loss; nothing in checkpoints of before the key.
-/// Errors   Error(data) where it is damaged
+/// The state of the loss guard; the initial state in older checkpoints.
+///
+/// Errors   Error(data) if it is damaged
 [[nodiscard]] GuardState guard_in(const SafetensorsFile& checkpoint);
-/// Whether its loss was checked and found good; checkpoints of before the key do not say it.
+/// Whether its loss was checked and found good; false in older checkpoints.
 [[nodiscard]] bool says_it_is_good(const SafetensorsFile& checkpoint);
 
-/// The texts from which guard_in() and says_it_is_good() read.
+/// The metadata that guard_in() and says_it_is_good() read.
 [[nodiscard]] Metadata texts_of(const GuardState& guard);
-/// The texts from which validation_in() reads; none where nothing was decided yet.
+/// The metadata that validation_in() reads; empty if nothing was decided yet.
 [[nodiscard]] Metadata texts_of(const ValidationState& validation);
 
 }  // namespace paceline::train

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How this rank's clock stands to rank 0's: steady clocks of two hosts count from different moments.
+/// The offset between this rank's clock and rank 0's; steady clocks of two hosts have different origins.
 
 #include "comm/communicator.h"
 
@@ -8,15 +8,15 @@ namespace paceline::train {
 
 struct ClockOffset {
   double seconds = 0;  ///< this rank's clock minus rank 0's
-  double error_s = 0;  ///< the truth lies within this, either way
+  double error_s = 0;  ///< bound of the error in either direction
 };
 
-/// The offset at this moment. An all-gather ends nowhere before it has begun everywhere: each round bounds
-/// the offset from above and from below, the tightest bounds of all rounds count, and the answer lies between
-/// them. Collective.
+/// The current offset. No rank leaves an all-gather before all have entered it, so each round bounds the
+/// offset from above and from below. The result is the middle of the tightest bounds of all rounds.
+/// Collective.
 ///
-/// Cost     32 small all-gathers. Drift (some microseconds a second between two hosts) is not followed
-/// Source   Cristian, Distributed Computing 3 (1989), with bounds instead of a symmetric delay
+/// Cost     32 small all-gathers. Drift (some microseconds a second between two hosts) is not corrected
+///          Source   Cristian, Distributed Computing 3 (1989), with bounds instead of a symmetric delay
 [[nodiscard]] ClockOffset clock_offset(comm::Communicator& communicator);
 
 }  // namespace paceline::train

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The cores of a process's workers: which they are, and that each stays on its own.
+/// Assigns cores to a process's workers and binds them.
 
 #include <string>
 #include <vector>
@@ -12,14 +12,14 @@
 
 namespace paceline::train {
 
-/// Which cores each worker of this process is to be bound to, with a note of them. Processes that share their
-/// cores plan for all of them and take their own part.
+/// The cores to which each worker of this process is to be bound, with a note. Processes that share cores
+/// plan for all of them and take their own part.
 [[nodiscard]] std::vector<std::vector<int>> choose_cores(const Resolved& resolved,
                                                          const ProcessPlacement& place,
                                                          std::vector<std::string>& notes);
 
-/// Binds the calling thread to the cores of worker `local_rank`, and says in `rank` which they are: none
-/// where nobody is bound, or the system refuses, which is noted.
+/// Binds the calling thread to the cores of worker `local_rank` and stores them in `rank`: none if workers
+/// are not bound, or if the system refuses, which is noted.
 void bind_worker(const Job& job, int local_rank, measure::RankRecord& rank, std::vector<std::string>& notes);
 
 }  // namespace paceline::train

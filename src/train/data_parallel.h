@@ -1,22 +1,22 @@
 #pragma once
 
 /// One step as torch.nn.DataParallel does it (--parallel data-parallel): worker 0 has the data, the weights
-/// and the optimizer; the others only compute. What then passes worker 0, and in which order, is measured, so
-/// that it can be held against one gradient sum among equals (step.h).
+/// and the optimizer; the others only compute. It exists to measure what passes worker 0, in comparison with
+/// an all-reduce (step.h).
 ///
 ///   scatter    worker 0 hands each worker its part of the global batch
-///   forward    everybody, on its part
-///   outputs    everybody's outputs to worker 0, and their gradients back
-///   backward   everybody
-///   reduce     everybody's gradient to worker 0, which adds them up
-///   update     worker 0 alone
-///   weights    worker 0's to everybody
+/// forward    everybody, on its part
+/// outputs    everybody's outputs to worker 0, and their gradients back
+/// backward   everybody
+/// reduce     everybody's gradient to worker 0, which adds them up
+/// update     worker 0 alone
+/// weights    worker 0's to everybody
 ///
-/// Two things are not as there, and change neither bytes nor order: each worker works out the loss of its own
-/// outputs, so that a message of their size stands for them; and weights leave after the update, not before
-/// the next forward, so that all workers can evaluate. Gradients are added in the order of the summation
-/// tree: the bits are those of an all-reduce. With them travel the batch statistics, which DataParallel would
-/// take from worker 0 alone.
+/// Two details differ from DataParallel without changing bytes or order. Each worker computes the loss of its
+/// own outputs, and a message of the outputs' size is sent in their place. The weights are sent after the
+/// update, not before the next forward, so that all workers can evaluate. Gradients are added in the order of
+/// the summation tree, so the bits are those of an all-reduce. Batch statistics are averaged with them;
+/// DataParallel would use worker 0's alone.
 ///
 /// Bytes and their formula: docs/collectives.md.
 
@@ -35,11 +35,11 @@
 
 namespace paceline::train {
 
-/// Collectives of a step, the same on every worker: the log has as many timings a step.
+/// Collectives per step, the same on every worker.
 inline constexpr std::size_t kDataParallelCollectives = 5;
 
-/// Bytes of arrays that the workers of `resolved` hold for it beside their engines and worker 0's loader: the
-/// plan's line.
+/// Bytes of arrays that the workers of `resolved` need for it, besides engines and worker 0's loader; for the
+/// memory plan.
 [[nodiscard]] std::int64_t data_parallel_bytes(const Resolved& resolved, std::int64_t pixels, int classes);
 
 /// Threads  one, the worker's own
@@ -48,8 +48,10 @@ class DataParallelStepper {
   DataParallelStepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
                       measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard);
 
-  /// This worker's part of the step after `done`; valid until the next call. `whole` is worker 0's global
-  /// batch; the others give none. Errors   Error(comm) when a peer is lost
+  /// This worker's part of the step after `done`; valid until the next call. `whole` is the global batch at
+  /// worker 0, null at the others.
+  ///
+  /// Errors   Error(comm) when a peer is lost
   [[nodiscard]] const data::Batch& scatter(const data::Batch* whole, const Counters& done);
 
   /// As Stepper::run().
@@ -57,9 +59,9 @@ class DataParallelStepper {
 
  private:
   [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
-  /// A blocking collective: all of it is exposed.
+  /// Runs a blocking collective; all of its time is exposed.
   void exchange(const char* phase, std::int64_t update, const std::function<void()>& collective);
-  /// The outputs' way to worker 0 and back, and with them whether the step is the last or has failed.
+  /// Sends the outputs to worker 0 and back, together with the votes on stopping and failure.
   Votes agree(const engine::LossSums& local, std::int64_t update, bool enough);
   void reduce_gradients(std::int64_t update);
   void send_weights(std::int64_t update);
@@ -70,12 +72,12 @@ class DataParallelStepper {
   measure::Ledger& ledger_;
   CollectiveLog& log_;
   LossGuard& guard_;
-  std::vector<float> images_;         ///< this worker's part; worker 0's lies in its loader
+  std::vector<float> images_;         ///< this worker's part; worker 0's is in its loader
   std::vector<std::int32_t> labels_;  ///< likewise
   data::Batch batch_;
   std::vector<float> outputs_;      ///< [local batch * classes] and the votes of this worker
   std::vector<float> all_outputs_;  ///< worker 0: of all workers
-  std::vector<float> gradients_;    ///< on the host, where the engine's lie on a device
+  std::vector<float> gradients_;    ///< on the host, if the engine's are on a device
 };
 
 }  // namespace paceline::train

@@ -1,7 +1,6 @@
 #pragma once
 
-/// Whether what a training keeps will fit on the disk of --out: estimated before the first step, watched
-/// while it goes on.
+/// Checks whether the files of a training fit on the disk of --out, before the first step and during it.
 
 #include <cstdint>
 #include <filesystem>
@@ -13,13 +12,13 @@
 
 namespace paceline::train {
 
-/// Bytes of one checkpoint: float weights, optimizer state and, with lookahead, slow weights. Its header is
-/// left out.
+/// Bytes of one checkpoint without its header: float weights, optimizer state and, with Lookahead, slow
+/// weights.
 [[nodiscard]] std::int64_t checkpoint_bytes(const graph::Graph& graph, const engine::UpdateRule& rule,
                                             bool has_slow_weights);
 
-/// A sentence where fewer than `files` files of `bytes` fit beside what the disk of `out` holds; none: they
-/// fit, or the system does not tell. `out` need not be there yet: its nearest parent is asked.
+/// A sentence if fewer than `files` files of `bytes` fit on the disk of `out`; nothing if they fit or the
+/// system does not tell. If `out` does not exist, its nearest existing parent is asked.
 [[nodiscard]] std::optional<std::string> lack_of_space(const std::filesystem::path& out, std::int64_t bytes,
                                                        int files);
 

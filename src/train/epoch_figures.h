@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the steps of an epoch come to: loss, accuracy and time, from one end of an epoch to the next.
+/// Accumulates loss, accuracy and time of the steps of an epoch.
 
 #include <cstdint>
 #include <vector>
@@ -22,23 +22,25 @@ struct StepFigures {
 /// Threads  one, the worker's own
 class EpochFigures {
  public:
-  /// `keeps_steps`: each step's loss is kept for the record as well.
+  /// `keeps_steps`: also keep each step's loss for the record.
   EpochFigures(std::int64_t global_batch, bool keeps_steps)
       : global_batch_(global_batch), keeps_steps_(keeps_steps) {}
 
   void add(const StepFigures& step);
-  /// A step whose update was left out: it counts as a step and takes its time, and nothing else of it counts.
+  /// Adds a step whose update was skipped: only its count and time.
   void add_skipped(double seconds, double lr);
-  /// Whether every step since the epoch began was left out: it then has no loss.
+  /// Whether every step of the epoch so far was skipped, so that it has no loss.
   [[nodiscard]] bool has_no_loss() const { return skipped_ > 0 && sums_.samples == 0; }
   [[nodiscard]] double lr() const { return lr_; }  ///< of the last step
-  /// What was added since the epoch began is forgotten.
+  /// Discards what was added since the epoch began.
   void forget();
-  /// Of this rank's samples since the epoch began. Needs a step.
+  /// Mean loss of this rank's samples since the epoch began.
+  ///
+  /// Requires  at least one step
   [[nodiscard]] double mean_loss() const;
-  /// Joins all ranks' figures, appends the steps that are kept to `steps`, and begins the next epoch. The
-  /// same on every rank; which epoch it was, and what an evaluation says of it, is the caller's to fill in.
-  /// Collective: one reduction, two where steps are kept.
+  /// Joins all ranks' figures, appends the kept steps to `steps`, and begins the next epoch. The same result
+  /// on every rank; the caller fills in the epoch's number and evaluation. Collective: one reduction, two if
+  /// steps are kept.
   [[nodiscard]] measure::EpochRecord close(comm::Communicator& communicator,
                                            std::vector<measure::StepRecord>& steps);
 

@@ -15,20 +15,20 @@
 
 namespace paceline::train {
 
-/// The loader options of `rank`'s part of the test set, for an engine that takes `batch` images. It brings no
-/// threads: those of the training loaders have nothing else to do meanwhile. `is_sharded`: the figures are
-/// the same bits for any number of workers, so each rank takes whole batches.
+/// Loader options for `rank`'s part of the test set, for an engine with batches of `batch` images. It starts
+/// no threads, since those of the training loaders are idle. `is_sharded`: the figures must be the same bits
+/// for any number of workers, so each rank evaluates whole batches.
 [[nodiscard]] data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch,
                                                          int views, int rank, int world, bool is_sharded);
 
 /// Whether the epoch that ends with `counters` is evaluated.
 [[nodiscard]] bool is_evaluated(const Job& job, const Counters& counters);
-/// How many epochs from `first` (from 1) on are evaluated, if nothing stops the run before its end.
+/// How many epochs from `first` (from 1) on are evaluated, if the run is not stopped early.
 [[nodiscard]] std::int64_t planned_evaluations(const Job& job, std::int64_t first);
 
-/// One pass over `batches` (this rank's part of the test set) with the engine's weights; sums and counts are
-/// added over ranks. Nothing where `stop` was requested of some rank: the pass ends after its batch.
-/// Collective; the same on every rank.
+/// Evaluates `batches` (this rank's part of the test set) with the engine's weights and adds sums and counts
+/// over ranks. Returns nothing if any rank was asked to stop (`stop`); then it ends after the current batch.
+/// Collective; the same result on every rank.
 [[nodiscard]] std::optional<engine::LossSums> evaluate(data::EvaluationBatches& batches, int views,
                                                        engine::Engine& engine,
                                                        comm::Communicator& communicator,
@@ -37,25 +37,25 @@ namespace paceline::train {
 /// Adds local sums over all ranks. Collective.
 [[nodiscard]] engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& communicator);
 
-/// The test set of a run, and its validation set where there is one. Their loaders are made at the first
-/// evaluation, which also puts their images on the device where they are kept there.
+/// Evaluates the test set of a run, and its validation set if there is one. The first evaluation makes their
+/// loaders, and copies their images to the device if they are kept there.
 class Evaluator {
  public:
-  /// `store`: null where the host prepares the images.
+  /// `store`: null if the host prepares the images.
   Evaluator(const Job& job, const data::Augment& augment, engine::Engine& engine,
             comm::Communicator& communicator, ImageStore* store)
       : job_(job), augment_(augment), engine_(engine), communicator_(communicator), store_(store) {}
 
-  /// Fills in losses and accuracies of `epoch`: of the validation set where there is one, and of the test set
-  /// where --test-set is `every`. `test_passes`: how often this run will read the test set in all; nothing
-  /// beyond is read ahead. False where the run was asked to stop: nothing is filled in then. Collective.
+  /// Fills in losses and accuracies of `epoch`, of the validation set if there is one, and of the test set if
+  /// --test-set is `every`. `test_passes`: how often this run reads the test set in all, so that nothing more
+  /// is prepared ahead. False, with nothing filled in, if the run was asked to stop. Collective.
   [[nodiscard]] bool evaluate(measure::EpochRecord& epoch, std::int64_t test_passes);
 
   struct Figures {
     double loss = 0, accuracy = 0;
   };
-  /// The whole test set with the engine's weights, once; nothing where the run was asked to stop. Collective;
-  /// the same figures on every rank.
+  /// Evaluates the whole test set once; nothing if the run was asked to stop. Collective; the same figures on
+  /// every rank.
   [[nodiscard]] std::optional<Figures> test();
 
  private:

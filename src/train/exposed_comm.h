@@ -1,7 +1,7 @@
 #pragma once
 
-/// Which part of the communication the step really had to wait for, and which part of that was waiting for a
-/// later rank: worked out after the fact, from when each collective was posted and done on every rank.
+/// Computes how much of the communication a step had to wait for, and how much of that was waiting for a
+/// later rank, from the times at which each collective was posted and done on every rank.
 
 #include <cstdint>
 #include <span>
@@ -15,8 +15,8 @@
 
 namespace paceline::train {
 
-/// Collects one rank's collectives and the intervals in which its step was blocked. Every step has the same
-/// collectives on every rank.
+/// Collects one rank's collectives and the intervals in which its step was blocked. Every step must have the
+/// same collectives on every rank.
 ///
 /// Threads  one
 class CollectiveLog {
@@ -25,30 +25,31 @@ class CollectiveLog {
   [[nodiscard]] std::vector<comm::Timing>& timings() { return timings_; }
   void begin_blocked();
   void end_blocked();
-  /// The step was blocked then; take_blocked_seconds() knows nothing of it.
+  /// Adds an interval in which the step was blocked; take_blocked_seconds() does not include it.
   void add_blocked(base::TimePoint begin, base::TimePoint end);
   /// Seconds that the step was blocked since the last call, or since clear().
   [[nodiscard]] double take_blocked_seconds() { return std::exchange(blocked_s_, 0); }
-  /// Adds `values` over all ranks while nothing else can be done, and notes when.
+  /// Sums `values` over all ranks and records the time as blocked.
   void sum_blocked(comm::Communicator& communicator, std::span<double> values);
 
-  /// Exchanges durations with the other ranks (transfer = the shortest of them), adds communication, transfer
-  /// and late-peer seconds to `rank`, moves what was waiting from exposed transfer to exposed wait in
-  /// `ledger`, and forgets the steps. Collective: every rank calls it at the same step.
+  /// Exchanges durations with the other ranks: the shortest one of a collective is its transfer time. Adds
+  /// communication, transfer and late-peer seconds to `rank`, moves waiting from exposed transfer to exposed
+  /// wait in `ledger`, and clears the log. Collective: every rank calls it at the same step.
   void fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank);
-  /// The same, and appends each step's figures to `buckets` (as many as a step has collectives).
+  /// The same; also appends each step's figures to `buckets` (one per collective of a step).
   void fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank,
             std::vector<measure::BucketRecord>& buckets);
   void clear();
-  /// What fold() keeps of a timeline.
+  /// What fold() keeps for a timeline.
   struct Kept {
     std::vector<comm::Timing> timings;
-    std::vector<measure::Interval> waits;  ///< what it moved to exposed wait; seconds of base::Clock
+    std::vector<measure::Interval> waits;  ///< moved to exposed wait; in seconds of base::Clock
   };
-  /// The next fold() puts into `kept` what was posted from `since` on, in place of what is there. Requires
-  /// that whatever was posted before it was done then.
+  /// The next fold() replaces `kept` by what was posted since `since`.
+  ///
+  /// Requires  everything posted before `since` was done by then
   void keep_since(Kept* kept, base::TimePoint since);
-  /// fold() appends to `kept`, until there are `most` timings. `kept` outlives this.
+  /// From now on fold() appends to `kept`, until that has `most` timings. `kept` must outlive this.
   void keep_timings(Kept* kept, std::size_t most);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Every rank's figures at one place, where ranks are processes of their own; and whether they still agree.
+/// Gathers every rank's figures when ranks are processes, and checks that ranks agree.
 
 #include <optional>
 #include <span>
@@ -21,13 +21,14 @@ namespace paceline::train {
 [[nodiscard]] std::vector<measure::RankRecord> gather_ranks(comm::Communicator& communicator,
                                                             const measure::RankRecord& mine);
 
-/// The first rank whose `weights` are not, bit for bit, those of rank 0. Collective; the same answer on every
-/// rank. Cost     one pass over the weights, 8 bytes a rank
+/// The first rank whose `weights` differ from rank 0's in any bit. Collective; the same answer on every rank.
+///
+/// Cost     one pass over the weights, 8 bytes per rank
 [[nodiscard]] std::optional<int> rank_that_differs(comm::Communicator& communicator,
                                                    std::span<const float> weights);
 
-/// Whether the weights of all ranks are the same, as a sentence for the record. Collective. For processes,
-/// which may run on unlike processors.
+/// A sentence for the record on whether the weights of all ranks are equal. Collective. For processes, which
+/// may run on different kinds of processors.
 [[nodiscard]] std::string compare_weights(comm::Communicator& communicator, engine::Engine& engine);
 
 /// Whether every rank has this text. Collective; the same answer on every rank.

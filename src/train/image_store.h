@@ -1,7 +1,7 @@
 #pragma once
 
-/// Fills the room that an engine has for images (Resolved::stored), each set when it is first needed, and
-/// keeps the labels on the host.
+/// Copies images to an engine that keeps them (Resolved::stored), each set when it is first needed, and keeps
+/// their labels on the host.
 
 #include <cstdint>
 #include <span>
@@ -22,19 +22,20 @@ class ImageStore {
 
   /// Images of a set on the device.
   struct Part {
-    std::int64_t first = 0;  ///< the draws' index of its first one
+    std::int64_t first = 0;  ///< the draw index of its first image
     std::vector<std::int32_t> labels;
     bool is_there = false;
   };
-  // The first call of each reads the images and puts them on the device.
-  // Errors   Error(data) of an image that cannot be read
+  // The first call of each function reads the images and copies them to the device.
+  //
+  // Errors   Error(data) for an image that cannot be read
 
   [[nodiscard]] const Part& train();
-  /// Samples [begin, end) of the set, the same at every call.
+  /// Samples [begin, end) of the set; the same at every call.
   [[nodiscard]] const Part& validation(std::int64_t begin, std::int64_t end);
   [[nodiscard]] const Part& test(std::int64_t begin, std::int64_t end);
 
-  /// What it holds on the host; the plan's line, of one worker.
+  /// What one worker holds on the host, for the memory plan.
   [[nodiscard]] static std::int64_t planned_bytes(const StoredImages& stored);
 
  private:

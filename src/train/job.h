@@ -1,6 +1,6 @@
 #pragma once
 
-/// What all workers of one run share: made by run() before they start, constant while they work.
+/// What all workers of one run share. run() makes it before they start; it is constant while they work.
 
 #include <atomic>
 #include <functional>
@@ -32,30 +32,29 @@ struct Job {
   const Backend& backend;
   const Progress& progress;
   std::stop_token stop;
-  std::optional<ResumePoint> resume;  ///< what rank 0 reads where options.resume is given
-  /// Rank 0: the epoch with which the checkpoint ended, as the record beside it has it; none: it has not.
+  std::optional<ResumePoint> resume;  ///< what rank 0 reads if options.resume is given
+  /// Rank 0: the record of the epoch at whose end the checkpoint was written; none if there is no such epoch.
   std::optional<measure::EpochRecord> last_epoch;
-  std::vector<std::vector<int>> cores;      ///< [worker of this process]: to bind to; empty: nobody is bound
+  std::vector<std::vector<int>> cores;      ///< [worker of this process] to bind to; empty: do not bind
   base::TimePoint started;                  ///< of the command
   std::atomic<std::int64_t>& updates_done;  ///< written by the first rank of this process
-  UpdateCount& update_count;                ///< set by rank 0: updates_done, where it outlives this process
-  std::atomic<double>& first_step_s;        ///< by rank 0: Record::first_step_s; 0: not yet
-  const data::CountedDataset& test_reads;   ///< counts what is read of source.test
-  data::LoaderPool& pool;                   ///< the threads that prepare batches, of all workers here
-  /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
-  /// behind.
+  UpdateCount& update_count;                ///< set by rank 0: a copy of updates_done that survives a kill
+  std::atomic<double>& first_step_s;        ///< set by rank 0: Record::first_step_s; 0: not yet
+  const data::CountedDataset& test_reads;   ///< counts reads of source.test
+  data::LoaderPool& pool;                   ///< of all loader threads of this process
+  /// Rank 0 calls it after each epoch with all epochs so far, so that a killed run leaves them in its record.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;
-  bool peak_is_ours = false;  ///< the process's peak of memory is that of this run
-  /// By rank 0, before the held-back test set is read: its images. They count as read from then on, so that a
-  /// kill in the middle hides no reading.
+  bool peak_is_ours = false;  ///< whether the process's peak memory is that of this run
+  /// Set by rank 0 to the number of images before the held-back test set is read. They count as read from
+  /// then on, so that a kill in between hides no reading.
   std::atomic<std::int64_t>& test_reads_begun;
 };
 
-/// The options that the engine of worker `local_rank` of this process is compiled with (without the
-/// statistics hook, which is a rank's own).
+/// The options for compiling the engine of worker `local_rank` of this process, without the rank's own hook
+/// for statistics.
 [[nodiscard]] engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
                                                      const ProcessPlacement& place, int local_rank);
-/// The same for what looks ahead only: it reduces no statistics, but must be told that the run will.
+/// The same for planning: without a hook, but the plan must know that the run has one.
 [[nodiscard]] engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
                                                       const ProcessPlacement& place);
 
@@ -64,7 +63,7 @@ struct Job {
 
 [[nodiscard]] data::AugmentOptions augment_options(const Options& options, const data::Source& source);
 
-/// Whether the record has the loss of every step: where it was asked for, and of short trainings.
+/// Whether the record has the loss of every step: if asked for, and for short trainings.
 [[nodiscard]] bool keeps_steps(const Job& job);
 
 }  // namespace paceline::train

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The record that a run left beside its checkpoints, as far as it can be used: a resume needs the checkpoint
-/// alone, so that a record that is damaged, or that somebody made up, never stands in its way.
+/// Reads the record beside a run's checkpoints as far as it can be used. A resume needs only the checkpoint,
+/// so a damaged or forged record must never prevent it.
 
 #include <filesystem>
 #include <optional>
@@ -13,11 +13,11 @@ namespace paceline::train {
 
 struct KeptRecord {
   std::optional<measure::Record> record;  ///< none: there is no file, or it cannot be used
-  std::string damage;                     ///< why it cannot; "" where there is none or it can
+  std::string damage;                     ///< why it cannot be used; "" otherwise
 };
 
-/// Reads a record and checks what a resume computes with: epochs one after the other, counts that are
-/// neither negative nor absurd. Never throws for what is in the file.
+/// Reads a record and checks what a resume uses: epochs in sequence, counts that are neither negative nor
+/// absurd. Never throws for the contents of the file.
 [[nodiscard]] KeptRecord read_kept_record(const std::filesystem::path& path);
 
 }  // namespace paceline::train

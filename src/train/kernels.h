@@ -1,6 +1,6 @@
 #pragma once
 
-/// Which algorithms a run computes with: what it asks the engine for, and what its record says of the answer.
+/// The algorithms of a run: the request to the engine, and the answer as its record has it.
 
 #include "engine/engine.h"
 #include "measure/record.h"
@@ -8,11 +8,11 @@
 
 namespace paceline::train {
 
-/// By options.kernels_from, else by `earlier` (what the checkpoint of a resumed run says; empty: nothing),
-/// else by measuring where the options want that. With --shard nothing is measured: its promise is the same
-/// bits, whatever a machine was found to be fast at.
+/// Requests the algorithms of options.kernels_from; else `earlier` (from the checkpoint of a resumed run, if
+/// not empty); else measuring, if the options ask for it. With --shard nothing is measured, since it promises
+/// the same bits whatever is fastest on a machine.
 ///
-/// Errors   Error(data) when the file of options.kernels_from cannot be read, or names no algorithms
+/// Errors   Error(data): the file of options.kernels_from cannot be read, or names no algorithms
 [[nodiscard]] engine::KernelRequest kernel_request(const Options& options,
                                                    const engine::KernelAlgorithms& earlier);
 

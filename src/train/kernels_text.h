@@ -1,6 +1,6 @@
 #pragma once
 
-/// The algorithms of a run as checkpoints keep them: one JSON object, from product to algorithm.
+/// The algorithms of a run as text in checkpoints: one JSON object from convolution problem to algorithm.
 
 #include <string>
 
@@ -9,7 +9,9 @@
 namespace paceline::train {
 
 [[nodiscard]] std::string as_text(const engine::KernelAlgorithms& algorithms);
-/// Nothing of an empty text. Errors   Error(data) naming `where`, a file
+/// Parses it; an empty text has no algorithms.
+///
+/// Errors   Error(data) naming `where`, a file
 [[nodiscard]] engine::KernelAlgorithms algorithms_from(const std::string& text, const std::string& where);
 
 }  // namespace paceline::train

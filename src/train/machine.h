@@ -1,6 +1,6 @@
 #pragma once
 
-/// The machine of a run, as its record has it.
+/// The machine of a run, for its record.
 
 #include <string>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace paceline::train {
 
-/// As measure::environment(), with the cores that all processes of this host may use together: cells of one
-/// session are of one machine, however many of its processes each of them takes.
+/// As measure::environment(), with the cores that all processes of this host may use together. So all cells
+/// of a session name the same machine, however many of its processes each uses.
 [[nodiscard]] measure::Environment machine_of(const ProcessPlacement& place,
                                               std::vector<std::string> libraries = {});
 

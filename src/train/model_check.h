@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a model needs in order to be trained with these batches, said before anything is computed.
+/// Checks, before anything is computed, that a model can be trained with the given batches.
 
 #include "graph/graph.h"
 #include "train/options.h"
@@ -8,9 +8,8 @@
 
 namespace paceline::train {
 
-/// Refuses a model without a weight that learns, and one with a batch norm that would take mean and variance
-/// of a single value a channel: it would subtract each value from itself and pass nothing on. PyTorch refuses
-/// that too.
+/// Refuses a model without trainable weights, and one with a batch norm over a single value per channel: it
+/// would subtract each value from itself and output zero. PyTorch refuses that too.
 ///
 /// Errors   Error(usage): the layer, the sizes, and what to change
 void require_trainable(const graph::Graph& graph, const Options& options, const Resolved& resolved);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The momentum of an update whose learning rate is not that of the update before.
+/// Corrects the momentum when the learning rate changes between two updates.
 
 #include <cstdint>
 
@@ -10,12 +10,12 @@
 
 namespace paceline::train {
 
-/// The rule with which update `update` (from 0) is made.
+/// The rule for update `update` (from 0).
 ///
-/// LARS keeps a velocity that holds the learning rates of the past, v = m v + lr g: after a change of the
-/// rate the old part is still that of the old rate. With `--momentum-correction` the part that stays is m
-/// times lr / (lr before), so that all of the velocity is in today's rate (Goyal et al. 2017, section 3). The
-/// other rules keep gradients without the rate and multiply by it last: they need no correction and get none.
+/// LARS keeps a velocity that contains past learning rates, v = m v + lr g, so after a change the old part
+/// still has the old rate. With `--momentum-correction` the old part is multiplied by m times lr / (previous
+/// lr), so that all of the velocity has the current rate (Goyal et al. 2017, section 3). The other rules keep
+/// gradients without the rate and multiply by it last, so they need no correction.
 [[nodiscard]] engine::UpdateRule rule_of_update(const Options& options, double peak, std::int64_t update,
                                                 const Length& length);
 

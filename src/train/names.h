@@ -1,6 +1,6 @@
 #pragma once
 
-/// The words that the command line, recipes, records and tables use for the choices of train::Options.
+/// The names of the choices in train::Options, as used on the command line, in recipes, records and tables.
 
 #include <optional>
 #include <string>
@@ -24,7 +24,7 @@ namespace paceline::train {
 /// "local", "sync", "ghost:16"
 [[nodiscard]] std::string name(engine::BatchNormMode mode, int ghost_size);
 
-/// The inverse: the choice of that name, or nothing.
+/// The inverse: the choice with that name, or nothing.
 [[nodiscard]] std::optional<engine::UpdateKind> update_kind(std::string_view name);
 [[nodiscard]] std::optional<ScheduleKind> schedule_kind(std::string_view name);
 [[nodiscard]] std::optional<TestSet> test_set(std::string_view name);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What is found out of a run before its first worker starts: data, graph, checkpoint, memory plan.
+/// Prepares a run before its first worker starts: data, graph, checkpoint, memory plan.
 
 #include <optional>
 
@@ -15,15 +15,15 @@
 
 namespace paceline::train {
 
-/// Errors   Error(usage) for options that this data set cannot have; Error(data)
+/// Errors   Error(usage) for options that do not suit the data set; Error(data)
 [[nodiscard]] data::Source open_data(const Options& options, const Backend& backend);
 [[nodiscard]] RunConditions circumstances_of(const data::Source& source, const Backend& backend);
-/// Errors   Error(usage): no such model, or one that the options do not fit
+/// Errors   Error(usage): there is no such model, or it does not suit the options
 [[nodiscard]] graph::Graph make_graph(const Options& options, const data::Source& source);
 
 /// What is known of a run before its first worker starts.
 struct Prepared {
-  bool is_finished = false;  ///< --resume auto: nothing is left to do, and nothing else is known
+  bool is_finished = false;  ///< --resume auto: nothing is left to do; the other fields are empty
   data::Source source = {};
   graph::Graph graph = {};
   Resolved resolved = {};
@@ -32,8 +32,9 @@ struct Prepared {
   measure::Record record = {};  ///< as it begins
 };
 
-/// Finds every mistake that needs no worker: in options, data, checkpoint, and a plan that does not fit.
-/// Errors   as run() has them
+/// Finds every error that can be found without workers: in options, data, checkpoint and memory plan.
+///
+/// Errors   as run()
 [[nodiscard]] Prepared prepare(const Options& options, const Backend& backend);
 
 }  // namespace paceline::train

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the runs of one process know from the runs before them.
+/// State that later runs of a process take over from earlier ones.
 
 #include <atomic>
 
@@ -8,11 +8,11 @@
 
 namespace paceline::train {
 
-/// Shared by all backends of a command, so that its later runs do not pay twice.
+/// Shared by all backends of a command, so that later runs do not repeat work.
 ///
 /// Threads  any number at once
 struct ProcessHistory {
-  std::atomic<bool> has_run{false};  ///< a run has computed: the process holds what a first run adds
+  std::atomic<bool> has_run{false};  ///< a run has computed, so its one-time memory is already allocated
   data::BrokenImageCache broken_images;
 };
 

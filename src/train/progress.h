@@ -1,6 +1,6 @@
 #pragma once
 
-/// Callbacks by which a run reports to whoever started it.
+/// Callbacks by which a run reports its progress.
 
 #include <cstdint>
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace paceline::train {
 
-/// What a run tells while it goes on; called by rank 0's thread. All may be empty.
+/// Called by rank 0's thread during the run. All may be empty.
 struct Progress {
   std::function<void(const std::string& line)>
-      say;  ///< one line worth reading: the plan, the lr rule, a warning
+      say;  ///< one line for the screen: the plan, the learning rate's rule, a warning
   std::function<void(std::int64_t step, std::int64_t steps, double loss, double images_per_s)> step;
   std::function<void(const measure::EpochRecord&)> epoch;
   std::function<void(const measure::Event&)>

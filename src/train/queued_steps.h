@@ -1,10 +1,10 @@
 #pragma once
 
-/// Steps that are put into the queue of a device without waiting for it, and what they came to, some steps
-/// later (engine.h, StepQueue). Why it gives what waiting would give: docs/decisions/queued-steps.md.
+/// Queues steps on a device without waiting for them, and reads their results some steps later (engine.h,
+/// StepQueue). docs/decisions/queued-steps.md says why the results are the same as with waiting.
 ///
-/// Every rank posts and takes by the same rule, so that all act on the same step at the same time. Reading
-/// ahead (read_all) is a rank's own business: what was read is taken at its time all the same.
+/// Every rank posts and takes steps by the same rule, so all act on the same step at the same time. A rank
+/// may read ahead (read_all) on its own; it still takes the results in their turn.
 
 #include <cstdint>
 #include <deque>
@@ -26,11 +26,11 @@
 
 namespace paceline::train {
 
-/// Whether the host decides or adds up something inside each step, which is then waited for on any engine:
-/// --on-nan skip, --bn sync of several workers, --parallel data-parallel.
+/// Whether the host takes part in every step, so that each must be waited for on any engine: --on-nan skip,
+/// --bn sync of several workers, --parallel data-parallel.
 [[nodiscard]] bool host_is_in_step(const Options& options, int workers);
 
-/// The queue in which the steps of this run go; null where each step is waited for: there, and on host
+/// The queue for the steps of this run; null if each step is waited for: in the cases above, and on host
 /// engines.
 [[nodiscard]] engine::StepQueue* queue_of(const Job& job, engine::Engine& engine);
 
@@ -40,22 +40,22 @@ struct StepOrder {
   double lr = 0;
   bool enough = false;          ///< this rank's vote to end the measured window after this step
   base::TimePoint begin{};      ///< when the host turned to the step,
-  base::TimePoint has_batch{};  ///< and when its loader had given the batch
+  base::TimePoint has_batch{};  ///< and when its loader had delivered the batch
 };
 
-/// What became of it.
+/// The result of a step.
 struct DoneStep {
   StepOrder order;
   std::int64_t epoch = 0;  ///< from 0
   engine::LossSums local;  ///< this worker's samples
   Votes all;               ///< of all ranks
-  /// From the end of the step before, or from `order.begin` where the queue was empty, to that of its update.
+  /// From the end of the previous step (or `order.begin` if the queue was empty) to the end of its update.
   base::TimePoint begin{}, end{};
-  double blocked_s = 0;  ///< of that, waiting for sums over the ranks
+  double blocked_s = 0;  ///< of it, time waiting for sums over the ranks
 };
 
-/// Buckets of gradients, and behind them the votes: in the last bucket, or `are_apart` in one of their own,
-/// which is too small to be rounded where gradients travel as bf16.
+/// Buckets of gradients followed by the votes: in the last bucket, or if `are_apart` in a bucket of their
+/// own, which is too small to be rounded when gradients are sent as bf16.
 [[nodiscard]] Buckets with_votes(Buckets buckets, bool are_apart);
 
 /// Threads  one, the worker's own
@@ -65,22 +65,25 @@ class QueuedStepper {
                 comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& log,
                 double bucket_mb);
 
-  /// Puts a step into the queue. Requires: not is_full().
-  /// Errors   Error(comm) when a peer is lost
+  /// Queues a step.
+  ///
+  /// Requires  not is_full()
+  /// Errors    Error(comm) when a peer is lost
   void post(const data::Batch& batch, const StepOrder& order);
 
-  /// So many steps are posted that the oldest is to be taken before the next is posted.
+  /// Whether the oldest step must be taken before the next is posted.
   [[nodiscard]] bool is_full() const;
-  /// All that were posted were taken.
+  /// Whether all posted steps were taken.
   [[nodiscard]] bool is_empty() const { return posted_.empty() && read_.empty(); }
-  /// The oldest; waits for it, not for those behind it. Its times go into ledger and log when it is read.
+  /// Waits for the oldest step, not for later ones, and returns its result. Its times are added to ledger and
+  /// log when it is read.
   [[nodiscard]] DoneStep take();
-  /// Waits for all that were posted; they are taken later, in order.
+  /// Waits for all posted steps and reads them; they are taken later, in order.
   [[nodiscard]] const std::deque<DoneStep>& read_all();
 
-  /// As Stepper's. The last one has the votes in it.
+  /// As Stepper::buckets(), with the votes in the last one.
   [[nodiscard]] const Buckets& buckets() const { return buckets_; }
-  /// What the buckets are cut from.
+  /// The array that is cut into buckets.
   [[nodiscard]] base::Array array() const { return queue_.gradients_and_votes(); }
   void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready);
 
@@ -88,12 +91,12 @@ class QueuedStepper {
   struct Posted {
     StepOrder order;
     std::int64_t epoch = 0;
-    bool is_first = false;  ///< nothing was in the queue
+    bool is_first = false;  ///< the queue was empty
     std::vector<std::unique_ptr<comm::Pending>> sums;
-    std::vector<std::size_t> ready;  ///< buckets that were whole at each mark `bucket`
+    std::vector<std::size_t> ready;  ///< number of complete buckets at each mark `bucket`
   };
   void run_passes(const data::Batch& batch, Posted& step);
-  /// Gradients in [0, ready) are final: marks the time where a bucket is now whole.
+  /// Gradients in [0, ready) are final: sets a time mark if another bucket is now complete.
   void mark_ready(std::int64_t ready, Posted& step);
   [[nodiscard]] engine::QueuedStep collect();
   void read();
@@ -109,8 +112,8 @@ class QueuedStepper {
   Buckets buckets_;
   BucketReducer reducer_;
   ShardSums shard_sums_;
-  std::deque<Posted> posted_;  ///< and not read
-  std::deque<DoneStep> read_;  ///< and not taken
+  std::deque<Posted> posted_;  ///< posted, not read
+  std::deque<DoneStep> read_;  ///< read, not taken
   base::TimePoint last_end_{};
   std::span<measure::BucketRecord> ready_records_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What this rank did in the last steps of its window: kept by every run, for the timeline of its report.
+/// Keeps the spans of the last steps of a rank's window; every run does, for the timeline of its report.
 
 #include <array>
 #include <optional>
@@ -15,21 +15,23 @@
 
 namespace paceline::train {
 
-/// All memory is taken before the window begins; a step costs a copy of each of its spans.
+/// All memory is allocated before the window begins; a step costs a copy of each of its spans.
 ///
 /// Threads  one, the worker's own
 class RecentSteps {
  public:
-  /// The window begins: nothing is kept so far. `ledger` is listened to from now on, and outlives this.
+  /// The window begins, with nothing kept. Listens to `ledger`, which must outlive this.
   void start(measure::Ledger& ledger);
-  /// A step is over.
+  /// Adds a step.
   void add(base::TimePoint begin, base::TimePoint end);
-  /// Behind the last step of an epoch or of the window, before the logs fold: they will keep these steps too.
+  /// Call after the last step of an epoch or of the window, before the logs are folded, so that they keep
+  /// these steps too.
   void before_fold(CollectiveLog& gradients, CollectiveLog& statistics);
-  /// Behind that: what an earlier epoch left is replaced. Nothing where no step was added.
+  /// Call after that: replaces what an earlier epoch left, unless no step was added.
   void after_fold();
-  /// All ranks' last steps; at rank 0, the others get nothing. Collective.
+  /// Gathers all ranks' last steps at rank 0; the others get nothing. Collective.
   ///
+  /// `shares_clock`: all ranks are of one process. `collectives`: buckets per step
   /// `shares_clock`: all ranks are of one process. `collectives`: buckets of a step
   [[nodiscard]] std::optional<measure::LastStepsRecord> gather(comm::Communicator& communicator,
                                                                bool shares_clock, std::size_t collectives);

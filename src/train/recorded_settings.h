@@ -1,6 +1,6 @@
 #pragma once
 
-/// The options of a training as records keep them, and in what two runs differ.
+/// The options of a training in the form of records, and the differences between two runs.
 
 #include <map>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace paceline::train {
 
-/// The options as the record keeps them: command-line names and texts, only what can change a figure.
+/// The options that can change a figure, as the record has them: command-line names and texts.
 [[nodiscard]] std::map<std::string, std::string> settings(const Options& options);
 
-/// All settings in which two runs differ, by name; `update` is left 0. Those that only some choices read are
-/// absent elsewhere, so that one which either side lacks differs too.
+/// All settings in which two runs differ, by name; `update` stays 0. A setting that only some choices use is
+/// absent otherwise; if one side lacks it, that is a difference too.
 [[nodiscard]] std::vector<measure::ChangeRecord> differences(const std::map<std::string, std::string>& then,
                                                              const std::map<std::string, std::string>& now);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What becomes of a training that diverges: it stops, goes back to its newest good checkpoint, or leaves
-/// out the updates of bad steps (--on-nan). All ranks come to the same decision in the same step.
+/// What happens when a training diverges: it stops, goes back to its newest good checkpoint, or skips the
+/// updates of bad steps (--on-nan). All ranks make the same decision in the same step.
 
 #include <cstdint>
 #include <string>
@@ -22,8 +22,8 @@
 
 namespace paceline::train {
 
-/// Thrown on every rank in the same step: the weights are of no use, and a checkpoint is to be gone back to.
-/// Where nobody catches it, it ends the run with its sentence.
+/// Thrown on every rank in the same step: the weights are useless, and the training has to go back to a
+/// checkpoint. If nobody catches it, it ends the run with its sentence.
 class Setback : public base::AgreedError {
  public:
   Setback(const std::string& sentence, std::string reason, std::int64_t last_update, std::int64_t bad_update)
@@ -34,7 +34,7 @@ class Setback : public base::AgreedError {
 
   std::string what_happened;
   std::int64_t update = 0;     ///< at which it was found
-  std::int64_t first_bad = 0;  ///< updates after which the weights were bad already
+  std::int64_t first_bad = 0;  ///< number of updates after which the weights were already bad
 };
 
 /// Threads  one, the worker's own
@@ -44,26 +44,30 @@ class Recovery {
 
   [[nodiscard]] LossGuard& guard() { return guard_; }
 
-  /// After step `update` (from 0). True: its update was made. Errors: Setback or Error(data) where the
-  /// training diverged, naming the batch and its samples.
+  /// Judges step `update` (from 0) after it was done. Returns whether its update was made.
+  ///
+  /// Errors   Setback or Error(data) if the training diverged, naming the batch and its samples
   bool is_updated(const StepResult& outcome, std::int64_t update, double lr, CheckpointWriter& writer);
-  /// A step looks at its loss before its update: what the epoch's last update made of the weights is looked
-  /// at here, before they are kept as good ones. All ranks find the same. Errors: as is_updated()
+  /// Checks the weights after an epoch's last update, before they are saved as good ones. (A step's loss is
+  /// known before its update.) The same result on all ranks.
+  ///
+  /// Errors   as is_updated()
   void require_finite_weights(const measure::EpochRecord& epoch, engine::Engine& engine,
                               CheckpointWriter& writer, measure::Ledger& ledger);
-  /// The same of the losses of an evaluation; its checkpoint goes again.
+  /// The same for the losses of an evaluation; removes its checkpoint.
   void require_finite_losses(const measure::EpochRecord& epoch, CheckpointWriter& writer);
-  /// Every step since the last epoch was left out.
+  /// Fails because every step since the last epoch was skipped.
   [[noreturn]] void all_were_skipped(std::int64_t updates, double lr, CheckpointWriter& writer);
 
-  /// Restores what the newest good checkpoint before `setback` holds, at a lower learning rate. Collective;
-  /// requires that all have met at the disk.
-  /// Errors   AgreedError with the setback's sentence where no such checkpoint is left, or after
-  ///          LossGuard::kMostRollbacks of them
+  /// Restores the newest good checkpoint before `setback`, and lowers the learning rate. Collective.
+  ///
+  /// Requires  all ranks have called CheckpointWriter::meet()
+  /// Errors    AgreedError with the setback's sentence if there is no such checkpoint, or after
+  ///           LossGuard::kMostRollbacks of them
   Standing roll_back(const Setback& setback, engine::Engine& engine, Lookahead& lookahead, BestWeights& best,
                      CheckpointWriter& writer);
 
-  /// What was taken back and left out, for the record.
+  /// Adds rollbacks and skipped updates to the result, for the record.
   void tell(WorkerResult& result) const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-/// From what the user asked to what a run does: derived batches, steps, threads, precision; every rule that
-/// the options must keep is checked here, before anything is allocated.
+/// Turns options into the exact settings of a run: batches, steps, threads, precision. Checks every rule for
+/// options before anything is allocated.
 
 #include <cstdint>
 #include <memory>
@@ -13,46 +13,46 @@
 
 namespace paceline::train {
 
-/// What one run really does. Made once, then constant.
-/// Images that each engine keeps on its device, by what they are for; none where the host prepares them.
+/// Images that each engine keeps on its device, by purpose; 0 if the host prepares them.
 struct StoredImages {
   std::int64_t train = 0, validation = 0, test = 0;  ///< they lie in this order
   [[nodiscard]] std::int64_t total() const { return train + validation + test; }
 };
 
+/// The exact settings of one run. Made once, then constant.
 struct Resolved {
   int workers = 1;
-  int local_workers = 1;        ///< in each process
-  int threads = 1;              ///< cores a worker's engine uses
-  int cores = 1;                ///< that this process may use
-  int sharers = 1;              ///< processes that may use the very same cores
+  int local_workers = 1;        ///< workers of each process
+  int threads = 1;              ///< cores that a worker's engine uses
+  int cores = 1;                ///< cores that this process may use
+  int sharers = 1;              ///< processes that may use the same cores
   bool oversubscribed = false;  ///< local_workers * sharers * threads > cores
   std::int64_t local_batch = 0, global_batch = 0;
   std::string batch_given_as;  ///< "local" or "global"
   std::int64_t shards_per_worker = 1;
-  std::int64_t engine_batch = 0;  ///< samples of one forward: the shard, or the local batch
+  std::int64_t engine_batch = 0;  ///< samples of one forward pass: the shard, or the local batch
   int engine_shard = 0;  ///< > 0: the engine joins shards of its batch itself (--shard with --bn sync)
   std::int64_t train_samples = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t dropped_per_epoch = 0;
   Length length;         ///< of the whole training
-  std::int64_t end = 0;  ///< updates after which this run ends: length.updates, but with pause_after_epochs
+  std::int64_t end = 0;  ///< updates after which this run ends: length.updates, or by pause_after_epochs
   engine::Precision precision = engine::Precision::f32;
-  std::shared_ptr<const engine::KernelAlgorithms> algorithms;  ///< of every product; null: by default
+  std::shared_ptr<const engine::KernelAlgorithms> algorithms;  ///< of every problem; null: by default
   ScaledRate rate;
-  StoredImages stored;  ///< what place_images() (stored_images.h) decided; resolve() leaves it at none
+  StoredImages stored;  ///< set by plan_images() (stored_images.h); resolve() leaves it at none
 };
 
-/// What does not depend on data or machine: a run of these options that is checked needs only this.
+/// What resolve() must know of data and machine.
 struct RunConditions {
   std::int64_t train_samples = 0;
   int cores = 1;
   bool has_bf16_units = false;
   int processes = 1;
-  int sharers = 1;  ///< processes that may use the very same cores
+  int sharers = 1;  ///< processes that may use the same cores
 };
 
-/// Errors   Error(usage), one sentence for the first rule that does not hold
+/// Errors   Error(usage): one sentence for the first rule that is broken
 [[nodiscard]] Resolved resolve(const Options& options, const RunConditions& circumstances);
 
 }  // namespace paceline::train

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How a worker's training begins: with first weights, or where a checkpoint left it.
+/// Sets the state at the beginning of a worker's training: initial weights, or a checkpoint.
 
 #include <cstdint>
 #include <optional>
@@ -14,22 +14,22 @@
 
 namespace paceline::train {
 
-/// Where the training stands; the same on every rank. Trivially copyable: it is broadcast.
+/// The restored state, the same on every rank. Trivially copyable, since it is broadcast.
 struct Restored {
   Standing standing;
-  /// The checkpoint was written before the evaluation of its last epoch, and the run was lost in it: it comes
-  /// first, since what follows may depend on it.
+  /// The checkpoint was written before the evaluation of its last epoch, and the run was lost during it. The
+  /// evaluation must be repeated first, since later decisions may depend on it.
   bool evaluates_first = false;
 };
 
-/// First weights, or those of a checkpoint: read by rank 0, the same bytes for all. Collective.
+/// Initial weights, or those of a checkpoint, which rank 0 reads and broadcasts. Collective.
 ///
 /// Errors   Error(data): as read_checkpoint()
 [[nodiscard]] Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
                                Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer);
 
-/// The newest checkpoint of fewer than `before` updates that is good and whole, read by rank 0; later ones
-/// are removed. Nothing, on every rank: there is none. Collective.
+/// Restores the newest good and undamaged checkpoint of fewer than `before` updates, read by rank 0, and
+/// removes later ones. Returns nothing, on every rank, if there is none. Collective.
 [[nodiscard]] std::optional<Standing> restore_good(const Job& job, comm::Communicator& communicator,
                                                    engine::Engine& engine, Lookahead& lookahead,
                                                    BestWeights& best, CheckpointWriter& writer,

@@ -1,6 +1,6 @@
 #pragma once
 
-/// One training, from options to record: where data, engine, communicator and measuring meet.
+/// Runs one training, from options to record.
 
 #include <cstdint>
 #include <stop_token>
@@ -13,9 +13,9 @@
 
 namespace paceline::train {
 
-/// What a run of these options would need and has, found without running it.
+/// The properties of a run, found without running it.
 struct Setup {
-  std::string excess;  ///< what of the plan does not fit (train/memory.h); empty: it fits
+  std::string excess;  ///< how the plan exceeds the memory (train/memory.h); empty: it fits
   graph::MemoryPlan
       plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
   measure::Record::Memory memory;  ///< the same for a record, without lines
@@ -25,25 +25,25 @@ struct Setup {
   std::string learning_rate;  ///< a sentence
   std::string precision;      ///< that will be used: "fp32"
   std::int64_t checkpoint_bytes = 0;
-  int checkpoint_files = 0;  ///< that are there at once at the most; 0: none are written
-  std::string images;        ///< where the images lie and why, a sentence; empty where there is no choice
+  int checkpoint_files = 0;  ///< largest number at one time; 0: none are written
+  std::string images;        ///< a sentence: where the images are kept and why; empty if there is no choice
   measure::Record::Model model;
   measure::Record::Data data;
 };
-/// Errors   Error(usage), Error(data) as run() has them; a plan that does not fit is no error here
+/// Errors   Error(usage), Error(data) as run(); a plan that does not fit is no error here
 [[nodiscard]] Setup inspect(const Options& options, const Backend& backend);
 
-/// The largest local batch that memory and data set allow for these options; 0 when none does.
+/// The largest local batch for which memory and data set suffice with these options; 0 if there is none.
 [[nodiscard]] std::int64_t largest_batch(const Options& options, const Backend& backend);
 
-/// Trains as told. With several processes every one calls it with the same options; the first writes record
-/// and checkpoints and gets the whole record, the others get what they know themselves. Stops early, with
-/// status "interrupted" and everything kept, when `stop` is requested.
+/// Trains with the given options. With several processes every one calls it with the same options: the first
+/// writes record and checkpoints and returns the whole record, the others return what they know themselves.
+/// When `stop` is requested it ends early, with status "interrupted" and everything saved.
 ///
 /// Errors   Error(usage) for impossible options (batch 0, a global batch that does not divide or exceeds the
-///          data set); Error(device) when the plan exceeds the memory there is, with both numbers and the
-///          largest batch that fits; Error(data); Error(comm). A loss that is no longer finite is Error(data)
-///          naming step, learning rate and the last good checkpoint.
+///          data set); Error(device) when the plan exceeds the memory, with both numbers and the largest
+///          batch that fits; Error(data), also for a loss that is not finite, naming step, learning rate and
+///          the last good checkpoint; Error(comm)
 /// Threads  starts a thread for each of this process's workers and joins them
 [[nodiscard]] measure::Record run(const Options& options, const Backend& backend, std::stop_token stop,
                                   const Progress& progress);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What a training tells of itself while it goes on: to the screen (Progress) and as events. Rank 0 of the
-/// first process does; for all others every call is nothing.
+/// Reports the progress of a training to the screen (Progress) and as events. Only rank 0 of the first
+/// process does; for other ranks every call does nothing.
 
 #include <cstdint>
 #include <string>
@@ -19,8 +19,8 @@ class RunEvents {
  public:
   RunEvents(const Job& job, bool is_root) : job_(job), is_root_(is_root) {}
 
-  /// A step is over. An event for the first step and then at most one a second, each about all steps since
-  /// the one before: images/s is their mean.
+  /// Reports a step. Writes an event for the first step and then at most one a second, each about all steps
+  /// since the one before; images/s is their mean.
   ///
   /// Cost     a look at the clock; once a second a line of a file, outside the step's own time
   struct Step {
@@ -31,16 +31,16 @@ class RunEvents {
     double seconds = 0;
   };
   void step(const Step& step);
-  /// An epoch is over, evaluated where it is, and kept. `is_first`: of this run.
+  /// Reports an epoch after its evaluation and its checkpoint. `is_first`: of this run.
   void epoch(const measure::EpochRecord& epoch, bool is_first);
-  /// The test set that was held back was read.
+  /// The held-back test set was evaluated.
   void tested(std::int64_t epoch, std::int64_t updates, double loss, double accuracy);
-  /// The update after `updates` - 1 was left out, for `what` its loss was.
+  /// The update after `updates` - 1 was skipped; `what` describes its loss.
   void skipped(std::int64_t updates, const std::string& what, const BatchNames& batch,
                const GuardState& state);
-  /// The training diverged: `batch` is the first whose loss was bad.
+  /// The training diverged; `batch` is the first one with a bad loss.
   void diverged(std::int64_t updates, const std::string& what, const BatchNames& batch);
-  /// It goes on from where it has gone back to.
+  /// The training continues from where it has gone back to.
   void rolled_back(const measure::RollbackRecord& rollback, const Standing& at);
 
  private:
@@ -50,16 +50,16 @@ class RunEvents {
   const bool is_root_;
   base::TimePoint last_{};
   std::int64_t steps_ = 0;  ///< since the last event
-  double seconds_ = 0;      ///< that they took
+  double seconds_ = 0;      ///< duration of these steps
 };
 
-/// "start": what is trained and how. `record`: as it begins.
+/// "start": what is trained and how, from the initial `record`.
 [[nodiscard]] measure::Event start_event(const measure::Record& record, const Resolved& resolved);
-/// "resume": goes on from a checkpoint.
+/// "resume": the training continues from a checkpoint.
 [[nodiscard]] measure::Event resume_event(const ResumePoint& resume);
-/// "checkpoint": `file`, the name in --out, is on disk.
+/// "checkpoint": `file`, a name in --out, is on disk.
 [[nodiscard]] measure::Event checkpoint_event(std::int64_t updates, const std::string& file, bool is_best);
-/// "end": how the run ended. `seconds`: since the command.
+/// "end": how the run ended. `seconds`: since the command began.
 [[nodiscard]] measure::Event end_event(const measure::Record& record, double seconds);
 
 }  // namespace paceline::train

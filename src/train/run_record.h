@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a run's record says: all that is known before the first step, then what the workers bring home.
+/// Fills a run's record: what is known before the first step, then the workers' results.
 
 #include <string>
 #include <vector>
@@ -23,9 +23,9 @@ namespace paceline::train {
 [[nodiscard]] measure::Record::Data describe(const data::Source& source);
 [[nodiscard]] measure::Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits);
 
-/// "4 workers x 1 thread on 2 cores", with the processes where there are several.
+/// "4 workers x 1 thread on 2 cores", with the processes if there are several.
 [[nodiscard]] std::string describe_workers(const Resolved& resolved, const ProcessPlacement& place);
-[[nodiscard]] std::string describe_memory(const measure::Record& record);  ///< planned, of what there is
+[[nodiscard]] std::string describe_memory(const measure::Record& record);  ///< planned and available
 
 /// Everything that is known before the first step.
 [[nodiscard]] measure::Record begin_record(const Options& options, const Resolved& resolved,
@@ -33,19 +33,19 @@ namespace paceline::train {
                                            const graph::MemoryPlan& plan, const MemoryLimits& limits,
                                            const Backend& backend);
 
-/// What the note begins with on a training that --early-stopping ended.
+/// The beginning of the note on a training that --early-stopping ended.
 inline constexpr const char* kStoppedEarly = "stopped early";
 
-/// Joins what this process's workers brought home into the record; `results` are used up.
+/// Joins the results of this process's workers into the record; moves from `results`.
 void complete_record(measure::Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator);
 
-/// The epoch whose weights were tested at the end gets these figures too. Needs the epochs of all runs of the
-/// training.
+/// Adds the final test figures to the epoch whose weights were tested. The record must have the epochs of all
+/// runs of the training.
 void fill_in_tested(measure::Record& record);
 
-/// With a validation set the epoch is chosen there, and the test set only says what that choice is worth: the
-/// sentence, or "" without one.
+/// A sentence about the epoch that the validation set chose and its test accuracy; "" without a validation
+/// set.
 [[nodiscard]] std::string best_epoch(const measure::Record& record);
 
 }  // namespace paceline::train

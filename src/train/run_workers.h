@@ -1,6 +1,6 @@
 #pragma once
 
-/// This process's workers: a thread each, started together and joined together.
+/// Starts and joins this process's workers, a thread each.
 
 #include <memory>
 #include <vector>
@@ -11,10 +11,9 @@
 
 namespace paceline::train {
 
-/// Starts a thread for each of `communicators` and waits for all of them. A worker that fails tells the
-/// others.
+/// Runs a thread for each of `communicators` and waits for all of them. A worker that fails tells the others.
 ///
-/// Errors   what went wrong first; the Error(comm) of the others are its consequences
+/// Errors   the first failure; the Error(comm) of other workers are its consequences
 [[nodiscard]] std::vector<WorkerResult> run_workers(
     const Job& job, std::vector<std::unique_ptr<comm::Communicator>>& communicators);
 

@@ -1,9 +1,9 @@
 #pragma once
 
-/// Reading and writing safetensors files: named arrays and text metadata, as PyTorch users exchange them.
+/// Reads and writes safetensors files, PyTorch's exchange format: named arrays and text metadata.
 ///
 /// The format is 8 bytes of header length, a JSON header, then the arrays without gaps (docs/formats.md;
-/// https://github.com/huggingface/safetensors). Little-endian throughout, as the machines we run on are.
+/// https://github.com/huggingface/safetensors). Little-endian, as the machines that we support.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,32 +19,32 @@
 
 namespace paceline::train {
 
-/// One array: what it is, and its elements, which belong to somebody else.
+/// One array: its description, and a view of its elements.
 struct Tensor {
   std::string name;
   base::DType dtype = base::DType::f32;
   std::vector<std::int64_t> shape;   ///< empty: a scalar
-  std::span<const std::byte> bytes;  ///< elements in C order; not aligned in files of other writers
+  std::span<const std::byte> bytes;  ///< elements in C order; may be unaligned in files of other writers
 };
 
 using Metadata = std::map<std::string, std::string>;
 
-/// Writes `tensors` in the given order; the old file stays whole unless the new one is (base::write_file).
-/// Metadata that have the key of safetensors_checksum.h, with whatever text, get the file's sum there.
+/// Writes `tensors` in the given order; an old file stays intact until the new one is complete
+/// (base::write_file). If metadata have the key of safetensors_checksum.h, its text is replaced by the file's
+/// checksum.
 ///
-/// Errors   Error(data) when the file cannot be written. Names must be distinct, none of them "__metadata__",
-///          and bytes as long as dtype and shape say
+/// Requires  distinct names other than "__metadata__", and as many bytes as dtype and shape say
+/// Errors    Error(data) when the file cannot be written
 void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
                        const Metadata& metadata = {});
 
-/// An opened file. Tensors point into its mapping and live as long as it does.
+/// An open file. Tensors point into its mapping and are valid as long as this object.
 ///
 /// Threads  any number of readers
 class SafetensorsFile {
  public:
-  /// Maps the file and checks all of its header: lengths, JSON, types, shapes, and that the arrays fill the
-  /// rest of the file in order, without a hole or an overlap. Allocates no more than a small multiple of the
-  /// header.
+  /// Maps the file and checks its header: lengths, JSON, types, shapes, and that the arrays fill the rest of
+  /// the file in order, without a gap or an overlap. Allocates at most a small multiple of the header's size.
   ///
   /// Errors   Error(data): file, rule, actual value, next step
   explicit SafetensorsFile(const std::filesystem::path& path);
@@ -56,7 +56,7 @@ class SafetensorsFile {
   /// The tensor `name`, or nullptr.
   [[nodiscard]] const Tensor* find(std::string_view name) const;
 
-  /// Copies the tensor `name` to `dst`, after checking that it is there with this shape and as f32.
+  /// Copies the tensor `name` to `dst`, after checking its shape and that it is f32.
   ///
   /// Errors   Error(data) naming file, tensor, what was expected and what is there
   void copy_f32(std::string_view name, std::span<const std::int64_t> shape, std::span<float> dst) const;

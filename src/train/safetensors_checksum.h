@@ -1,10 +1,9 @@
 #pragma once
 
-/// The SHA-256 that a safetensors file of this program carries: in its `__metadata__`, under kChecksumKey,
-/// over the whole file (length, header and data) with the 64 digits themselves taken as zeros
-/// (docs/formats.md).
+/// The SHA-256 in the safetensors files of this program: in `__metadata__` under kChecksumKey, over the whole
+/// file (length, header and data) with the 64 digits themselves replaced by zeros (docs/formats.md).
 ///
-/// Readers that know nothing of it see one more text of the metadata.
+/// Readers that do not know it see one more text in the metadata.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,28 +14,27 @@
 
 namespace paceline::train {
 
-/// The format's own: bytes of the header's length, and its longest header.
+/// Constants of the format: bytes of the header's length, and the longest header.
 inline constexpr std::size_t kSafetensorsLengthBytes = 8;
 inline constexpr std::uint64_t kSafetensorsMostHeaderBytes = 100'000'000;
 
 inline constexpr std::string_view kChecksumKey = "sha256";
 
-/// What stands under kChecksumKey until the sum is known.
+/// The text under kChecksumKey while the checksum is not known.
 [[nodiscard]] std::string checksum_placeholder();
 
-/// The header of a file with `placeholder`s replaced by the sum: `header` as it will be written, padding
-/// included, `data` in pieces, in order.
+/// Replaces the placeholder in `header` by the checksum. `header` is as it will be written, including
+/// padding; `data` are the pieces that follow, in order.
 [[nodiscard]] std::string with_checksum(std::string header, std::span<const std::span<const std::byte>> data);
 
 enum class Checksum {
-  absent,  ///< of another writer, or of a version before it
+  absent,  ///< written by another program, or by an older version
   right,
-  wrong,  ///< the bytes are not those that were summed
+  wrong,  ///< the bytes have changed
 };
 
-/// Compares the bytes of a file with the sum in its header.
-///
-/// Reads with read(), not through a mapping: a disk that fails is an error here, not a signal.
+/// Compares the bytes of a file with the checksum in its header. Uses read(), not a mapping, so a failing
+/// disk is an error and not a signal.
 ///
 /// Cost     reads the file once; see base::Sha256
 /// Errors   Error(data): it cannot be read, or is no regular file: path and reason

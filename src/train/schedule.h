@@ -9,7 +9,7 @@
 
 namespace paceline::train {
 
-/// How long a training is, in updates: what a schedule stretches over.
+/// The length of a training in updates.
 struct Length {
   std::int64_t updates = 0;  ///< of the whole training
   std::int64_t updates_per_epoch = 1;
@@ -18,16 +18,17 @@ struct Length {
 /// The learning rate of update `update` (from 0) with the given peak.
 ///
 /// Warm-up (any kind): linear from 0, peak * (update + 1) / warm-up updates, so that the first update already
-/// moves; or from `warmup_start`, which is then the first update's rate.
-/// Then: constant; step: times `step_factor` every `step_epochs` (counted from the start of training);
-/// cosine: half a cosine from the peak to `final_factor` of it over the rest; one-cycle: half cosines up from
-/// `one_cycle_start` to the peak at `one_cycle_peak` of the rest, and down to `final_factor`; plateau:
-/// constant, and what validation makes of it (validation_watch.h) is the caller's to multiply with. Source
-/// Loshchilov & Hutter, ICLR 2017 (cosine); Smith & Topin, 2018 (one-cycle)
+/// moves the weights; or from `warmup_start`, the rate of the first update. Then: constant; step: times
+/// `step_factor` every `step_epochs` (counted from the start of training); cosine: half a cosine from the
+/// peak to `final_factor` of it over the rest; one-cycle: half cosines from `one_cycle_start` up to the peak
+/// at `one_cycle_peak` of the rest, and down to `final_factor`; plateau: constant here, and the caller
+/// multiplies by the factor from validation (validation_watch.h).
+///
+/// Source   Loshchilov & Hutter, ICLR 2017 (cosine); Smith & Topin, 2018 (one-cycle)
 [[nodiscard]] double learning_rate(const ScheduleOptions& options, double peak, std::int64_t update,
                                    const Length& length);
 
-/// The peak after scaling by the global batch, and how it came about.
+/// The peak after scaling with the global batch, and how it was computed.
 struct ScaledRate {
   double base = 0, factor = 1, peak = 0;
   std::int64_t reference_batch = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A part of a batch as an engine wants it.
+/// A shard of a batch as input for an engine.
 
 #include <cstdint>
 
@@ -14,8 +14,8 @@ namespace paceline::train {
 [[nodiscard]] inline engine::StepInput shard_input(const data::Batch& batch, const Resolved& resolved,
                                                    std::int64_t shard, std::int64_t update) {
   const std::int64_t samples = resolved.engine_batch;
-  const std::size_t pixels = batch.images.size() / batch.labels.size();  // 0 where the engine has them
-  const std::size_t draws = batch.draws.size() / batch.labels.size();    // 1 there, else 0
+  const std::size_t pixels = batch.images.size() / batch.labels.size();  // 0 if the engine has the images
+  const std::size_t draws = batch.draws.size() / batch.labels.size();    // then 1, else 0
   return {.images = batch.images.subspan(static_cast<std::size_t>(shard * samples) * pixels,
                                          static_cast<std::size_t>(samples) * pixels),
           .labels = batch.labels.subspan(static_cast<std::size_t>(shard * samples),

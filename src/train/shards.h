@@ -1,12 +1,12 @@
 #pragma once
 
-/// Gradients of shards, added in the order of base/summation_tree.h whatever the number of workers (--shard).
+/// Adds gradients of shards in the order of base/summation_tree.h, whatever the number of workers (--shard).
 ///
-/// The global batch is M shards. A worker holds m = M / N consecutive ones; with m a power of two they are a
+/// The global batch is M shards. A worker has m = M / N consecutive ones. If m is a power of two they are a
 /// whole subtree, the worker's sum is that subtree's root, and the communicator's tree over ranks is the rest
-/// of the same tree. So every N with such an m gives the same bits (any m is right for N = 1).
+/// of the same tree. So every N with such an m gives the same bits (for N = 1 any m does).
 ///
-/// A worker computes its shards one after the other and keeps one partial sum a level of the tree.
+/// A worker computes its shards one after another and keeps one partial sum per level of the tree.
 
 #include <cstdint>
 #include <vector>
@@ -18,17 +18,17 @@ namespace paceline::train {
 
 class ShardSums {
  public:
-  /// For `shards` shards a step of gradients like `gradient`: its sums lie where it does.
+  /// For `shards` shards per step. Its sums lie in the memory of `gradient` and have its size.
   ShardSums(std::int64_t shards, base::Array gradient);
 
-  /// How many arrays of the gradient's size it holds beside the gradient itself: the plan's line for it.
+  /// The number of arrays of the gradient's size that it holds besides the gradient, for the memory plan.
   [[nodiscard]] static std::int64_t arrays(std::int64_t shards);
 
-  /// Takes the gradient of the next shard, which is not the step's last one.
+  /// Adds the gradient of the next shard, which must not be the step's last one.
   void add(base::Array gradient);
-  /// Joins everything kept with the last shard's gradient, on [begin, end) only, in place: bucket by bucket.
+  /// Adds everything kept to the last shard's gradient, in place, on [begin, end) only: bucket by bucket.
   void join_last(base::Array gradient, std::int64_t begin, std::int64_t end) const;
-  /// Forgets the step.
+  /// Begins a new step.
   void clear() { counter_.clear(); }
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A copy of all arrays that a checkpoint holds, from which it is written while the training goes on.
+/// A copy of all arrays of a checkpoint, from which it is written while the training continues.
 
 #include "base/buffer.h"
 #include "engine/engine.h"
@@ -8,17 +8,17 @@
 
 namespace paceline::train {
 
-/// Threads  one takes it; once it is taken, any number of readers
+/// Threads  one calls take(); afterwards any number may read
 class Snapshot {
  public:
-  /// Copies `arrays`. The first takes the memory, which later ones use again.
+  /// Copies `arrays`. The first call allocates; later ones reuse the memory.
   ///
   /// Cost     one copy: at about 5 GB/s, 20 ms for the 90 MB of a ResNet-18 with momentum
   void take(const TrainingArrays& arrays);
-  /// Requires: one was taken.
+  /// The copy. Requires take().
   [[nodiscard]] const TrainingArrays& arrays() const { return arrays_; }
 
-  /// Bytes of the copy of a training with `flat_bytes` of weights.
+  /// Bytes of the copy for `flat_bytes` of weights.
   [[nodiscard]] static std::int64_t planned_bytes(std::int64_t flat_bytes, const engine::UpdateRule& rule,
                                                   bool has_slow_weights);
 

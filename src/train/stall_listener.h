@@ -1,6 +1,6 @@
 #pragma once
 
-/// Who else is told what communicators say of a run that does not go on.
+/// Forwards the communicators' warnings about stalls to a listener.
 
 #include <functional>
 #include <mutex>
@@ -12,7 +12,7 @@ namespace paceline::train {
 /// Threads  any
 class StallListener {
  public:
-  /// Hears of stalls until it is replaced; empty: nobody.
+  /// Replaces the listener; empty: none.
   void listen(std::function<void(const std::string&)> listener) {
     const std::lock_guard lock(mutex_);
     listener_ = std::move(listener);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// One global step of one worker: shards forward and backward, buckets leaving on the way, the update.
+/// One global step of one worker: forward and backward by shards, reduction of buckets, update.
 
 #include <array>
 #include <cstdint>
@@ -24,13 +24,13 @@
 
 namespace paceline::train {
 
-/// What the ranks agreed on during a step.
+/// The result of a step.
 struct StepResult {
   engine::LossSums local;           ///< this worker's samples
-  Votes all;                        ///< of all ranks, who learn in the same step that one was asked to stop
-  Verdict verdict = Verdict::good;  ///< of the loss, on every rank the same
+  Votes all;                        ///< of all ranks
+  Verdict verdict = Verdict::good;  ///< on the loss, the same on every rank
 
-  /// Else the update was left out, everywhere.
+  /// Whether the update was made; otherwise it was skipped on every rank.
   [[nodiscard]] bool is_updated() const { return verdict == Verdict::good || verdict == Verdict::above; }
 };
 
@@ -40,20 +40,21 @@ class Stepper {
   Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator, measure::Ledger& ledger,
           CollectiveLog& log, LossGuard& guard, double bucket_mb);
 
-  /// Runs global step `update` (from 0) on `batch` at learning rate `lr`.
+  /// Runs global step `update` (from 0) on `batch` at learning rate `lr`. `enough` is this rank's vote to end
+  /// the measured window after this step.
+  ///
   /// Errors   Error(comm) when a peer is lost
-  /// `enough` is this rank's vote to end the measured window after this step.
   StepResult run(const data::Batch& batch, std::int64_t update, double lr, bool enough);
 
   [[nodiscard]] const Buckets& buckets() const { return buckets_; }
-  /// Makes `records` one a bucket, without times. With `keeps_ready` each step adds from now on when every
-  /// bucket was posted (of one worker: when it could have been); there is room for so many steps, and what
-  /// comes later is not kept. `records` outlives this.
+  /// Makes one record per bucket in `records`, without times. With `keeps_ready` each step from now on adds
+  /// the time at which every bucket was posted (with one worker: could have been). There is room for `steps`
+  /// steps; later ones are not kept. `records` must outlive this.
   void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready);
 
  private:
   engine::LossSums forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough);
-  /// Gradients in [0, ready) are final: notes the time of every bucket that is now whole.
+  /// Gradients in [0, ready) are final: records the time of every bucket that is now complete.
   void note_ready(std::int64_t ready);
   [[nodiscard]] Votes votes_of(const engine::LossSums& sums, bool enough) const;
   Votes agree(const engine::LossSums& local, std::int64_t update, bool enough);
@@ -71,7 +72,7 @@ class Stepper {
   std::size_t ready_buckets_ = 0;             ///< of this step
   double backward_before_s_ = 0;              ///< of this step's earlier shards
   base::TimePoint backward_begin_{};          ///< of this shard
-  std::array<float, kVoteFloats> control_{};  ///< the votes under way
+  std::array<float, kVoteFloats> control_{};  ///< the votes in transfer
   std::unique_ptr<comm::Pending> control_pending_;
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The way in which the steps of a run are done: waited for one by one (step.h), put into a device's queue
-/// (queued_steps.h), or with one worker in the middle (data_parallel.h). All are posted and taken; of one
-/// that is waited for, posting is doing it.
+/// Runs the steps of a training in one of three ways: waited for one by one (step.h), queued on a device
+/// (queued_steps.h), or with all data passing worker 0 (data_parallel.h). In each way steps are posted and
+/// taken; a step that is waited for is done when it is posted.
 
 #include <cstdint>
 #include <optional>
@@ -30,38 +30,40 @@ struct TakenStep {
   std::int64_t epoch = 0;  ///< from 0
   StepResult result;
   base::TimePoint begin{};
-  std::optional<base::TimePoint> end = {};  ///< nothing: it goes on until the worker is through with it
-  double blocked_s = 0;                     ///< of a queued one: waiting for sums over the ranks
+  std::optional<base::TimePoint> end = {};  ///< nothing: it lasts until the worker has dealt with it
+  double blocked_s = 0;                     ///< of a queued step: waiting for sums over the ranks
 };
 
 /// Threads  one, the worker's own
 class StepRunner {
  public:
-  /// `notes`: how buckets were cut, where that was measured. Collective.
+  /// Adds to `notes` how the bucket size was measured, if it was. Collective.
   StepRunner(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
              measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard, std::vector<std::string>& notes);
 
-  /// Collectives of a step, the same on every rank.
+  /// Collectives per step, the same on every rank.
   [[nodiscard]] std::size_t collectives() const;
-  /// The bandwidth of all-reduces of this run's buckets by themselves; 0 where there are none. Collective.
+  /// The bandwidth of this run's all-reduces alone; 0 if there are none. Collective.
   [[nodiscard]] double allreduce_peak() const;
-  /// Makes `records` one a bucket (step.h).
+  /// Makes one record per bucket in `records` (step.h).
   void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready);
 
-  /// The batch of the step after `done`, from `loader`, which only worker 0 has where it hands batches out;
-  /// fills in order.begin and order.has_batch. Valid until the next call.
+  /// The batch of the step after `done`, from `loader` (with --parallel data-parallel only worker 0 has one).
+  /// Fills in order.begin and order.has_batch. Valid until the next call.
   [[nodiscard]] const data::Batch& next_batch(data::Loader* loader, const Counters& done, StepOrder& order);
-  /// Requires: not is_full(). Errors: Error(comm) when a peer is lost
+  /// Posts a step.
+  ///
+  /// Requires  not is_full()
+  /// Errors    Error(comm) when a peer is lost
   void post(const data::Batch& batch, const StepOrder& order);
-  /// The oldest step is to be taken before the next is posted.
+  /// Whether the oldest step must be taken before the next is posted.
   [[nodiscard]] bool is_full() const { return queued_ ? queued_->is_full() : waited_.has_value(); }
   [[nodiscard]] bool is_empty() const { return queued_ ? queued_->is_empty() : !waited_; }
-  /// The oldest step; the guard has seen its loss.
+  /// Returns the oldest step, after the guard has judged its loss.
   [[nodiscard]] TakenStep take();
-  /// The oldest step, whose loss is nobody's concern any more.
+  /// Returns the oldest step without judging its loss.
   [[nodiscard]] TakenStep drop();
-  /// The guard as it will be when all steps are taken; nothing where one of them ends the training. Waits for
-  /// them.
+  /// The guard's state after all posted steps, for which it waits; nothing if one of them ends the training.
   [[nodiscard]] std::optional<GuardState> guard_when_empty();
 
  private:
@@ -74,7 +76,7 @@ class StepRunner {
   std::optional<Stepper> stepper_;
   std::optional<QueuedStepper> queued_;
   std::optional<DataParallelStepper> data_parallel_;
-  std::optional<TakenStep> waited_;  ///< posted, and not taken
+  std::optional<TakenStep> waited_;  ///< posted, not taken
 };
 
 }  // namespace paceline::train

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Whether the images of a run lie on its devices, and how many.
+/// Decides whether the images of a run are kept on its devices.
 
 #include <optional>
 #include <string>
@@ -13,20 +13,21 @@
 
 namespace paceline::train {
 
-/// What each engine keeps where it keeps images: the training set, and of the sets that the run evaluates the
-/// largest part that a rank has.
+/// What each engine would keep: the training set, and for each set that is evaluated the largest part of a
+/// rank.
 [[nodiscard]] StoredImages images_to_store(const Options& options, const Resolved& resolved,
                                            const data::Source& source);
 
-/// The memory of a run whose images have their place.
+/// The memory plan of a run after deciding where its images are kept.
 struct PlannedImages {
   graph::MemoryPlan plan;
-  std::optional<bool> on_device;  ///< nothing where engines keep no images: there is no choice
-  std::string sentence;           ///< what was decided and why, for plan and record; empty likewise
+  std::optional<bool> on_device;  ///< nothing if engines cannot keep images
+  std::string sentence;           ///< the decision and its reason, for plan and record; empty if no choice
 };
 
-/// Puts the images on the devices where the engines take them and the plan of memory then fits, else leaves
-/// them to the host: fills in `resolved.stored`. Either way gives the same bits.
+/// Keeps the images on the devices if engines support it and the memory plan then fits; otherwise the host
+/// prepares them. Fills in `resolved.stored`. Either way gives the same bits.
+///
 /// Cost     one or two plans
 [[nodiscard]] PlannedImages plan_images(const Options& options, Resolved& resolved, const graph::Graph& graph,
                                         const data::Source& source, const Backend& backend,

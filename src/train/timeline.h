@@ -1,6 +1,6 @@
 #pragma once
 
-/// Spans of all ranks on rank 0's clock; and --timeline, which collects them from the begin of a window.
+/// Spans of all ranks on rank 0's clock, and --timeline, which collects them from the beginning of a window.
 
 #include <string>
 #include <vector>
@@ -13,19 +13,19 @@
 
 namespace paceline::train {
 
-/// What one rank did, on its own clock.
+/// The spans of one rank, on its own clock.
 struct KeptSpans {
   std::vector<measure::PhaseSpan> phases;
   CollectiveLog::Kept gradients;   ///< whole steps
   CollectiveLog::Kept statistics;  ///< of a synchronised batch norm
 };
-/// All of it in the order of begin, `shift` seconds earlier, exposed transfer and waiting as the ledger books
-/// them. `buckets`: collectives of a step.
+/// All spans ordered by begin, moved `shift` seconds earlier, with exposed transfer and waiting as in the
+/// ledger. `buckets`: collectives per step.
 [[nodiscard]] std::vector<measure::TimelineSpan> spans_of(const KeptSpans& kept, double shift,
                                                           std::size_t buckets);
 
-/// Brings all ranks' spans together, each with its rank; complete at rank 0, the others get nothing.
-/// Collective. Of `mine` host, clock error, is_cut and spans are sent.
+/// Gathers all ranks' spans at rank 0; the others get nothing. Collective. Of `mine` it sends host, clock
+/// error, is_cut and spans.
 ///
 /// Cost     24 bytes a span on every rank, for the spans of all ranks
 [[nodiscard]] std::vector<measure::RankTimeline> gather_timelines(comm::Communicator& communicator,
@@ -34,21 +34,21 @@ struct KeptSpans {
 /// Threads  one, the worker's own
 class Timeline {
  public:
-  /// Begins to collect from `ledger` and `gradients` (and `statistics`, of a synchronised batch norm), from
-  /// nothing. Collective: clocks are compared.
+  /// Begins to collect from `ledger`, `gradients` and `statistics` (of a synchronised batch norm).
+  /// Collective, since clocks are compared.
   void start(comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& gradients,
              CollectiveLog& statistics);
 
-  /// gather_timelines() of what was collected.
+  /// gather_timelines() of the collected spans.
   [[nodiscard]] std::vector<measure::RankTimeline> gather(comm::Communicator& communicator,
                                                           const std::string& host, std::size_t buckets);
 
-  /// Phases, and collectives, of a rank that are kept: the first 20,000 steps, or thereabouts.
+  /// Largest number of phases, and of collectives, per rank: about the first 20,000 steps.
   static constexpr std::size_t kMost = 100'000;
 
  private:
   ClockOffset offset_;
-  double origin_s_ = 0;  ///< rank 0's window begins then, on its clock
+  double origin_s_ = 0;  ///< when rank 0's window begins, on its clock
   KeptSpans kept_;
 };
 

@@ -1,8 +1,7 @@
 #pragma once
 
-/// How many updates a training has done, in a small file of its --out: a process that is killed says nothing
-/// more, and what it has written there stays. The run that goes on from its checkpoint reads in it how much
-/// of the work was lost.
+/// The number of updates done, in a small file in --out that survives a kill. The run that continues from the
+/// checkpoint reads in it how much work was lost.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,16 +15,16 @@ inline constexpr const char* kUpdatesDone = "updates-done";
 /// Threads  one at a time
 class UpdateCount {
  public:
-  /// The file, or what is in it, stays as it is until the first set(); an empty `out` has none. One that
-  /// cannot be written is done without: it is worth a figure, not a run.
+  /// An existing file is not changed before the first set(). There is no file if `out` is empty. A file that
+  /// cannot be written is ignored: the figure is not worth failing a run.
   explicit UpdateCount(const std::filesystem::path& out);
   ~UpdateCount();
   UpdateCount(const UpdateCount&) = delete;
   UpdateCount& operator=(const UpdateCount&) = delete;
 
-  /// Cost     a write of 20 bytes that the system keeps for itself: a microsecond
+  /// Cost     a write of 20 bytes into the page cache: a microsecond
   void set(std::int64_t updates);
-  /// The record says it now: the file goes.
+  /// Removes the file, once the record has the number.
   void forget();
 
  private:
@@ -33,7 +32,7 @@ class UpdateCount {
   int file_ = -1;
 };
 
-/// What a run that ended without a word has left in `out`.
+/// The count that a lost run has left in `out`.
 [[nodiscard]] std::optional<std::int64_t> counted_updates(const std::filesystem::path& out);
 
 }  // namespace paceline::train

@@ -1,9 +1,9 @@
 #pragma once
 
-/// What the validation part decides while a training goes on: which epoch is the best, when a plateau lowers
-/// the learning rate, and when training longer is in vain (early stopping).
+/// Decisions from validation figures during a training: which epoch is the best, when a plateau lowers the
+/// learning rate, and when early stopping ends the training.
 ///
-/// Validation figures are the same on every rank, bit for bit, and so are the decisions; nobody has to ask.
+/// The figures are the same bits on every rank, so all ranks decide alike without communication.
 
 #include <cstdint>
 
@@ -12,8 +12,8 @@
 
 namespace paceline::train {
 
-/// All that the decisions depend on. Checkpoints keep it, so a resumed training decides as the uninterrupted
-/// one. Trivially copyable: it is broadcast.
+/// Everything that the decisions depend on. Checkpoints contain it, so a resumed training decides like an
+/// uninterrupted one. Trivially copyable, since it is broadcast.
 struct ValidationState {
   std::int64_t best_update = 0;  ///< updates done after the best epoch; 0: nothing was validated yet
   std::int64_t best_epoch = 0;   ///< from 1
@@ -23,8 +23,8 @@ struct ValidationState {
   std::int64_t reductions = 0;     ///< how often it did
 };
 
-/// Whether `epoch` is better than the best so far: more correct, or as many with a lower loss. Of equals the
-/// first stays.
+/// Whether `epoch` is better than the best so far: more correct, or equally many with a lower loss. Of equal
+/// epochs the first wins.
 [[nodiscard]] bool is_better(const measure::EpochRecord& epoch, const ValidationState& state);
 
 /// Threads  one, the worker's own
@@ -34,13 +34,12 @@ class ValidationWatch {
       : schedule_(schedule), early_stopping_(early_stopping) {}
 
   void resume(const ValidationState& state) { state_ = state; }
-  /// Takes an epoch's figures into account; one without validation changes nothing. True when it is the best
-  /// so far.
+  /// Adds an epoch's figures; an epoch without validation changes nothing. True if it is the best so far.
   bool see(const measure::EpochRecord& epoch);
 
-  /// What the learning rate is multiplied with: 1 but for --schedule plateau.
+  /// The factor on the learning rate: 1 except for --schedule plateau.
   [[nodiscard]] double rate_factor() const;
-  /// Whether --early-stopping ends the training: as many epochs as its patience lie behind the best one.
+  /// Whether --early-stopping ends the training: its patience has passed since the best epoch.
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] const ValidationState& state() const { return state_; }
 

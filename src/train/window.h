@@ -1,7 +1,7 @@
 #pragma once
 
-/// What is measured from the begin of a worker's window to its end, beside the ledger: time, traffic, the
-/// loader's work, and what other programs took of the processors.
+/// Measures a worker's window besides the ledger: time, traffic, the loader's work, and processor time of
+/// other programs.
 
 #include <optional>
 #include <string>
@@ -20,20 +20,20 @@ class Window {
  public:
   Window(const Job& job, comm::Communicator& communicator) : job_(job), communicator_(communicator) {}
 
-  /// The last thing before the ledger starts. A later one begins anew.
-  /// `loader`: nullptr for a worker that is handed its batches.
+  /// Begins the window; call it directly before the ledger starts. A later call begins again. `loader`:
+  /// nullptr for a worker without one.
   void begin(const data::Loader* loader);
-  /// Empties the lists of steps of `rank`, and takes the memory for so many of them: not in a step.
+  /// Clears the lists of steps of `rank` and reserves memory for `steps`; not to be called in a step.
   static void reserve(std::int64_t steps, measure::RankRecord& rank);
-  /// `loader` ends inside the window and another takes its place: what it did counts.
+  /// `loader` ends inside the window and another replaces it: adds its work.
   void loader_ends(const data::Loader& loader);
   [[nodiscard]] double seconds() const { return base::seconds_since(begin_); }
-  /// Whether the window is open (after the warm-up), has the fewest steps of which a median means something,
-  /// and its --window-seconds are over.
+  /// Whether the window is open (after the warm-up), has enough steps for a median, and --window-seconds have
+  /// passed.
   [[nodiscard]] bool is_long_enough(std::int64_t update, std::size_t steps) const;
-  /// The traffic of the window ends here; what follows is its bookkeeping.
+  /// Ends the measurement of traffic; what follows is bookkeeping.
   void end_traffic() { traffic_ = communicator_.traffic(); }
-  /// Behind end_traffic(). All ranks together: one reduction where there are several processes.
+  /// Ends the window, after end_traffic(). All ranks call it: one reduction if there are several processes.
   void end(const data::Loader* loader, WorkerResult& result);
 
  private:

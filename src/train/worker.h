@@ -1,6 +1,6 @@
 #pragma once
 
-/// One rank's training from the first step to the last: what run() starts on a thread of its own.
+/// One rank's training from the first step to the last; run() starts it on a thread of its own.
 
 #include "comm/communicator.h"
 #include "train/job.h"
@@ -9,8 +9,8 @@
 namespace paceline::train {
 
 /// Runs rank `communicator.rank()` of `job`.
-/// Errors   Error(data) naming step, learning rate and last good checkpoint when the loss is no longer
-///          finite; Error(comm) when a peer is lost; whatever loader, engine and checkpoints throw
+/// Errors   Error(data) naming step, learning rate and last good checkpoint when the loss is not finite;
+///          Error(comm) when a peer is lost; any error of loader, engine and checkpoints
 [[nodiscard]] WorkerResult work(const Job& job, comm::Communicator& communicator);
 
 }  // namespace paceline::train

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a worker thread hands back to run(), which joins the results of all workers into the record.
+/// The result of a worker thread, which run() joins with those of all workers into the record.
 
 #include <cstdint>
 #include <optional>
@@ -14,10 +14,10 @@
 
 namespace paceline::train {
 
-/// What a rank brings home. Figures of the measured window only, except epochs, steps and `first_step_s`.
+/// Figures are of the measured window only, except epochs, steps and `first_step_s`.
 struct WorkerResult {
   measure::RankRecord rank;
-  std::vector<measure::RankRecord> all_ranks;  ///< of all processes, where there are several; rank 0
+  std::vector<measure::RankRecord> all_ranks;  ///< rank 0, if there are several processes: of all of them
   std::vector<measure::BucketRecord> buckets;
   std::vector<measure::EpochRecord> epochs;
   std::vector<measure::StepRecord> steps;
@@ -27,21 +27,21 @@ struct WorkerResult {
   std::vector<measure::RankTimeline> timelines;        ///< --timeline: of all ranks; rank 0
   std::optional<measure::LastStepsRecord> last_steps;  ///< of all ranks; rank 0
   std::optional<double> allreduce_peak_gb_per_s;       ///< allreduce_peak.h
-  std::optional<double> others_cores;  ///< that other programs kept busy during the window; rank 0
-  std::vector<measure::OtherProgramRecord> others;    ///< the busiest of them; rank 0
+  std::optional<double> others_cores;  ///< cores kept busy by other programs during the window; rank 0
+  std::vector<measure::OtherProgramRecord> others;    ///< the busiest of these programs; rank 0
   std::int64_t norm_bytes = 0, norm_collectives = 0;  ///< of synchronised batch norm, in the window
   bool interrupted = false;
   ValidationState validation;  ///< at the end
   bool stopped_early = false;
   std::vector<measure::RollbackRecord> rollbacks;       ///< of this run
-  std::int64_t all_rollbacks = 0, skipped_updates = 0;  ///< of the training, those of runs before included
-  /// --test-set last: what the chosen epoch's weights gave; none where this run did not come to it.
+  std::int64_t all_rollbacks = 0, skipped_updates = 0;  ///< of the training, including earlier runs
+  /// --test-set last: the test figures of the chosen epoch's weights; none if the run did not get there.
   struct Tested {
     std::int64_t epoch = 0, updates = 0;
     double loss = 0, accuracy = 0;
   };
   std::optional<Tested> tested;
-  std::int64_t test_reads_elsewhere = 0;  ///< images that other processes read of the test set
+  std::int64_t test_reads_elsewhere = 0;  ///< images of the test set that other processes read
   std::vector<std::string> notes;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// `paceline check`: the catalogue of rules over a table, and over records.
+/// `paceline check`: applies the catalogue of rules to a table or to records.
 
 #include <span>
 
@@ -10,22 +10,22 @@
 
 namespace paceline::analysis::rules {
 
-/// Holds a table against every rule. Errors first.
+/// Applies every rule to a table. Errors come first.
 [[nodiscard]] Result check_table(const table::Table& table);
 
-/// The same for records: what they say of themselves against the ledger and each other, and the rules that a
-/// table of them allows.
+/// The same for records: compares what they say with the ledger and with each other, and applies the rules
+/// that a table made from them allows.
 [[nodiscard]] Result check_records(std::span<const measure::Record> records);
 
-/// Adds to a table the records that its rows name as their baseline: of a step, and of images a second. Both
-/// were measured on one machine, says who calls this; their device is left open.
+/// Adds to a table the records that its rows name as their baselines, with step time and images per second.
+/// The caller asserts that both were measured on one machine; their device stays unknown.
 [[nodiscard]] table::Table with_named_records(table::Table table, std::span<const measure::Record> records);
 
-/// The first row of the table whose baseline is a record and no row of the table, or nullptr.
+/// The first row whose baseline is a record and not a row of the table, or nullptr.
 [[nodiscard]] const table::Row* row_over_record(const table::Table& table,
                                                 std::span<const measure::Record> records);
 
-/// Errors before warnings before notes; else the order stays.
+/// Sorts errors before warnings before notes; otherwise the order stays.
 void sort_findings(Result& result);
 
 }  // namespace paceline::analysis::rules

@@ -1,11 +1,11 @@
 #pragma once
 
-/// Whether a printed number follows from others, and which known mistake explains it where it does not.
+/// Whether a printed number follows from others, and if not, which known mistake explains it.
 ///
-/// A claim c with half a unit h of its last digit follows from an interval if [c - t, c + t] meets it, with
-/// t = max(2h, 0.5 %): people truncate, and round twice. A wrong form explains c at t = max(2h, 2 %), if it
-/// and c lie more than 3 % from every right one. Forms vote over a column, since one mistake is usually made
-/// in all cells.
+/// A claim c with half a unit h of its last digit follows from an interval if [c - t, c + t] meets it, with t
+/// = max(2h, 0.5 %), since people truncate, and round twice. A wrong form explains c at t = max(2h, 2 %), if
+/// the form and c are more than 3 % away from every right one. Forms vote over a column, since one mistake is
+/// usually made in all cells.
 
 #include <optional>
 #include <string>
@@ -20,10 +20,11 @@ struct Interval {
   [[nodiscard]] double middle() const { return (low + high) / 2; }
 };
 
-/// All values that would have been printed so, rounded or cut: from half a unit below to a whole one above.
+/// All values that could have been printed like this, rounded or truncated: half a unit below to a whole one
+/// above.
 [[nodiscard]] Interval interval_of(const table::Number& number);
 [[nodiscard]] Interval exactly_one(double value);
-/// Ends by opposite ends: what can be, not what is likely. Positive numbers.
+/// The range of possible values, combining opposite ends. Requires positive numbers.
 [[nodiscard]] Interval times(const Interval& a, const Interval& b);
 [[nodiscard]] Interval divided(const Interval& a, const Interval& b);
 [[nodiscard]] Interval times(const Interval& a, double factor);
@@ -34,7 +35,7 @@ inline constexpr double kApart = 0.03;
 
 [[nodiscard]] bool meets(const table::Number& claim, const Interval& interval, double tolerance);
 
-/// A way to get at a number that is known to be wrong.
+/// A known wrong way to compute a number.
 struct WrongForm {
   std::string id;  ///< the same in all rows, for the vote: "times N"
   Interval value;
@@ -44,19 +45,18 @@ struct WrongForm {
 struct Claim {
   std::size_t row = 0;  ///< of the table
   table::Number printed;
-  std::vector<Interval> right;  ///< several where it was not said which is meant: each of them is right
+  std::vector<Interval> right;  ///< several if the source does not say which is meant: each of them is right
   std::vector<WrongForm> wrong;
 };
 
-/// Whether one of the right forms gives the printed number. Wrong forms need not be there: only a claim that
-/// does not follow asks for them.
+/// Whether one of the right forms gives the printed number. Wrong forms are not needed.
 [[nodiscard]] bool follows(const Claim& claim);
 
 struct Judgement {
   enum class Word { follows, explained, unexplained } word = Word::follows;
   const WrongForm* form = nullptr;  ///< of `explained`
 };
-/// One for each claim; forms point into `claims`.
+/// One per claim; forms point into `claims`.
 [[nodiscard]] std::vector<Judgement> judge(const std::vector<Claim>& claims);
 
 }  // namespace paceline::analysis::rules

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What `paceline check` says: findings, and what it could not check.
+/// The result of `paceline check`: findings, and what could not be checked.
 
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@ enum class Severity {
 };
 [[nodiscard]] std::string_view name(Severity severity);
 
-/// A figure with all that is compatible with what was printed and measured.
+/// A figure with the range that is compatible with what was printed and measured.
 struct Figure {
   double value = 0, low = 0, high = 0;
 };
@@ -25,14 +25,14 @@ struct Finding {
   std::string rule;  ///< "ratio.speedup"
   Severity severity = Severity::note;
   std::vector<std::string> rows;    ///< names of the runs
-  std::string printed;              ///< as it stands in the source; "" where no single figure is meant
+  std::string printed;              ///< as in the source; "" if no single figure is meant
   std::optional<Figure> corrected;  ///< what it should have been, in the unit of `printed`
   std::string sentence;             ///< one plain sentence with the numbers
   std::string where;                ///< the file
-  std::size_t line = 0;             ///< of its first row; 0: it has none
+  std::size_t line = 0;             ///< of its first row; 0: none
 };
 
-/// A rule that nothing could be held against, and what it would need.
+/// A rule that could not be applied, and what it needs.
 struct NotChecked {
   std::string rule;
   std::string missing;  ///< "column workers", "columns time_s or rate_per_s"

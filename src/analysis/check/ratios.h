@@ -1,6 +1,6 @@
 #pragma once
 
-/// How many times as fast a row is as its baseline.
+/// Speedups of a row over its baseline.
 
 #include <optional>
 #include <string>
@@ -12,25 +12,26 @@ namespace paceline::analysis::rules {
 
 struct Ratio {
   double value = 0;
-  Interval interval;           ///< of the printed digits
+  Interval interval;           ///< from the printed digits
   std::string how;             ///< "100.0 / 125.0"
-  bool of_fixed_data = false;  ///< of times that are of the same images
-  double images = 0;           ///< how many times as many images the time is of; 0 for rates
+  bool of_fixed_data = false;  ///< of times for the same images
+  double images = 0;           ///< ratio of the images that the times are for; 0 for rates
 };
 
-/// Images/s of row `a` over those of row `b`, by their times and by their rates; all that the rows can mean
-/// where they do not say it. Empty where the two cannot be compared.
+/// Images/s of row `a` over those of row `b`, by their times and by their rates: all possible meanings if the
+/// rows do not say. Empty if the two cannot be compared.
 [[nodiscard]] std::vector<Ratio> speedups(const Row& a, const Row& b);
 
-/// The same as far as it is known without the number of workers of `row`.
+/// The same, as far as it is known without the number of workers of `row`.
 [[nodiscard]] std::optional<Ratio> ratio_without_workers(const Row& row, const Row& base);
 
-/// The first of the rows `baselines` from which a ratio of row `i` follows, as it is or in per cent.
+/// The first of the rows `baselines` that gives `printed` as the ratio of row `i`, as a factor or in per
+/// cent.
 [[nodiscard]] std::optional<std::size_t> baseline_of(const Study& study, std::size_t i,
                                                      const std::vector<std::size_t>& baselines,
                                                      const table::Number& printed, bool is_efficiency);
 
-/// Rows of growing numbers of workers whose rate does not grow: one source feeds them all.
+/// Rows with growing numbers of workers whose rate does not grow: one source feeds them all.
 struct Ceiling {
   std::vector<std::size_t> rows;
   double least = 0, most = 0;  ///< images/s

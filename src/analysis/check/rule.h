@@ -1,6 +1,6 @@
 #pragma once
 
-/// A rule of the catalogue: what it needs, and the function that holds a table against it.
+/// A rule of the catalogue: its needs, and the function that applies it to a table.
 
 #include <span>
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace paceline::analysis::rules {
 
-/// Takes the findings of one rule on one table.
+/// Collects the findings of one rule on one table.
 class Findings {
  public:
   Findings(std::string_view rule, const Study& study, std::vector<Finding>& all)
       : rule_(rule), study_(study), all_(all) {}
 
   struct About {
-    std::vector<std::size_t> rows;  ///< the one that is wrong first
+    std::vector<std::size_t> rows;  ///< the wrong one first
     std::string printed = {};
     std::optional<Figure> corrected = {};
-    bool is_of_all = false;  ///< the sentence is said of all rows alike: more than the first are named
+    bool is_of_all = false;  ///< the sentence applies to all rows alike: name more than the first ones
   };
   void add(Severity severity, const About& about, std::string sentence);
 
@@ -34,15 +34,14 @@ class Findings {
 
 struct Rule {
   std::string_view name;  ///< "ratio.speedup"
-  Severity worst;         ///< the severest finding that it can give
-  /// Columns that some row must have for the rule to say anything: with blanks between them, "a|b" where one
-  /// is enough.
+  Severity worst;         ///< of its possible findings
+  /// Columns that some row must have for the rule to apply, separated by blanks; "a|b" if one is enough.
   std::string_view needs;
-  std::string_view what;  ///< in a few words, for tools that list rules
+  std::string_view what;  ///< a short description, for tools that list rules
   void (*run)(const Study& study, Findings& findings);
 };
 
-// The catalogue in its parts, one a file.
+// The parts of the catalogue, one per file.
 [[nodiscard]] std::span<const Rule> ratio_rules();
 [[nodiscard]] std::span<const Rule> scaling_rules();
 [[nodiscard]] std::span<const Rule> time_rules();
@@ -57,12 +56,12 @@ struct Rule {
 /// All rules, in the order of docs/check.md.
 [[nodiscard]] std::vector<Rule> catalogue();
 
-/// `value` with an interval; low and high are put in order.
+/// `value` with an interval; orders low and high.
 [[nodiscard]] Figure figure_of(double value, const Interval& interval);
-/// "0.80": three digits or more, without an exponent where one can.
+/// "0.80": at least three digits, without an exponent if possible.
 [[nodiscard]] std::string shown(double value);
 
-/// Which of several one-sided tests hold when all are looked at (Holm, 5 % in all). `z`: standard errors from
+/// Which of several one-sided tests are significant together (Holm, 5 % in all). `z`: standard errors from
 /// zero.
 [[nodiscard]] std::vector<bool> holm(const std::vector<double>& z);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// A table as the rules see it: which row is another's baseline, how many images a row's time is of, how well
-/// its time is known. Nothing here judges.
+/// A table prepared for the rules: baselines of rows, images of a row's time, precision of its time. No
+/// judgement.
 
 #include <cstdint>
 #include <initializer_list>
@@ -20,8 +20,8 @@ using table::Column;
 using table::Row;
 using table::Table;
 
-/// Lifetime  looks into the table
-/// Cost      linear in the rows, apart from what says otherwise
+/// Lifetime  refers to the table
+/// Cost      linear in the rows, unless stated otherwise
 class Study {
  public:
   explicit Study(const Table& table);
@@ -30,27 +30,27 @@ class Study {
   [[nodiscard]] std::size_t size() const { return table_.rows.size(); }
   [[nodiscard]] const Row& row(std::size_t i) const { return table_.rows[i]; }
 
-  /// The rows that row `i` may be compared with: the named baseline, else of those with the fewest workers
-  /// the ones that are most like it (settings, batch, epochs). Of another device or setting only where it is
-  /// named; of another program where the row's own has none. Empty for a row without workers, or with the
+  /// The rows with which row `i` may be compared: the named baseline, else the most similar ones (settings,
+  /// batch, epochs) of those with the fewest workers. A row of another device or setting only if it is named;
+  /// one of another program only if the row's own has none. Empty for a row without workers, or with the
   /// fewest.
   [[nodiscard]] const std::vector<std::size_t>& baselines(std::size_t i) const { return baselines_[i]; }
 
-  /// Rows with the fewest workers of all, where they differ from row `i` in device or settings: nothing that
-  /// it should be compared with, but a claim may be over them.
+  /// Rows with the fewest workers of all that differ from row `i` in device or settings. They are no valid
+  /// baseline, but a claim may be relative to them.
   [[nodiscard]] const std::vector<std::size_t>& of_other_settings(std::size_t i) const {
     return of_other_settings_[i];
   }
 
-  /// The rows of so many workers of that row's program and model.
+  /// The rows with `n` workers of the program and model of `like`.
   [[nodiscard]] const std::vector<std::size_t>& with_workers(double n, const Row& like) const;
 
-  /// Groups of rows that agree in every column of the configuration and in all settings; names, seeds and
-  /// repeats may differ.
+  /// Groups of rows that agree in every configuration column and in all settings; names, seeds and repeats
+  /// may differ.
   [[nodiscard]] const std::vector<std::vector<std::size_t>>& same_configuration() const { return groups_; }
 
  private:
-  /// Rows with the fewest workers, and of them those of a batch.
+  /// Rows with the fewest workers: all, and by batch.
   struct Smallest {
     double workers = 0;
     bool has_more = false;  ///< there are rows with more workers
@@ -69,31 +69,30 @@ class Study {
   std::map<std::pair<double, std::string>, std::vector<std::size_t>> by_workers_;
 };
 
-/// What was run, without the columns in `but`: rows that give the same text ran the same.
+/// What was run, without the columns in `but`, as text; rows with the same text ran the same.
 [[nodiscard]] std::string configuration(const Row& row, const std::vector<Column>& but = {});
 
-/// The text of these columns: rows that give the same one agree in them.
+/// The values of these columns as text, for comparing rows.
 [[nodiscard]] std::string texts_of(const Row& row, std::initializer_list<Column> columns);
 
-/// Workers; nothing where they are not said or 0.
+/// Workers; nothing if unknown or 0.
 [[nodiscard]] std::optional<double> workers(const Row& row);
-/// Passes whose gradients are added up before an update, where a setting says so; else 1.
+/// Forward and backward passes per update (gradient accumulation), if a setting says so; else 1.
 [[nodiscard]] double accumulation(const Row& row);
-[[nodiscard]] std::optional<double> local_batch(const Row& row);   ///< also from the global one
-[[nodiscard]] std::optional<double> global_batch(const Row& row);  ///< also from the local one
-/// Images that all workers together take in `time_s`: an epoch may drop its last batch, or fill it.
+[[nodiscard]] std::optional<double> local_batch(const Row& row);   ///< may be derived from the global one
+[[nodiscard]] std::optional<double> global_batch(const Row& row);  ///< may be derived from the local one
+/// Images that all workers together process in `time_s`; an epoch may drop its last batch, or fill it up.
 [[nodiscard]] std::optional<Interval> images(const Row& row);
-/// Steps in `time_s`: floor to ceiling.
+/// Steps in `time_s`, from floor to ceiling.
 [[nodiscard]] std::optional<Interval> steps(const Row& row);
 
-/// Half of the 95 % interval of the row's time, as a part of it: of its spread where that is known, else 5 %.
+/// Half the 95 % interval of the row's time, relative to it: from its spread if that is known, else 5 %.
 [[nodiscard]] double noise(const Row& row);
 inline constexpr double kUnknownNoise = 0.05;
-/// The figure with the noise of the times that it was made of.
+/// A figure widened by the noise of the two times from which it was computed.
 [[nodiscard]] Interval with_noise(const Interval& figure, double noise_a, double noise_b);
 
-/// Names of the settings, the device, the program and the like in which two rows differ: "precision",
-/// "device".
+/// Names of settings, device, program and the like in which two rows differ: "precision", "device".
 [[nodiscard]] std::vector<std::string> differing_settings(const Row& a, const Row& b);
 
 }  // namespace paceline::analysis::rules

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What an all-reduce of a row moves, and in which time.
+/// What the all-reduces of a row move, and in what time.
 
 #include <optional>
 
@@ -8,15 +8,15 @@
 
 namespace paceline::analysis::rules {
 
-/// Bytes of one reduction, X: the message, or parameters x bytes of an element (4 where nobody says).
+/// Bytes of one reduction, X: the message, or parameters times bytes per element (4 if unknown).
 [[nodiscard]] std::optional<Interval> message_bytes(const Row& row);
-/// Seconds that the row's reductions took; of a row about messages alone its time.
+/// Seconds of the row's reductions; for a row about messages alone its time.
 [[nodiscard]] std::optional<table::Number> communication_time(const Row& row);
-/// Reductions in that time.
+/// The number of reductions in that time.
 [[nodiscard]] std::optional<Interval> reductions(const Row& row);
 /// 2(N-1)/N.
 [[nodiscard]] double ring_factor(double n);
-/// The claimed bandwidth in bytes/s; nothing where its unit is not known.
+/// The claimed bandwidth in bytes/s; nothing if its unit is unknown.
 [[nodiscard]] std::optional<table::Number> claimed_bytes_per_s(const Row& row);
 
 }  // namespace paceline::analysis::rules

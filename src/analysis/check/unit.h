@@ -7,8 +7,8 @@
 
 namespace paceline::analysis::rules {
 
-/// Bytes/s of one unit: 1e9 of "GB/s", 2^30 of "GiB/s", 1.25e8 of "Gbit/s" (also Gb/s, Gbps); nothing for
-/// another word.
+/// Bytes/s of one unit: 1e9 for "GB/s", 2^30 for "GiB/s", 1.25e8 for "Gbit/s" (also Gb/s, Gbps); nothing for
+/// other words.
 [[nodiscard]] std::optional<double> bytes_per_s(std::string_view unit);
 
 }  // namespace paceline::analysis::rules

@@ -1,8 +1,8 @@
 #pragma once
 
-/// What a person sees while the cells of a study are run: on a terminal one bar, elsewhere a line each tenth
-/// of the whole (and no more often than each 10 s); and in both a kept line a part (sweep, scale, converge,
-/// repeats), and one for what a person wants kept: what failed, what took minutes.
+/// The progress display of a study: on a terminal one bar, elsewhere a line per tenth of the whole (at most
+/// every 10 s). Both also print a permanent line for each part (sweep, scale, converge, repeats), and for
+/// cells that failed or took minutes.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace paceline::cli {
 
-/// Threads  those of a study::Runner's callbacks: one at a time
+/// Threads  as the callbacks of a study::Runner: one at a time
 class CellProgress {
  public:
   /// Both must outlive it.
@@ -27,7 +27,7 @@ class CellProgress {
   void step(double images_per_s);
   void done(const measure::Record& record);
   void choose(const std::vector<std::size_t>& places, const std::string& why);
-  /// The line of the last part. Nothing where it was not begun.
+  /// Prints the line of the last part, unless nothing was begun.
   void finish();
 
  private:
@@ -50,19 +50,19 @@ class CellProgress {
   Screen& screen_;
   TimeLeft left_;
   const base::TimePoint began_ = base::Clock::now();
-  std::vector<Part> parts_;  ///< the last is the present one
-  std::size_t chosen_ = 0;   ///< cells of the part that is chosen and not begun
+  std::vector<Part> parts_;  ///< the last is the current one
+  std::size_t chosen_ = 0;   ///< cells of the chosen part that have not begun
   std::size_t cell_ = 0;
   study::Begin how_ = study::Begin::anew;
   base::TimePoint cell_began_{};
   std::string rate_;
-  base::TimePoint last_shown_ = base::Clock::now();  ///< a bar or a line
-  double last_share_ = 0;                            ///< of the whole, when the last line was written
+  base::TimePoint last_shown_ = base::Clock::now();  ///< when a bar or a line was last shown
+  double last_share_ = 0;                            ///< fraction of the whole at the last line
 };
 
 /// The part that a cell belongs to: its kind, or "repeats".
 [[nodiscard]] std::string part_of(const study::PlannedCell& cell);
-/// What a cell is, for people: "batch 64, repeat 2", "weak 2 x 128, repeat 1", "linear scaling, seed 2".
+/// A short name of a cell: "batch 64, repeat 2", "weak 2 x 128, repeat 1", "linear scaling, seed 2".
 [[nodiscard]] std::string short_name(const study::PlannedCell& cell);
 
 }  // namespace paceline::cli

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What sweep, scale, converge and study share: run a list of cells, show it, leave records and a report.
+/// Shared by sweep, scale, converge and study: runs a list of cells, shows it, and writes records and a
+/// report.
 
 #include <functional>
 #include <vector>
@@ -12,14 +13,14 @@
 
 namespace paceline::cli {
 
-/// The backend of cells that run in this process alone.
+/// The backend for cells that run in this process alone.
 [[nodiscard]] train::Backend backend_alone(const Settings& settings, const comm::Emulation& emulation = {});
 
 /// How a list of cells is run: study::run_cells, or a search that chooses among them.
 using RunList =
     std::function<std::vector<measure::Record>(const std::vector<study::PlannedCell>&, const study::Runner&)>;
 
-/// Runs `cells` and leaves records/, report.html, report.md, report.json and csv/ in the output directory
+/// Runs `cells` and writes records/, report.html, report.md, report.json and csv/ into the output directory
 /// (settings.train.out, or paceline-out/<command>). Returns the exit code.
 int run_cells(const Settings& settings, const train::Backend& backend,
               const std::vector<study::PlannedCell>& cells, const RunList& run = study::run_cells);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Collectives timed alone: what `comm` and the comm cells of a study share.
+/// Times collectives alone, for `comm` and the comm cells of a study.
 
 #include <memory>
 #include <string>
@@ -15,11 +15,13 @@
 
 namespace paceline::cli {
 
-/// What one rank's collectives are timed in: of the device that the rank would train on.
+/// The buffers for timing one rank's collectives, on the device on which the rank would train.
 class ProbeMemory {
  public:
-  /// Collective: decides who carries the device's arrays. `worker_on_host` as in engine::CompileOptions.
-  /// Errors   Error(device): the device, or `bytes` of its memory twice, cannot be had
+  /// A collective call: decides how the device's arrays are carried. `worker_on_host` as in
+  /// engine::CompileOptions.
+  ///
+  /// Errors   Error(device): the device, or two times `bytes` of its memory, is not available
   ProbeMemory(comm::Communicator& communicator, const std::string& device, int worker_on_host,
               std::size_t bytes);
   [[nodiscard]] comm::ProbeArrays arrays() const { return {whole_.array(), apart_.array()}; }
@@ -35,24 +37,24 @@ class ProbeMemory {
                                                 const comm::Communicator& communicator,
                                                 std::vector<std::string> libraries = {});
 
-/// Adds what was timed of one size; returns it.
+/// Adds the measurement of one size and returns it.
 const measure::CollectiveRecord& add_collective(measure::Record& record, comm::Trial trial,
                                                 comm::Probe probe);
-/// Adds latency and bandwidth of the sizes that the record has of `trial`, where they show them.
+/// Adds latency and bandwidth fitted to the record's sizes of `trial`, if they determine them.
 void add_link_fit(measure::Record& record, comm::Trial trial);
-/// Status and reason, by whether every result was right.
+/// Sets status and reason, depending on whether every result was right.
 void conclude_collectives(measure::Record& record);
 
-/// The all-reduce alone, in place as a training uses it, for about `seconds`: over sizes from 4 KiB to 16 MiB
-/// (64 MiB where buckets are larger than that), as far as memory allows. A thread for each of this process's
-/// workers, bound to a core where workers are. With several processes all call it; the first gets the whole
+/// Times the all-reduce alone, in place as a training uses it, for about `seconds`: sizes from 4 KiB to 16
+/// MiB (64 MiB if buckets are larger), as far as memory allows. Uses a thread for each of this process's
+/// workers, bound to a core if workers are. With several processes all call it; the first gets the whole
 /// record.
 ///
 /// Errors   Error(comm) when a peer is lost
 [[nodiscard]] measure::Record measure_all_reduce(const train::Options& options, const train::Backend& backend,
                                                  double seconds);
 
-/// busbw of the largest size; nothing without one.
+/// busbw of the largest size; nothing if there is none.
 [[nodiscard]] std::optional<double> largest_busbw_gb_per_s(const measure::Record& record);
 
 }  // namespace paceline::cli

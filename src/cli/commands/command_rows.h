@@ -1,6 +1,6 @@
 #pragma once
 
-/// The table of commands: the overview, completions and the manual page are made from it.
+/// The table of commands, from which the overview, completions and the manual page are made.
 
 #include <span>
 #include <string_view>

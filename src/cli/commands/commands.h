@@ -1,7 +1,7 @@
 #pragma once
 
-/// The commands, one file each. Each returns the exit code: 0, or that of the signal that stopped it; what
-/// goes wrong is thrown as Error, and main says it.
+/// The commands, one file each. Each returns the exit code: 0, or that of the signal that stopped it.
+/// Failures are thrown as Error, which main prints.
 
 #include "cli/settings.h"
 

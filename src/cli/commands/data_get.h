@@ -6,10 +6,10 @@
 
 namespace paceline::cli {
 
-/// Downloads the package that settings.data names, opens it to see that it is whole, and prints the spec that
-/// reads it. Returns the exit code; Ctrl-C keeps what has come.
+/// Downloads the package that settings.data names, opens it to check it, and prints the spec that reads it.
+/// Returns the exit code. Ctrl-C keeps what was downloaded.
 ///
-/// Errors   Error(usage): an unknown name; Error(data): as data::get and data::open have them
+/// Errors   Error(usage): an unknown name; Error(data): as data::get and data::open
 int get_data(const Settings& settings);
 
 }  // namespace paceline::cli

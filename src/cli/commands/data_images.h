@@ -1,7 +1,7 @@
 #pragma once
 
-/// `paceline data info|verify|pack|manifest` for images in files: what the files hold, which are broken,
-/// which come twice; and all of them in one file.
+/// `paceline data info|verify|pack|manifest` for images in files: contents, broken images, duplicates, and
+/// packing into one file.
 
 #include <filesystem>
 #include <string>
@@ -20,22 +20,22 @@ struct ImagePart {
 /// The parts of `source` that are images in files; empty for other data sets.
 [[nodiscard]] std::vector<ImagePart> image_parts(const data::Source& source);
 
-/// Prints classes, sizes, kinds and what the headers show to be broken. Reads every file, decodes none.
+/// Prints classes, sizes, kinds, and faults visible in headers. Reads every file, decodes none.
 int describe_images(const data::Source& source, const std::vector<ImagePart>& parts);
 
-/// Decodes every image and compares all of them; prints what is wrong.
+/// Decodes every image, looks for duplicates, and prints what is wrong.
 ///
-/// Errors   Error(data) counting the broken images, after all of them were named
+/// Errors   Error(data) with the number of broken images, after all of them were listed
 int verify_images(const data::Source& source, const std::vector<ImagePart>& parts);
 
-/// Writes a tar archive PART/CLASS/NUMBER.ENDING, which opens (folder:FILE.tar) to the same parts, classes
+/// Writes a tar archive PART/CLASS/NUMBER.ENDING, which opens (folder:FILE.tar) with the same parts, classes
 /// and order; with `decoded` every image as PPM.
 ///
-/// Errors   Error(data): the file cannot be written; with `decoded`, a broken image
+/// Errors   Error(data): the file cannot be written, or (with `decoded`) an image is broken
 int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
                 const std::filesystem::path& path, bool decoded);
 
-/// Writes the manifest of the folder that `spec` names, and says what it lists.
+/// Writes the manifest of the folder in `spec`, and prints what it lists.
 ///
 /// Errors   Error(usage): the spec names no folder; Error(data): as data::write_manifest
 int write_image_manifest(const std::string& spec);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The cells of a study in several processes: the first one leads, the others follow.
-/// A process without work waits for the next cell's word, without turning.
+/// Runs the cells of a study in several processes: the first one leads, the others follow. A process without
+/// work sleeps until the next order.
 
 #include <string>
 #include <vector>
@@ -14,16 +14,17 @@
 
 namespace paceline::cli {
 
-/// What a cell of `options` is run with in this process, or would be.
+/// The backend with which a cell of `options` is run in this process, or would be.
 [[nodiscard]] train::Backend backend_for(const Settings& settings, const train::Options& options);
 
-/// For the first process: its side of the cells.
+/// For the first process: the callbacks with which it leads.
 [[nodiscard]] study::Runner::Together lead(const Settings& settings,
                                            const std::vector<study::PlannedCell>& cells);
-/// Tells the others that there are no more.
+/// Tells the others that there are no more cells.
 void dismiss(Session& session);
 
-/// For the others: runs what the first process says until there is no more. Returns the exit code.
+/// For the others: runs the cells that the first process orders, until there are no more. Returns the exit
+/// code.
 int follow(const Settings& settings, const std::vector<study::PlannedCell>& cells);
 
 }  // namespace paceline::cli

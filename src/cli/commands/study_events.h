@@ -1,6 +1,6 @@
 #pragma once
 
-/// The events of a list of cells: a study, or a part of one (docs/formats.md).
+/// Writes the events of a study or a part of one (docs/formats.md).
 
 #include <cstddef>
 #include <map>
@@ -16,25 +16,25 @@
 
 namespace paceline::cli {
 
-/// Threads  one, the command's own; progress() is for rank 0's thread meanwhile
+/// Threads  the command's thread; progress() is called by rank 0's thread meanwhile
 class StudyEvents {
  public:
   /// All three must outlive it.
   StudyEvents(RunLog& log, const Settings& settings, const std::vector<study::PlannedCell>& cells);
 
-  /// Writes "cell_begun", and "start" before the first: a study that is refused leaves nothing. A study that
-  /// runs a cell again calls it, and done(), again.
+  /// Writes "cell_begun", and "start" before the first one, so that a study that is refused leaves no event.
+  /// Called again, with done(), for a cell that is run again.
   void begin(std::size_t index, study::Begin how);
   /// Writes "cell_done", and with the last cell of a kind "part_done".
   void done(const measure::Record& record);
-  /// Writes "end" where it has begun; `records` as run() gave them.
+  /// Writes "end" if "start" was written; `records` are the result of the study.
   void end(const std::vector<measure::Record>& records);
 
-  /// A training's own events, with the cell's id; its begin and end are the cell's.
+  /// Writes a training's own events with the cell's id, except its start and end, which are the cell's.
   [[nodiscard]] std::function<void(const measure::Event&)> progress();
 
  private:
-  /// Those that were planned, and the spares that were run beside them.
+  /// Planned cells and the spares that were run.
   [[nodiscard]] std::int64_t number_of_cells() const;
 
   struct Part {

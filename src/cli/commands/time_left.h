@@ -1,15 +1,15 @@
 #pragma once
 
-/// How long the rest of a list of cells takes, from those that were run so far.
+/// Estimates how long the rest of a list of cells takes, from the cells that were run so far.
 ///
-/// Cells differ by a factor of a hundred, so each has a cost of its own:
-///   - a set-up that was run before takes as long as it did then;
-///   - another one takes what its images cost: the core-seconds of an image, by the local batch (between two
-///     batches that were measured on a line over the logarithm), times what its way (workers, threads) took
-///     more than others where that is known; plus what a cell takes beside its steps (the median so far);
-///   - the all-reduce alone takes the time that was planned for it;
-///   - a training takes what trainings took for an image, and before the first what cells took.
-/// Cells that are run only where they are chosen count with their chance until then.
+/// Cells differ by a factor of a hundred, so each has its own cost: - a set-up that was run before takes as
+/// long as it did then; - another one takes what its images cost: the core-seconds per image for its local
+/// batch (interpolated over the
+///     logarithm between two measured batches), times the known overhead of its number of workers and
+///     threads, plus the time of a cell outside its steps (the median so far);
+///   - the all-reduce alone takes its planned time;
+/// - a training takes per image what earlier trainings took, and before the first one what cells took.
+/// A cell that is run only if it is chosen counts with its probability until then.
 
 #include <cstddef>
 #include <map>
@@ -27,22 +27,23 @@ namespace paceline::cli {
 /// Threads  one
 class TimeLeft {
  public:
-  /// `cells` must outlive it. `cores`: that this machine's workers share.
+  /// `cells` must outlive it. `cores`: cores of this machine that the workers share.
   TimeLeft(const std::vector<study::PlannedCell>& cells, int cores);
 
   void begin(std::size_t cell, study::Begin how);
-  /// The cell that was begun is done.
+  /// The current cell is done.
   void end(const measure::Record& record) { note(current_, record, base::seconds_since(began_)); }
-  /// The cell took so long; one that was not run from its beginning tells nothing.
+  /// The cell took `seconds`; a cell that was not run from its beginning is ignored.
   void note(std::size_t cell, const measure::Record& record, double seconds);
-  /// These are run, and others of their kind and stage are not.
+  /// These cells will be run, and no others of their kind and stage.
   void choose(const std::vector<std::size_t>& places);
 
-  /// What the cell is expected to take, seconds; none before the first that was run.
+  /// Expected seconds of the cell; none before the first one was run.
   [[nodiscard]] std::optional<double> cost(std::size_t cell) const;
-  /// All that is not done, less what was spent on the present cell; none before the first that was run.
+  /// Expected seconds of everything that is not done, minus the time spent on the current cell; none before
+  /// the first.
   [[nodiscard]] std::optional<double> seconds() const;
-  /// The same once it is worth showing: when a tenth of the whole is done.
+  /// The same, once it is accurate enough to show: when a tenth of the whole is done.
   [[nodiscard]] std::optional<double> shown() const;
 
  private:
@@ -65,19 +66,19 @@ class TimeLeft {
 
   const std::vector<study::PlannedCell>& cells_;
   const int cores_;
-  std::vector<std::string> keys_;  ///< of each cell: repeats share it
-  std::vector<double> chance_;     ///< of each cell that is not done; 0 of those that are
+  std::vector<std::string> keys_;  ///< of each cell; repeats share one
+  std::vector<double> chance_;     ///< probability of each cell that is not done; 0 for those that are
   std::size_t current_ = 0;
   study::Begin how_ = study::Begin::anew;
   base::TimePoint began_{};
 
   std::map<std::string, Mean> seconds_;  ///< of a set-up's cells
-  std::map<double, Mean> by_batch_;      ///< core-seconds of an image, by local batch
-  std::map<Way, Mean> by_way_;           ///< against by_batch_
-  Mean trainings_;                       ///< likewise, of a training's image
-  std::vector<double> beside_;           ///< seconds of cells beside their steps
+  std::map<double, Mean> by_batch_;      ///< core-seconds per image, by local batch
+  std::map<Way, Mean> by_way_;           ///< relative to by_batch_
+  Mean trainings_;                       ///< likewise, for an image of a training
+  std::vector<double> beside_;           ///< seconds of cells outside their steps
   double epoch_samples_ = 0, test_samples_ = 0;
-  std::map<std::string, double> trained_;  ///< samples that lie behind a training
+  std::map<std::string, double> trained_;  ///< samples so far of each training
   double spent_ = 0;                       ///< seconds on cells that were run
 };
 

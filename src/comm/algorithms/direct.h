@@ -1,7 +1,7 @@
 #pragma once
 
-/// The direct all-reduce: ranks that can read and write one another's memory sum it without any message.
-/// The essay is in direct.cc; steps and bytes of every algorithm are in docs/collectives.md.
+/// The direct all-reduce, for ranks that can access one another's memory: it needs no messages. direct.cc
+/// explains it; docs/collectives.md has steps and bytes of every algorithm.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@ struct Segment {
   [[nodiscard]] std::size_t count() const { return end - begin; }
 };
 
-/// Rank `rank`'s segment of `count` elements: equal parts in whole cache lines; the last ones may be shorter
-/// or empty. The segments of all ranks cover every element once.
+/// The segment of `count` elements that rank `rank` sums. Segments are equal and consist of whole cache
+/// lines, except that the last ones may be shorter or empty. Together they cover every element once.
 [[nodiscard]] Segment direct_segment(std::size_t count, int rank, int ranks);
 
 /// Sums elements [begin, end) of all ranks' `sources` in the tree's order (base/summation_tree.h) and writes
@@ -25,13 +25,12 @@ struct Segment {
 ///
 /// Shapes   both [ranks], each at least segment.end elements; none overlap, but a target may be its rank's
 ///          source
-/// Cost     reads and writes (ranks - 1) * segment bytes in other ranks' memory, and a segment's bytes in
-///          its own
+/// Cost     reads and writes (ranks - 1) * segment bytes in other ranks' memory, and one segment in its own
 /// Threads  different segments of the same buffers may be summed at the same time
 void direct_all_reduce(std::span<const float* const> sources, std::span<float* const> targets,
                        Segment segment);
 
-/// The same sum, written once: `dst` [segment.count()], which may be that segment of a source.
+/// The same sum, written once: to `dst` [segment.count()], which may be that segment of a source.
 void direct_sum(std::span<const float* const> sources, Segment segment, float* dst);
 
 }  // namespace paceline::comm

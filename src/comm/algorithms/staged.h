@@ -1,7 +1,7 @@
 #pragma once
 
-/// The collectives between processes of one host that share some memory. The essay is in staged.cc; steps and
-/// bytes of every algorithm are in docs/collectives.md.
+/// Collectives between processes of one host over shared memory. staged.cc explains them; docs/collectives.md
+/// has steps and bytes of every algorithm.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,23 +15,24 @@
 
 namespace paceline::comm {
 
-/// One stream of collectives over the same trays. Every process calls the same ones in the same order.
+/// One stream of collectives over the same trays. Every process makes the same calls in the same order.
 ///
 /// Threads  one at a time
 class Staged {
  public:
-  /// Bytes of shared memory, zero at first, for `processes` and blocks of `block_bytes`.
+  /// Bytes of shared memory (initially zero) that `processes` need with blocks of `block_bytes`.
   [[nodiscard]] static std::size_t room(int processes, std::size_t block_bytes);
   Staged(std::span<std::byte> room, int process, int processes, std::size_t block_bytes, SpinLimits limits);
 
-  /// Each returns false when `keep_waiting` said no: then missing() is who was waited for, and the stream is
-  /// at its end. Sums are in the tree's order (base/summation_tree.h); places may coincide as in
-  /// comm/inter_process_comm.h.
+  /// Each function returns false when `keep_waiting` returned false. Then missing() is the processes that
+  /// were waited for, and the stream must not be used any more. Sums are in the tree's order
+  /// (base/summation_tree.h); buffers may coincide as in comm/inter_process_comm.h.
   using KeepWaiting = std::function<bool()>;
   [[nodiscard]] bool all_reduce(std::span<const float> src, std::span<float> dst,
                                 const KeepWaiting& keep_waiting);
-  /// The same for values that may lie in `common` [process], a block of each process that all can reach (of
-  /// one size; every process passes it): in place, and at the same place everywhere, nothing is copied.
+  /// The same for values that may lie in `common` [process], one block per process that all can access (equal
+  /// sizes; every process passes it). If the reduction is in place, at the same offset in every process,
+  /// nothing is copied.
   [[nodiscard]] bool all_reduce(std::span<const float> src, std::span<float> dst,
                                 std::span<const SharedMemory> common, const KeepWaiting& keep_waiting);
   [[nodiscard]] bool reduce_scatter(std::span<const float> src, std::span<float> dst,
@@ -42,7 +43,7 @@ class Staged {
   [[nodiscard]] bool barrier(const KeepWaiting& keep_waiting);
 
   [[nodiscard]] std::vector<int> missing() const;
-  /// Of the last collective.
+  /// Traffic of the last collective.
   [[nodiscard]] const Moved& moved() const { return moved_; }
 
  private:
@@ -74,7 +75,7 @@ class Staged {
   const KeepWaiting* keep_waiting_ = nullptr;
   std::vector<int> others_;
   std::vector<const float*> parts_;
-  std::vector<std::uint32_t> given_;  ///< [process]: blocks that are known to have been given
+  std::vector<std::uint32_t> given_;  ///< [process]: blocks known to have been given
   Tray waited_for_ = Tray::given;
   std::uint32_t waited_until_ = 0;
   Moved moved_;

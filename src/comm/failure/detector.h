@@ -1,16 +1,16 @@
 #pragma once
 
-/// Who is still there: a line of its own between process 0 and every other one, beside the messages of the
-/// collectives, which say nothing about a process that sends none.
+/// Detects processes of the run that are lost, stopped or hanging.
 ///
-/// A TCP connection a process, held by a thread that sends a heartbeat twice a second: the step and the phase
-/// in which the process's first rank is, and for how long it has waited in a collective
-/// (comm/failure/heartbeat.h). A process that dies is noticed at once (its connection ends without a
-/// farewell), one that was stopped when its heartbeats fail to come, one that hangs by what others tell of
-/// their waiting (comm/failure/rank_status.h). Process 0 finds out, tells all others, and says it.
+/// Every other process has a TCP connection to process 0, apart from the messages of the collectives. A
+/// thread sends a heartbeat over it twice a second: step and phase of the process's first rank, and how long
+/// it has waited in a collective (comm/failure/heartbeat.h). A process that dies is noticed at once, since
+/// its connection ends without a farewell; a stopped process by missing heartbeats; a hanging one by the
+/// waiting that others report (comm/failure/rank_status.h). Process 0 decides, tells all others, and prints
+/// it.
 ///
-/// Threads  any
-/// Lifetime made by all processes together; destroying it says farewell
+/// Threads   any
+/// Lifetime  all processes make one together; the destructor says farewell
 
 #include <atomic>
 #include <chrono>
@@ -34,18 +34,18 @@ namespace paceline::comm {
 
 struct DetectorOptions {
   std::chrono::milliseconds beat{500};
-  std::chrono::milliseconds silent{3500};   ///< without a heartbeat: said, within 5 s on a busy machine too
-  std::chrono::milliseconds held_up{3000};  ///< others wait so long for one that stays where it is: said
-  std::chrono::milliseconds said_again{60000};
-  std::chrono::milliseconds deadline{60000};  ///< without a heartbeat: lost
+  std::chrono::milliseconds silent{3500};   ///< warn after this time without a heartbeat (5 s in all if busy)
+  std::chrono::milliseconds held_up{3000};  ///< warn when others have waited this long for one that is stuck
+  std::chrono::milliseconds said_again{60000};  ///< repeat a warning after this time
+  std::chrono::milliseconds deadline{60000};    ///< lost after this time without a heartbeat
   std::chrono::milliseconds connecting{20000};
-  std::string interface = {};  ///< of the network, over which processes connect; "": any
+  std::string interface = {};  ///< network interface for the connections; "": any
 };
 
 class FailureDetector {
  public:
-  /// Process 0 first makes its end and gives `address()` to the others; they are made with `addresses`
-  /// [process]: that one, and those of the others' SurvivorProbes.
+  /// Process 0 makes its object first and sends `address()` to the others. They pass `addresses` [process]:
+  /// that one, and those of the others' SurvivorProbes.
   FailureDetector(int processes, DetectorOptions options);  ///< process 0
   FailureDetector(int process, std::vector<Address> addresses,
                   DetectorOptions options);  ///< the others: connects
@@ -54,36 +54,41 @@ class FailureDetector {
   FailureDetector& operator=(const FailureDetector&) = delete;
 
   [[nodiscard]] const Address& address() const { return addresses_.front(); }
-  /// `ranks_of(process)`: how a process is called in sentences, "rank 3" or "ranks 6 to 7". `on_failure` is
-  /// called once, from the detector's thread, with a failure of another process; `warn` with what is worth
-  /// saying (process 0). Process 0 waits here until all others are connected. Errors   Error(comm) naming who
-  /// did not come
+  /// `ranks_of(process)` names a process in messages, "rank 3" or "ranks 6 to 7". `on_failure` is called
+  /// once, from the detector's thread, with a failure of another process. `warn` gets warnings to print
+  /// (process 0).
   struct Callbacks {
     std::function<std::string(int process)> ranks_of;
     std::function<void(const Failure&)> on_failure;
     std::function<void(const std::string&)> warn;
   };
+  /// Starts the thread. Process 0 waits here until all others are connected.
+  ///
+  /// Errors   Error(comm) naming the processes that did not connect
   void start(Callbacks callbacks);
 
-  /// Instead of the options' own: from now on a process that is silent so long is lost.
+  /// Replaces the deadline of the options from now on.
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
-  /// What the next heartbeats carry.
+  /// The contents of the next heartbeats.
   [[nodiscard]] Heartbeat& heartbeat() { return heartbeat_; }
-  /// This process has failed: tells the others.
+  /// Tells the others that this process has failed.
   void fail(const Failure& failure);
-  /// For a process that has lost process 0: who says it, as a roll call shows; `text` is made to name who
-  /// else does not answer. Cost   that of probe_survivors()
+  /// Asks the other survivors, when process 0 is lost, and returns the process that should report it. Adds to
+  /// `text` the other processes that do not answer.
+  ///
+  /// Cost     that of probe_survivors()
   [[nodiscard]] int speaker_without_first(std::string& text) const;
-  /// The first failure that this process knows of, its own or another's; and which of the two.
+  /// The first failure that this process knows of, its own or another's; the next function says which.
   [[nodiscard]] std::optional<Failure> failure() const;
   [[nodiscard]] bool failure_is_own() const;
   /// "rank 3 on host b (last in backward of step 97)"
   [[nodiscard]] std::string describe(int process) const;
-  /// The same of one that others wait for: of several ranks the one that keeps its own process waiting too.
+  /// The same of a process that others wait for. Of several ranks it names the one that its own process waits
+  /// for.
   [[nodiscard]] std::string describe_late(int process) const;
-  /// For a process that failed: waits until process 0 has left (it may have a record to write, and launchers
-  /// end all processes when one of them ends with an error), at most `longest`. True when it has taken note
-  /// before.
+  /// For a process that failed: waits, at most `longest`, until process 0 has ended. (Process 0 may have a
+  /// record to write, and launchers end all processes when one ends with an error.) True when process 0 has
+  /// confirmed that it knows of a failure.
   bool wait_until_heard(std::chrono::milliseconds longest);
 
  private:
@@ -91,20 +96,20 @@ class FailureDetector {
     int process = 0;
     int socket = -1;
     std::string host;
-    std::string incoming;  ///< the begin of a line
+    std::string incoming;  ///< the beginning of a line
     WatchedProcess seen;
     base::TimePoint heard{};
-    bool began = false;      ///< its heartbeats
-    bool left = false;       ///< said farewell
-    bool warned = false;     ///< that nothing is heard of it
-    base::TimePoint said{};  ///< that it holds up the others
+    bool began = false;      ///< its heartbeats have begun
+    bool left = false;       ///< it has said farewell
+    bool warned = false;     ///< its silence was reported
+    base::TimePoint said{};  ///< when it was last reported as holding up the others
   };
 
   void accept_all();
-  /// Process 0, after its farewell: closing a connection with something unread in it would take back what the
-  /// other side has not read yet.
+  /// Process 0, after its farewell: reads until the connections end. Closing a connection with unread data
+  /// would discard what the other side has not read yet.
   void read_to_the_ends();
-  void begin_anew();  ///< all have been heard, and have moved, just now
+  void begin_anew();  ///< resets all times to now
   void serve();
   [[nodiscard]] bool read_from(Peer& peer);  ///< false: the connection has ended without a farewell
   void take(Peer& peer, std::string_view line);
@@ -128,15 +133,15 @@ class FailureDetector {
   std::vector<Address> addresses_;  ///< [process]; process 0: its own alone
   Callbacks callbacks_;
   int listener_ = -1;
-  int wake_[2] = {-1, -1};  ///< a byte in it ends the thread
+  int wake_[2] = {-1, -1};  ///< a pipe; a byte in it ends the thread
   Heartbeat heartbeat_;
 
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the members below
   std::vector<Peer> peers_;   ///< process 0: all others; others: process 0
-  Peer self_;                 ///< process 0 may be the one that holds up
+  Peer self_;                 ///< process 0 itself, which may hold up the others
   std::optional<Failure> failure_;
-  bool own_ = false;    ///< failure_ was found here, not told
-  bool heard_ = false;  ///< process 0 knows of it, or of another one
+  bool own_ = false;    ///< failure_ was found here, not received
+  bool heard_ = false;  ///< process 0 knows of failure_, or of another one
 
   std::thread thread_;  ///< last: it uses all of the above
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How a run of several processes failed, and what they tell one another of it.
+/// A failure of a run of several processes, as they report it to one another.
 
 #include <optional>
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace paceline::comm {
 
-/// How a run ended that failed: the kind is the exit code everywhere.
+/// Why a run failed. The kind determines the exit code of every process.
 struct Failure {
   base::ErrorKind kind = base::ErrorKind::comm;
   std::string text;
-  std::optional<double> detection_s = {};  ///< of a loss: from the last that was heard to its being known
-  int speaker = 0;  ///< which process says it: the first, and where that is lost the lowest that is there
+  std::optional<double> detection_s = {};  ///< of a loss: from the last sign of life to its detection
+  int speaker = 0;  ///< the process that reports it: 0, or the lowest survivor when 0 is lost
   base::TimePoint known_at = base::Clock::now();
-  /// Process 0 itself is lost, which else speaks and writes for all.
+  /// Whether process 0 itself is lost, which otherwise reports failures and writes the record.
   [[nodiscard]] bool of_first() const { return speaker != 0; }
 };
 
-/// "KIND MS TEXT", in one line; MS: how long a loss took to be known, or -. Who speaks is not told: whoever
-/// is told by process 0 leaves it to that one.
+/// "KIND MS TEXT" in one line; MS: the detection time, or -. The speaker is not sent: a process that hears of
+/// a failure from process 0 leaves the report to process 0.
 [[nodiscard]] std::string line_of(const Failure& failure);
 [[nodiscard]] Failure failure_of(std::string_view line);
 

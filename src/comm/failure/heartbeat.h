@@ -1,13 +1,14 @@
 #pragma once
 
-/// What a process's own threads leave for its next heartbeat: where they are, and whether they wait.
+/// The state that a process's threads publish for its next heartbeat: where they are, and whether they wait.
 ///
-/// A thread that waits looks now and then whether it shall go on doing so, and says so here. Where no look
-/// has come for six heartbeats the thread does not wait, it hangs, and is told as one that rests. Looks are
-/// counted from heartbeat to heartbeat, not timed: in a process that was stopped as a whole neither goes on.
+/// A waiting thread checks now and then whether it should go on waiting, and counts these looks here. A
+/// thread without a look for six heartbeats does not wait but hangs; it is reported as idle (Doing::rests).
+/// Looks are counted per heartbeat, not timed, since in a process that is stopped as a whole both stand
+/// still.
 ///
-/// Threads  at() and held_up_by() from any; of each channel enters(), looks() and leaves() from one at a
-///          time; now() from one
+/// Threads  at() and held_up_by(): any. enters(), looks(), leaves(): one at a time for each channel. now():
+///          one
 
 #include <atomic>
 #include <cstdint>
@@ -23,24 +24,26 @@ namespace paceline::comm {
 
 class Heartbeat {
  public:
-  /// A sign that it goes on, also from where it was before.
+  /// Sets step and phase. Every call counts as a sign of progress, even with the same values.
   void at(std::int64_t step, const char* phase);
-  /// Of a process of several ranks that waits for one of them: that one's place is the process's until
-  /// nullopt, while the process does not wait for others.
+  /// For a process of several ranks that waits for one of them: reports that rank's place as the process's,
+  /// while the process does not wait for other processes. nullopt ends it.
   void held_up_by(const std::optional<RankStatus>& rank);
-  /// A collective of `channel` begins. Cost   a store
+  /// A collective of `channel` begins.
+  ///
+  /// Cost     a store
   void enters(Channel channel) { add_one(of(channel).collectives); }
-  /// That it waits still: for others, or (`follows`) for the first process's next word.
+  /// It still waits: for others, or (`follows`) for process 0's next order.
   void looks(Channel channel, bool follows);
-  /// A sign as well: one that has just been let go has had nothing to do before.
+  /// The collective ends. This counts as a sign of progress too, since the process could do nothing before.
   void leaves(Channel channel);
 
-  /// From now on the collectives are those of other processes than before.
+  /// Starts counting collectives again from 0, when the set of processes changes.
   void counts_anew() {
     for (auto& stream : streams_) stream.collectives.store(0, std::memory_order_relaxed);
   }
 
-  /// For a heartbeat: how it has gone since the last.
+  /// The state for a heartbeat, including whether the process has worked since the last call.
   ///
   /// Cost     two system calls
   [[nodiscard]] RankStatus now();
@@ -51,8 +54,8 @@ class Heartbeat {
     std::atomic<std::int64_t> looks{0};
     std::atomic<base::TimePoint> since{};  ///< {}: it does not wait
     std::atomic<bool> follows{false};
-    std::int64_t seen = 0;  ///< of `looks`, by now()
-    int unseen = 0;         ///< heartbeats on which there was no look
+    std::int64_t seen = 0;  ///< value of `looks` at the last now()
+    int unseen = 0;         ///< heartbeats without a look
   };
   [[nodiscard]] Stream& of(Channel channel) { return streams_[static_cast<int>(channel)]; }
   static void add_one(std::atomic<std::int64_t>& count) {
@@ -64,10 +67,10 @@ class Heartbeat {
   std::atomic<std::int64_t> signs_{0};  ///< calls of at() and leaves()
   Stream streams_[2];
 
-  WorkMeter work_;               ///< of now() alone
-  std::int64_t seen_signs_ = 0;  ///< of now() alone
+  WorkMeter work_;               ///< used by now() only
+  std::int64_t seen_signs_ = 0;  ///< used by now() only
 
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards late_
   std::optional<RankStatus> late_;
 };
 

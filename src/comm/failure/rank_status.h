@@ -1,16 +1,15 @@
 #pragma once
 
-/// Where a process of a run is and what it does there, as its heartbeats tell it, and whom the others wait
-/// for: pure functions of that.
+/// The state of a process as its heartbeats report it, and which process holds up the others. Pure functions.
 ///
-/// Inside the training loop everybody meets everybody several times a second or so: who stays where it is
-/// while others wait for it holds them up. Outside of it, before the first step and after the last, a process
-/// may have to read a checkpoint, decode images or measure kernels for as long as that takes: it holds up the
-/// others only when it does not do that either, neither computes nor reads nor writes.
+/// In the training loop all processes meet in collectives, usually several times a second. So whoever has not
+/// moved while others wait for it holds them up. Before the first step and after the last, a process may read
+/// a checkpoint, decode images or measure kernels for a long time. There it holds up the others only if it
+/// neither computes nor reads nor writes.
 ///
-/// One that waits is no suspect. Where all wait, somebody has not noticed that what it waits for has come:
-/// the one that has entered the fewest collectives, for all enter the same ones. Where nobody waits and
-/// nobody does anything, all hang: each in a read of its own, or everybody for want of the same thing.
+/// A process that waits is not blamed. If all wait, one of them has missed a message that has come: the one
+/// that has entered the fewest collectives, since all enter the same ones. If nobody waits and nobody works,
+/// all hang, each in a read of its own or all for the same reason.
 
 #include <chrono>
 #include <cstdint>
@@ -26,18 +25,18 @@ namespace paceline::comm {
 
 enum class Doing {
   works,    ///< computes, reads or writes
-  rests,    ///< nothing of that since the last heartbeat
-  waits,    ///< for others, in a collective
-  follows,  ///< waits for the first process's next word, which may take long
+  rests,    ///< has done none of that since the last heartbeat
+  waits,    ///< waits for others in a collective
+  follows,  ///< waits for the next order of process 0, which may take long
 };
 
 struct RankStatus {
   std::int64_t step = 0;  ///< from 1; 0 outside of the training loop
   std::string phase = "the start";
   Doing doing = Doing::works;
-  std::chrono::milliseconds waited{0};  ///< of one that waits or follows
+  std::chrono::milliseconds waited{0};  ///< if it waits or follows
   std::int64_t collectives = 0;         ///< entered so far
-  int rank = -1;                        ///< whose place it is; -1: of all the process's ranks
+  int rank = -1;                        ///< the rank that this describes; -1: all ranks of the process
 };
 
 /// "97 812 waits 3120 - backward": step, collectives, doing, milliseconds, rank, phase.
@@ -52,31 +51,31 @@ struct RankStatus {
 /// "no rank has done anything for 3 s, neither computed nor read nor written: rank 0 on host b (...), ..."
 [[nodiscard]] std::string text_of_standstill(std::chrono::milliseconds rested,
                                              std::span<const std::string> who);
-/// "; the run is given up after 60 s": what follows that while it may still go on.
+/// "; the run is given up after 60 s": the end of a warning while the run may still continue.
 [[nodiscard]] std::string text_of_giving_up(std::chrono::milliseconds given_up_after);
 
-/// One process as the first one knows it.
+/// One process as process 0 knows it.
 struct WatchedProcess {
   RankStatus at;
-  base::TimePoint moved{};   ///< when it was in another place, or entered a collective, last
-  base::TimePoint worked{};  ///< when it computed or read last
-  bool is_out = false;       ///< silent, or has left: another matter
+  base::TimePoint moved{};   ///< when it last changed its place or entered a collective
+  base::TimePoint worked{};  ///< when it last computed, read or wrote
+  bool is_out = false;       ///< silent, or has left; handled elsewhere
 
   void take(RankStatus now, base::TimePoint when);
 };
 
 struct HeldUp {
-  std::vector<std::size_t> by;          ///< the processes that are waited for
-  std::chrono::milliseconds waited{0};  ///< by who has waited longest
-  /// Not 0: they have done nothing for so long, and nobody waits for them in a collective. They are the first
-  /// process, which the others follow, or all that do not follow it.
+  std::vector<std::size_t> by;          ///< the processes that others wait for
+  std::chrono::milliseconds waited{0};  ///< the longest time that somebody has waited
+  /// > 0: how long they have done nothing, while nobody waits for them in a collective. They are process 0,
+  /// whose orders the others wait for, or all processes that do not wait for orders.
   std::chrono::milliseconds rested{0};
   /// All of `by` hang, and nobody waits.
   [[nodiscard]] bool is_standstill() const { return rested.count() > 0 && waited.count() == 0; }
 };
 
-/// Who of `all` [process] has let others wait for `longest`, and stayed where it is for as long; or all that
-/// have done nothing for `longest`, where nobody waits for anybody.
+/// The processes of `all` [process] that have let others wait for `longest` and have not moved for as long.
+/// If nobody waits: all processes, if they have done nothing for `longest`.
 [[nodiscard]] HeldUp who_holds_up(std::span<const WatchedProcess* const> all,
                                   std::chrono::milliseconds longest, base::TimePoint now);
 

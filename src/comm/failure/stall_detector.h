@@ -1,8 +1,8 @@
 #pragma once
 
-/// What a rank that waits sees of the other ranks of its process, or what the process's group sees of all
-/// when none waits: who keeps the others waiting, and whether all hang, by the same rule as between processes
-/// (comm/failure/rank_status.h).
+/// Detects stalled ranks inside one process: which rank the waiting ranks wait for, or whether all hang. It
+/// applies the rule that is used between processes (comm/failure/rank_status.h) to the ranks of a process. A
+/// waiting rank uses it, or the process's group while no rank waits.
 ///
 /// Threads  one
 
@@ -16,12 +16,12 @@ namespace paceline::comm::local {
 
 class StallDetector {
  public:
-  /// `began`: since when it waits; `look`: how long from one look to the next.
+  /// `began`: when the waiting began; `look`: the time between two looks.
   StallDetector(base::TimePoint began, std::chrono::milliseconds look, std::chrono::milliseconds held_up)
       : began_(began), last_(began), look_(look), held_up_(held_up) {}
 
-  /// One look: `places` [rank], of which those in `came` wait too; `has_worked`: any thread of the process
-  /// has, since the last look.
+  /// One look. `places` [rank] are the ranks' states; ranks in `came` wait. `has_worked`: whether any thread
+  /// of the process has worked since the last look.
   [[nodiscard]] HeldUp look(const std::vector<RankStatus>& places, const std::vector<bool>& came,
                             bool has_worked, base::TimePoint now);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What is said of a worker that lets the others of its process wait, or of all where all hang, and when.
+/// When and how stalled workers of one process are reported.
 
 #include <chrono>
 #include <functional>
@@ -12,10 +12,10 @@ namespace paceline::comm {
 
 struct StallOptions {
   std::chrono::milliseconds held_up{3000};
-  /// From a worker's thread or the group's; among processes process 0 says it. Without it nobody looks
-  /// whether all hang.
+  /// Prints a warning; called from a worker's thread or the group's. With several processes process 0 warns
+  /// instead. If empty, nobody checks whether all workers hang.
   std::function<void(const std::string&)> say = {};
-  /// The workers have failed: called once, must be quick; what it holds goes with their communicators.
+  /// Called once when the workers have failed; must be quick. Destroyed with their communicators.
   std::function<void(const std::string&, base::ErrorKind)> failed = {};
 };
 

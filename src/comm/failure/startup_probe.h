@@ -1,10 +1,10 @@
 #pragma once
 
-/// Which of the processes that a launcher started on this host have begun, before any library has joined
-/// them: until then nobody else can say who is missing.
+/// Finds out which processes of this host have started, before MPI or gloo has joined them. Until then nobody
+/// else can say who is missing.
 ///
-/// Each holds a local socket whose name is made of the run and of its number on the host. It goes with the
-/// process; that one is there is seen by connecting to it, and the system says whose it is.
+/// Each process holds a local socket named after the run and its number on the host. The socket disappears
+/// with the process. Others connect to it to see that the process is there, and the system tells them its id.
 
 #include <cstdint>
 #include <optional>
@@ -17,25 +17,26 @@ namespace paceline::comm {
 
 class StartupProbe {
  public:
-  /// Holds this process's mark from now on. Where the launcher does not say who shares the host (Launch::job,
-  /// local, locals) nobody is ever missed.
+  /// Opens this process's socket. If the launcher does not say who shares the host (Launch::job, local,
+  /// locals) absent() is always empty.
   explicit StartupProbe(const Launch& launch);
   ~StartupProbe();
   StartupProbe(const StartupProbe&) = delete;
   StartupProbe& operator=(const StartupProbe&) = delete;
 
-  /// How long the first thread of each process of this host has run; nothing of one that is not there.
+  /// Processor time of the first thread of each process of this host; nothing for one that is not there.
   using Glance = std::vector<std::optional<std::int64_t>>;
   [[nodiscard]] Glance glance() const;
 
-  /// "process 2 on host a has not begun", "process 1 on host a (pid 812) is stopped", or "does nothing": who
-  /// keeps the others waiting as far as this host can know; empty: all of it are there. Only the lowest
-  /// process of the host that is there is told; the others hear nothing.
+  /// The processes of this host that keep the others waiting: "process 2 on host a has not begun", "process 1
+  /// on host a (pid 812) is stopped", or "does nothing"; empty: all are there. Only the lowest process that
+  /// is there gets the list; for the others it is empty.
   ///
-  /// `before`, of a second ago: one that waits to meet the others looks for them all the time (MPI does, and
-  /// so do we), so one whose first thread has not run since, while this one's has, is what they wait for.
+  /// `before` is a glance of a second ago. A process that waits to meet the others polls for them all the
+  /// time (MPI does, and so do we). So a process whose first thread has not run since then, while this one's
+  /// has, keeps the others waiting.
   ///
-  /// Cost   some system calls for each process of the host
+  /// Cost     some system calls for each process of the host
   [[nodiscard]] std::vector<std::string> absent(const Glance& before = {}) const;
 
  private:

@@ -1,10 +1,11 @@
 #pragma once
 
-/// Who of the others is still there once process 0, which else knows, is not.
+/// Finds the survivors after process 0 is lost, which otherwise knows who is there.
 ///
-/// Every process but the first listens at a port of its own and answers whoever asks; nothing is sent while
-/// all goes well. When process 0 is lost, each asks those below itself, the lowest first: who gets an answer
-/// leaves it to that one to speak; who gets none is the lowest that is left, and knows all that are gone.
+/// Every process but the first listens at a port of its own and answers; nothing is sent while all is well.
+/// When process 0 is lost, each process asks those with lower numbers, lowest first. A process that gets an
+/// answer leaves the report to the one that answered. A process that gets none is the lowest survivor, and
+/// knows that all below it are gone.
 
 #include <chrono>
 #include <span>
@@ -15,11 +16,12 @@
 
 namespace paceline::comm {
 
-/// Answers "are you there?" until it is destroyed, whatever the other threads of the process do.
+/// Answers "are you there?" until it is destroyed, even if the process's other threads hang.
 class SurvivorProbe {
  public:
+  /// `interface`: the network interface to listen on; "": any.
+  ///
   /// Errors   Error(comm): no port could be opened
-  /// `interface`: of the network, over which it is asked; "": any.
   explicit SurvivorProbe(const std::string& interface = "");
   ~SurvivorProbe();
   SurvivorProbe(const SurvivorProbe&) = delete;
@@ -31,26 +33,26 @@ class SurvivorProbe {
 
   int listener_ = -1;
   Address address_;
-  int wake_[2] = {-1, -1};  ///< a byte in it ends the thread
+  int wake_[2] = {-1, -1};  ///< a pipe; a byte in it ends the thread
   std::thread thread_;      ///< last: it uses all of the above
 };
 
-/// What a process heard that asked those below itself.
+/// The answers that a process got from those below it.
 struct Called {
-  int lowest = 0;            ///< of those that are there, the asking process included
-  std::vector<int> missing;  ///< below that, from 1: gave no answer
+  int lowest = 0;            ///< the lowest survivor, which may be the asking process
+  std::vector<int> missing;  ///< processes below that, from 1, which gave no answer
 };
 
 /// Asks processes 1, 2, ... below `process` until one answers; `addresses` [process].
 ///
-/// Cost     microseconds where process 1 answers; at most 0.5 s for each of a process's addresses that
-///          swallows the question, and a host of which one has done so is not asked again
+/// Cost     microseconds if process 1 answers; up to 0.5 s for each address of a process that does not
+///          respond. A host that did not respond once is not asked again
 [[nodiscard]] Called probe_survivors(int process, std::span<const Address> addresses);
 
-/// For the lowest that is there: those above it that give no answer. Of processes that are dealt out to the
-/// hosts in turn a host that goes takes some of these too.
+/// For the lowest survivor: the processes above it that do not answer. If processes are assigned to hosts in
+/// turn, a lost host takes some of these too.
 ///
-/// Cost     a connection to each, and as above; after 1 s no more are asked, nor named
+/// Cost     a connection to each, and as above; after 1 s no more are asked or named
 [[nodiscard]] std::vector<int> missing_above(int process, std::span<const Address> addresses);
 
 }  // namespace paceline::comm

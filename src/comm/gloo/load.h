@@ -1,6 +1,6 @@
 #pragma once
 
-/// Finds gloo when it is asked for: the program itself links none of it.
+/// Opens gloo on demand; the program itself does not link it.
 
 #include <filesystem>
 #include <memory>
@@ -19,8 +19,9 @@ inline constexpr base::Module kModule{.kind = base::ErrorKind::comm,
                                       .remedy = "install libgloo0 (Debian: apt-get install libgloo0)",
                                       .global = true};
 
-/// Opens the module and meets the other processes of `launch`. Errors   as open_module, and when they do not
-/// come
+/// Opens the module and meets the other processes of `launch`.
+///
+/// Errors   as open_module, and Error(comm) when the others do not come
 [[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch);
 /// The same with the module in `folder`.
 [[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder);

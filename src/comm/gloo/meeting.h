@@ -1,9 +1,9 @@
 #pragma once
 
-/// Where processes that nobody introduced find one another: process 0 listens at MASTER_ADDR:MASTER_PORT and
-/// keeps what each has to say under a name; the others write and read there. gloo calls that a store.
+/// How processes without a common launcher meet: process 0 listens at MASTER_ADDR:MASTER_PORT and keeps a
+/// key-value store, in which all processes write and read. It implements gloo's Store.
 ///
-/// Threads  the client one at a time; the server has a thread of its own
+/// Threads  the client: one at a time; the server has its own thread
 
 #include <gloo/rendezvous/store.h>
 
@@ -16,19 +16,21 @@
 
 namespace paceline::comm::gloo {
 
-/// Where processes meet, and which: as comm::Launch says it.
+/// Where the processes meet, and how they recognise one another; see comm::Launch.
 struct MeetingPlace {
   std::string host;
   std::uint16_t port = 0;  ///< the first of `ports`
   int ports = 1;
   int processes = 1;
-  std::string job;  ///< strangers are told by it; "": by the number of processes alone
+  std::string job;  ///< identifies processes of this run; "": only their number does
 };
 
-/// Process 0's end. Lives until all have met.
+/// The server in process 0. It lives until all have met.
 class MeetingServer {
  public:
-  /// Listens at the first port of `place` that is free. Errors   Error(comm): none is
+  /// Listens at the first free port of `place`.
+  ///
+  /// Errors   Error(comm): no port is free
   explicit MeetingServer(const MeetingPlace& place);
   ~MeetingServer();
   MeetingServer(const MeetingServer&) = delete;
@@ -38,7 +40,7 @@ class MeetingServer {
   struct Guest {
     int socket = -1;
     std::string incoming;
-    std::string wants;  ///< a name that nobody has written yet; empty: waits for nothing
+    std::string wants;  ///< a key that nobody has written yet; empty: none
     bool greeted = false;
   };
   void serve();
@@ -56,9 +58,10 @@ class MeetingServer {
 
 class Meeting final : public ::gloo::rendezvous::Store {
  public:
-  /// Connects, again and again until `longest` has passed: process 0 may start later. Of several ports all
-  /// are tried each time, and those where somebody else answers are passed over.
-  /// Errors   Error(comm): nobody is there; of one port, somebody else
+  /// Connects, and retries until `longest` has passed, since process 0 may start later. Of several ports,
+  /// each try visits all and skips those where somebody else answers.
+  ///
+  /// Errors   Error(comm): nobody is there, or (with one port) somebody else
   Meeting(const MeetingPlace& place, std::chrono::milliseconds longest);
   ~Meeting() override;
   Meeting(const Meeting&) = delete;
@@ -69,7 +72,7 @@ class Meeting final : public ::gloo::rendezvous::Store {
   void wait(const std::vector<std::string>& keys) override;
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& longest) override;
 
-  /// The address of this host from which process 0 was reached: where others reach this one.
+  /// This host's address on its connection to process 0, at which others can reach this process.
   [[nodiscard]] std::string own_address() const;
 
  private:
@@ -79,7 +82,7 @@ class Meeting final : public ::gloo::rendezvous::Store {
   std::string receive(std::size_t bytes, std::chrono::steady_clock::time_point until,
                       const std::string& what);
 
-  std::string place_;  ///< for sentences: "a:29500"
+  std::string place_;  ///< for messages: "a:29500"
   const std::chrono::milliseconds longest_;
   int socket_ = -1;
 };

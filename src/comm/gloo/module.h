@@ -1,11 +1,13 @@
 #pragma once
 
-/// What the module paceline_gloo.so and the program agree on.
+/// The interface between the module paceline_gloo.so and the program.
 
 #include "comm/launch.h"
 #include "comm/wire.h"
 
 extern "C" {
-/// Meets the other processes of `launch` at its meeting place. Errors: Error(comm).
+/// Meets the other processes of `launch` at its meeting place.
+///
+/// Errors   Error(comm)
 paceline::comm::Wire* paceline_open_gloo(const paceline::comm::Launch& launch);
 }

@@ -1,8 +1,7 @@
 #pragma once
 
-/// The communicator of worker threads in one process: shared memory, no copies in between. Where the process
-/// is one of several, each collective's second half goes through InterProcessComm, and the ranks are those of
-/// all processes.
+/// The communicator of worker threads in one process: shared memory, no copies. If the process is one of
+/// several, InterProcessComm does each collective's second half, and ranks count over all processes.
 
 #include <memory>
 
@@ -11,8 +10,8 @@
 
 namespace paceline::comm::local {
 
-/// Rank `rank`'s end of `group`. Its progress thread is created at the first all_reduce, by the thread that
-/// calls: so it inherits that thread's cores, and works beside the rank that it works for.
+/// The communicator of rank `rank` of `group`. The thread that first calls all_reduce starts its progress
+/// thread, which inherits that thread's cores and so works next to its rank.
 [[nodiscard]] std::unique_ptr<Communicator> join(std::shared_ptr<Group> group, int rank);
 
 }  // namespace paceline::comm::local

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Finds MPI when it is asked for: the program itself links none of it.
+/// Opens MPI on demand; the program itself does not link it.
 
 #include <filesystem>
 #include <memory>
@@ -21,7 +21,7 @@ inline constexpr base::Module kModule{
     // Open MPI opens plug-ins of its own, which look for its symbols globally.
     .global = true};
 
-/// The same source against MPICH, whose binary interface Intel MPI and Cray MPI share.
+/// The same source, built against MPICH, whose binary interface Intel MPI and Cray MPI share.
 inline constexpr base::Module kMpichModule{
     .kind = base::ErrorKind::comm,
     .library = "mpich",
@@ -38,7 +38,9 @@ inline constexpr base::Module kMpichModule{
   return launch.is_mpich ? kMpichModule : kModule;
 }
 
-/// Opens the module and starts MPI, on launch.interface where one is named. Errors   as open_module
+/// Opens the module and starts MPI, on launch.interface if that is set.
+///
+/// Errors   as open_module
 [[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch);
 /// The same with the module in `folder`.
 [[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder);

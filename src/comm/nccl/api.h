@@ -1,10 +1,10 @@
 #pragma once
 
-/// What of NCCL's C interface is used, without its header: constants, opaque types, and a table of functions.
+/// The part of NCCL's C interface that is used, without its header: constants, opaque types, and a table of
+/// functions.
 ///
-/// The values are those of NCCL 2, and tests/comm/nccl/constants_test.cc holds them against its header where
-/// there is one. Everything goes through the table, so that a test can play the library and let each call
-/// fail.
+/// The values are those of NCCL 2; tests/comm/nccl/constants_test.cc compares them with its header, if there
+/// is one. All calls go through the table, so that a test can replace the library and let each call fail.
 
 #include <climits>
 #include <cstddef>
@@ -29,13 +29,13 @@ struct UniqueId {  ///< ncclUniqueId
   char internal[128];
 };
 
-/// ncclConfig_t as 2.18 has it: later versions take it by its size and give the rest of theirs the default.
+/// ncclConfig_t as of 2.18. Later versions recognise it by its size and use defaults for their other members.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
   unsigned version = kOldest;
   int blocking = 0;
-  int cga_cluster_size = INT_MIN;  ///< here and below: NCCL's own choice
+  int cga_cluster_size = INT_MIN;  ///< INT_MIN, here and below: NCCL chooses
   int min_ctas = INT_MIN;
   int max_ctas = INT_MIN;
   const char* net_name = nullptr;
@@ -50,7 +50,7 @@ struct Api {
   const char* (*ncclGetLastError)(Comm) = nullptr;
   Status (*ncclCommInitRankConfig)(Comm*, int ranks, UniqueId, int rank, Config*) = nullptr;
   Status (*ncclCommGetAsyncError)(Comm, Status* state) = nullptr;
-  /// Ends what is under way and frees the communicator. The only one of NCCL's ends that waits for no peer.
+  /// Ends all work in progress and frees the communicator. The only way to end it without waiting for peers.
   Status (*ncclCommAbort)(Comm) = nullptr;
   Status (*ncclAllReduce)(const void* src, void* dst, std::size_t count, int type, int op, Comm,
                           void* stream) = nullptr;
@@ -62,19 +62,21 @@ struct Api {
                           void* stream) = nullptr;
 };
 
-/// NCCL of at least 2.18, opened once in a process, where NVIDIA's libraries are looked for
-/// (base/shared_library.h). Threads   any
+/// NCCL of at least 2.18, opened once per process and searched as in base/shared_library.h.
 ///
-/// Errors   Error(device), one sentence: it is not there and how to get it, or it is too old
+/// Threads  any
+/// Errors   Error(device), one sentence: it is missing and how to get it, or it is too old
 [[nodiscard]] const Api& open_nccl();
 
-/// The table of NCCL's functions in `library`. Errors   Error(device) that names the function it lacks
+/// The table of NCCL's functions in `library`.
+///
+/// Errors   Error(device) naming a function that it lacks
 [[nodiscard]] Api nccl_api(const base::SharedLibrary& library);
 
-/// Takes the choice of algorithms from NCCL, in the environment of this process: NCCL_ALGO=Ring,
-/// NCCL_PROTO=Simple, NCCL_NVLS_ENABLE=0, but for what the user has set. The order of additions is then the
-/// same in every run with the same buckets and ranks. Before NCCL starts, and while no other thread reads the
-/// environment. Returns the sentence that says so.
+/// Fixes NCCL's choice of algorithms through this process's environment: NCCL_ALGO=Ring, NCCL_PROTO=Simple,
+/// NCCL_NVLS_ENABLE=0, unless the user has set them. Then the order of additions is the same in every run
+/// with the same buckets and ranks. Call it before NCCL starts, while no other thread reads the environment.
+/// Returns a sentence that says what was set.
 [[nodiscard]] std::string make_deterministic();
 
 /// "2.28.9"

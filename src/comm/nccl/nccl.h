@@ -1,9 +1,9 @@
 #pragma once
 
-/// Carries arrays of GPUs with NCCL, and leaves everything else to a communicator of the host.
+/// Carries GPUs' arrays with NCCL and leaves everything else to a communicator of the host.
 ///
-/// GPUs of one process (a thread each) and of many. The host's communicator keeps votes, counts, barriers,
-/// the naming of lost ranks and deadlines, and hands out NCCL's id; so launchers work as without NCCL.
+/// For GPUs of one process (a thread each) or of many. The host's communicator keeps votes, counts, barriers,
+/// deadlines and the naming of lost ranks, and distributes NCCL's id, so launchers work as without NCCL.
 
 #include <chrono>
 #include <functional>
@@ -17,24 +17,27 @@
 namespace paceline::comm::nccl {
 
 struct Options {
-  /// NCCL's functions. Errors   Error(device): why there are none. Threads   any
+  /// Returns NCCL's functions.
+  ///
+  /// Errors   Error(device): why there are none
+  /// Threads  any
   std::function<const Api&()> open = open_nccl;
-  std::chrono::milliseconds deadline{60000};         ///< as the communicators' below
-  std::function<void(const std::string&)> say = {};  ///< hears rank 0's sentences; may be empty
+  std::chrono::milliseconds deadline{60000};         ///< as of the wrapped communicators
+  std::function<void(const std::string&)> say = {};  ///< prints rank 0's messages; may be empty
 };
 
-/// Communicators around `inner`, one each, which carry devices' arrays too (host_bounce.h).
+/// Wraps each of `inner` so that it accepts devices' arrays too (host_bounce.h).
 ///
-/// The first array() in a device's memory decides, on all ranks alike: NCCL carries what lies there if every
-/// rank has the library, a device of its own and a memory that gives side streams; else inner does, and rank
-/// 0 says why in one sentence. name() is "nccl" from then on, or inner's. A memory is known by its address:
-/// the engine of the last one lives while this is used for its arrays.
+/// The first array() in a device's memory decides, on all ranks alike. NCCL is used if every rank has the
+/// library, a device of its own, and a memory with side streams. Else inner carries the arrays, and rank 0
+/// says why in one sentence. From then on name() is "nccl", or inner's. A memory is recognised by its
+/// address, so its engine must live as long as its arrays are used here.
 ///
-/// Reductions are put on a stream beside the engine's and begin behind what the engine was given; wait()
-/// orders the engine behind them. Sums are the same bits on all ranks, in an order of NCCL's own, which
-/// depends on the length of the array: sums_in_tree() is false. After demand_tree() all parts are gathered
-/// and added on the device in the tree of base/summation_tree.h: size() times the bytes, and a buffer of so
-/// many.
+/// Reductions run on a stream beside the engine's and begin after the work that the engine was given; wait()
+/// orders the engine's later work after them. Sums are the same bits on all ranks, in an order of NCCL's own
+/// that depends on the array's length, so sums_in_tree() is false. After demand_tree() all parts are gathered
+/// and added on the device in the tree of base/summation_tree.h; that moves size() times the bytes and needs
+/// a buffer of that size.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> around(
     std::vector<std::unique_ptr<Communicator>> inner, const Options& options);
 

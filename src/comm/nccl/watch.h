@@ -1,6 +1,6 @@
 #pragma once
 
-/// A thread that looks at something again and again, until it is told to end.
+/// A thread that calls a function again and again until it is destroyed.
 
 #include <chrono>
 #include <condition_variable>
@@ -12,9 +12,11 @@ namespace paceline::comm::nccl {
 
 class Watch {
  public:
-  /// Calls `look` every `pause`; it throws nothing. Errors   std::system_error where there is no thread
+  /// Calls `look`, which must not throw, every `pause`.
+  ///
+  /// Errors   std::system_error when the system refuses the thread
   Watch(std::chrono::milliseconds pause, std::function<void()> look);
-  /// `look` is not being called any more when this returns.
+  /// Returns when `look` is not running any more.
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;

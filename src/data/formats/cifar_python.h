@@ -1,7 +1,7 @@
 #pragma once
 
-/// A file of CIFAR-10's python version, which torchvision leaves in cifar-10-batches-py: a pickled dictionary
-/// whose "data" is an array of bytes [images][3072] (red, green, blue plane) and whose "labels" is a list.
+/// A file of CIFAR-10's Python version, as torchvision downloads it to cifar-10-batches-py: a pickled
+/// dictionary with "data", a byte array [images][3072] (red, green, blue plane), and "labels", a list.
 
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@ struct CifarPythonBatch {
   std::span<const std::uint8_t> pixels;  ///< [labels.size()][3072], inside the bytes of the file
 };
 
-/// Errors   Error(data) naming `path` and the offset of what is not in this form, a label above 9 included
+/// Errors   Error(data) naming `path` and the offset of what does not have this form; labels are at most 9
 [[nodiscard]] CifarPythonBatch read_cifar_python(const std::string& path,
                                                  std::span<const std::uint8_t> bytes);
 

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The few operations of Python's pickle protocol 2 that data files are made of: dictionaries, lists, tuples,
-/// strings, whole numbers, and NumPy arrays as the calls that rebuild them.
+/// Reads the subset of Python's pickle protocol 2 that data files use: dictionaries, lists, tuples, strings,
+/// integers, and NumPy arrays in the form of the calls that rebuild them.
 ///
-/// Nothing is ever called: a call stays a value with its name and arguments, and the reader of a file checks
-/// that these are the ones it knows. Any other operation is an error.
+/// It never calls anything. A call is stored as a value with its name and arguments, and the caller checks
+/// that it is one it knows. Any other operation is an error.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,10 +26,10 @@ class Pickle {
     std::int64_t number = 0;        ///< integer; truth: 0 or 1
     std::string_view text = {};     ///< text, in the pickled bytes; name: "numpy dtype" as "numpy\ndtype"
     std::vector<int> members = {};  ///< list, tuple; dictionary: key, value, key, ...; call: name, arguments
-    int state = -1;                 ///< call: what the object was told after it was made; -1: nothing
+    int state = -1;                 ///< call: the argument of BUILD, which sets the object's state; -1: none
   };
 
-  /// Reads all of `bytes`, which stay the caller's and must outlive this object. `file` is for messages.
+  /// Parses `bytes`, which must outlive this object. `file` is for messages.
   ///
   /// Cost     about 80 bytes a value; more than kMostValues values are refused
   /// Errors   Error(data): file, offset, rule
@@ -38,7 +38,7 @@ class Pickle {
   [[nodiscard]] const Value& root() const { return at(root_); }
   [[nodiscard]] const Value& at(int index) const { return values_[static_cast<std::size_t>(index)]; }
 
-  // What follows fails where the value is another: "FILE: at byte OFFSET stands ..., but WHAT".
+  // These fail unless the value is as asked: "FILE: at byte OFFSET stands ..., but WHAT".
   /// The value of `key` in a dictionary.
   [[nodiscard]] const Value& member(const Value& dictionary, std::string_view key) const;
   [[nodiscard]] const Value& expect(const Value& value, Kind kind, std::string_view what) const;

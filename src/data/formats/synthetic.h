@@ -1,13 +1,13 @@
 #pragma once
 
-/// Images drawn from (seed, index), without files or storage: the data set that is always there.
+/// A generated data set that needs no files: images are drawn from (seed, index).
 ///
-/// A class is a shape, a texture and a colour scheme (cues_of_class), on one object that stands
-/// anywhere in the image, turned and scaled at random, among distractors, on a textured ground, under noise
-/// and changing light. Any two of the three cues name the class and no single one does; in some images one
-/// cue is false. So a network has to find the object and to combine what it sees: no pixel and no mean colour
-/// gives the class away (tests/data/formats/synthetic_test.cc holds how little they do). docs/formats.md has
-/// the whole recipe and what networks reach on it.
+/// A class is a shape, a texture and a colour scheme (cues_of_class) of one object, which has a random place,
+/// rotation and scale, among distractors, on a textured ground, with noise and changing light. Any two of the
+/// three cues identify the class, no single one does, and in some images one cue is false. So a network has
+/// to find the object and combine cues; single pixels and mean colours say little about the class
+/// (tests/data/formats/synthetic_test.cc measures how little). docs/formats.md has the recipe and the
+/// accuracy of networks on it.
 
 #include "data/dataset.h"
 #include "data/formats/synthetic_draw.h"
@@ -18,9 +18,9 @@ namespace paceline::data {
 /// No two classes share two cues.
 [[nodiscard]] Cues cues_of_class(int label);
 
-/// Opens `synthetic[,train=N][,test=N][,seed=S][,delay-us=T]`: 50,000 and 10,000 images with seed 0 unless
-/// told. With a delay the thread that reads an image first sleeps so long: a slow disk whose cost is known.
-/// The test images are other draws than the training images for any sizes.
+/// Opens `synthetic[,train=N][,test=N][,seed=S][,delay-us=T]`; defaults: 50,000 and 10,000 images, seed 0.
+/// With a delay the reading thread sleeps that long before each image, to emulate a slow disk. Training and
+/// test images never coincide, whatever the sizes.
 ///
 /// Errors   Error(usage) for a size or seed out of range
 [[nodiscard]] Source open_synthetic(const Spec& spec);

@@ -1,7 +1,6 @@
 #pragma once
 
-/// How one synthetic image is drawn. All in whole numbers: the same bits with every compiler and instruction
-/// set.
+/// Draws one synthetic image in integer arithmetic: the same bits with every compiler and instruction set.
 
 #include <cstdint>
 #include <span>
@@ -16,11 +15,11 @@ inline constexpr int kSide = 32;  ///< of the square image
 struct Cues {
   int shape = 0;    ///< disc, square, triangle, cross, ring
   int texture = 0;  ///< stripes, checks, dots, bands, halves
-  int scheme = 0;   ///< which two of a wheel of five colours, not neighbours
+  int scheme = 0;   ///< two colours of a wheel of five that are not neighbours
   bool operator==(const Cues&) const = default;
 };
 
-/// Draws an object with `cues`, its surroundings and the noise; everything else about them comes from `rng`.
+/// Draws an object with `cues`, its surroundings and noise; everything else is random, from `rng`.
 ///
 /// Shapes   pixels uint8 [kSide][kSide][3]
 void draw_synthetic(const Cues& cues, base::Rng& rng, std::span<std::uint8_t> pixels);

@@ -1,18 +1,18 @@
 #pragma once
 
-/// Which authorities an https server may be vouched for by: distributions keep their lists in different
-/// files, and a libcurl that was built on one of them knows that one's alone.
+/// Finds the system's list of certificate authorities. Distributions keep it in different files, and a
+/// libcurl built on one distribution knows only that one's.
 
 #include <filesystem>
 #include <functional>
 
 namespace paceline::data {
 
-/// What a name in the environment says; nullptr where it is not set.
+/// Returns the value of an environment variable; nullptr if it is not set.
 using Environment = std::function<const char*(const char*)>;
 
-/// The list that SSL_CERT_FILE or CURL_CA_BUNDLE names, else the first that is there of those of Debian, Red
-/// Hat, SUSE and Alpine (below `root`); empty where there is none: libcurl's own then.
+/// The file in SSL_CERT_FILE or CURL_CA_BUNDLE, else the first existing one of Debian's, Red Hat's, SUSE's
+/// and Alpine's (below `root`); empty if there is none, then libcurl uses its own.
 [[nodiscard]] std::filesystem::path certificate_file(const Environment& environment,
                                                      const std::filesystem::path& root = "/");
 

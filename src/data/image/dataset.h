@@ -1,6 +1,6 @@
 #pragma once
 
-/// Encoded images of any sizes as a data set of one size.
+/// A data set of one image size, made from encoded images of any sizes.
 
 #include <cstdint>
 #include <memory>
@@ -15,10 +15,10 @@ namespace paceline::data {
 
 /// One part (training, validation, test) of the images of a store.
 ///
-/// read() shows the largest centred part of the stored image that has the format's proportions.
+/// read() returns the largest centred part of the stored image that has the format's aspect ratio, scaled.
 ///
 /// Cost     decoding on every read; a JPEG much larger than the format is decoded at 1/2, 1/4 or 1/8
-/// Errors   read, read_part: Error(data) naming the image and what is broken in it
+/// Errors   read, read_part: Error(data) naming the image and its fault
 class ImageDataset final : public Dataset {
  public:
   struct LabelledImages {
@@ -26,7 +26,7 @@ class ImageDataset final : public Dataset {
     std::vector<std::int32_t> labels;   ///< [samples]
   };
 
-  /// `store` is shared by the parts of one source.
+  /// All parts of one source share `store`.
   ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format);
   ~ImageDataset() override;
 
@@ -48,7 +48,7 @@ class ImageDataset final : public Dataset {
                                                       std::vector<std::uint8_t>& buffer) const;
 
  private:
-  /// What one read needs, kept for the next: encoded bytes, decoder, pixels, resizer.
+  /// What one read needs, kept for the next read: encoded bytes, decoder, pixels, resizer.
   struct Scratch;
 
   [[nodiscard]] std::size_t at(std::int64_t index) const;
@@ -56,10 +56,10 @@ class ImageDataset final : public Dataset {
   std::shared_ptr<const ImageStore> store_;
   LabelledImages samples_;
   ImageFormat format_;
-  mutable base::ObjectPool<Scratch> scratch_;  ///< as many as reads have been under way at once
+  mutable base::ObjectPool<Scratch> scratch_;  ///< as many as reads have ever run at once
 };
 
-/// The largest centred part of a stored image that has the proportions of `format`.
+/// The largest centred part of a stored image that has the aspect ratio of `format`.
 [[nodiscard]] Box centred_box(const ImageFormat& format, int height, int width);
 
 }  // namespace paceline::data

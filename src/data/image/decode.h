@@ -1,10 +1,10 @@
 #pragma once
 
-/// JPEG, PNG and PPM files in memory to RGB pixels: libjpeg-turbo, spng and a copy behind one function.
+/// Decodes JPEG, PNG and PPM files in memory to RGB pixels, with libjpeg-turbo, spng and a copy.
 ///
-/// The kind is told by the first bytes, never by a name. Grey, palette and 16-bit images become RGB of 8
-/// bits, CMYK is multiplied out, transparency is dropped, EXIF rotation is not applied: what PIL's
-/// convert("RGB") does.
+/// The first bytes determine the kind, not the file name. As with PIL's convert("RGB"), grey, palette and
+/// 16-bit images become RGB of 8 bits, CMYK is converted, transparency is dropped, and EXIF rotation is not
+/// applied.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace paceline::data {
 
-/// Why an image cannot be decoded, without the name of the file: whoever knows the name says it.
+/// Why an image cannot be decoded. The caller adds the name of the file.
 class BrokenImage : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -24,15 +24,15 @@ class BrokenImage : public std::runtime_error {
 enum class ImageKind { jpeg, png, ppm };
 [[nodiscard]] const char* name(ImageKind kind);  ///< "JPEG", "PNG", "PPM"
 
-/// What an image says of itself.
+/// What an image's header says.
 struct ImageHeader {
   ImageKind kind = ImageKind::jpeg;
   int height = 0, width = 0;
   const char* colour =
-      "";  ///< "RGB", "grey", "CMYK", "palette", with " + alpha" and " 16 bit" where it is so
+      "";  ///< "RGB", "grey", "CMYK" or "palette", with " + alpha" and " 16 bit" where they apply
 };
 
-/// Pixels [height][width][3]. Keeps its memory when another image is decoded into it.
+/// Pixels [height][width][3]. The memory is reused when another image is decoded into it.
 struct RgbImage {
   int height = 0, width = 0;
   std::vector<std::uint8_t> pixels;
@@ -42,18 +42,18 @@ struct JpegCloser {
   void operator()(void* handle) const;
 };
 
-/// Decodes one image after the other, and keeps its JPEG decompressor: to make one costs as much as to decode
-/// a small image. After a broken image it goes on with the next as a new one would.
+/// Decodes images one after another. It keeps its JPEG decompressor, since making one costs as much as
+/// decoding a small image. A broken image does not affect the next one.
 ///
 /// Threads  one at a time
 class ImageDecoder {
  public:
   /// Errors   BrokenImage: neither JPEG, PNG nor PPM, a damaged header, or more pixels than a file of this
-  ///          length can hold (so that no header makes us take memory that the file does not explain)
+  ///          length can hold (so that a false header cannot make us allocate)
   [[nodiscard]] ImageHeader read_header(std::span<const std::uint8_t> bytes);
 
   /// Decodes `bytes` into `dst`. A JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, which is much cheaper:
-  /// the smallest that is still at least `least_scale` of the whole is taken (1: always the whole).
+  /// the smallest scale that is at least `least_scale` is used (1: always full size).
   ///
   /// Errors   BrokenImage: the data ends early or is damaged
   void decode(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
@@ -63,7 +63,7 @@ class ImageDecoder {
   std::unique_ptr<void, JpegCloser> jpeg_;  ///< made for the first JPEG
 };
 
-/// A binary PPM (P6, 8 bits): the pixels with a line of text before them.
+/// A binary PPM (P6, 8 bits): a line of text, then the pixels.
 [[nodiscard]] std::vector<std::uint8_t> to_ppm(const RgbImage& image);
 
 }  // namespace paceline::data

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Paths of images, arranged: which belong to training, validation and test, and which class each shows.
+/// Sorts image paths into training, validation and test, and into classes.
 ///
-/// Works on names alone, so a folder and an archive are understood alike.
+/// It uses names only, so folders and archives follow the same rules.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +12,15 @@
 
 namespace paceline::data {
 
-/// Images by directory and name. Cost: 16 bytes an image and its name; directories are kept once.
+/// Images by directory and name.
+///
+/// Cost     16 bytes an image and its name; directories are stored once
 class ImageListing {
  public:
-  /// Paths are relative, with '/' between their parts; "" is the top. Returns the directory's number.
+  /// Paths are relative, with '/' as separator; "" is the top. Returns the directory's number.
   std::uint32_t add_directory(std::string path);
   void add_image(std::uint32_t directory, std::string_view name);
-  void shrink();  ///< gives back the memory that was taken ahead, when nothing more comes
+  void shrink();  ///< frees spare capacity; call when nothing more is added
 
   [[nodiscard]] std::size_t size() const { return images_.size(); }
   [[nodiscard]] const std::vector<std::string>& directories() const { return directories_; }
@@ -39,13 +41,13 @@ class ImageListing {
   std::string names_;
 };
 
-/// Whether a file of this name is taken for an image: .jpg, .jpeg, .png or .ppm in any case. What it holds is
-/// told by its first bytes.
+/// Whether a file of this name counts as an image: .jpg, .jpeg, .png or .ppm in any case. Its first bytes
+/// determine its kind.
 [[nodiscard]] bool is_image_name(std::string_view name);
 
 enum class ClassDepth {
-  leaf,  ///< the folder that holds the image, with the path that leads to it: "animals/cat"
-  top,   ///< the first folder below the split: "animals"
+  leaf,  ///< the folder that holds the image, with its path: "animals/cat"
+  top,   ///< the first folder below train, val or test: "animals"
 };
 
 struct ArrangedPart {
@@ -54,21 +56,20 @@ struct ArrangedPart {
 };
 
 struct Arranged {
-  std::vector<std::string> class_names;  ///< sorted; a label is a place in it
+  std::vector<std::string> class_names;  ///< sorted; a label is an index into it
   ArrangedPart train, validation, test;  ///< validation may be empty
-  bool has_parts = false;                ///< these are folders, and nothing was cut off for the test
-  std::vector<std::string> notes;        ///< how the folders were understood, where there was a choice
+  bool has_parts = false;                ///< the parts are folders; no test set was cut off
+  std::vector<std::string> notes;        ///< how the folders were interpreted, where that was ambiguous
 };
 
 /// The rules, in this order:
-/// - A common first folder of all images is passed over ("fruits-360/Training/..."), unless it is the only
-///   one.
-/// - train or training, beside val, valid or validation, and test or testing (in any case): these are the
-///   parts; other folders beside them are left out, with a note. Without a test folder, val is the test set.
-/// - Otherwise the whole is one set, and `test_part` of every class is cut from it as test set (split.h).
+/// - A common first folder of all images is skipped ("fruits-360/Training/..."), unless it is the only one.
+/// - train or training, val, valid or validation, test or testing (in any case) are the parts. Other folders
+///   beside them are left out, with a note. Without a test folder, val is the test set.
+/// - Otherwise all images are one set, and `test_part` of every class becomes the test set (split.h).
 ///
-/// Errors   Error(data): no images; images outside of any class folder; a single class; a class in validation
-///          or test that training does not have. Error(usage): both "train" and "Training" are there
+/// Errors   Error(data): no images; images outside of class folders; a single class; a class in validation
+///          or test that training lacks. Error(usage): both "train" and "Training" exist
 [[nodiscard]] Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDepth depth,
                                double test_part);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// From a store of images and their paths to a source: what folder and archive have in common.
+/// Makes a Source from a store of images and their paths; used for folders and archives.
 
 #include <memory>
 
@@ -11,8 +11,8 @@
 
 namespace paceline::data {
 
-/// Arranges the images of `store`, whose image i has the path `listing.path(i)`, by the options of `spec`.
-/// The caller sets source.name.
+/// Arranges the images of `store` by the options of `spec`; image i has the path `listing.path(i)`. The
+/// caller sets source.name.
 [[nodiscard]] Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store,
                                  const ImageListing& listing);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A part of an RGB image, scaled to a fixed size.
+/// Scales a part of an RGB image to a fixed size.
 
 #include <cstdint>
 #include <span>
@@ -11,20 +11,20 @@
 
 namespace paceline::data {
 
-/// Scales `box` of `src` (in its pixels, fractions allowed) to [height][width][3], each output pixel being
-/// the average under a triangle as wide as two output pixels, or two input pixels where it enlarges: bilinear
-/// with antialiasing, as PIL's resize(box=...) and torchvision do.
+/// Scales `box` of `src` (in its pixels, may be fractional) to [height][width][3]. Each output pixel is the
+/// average under a triangle two output pixels wide, or two input pixels when it enlarges: bilinear with
+/// antialiasing, as PIL's resize(box=...) and torchvision do.
 ///
-/// Weights are whole multiples of 2^-14 that add up to 1, sums are whole numbers: a plain area keeps its
-/// value.
+/// Weights are multiples of 2^-14 that add up to 1, and sums are integers, so a plain area keeps its value.
+/// Buffers are reused from image to image.
 ///
-/// Keeps its buffers from image to image.   Threads  one object a thread
+/// Threads  one object per thread
 class Resizer {
  public:
   void resize(const RgbImage& src, const Box& box, int height, int width, std::span<std::uint8_t> dst);
 
  private:
-  /// For each output place along one axis: which inputs it averages, and their weights.
+  /// For each output position along one axis: the inputs that it averages, and their weights.
   struct Taps {
     std::vector<int> first;             ///< [outputs]
     std::vector<int> count;             ///< [outputs]

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The images below a folder: found by walking through it, or read from a manifest that an earlier walk left.
+/// The images below a folder, found by a directory walk or read from the manifest of an earlier walk.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,41 +14,40 @@
 namespace paceline::data {
 
 struct FolderScan {
-  /// A folder that was looked into, and when something in it last came, went or was renamed.
+  /// A folder, and when an entry in it was last added, removed or renamed.
   struct Folder {
     std::string path;              ///< relative; "" is the top
-    std::int64_t modified_ns = 0;  ///< of the file system's clock
-    std::size_t images = 0;        ///< that lie in it, not below
+    std::int64_t modified_ns = 0;  ///< on the file system's clock
+    std::size_t images = 0;        ///< directly in it
   };
   ImageListing listing;         ///< in the order of the paths, a folder's images before its folders
   std::vector<Folder> folders;  ///< in the order of the walk
   std::int64_t passed_over = 0;
 };
 
-/// Walks through all folders below `top`. Names that begin with a dot are left out.
+/// Walks through all folders below `top`. Skips names that begin with a dot.
 ///
-/// Cost     a directory read for each folder, and no look at any file
+/// Cost     reads each directory, and no file
 /// Errors   Error(data): a folder that cannot be read, or folders more than 16 deep
 [[nodiscard]] FolderScan scan_folder(const std::filesystem::path& top);
 
-/// When something in `folder` last came, went or was renamed; -1 where there is no such folder.
+/// When an entry of `folder` was last added, removed or renamed; -1 if there is no such folder.
 [[nodiscard]] std::int64_t modified_ns(const std::filesystem::path& folder);
 
 inline constexpr const char* kManifestName = "paceline-manifest.txt";
 
-/// Scans `top` and writes what it found into top/paceline-manifest.txt. Returns the scan.
+/// Scans `top` and writes the result to top/paceline-manifest.txt. Returns the scan.
 ///
-/// Errors   Error(data): as scan_folder; a name that holds a line end; the file cannot be written
+/// Errors   Error(data): as scan_folder; a name with a line end; the file cannot be written
 FolderScan write_manifest(const std::filesystem::path& top);
 
-/// What the text of a manifest says; nothing where it is no whole one. Whether the folders are still so is
-/// not looked at.
+/// Parses the text of a manifest; nothing if it is incomplete. Does not check that the folders are unchanged.
 [[nodiscard]] std::optional<FolderScan> manifest_from(std::string_view text);
 
-/// What the manifest of `top` says, if there is one and no folder has changed since. Otherwise nothing, and
-/// `why_not` says why ("" where there is no manifest).
+/// The manifest of `top`, if there is one and no folder has changed since. Otherwise nothing, and `why_not`
+/// says why ("" if there is no manifest).
 ///
-/// Cost     reads one file and looks at each folder, not at the images
+/// Cost     reads one file and the times of all folders, no image
 [[nodiscard]] std::optional<FolderScan> read_manifest(const std::filesystem::path& top, std::string& why_not);
 
 }  // namespace paceline::data

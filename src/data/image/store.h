@@ -1,6 +1,6 @@
 #pragma once
 
-/// Where the encoded images of a data set lie: files of a folder, members of an archive.
+/// Storage of a data set's encoded images: files of a folder or members of an archive.
 
 #include <cstdint>
 #include <span>
@@ -14,14 +14,14 @@ class ImageStore {
  public:
   virtual ~ImageStore() = default;
   [[nodiscard]] virtual std::int64_t size() const = 0;
-  /// Where image `index` lies, for messages.
+  /// Where image `index` is stored, for messages.
   [[nodiscard]] virtual std::string name(std::int64_t index) const = 0;
-  /// The encoded image: in place, or read into `buffer`. Valid while buffer and store are.
+  /// The encoded image: in place, or read into `buffer`. Valid as long as `buffer` and the store.
   ///
   /// Errors   Error(data): name and the system's reason
   [[nodiscard]] virtual std::span<const std::uint8_t> bytes(std::int64_t index,
                                                             std::vector<std::uint8_t>& buffer) const = 0;
-  /// The length of the encoded image; 0 where it cannot be told.
+  /// The length of the encoded image; 0 if it is unknown.
   [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const {
     std::vector<std::uint8_t> buffer;
     return static_cast<std::int64_t>(bytes(index, buffer).size());

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Tar archives: read in place, and written.
+/// Reads tar archives in place, and writes them.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,9 +15,9 @@
 
 namespace paceline::data {
 
-/// The images of an uncompressed tar archive, which is mapped: nothing is copied, and all workers and
-/// processes of a host share its pages. Members in the order of their paths, as a folder's files; links are
-/// the files of the archive that they lead to.
+/// The images of an uncompressed tar archive. The archive is mapped: nothing is copied, and all workers and
+/// processes of a host share its pages. Members are ordered by path, like the files of a folder; links stand
+/// for the members that they lead to.
 class TarStore final : public ImageStore {
  public:
   /// Errors   Error(data): not a tar archive (or a compressed one), cut short
@@ -30,7 +30,7 @@ class TarStore final : public ImageStore {
 
   [[nodiscard]] const ImageListing& listing() const { return listing_; }
   [[nodiscard]] std::int64_t passed_over() const { return passed_over_; }
-  /// Links that lead to no file of the archive, and the first of them.
+  /// The number of links that lead to no member, and the first of them.
   [[nodiscard]] std::int64_t lost_links() const { return lost_links_; }
   [[nodiscard]] const std::string& first_lost_link() const { return first_lost_link_; }
 
@@ -50,10 +50,10 @@ class TarStore final : public ImageStore {
   std::string first_lost_link_;
 };
 
-/// Writes an uncompressed tar archive, whole or not at all: it takes its place with finish().
+/// Writes an uncompressed tar archive. The file appears only with finish().
 class TarWriter {
  public:
-  /// Errors   Error(data) naming the path and the system's reason, here and in the functions
+  /// Errors   this and all members: Error(data) naming the path and the system's reason
   explicit TarWriter(std::filesystem::path path);
   ~TarWriter();
   TarWriter(const TarWriter&) = delete;

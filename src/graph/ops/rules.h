@@ -1,10 +1,12 @@
 #pragma once
 
-/// What the graph knows of each op, device apart: the shape it gives, the parameters it owns, what its
-/// backward pass needs kept from the forward pass, and what it costs.
+/// What the graph knows of each op, independent of devices: output shape, parameters, what the backward pass
+/// needs from the forward pass, and cost.
 ///
-/// One op is one file here (`conv2d.cc`, ...) that makes its OpRule, and one line at the end of this header:
-/// an op of Attributes without them does not compile. Constant after start; any thread may read.
+/// Each op has one file here (`conv2d.cc`, ...) that makes its OpRule, and one line at the end of this
+/// header. An op in Attributes without them does not compile.
+///
+/// Threads  any; the rules are constant
 
 #include <cstdint>
 #include <span>
@@ -16,7 +18,7 @@
 
 namespace paceline::graph {
 
-/// One use of an op, as its rule sees it: the node's name (for errors), its attributes, its inputs' shapes.
+/// One node as its rule sees it: the node's name (for errors), its attributes, its inputs' shapes.
 struct OpSite {
   std::string_view name;
   const Attributes& op;
@@ -32,14 +34,14 @@ struct ParameterRule {
   std::string suffix;
   std::vector<std::int64_t> shape;
   Role role = Role::weight;
-  double rate = 1;  ///< of Rates
+  double rate = 1;  ///< see Rates
 };
 
-/// The gradient rule's appetite: what must live from forward to backward.
+/// What the backward pass needs from the forward pass.
 struct Saved {
   bool src = false;         ///< the op's input
   bool dst = false;         ///< the op's output
-  bool mask = false;        ///< one small integer for each output element (which of the window won)
+  bool mask = false;        ///< a small integer for each output element (which of a window was chosen)
   bool statistics = false;  ///< mean and inverse deviation of each channel
 };
 
@@ -47,45 +49,46 @@ struct OpRule {
   std::string_view kind;  ///< "conv2d": in generated names, in errors, in model files
   int inputs = 1;
   Saved saved = {};
-  /// The gradient at a place of each source follows from the output's at that place (and, of a batch norm,
-  /// from sums): an engine may store d_src over d_dst.
+  /// Each element of d_src depends only on the same element of d_dst (and, for a batch norm, on sums). So an
+  /// engine may store d_src over d_dst.
   bool in_place = false;
-  /// The op's own numbers that change what a trained model computes, as text; null: it has none.
+  /// The op's attributes that change what a trained model computes, as text; null: none.
   std::string (*attributes)(const Attributes& op) = nullptr;
-  /// Shape of the output. Errors: Error(usage) when attributes or input shapes make no sense.
+  /// Shape of the output.
+  ///
+  /// Errors   Error(usage) when attributes or input shapes are invalid
   Shape (*shape)(const OpSite& site) = nullptr;
-  /// In the op's own order; null: none.
+  /// The parameters, in the op's own order; null: none.
   std::vector<ParameterRule> (*parameters)(const OpSite& site) = nullptr;
-  /// Of one sample's forward pass; null: none that count. Each backward product costs the same again.
+  /// Multiply-adds of one sample's forward pass; null: not counted. Each backward direction costs the same.
   std::int64_t (*multiply_adds)(const OpSite& site, const Shape& dst) = nullptr;
 };
 
-/// The table, looked up.
+/// The rule of an op.
 [[nodiscard]] const OpRule& rule_of(const Attributes& op);
 
-/// The same by node of a built graph.
+/// Multiply-adds of a node of a finished graph.
 [[nodiscard]] std::int64_t multiply_adds(const Graph& graph, int node);
 
-/// Whether any of the node's own parameters follows gradients: it has some, and not all are frozen. Engines
-/// leave the gradients of a node that does not learn at zero.
+/// Whether the node has a parameter that is not frozen. Engines leave the gradients of other nodes at zero.
 [[nodiscard]] bool learns(const Graph& graph, int node);
 
-/// Whether anything that `node` computes depends on a parameter that learns: only then does a consumer need
-/// to send a gradient back to it (the first convolution never computes d_src). A batch norm always takes one,
-/// even a frozen one: its statistics travel with the gradients.
+/// For each node, whether its output depends on a parameter that learns. Only then must a consumer send a
+/// gradient back to it (the first convolution never computes d_src). A batch norm, even a frozen one, always
+/// gets one, since its statistics travel with the gradients.
 [[nodiscard]] std::vector<bool> needs_gradient(const Graph& graph);
 
-/// Whether the output of each node must be kept for the backward pass: its own rule or a consumer's asks for
-/// it.
+/// For each node, whether its output must be kept for the backward pass, as its own rule or a consumer's
+/// requires.
 [[nodiscard]] std::vector<bool> kept_for_backward(const Graph& graph);
 
-/// Errors   Error(usage), naming the op, for a rate that is negative or no number
+/// Errors   Error(usage), naming the op, for a rate that is negative or not a number
 void check_rates(const OpSite& site, const Rates& rates);
 
 /// "[64,32,32]": channels, height, width.
 [[nodiscard]] std::string text(const Shape& shape);
 
-// The rules, each in its own file; rule_of() has them all.
+// The rules, each in its own file; rule_of() lists them all.
 OpRule make_rule(const Input&);
 OpRule make_rule(const Conv2d&);
 OpRule make_rule(const Dense&);

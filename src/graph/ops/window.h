@@ -1,6 +1,6 @@
 #pragma once
 
-/// The sliding window that convolution and pooling share: checked once, sized once.
+/// The sliding window of convolutions and pooling: its checks and output size.
 
 #include "graph/ops/rules.h"
 
@@ -12,14 +12,14 @@ struct SlidingWindow {
   int padding = 0;
 };
 
-/// Positions of the window along `length` (rounded down, as PyTorch does).
+/// Number of positions of the window along `length` (rounded down, as in PyTorch).
 [[nodiscard]] inline int positions(int length, const SlidingWindow& window) {
   return (length + 2 * window.padding - window.kernel) / window.stride + 1;
 }
 
-/// Height and width after the window has passed, with `channels` channels.
+/// The output shape of a sliding window with `channels` output channels.
 ///
-/// Errors   Error(usage) naming the op when the window is no window, or larger than the padded input
+/// Errors   Error(usage) naming the op when the window is invalid or larger than the padded input
 [[nodiscard]] Shape slide(const OpSite& site, const SlidingWindow& window, int channels);
 
 }  // namespace paceline::graph

@@ -17,7 +17,8 @@ struct Subject {
   const Conclusions& conclusions;
   const analysis::CellGroup& cells;
   analysis::OperatingPoint point;
-  /// Where the operating point is a row of scaling; weak before strong. Null where it is none with ratios.
+  /// If the operating point is a row of scaling: that row, weak before strong. Null if no such row has
+  /// ratios.
   const analysis::ScalingGroup* group = nullptr;
   const analysis::ScalingRow* row = nullptr;
 
@@ -25,7 +26,7 @@ struct Subject {
 };
 [[nodiscard]] Subject subject_of(const Conclusions& conclusions, const analysis::CellGroup& cells);
 
-// Answers. Of a subject without an operating point all are "not measured".
+// Answers. For a subject without an operating point all are "not measured".
 [[nodiscard]] Answer best_answer(const Subject& subject);
 [[nodiscard]] Answer batch_answer(const Subject& subject);
 [[nodiscard]] Answer workers_answer(const Subject& subject);
@@ -34,22 +35,23 @@ struct Subject {
 [[nodiscard]] Answer accuracy_answer(const Subject& subject);
 [[nodiscard]] Next next_steps(const Subject& subject);
 
-/// images/s against the global batch, one line a way of using the machine; and speedups. The `id` is "hero".
+/// images/s and speedups against the global batch, one line for each way of using the machine. The `id` is
+/// "hero".
 [[nodiscard]] std::optional<Figure> hero_figure(const Subject& subject);
 
-// Evidence; nothing where there is nothing to draw.
+// Evidence; nothing if there is nothing to draw.
 [[nodiscard]] std::optional<Figure> batch_figure(const Subject& subject);
 [[nodiscard]] std::optional<Figure> workers_figure(const Subject& subject);
 [[nodiscard]] std::optional<Waterfall> step_waterfall(const Subject& subject);
 /// The last steps of a record of the operating point ("timeline"), and of its baseline of one worker
-/// ("timeline-baseline"), as far as records hold them.
+/// ("timeline-baseline"), if the records have them.
 [[nodiscard]] std::vector<Timeline> step_timelines(const Subject& subject);
 [[nodiscard]] std::optional<Figure> network_figure(const Subject& subject);
 [[nodiscard]] std::optional<Figure> accuracy_figure(const Subject& subject);
-/// Every set-up that was planned, one row each, with column groups.
+/// Every planned set-up, one row each, with column groups.
 [[nodiscard]] Table cells_table(const Conclusions& conclusions);
 
-/// The sections "answer" (of several subjects one each: "answer-2") and "evidence"; then "cells".
+/// The sections "answer" (with several subjects one each: "answer-2") and "evidence"; then "cells".
 [[nodiscard]] std::vector<Section> answer_sections(const Conclusions& conclusions);
 
 }  // namespace paceline::report

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Remedies in words, and the commands that would test them.
+/// Remedies in words, and commands that test them.
 
 #include <string>
 
@@ -12,8 +12,8 @@ namespace paceline::report {
 [[nodiscard]] std::string name_of(const analysis::Remedy& remedy, const analysis::Cell& cell);
 /// "saves 4.1 %", "saves at most 4.1 %".
 [[nodiscard]] std::string said_of_gain(const analysis::Remedy& remedy);
-/// The cell of `loss` measured again with the remedy, beside its baseline where that changes too. Names of
-/// hosts that nobody knows are HOST1, HOST2.
+/// The command that measures the cell of `loss` again with the remedy, and its baseline if that changes too.
+/// Unknown host names are HOST1, HOST2.
 [[nodiscard]] std::string command_of(const analysis::Remedy& remedy, const analysis::EfficiencyLoss& loss);
 
 }  // namespace paceline::report

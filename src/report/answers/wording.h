@@ -1,6 +1,6 @@
 #pragma once
 
-/// Words and doubts that answers share.
+/// Texts that answers share, and how certain they are.
 
 #include <string>
 #include <string_view>
@@ -14,14 +14,14 @@ namespace paceline::report {
 /// "2 workers, 1 core each", "1 worker, 2 threads", "4 workers on 2 cores", "2 processes on 2 nodes".
 [[nodiscard]] std::string way_of(const analysis::Cell& cell);
 
-/// What a speedup is over: "one core", "one worker of 4 cores", else way_of().
+/// The name of a speedup's baseline: "one core", "one worker of 4 cores", else way_of().
 [[nodiscard]] std::string baseline_name(const analysis::Cell& cell);
 
-/// Whether it was computed by the processor, so that cores are what workers need.
+/// Whether the processor computed it, so that workers need cores.
 [[nodiscard]] bool is_on_cpu(const analysis::Cell& cell);
 
-/// The part of an axis of workers that has no core for each: from between `cores` and the next on, for as
-/// many workers as cores are inside.
+/// The region of an axis of workers where there is no core for each: it begins between `cores` and the next
+/// number.
 [[nodiscard]] Figure::Mark beyond_cores(int cores);
 
 /// 0.938 -> "94 %", 0.047 -> "4.7 %", 0.004 -> "under 1 %".
@@ -30,24 +30,24 @@ namespace paceline::report {
 [[nodiscard]] std::string listed(const std::vector<std::string>& words);
 
 /// What makes a figure of the cell doubtful: "emulated", "debug build", "one step", "one repeat", "others
-/// unknown"; empty for nothing.
+/// unknown"; empty if nothing does.
 [[nodiscard]] std::string doubt_of(const analysis::Cell& cell);
 
-/// How sure an answer is that rests on a choice: its standing, or careful where it would be decided or a tie
-/// and the chosen cell is doubtful. Sets `certainty` and `chip`.
+/// Sets `certainty` and `chip` of an answer that depends on a choice: the choice's standing, but "careful"
+/// instead of decided or tie if the chosen cell is doubtful.
 void judge(Answer& answer, const analysis::Choice& choice);
-/// The same of an answer that rests on one cell.
+/// The same for an answer that depends on one cell.
 void judge(Answer& answer, const analysis::Cell& cell);
 
-/// value, interval and number of samples of `estimate`, and the records of `cell`.
+/// Copies value, interval and number of samples of `estimate`, and the ids of the records of `cell`.
 void take_figures(Answer& answer, const analysis::Estimate& estimate, const analysis::Cell& cell);
 
-/// An answer that nothing measured says.
+/// The answer if nothing was measured.
 [[nodiscard]] Answer not_measured(std::string id, std::string question, std::string sentence,
                                   std::string command);
 
-/// `paceline <verb>` with the model, the data and the options that were typed for `record` and that do not
-/// say what is measured, then `options`.
+/// `paceline <verb>` with the model, the data and those options typed for `record` that do not choose what is
+/// measured, then `options`.
 [[nodiscard]] std::string command_like(const measure::Record& record, std::string_view verb,
                                        std::string_view options);
 

@@ -1,7 +1,6 @@
 #pragma once
 
-/// How trainings went beside where they ended: training, validation and test figures of each, and sentences
-/// where they part.
+/// The course of trainings: training, validation and test figures of each, and sentences about overfitting.
 
 #include <optional>
 #include <string>
@@ -14,28 +13,29 @@
 
 namespace paceline::report {
 
-/// "NAME overfits from epoch 7: ..."; nothing where it does not.
+/// "NAME overfits from epoch 7: ..."; nothing if it does not.
 [[nodiscard]] std::optional<Paragraph> said_of_overfitting(const std::string& name,
                                                            const analysis::Course& course);
-/// "From one epoch to the next its test accuracy changed by 1.3 points, mean of the last 5": nothing of fewer
-/// than three epochs.
+/// "From one epoch to the next its test accuracy changed by 1.3 points, mean of the last 5"; nothing for
+/// fewer than three epochs.
 [[nodiscard]] std::optional<std::string> said_of_steadiness(const analysis::Course& course);
 
-/// A row a variant: training, validation and test loss and accuracy at the last epoch, their gap, the epoch
+/// A row per variant: training, validation and test loss and accuracy at the last epoch, their gap, the epoch
 /// from which it overfits, and how steady the last epochs were.
 [[nodiscard]] Table course_table(const analysis::Convergence& result);
-/// A line a variant over epochs: training loss and accuracy, test loss, and where there is a validation part
-/// its loss and accuracy.
+/// A line per variant over epochs: training loss and accuracy, test loss, and validation loss and accuracy if
+/// there are any.
 [[nodiscard]] std::vector<Plot> course_plots(const analysis::Convergence& result);
 
-/// A row a training: an epoch, the whole, and the way to one accuracy, each with its speedup.
+/// A row per training: the times of an epoch, of the whole, and until a common accuracy, each with its
+/// speedup.
 [[nodiscard]] Table whole_trainings_table(const analysis::Convergence& result,
                                           const analysis::WholeTrainings& whole);
-/// The same as a sentence, of the most workers.
+/// The same as a sentence about the most workers.
 [[nodiscard]] std::optional<std::string> said_of_whole_trainings(const analysis::Convergence& result,
                                                                  const analysis::WholeTrainings& whole);
 
-/// The same for the question "How many workers?" where only whole trainings can answer it; nothing otherwise.
+/// The same for the question "How many workers?" if only whole trainings can answer it; nothing otherwise.
 [[nodiscard]] std::optional<std::string> answer_by_trainings(
     const std::optional<analysis::Convergence>& convergence);
 

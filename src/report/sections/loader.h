@@ -1,6 +1,6 @@
 #pragma once
 
-/// The loaders of all measured cells: what they gave and could have given.
+/// The loaders of all measured cells: what they delivered and could have delivered.
 
 #include <optional>
 
@@ -9,10 +9,10 @@
 
 namespace paceline::report {
 
-/// Whether steps wait for data, where and how long, and what would help; nothing where none does.
+/// A sentence on where and how long steps wait for data, and what would help; nothing if none waits.
 [[nodiscard]] std::optional<Paragraph> loader_warning(const Conclusions& conclusions);
 
-/// Nothing where no record knows enough of its loaders.
+/// Nothing if no record knows enough about its loaders.
 [[nodiscard]] std::optional<Table> loader_table(const Conclusions& conclusions);
 
 }  // namespace paceline::report

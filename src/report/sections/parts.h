@@ -1,6 +1,6 @@
 #pragma once
 
-/// What all sections build their tables of: cells from figures, marks, and the footnotes that explain the
+/// Building blocks of all sections' tables: cells from figures, marks, and the footnotes that explain the
 /// marks.
 
 #include <set>
@@ -16,14 +16,14 @@ namespace paceline::report {
 
 [[nodiscard]] TableCell words(std::string text);
 [[nodiscard]] TableCell value(double number);
-/// With its interval where it has one.
+/// With its interval if it has one.
 [[nodiscard]] TableCell figure(const analysis::Estimate& estimate);
 /// The same in a sentence: "1.97 [1.95, 1.98]".
 [[nodiscard]] std::string with_interval(const analysis::Estimate& estimate, Format format);
-/// "-" and why.
+/// "-" and the reason.
 [[nodiscard]] TableCell missing(std::string reason);
 [[nodiscard]] TableCell with_mark(TableCell cell, const std::string& mark);
-/// The same mark on every figure of the row.
+/// Adds the same mark to every figure of the row, from column `first`.
 void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string& mark);
 
 [[nodiscard]] Paragraph plain(std::string text);
@@ -33,48 +33,48 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 /// "2 workers", "1 worker".
 [[nodiscard]] std::string count(long number, const std::string& noun);
 
-/// Marks that say what is special about a cell's figures: "*" more worker threads than cores, "†" a worker
-/// has fewer threads than the baseline's, "debug" a build that is not optimised, "emulated" a link, straggler
-/// or storage that was only emulated, "n=1" a single timed step. Joined by a blank; empty for none.
+/// Marks for special properties of a cell's figures: "*" more worker threads than cores, "†" a worker has
+/// fewer threads than the baseline's, "debug" a build without optimisation, "emulated" an emulated link,
+/// straggler or storage, "n=1" a single timed step. Joined by blanks; empty if none applies.
 [[nodiscard]] std::string marks_of(const analysis::Cell& cell);
 [[nodiscard]] std::string marks_of(const analysis::ScalingRow& row);
-/// The word of a plot's point: "emulated", "oversubscribed", "shared cores", "debug build", or "".
+/// The mark of a plot's point: "emulated", "oversubscribed", "shared cores", "debug build", or "".
 [[nodiscard]] std::string point_mark(const analysis::Cell& cell);
 
-/// A point of a plot with the interval of `y` where it has one.
+/// A point of a plot, with the interval of `y` if it has one.
 [[nodiscard]] Point point_of(double x, const analysis::Estimate& y, std::string mark);
-/// The same of a cell: with its mark, or "disturbed", and its records.
+/// The same for a cell: with its mark, or "disturbed", and its record.
 [[nodiscard]] Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell);
 
-/// For the end of a sentence on the cell's times: " EMULATED link of ...: no times of such hardware."; empty
-/// where nothing was emulated.
+/// The end of a sentence on the cell's times: " EMULATED link of ...: no times of such hardware."; empty if
+/// nothing was emulated.
 [[nodiscard]] std::string said_of_emulation(const analysis::Cell& cell);
 
-/// "2 workers (2 cores)": the cores that the cell could use, since one worker may have one thread or many.
+/// "2 workers (2 cores)": with the cores that the cell could use, since a worker may have one thread or many.
 [[nodiscard]] std::string workers_on_cores(const analysis::Cell& cell);
 
-/// What tells a group from the others of its batch: "resnet8-cifar, threads of one process, version 0.2.0";
-/// empty where nothing does.
+/// Distinguishes a group from the others of its batch: "resnet8-cifar, threads of one process, version
+/// 0.2.0"; may be empty.
 [[nodiscard]] std::string said_of_group(const analysis::ScalingGroup& group);
-/// ", " and the text; empty for an empty text.
+/// ", " followed by the text; empty for an empty text.
 [[nodiscard]] std::string behind(const std::string& text);
 
-/// Inserts at index `at` a column for model, data set, nodes, processes, threads, communicator, algorithm,
-/// device and precision where the cells of the rows differ in them; nodes, processes and threads also where
-/// any row has several processes. Returns the entries of the set-up that have one. `cells`: one a row. To be
-/// called when the rows are complete: columns from `at` on move.
+/// Inserts columns at index `at` for model, data set, nodes, processes, threads, communicator, algorithm,
+/// device and precision, if the rows' cells differ in them; nodes, processes and threads also if any row has
+/// several processes. Returns the entries of the set-up that now have a column. `cells`: one per row. Call it
+/// when the rows are complete, since columns from `at` on move.
 std::set<std::string> insert_setup_columns(Table& table, std::size_t at,
                                            const std::vector<const analysis::Cell*>& cells);
 
-/// Rows of a table are compared by eye whatever its ratios refuse: the same, and where the cells differ in
-/// more than those columns and their sizes say, a last column that says in what, "differs in".
+/// The same; and if the cells differ in more than these columns and their sizes, adds a last column "differs
+/// in". Readers compare rows of a table even if no ratio is given.
 void add_setup_columns(Table& table, std::size_t at, const std::vector<const analysis::Cell*>& cells);
 
-/// Each footnote once, in the order added. Duplicates are dropped.
+/// A list of footnotes in the order added, without duplicates.
 class Footnotes {
  public:
   void add(const std::string& note);
-  /// The explanations of the marks that `row` bears, its refusals and remarks, and why it was not measured.
+  /// Adds explanations of the marks of `row`, its refusals and remarks, and why it was not measured.
   void explain(const analysis::ScalingRow& row);
   void explain(const analysis::Cell& cell);
   void explain_marks(const analysis::Cell& cell);
@@ -84,26 +84,27 @@ class Footnotes {
   std::vector<std::string> notes_;
 };
 
-/// "8 and 512 overlap; measure longer", to stand behind "not decided: "; empty where the knee is decided.
+/// The continuation of "not decided: ", such as "8 and 512 overlap; measure longer"; empty if the knee is
+/// decided.
 [[nodiscard]] std::string knee_not_decided(const analysis::Sweep& sweep);
 
-/// few_repeats of the batches that the knee was chosen from.
+/// few_repeats() for the batches among which the knee was chosen.
 [[nodiscard]] std::string said_of_repeats(const analysis::Sweep& sweep);
 
-/// "one repeat", "two repeats": too few for a claim, since where runs differ more than steps do two of them
-/// lie on the same side of the median in every second case. Empty of three or more.
+/// "one repeat", "two repeats": too few for a claim, since if runs differ more than steps, two of them lie on
+/// the same side of the median in half of all cases. Empty for three or more.
 [[nodiscard]] std::string few_repeats(const analysis::Cell& cell);
-/// The same of what several cells are compared for: of the one with the fewest. "one repeat at the least"
-/// where others have more.
+/// The same for a comparison of several cells: for the one with the fewest. "one repeat at the least" if
+/// others have more.
 [[nodiscard]] std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells);
-/// "baseline measured with version 0.1.0, this with version 0.2.0", where a ratio is of two of them (or of
-/// hosts, libraries ...); else empty.
+/// "baseline measured with version 0.1.0, this with version 0.2.0" for a ratio of two versions (or hosts,
+/// libraries ...); else empty.
 [[nodiscard]] std::string said_of_circumstances(const analysis::Cell& baseline, const analysis::Cell& cell);
 /// " (one repeat)"; empty for an empty text.
 [[nodiscard]] std::string in_brackets(const std::string& text);
 
-/// "One repeat: ..." with the labels of the measured cells that have a single repeat, and apart from them
-/// those of which that repeat is a single step; none where there are none.
+/// "One repeat: ..." with the labels of the measured cells that have a single repeat; separately those whose
+/// repeat is a single step. Empty if there are none.
 [[nodiscard]] std::vector<std::string> said_of_single_repeats(
     const std::vector<const analysis::Cell*>& cells);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Files as they are, or packed by gzip, read as one stream of their content.
+/// Reads files, plain or packed by gzip, as a stream of their contents.
 
 #include <array>
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace paceline::table {
 
-/// The content of a file, unpacked where it begins as a gzip file does.
+/// The contents of a file, unpacked if it begins like a gzip file.
 ///
-/// Memory   two buffers of 64 KiB, however large the file
-/// Errors   Error(data) with the file: it cannot be opened. A damaged or cut gzip file ends early, with
+/// Memory   two buffers of 64 KiB, however large the file is
+/// Errors   Error(data) with the file: it cannot be opened. A damaged or truncated gzip file ends early, with
 ///          is_damaged()
 class GzFile : public std::streambuf {
  public:
   explicit GzFile(const std::filesystem::path& path);
 
-  /// Bytes of the content that were read so far.
+  /// Bytes of the contents that were read so far.
   [[nodiscard]] std::size_t taken() const { return taken_; }
-  /// The packed data broke off or its checksum is wrong.
+  /// Whether the packed data is truncated or its checksum is wrong.
   [[nodiscard]] bool is_damaged() const { return is_damaged_; }
 
  protected:
@@ -39,10 +39,10 @@ class GzFile : public std::streambuf {
   bool is_damaged_ = false;
 };
 
-/// All of a file's content, unpacked.
+/// All contents of a file, unpacked.
 ///
-/// Errors   Error(data) with the file: it cannot be opened, its gzip data is damaged or cut, or it has more
-///          than `most_bytes` of content
+/// Errors   Error(data) with the file: it cannot be opened, its gzip data is damaged or truncated, or its
+///          contents exceed `most_bytes`
 [[nodiscard]] std::string content_of(const std::filesystem::path& path,
                                      std::size_t most_bytes = std::size_t{1} << 30);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// One line of nccl-tests as a row of a table: both readers of its outputs make them here.
+/// One line of nccl-tests' output as a row of a table, for the readers of its text and JSON.
 
 #include <string>
 
@@ -9,20 +9,20 @@
 namespace paceline::table {
 
 struct NcclLine {
-  std::string collective;    ///< "all_reduce"; "" where it is not said
+  std::string collective;    ///< "all_reduce"; "" if unknown
   std::string type;          ///< "float", "bfloat16"
   std::string bytes;         ///< as printed
   std::string seconds_us;    ///< as printed, in microseconds
-  std::string algbw, busbw;  ///< as printed, GB/s; "" or "N/A" where there is none
-  std::string wrong;         ///< elements; "N/A" where nobody looked
+  std::string algbw, busbw;  ///< as printed, GB/s; "" or "N/A" if there is none
+  std::string wrong;         ///< wrong elements; "N/A" if not checked
   bool in_place = false;
-  int ranks = 0, hosts = 0;  ///< 0: not said
+  int ranks = 0, hosts = 0;  ///< 0: unknown
 };
 
-/// Errors   Error(usage): the end of a sentence about the value that is none
+/// Errors   Error(usage): the end of a sentence about an invalid value
 [[nodiscard]] Row row_of(const NcclLine& line);
 
-/// Bytes of an element of NCCL's types; 0 for another word.
+/// Bytes of an element of one of NCCL's types; 0 for other words.
 [[nodiscard]] int element_bytes(std::string_view type);
 
 }  // namespace paceline::table

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Sets of stretches of time, as a trace has them.
+/// Sets of time intervals, for traces.
 
 #include <vector>
 
@@ -13,11 +13,11 @@ struct Stretch {
 /// In order and without overlaps.
 using Stretches = std::vector<Stretch>;
 
-/// The same time, in order and without overlaps. Stretches that end before they begin are left out.
+/// The union, in order and without overlaps. Intervals that end before they begin are left out.
 [[nodiscard]] Stretches united(std::vector<Stretch> any);
 [[nodiscard]] Stretches without(const Stretches& from, const Stretches& what);
 [[nodiscard]] Stretches common(const Stretches& a, const Stretches& b);
-/// What lies between `begin` and `end`.
+/// The part between `begin` and `end`.
 [[nodiscard]] Stretches clipped(const Stretches& from, double begin, double end);
 [[nodiscard]] double length(const Stretches& all);
 

@@ -1,7 +1,6 @@
 #pragma once
 
-/// Traces in Chrome's form, event by event: files of gigabytes, of which nothing stays but what the taker
-/// keeps.
+/// Reads traces in Chrome's format event by event, so that files of gigabytes need little memory.
 
 #include <filesystem>
 #include <functional>
@@ -10,23 +9,23 @@
 
 namespace paceline::table {
 
-/// One event with the fields that readers of traces use. Texts that it lacks are empty.
+/// One event with the fields that importers use. Missing texts are empty.
 struct TraceEvent {
   std::string phase, category, name;   ///< ph, cat, name
   double begin_us = 0, length_us = 0;  ///< ts, dur
   bool has_begin = false;
   std::string process, thread;              ///< pid, tid
-  std::map<std::string, std::string> args;  ///< numbers as text; what is nested deeper is left out
+  std::map<std::string, std::string> args;  ///< numbers as text; deeper nesting is left out
 };
 
-/// What stands beside the events, at most two levels down: "distributedInfo.rank".
+/// Members beside the events, at most two levels deep: "distributedInfo.rank".
 using TraceFacts = std::map<std::string, std::string>;
 
-/// Reads the events of `traceEvents`, or of a file that is one array, packed by gzip or not. `takes` sees
-/// each event once.
+/// Reads the events of `traceEvents`, or of a file that is one array, with or without gzip. Calls `takes`
+/// once for each event.
 ///
-/// Memory   one event, however large the file
-/// Errors   Error(data) with the file and the byte; with `may_be_cut` a file that ends early is read to there
+/// Memory   one event, however large the file is
+/// Errors   Error(data) with the file and the byte; with `may_be_cut` a truncated file is read to its end
 TraceFacts read_trace(const std::filesystem::path& path, bool may_be_cut,
                       const std::function<void(TraceEvent&)>& takes);
 
