@@ -44,7 +44,8 @@ TEST(LineSocket, WordsAreCutOffALine) {
   EXPECT_EQ(word_of(line), "host");
   EXPECT_EQ(word_of(line), "b");
   EXPECT_EQ(word_of(line), "") << "and none is left";
-  for (const char* none : {"", "-1", "7x", "x7", " 7", "18446744073709551616"}) EXPECT_FALSE(number_of(none)) << none;
+  for (const char* none : {"", "-1", "7x", "x7", " 7", "18446744073709551616"})
+    EXPECT_FALSE(number_of(none)) << none;
 }
 
 /// A connection to itself: both ends.

@@ -72,9 +72,9 @@ TEST(Signal, WakesWhoSleepsInAnotherProcess) {
   int asked = 0;
   for (std::uint32_t turn = 1; turn <= 100; ++turn) {
     signals[0].raise(turn);
-    ASSERT_TRUE(wait(signals[1], turn, {.looks = turn % 2 == 0 ? 1000 : 0, .yields = 3},
-                     [&] { return ++asked < 1000; }))
-        << turn;
+    ASSERT_TRUE(wait(signals[1], turn, {.looks = turn % 2 == 0 ? 1000 : 0, .yields = 3}, [&] {
+      return ++asked < 1000;
+    })) << turn;
   }
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);

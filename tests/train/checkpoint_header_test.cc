@@ -77,7 +77,9 @@ TEST_F(CheckpointHeader, ListsOfLossesThatAreDamagedAreRefused) {
   const std::string good = texts_of(guard_after(2)).at("loss_guard");
   for (const std::string& text : {good + " 1", good + "x", good.substr(0, good.rfind(' ')), std::string("x"),
                                   "-1" + good.substr(1), std::string(" "), std::string("1 2 3")})
-    EXPECT_THAT(text_of_error([&] { (void)guard_in(with({{"loss_guard", text}})); }),
+    EXPECT_THAT(text_of_error([&] {
+                  (void)guard_in(with({{"loss_guard", text}}));
+                }),
                 HasSubstr("take an earlier one"))
         << text;
 }
@@ -115,7 +117,9 @@ TEST_F(CheckpointHeader, NumbersAreWholeTexts) {
   EXPECT_EQ(number_in(with({{"update", "9223372036854775807"}}), "update"),
             std::numeric_limits<std::int64_t>::max());
   for (const char* text : {"", "12x", " 12", "1.5", "9223372036854775808"})
-    EXPECT_THAT(text_of_error([&] { (void)number_in(with({{"update", text}}), "update"); }),
+    EXPECT_THAT(text_of_error([&] {
+                  (void)number_in(with({{"update", text}}), "update");
+                }),
                 HasSubstr("'update' is missing or no number"))
         << text;
   EXPECT_EQ(text_in(with({{"model", "small"}}), "model"), "small");

@@ -134,9 +134,8 @@ TEST_F(CheckpointFile, DamagedIsNotReadThoughItsHeaderSpeaks) {
   base::write_file(directory_ / "c", std::string_view(bytes));
   EXPECT_EQ(read_checkpoint_info(directory_ / "c").updates, 7);
   std::vector<float> weights(some_.weights.size(), 1.0f);
-  EXPECT_THAT(
-      text_of_error([&] { read_weights(directory_ / "c", some_.graph, some_.layout, weights); }),
-      HasSubstr("SHA-256"));
+  EXPECT_THAT(text_of_error([&] { read_weights(directory_ / "c", some_.graph, some_.layout, weights); }),
+              HasSubstr("SHA-256"));
   EXPECT_EQ(weights, std::vector<float>(weights.size(), 1.0f)) << "nothing of it is taken";
 }
 

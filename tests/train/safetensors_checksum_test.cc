@@ -86,7 +86,8 @@ TEST_F(SafetensorsChecksum, IsAbsentWhereNoHeaderHasExactlyOne) {
   EXPECT_EQ(of_header("{" + key + digits), Checksum::absent) << "without an end";
   EXPECT_EQ(of(""), Checksum::absent);
   EXPECT_EQ(of("short"), Checksum::absent);
-  EXPECT_EQ(of(std::string(8, '\xff') + key + digits + "\""), Checksum::absent) << "a header beyond all files";
+  EXPECT_EQ(of(std::string(8, '\xff') + key + digits + "\""), Checksum::absent)
+      << "a header beyond all files";
 }
 
 /// None of these is waited for, and none ends in a signal.

@@ -36,10 +36,12 @@ inline void fill_slots(const graph::Layout& layout, std::uint64_t seed, std::spa
 inline bool same_slots(const graph::Graph& graph, const graph::Layout& layout, std::span<const float> a,
                        std::span<const float> b, bool trainable_only = false) {
   for (const auto& slot : layout.slots) {
-    if (trainable_only && !graph::is_trainable(graph.parameters[static_cast<std::size_t>(slot.parameter)].role))
+    if (trainable_only &&
+        !graph::is_trainable(graph.parameters[static_cast<std::size_t>(slot.parameter)].role))
       continue;
     const auto at = static_cast<std::size_t>(slot.offset);
-    if (std::memcmp(&a[at], &b[at], static_cast<std::size_t>(slot.elements) * sizeof(float)) != 0) return false;
+    if (std::memcmp(&a[at], &b[at], static_cast<std::size_t>(slot.elements) * sizeof(float)) != 0)
+      return false;
   }
   return true;
 }
@@ -56,11 +58,8 @@ struct SomeArrays {
     return values;
   }
   [[nodiscard]] TrainingArrays arrays(bool with_slow = false) const {
-    TrainingArrays all{.graph = &graph,
-                       .layout = &layout,
-                       .weights = weights,
-                       .optimizer_state = {},
-                       .slow_weights = {}};
+    TrainingArrays all{
+        .graph = &graph, .layout = &layout, .weights = weights, .optimizer_state = {}, .slow_weights = {}};
     all.optimizer_state.emplace_back(momentum);
     if (with_slow) all.slow_weights = slow;
     return all;

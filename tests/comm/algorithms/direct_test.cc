@@ -71,7 +71,8 @@ TEST_P(DirectSum, InPlaceGivesEveryRankTheBitsOfTheTree) {
   for (const std::size_t count : kCountsOfDirect) {
     auto arrays = guarded(count, true);
     all_reduce(arrays, arrays, count);
-    for (const auto& array : arrays) EXPECT_TRUE(same_bits(inside(array), tree_of(GetParam(), count))) << count;
+    for (const auto& array : arrays)
+      EXPECT_TRUE(same_bits(inside(array), tree_of(GetParam(), count))) << count;
   }
 }
 

@@ -48,8 +48,8 @@ class StagedOf : public ::testing::TestWithParam<int> {
 
 TEST_P(StagedOf, AllReduceGivesTheTreesBitsInPlaceAndApart) {
   on_each([&](int process, Staged& staged) {
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, kTrayFloats, kTrayFloats + 1,
-                                    std::size_t{4099}, 9 * kTrayFloats}) {
+    for (const std::size_t count :
+         {std::size_t{0}, std::size_t{1}, kTrayFloats, kTrayFloats + 1, std::size_t{4099}, 9 * kTrayFloats}) {
       const auto expected = tree_of(GetParam(), count), given = values_of(process, count);
       auto values = given;
       EXPECT_TRUE(staged.all_reduce(values, values, kForEver));

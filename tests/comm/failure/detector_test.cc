@@ -1,6 +1,6 @@
-// The detector by itself, over real sockets: the ends of connections, silence, waiting, and what all are told.
-// Where a process must do what no detector does (end without a word, say nothing more), the test speaks its
-// lines.
+// The detector by itself, over real sockets: the ends of connections, silence, waiting, and what all are
+// told. Where a process must do what no detector does (end without a word, say nothing more), the test speaks
+// its lines.
 
 #include "comm/failure/detector.h"
 
@@ -207,20 +207,19 @@ TEST(FailureDetector, WhoKeepsTheOthersWaitingIsSaidOnceByTheRankThatIsLate) {
   first.heartbeat().at(97, "the reduction of gradients");
   first.heartbeat().enters(Channel::reductions);
   const auto begin = base::Clock::now();
-  const auto waited = [&] {
-    return std::chrono::duration_cast<milliseconds>(base::Clock::now() - begin);
-  };
+  const auto waited = [&] { return std::chrono::duration_cast<milliseconds>(base::Clock::now() - begin); };
   std::size_t later = 0;
   while (waited() < kPatience && later < 20) {
     first.heartbeat().looks(Channel::reductions, false);
-    waits.beat({.step = 97, .phase = "backward", .doing = Doing::waits, .waited = waited(), .collectives = 6});
+    waits.beat(
+        {.step = 97, .phase = "backward", .doing = Doing::waits, .waited = waited(), .collectives = 6});
     late.beat({.step = 97, .phase = "waiting for data", .collectives = 5, .rank = 5});
     std::this_thread::sleep_for(milliseconds(20));
     if (!heard.warnings().empty()) ++later;  // said once, not with every heartbeat
   }
-  EXPECT_THAT(heard.warnings(), ElementsAre(AllOf(HasSubstr("the others have waited"),
-                                                  HasSubstr("for rank 5 on host b"),
-                                                  HasSubstr("(last in waiting for data of step 97)"))));
+  EXPECT_THAT(heard.warnings(),
+              ElementsAre(AllOf(HasSubstr("the others have waited"), HasSubstr("for rank 5 on host b"),
+                                HasSubstr("(last in waiting for data of step 97)"))));
   EXPECT_THAT(first.describe(2), HasSubstr("rank 2 on host b"));
   EXPECT_THAT(first.describe_late(2), HasSubstr("rank 5 on host b"));
   EXPECT_FALSE(first.failure());
@@ -301,7 +300,9 @@ TEST(FailureDetector, WhoDoesNotConnectOrCannotBeReachedIsNamed) {
   int listener = -1;
   const Address gone = listen_anywhere(listener);
   { const Socket closed(listener); }
-  EXPECT_THAT(text_of_error([&] { const FailureDetector one(1, {gone, {}}, options); }),
+  EXPECT_THAT(text_of_error([&] {
+                const FailureDetector one(1, {gone, {}}, options);
+              }),
               AllOf(HasSubstr("process 1 on"), HasSubstr("cannot reach process 0 on"),
                     HasSubstr(fmt::format("port {}", gone.port))));
 }
