@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -60,7 +61,8 @@ class LineSockets : public testing::Test {
     far_ = ::accept(listener_, nullptr, nullptr);
   }
   ~LineSockets() override {
-    for (const int one : {listener_, near_, far_}) Socket(one);
+    for (const int one : {listener_, near_, far_})
+      if (one >= 0) ::close(one);
   }
   int listener_ = -1, near_ = -1, far_ = -1;
 };
