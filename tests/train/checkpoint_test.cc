@@ -161,14 +161,20 @@ TEST_F(CheckpointFile, OfADirectoryTheBestElseTheNewestIsMeant) {
   EXPECT_EQ(read_checkpoint_info(directory_).updates, 6);
 }
 
-TEST_F(CheckpointFile, ThatCannotBeWrittenIsNamedAndTheOldOneStays) {
+// A directory in the place of the file stands in for a disk that refuses it.
+TEST_F(CheckpointFile, ThatCannotBeWrittenIsNamedAndLeavesNothingBehind) {
+  const auto path = directory_ / "out" / "c";
+  std::filesystem::create_directories(path / "in the way");
   try {
-    write("nowhere/c", standing_at(7));
+    write("out/c", standing_at(7));
     FAIL() << "accepted";
   } catch (const base::WriteError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("nowhere/c"));
+    EXPECT_THAT(error.what(), HasSubstr(path.string()));
   }
-  EXPECT_FALSE(std::filesystem::exists(directory_ / "nowhere"));
+  std::vector<std::filesystem::path> left;
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path()))
+    left.push_back(entry.path());
+  EXPECT_THAT(left, ElementsAre(path));
 }
 
 TEST(Counters, EpochsAreNumberedFromOne) {

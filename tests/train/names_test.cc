@@ -46,7 +46,7 @@ TEST(Names, AreOfEveryChoice) {
   EXPECT_EQ(update_kind_names().size(), static_cast<std::size_t>(engine::kUpdateKinds));
   EXPECT_EQ(schedule_kind_names(),
             (std::vector<std::string>{"constant", "step", "cosine", "one-cycle", "plateau"}));
-  EXPECT_EQ(test_set_names(), (std::vector<std::string>{"every", "last", "never"}));
+  EXPECT_EQ(test_set_names(), (std::vector<std::string>{"last", "every", "never"}));
   EXPECT_EQ(on_nan_names(), (std::vector<std::string>{"stop", "rollback", "skip"}));
   EXPECT_EQ(views_names(), (std::vector<std::string>{"none", "flip", "flip-shift"}));
 }

@@ -176,13 +176,11 @@ class TileRun {
   /// Whether it computes this direction: where it is the usual one, also for results in float, and of few
   /// samples wherever it can.
   [[nodiscard]] bool wants(Direction direction) const {
-    if (s_.samples <= 7 && !algorithm_.refusal(s_, direction, kernels_)) return true;
-    ConvShape floats = s_;
-    floats.dst_type = Storage::f32;
-    return is_usual(s_, direction) || (direction == Direction::forward && is_usual(floats, direction));
+    return is_own(direction) || (s_.samples <= 7 && !algorithm_.refusal(s_, direction, kernels_));
   }
 
-  /// Whole and in parts, whose bits are the same. Returns how many kernels it compared.
+  /// Whole and in parts, whose bits are the same; in four parts alone where another algorithm is usual.
+  /// Returns how many kernels it compared.
   int expect_sums_in_double() {
     int compared = 0;
     const Data data{.src = src_, .weight = weight_, .d_dst = d_dst_, .bias = bias_};
@@ -195,6 +193,7 @@ class TileRun {
       SCOPED_TRACE(name_of(direction));
       Results first;
       for (const auto& [is_alone, threads] : {std::pair{false, 1}, {true, 1}, {true, 2}, {true, 4}}) {
+        if (!is_own(direction) && threads < 4) continue;
         s_.is_alone = is_alone;
         s_.threads = threads;
         if (const auto got = results(direction, Storage::bf16, data)) {
@@ -214,8 +213,13 @@ class TileRun {
   }
 
  private:
-  [[nodiscard]] bool is_usual(const ConvShape& shape, Direction direction) const {
-    return &usual_bf16_algorithm(shape, direction, kernels_) == &algorithm_;
+  [[nodiscard]] bool is_own(Direction direction) const {
+    const auto is_usual = [&](const ConvShape& shape) {
+      return &usual_bf16_algorithm(shape, direction, kernels_) == &algorithm_;
+    };
+    ConvShape floats = s_;
+    floats.dst_type = Storage::f32;
+    return is_usual(s_) || (direction == Direction::forward && is_usual(floats));
   }
   [[nodiscard]] std::optional<Results> results(Direction direction, Storage written, const Data& data) const {
     ConvShape s = s_;
