@@ -21,20 +21,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Unit = CheckpointInterval::Unit;
 
-TEST(CheckpointEvery, IsReadInStepsSecondsAndEpochs) {
-  EXPECT_EQ(checkpoint_interval("500steps"), (CheckpointInterval{Unit::steps, 500}));
-  EXPECT_EQ(checkpoint_interval("1step"), (CheckpointInterval{Unit::steps, 1}));
-  EXPECT_EQ(checkpoint_interval("60s"), (CheckpointInterval{Unit::seconds, 60}));
-  EXPECT_EQ(checkpoint_interval("0.5s"), (CheckpointInterval{Unit::seconds, 0.5}));
-  EXPECT_EQ(checkpoint_interval("2epochs"), (CheckpointInterval{Unit::epochs, 2}));
-  EXPECT_EQ(checkpoint_interval("3"), (CheckpointInterval{Unit::epochs, 3}));
-  for (const char* none :
-       {"", "0", "-1", "0s", "1.5", "1.5steps", "s", "steps", "5m", "nans", "1e3s", "60 s", "infs"})
-    EXPECT_FALSE(checkpoint_interval(none)) << none;
-  for (const char* text : {"500steps", "60s", "0.5s", "3"})
-    EXPECT_EQ(text_of(*checkpoint_interval(text)), text);
-}
-
 class Checkpoints : public TrainingTest {
  protected:
   static std::vector<std::string> names_in(const std::filesystem::path& directory) {

@@ -16,7 +16,7 @@ namespace {
 constexpr auto kForward = Direction::forward;
 constexpr auto kF32 = Storage::f32;
 
-ConvProblem problem(int channels, int side, int samples, int stride = 1) {
+ConvProblem conv_problem(int channels, int side, int samples, int stride = 1) {
   return {.shape = {.samples = samples,
                     .src = {channels, side * stride, side * stride},
                     .dst = {channels, side, side},
@@ -47,31 +47,31 @@ std::string choice(const ConvProblem& problem) {
 }
 
 TEST(DefaultTable, TakesTheNearestMeasurement) {
-  EXPECT_EQ(choice(problem(64, 16, 32)), "winograd");
-  EXPECT_EQ(choice(problem(64, 16, 7)), "winograd");
-  EXPECT_EQ(choice(problem(128, 16, 32)), "winograd");
-  EXPECT_EQ(choice(problem(512, 4, 32)), "gemm-per-tap");
-  EXPECT_EQ(choice(problem(384, 4, 64)), "gemm-per-tap");
+  EXPECT_EQ(choice(conv_problem(64, 16, 32)), "winograd");
+  EXPECT_EQ(choice(conv_problem(64, 16, 7)), "winograd");
+  EXPECT_EQ(choice(conv_problem(128, 16, 32)), "winograd");
+  EXPECT_EQ(choice(conv_problem(512, 4, 32)), "gemm-per-tap");
+  EXPECT_EQ(choice(conv_problem(384, 4, 64)), "gemm-per-tap");
 }
 
 TEST(DefaultTable, SaysNothingOfWhatIsFarOrOfAnotherKind) {
-  EXPECT_EQ(choice(problem(64, 16, 32, 2)), "none") << "another stride";
-  EXPECT_EQ(choice(problem(4, 2, 1)), "none") << "far";
-  ConvProblem other = problem(64, 16, 32);
+  EXPECT_EQ(choice(conv_problem(64, 16, 32, 2)), "none") << "another stride";
+  EXPECT_EQ(choice(conv_problem(4, 2, 1)), "none") << "far";
+  ConvProblem other = conv_problem(64, 16, 32);
   other.direction = Direction::backward_data;
   EXPECT_EQ(choice(other), "none");
-  other = problem(64, 16, 32);
+  other = conv_problem(64, 16, 32);
   other.shape.type = Storage::bf16;
   EXPECT_EQ(choice(other), "none");
 }
 
 TEST(DefaultTable, PassesOverWhatCannotBeComputedOrIsUnknown) {
-  ConvProblem with_bias = problem(512, 4, 32);
+  ConvProblem with_bias = conv_problem(512, 4, 32);
   with_bias.shape.bias = true;  // products by tap add none
   EXPECT_NE(choice(with_bias), "gemm-per-tap");
   constexpr std::array kUnknown = {DefaultRow{kForward, false, false, kF32, 3, 1, 64, 64, 256, 32, "no-such"},
                                    kRows[0]};
-  EXPECT_EQ(nearest_choice(table_of(kUnknown), problem(64, 16, 32))->name, "winograd");
+  EXPECT_EQ(nearest_choice(table_of(kUnknown), conv_problem(64, 16, 32))->name, "winograd");
 }
 
 TEST(DefaultTable, IsThatOfTheKindThenOfTheFamilyThenOfTheVendorThenOfOthers) {
@@ -111,11 +111,11 @@ TEST(DefaultTable, OfTheProgramNamesAlgorithmsThatExist) {
 }
 
 TEST(DefaultTable, DistanceIsInPowersOfTwo) {
-  EXPECT_EQ(distance(kRows[0], problem(64, 16, 32)), 0);
-  EXPECT_EQ(distance(kRows[0], problem(128, 16, 32)), 2 * 256) << "both numbers of channels";
-  EXPECT_EQ(distance(kRows[0], problem(64, 32, 32)), 2 * 256);
-  EXPECT_EQ(distance(kRows[0], problem(64, 16, 128)), 256) << "samples count half";
-  EXPECT_LT(distance(kRows[0], problem(64, 16, 32, 2)), 0);
+  EXPECT_EQ(distance(kRows[0], conv_problem(64, 16, 32)), 0);
+  EXPECT_EQ(distance(kRows[0], conv_problem(128, 16, 32)), 2 * 256) << "both numbers of channels";
+  EXPECT_EQ(distance(kRows[0], conv_problem(64, 32, 32)), 2 * 256);
+  EXPECT_EQ(distance(kRows[0], conv_problem(64, 16, 128)), 256) << "samples count half";
+  EXPECT_LT(distance(kRows[0], conv_problem(64, 16, 32, 2)), 0);
 }
 
 TEST(DefaultTable, TheDefaultCanComputeEveryProblem) {
@@ -125,7 +125,7 @@ TEST(DefaultTable, TheDefaultCanComputeEveryProblem) {
         for (const int stride : {1, 2})
           for (const auto direction :
                {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
-            ConvProblem one = problem(channels, side, samples, stride);
+            ConvProblem one = conv_problem(channels, side, samples, stride);
             one.direction = direction;
             const ConvAlgorithm& first = default_algorithm(one);
             EXPECT_EQ(first.refusal(one), std::nullopt) << key_of(one);

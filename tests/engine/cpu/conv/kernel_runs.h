@@ -75,6 +75,19 @@ inline ConvShape shape_of(const Case& c) {
           .padding = c.padding};
 }
 
+/// Shapes that break kernels in fp32: odd sizes and channels, all kernels, strides and edges.
+inline constexpr Case kKernelCases[] = {
+    {16, 16, 4, 4, 3, 1, 1, 1},    {16, 48, 5, 7, 3, 1, 1, 3},   {48, 16, 8, 8, 3, 1, 1, 2},
+    {32, 64, 1, 1, 3, 1, 1, 5},    {64, 32, 13, 6, 3, 1, 1, 1},  {64, 64, 32, 32, 3, 1, 1, 1},
+    {16, 32, 6, 6, 3, 1, 0, 7},    {32, 16, 3, 3, 3, 1, 0, 33},  {16, 16, 5, 5, 3, 1, 2, 4},
+    {144, 160, 4, 4, 3, 1, 1, 16}, {32, 272, 2, 9, 3, 1, 1, 2},  {3, 16, 9, 9, 3, 1, 1, 2},
+    {16, 32, 9, 9, 3, 2, 1, 4},    {24, 40, 7, 7, 1, 2, 0, 3},   {20, 12, 6, 5, 5, 1, 2, 2},
+    {32, 48, 8, 8, 3, 2, 1, 5},    {64, 16, 7, 6, 1, 2, 0, 3},   {48, 32, 5, 5, 1, 1, 0, 33},
+    {16, 32, 11, 10, 7, 2, 3, 2},  {16, 16, 2, 2, 3, 2, 1, 16},  {256, 288, 4, 4, 3, 2, 1, 9},
+    {16, 16, 7, 7, 2, 3, 0, 7},    {32, 16, 9, 8, 3, 3, 1, 2},   {512, 32, 4, 4, 3, 1, 1, 33},
+    {32, 512, 4, 4, 3, 1, 1, 7},   {32, 48, 17, 10, 3, 2, 1, 3}, {64, 64, 7, 31, 3, 2, 1, 13},
+};
+
 inline Values random_values(std::int64_t count, std::uint64_t seed) {
   base::Rng rng(seed, base::Purpose::test);
   Values values(static_cast<std::size_t>(count));
@@ -92,6 +105,11 @@ struct Data {
   std::span<const float> bias = {};  ///< empty: none
 };
 
+/// Which of the products are wanted: the others are not computed, and stay 0.
+struct Wanted {
+  bool dst = true, d_src = true, d_weight = true;
+};
+
 /// One tap at one pixel: all output channels by all input channels, whose weights lie `taps` apart. Optimised
 /// though tests are not: most of the time of these tests passes here.
 struct Terms {
@@ -101,19 +119,24 @@ struct Sums {
   double *dst, *d_src, *d_weight;
 };
 __attribute__((optimize("O2"))) inline void add_products(const Terms& terms, const Sums& sums, int outs,
-                                                         int ins, std::int64_t taps) {
+                                                         int ins, std::int64_t taps, const Wanted& wanted) {
   for (int k = 0; k < outs; ++k) {
     const double d = terms.d_dst[k];
-    double dst = sums.dst[k];
     const float* weight = terms.weight + k * ins * taps;
-    double* d_weight = sums.d_weight + k * ins * taps;
-    for (int c = 0; c < ins; ++c, weight += taps, d_weight += taps) {
-      const double a = terms.src[c], b = *weight;
-      dst += a * b;
-      sums.d_src[c] += d * b;
-      *d_weight += d * a;
+    if (wanted.dst) {
+      double dst = sums.dst[k];
+      const float* b = weight;
+      for (int c = 0; c < ins; ++c, b += taps) dst += static_cast<double>(terms.src[c]) * *b;
+      sums.dst[k] = dst;
     }
-    sums.dst[k] = dst;
+    if (wanted.d_src) {
+      const float* b = weight;
+      for (int c = 0; c < ins; ++c, b += taps) sums.d_src[c] += d * *b;
+    }
+    if (wanted.d_weight) {
+      double* d_weight = sums.d_weight + k * ins * taps;
+      for (int c = 0; c < ins; ++c, d_weight += taps) *d_weight += d * static_cast<double>(terms.src[c]);
+    }
   }
 }
 
@@ -121,7 +144,7 @@ __attribute__((optimize("O2"))) inline void add_products(const Terms& terms, con
 struct Expected {
   std::vector<double> dst, d_src, d_weight, d_bias;
 
-  Expected(const ConvShape& s, const Data& data)
+  Expected(const ConvShape& s, const Data& data, const Wanted& wanted = {})
       : dst(data.d_dst.size()),
         d_src(data.src.size()),
         d_weight(data.weight.size()),
@@ -147,7 +170,8 @@ struct Expected {
               const auto i = at(s.src, n, y, x, 0), o = at(s.dst, n, p, q, 0);
               const int taps = kernel_height * kernel_width, tap = r * kernel_width + t;
               add_products({.src = &data.src[i], .weight = &data.weight[0] + tap, .d_dst = &data.d_dst[o]},
-                           {&dst[o], &d_src[i], &d_weight[0] + tap}, s.dst.channels, s.src.channels, taps);
+                           {&dst[o], &d_src[i], &d_weight[0] + tap}, s.dst.channels, s.src.channels, taps,
+                           wanted);
             }
         }
   }
@@ -188,8 +212,9 @@ struct Results {
   Values d_bias;
 };
 
-inline Results results_of(const ConvKernel& kernel, const ConvShape& s, Direction direction,
-                          const Data& data) {
+/// `packer`: another chunk's kernel, whose packed weights this one reads; null: its own.
+inline Results results_of(const ConvKernel& kernel, const ConvShape& s, Direction direction, const Data& data,
+                          const ConvKernel* packer = nullptr) {
   const OneThread one_thread;
   base::ThreadPool pool(2, [] { omp_set_num_threads(1); });
   auto packed = poisoned(kernel.packed_bytes());
@@ -207,7 +232,7 @@ inline Results results_of(const ConvKernel& kernel, const ConvShape& s, Directio
   if (direction == Direction::backward_weights) {
     o.d_weight = packed.as<float>().data();
   } else {
-    dynamic_cast<const WeightReader&>(kernel).pack(data.weight.data(), packed.data());
+    dynamic_cast<const WeightReader&>(packer ? *packer : kernel).pack(data.weight.data(), packed.data());
     o.packed = packed.data();
   }
   for (int part = kernel.parts() - 1; part >= 0; --part) {  // any order

@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "engine/cpu/conv/kernel_runs.h"
+#include "engine/cpu/conv/winograd_kernel.h"
+#include "engine/cpu/conv/winograd_wgrad.h"
 #include "engine/cpu/kernels/winograd/winograd.h"
 
 namespace paceline::engine::cpu::winograd {
@@ -94,3 +97,14 @@ struct Sums {
 };
 
 }  // namespace paceline::engine::cpu::winograd
+
+namespace paceline::engine::cpu {
+
+/// Winograd's kernel of one direction by one table, whatever the machine would take.
+inline std::unique_ptr<ConvKernel> make_winograd(const ConvShape& shape, Direction direction,
+                                                 const winograd::WinogradKernels& kernels) {
+  if (direction == Direction::backward_weights) return make_winograd_wgrad(shape, kernels);
+  return make_winograd_reader(shape, direction, kernels);
+}
+
+}  // namespace paceline::engine::cpu

@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "cli/program.h"
 #include "golden/records.h"
 #include "measure/record_checksum.h"
-#include "program.h"
 
 namespace paceline::cli {
 namespace {

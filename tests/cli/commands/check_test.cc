@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "cli/program.h"
 #include "golden/records.h"
-#include "program.h"
 
 namespace paceline::cli {
 namespace {

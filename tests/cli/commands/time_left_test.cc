@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "recorded_study.h"
+#include "cli/recorded_study.h"
 
 namespace paceline::cli {
 namespace {

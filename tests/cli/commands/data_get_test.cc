@@ -7,9 +7,9 @@
 #include <csignal>
 #include <thread>
 
+#include "cli/program.h"
 #include "data/get/get.h"
 #include "data/get/server.h"
-#include "program.h"
 
 namespace paceline::cli {
 namespace {

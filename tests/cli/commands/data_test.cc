@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "cli/program.h"
 #include "data/image/pictures.h"
 #include "measure/record.h"
-#include "program.h"
 
 namespace paceline::cli {
 namespace {

@@ -10,9 +10,9 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "cli/program.h"
 #include "data/image/pictures.h"
 #include "measure/record.h"
-#include "program.h"
 
 namespace paceline::cli {
 namespace {

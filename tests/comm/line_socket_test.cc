@@ -1,0 +1,104 @@
+#include "comm/line_socket.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace paceline::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(LineSocket, AnAddressIsReadAsItWasWritten) {
+  Address address{.token = std::numeric_limits<std::uint64_t>::max(), .port = 65535};
+  std::strncpy(address.host, "host-b", sizeof address.host - 1);
+  address.ipv4[0] = 0xffffffffu;
+  address.ipv4[7] = 1;
+  const auto read = address_of(text_of(address));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->token, address.token);
+  EXPECT_EQ(read->port, 65535);
+  EXPECT_STREQ(read->host, "host-b");
+  EXPECT_TRUE(std::ranges::equal(read->ipv4, address.ipv4));
+  const auto text = text_of(address);
+  EXPECT_FALSE(address_of(""));
+  EXPECT_FALSE(address_of(text.substr(0, text.rfind(' ')))) << "an address too few";
+  EXPECT_FALSE(address_of("1 65536 b 0 0 0 0 0 0 0 0"));
+  EXPECT_FALSE(address_of("-1 7 b 0 0 0 0 0 0 0 0"));
+  EXPECT_FALSE(address_of("1 7 " + std::string(sizeof address.host, 'b') + " 0 0 0 0 0 0 0 0"));
+}
+
+TEST(LineSocket, WordsAreCutOffALine) {
+  std::string_view line = "hello 7 host b";
+  EXPECT_EQ(word_of(line), "hello");
+  EXPECT_EQ(number_of(word_of(line)), 7u);
+  EXPECT_EQ(line, "host b");
+  EXPECT_EQ(word_of(line), "host");
+  EXPECT_EQ(word_of(line), "b");
+  EXPECT_EQ(word_of(line), "") << "and none is left";
+  for (const char* none : {"", "-1", "7x", "x7", " 7", "18446744073709551616"})
+    EXPECT_FALSE(number_of(none)) << none;
+}
+
+/// A connection to itself: both ends.
+class LineSockets : public testing::Test {
+ protected:
+  LineSockets() {
+    const auto address = listen_anywhere(listener_);
+    EXPECT_NE(address.port, 0);
+    near_ = connect_to(address, milliseconds(3000));
+    EXPECT_GE(near_, 0);
+    EXPECT_TRUE(wait_for(listener_, POLLIN, milliseconds(3000)));
+    far_ = ::accept(listener_, nullptr, nullptr);
+  }
+  ~LineSockets() override {
+    for (const int one : {listener_, near_, far_})
+      if (one >= 0) ::close(one);
+  }
+  int listener_ = -1, near_ = -1, far_ = -1;
+};
+
+TEST_F(LineSockets, CarryLinesOneByOne) {
+  write_line(near_, "hello 1");
+  write_line(near_, "a text\nof two lines");
+  write_line(near_, "");
+  EXPECT_EQ(read_line(far_, milliseconds(3000)), "hello 1");
+  EXPECT_EQ(read_line(far_, milliseconds(3000)), "a text of two lines") << "which stays one line";
+  EXPECT_EQ(read_line(far_, milliseconds(3000)), "");
+  EXPECT_FALSE(read_line(far_, milliseconds(50))) << "nothing comes";
+}
+
+TEST_F(LineSockets, ReadNoLineThatIsTooLongOrCutOff) {
+  write_line(near_, std::string(300, 'x'));
+  EXPECT_FALSE(read_line(far_, milliseconds(3000), 200));
+  EXPECT_EQ(read_line(far_, milliseconds(3000), 200), std::string(100, 'x')) << "nothing behind it is lost";
+  EXPECT_EQ(::send(near_, "cut", 3, MSG_NOSIGNAL), 3);
+  { const Socket closed(std::exchange(near_, -1)); }
+  EXPECT_FALSE(read_line(far_, milliseconds(3000)));
+}
+
+TEST_F(LineSockets, WritingToOneThatIsStuckOrGoneWaitsForNobody) {
+  for (int line = 0; line < 20'000; ++line) write_line(near_, std::string(1000, 'x'));  // 20 MB
+  EXPECT_EQ(read_line(far_, milliseconds(3000), 2000), std::string(1000, 'x'));
+  { const Socket gone(std::exchange(far_, -1)); }
+  for (int line = 0; line < 10; ++line) write_line(near_, "no signal ends this process");
+}
+
+TEST(LineSocket, ConnectsToNobodyWhoDoesNotListen) {
+  int listener = -1;
+  const auto address = listen_anywhere(listener);
+  { const Socket closed(listener); }
+  EXPECT_EQ(connect_to(address, milliseconds(500)), -1);
+}
+
+}  // namespace
+}  // namespace paceline::comm
