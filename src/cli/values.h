@@ -15,7 +15,8 @@ namespace paceline::cli {
 [[nodiscard]] std::int64_t whole_number(std::string_view text, std::int64_t least,
                                         std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
-/// The same for a number within `whole`, as the 2 of "a:2"; the sentence says in what, and `what` it is.
+/// The same for a number within `whole`, as the 2 of "a:2": "must have a whole number from 1 to 9 as its
+/// `what`, got 'a:x'".
 [[nodiscard]] std::int64_t whole_number_in(std::string_view whole, std::string_view what,
                                            std::string_view text, std::int64_t least, std::int64_t most);
 
