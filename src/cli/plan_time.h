@@ -30,7 +30,7 @@ class KnownTimes {
   /// What `options` take: the time for an update of the newest record that was made on this kind of processor
   /// with the same settings, as far as these touch times, and as many workers and images; none: there is no
   /// such record. Of a training evaluation and checkpoints count too, and so does the time before the first
-  /// step.
+  /// step; a window ends by its time (--window-seconds) where that comes first.
   [[nodiscard]] std::optional<KnownTime> of(const train::Options& options, const train::Setup& setup) const;
 
  private:
