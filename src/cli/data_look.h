@@ -48,7 +48,7 @@ struct DataLook {
 };
 
 /// The images that are decoded at most, and those among which duplicates are looked for.
-inline constexpr std::int64_t kMostLookedAt = 2048, kMostCompared = 16'384;
+inline constexpr std::int64_t kMostLookedAt = 16'384, kMostCompared = 16'384;
 
 /// Looks at what `path` names: a folder or a tar archive of images, or the files of CIFAR-10 or MNIST.
 ///
