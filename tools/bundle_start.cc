@@ -1,6 +1,6 @@
 /// bin/paceline of a bundle: starts the program by the loader and the libraries that lie beside it, wherever
-/// the bundle was moved to. tools/bundle compiles it without any library, so that it needs nothing of the
-/// machine, not even a shell.
+/// the bundle was moved to. A bundle with tests has the same file under the name of each test program.
+/// tools/bundle compiles it without any library, so that it needs nothing of the machine, not even a shell.
 
 #include <unistd.h>
 
@@ -28,11 +28,17 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+/// The program that has the starter's own name; the main one where somebody renamed the starter.
+std::string program_of(const std::string& root, const std::string& self) {
+  const std::string own = root + "/libexec/" + self.substr(self.rfind('/') + 1);
+  return ::access(own.c_str(), X_OK) == 0 ? own : root + "/libexec/paceline";
+}
+
 }  // namespace
 
 int main(int count, char** words) {
   const std::string self = own_path(words[0]), root = folder_of(folder_of(self));
-  const std::string loader = root + "/lib/ld-linux-x86-64.so.2", program = root + "/libexec/paceline";
+  const std::string loader = root + "/lib/ld-linux-x86-64.so.2", program = program_of(root, self);
   const char* const others = std::getenv("LD_LIBRARY_PATH");  // for the machine's own MPI or CUDA
   std::string libraries = root + "/lib";
   if (others != nullptr && *others != '\0') libraries += std::string(":") + others;

@@ -1,21 +1,28 @@
 """The folder that tools/bundle, tools/wheel and tools/image pack: the program with every library it needs.
 
     bin/paceline             what people start (bundle_start.cc): finds itself through links and wherever it was moved to
-    libexec/paceline         the program
+    libexec/paceline         the program; with tests the test programs too, each with a starter in bin/
     lib/                     its libraries and their loader; lib/paceline: its modules, opened when they are asked for
     share/paceline/          recipes and models; share/doc/paceline: libraries, versions, licences; manual, completions, module file
+    share/paceline/checks    with tests: the scripts of gpu-check and gpu-bench and what they read; their commands lie at the top
 
 MPI's and CUDA's own libraries are not in it: they are the machine's, and opened when they are asked for.
 """
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent
 MODULES = ["paceline_mpi.so", "paceline_mpich.so", "paceline_gloo.so", "paceline_cuda.so"]
+# What a machine with a GPU needs to check the CUDA engine. test_train and the others speak for the processor's path, which other
+# machines check.
+TESTS = ["tests/test_engine", "tests/parity_run", "bench/cuda_probe", "bench/bench_train_step"]
+CHECKS = ["tools/gpu_check", "tools/gpu_bench", "tests/parity", "bench/torch_peer.py"]  # they find each other by these places
 # Open MPI's libraries belong to the mpirun that starts the processes.
 OF_THE_MACHINE = re.compile(r"^lib(mpi|open-rte|open-pal|mpich|pmix|cuda|cudart|cudnn|nccl|nvidia)[-_.\w]*\.so")
 # glibc works only as a whole and with its own loader. The last ones are empty, but libraries of the machine ask for them by name.
@@ -74,19 +81,67 @@ def packages_of(paths):
     return found
 
 
-def add_programs(build, root):
+def add_programs(build, root, with_tests):
+    """Programs and modules that were built, without their libraries. Returns their files."""
     program = build / "paceline"
     if not program.exists():
         fail(f"there is no {program}; build it first: ./x build")
-    install(program, root / "libexec/paceline", strip=True)
-    files = [program]
-    for name in MODULES:
+    wanted = [(name, f"libexec/{Path(name).name}") for name in ["paceline", *(TESTS if with_tests else [])]]
+    wanted += [(name, f"lib/paceline/{name}") for name in MODULES]
+    files = []
+    for name, place in wanted:
         if (build / name).exists():
-            install(build / name, root / "lib/paceline" / name, strip=True)
+            install(build / name, root / place, strip=True)
             files.append(build / name)
+        elif with_tests and name == "paceline_cuda.so":
+            fail(f"there is no {build / name}: it is built where CUDA's toolkit is, and without it there is nothing to check on a GPU")
         else:
             print(f"bundle: without {name}, which was not built")
     return files
+
+
+def add_starters(root):
+    """One file for all: it starts what has its own name."""
+    starter = root / "bin/paceline"
+    starter.parent.mkdir()
+    subprocess.run(["c++", "-std=c++20", "-O2", "-static", "-s", SOURCE / "tools/bundle_start.cc", "-o", starter], check=True)
+    for program in sorted((root / "libexec").iterdir()):
+        if program.name != starter.name:
+            os.link(starter, root / "bin" / program.name)
+
+
+def add_checks(root, mnist):
+    """gpu-check, gpu-bench and gpu-probe at the top. `mnist`: a folder of its files, or an archive that holds them; None: without."""
+    checks = root / "share/paceline/checks"
+    for name in CHECKS:
+        (checks / name).parent.mkdir(parents=True, exist_ok=True)
+        if (SOURCE / name).is_dir():
+            shutil.copytree(SOURCE / name, checks / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(SOURCE / name, checks / name)
+    if mnist is None:
+        print("bundle: without MNIST; gpu-check will skip that part")
+    else:
+        add_mnist(mnist, checks / "mnist")
+    python = 'python3 "$here/share/paceline/checks/tools/{}" --programs "$here/bin"'
+    for name, line in (("gpu-check", python.format("gpu_check") + ('' if mnist is None else ' --mnist "$here/share/paceline/checks/mnist"')),
+                       ("gpu-bench", python.format("gpu_bench")), ("gpu-probe", '"$here/bin/cuda_probe"')):
+        (root / name).write_text(f'#!/bin/sh\nhere=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)\nexec {line} "$@"\n')
+        (root / name).chmod(0o755)
+
+
+def add_mnist(source, target):
+    target.mkdir()
+    if source.is_dir():
+        for path in source.glob("*ubyte*"):
+            shutil.copy(path, target)
+    else:
+        with tarfile.open(source) as archive:
+            for entry in archive:
+                if entry.isfile() and "ubyte" in entry.name:
+                    (target / Path(entry.name).name).write_bytes(archive.extractfile(entry).read())
+    if not any(target.iterdir()):
+        fail(f"there are no files of MNIST (*ubyte*) in {source}")
 
 
 def add_libraries(files, root):
@@ -146,15 +201,16 @@ def add_words(root):
         path.write_text(output_of(program, *words))
 
 
-def make_tree(build, root):
-    """The folder of the bundle, at `root`. Returns the version."""
+def make_tree(build, root, with_tests=False, mnist=None):
+    """The folder of the bundle, at `root`. `with_tests`: with what checks a GPU, MNIST's files among it. Returns the version."""
     version = output_of(build / "paceline", "--version").split()[1]
-    libraries = add_libraries(add_programs(build, root), root)
-    (root / "bin").mkdir()
-    subprocess.run(["c++", "-std=c++20", "-O2", "-static", "-s", SOURCE / "tools/bundle_start.cc", "-o", root / "bin/paceline"], check=True)
+    libraries = add_libraries(add_programs(build, root, with_tests), root)
+    add_starters(root)
     add_documents(libraries, root, version)
     add_words(root)
     modules = root / "share/modulefiles/paceline"
     modules.mkdir(parents=True)
     (modules / version).write_text(MODULE_FILE)
+    if with_tests:
+        add_checks(root, mnist)
     return version

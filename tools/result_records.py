@@ -155,6 +155,18 @@ def two_builds(record):
                "now_ms": Figure(part["now_ms"], unit="ms"), "rounds": f"{part['turns']} turns, 95 %"}
 
 
+def plans_and_runs(record):
+    """bench/plan_and_run.py"""
+    off = lambda name: Figure(max(abs(part[name] - 1) for part in record["rows"]), unit="%")
+    yield {**header(record), "key": "all", "recipe": "the worst of all", "memory_off": off("memory_ratio"), "time_off": off("time_ratio"),
+           "wrote": str(sum(bool(part["written"]) for part in record["rows"]))}
+    for part in record["rows"]:
+        yield {**header(record), "key": part["recipe"], "recipe": part["recipe"], "command": part["command"], "data": part["data"],
+               "planned_mb": Figure(part["planned_bytes"] / 1e6, unit="MB"), "peak_mb": Figure(part["peak_bytes"] / 1e6, unit="MB"),
+               "memory": Figure(part["memory_ratio"], digits=3), "planned_s": Figure(part["planned_s"], unit="s"),
+               "seconds": Figure(part["seconds"], unit="s"), "time": Figure(part["time_ratio"])}
+
+
 def typed(record):
     """A record made by hand of a program's output or of the log; "source" says of which."""
     units = record.get("units", {})
@@ -253,6 +265,7 @@ READERS = [
     (lambda r: "ratios_to_two_workers" in r, two_cores),
     (lambda r: r.get("what", "") == "training steps of two builds", two_builds),
     (lambda r: r.get("what", "").startswith("loader:"), loader),
+    (lambda r: r.get("what", "").startswith("plans against runs"), plans_and_runs),
     (lambda r: "walk_and_write_s" in r, many_files),
     (lambda r: "rate_mbit" in r, placements),
     (lambda r: "products" in r, layers),

@@ -48,7 +48,7 @@ struct DataLook {
 };
 
 /// The largest number of images that are decoded, and that are compared for duplicates.
-inline constexpr std::int64_t kMostLookedAt = 2048, kMostCompared = 16'384;
+inline constexpr std::int64_t kMostLookedAt = 16'384, kMostCompared = 16'384;
 
 /// Examines `path`: a folder or a tar archive of images, or the files of CIFAR-10 or MNIST.
 ///

@@ -131,11 +131,12 @@ std::string network_interface(Text text) {
 void choose_array(BatchOptions& options, Text text) {
   constexpr int kMostTasks = 1000;  // what Slurm takes by default
   const auto percent = text.find('%');
-  options.array = static_cast<int>(whole_number_in(text, "N", text.substr(0, percent), 1, kMostTasks));
-  options.array_at_once =
-      percent == Text::npos
-          ? 0
-          : static_cast<int>(whole_number_in(text, "M", text.substr(percent + 1), 1, kMostTasks));
+  options.array =
+      static_cast<int>(whole_number_in(text, "number of jobs", text.substr(0, percent), 1, kMostTasks));
+  options.array_at_once = percent == Text::npos
+                              ? 0
+                              : static_cast<int>(whole_number_in(text, "number of jobs at once",
+                                                                 text.substr(percent + 1), 1, kMostTasks));
 }
 
 const std::vector<std::string> kBatchMpis{"auto", "pmix", "none"};           // as BatchMpi

@@ -34,6 +34,7 @@ struct PlanTotal {
   std::size_t run = 0;                  ///< cells that would be run
   std::size_t known = 0;                ///< of them, those whose time an older record knows
   double seconds = 0;                   ///< of these
+  double repeats_s = 0;                 ///< of what a study measures again, by its chance (study/settle.h)
   std::int64_t updates = 0;             ///< of all that are run
   std::string from;                     ///< the record of the first that is known
   std::optional<train::Setup> largest;  ///< by its memory
@@ -41,17 +42,56 @@ struct PlanTotal {
   std::string excess;  ///< of the first that does not fit
 };
 
-/// Cells of equal options are planned once: repeats differ in nothing that memory or time depends on. Of
-/// several cells those that are impossible get the reason as `skip`, as the study will leave them out.
+/// Cells of equal options are planned once: repeats differ in nothing that memory or time depends on.
+class CellPlans {
+ public:
+  struct Plan {
+    train::Setup setup;
+    std::optional<KnownTime> time;
+  };
+
+  CellPlans(const train::Backend& backend, const KnownTimes& times) : backend_(backend), times_(times) {}
+
+  /// Errors   those of train::inspect()
+  const Plan& of(const train::Options& options) {
+    auto key = train::settings(options);
+    key["workers"] = std::to_string(options.workers);  // not in every record's settings
+    key.erase("seed");
+    const auto found = plans_.find(key);
+    if (found != plans_.end()) return found->second;
+    auto setup = train::inspect(options, backend_);
+    auto time = times_.of(options, setup);
+    return plans_.emplace(std::move(key), Plan{std::move(setup), std::move(time)}).first->second;
+  }
+
+ private:
+  const train::Backend& backend_;
+  const KnownTimes& times_;
+  std::map<std::map<std::string, std::string>, Plan> plans_;
+};
+
+void add_plan(const CellPlans::Plan& plan, const std::string& id, PlanTotal& total) {
+  const auto& [setup, time] = plan;
+  total.updates += setup.updates;
+  if (time) {
+    ++total.known;
+    total.seconds += time->seconds;
+    if (total.from.empty()) total.from = time->from;
+  }
+  if (!setup.excess.empty()) {
+    if (total.excess.empty()) total.excess = setup.excess;
+  } else if (!total.largest || setup.memory.plan_bytes > total.largest->memory.plan_bytes) {
+    total.largest = setup;
+    total.largest_id = id;
+  }
+}
+
+/// Of several cells those that are impossible get the reason as `skip`, as the study will leave them out.
 ///
 /// Errors   those of train::inspect() of a single cell, or where no cell is possible
 PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backend& backend,
                      const KnownTimes& times) {
-  struct Planned {
-    train::Setup setup;
-    std::optional<KnownTime> time;
-  };
-  std::map<std::map<std::string, std::string>, Planned> planned;
+  CellPlans plans(backend, times);
   PlanTotal total;
   std::optional<base::Error> impossible;
   for (auto& cell : cells) {
@@ -62,38 +102,25 @@ PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backen
       ++total.known;
       continue;
     }
-    auto key = train::settings(cell.options);
-    key["workers"] = std::to_string(cell.options.workers);  // not in every record's settings
-    key.erase("seed");
-    auto found = planned.find(key);
-    if (found == planned.end()) {
-      try {
-        auto setup = train::inspect(cell.options, backend);
-        auto time = times.of(cell.options, setup);
-        found = planned.emplace(std::move(key), Planned{std::move(setup), std::move(time)}).first;
-      } catch (const base::Error& error) {
-        if (cells.size() == 1 || error.kind() != base::ErrorKind::usage) throw;
-        if (!impossible) impossible = error;
-        cell.skip = error.what();
-        --total.run;
-        continue;
-      }
-    }
-    const auto& [setup, time] = found->second;
-    total.updates += setup.updates;
-    if (time) {
-      ++total.known;
-      total.seconds += time->seconds;
-      if (total.from.empty()) total.from = time->from;
-    }
-    if (!setup.excess.empty()) {
-      if (total.excess.empty()) total.excess = setup.excess;
-    } else if (!total.largest || setup.memory.plan_bytes > total.largest->memory.plan_bytes) {
-      total.largest = setup;
-      total.largest_id = cell.id;
+    try {
+      add_plan(plans.of(cell.options), cell.id, total);
+    } catch (const base::Error& error) {
+      if (cells.size() == 1 || error.kind() != base::ErrorKind::usage) throw;
+      if (!impossible) impossible = error;
+      cell.skip = error.what();
+      --total.run;
     }
   }
   if (total.run == 0 && impossible) throw *impossible;
+  for (const auto& cell : cells) {
+    if (!cell.is_spare || !cell.skip.empty()) continue;
+    try {
+      const auto& time = plans.of(cell.options).time;
+      if (time) total.repeats_s += cell.chance * time->seconds;
+    } catch (const base::Error&) {
+      continue;  // of a cell that is skipped
+    }
+  }
   return total;
 }
 
@@ -153,10 +180,24 @@ Json time_json(const PlanTotal& total) {
             {"known_from",
              "no record of the same set-up is in the output directory or paceline-out; a short run "
              "(--steps 20) leaves one"}};
-  Json time{{"seconds", total.seconds}, {"known_from", total.from.empty() ? "its own option" : total.from}};
+  Json time{{"seconds", total.seconds + total.repeats_s},
+            {"known_from", total.from.empty() ? "its own option" : total.from}};
+  if (total.repeats_s > 0) time["repeats_s"] = total.repeats_s;
   if (total.known < total.run)
     time["of_cells"] = fmt::format("{} of {}; no record knows the others", total.known, total.run);
   return time;
+}
+
+std::string time_text(const Json& time) {
+  const auto from = time["known_from"].get<std::string>();
+  if (time["seconds"].is_null()) return "not known: " + from;
+  const bool is_whole = !time.contains("of_cells");
+  auto text = fmt::format("{} {} (from {}", is_whole ? "about" : "at least",
+                          duration(time["seconds"].get<double>()), from);
+  if (time.contains("repeats_s"))
+    text += fmt::format("; {} of it for what is measured again", duration(time["repeats_s"].get<double>()));
+  if (!is_whole) text += "; cells " + time["of_cells"].get<std::string>();
+  return text + ")";
 }
 
 Json plan_json(const Settings& settings, const PlanTotal& total, const std::vector<study::PlannedCell>& cells,
@@ -252,13 +293,7 @@ void print_plan(const Settings& settings, const PlanTotal& total, const Json& pl
         line("skipped",
              fmt::format("{}: {}", cell["id"].get<std::string>(), cell["skipped"].get<std::string>()));
   }
-  const auto& time = plan["time"];
-  line("time",
-       time["seconds"].is_null()
-           ? fmt::format("not known: {}", time["known_from"].get<std::string>())
-           : fmt::format("{} {} (from {}{})", time.contains("of_cells") ? "at least" : "about",
-                         duration(time["seconds"].get<double>()), time["known_from"].get<std::string>(),
-                         time.contains("of_cells") ? "; cells " + time["of_cells"].get<std::string>() : ""));
+  line("time", time_text(plan["time"]));
   for (const auto& file : plan["files"]) line("writes", file.get<std::string>());
   const auto& disk = plan["disk"];
   const auto free =

@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kMostRecords = 200;
-constexpr int kDeepest = 3;  ///< paceline-out/study/records/x.json
+constexpr double kStepsOfAWindow = 3;  ///< at least, however short its time (train/window.cc)
+constexpr int kDeepest = 3;            ///< paceline-out/study/records/x.json
 
 bool touches_time(const std::string& key) {
   const auto setting = measure::Setting::find(key);
@@ -31,6 +32,14 @@ bool is_like(const measure::Record& record, const std::string& cpu, const train:
     return false;
   const auto different = train::differences(record.settings, train::settings(options));
   return std::ranges::none_of(different, [](const auto& one) { return touches_time(one.setting); });
+}
+
+/// Of all steps of a window and its warm-up, which may end by its time.
+double seconds_of_window(const train::Options& options, double step, std::int64_t updates) {
+  const auto warmup = static_cast<double>(options.warmup_steps);
+  const double window = (static_cast<double>(updates) - warmup) * step;
+  if (options.window_seconds <= 0) return warmup * step + window;
+  return warmup * step + std::min(window, std::max(options.window_seconds, kStepsOfAWindow * step));
 }
 
 }  // namespace
@@ -78,7 +87,9 @@ std::optional<KnownTime> KnownTimes::of(const train::Options& options, const tra
     if (steps.empty()) continue;
     const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
     std::ranges::nth_element(steps, middle);
-    return KnownTime{begin + *middle * static_cast<double>(setup.updates), path.string()};
+    const double seconds = is_window ? seconds_of_window(options, *middle, setup.updates)
+                                     : *middle * static_cast<double>(setup.updates);
+    return KnownTime{begin + seconds, path.string()};
   }
   return std::nullopt;
 }

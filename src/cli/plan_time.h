@@ -29,7 +29,8 @@ class KnownTimes {
 
   /// The time for `options`, from the time per update in the newest record made on this kind of processor,
   /// with the same settings that affect times, and as many workers and images; none if there is no such
-  /// record. Includes evaluation, checkpoints and the time before the first step.
+  /// record. For a training it includes evaluation, checkpoints and the time before the first step. A window
+  /// ends by its time (--window-seconds) where that comes first.
   [[nodiscard]] std::optional<KnownTime> of(const train::Options& options, const train::Setup& setup) const;
 
  private:

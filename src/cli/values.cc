@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -21,26 +22,35 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-}  // namespace
-
-std::int64_t whole_number(std::string_view text, std::int64_t least, std::int64_t most) {
+std::optional<std::int64_t> whole_number_between(std::string_view text, std::int64_t least,
+                                                 std::int64_t most) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool read = error == std::errc{} && end == text.data() + text.size();
-  if (read && value >= least && value <= most) return value;
+  return read && value >= least && value <= most ? std::optional(value) : std::nullopt;
+}
+
+/// What `text` is not. The largest number that fits is named where somebody asked for a larger one.
+std::string rule_of(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto error = std::from_chars(text.data(), text.data() + text.size(), value).ec;
   const bool too_large = error == std::errc::result_out_of_range && !text.starts_with('-');
   if (most == std::numeric_limits<std::int64_t>::max() && !too_large)
-    base::fail(ErrorKind::usage, "must be a whole number of at least {}, got '{}'", least, text);
-  base::fail(ErrorKind::usage, "must be a whole number from {} to {}, got '{}'", least, most, text);
+    return fmt::format("a whole number of at least {}", least);
+  return fmt::format("a whole number from {} to {}", least, most);
+}
+
+}  // namespace
+
+std::int64_t whole_number(std::string_view text, std::int64_t least, std::int64_t most) {
+  if (const auto value = whole_number_between(text, least, most)) return *value;
+  base::fail(ErrorKind::usage, "must be {}, got '{}'", rule_of(text, least, most), text);
 }
 
 std::int64_t whole_number_in(std::string_view whole, std::string_view what, std::string_view text,
                              std::int64_t least, std::int64_t most) {
-  try {
-    return whole_number(text, least, most);
-  } catch (const base::Error& error) {
-    base::fail(ErrorKind::usage, "has '{}', whose {} {}", whole, what, error.what());
-  }
+  if (const auto value = whole_number_between(text, least, most)) return *value;
+  base::fail(ErrorKind::usage, "must have {} as its {}, got '{}'", rule_of(text, least, most), what, whole);
 }
 
 double decimal(std::string_view text, Bounds bounds) {

@@ -15,8 +15,8 @@ namespace paceline::cli {
 [[nodiscard]] std::int64_t whole_number(std::string_view text, std::int64_t least,
                                         std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
-/// The same for a number inside `whole`, as the 2 in "a:2"; the error names `whole`, and `what` the number
-/// is.
+/// The same for a number inside `whole`, as the 2 in "a:2". The error names both: "must have a whole number
+/// from 1 to 9 as its `what`, got 'a:x'".
 [[nodiscard]] std::int64_t whole_number_in(std::string_view whole, std::string_view what,
                                            std::string_view text, std::int64_t least, std::int64_t most);
 

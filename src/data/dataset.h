@@ -93,7 +93,8 @@ struct Source {
   double crop_area = 0;             ///< > 0: random-resized-crop of at least this part of the stored image
   double jitter = 0;                ///< > 0: brightness, contrast and saturation change by up to this factor
   std::vector<std::string> notes;   ///< what was left out or cut, for the record
-  std::int64_t resident_bytes = 0;  ///< memory that the opened source holds, for the plan
+  std::int64_t resident_bytes = 0;  ///< memory that the source holds once all of it was read, for the plan
+  std::int64_t unread_bytes = 0;    ///< of these, bytes of mapped files that opening has not read
   [[nodiscard]] int classes() const { return static_cast<int>(class_names.size()); }
 };
 

@@ -34,7 +34,7 @@ constexpr std::int64_t kSearchBytes = 256'000'000;
 double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 std::int64_t process_bytes(const data::Source& source, const ProcessHistory& history) {
-  const std::int64_t now = measure::resident_bytes() - source.resident_bytes;
+  const std::int64_t now = measure::resident_bytes() - (source.resident_bytes - source.unread_bytes);
   return std::max(kProcessBytes, now + (history.has_run ? 0 : kFirstRunBytes));
 }
 

@@ -301,7 +301,7 @@ TEST(BadInput, SentencesSayWhatWasMeantAndWhatToDo) {
            {{"train", "--device", "gpu"},
             {"must be one of cpu, reference, cuda, cuda:K, cuda-on-host, got 'gpu'",
              "GPUs are called cuda here"}},
-           {{"train", "--device", "cuda:x"}, {"has 'cuda:x', whose K must be a whole number from 0 to 63"}},
+           {{"train", "--device", "cuda:x"}, {"must have a whole number from 0 to 63 as its K, got 'cuda:x'"}},
            {{"train", "--device", "cuda-on-hosts"}, {"did you mean 'cuda-on-host'?"}},
            {{"train", "quote.toml"}, {"quote.toml:2: not TOML", "most likely a quote is missing"}},
            {{"train", "list.toml"},

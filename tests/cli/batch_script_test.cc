@@ -47,6 +47,8 @@ TEST(BatchArray, IsForCommandsWithCellsAlone) {
   EXPECT_EQ(run_program({"sbatch", "--array", "2", "--", "train"}).code, 2);
   for (const char* wrong : {"0", "two", "4%", "4%0", "1-4"})
     EXPECT_EQ(run_program({"sbatch", "--array", wrong, "--", "study"}).code, 2) << wrong;
+  EXPECT_THAT(run_program({"sbatch", "--array", "0", "--", "study"}).err,
+              HasSubstr("--array must have a whole number from 1 to 1000 as its number of jobs, got '0'"));
   for (const char* wrong : {"0/2", "3/2", "2", "1/x"})
     EXPECT_EQ(run_program({"sweep", "--only-cells", wrong}).code, 2) << wrong;
 }

@@ -67,6 +67,62 @@ TEST(Plan, TakesMemoryAndTimeThatTheRunThenHas) {
   EXPECT_TRUE(other["time"]["seconds"].is_null()) << "of one worker, and this has two";
 }
 
+/// MNIST's files with blank images.
+void write_blank_mnist(const Folder& folder, std::uint32_t train, std::uint32_t test) {
+  const auto number = [](std::uint32_t value) {
+    std::string text;
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift & 0xff);
+    return text;
+  };
+  for (const auto& [name, count] : {std::pair{"train", train}, {"t10k", test}}) {
+    folder.write(std::string("mnist/") + name + "-images-idx3-ubyte",
+                 number(2051) + number(count) + number(28) + number(28) +
+                     std::string(std::size_t{count} * 28 * 28, '\0'));
+    folder.write(std::string("mnist/") + name + "-labels-idx1-ubyte",
+                 number(2049) + number(count) + std::string(count, '\0'));
+  }
+}
+
+TEST(Plan, CountsTheProcessBesideAMappedDataSet) {
+  const Folder folder;
+  const RunConditions there{.directory = folder.path()};
+  write_blank_mnist(folder, 50'000, 1'000);
+  const auto process_with = [&](const std::string& data) {
+    auto words = and_more(kShort, {"--data", data, "--plan", "--json"});
+    words.erase(words.begin() + 3, words.begin() + 5);
+    const auto outcome = run_program(words, there);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out)["memory"]["lines"]["process"].get<double>();
+  };
+  // Nobody has read its 40 MB yet: the process is as large as it is without them.
+  EXPECT_NEAR(process_with("mnist:mnist"), process_with("synthetic,train=50000,test=1000"), 4e6);
+}
+
+TEST(Plan, CountsWindowsByTheirTimeAndWhatIsMeasuredAgain) {
+  const Folder folder;
+  const RunConditions there{.directory = folder.path()};
+  const std::vector<std::string> cells{
+      "--model",        "mnist-cnn", "--data",         "synthetic,train=256,test=64",
+      "--batches",      "16",        "--workers",      "1",
+      "--mode",         "weak",      "--repeats",      "1",
+      "--window-steps", "8",         "--warmup-steps", "1",
+      "--threads",      "1"};
+  ASSERT_EQ(run_program(and_more({"scale", "--out", "paceline-out/before"}, cells), there).code, 0);
+  const auto time_of = [&](const std::string& command, const std::vector<std::string>& more) {
+    const auto outcome = run_program(and_more(and_more({command, "--plan", "--json"}, cells), more), there);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out)["time"];
+  };
+  const auto endless = time_of("scale", {"--window-steps", "100000"});
+  const auto ended = time_of("scale", {"--window-steps", "100000", "--window-seconds", "0.5"});
+  EXPECT_GT(endless["seconds"].get<double>(), 10 * ended["seconds"].get<double>());
+  EXPECT_GE(ended["seconds"].get<double>(), 0.5);
+  EXPECT_FALSE(ended.contains("repeats_s")) << "scale repeats nothing of its own";
+  // Windows of 3.2 s, which see whether other programs were at work.
+  const auto study = time_of("study", {"--with-converge", "false"});
+  EXPECT_GE(study["repeats_s"].get<double>(), 3.2);
+}
+
 TEST(Plan, OfCellsAndOfWhatALauncherWouldStart) {
   const Folder folder;
   const RunConditions there{.directory = folder.path()};

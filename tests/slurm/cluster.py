@@ -153,6 +153,11 @@ def state_of(cluster, job):
     return re.search(r"JobState=(\S+)", cluster.ask("scontrol", "show", "job", job)).group(1)
 
 
+def states_of(cluster, job):
+    """Of each job of an array, or of the one."""
+    return re.findall(r"JobState=(\S+)", cluster.ask("scontrol", "show", "job", job))
+
+
 def restarts_of(cluster, job):
     return int(re.search(r"Restarts=(\d+)", cluster.ask("scontrol", "show", "job", job)).group(1))
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A real Slurm of two nodes, brought up on this machine for the length of the test, in a directory of its own.
 
-    slurm.py --program build/release/paceline
+    slurm.py --program build/release/paceline [CASE..]
 
-srun with PMIx, PMI2 and neither. A job with account, memory, staged data and a site file. A study on 1 and 2 nodes, which its report tells apart. A job script made by `paceline sbatch` trains across both nodes, loses a process and is requeued, is requeued by Slurm in the
+srun with PMIx, PMI2 and neither. A job with account, memory, staged data and a site file. A study on 1 and 2 nodes, which its report tells apart. The cells of a study as an array. A job script made by `paceline sbatch` trains across both nodes, loses a process and is requeued, is requeued by Slurm in the
 middle, and finishes from its checkpoint with the bytes of a training that nobody disturbed. Ends with 77 and why where Slurm is not installed.
 """
 
@@ -18,10 +18,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cluster import Cluster, check, missing, ranks_of, restarts_of, state_of
+from cluster import Cluster, check, missing, ranks_of, restarts_of, state_of, states_of
 
 TRAIN = ["train", "--model", "mnist-cnn", "--data", "synthetic,train=192,test=48", "--precision", "fp32", "--threads", "1",
          "--global-batch", "48", "--lr", "0.02", "--no-pin", "--epochs", "60"]
+
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
 def requeued(args, cluster):
@@ -83,6 +85,55 @@ def scaled(args, cluster):
     rows = list(csv.DictReader((out / "csv/scale-weak-time.csv").open()))
     check([(row["workers"], row["nodes"]) for row in rows] == [("1", "1"), ("2", "1"), ("2", "2")], f"rows of the report: {rows}")
     print(f"a study of three cells as a job on two nodes; sbatch said: {re.search(r'queue: .*', text).group(0)}")
+
+
+def shared(args, cluster):
+    """The cells of a study as the jobs of an array, and a job behind them that joins their parts: beside the same study as one job."""
+    folder = cluster.folder
+    whole, parts = folder / "whole", folder / "parts"
+    study = ["study", "--model", "mnist-cnn", "--data", "synthetic,train=192,test=48", "--precision", "fp32", "--threads", 1, "--no-pin",
+             "--compare", "workers", "--workers", "1,2", "--batches", "8,16", "--mode", "weak", "--baseline-batch", 8, "--epochs", 1, "--repeats", 1,
+             "--window-steps", 4, "--warmup-steps", 1]
+
+    def submit(name, out, *more):
+        text = cluster.ask(args.program, "sbatch", "--nodes", 1, "--workers-per-node", 2, "--cores", 1, "--name", name, "--time", "00:10:00",
+                           "--script", folder / f"{name}.sbatch", "--submit", *more, "--", *study, "--out", out)
+        return re.findall(r"^job (\d+) ", text, re.M)
+
+    (alone,) = submit("whole", whole)
+    job, join = submit("shared", parts, "--array", "3%2")
+    cluster.wait_for(lambda: all(state in ENDED for one in (alone, job, join) for state in states_of(cluster, one)), "the end of the array", 400)
+    logs = "\n".join(f"{log.name}:\n{log.read_text()}" for log in sorted(folder.glob("shared-*.log")))
+    check(states_of(cluster, job) == ["COMPLETED"] * 3 and states_of(cluster, join) == ["COMPLETED"], f"{states_of(cluster, job)}:\n{logs}")
+    check(len(list(folder.glob(f"shared-{job}-*.log"))) == 3 and (folder / f"shared-join-{join}.log").exists(), f"logs of the array: {logs}")
+    # Every cell ran once, in one part, with the outcome that it has in the study.
+    # What the study repeats when it has seen all cells is no part's.
+    records = {out: {path.stem: json.loads(path.read_text()) for path in out.glob("**/records/*.json") if not path.stem.endswith("-spare")}
+               for out in (whole, parts)}
+    found = sorted(path.stem for path in parts.glob("part-*/records/*.json"))
+    check(found == sorted(set(found)) and set(found) == set(records[whole]), f"cells of the parts {found}, of the study {sorted(records[whole])}")
+    check(all(any((parts / f"part-{part}" / "records").glob("*.json")) for part in (1, 2, 3)), "a part has no cells")
+    learned = 0
+    for name, record in records[whole].items():
+        other = records[parts][name]
+        check(record["status"] == other["status"] in ("complete", "skipped"), f"{name}: {record['status']}, {other['status']}")
+        outcome = [[[epoch.get(key) for key in ("train_loss", "test_loss", "test_accuracy")] for epoch in one["epochs"]] for one in (record, other)]
+        check(outcome[0] == outcome[1], f"{name}: the array's job learned {outcome[1]}, the study {outcome[0]}")
+        learned += bool(outcome[0])
+    check(learned >= 2, f"only {learned} trainings were compared")
+    for name in ("scale-weak-time", "sweep", "converge", "converge-workers", "collectives"):
+        tables = [rows_of(out / f"csv/{name}.csv") for out in (whole, parts)]
+        check(tables[0] and tables[0] == tables[1], f"{name}: the report of the parts has the rows {tables[1]}, the study's {tables[0]}")
+    check((parts / "report.html").stat().st_size > 10_000, "the report's page is small")
+    print(f"a study of {len(found)} cells as an array of 3 jobs and one that joins them: each cell once, {learned} trainings with the study's losses, "
+          f"the tables of its report")
+
+
+def rows_of(table):
+    """What of each row no clock decides."""
+    names = ("variant", "collective", "bytes [B]", "workers", "nodes", "processes", "threads", "local_batch", "global_batch", "updates", "test_loss",
+             "accuracy")
+    return [{name: row[name] for name in names if name in row} for row in csv.DictReader(table.open())]
 
 
 def unlike(args, cluster):
@@ -156,9 +207,13 @@ def pictures(folder):
                     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
+CASES = {case.__name__: case for case in (unlike, asked, scaled, shared, requeued)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("cases", nargs="*", choices=[[], *CASES], help="without, all of them")
     args = parser.parse_args()
     args.program = args.program.resolve()
     if why := missing(args.program):
@@ -168,10 +223,8 @@ def main():
         cluster = Cluster(Path(folder))
         try:
             cluster.up()
-            unlike(args, cluster)
-            asked(args, cluster)
-            scaled(args, cluster)
-            requeued(args, cluster)
+            for case in args.cases or CASES:
+                CASES[case](args, cluster)
         finally:
             cluster.down()
 

@@ -218,7 +218,38 @@ def installed(args, folder, tree, expected):
     print("cmake --install into a prefix that was then moved: the plain build's checkpoint")
 
 
-CASES = {case.__name__: case for case in (bundle, places, files, download, wheel, image, installed)}
+def with_tests(args, folder, tree, expected):
+    """The form for a machine with a GPU, whose checks run on the processor here."""
+    missing = [name for name in ("paceline_cuda.so", "tests/test_engine", "bench/cuda_probe") if not (args.build / name).exists()]
+    if missing:
+        print(f"not checked: the bundle with tests; {', '.join(missing)} was not built (./x gpu-bundle builds it)")
+        return
+    archive, mnist = folder / "gpu.tar.xz", folder / "mnist"
+    mnist.mkdir()
+    for name in ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte"):
+        (mnist / name).write_bytes(b"made up")
+    print(right([SOURCE / "tools/bundle", args.build, "--with-tests", "--mnist", mnist, "--out", archive]).strip())
+    with tarfile.open(archive) as whole:
+        whole.extractall(folder / "a place")
+    home = folder / "a place" / "paceline-gpu"
+    work = folder / "work"
+    work.mkdir()
+    check(sorted(path.name for path in (home / "share/paceline/checks/mnist").iterdir()) == sorted(path.name for path in mnist.iterdir()),
+          "MNIST's files did not go along")
+    out = right([home / "gpu-check", "--device", "cuda-on-host", "--quick", "--only", "start", "repeat", "--out", "check.json"], cwd=work)
+    check("2 passed, 0 failed" in out, f"gpu-check: {out}")
+    out = right([home / "bin/test_engine", "--gtest_filter=CudaSections.*"], cwd=work)
+    check("[  PASSED  ]" in out and "0 tests" not in out, f"test_engine: {out}")
+    # The probe needs a GPU: without one it says so, which its own program does and not another.
+    code, out, err = run([home / "gpu-probe", "probe.json"], cwd=work)
+    check("CUDA" in out + err or (work / "probe.json").exists(), f"gpu-probe: exit {code}: {out}{err}")
+    (work / "mlp.toml").write_text(MODEL)
+    right([home / "bin/paceline", *TRAIN], cwd=work)
+    check(checkpoint(work / "out") == expected, "with tests: another checkpoint")
+    print("with tests, in a path with spaces: gpu-check, test_engine and gpu-probe start; the plain build's checkpoint")
+
+
+CASES = {case.__name__: case for case in (bundle, places, files, download, wheel, image, installed, with_tests)}
 
 
 def main():

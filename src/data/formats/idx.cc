@@ -136,6 +136,10 @@ class IdxDataset final : public Dataset {
   [[nodiscard]] std::int64_t resident_bytes() const {
     return static_cast<std::int64_t>(images_.file.bytes().size() + labels_.file.bytes().size());
   }
+  /// A plain file is mapped, and its images are read when they are asked for.
+  [[nodiscard]] std::int64_t unread_bytes() const {
+    return images_.path.extension() == ".gz" ? 0 : static_cast<std::int64_t>(images_.file.bytes().size());
+  }
   [[nodiscard]] const fs::path& image_path() const { return images_.path; }
 
  private:
@@ -188,6 +192,7 @@ Source open_mnist(const Spec& spec) {
   source.description = fmt::format("MNIST: {} training images, {} test images, {}x{}x1", train->size(),
                                    test->size(), train->format().height, train->format().width);
   source.resident_bytes = train->resident_bytes() + test->resident_bytes();
+  source.unread_bytes = train->unread_bytes() + test->unread_bytes();
   source.train = std::move(train);
   source.test = std::move(test);
   for (int c = 0; c < kDigits; ++c) source.class_names.push_back(std::to_string(c));

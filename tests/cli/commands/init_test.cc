@@ -166,6 +166,17 @@ TEST_F(Init, SaysWhatIsBrokenAndWhatComesTwice) {
   EXPECT_EQ(trained.code, 0) << trained.err;
 }
 
+TEST_F(Init, LooksAtEachOfAFewThousandImages) {
+  const auto bytes = bytes_of(data::jpeg(disc(24, 1)));
+  for (const char* name : {"a", "b"})
+    for (int i = 0; i < 1500; ++i) put(std::string("many/") + name + "/" + std::to_string(i) + ".jpg", bytes);
+  put("many/b/1203.jpg", std::string("\xff\xd8 and no more"));
+  const auto done = init("many");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("all 3000"));
+  EXPECT_THAT(recipe(), AllOf(HasSubstr("b/1203.jpg"), HasSubstr("bad-images = \"skip\"")));
+}
+
 TEST_F(Init, RefusesWhatCannotTrainWithTheReason) {
   const auto refusal = [&](const std::string& directory, int code) {
     const auto refused = init(directory);

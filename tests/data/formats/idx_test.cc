@@ -84,6 +84,17 @@ TEST_F(Idx, ReadsPackedFilesAndAnyMixture) {
   expect_the_twelve(open_here());
 }
 
+TEST_F(Idx, SaysWhatOpeningHasNotRead) {
+  const auto plain = open_here();
+  EXPECT_EQ(plain.unread_bytes, 2 * 16 + plain.train->size() * plain.train->format().bytes() +
+                                    plain.test->size() * plain.test->format().bytes());
+  EXPECT_GT(plain.resident_bytes, plain.unread_bytes) << "labels are looked at";
+  write_packed(kTrainImages, gzip(idx_images(12, 7)));
+  const auto packed = open_here();
+  EXPECT_EQ(packed.unread_bytes, 16 + packed.test->size() * packed.test->format().bytes())
+      << "a packed file is unpacked into memory";
+}
+
 TEST_F(Idx, ReadsAPackedFileOfSeveralMembers) {
   const Bytes whole = idx_images(12, 7);
   Bytes packed;
