@@ -1,6 +1,6 @@
 #pragma once
 
-/// One way to compute convolutions and dense layers: a row of the table in algorithms.cc.
+/// A ConvAlgorithm is one way to compute convolutions and dense layers: a row of the table in algorithms.cc.
 
 #include <functional>
 #include <memory>
@@ -12,30 +12,33 @@
 namespace paceline::engine::cpu {
 
 struct ConvAlgorithm {
-  std::string name;         ///< one word: in the tuning cache, and what `doctor --kernels` calls it
-  std::string family = {};  ///< what several rows have in common, for `doctor`: the unit of bf16 tiles
-  /// Why it cannot compute the problem on this machine, as the end of a sentence; empty: it can.
+  std::string name;         ///< one word; `doctor --kernels`, records and tuning caches use it
+  std::string family = {};  ///< groups rows for `doctor`: the bf16 unit that they run on
+  /// Why it cannot compute the problem on this machine, as the end of a sentence; empty if it can.
   std::function<std::optional<std::string>(const ConvProblem& problem)> refusal;
-  /// Whether it is taken where nothing was measured. Asked only where refusal() is empty; the first row that
-  /// says yes wins.
+  /// Whether it should compute the problem if nothing was measured. Called only if refusal() is empty; the
+  /// first row that returns true is taken.
   std::function<bool(const ConvProblem& problem)> prefers;
-  /// What prefers() asks for, as the end of a sentence: said where it says no.
+  /// The condition that prefers() checks, as the end of a sentence. It is shown where prefers() is false.
   std::function<std::string(const ConvProblem& problem)> preference;
-  /// Samples of a chunk of `batch`. By the shape alone: any number of threads, on any machine, cuts alike.
+  /// Number of samples in a chunk of `batch`. It depends on the shape alone, so that the chunks are the same
+  /// for any number of threads and on any machine.
   std::function<int(const ConvShape& batch, Direction direction)> chunk;
-  /// The kernel for one chunk, forward or backward data; empty where refusal() refuses both. `like`: the
-  /// kernel of another chunk of the same batch, whose packed weights this one reads; or null.
+  /// Makes the kernel that computes forward or backward data for one chunk. Empty if refusal() refuses both
+  /// directions. `like` is null or the kernel of another chunk of the same batch; the new kernel must then
+  /// read the weights that `like` packs.
   ///
   /// Errors   Error(device) when a library refuses
   std::function<std::unique_ptr<WeightReader>(const ConvShape& chunk, Direction direction,
                                               const WeightReader* like)>
       make_reader = {};
-  /// The same for backward weights. `like`: whose order of the gradient this one writes; or null.
+  /// Makes the kernel that computes backward weights for one chunk. `like` is null or the kernel of another
+  /// chunk of the same batch; the new kernel must then write the gradient in the order that `like` writes.
   std::function<std::unique_ptr<WgradKernel>(const ConvShape& chunk, const WgradKernel* like)> make_wgrad =
       {};
-  /// It computes bf16 values in float on the way, so it wants no bf16 unit.
+  /// Whether it reads and writes bf16 but computes in float, and so needs no bf16 unit.
   bool converts_bf16 = false;
-  /// Not worth timing: it would take long, to no end. Empty: always worth it.
+  /// Whether autotuning should skip the shape because the algorithm would be very slow. Empty: never.
   std::function<bool(const ConvShape& shape)> is_hopeless = {};
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The table of convolution algorithms, and which of them a problem takes.
+/// The table of convolution algorithms, and the rules that choose one for a problem.
 
 #include <functional>
 #include <optional>
@@ -14,33 +14,34 @@
 
 namespace paceline::engine::cpu {
 
-/// All of them: own ones first, oneDNN, which can compute anything, last.
+/// All algorithms. The project's own come first; oneDNN, which can compute any problem, comes last.
 ///
 /// Threads  any
 [[nodiscard]] std::span<const ConvAlgorithm> conv_algorithms();
 
-/// The row of that name; null: there is none.
+/// The row with this name; null if there is none.
 [[nodiscard]] const ConvAlgorithm* find_algorithm(std::string_view name);
 
-/// The rows of the bf16 algorithms on `unit`, in the order in which they are preferred. Those of emulated
-/// units stand in no other list: they are for tests.
+/// The rows of the bf16 algorithms for `unit`, the preferred ones first. conv_algorithms() does not contain
+/// the rows of emulated units, which are for tests.
 [[nodiscard]] std::vector<const ConvAlgorithm*> bf16_algorithms_on(tiles::Unit unit);
 
-/// The first of `algorithms` that can compute `problem`; null: none can.
+/// The first of `algorithms` that can compute `problem`; null if none can.
 [[nodiscard]] const ConvAlgorithm* first_that_can(std::span<const ConvAlgorithm* const> algorithms,
                                                   const ConvProblem& problem);
 
-/// What the shape wants by rule, among those that can. The rules are measurements of a few machines
-/// (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md); where default_table.h knows the kind of
-/// processor, it is asked first.
+/// The algorithm that the rules choose: the first row that can compute `problem` and prefers it. The rules
+/// come from measurements on a few machines (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md).
+/// default_algorithm() (default_table.h) uses them where no table of measurements applies.
 [[nodiscard]] const ConvAlgorithm& usual_algorithm(const ConvProblem& problem);
 
-/// "NAME TEXT; NAME TEXT" for all algorithms but `chosen`, where `about` gives each one's text. A unit of
-/// which all rows have the same text is named once.
+/// Lists all algorithms but `chosen` as "NAME TEXT; NAME TEXT"; `about` returns the text of each. If all rows
+/// of a family have the same text, the list names the family once.
 [[nodiscard]] std::string list_others(const ConvAlgorithm& chosen,
                                       const std::function<std::string(const ConvAlgorithm&)>& about);
 
-/// One sentence: why `chosen` and not each of the others; `measured`: their times on this machine said so.
+/// One sentence that says why `chosen` was taken and not each of the others. `measured`: measured times chose
+/// it, not the rules.
 [[nodiscard]] std::string why_not_others(const ConvAlgorithm& chosen, const ConvProblem& problem,
                                          bool measured);
 

@@ -1,20 +1,23 @@
 #pragma once
 
-/// Chooses the algorithm of a convolution by timing all that can compute it.
+/// Chooses the algorithm of a convolution by timing every algorithm that can compute it.
 
 #include "engine/cpu/conv/algorithms.h"
 
 namespace paceline::engine::cpu {
 
-/// Times a chunk of each algorithm that can compute the problem, on the calling thread, with what belongs to
-/// it once an update (packing weights, joining gradients), and takes the fastest for the whole batch. The
-/// usual algorithm of the shape stays unless another one is clearly faster, so that chance decides nothing.
+/// Returns the fastest algorithm for the whole batch, estimated from the times of a few chunks on the calling
+/// thread. The estimate includes packing the weights (once an update) and adding the gradients of chunks. The
+/// default algorithm (default_table.h) wins unless another one is clearly faster, so that noise does not
+/// change the choice.
 ///
-/// Cost     some milliseconds an algorithm for a convolution of a ResNet; memory for a chunk of each, or 6 MB
-/// Threads  any; a OneThread must be in force
+/// Cost      some milliseconds for each algorithm for a convolution of a ResNet; memory for one chunk of
+///           each, at least 6 MB
+/// Requires  a OneThread (parallel.h) exists on the calling thread
+/// Threads   any
 [[nodiscard]] const ConvAlgorithm* autotune(const ConvProblem& problem);
 
-/// The seconds that it compares: of the whole batch, on one thread.
+/// Seconds that `algorithm` takes for the whole batch on one thread: the figure that autotune() compares.
 [[nodiscard]] double seconds_of(const ConvProblem& problem, const ConvAlgorithm& algorithm);
 
 }  // namespace paceline::engine::cpu

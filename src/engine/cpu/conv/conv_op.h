@@ -1,7 +1,7 @@
 #pragma once
 
-/// What a compiled convolution or dense layer offers beside what every compiled op does: to the passes over
-/// all weights, to the autotuner, and to a batch norm beside it.
+/// The interface of a compiled convolution or dense layer, beyond CompiledOp. Passes over all weights, the
+/// autotuner and neighbouring batch norms use it.
 
 #include "engine/cpu/conv/norm_epilogue.h"
 #include "engine/cpu/conv/plan.h"
@@ -15,11 +15,12 @@ class ConvOp : public CompiledOp {
   [[nodiscard]] virtual const ConvPlan& plan() const = 0;
   [[nodiscard]] virtual const ConvWeights& weights() const = 0;
 
-  /// Takes these sums from now on in its own pass (`forward`: over what it writes; `backward`: over d_src),
-  /// which runs at `moment`; false: it cannot.
+  /// From now on this op computes `sums` while it writes rows: of its output if `pass` is forward, of d_src
+  /// if it is backward. `moment` is when that pass runs, on the time axis of live buffers
+  /// (engine/lifetimes.h). Returns false if it cannot.
   virtual bool fuse_batch_norm_stats(FusedBatchNormStats& sums, Pass pass, int moment,
                                      MemoryRequests& memory) = 0;
-  /// Whether the ReLU behind it is a pass of its own.
+  /// Whether its fused ReLU is a separate pass over the stored output.
   [[nodiscard]] virtual bool has_relu_pass() const = 0;
 };
 

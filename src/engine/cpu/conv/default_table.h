@@ -1,8 +1,8 @@
 #pragma once
 
-/// What was measured once on a kind of processor and now stands in the program: which algorithm is the
-/// fastest for which convolution. Unlike tuning_cache.h it is the same in every run on every machine of the
-/// kind.
+/// Tables, compiled into the program, of the fastest algorithm for each convolution that was measured on a
+/// kind of processor. All machines of that kind make the same choices, unlike with tuning_cache.h, which
+/// holds the measurements of one machine.
 
 #include <span>
 #include <string_view>
@@ -12,7 +12,8 @@
 
 namespace paceline::engine::cpu {
 
-/// One measurement: of these problems `algorithm` was the fastest.
+/// One measurement: `algorithm` was the fastest for this problem. Fields as in ConvShape; a dense layer
+/// counts all elements of its input as channels.
 struct DefaultRow {
   Direction direction;
   bool is_dense, in_blocks;
@@ -22,40 +23,39 @@ struct DefaultRow {
   std::string_view algorithm;
 };
 
-/// The measurements of one kind of processor, made by bench/kernel_defaults.cc.
+/// The measurements of one kind of processor. bench/kernel_defaults.cc prints the rows.
 struct DefaultTable {
-  std::string_view name;  ///< one word: in records, and in a sentence for users
-  std::string_view vendor, units;
+  std::string_view name;           ///< one word, for records and messages
+  std::string_view vendor, units;  ///< as in ProcessorKind
   int family, model;
-  bool is_for_other_vendors;  ///< with the same units: nobody measured theirs, and their rules know less
+  bool is_for_other_vendors;  ///< whether it also serves unmeasured vendors with the same units
   std::span<const DefaultRow> rows;
 };
 
-/// The tables of the program.
+/// All tables.
 [[nodiscard]] std::span<const DefaultTable> default_tables();
 
-/// The table for processors of `kind`: of the same units, and of several the one of its family and model,
-/// then of its family, then of its vendor, then of another that is for them too; null: nobody measured such a
-/// kind.
+/// The table for processors of `kind`. Only tables for the same units count. A table of the same family and
+/// model comes first, then one of the same family, one of the same vendor, one that is_for_other_vendors. Null
+/// if there is none.
 [[nodiscard]] const DefaultTable* table_for(const ProcessorKind& kind,
                                             std::span<const DefaultTable> tables = default_tables());
 
-/// The algorithm of the row nearest to `problem` among those of the same direction, kernel, stride and
-/// storage whose algorithm can compute it. Near: channels, pixels and samples differ by the smallest factors.
-/// Null where even the nearest is too far.
+/// The algorithm of the row that is nearest to `problem` by distance(), among the rows whose algorithm can
+/// compute it. Null if even that row is too far away.
 [[nodiscard]] const ConvAlgorithm* nearest_choice(const DefaultTable& table, const ConvProblem& problem);
 
-/// The algorithm of `problem` where nobody asked for another and nothing was measured in this run: by the
-/// table of this kind of processor, else by the rules of the algorithms (algorithms.h). A function of the two
-/// alone.
+/// The algorithm of `problem` unless the user chose another or this run measured: from the table for this
+/// kind of processor, else by the rules (usual_algorithm()). It depends on `problem` and the kind of
+/// processor alone.
 [[nodiscard]] const ConvAlgorithm& default_algorithm(const ConvProblem& problem);
 
-/// What decides by default here: the table's name, or "rules".
+/// What default_algorithm() uses on this machine: the name of a table, or "rules".
 [[nodiscard]] std::string_view default_choices_name();
 
-/// How far a row is from a problem: the factors by which its channels, pixels and (half as much) its samples
-/// differ, as binary logarithms times 256. Whole numbers: every processor finds the same one nearest.
-/// Negative where they cannot be compared.
+/// The distance of a row from a problem: the sum of |log2| of the ratios of input channels, output channels,
+/// output pixels and (at half weight) samples, times 256. It is an integer, so that every processor finds the
+/// same nearest row. Negative if the row is for another direction, kernel, stride, storage or kind of layer.
 [[nodiscard]] int distance(const DefaultRow& row, const ConvProblem& problem);
 
 }  // namespace paceline::engine::cpu

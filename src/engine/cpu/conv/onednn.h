@@ -1,6 +1,6 @@
 #pragma once
 
-/// Convolutions and dense layers by oneDNN, which can compute any shape.
+/// Convolutions and dense layers computed by oneDNN, which can compute any shape.
 
 #include <memory>
 #include <optional>
@@ -12,24 +12,25 @@ namespace paceline::engine::cpu {
 
 /// How oneDNN multiplies bf16 on this machine (and within ONEDNN_MAX_CPU_ISA).
 enum class Bf16Products {
-  none,         ///< below AVX-512: not at all
-  in_software,  ///< converted in registers, slower than fp32
+  none,         ///< not at all: below AVX-512
+  in_software,  ///< it converts in registers, slower than fp32
   in_hardware,  ///< AVX512-BF16, AMX
 };
 [[nodiscard]] Bf16Products bf16_products_here();
 
-/// oneDNN generates the kernels of its matrix product at its first call: about 6 MB that a memory plan made
-/// before it would not know of. Whoever makes a kernel that takes it calls this, so that they are there.
+/// Makes oneDNN generate the kernels of its matrix product. Otherwise it does so at the first call, and a
+/// memory plan made before would miss their 6 MB. Call this when you make a kernel that uses the matrix
+/// product.
 ///
 /// Cost     45 ms at the first call
 /// Threads  any
 void generate_matrix_product();
 
-/// Why oneDNN cannot compute `shape` on this machine; empty: it can.
+/// Why oneDNN cannot compute `shape` on this machine; empty if it can.
 [[nodiscard]] std::optional<std::string> refusal_of_onednn(const ConvShape& shape);
 
-/// Forward or backward data. `like`: another kernel of the same shape but for the samples, whose packed
-/// weights this one is to read; or null.
+/// Makes a kernel of forward or backward data. `like` is null or a kernel for another number of samples of
+/// the same shape; the new kernel then reads the weights that `like` packs.
 ///
 /// Errors   Error(device) when oneDNN has no kernel for it
 [[nodiscard]] std::unique_ptr<WeightReader> make_onednn_reader(const ConvShape& shape, Direction direction,

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The kernels of one convolution or dense layer: an algorithm for each direction, cut into chunks of
-/// samples; and what is said of them.
+/// A ConvPlan holds the kernels of one convolution or dense layer: for each direction it chooses an algorithm
+/// and cuts the batch into chunks of samples.
 ///
-/// They work on the stored values themselves; or, for bf16 on machines without bf16 units and not by
-/// Winograd, on float copies of a block of samples at a time.
+/// Kernels usually work on the stored values. They work on float copies, a block of samples at a time, if
+/// values are bf16, the machine has no bf16 unit and Winograd is not used.
 
 #include <array>
 #include <functional>
@@ -20,33 +20,34 @@ namespace paceline::engine::cpu {
 
 class ConvPlan {
  public:
-  /// `has_d_src`: the input's gradient is wanted. The weights' is where the op learns.
+  /// `has_d_src`: whether the input's gradient is needed. Backward weights has kernels if the op learns.
   ///
   /// Errors   Error(device) when no algorithm can compute it
   ConvPlan(const BuildContext& build, const Value& src, const Value& dst, bool has_d_src);
 
-  /// On stored values, not on float copies.
+  /// Whether kernels work on stored values, not on float copies.
   [[nodiscard]] bool are_direct() const { return direct_; }
-  /// Samples of float copies.
+  /// Number of samples in a block of float copies.
   [[nodiscard]] int block() const { return block_; }
   [[nodiscard]] const ChunkKernels<WeightReader>& forward() const { return forward_; }
   [[nodiscard]] const std::optional<ChunkKernels<WeightReader>>& backward() const { return backward_; }
   [[nodiscard]] const std::optional<ChunkKernels<WgradKernel>>& gradient() const { return gradient_; }
-  /// How many arrays the weights' gradient is summed up in, each over a section of the batch; 0: none.
+  /// Number of partial weight gradients, each over a section of the batch; 0 if the op does not learn.
   [[nodiscard]] int partial_gradients() const { return partial_gradients_; }
 
-  /// Its directions, for the autotuner.
+  /// Appends the problems of its directions, for the autotuner.
   void list(std::vector<ConvProblem>& problems) const;
+  /// Appends a row for each direction.
   void describe(std::vector<KernelChoice>& choices) const;
-  /// describe(), with rates. Float copies have one way, whose conversions belong to it: these are the op's
-  /// whole passes.
+  /// describe() with measured rates. On float copies the rates are those of the op's whole passes, because
+  /// conversions are part of the computation.
   void measure(const OpTraffic& traffic, const std::function<void()>& forward_pass,
                const std::function<void()>& backward_pass, std::vector<KernelChoice>& choices) const;
 
  private:
   [[nodiscard]] ConvProblem problem(Direction direction) const;
   [[nodiscard]] static const ConvAlgorithm& choose(const BuildContext& build, const ConvProblem& problem);
-  /// How the batch is cut for the direction, and by which algorithm.
+  /// How the batch is cut for a direction, and by which algorithm.
   struct Cut {
     const ConvAlgorithm& algorithm;
     ConvShape batch;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A convolution or dense layer to be computed in one direction: what algorithms are chosen by.
+/// A ConvProblem is a convolution or dense layer in one direction: what an algorithm is chosen for.
 
 #include <cstdint>
 #include <string>
@@ -20,25 +20,26 @@ struct ConvShape {
   int kernel = 1, stride = 1, padding = 0;  ///< convolution only
   bool bias = false;
   bool training = true;
-  bool is_alone = false;            ///< the batch is one chunk, which threads can share by its parts only
-  int threads = 1;                  ///< ... so many; for parts that change no bits
-  bool in_blocks = false;           ///< on float copies of bf16: the weights are rounded to bf16 as well
-  Storage type = Storage::f32;      ///< of src, weight, d_src, d_dst
+  bool is_alone = false;        ///< the batch is one chunk: threads can share it only by its parts
+  int threads = 1;              ///< how many threads; used only to choose parts that do not change results
+  bool in_blocks = false;       ///< float copies of bf16 values; the weights are rounded to bf16 too
+  Storage type = Storage::f32;  ///< of src, weight, d_src, d_dst
   Storage dst_type = Storage::f32;  ///< of dst
   [[nodiscard]] std::int64_t dst_pixels() const { return std::int64_t{1} * dst.height * dst.width; }
-  /// Elements of the weight, and multiply-adds of one sample.
+  /// Elements of the weight.
   [[nodiscard]] std::int64_t weights() const;
+  /// Multiply-adds for one sample.
   [[nodiscard]] std::int64_t products() const;
 };
 
-/// `shape.samples` is what its algorithm is chosen for.
+/// `shape.samples`: the number of samples for which the algorithm is chosen.
 struct ConvProblem {
   ConvShape shape;
   Direction direction = Direction::forward;
 };
 
-/// A line of text that says all that a kernel's speed depends on: the key of what is measured, kept and
-/// chosen.
+/// One line of text with everything that a kernel's speed depends on. It is the key in records and tuning
+/// caches.
 [[nodiscard]] std::string key_of(const ConvProblem& problem);
 
 }  // namespace paceline::engine::cpu

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Gradients of weights, [element of a row][output] in some order, into the flat rows [output][element]: by
-/// tiles of 16 x 16 that are turned in registers.
+/// Transposes weight gradients from [element of a row][output] to the flat rows [output][element], in tiles
+/// of 16 x 16 that are transposed in registers.
 
 #include <cstdint>
 
@@ -11,15 +11,17 @@
 
 namespace paceline::engine::cpu {
 
-constexpr int kTransposeTile = 16;  ///< outputs, and elements of one output: a tile of both orders
+constexpr int kTransposeTile = 16;  ///< width and height of a tile
 
-/// Whether tiles can be turned in registers, to whole lines at `to`.
+/// Whether transpose_rows() works here: the machine has AVX-512, the sizes are whole tiles, and `to` is
+/// aligned to 64 bytes.
 [[nodiscard]] inline bool can_transpose(std::int64_t row, std::int64_t outs, const float* to) {
   return has(Isa::avx512) && outs % kTransposeTile == 0 && row % kTransposeTile == 0 &&
          reinterpret_cast<std::uintptr_t>(to) % 64 == 0;
 }
 
-/// The tile of elements from `at` and outputs from `out` on, to `to` with `stride` from row to row.
+/// Transposes the tile that begins at element `at` and output `out`. Writes 16 rows, `stride` floats apart,
+/// from `to` on.
 template <auto transpose, typename Locate>
 void transpose_rows_tile(std::int64_t at, std::int64_t out, const Locate& locate, std::int64_t stride,
                          float* to) {
@@ -32,22 +34,25 @@ void transpose_rows_tile(std::int64_t at, std::int64_t out, const Locate& locate
   transpose(from, rows);
 }
 
-/// `outs` rows of `row` elements at `to`, on the pool's threads. 16 outputs of an element lie side by side at
-/// locate(element, first output).
+/// Writes `outs` rows of `row` elements to `to`, on the pool's threads and past the caches. locate(element,
+/// output) is the address of 16 consecutive outputs of an element.
+///
+/// Requires  can_transpose()
 template <typename Locate>
 void transpose_rows(base::ThreadPool& pool, std::int64_t row, std::int64_t outs, const Locate& locate,
                     float* to) {
   const std::int64_t least = std::max<std::int64_t>(1, kRangeElements / (kTransposeTile * outs));
   parallel_ranges(pool, row / kTransposeTile, least, [&](int, Range part) {
     for (std::int64_t at = part.begin * kTransposeTile; at < part.end * kTransposeTile; at += kTransposeTile)
-      // Along the outputs, which lie side by side where it reads.
+      // Along the outputs, which are contiguous in the source.
       for (std::int64_t out = 0; out < outs; out += kTransposeTile)
         transpose_rows_tile<transpose_tile>(at, out, locate, row, to + at + out * row);
     end_streams();
   });
 }
 
-/// Some elements of some outputs alone, as rows of their own, on the calling thread and through its caches.
+/// The same for some elements of some outputs. Writes rows of elements.size() floats, on the calling thread
+/// and through its caches.
 template <typename Locate>
 void transpose_near_rows(Range elements, Range outs, const Locate& locate, float* to) {
   for (std::int64_t at = elements.begin; at < elements.end; at += kTransposeTile)

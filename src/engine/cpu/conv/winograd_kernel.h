@@ -1,7 +1,7 @@
 #pragma once
 
-/// Forward and backward data of 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering; see
-/// winograd_kernel.cc.
+/// Forward and backward data of 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering.
+/// winograd_kernel.cc explains the method.
 
 #include <memory>
 
@@ -10,7 +10,7 @@
 
 namespace paceline::engine::cpu {
 
-/// By the kernels of one instruction set: `kernels` outlives what is made.
+/// `kernels`: of one instruction set; they must outlive the result.
 [[nodiscard]] std::unique_ptr<WeightReader> make_winograd_reader(const ConvShape& shape, Direction direction,
                                                                  const winograd::WinogradKernels& kernels);
 

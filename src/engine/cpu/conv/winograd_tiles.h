@@ -1,7 +1,8 @@
 #pragma once
 
-/// What Winograd's kernels of all directions share: a chunk's tiles, the blocks in which they are transformed
-/// and multiplied, and what is fetched ahead meanwhile. The whole way: winograd_kernel.cc.
+/// The common base of the Winograd kernels: the tiles of a chunk, the blocks of tiles that are transformed
+/// and multiplied together, and what is prefetched meanwhile. winograd_kernel.cc and winograd_wgrad.cc
+/// explain the method and the arrays v, m, z.
 
 #include <array>
 #include <cstdint>
@@ -15,19 +16,21 @@ namespace paceline::engine::cpu {
 
 class WinogradTiles {
  protected:
-  /// `width`: channels of m, or of z and the sums. `kernels` outlives this.
+  /// `width`: channels of m, or in backward weights those of z. `kernels` must outlive this object.
   WinogradTiles(const ConvShape& shape, Direction direction, int width,
                 const winograd::WinogradKernels& kernels);
 
-  /// Floats between positions, so that they do not all fall on the same lines of the nearest cache.
+  /// Unused floats between positions, so that positions do not compete for the same sets of the first-level
+  /// cache.
   static constexpr int kGap = 16;
 
   [[nodiscard]] std::string name() const;
 
+  /// A position of the transformed domain (kernels/winograd/winograd.h).
   struct Position {
-    int number = 0, matrix = 0;
-    bool is_first = true;  ///< of those that share the matrix
-    int next_matrix = 0;   ///< what is multiplied next
+    int number = 0, matrix = 0;  ///< its index, and that of its matrix of weights
+    bool is_first = true;        ///< of the positions that share the matrix
+    int next_matrix = 0;         ///< the matrix of the position that is multiplied next
   };
   [[nodiscard]] int positions() const { return transforms_.positions * transforms_.positions; }
 
@@ -35,6 +38,7 @@ class WinogradTiles {
   [[nodiscard]] std::int64_t v_stride() const { return std::int64_t{1} * block_ * from_.channels + kGap; }
   [[nodiscard]] std::int64_t m_stride() const { return std::int64_t{1} * block_ * width_ + kGap; }
 
+  /// Tiles of the chunk.
   [[nodiscard]] int tiles() const { return s_.samples * tiles_down_ * tiles_across_; }
   struct Tile {
     int sample, row, column;
@@ -44,7 +48,8 @@ class WinogradTiles {
     return {index / of_sample, rest / tiles_across_, rest % tiles_across_};
   }
 
-  /// The matrix that the next position multiplies, where it is another one: blocks begin anew with the first.
+  /// What to prefetch during a position: the matrix of the next one, unless it is the same. The last position
+  /// is followed by the first one of the next block.
   static winograd::FetchAhead next_matrix(const float* matrices, std::int64_t stride,
                                           const Position& position) {
     if (position.next_matrix == position.matrix) return {};
@@ -55,7 +60,7 @@ class WinogradTiles {
   struct Array {
     const void* at = nullptr;
     const winograd::ImageView* image = nullptr;
-    int step = 0;  ///< pixels from tile to tile
+    int step = 0;  ///< pixels from one tile to the next
   };
   struct Arrays {
     std::array<Array, 4> all{};
@@ -64,9 +69,9 @@ class WinogradTiles {
       all[static_cast<std::size_t>(count++)] = {at, &image, step};
     }
   };
-  /// What is fetched beside the products of one position: they take turns at the arrays, each at its
-  /// share of what the block of tiles behind the one from `first` on has there. Behind the last block lies
-  /// another chunk's, most likely this thread's next one, unless this chunk comes again for its next part.
+  /// What to prefetch while `position` is multiplied: a share of the array elements of the block after the
+  /// one that begins at tile `first`. Positions take the arrays in turn. After the last block this is the
+  /// memory behind the chunk, which most likely belongs to the thread's next chunk.
   [[nodiscard]] winograd::FetchAhead next_block(const Arrays& arrays, int first, int position) const;
 
   void transform_tiles(const void* src, int first, int count, float* v) const;
@@ -78,15 +83,15 @@ class WinogradTiles {
   const ConvShape s_;
   const winograd::WinogradKernels& kernels_;
   const Direction direction_;
-  const winograd::ImageView from_, to_;  ///< read and written; of d_weight: the input and the output
-  const std::int64_t element_bytes_;     ///< of images
+  const winograd::ImageView from_, to_;  ///< images read and written; backward weights: input and output
+  const std::int64_t element_bytes_;     ///< of an image element
   const winograd::Transforms& transforms_;
   const winograd::Side& side_;
-  const int padding_;  ///< zeros in front of what a tile reads
+  const int padding_;  ///< rows and columns of zeros in front of the image that the tiles read
   const int width_;
   const int tiles_down_, tiles_across_;
-  const std::vector<Position> order_;  ///< those that share a matrix one behind the other
-  const int block_;                    ///< tiles
+  const std::vector<Position> order_;  ///< positions that share a matrix follow each other
+  const int block_;                    ///< number of tiles in a block
 
  private:
   [[nodiscard]] int tiles_of_block() const;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The weights' gradient of 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering; see
-/// winograd_wgrad.cc.
+/// Backward weights of 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering. winograd_wgrad.cc
+/// explains the method.
 
 #include <memory>
 
@@ -10,7 +10,7 @@
 
 namespace paceline::engine::cpu {
 
-/// By the kernels of one instruction set: `kernels` outlives what is made.
+/// `kernels`: of one instruction set; they must outlive the result.
 [[nodiscard]] std::unique_ptr<WgradKernel> make_winograd_wgrad(const ConvShape& shape,
                                                                const winograd::WinogradKernels& kernels);
 

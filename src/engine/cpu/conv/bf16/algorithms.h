@@ -1,6 +1,6 @@
 #pragma once
 
-/// The table of bf16 algorithms. Each of them is a row of conv/algorithms.h for every unit.
+/// The table of bf16 algorithms. conv/algorithms.h has a row for each of them on each unit.
 
 #include <span>
 
@@ -8,10 +8,10 @@
 
 namespace paceline::engine::cpu {
 
-/// In the order in which they are preferred: of those that can compute a shape the first is the usual one.
+/// All bf16 algorithms, the preferred ones first.
 [[nodiscard]] std::span<const Bf16Algorithm* const> bf16_algorithms();
 
-/// The usual one. Any shape has one.
+/// The first one that can compute the shape. Every shape has one.
 [[nodiscard]] const Bf16Algorithm& usual_bf16_algorithm(const ConvShape& shape, Direction direction,
                                                         const tiles::TileKernels& kernels);
 

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Whether this machine's units for bf16 tiles may be used: present, allowed by the system, and right.
+/// Whether this process can use a bf16 unit: the processor has it, the system allows it, and its results are
+/// right.
 
 #include <optional>
 #include <string>
@@ -10,18 +11,21 @@
 
 namespace paceline::engine::cpu::tiles {
 
-/// Why `unit` cannot be used by this process; empty when it can. Found out once: the first call asks the
-/// system for the tile registers, where the processor has them, and checks what the unit computes.
+/// Why this process cannot use `unit`; empty if it can.
 ///
+/// Cost     some milliseconds at the first call, which asks the system for the tile registers (AMX) and tests
+///          the units; nothing later
 /// Threads  any
 [[nodiscard]] std::optional<std::string> refusal_of(Unit unit);
 
-/// Why `unit` cannot multiply the values of `shape`: they are no bf16, or the unit is not here. The unit is
-/// asked about for bf16 only.
+/// Why `unit` cannot multiply the values of `shape`: they are not bf16, or the unit cannot be used. Does not
+/// touch the unit if the values are not bf16.
 [[nodiscard]] std::optional<std::string> refusal_to_multiply(Unit unit, const ConvShape& shape);
 
-/// What is wrong with `kernels`: the three products of a small convolution by them beside the emulated ones.
-/// Empty when they agree. Some milliseconds.
+/// Tests `kernels` against the emulated unit on all directions of some small convolutions. Returns the first
+/// difference; empty if they agree.
+///
+/// Cost     some milliseconds
 [[nodiscard]] std::optional<std::string> trouble_with(const TileKernels& kernels);
 
 }  // namespace paceline::engine::cpu::tiles

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the kernels of forward and backward data by bf16 tiles share: they read weights packed alike
-/// (weights.h), go over the windows of one image and write another.
+/// The base class of the bf16 kernels for forward and backward data. They read weights in the same packed
+/// order (weights.h), and read one image through windows (window.h) to write another.
 
 #include "engine/cpu/conv/bf16/weights.h"
 #include "engine/cpu/conv/bf16/window.h"
@@ -25,7 +25,7 @@ class Bf16WeightReader : public WeightReader {
   [[nodiscard]] bool has_epilogue() const final { return true; }
 
  protected:
-  /// `kernels` outlives this.
+  /// `kernels` must outlive this object.
   Bf16WeightReader(const ConvShape& shape, Direction direction, const tiles::TileKernels& kernels)
       : samples_(shape.samples),
         is_forward_(direction == Direction::forward),
@@ -35,15 +35,17 @@ class Bf16WeightReader : public WeightReader {
         in_blocks_(tiles::blocks_of(window_.from.channels)),
         out_blocks_(tiles::blocks_of(window_.to.channels)) {}
 
-  /// Pixels of an image of `to`.
+  /// Pixels of an image that is written.
   [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * window_.to.height * window_.to.width; }
-  /// Packed weights of one tap and one block of channels out.
+  /// Packed weights of one tap and one block of output channels.
   [[nodiscard]] std::int64_t tap_elements() const {
     return std::int64_t{1} * in_blocks_ * tiles::kBlockElements;
   }
+  /// The first image that is read: of src, or d_dst.
   [[nodiscard]] const std::uint16_t* from(const Operands& o) const {
     return static_cast<const std::uint16_t*>(is_forward_ ? o.src : o.d_dst);
   }
+  /// The first image that is written: of dst, or d_src.
   [[nodiscard]] std::byte* to(const Operands& o) const {
     return static_cast<std::byte*>(is_forward_ ? o.dst : o.d_src);
   }
@@ -52,7 +54,7 @@ class Bf16WeightReader : public WeightReader {
   const bool is_forward_, has_bias_;
   const tiles::TileKernels& kernels_;
   const TileWindow window_;
-  const int in_blocks_, out_blocks_;  ///< of the channels of `from` and of `to`
+  const int in_blocks_, out_blocks_;  ///< blocks of channels of window_.from and window_.to
 };
 
 }  // namespace paceline::engine::cpu

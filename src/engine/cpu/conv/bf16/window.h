@@ -1,9 +1,10 @@
 #pragma once
 
-/// Which pixels of one image the windows of another one read: what the bf16 kernels of all directions share.
+/// A TileWindow says which pixels of one image (`from`) the pixels of another (`to`) are computed from. The
+/// bf16 kernels of all directions use it.
 ///
-/// A kernel goes over the rows of `to` in bands. The rows of `from` that it reads are packed once each, into
-/// a ring: row r lies in slot r % ring(band).
+/// A kernel goes over the rows of `to` in bands. It packs each row of `from` once, into a ring buffer: row r
+/// goes to slot r % ring(band).
 
 #include <algorithm>
 #include <cstdint>
@@ -16,26 +17,28 @@ namespace paceline::engine::cpu {
 struct TileWindow {
   graph::Shape from, to;  ///< forward and d_weight: src and dst; d_src: dst and src
   int kernel_height = 1, kernel_width = 1, stride = 1, padding = 0;
-  bool is_rotated = false;  ///< d_src: `to` has the pixels that the windows at `from` had read
-  /// Pixels of the stored image from one of `from` to the next: 1x1 kernels see only those that they read.
+  bool is_rotated = false;  ///< d_src: forward has a window over `to` for each pixel of `from`
+  /// Pixels of the stored image from one pixel of `from` to the next. Above 1 only for 1x1 kernels with a
+  /// stride, where `from` has just the pixels that are read.
   int step = 1;
   graph::Shape stored;  ///< `from` as it is stored
 
   [[nodiscard]] int taps() const { return kernel_height * kernel_width; }
-  /// Outputs and inputs of the forward product.
+  /// All output and input channels, as forward names them.
   [[nodiscard]] WeightTile all_weights() const {
     return {.outs = {.begin = 0, .end = is_rotated ? from.channels : to.channels},
             .ins = {.begin = 0, .end = is_rotated ? to.channels : from.channels}};
   }
-  /// The row (or column) of `from`, which has `size` of them, under a window's tap; -1 outside the image or
-  /// between strides.
+  /// The row (or column) of `from` that row (or column) `to_at` of `to` reads with tap `tap`. `size`: rows
+  /// (or columns) of `from`. -1 if it lies outside the image or between strides.
   [[nodiscard]] int at(int to_at, int tap, int size) const;
-  /// From the first to behind the last row of `from` under the windows of these rows of `to`.
+  /// The rows of `from` that these rows of `to` read, as one range.
   [[nodiscard]] Range rows_read(Range rows) const;
-  /// Rows that a band of `band` rows reads at most, where bands are counted from the first row of each of
-  /// `parts` parts: strides and edges decide what one reads that begins elsewhere.
+  /// The most rows of `from` that a band of `band` rows reads, if the rows of `to` are divided into `parts`
+  /// ranges and bands are counted from the start of each. (Where a band starts matters: strides and edges.)
   [[nodiscard]] int ring(int band, int parts = 1) const;
-  /// The most rows of `to` for a band that takes at most `bytes`; at least one.
+  /// The height of the largest band that takes at most `bytes`: `bytes_from_row` for each row that it reads
+  /// and `bytes_to_row` for each row that it writes. At least 1.
   [[nodiscard]] int band(std::int64_t bytes_from_row, std::int64_t bytes_to_row, std::int64_t bytes) const;
 
   // In elements of the stored image.
@@ -46,16 +49,17 @@ struct TileWindow {
   [[nodiscard]] std::int64_t pixel_stride() const { return std::int64_t{1} * step * stored.channels; }
 };
 
+/// The window of `shape` in `direction`. A dense layer has a window as large as the image.
 [[nodiscard]] TileWindow tile_window(const ConvShape& shape, Direction direction);
 
-/// Rows of `to` of some samples.
+/// Some rows of `to`, for some samples.
 struct Band {
   Range rows;
   int first = 0, samples = 0;  ///< the first sample, and how many
 };
 
-/// Calls `visit(band, packed)` for each band of `height` rows of `rows`, from the first to the last.
-/// `packed`: the rows of `from` that this band reads and none before it did.
+/// Calls `visit(band, packed)` for each band of `height` rows in `rows`, in order. `packed`: the rows of
+/// `from` that this band reads and no earlier band has read, which the kernel must pack now.
 template <typename Visit>
 void for_each_band(const TileWindow& window, Range rows, int height, int first, int samples,
                    const Visit& visit) {
