@@ -1,16 +1,17 @@
 #pragma once
 
-/// The engine's own kernels: everything that is no convolution and no dense layer.
+/// The project's own kernels for all ops but convolutions and dense layers.
 ///
-/// A Kernels is a table of functions for one instruction set. All tables are made from one source (body.inc)
-/// that computes in blocks of 16 floats in a fixed order, and so give the same bits on every machine.
+/// A `Kernels` is a table of functions for one instruction set. All tables are compiled from one source
+/// (body.inc), which computes in blocks of 16 floats in a fixed order, so that all of them give the same
+/// bits.
 ///
-/// Activations are channels-last: an array of rows (one pixel of one sample), `channels` elements each,
-/// without gaps. They are stored as float or bf16 (`f32`, `bf16` below) and computed in float; sums over rows
-/// are doubles, fed by float sums of short blocks. Any number of channels works; multiples of 16 are fast.
+/// Activations are channels last: an array of rows (one pixel of one sample) of `channels` elements each,
+/// without gaps. They are stored as float or bf16 (`f32`, `bf16` below) and computed in float. Sums over rows
+/// are doubles, to which float sums of short blocks are added. Any number of channels works; multiples of 16
+/// are fast. NaN in gives NaN out, also from a maximum.
 ///
-/// Nothing here starts threads: the caller splits rows or items and calls from each of its threads. NaN in
-/// gives NaN out: no kernel hides it behind a maximum.
+/// Threads  kernels start none: the caller divides rows or items among its threads
 
 #include <cstddef>
 #include <cstdint>
@@ -21,14 +22,14 @@
 
 namespace paceline::engine::cpu {
 
-/// Where a ReLU between an op and its gradient lets the gradient pass.
+/// How backward finds the elements where a ReLU behind the op lets the gradient pass.
 enum class Mask {
   none,      ///< there is no ReLU
-  from_src,  ///< where the batch norm's result, computed again from its input, is not <= 0
-  from_dst,  ///< where the stored output is not <= 0
+  from_src,  ///< where the batch norm's result, computed again from its input, is above 0 or NaN
+  from_dst,  ///< where the stored output is above 0 or NaN
 };
 
-/// One channel's numbers of a batch norm, as arrays [channels]: dst = (src - mean) * scale + bias.
+/// A batch norm's numbers for each channel, as arrays [channels]: dst = (src - mean) * scale + bias.
 struct NormParams {
   const float* mean = nullptr;
   const float* scale = nullptr;
@@ -47,9 +48,9 @@ struct NormBackward {
   const void* src = nullptr;
   const void* dst = nullptr;  ///< Mask::from_dst only
   const void* d_dst = nullptr;
-  const void* d_dst2 = nullptr;  ///< a second term of the gradient; may be null
-  void* d_masked = nullptr;      ///< reduce: when set, receives (d_dst + d_dst2) under the mask; may be d_dst
-  void* d_src = nullptr;         ///< apply only; may be d_dst
+  const void* d_dst2 = nullptr;  ///< a second term of the gradient, or null
+  void* d_masked = nullptr;  ///< reduce only: receives (d_dst + d_dst2) under the mask; may be null or d_dst
+  void* d_src = nullptr;     ///< apply only; may be d_dst
   Mask mask = Mask::none;
   NormParams params;
   /// apply only, [channels] each: d_src = params.scale * d + slope * (src - mean) + offset
@@ -57,31 +58,31 @@ struct NormBackward {
   const float* offset = nullptr;
 };
 
-/// A batch norm's sums over rows, taken by the convolution that writes the rows: while they are in its
-/// registers or its cache, instead of in a pass of their own.
+/// A batch norm's sums over rows, to be computed by the convolution that writes the rows, while they are in
+/// registers or cache (conv/norm_epilogue.h).
 struct Epilogue {
   enum class Sums {
-    moments,   ///< of x and x^2, x what the convolution writes
-    gradient,  ///< of d and d * (src - mean), as norm_backward_reduce has them
+    moments,   ///< of x and x^2; x is what the convolution writes
+    gradient,  ///< of d and d * (src - mean), like norm_backward_reduce
   } what = Sums::moments;
   double* sums = nullptr;  ///< [2 channels], overwritten
-  float* shift = nullptr;  ///< [2 channels] of scratch
-  /// gradient: from the convolution's first row on. What it computes is the last term: d_dst2, or d_dst
-  /// where there is one term alone. d_masked is set, and is the first term.
+  float* shift = nullptr;  ///< [2 channels], scratch
+  /// Sums::gradient only. Arrays begin at the convolution's first row. The convolution's result is the last
+  /// term, d_dst2, or d_dst if there is just one. d_masked is not null; it is the first term's array.
   NormBackward gradient;
 };
 
-/// In the place of the tap that won a window of a max pool.
+/// The `winner` of a max pool's window that has none.
 constexpr int kNoWinner = 255;
 
-/// A window over [height][width][channels], giving [out_height][out_width][channels].
+/// A pool from [height][width][channels] to [out_height][out_width][channels].
 struct PoolShape {
   int channels = 0, height = 0, width = 0;
   int out_height = 0, out_width = 0;
   int kernel = 1, stride = 1, padding = 0;
 };
 
-/// Kernels over one storage type.
+/// Kernels for one storage type.
 struct TypedKernels {
   /// sums[c] += sum of (src - shift[c]), sums[channels + c] += sum of its square, over rows.
   void (*moments)(const void* src, std::int64_t rows, int channels, const float* shift, double* sums);
@@ -90,22 +91,23 @@ struct TypedKernels {
   void (*norm_backward_reduce)(const NormBackward& args, std::int64_t rows, int channels, double* sums);
   void (*norm_backward_apply)(const NormBackward& args, std::int64_t rows, int channels);
 
-  // Elementwise, over `count` elements; results may overwrite an operand.
-  /// `kept` is src or dst: what the op's rule saves.
+  // Elementwise, over `count` elements. The result may overwrite an operand.
+  /// `kept` is src or dst, whichever the op's rule saves (graph/ops/rules.h).
 #define PACELINE_MEMBERS(Op, function)                              \
   void (*function)(const void* src, void* dst, std::int64_t count); \
   void (*function##_backward)(const void* kept, const void* d_dst, void* d_src, std::int64_t count);
   PACELINE_MAP_OPS(PACELINE_MEMBERS)
 #undef PACELINE_MEMBERS
   void (*add)(const void* left, const void* right, void* dst, bool relu, std::int64_t count);
-  /// dst = keep ? src * scale : 0; keep holds one byte an element.
+  /// dst = keep ? src * scale : 0; keep has one byte an element.
   void (*dropout)(const void* src, const std::uint8_t* keep, float scale, void* dst, std::int64_t count);
   void (*from_float)(const float* src, void* dst, bool relu, std::int64_t count);
   void (*to_float)(const void* src, float* dst, std::int64_t count);
 
-  // Pools. Forward items are output rows (sample * out_height + y), backward items input rows. `winner`, one
-  // byte an output element, is the tap (r * kernel + s) that won; null when no backward follows. With
-  // `only_positive` a window whose best is zero or less has none, which is a ReLU's mask of d_src.
+  // Pools. Forward items are output rows (sample * out_height + y), backward items input rows. `winner`
+  // receives, one byte an output element, the tap (r * kernel + s) of the maximum; null if no backward
+  // follows. With `only_positive` a window whose maximum is 0 or less gets kNoWinner: d_src is then masked as
+  // by a ReLU on the input.
   void (*max_pool)(const void* src, void* dst, std::uint8_t* winner, bool only_positive,
                    const PoolShape& shape, std::int64_t begin, std::int64_t end);
   void (*max_pool_backward)(const void* d_dst, const std::uint8_t* winner, void* d_src,
@@ -121,22 +123,24 @@ struct TypedKernels {
                                std::int64_t end);
 };
 
-/// The numbers of one update, bias corrections and the like already worked out; see update.cc for the rules.
+/// The numbers of one update for one parameter, with bias corrections and the like worked out. update.inc has
+/// the formulas.
 struct UpdateNumbers {
   float lr = 0, momentum = 0, weight_decay = 0;
   float beta1 = 0, beta2 = 0, epsilon = 0;  ///< beta1 is also rmsprop's alpha and adadelta's rho
-  float rest1 = 0, rest2 = 0;               ///< 1 - beta, worked out in double
-  float step_size = 0, inverse_root2 = 0;   ///< adam(w): lr / correction 1, 1 / sqrt(correction 2)
+  float rest1 = 0, rest2 = 0;               ///< 1 - beta1, 1 - beta2, computed in double
+  float step_size = 0, inverse_root2 = 0;   ///< adam(w): lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t)
   bool nesterov = false;
 };
 
-/// One rule over flat arrays: weight, gradient, the slots of its state (null: it has none there), count.
+/// One rule over `count` elements of flat arrays: weights, gradients, and two arrays of state, null if the
+/// rule does not have them.
 using UpdateKernel = void (*)(const UpdateNumbers& n, float* w, const float* g, float* first, float* second,
                               std::int64_t count);
 
 struct UpdateKernels {
   UpdateKernel rules[kUpdateKinds];  ///< by UpdateKind
-  /// Sum of squares in double, order fixed by `count` alone.
+  /// Sum of squares in double. The order of additions depends on `count` alone.
   double (*sum_of_squares)(const float* values, std::int64_t count);
 };
 
@@ -147,16 +151,19 @@ struct Kernels {
   UpdateKernels update;
   /// dst += src
   void (*accumulate)(const float* src, float* dst, std::int64_t count);
-  /// dst = src rounded to bf16, kept as float
+  /// dst = src rounded to bf16, stored as float
   void (*round_to_bf16)(const float* src, float* dst, std::int64_t count);
-  /// Philox words for elements [0, count), kept where word >= threshold: one byte each, 1 or 0.
+  /// keep[i] = whether Philox word i is at least `threshold` (1 or 0), for i in [0, count). See
+  /// engine/dropout_mask.h.
   void (*dropout_mask)(const std::uint32_t counter[3], const std::uint32_t key[2], std::uint32_t threshold,
                        std::uint8_t* keep, std::int64_t count);
-  /// [channel][pixel] -> [pixel][channel], bytes.
+  /// Transposes bytes from [channel][pixel] to [pixel][channel].
   void (*channels_last)(const std::uint8_t* planes, int channels, int pixels, std::uint8_t* dst);
 };
 
-/// The table for `isa`, which the machine must have.
+/// The table for `isa`.
+///
+/// Requires  the machine has `isa`
 [[nodiscard]] const Kernels& kernels_for(Isa isa);
 
 }  // namespace paceline::engine::cpu

@@ -1,8 +1,7 @@
 #pragma once
 
-/// The ops that take each element by itself: X(op of graph::Attributes, its kernels' name). The kernels
-/// `name` and `name_backward` stand in elementwise.inc; the tables of kernels and the compiled ops follow
-/// from this list.
+/// The list of elementwise ops: X(op of graph::Attributes, name of its kernels). elementwise.inc defines the
+/// kernels `name` and `name_backward`; the tables of kernels and the compiled ops are made from this list.
 
 #define PACELINE_MAP_OPS(X) \
   X(Relu, relu)             \

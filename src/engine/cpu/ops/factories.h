@@ -1,7 +1,6 @@
 #pragma once
 
-/// How each op of a graph is compiled: an overload of make_op() for it, and what the program hands that. A
-/// compiled op asks for more memory while it is made.
+/// make_op() compiles an op of a graph: it has an overload for each kind of op.
 
 #include <memory>
 #include <string>
@@ -15,19 +14,19 @@
 
 namespace paceline::engine::cpu {
 
-/// What compiling an op needs from the program.
+/// What the program gives to an op that is compiled.
 struct BuildContext {
   const graph::Graph& graph;
   const graph::Layout& layout;
   const CompileOptions& options;
   const Tuning& tuning;
-  MemoryRequests& memory;
-  int node = 0;        ///< the op that gives the group its name and parameters
-  int forward_at = 0;  ///< moments on the time axis of live buffers
+  MemoryRequests& memory;  ///< where the op requests more memory
+  int node = 0;            ///< the op that gives the group its name and parameters
+  int forward_at = 0;      ///< when it runs, on the time axis of engine/lifetimes.h
   int backward_at = 0;
 
   [[nodiscard]] const graph::Node& op() const { return graph.nodes[static_cast<std::size_t>(node)]; }
-  /// Offset of the op's parameter in the flat arrays; -1 when it has not so many.
+  /// Offset of the op's parameter number `index` in the flat arrays; -1 if it has fewer.
   [[nodiscard]] std::int64_t parameter(std::size_t index) const {
     const auto& parameters = op().parameters;
     if (index >= parameters.size()) return -1;
@@ -36,22 +35,22 @@ struct BuildContext {
   }
 };
 
-/// The group of ops that is compiled, and where its values lie. The values outlive the compiled op; this and
-/// `build` end with make_op().
+/// The group of ops that is compiled, and its values. The values outlive the compiled op; this struct and
+/// `build` end when make_op() returns.
 struct OpArguments {
   const BuildContext& build;
   const FusedGroup& group;
   std::vector<const Value*> src;  ///< the group's inputs
-  const Value& dst;               ///< of the loss, which has no value: unused
-  std::vector<BufferId> d_src;    ///< a term of each input's gradient; none: it is not wanted
+  const Value& dst;               ///< unused for the loss, which has no value
+  std::vector<BufferId> d_src;    ///< by input: the gradient term to write; none if it is not needed
 };
 
-/// One for each op of graph::Attributes; the group's ReLU is the op's to compute.
+/// One for each op of graph::Attributes. If the group ends with a ReLU, the compiled op computes it too.
 std::unique_ptr<CompiledOp> make_op(const graph::Input& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Conv2d& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Dense& op, const OpArguments& arguments);
-/// With a residual or several gradient terms the masked gradient is stored: in the residual's term where that
-/// is wanted.
+/// With a residual or several gradient terms it stores the masked gradient: in the residual's term if there
+/// is one, else in the first term.
 std::unique_ptr<CompiledOp> make_op(const graph::BatchNorm& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Add& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Dropout& op, const OpArguments& arguments);

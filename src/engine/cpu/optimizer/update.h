@@ -1,6 +1,6 @@
 #pragma once
 
-/// One update of the weights by a rule, range by range of the flat arrays.
+/// Applies one update of an optimizer to the weights, range by range of the flat arrays.
 
 #include <cstdint>
 #include <optional>
@@ -12,31 +12,33 @@
 
 namespace paceline::engine::cpu {
 
+/// Flat arrays by graph::Layout; `state` has one for each slot of optimizer state.
 struct UpdateArrays {
   float* weights = nullptr;
   const float* gradients = nullptr;
   std::vector<float*> state;
 };
 
-/// The rule at one learning rate, as numbers for each parameter. What an element becomes depends on nothing
-/// but itself (and, by LARS, its parameter's norms), so ranges may be cut and shared out at will.
+/// An update rule at one learning rate, with its numbers worked out for each parameter. A new weight depends
+/// on nothing but the same element of the arrays (with LARS also on its parameter's norms), so ranges may be
+/// cut in any way and shared among threads.
 class Update {
  public:
-  /// For LARS whole parameters and gradients are read.
+  /// `update` counts from 1. With LARS it reads all weights and gradients, for the norms.
   Update(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels,
          const UpdateRule& rule, double lr, std::int64_t update, UpdateArrays arrays);
 
-  /// Applies the rule to a range of the flat arrays that belongs to the parameter of `slot`; nothing where
-  /// that does not learn. `gradients`: of the range's first element on.
+  /// Applies the rule to a range of the flat arrays inside the parameter of `slot`. Does nothing if that
+  /// parameter does not learn. `gradients` points to the gradient of the range's first element.
   ///
   /// Threads  any number, each on a range of its own
   void apply(int slot, Range range, const float* gradients) const;
   void apply(int slot, Range range) const { apply(slot, range, arrays_.gradients + range.begin); }
 
-  /// The first array of state; null where the rule keeps none.
+  /// The first array of optimizer state; null if the rule has none.
   [[nodiscard]] const float* state() const { return arrays_.state.empty() ? nullptr : arrays_.state.front(); }
 
-  /// Running statistics by their batch norm's momentum.
+  /// Updates the running statistics of batch norms with their momentum.
   void apply_running() const;
 
  private:
@@ -48,7 +50,7 @@ class Update {
   const UpdateKernels& kernels_;
   const UpdateRule rule_;
   const UpdateArrays arrays_;
-  std::vector<std::optional<UpdateNumbers>> numbers_;  ///< by slot; none: it does not learn
+  std::vector<std::optional<UpdateNumbers>> numbers_;  ///< by slot; empty: the parameter does not learn
 };
 
 }  // namespace paceline::engine::cpu
