@@ -1,16 +1,15 @@
 #pragma once
 
-/// The fast engine for x86-64 processors: fp32 and bf16.
+/// The fast engine for x86-64 processors, in fp32 and bf16.
 ///
-/// Convolutions and dense layers are by one of several algorithms (conv/), oneDNN's among them; everything
-/// else is our own (ops/, kernels/). Activations lie
-/// channels last (docs/decisions/cpu-layout.md). A graph becomes a list of steps, some of several ops (batch
-/// norm + residual sum + ReLU), whose buffers share one arena by lifetime.
+/// Each convolution and dense layer is computed by one of several algorithms (conv/), oneDNN's among them;
+/// all other ops have kernels of this project (ops/, kernels/). Activations are channels last
+/// (docs/decisions/cpu-layout.md). A graph is compiled to a list of ops, some of them fused (batch norm +
+/// residual sum + ReLU), whose buffers share one arena according to their lifetimes.
 ///
-/// Threads  an engine belongs to the thread that calls it, and has `CompileOptions::threads` - 1 helpers,
-/// which
-///          inherit the cores of the thread that compiled it. Several engines live in one process. The same
-///          calls give the same bits with any number of threads (docs/decisions/engine-threads.md).
+/// Threads  an engine belongs to the thread that calls it. It starts `CompileOptions::threads` - 1 more,
+///          which inherit the cores of the thread that compiled it. One process may have several engines. The
+///          same calls give the same bits with any number of threads (docs/decisions/engine-threads.md)
 
 #include <cstdint>
 #include <memory>
@@ -21,22 +20,24 @@
 
 namespace paceline::engine::cpu {
 
-/// Errors   Error(usage) for options that cannot be; Error(device) when memory is refused
+/// Compiles `graph` and allocates all memory.
+///
+/// Errors   Error(usage) for impossible options; Error(device) when memory is refused
 [[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options,
                                               const Tuning& tuning);
 [[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options);
 
-/// Exactly what compile() would allocate for the model; nothing large is allocated to find out.
+/// Exactly the memory that compile() would allocate. Allocates nothing large itself.
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options,
                                      const Tuning& tuning);
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
 
-/// engine::prepare() (engine/make.h) for this engine, in prepare.cc. What is measured is kept in
-/// tuning_cache.h.
+/// engine::prepare() (engine/make.h) for this engine. It keeps measurements in a tuning cache
+/// (conv/tuning_cache.h).
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                                       const KernelRequest& request);
 
-/// Whether this machine multiplies bf16 in hardware: what --precision auto asks.
+/// Whether this machine has hardware that multiplies bf16: `--precision auto` then takes bf16.
 [[nodiscard]] bool has_bf16_units();
 
 }  // namespace paceline::engine::cpu

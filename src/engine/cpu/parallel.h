@@ -1,11 +1,11 @@
 #pragma once
 
-/// Work split over this engine's threads.
+/// Divides work among the threads of this engine.
 ///
-/// How work is cut depends on its size alone, never on the number of threads: sums by part are joined in the
-/// order of the parts, so any number of threads gives the same bits. There are more parts than threads: each
-/// has a range of neighbouring ones, whoever has finished takes from the others, so that a thread whose core
-/// is busy elsewhere does not hold them up.
+/// How work is divided depends on its size alone, never on the number of threads, and the sums of parts are
+/// added in the order of the parts: any number of threads gives the same bits. There are more parts than
+/// threads. Each thread begins with a range of neighbouring parts; when it has finished them it takes parts
+/// of other threads, so that a slow core does not delay the rest.
 
 #include <omp.h>
 
@@ -19,34 +19,36 @@
 namespace paceline::engine::cpu {
 
 constexpr int kMostRanges = 32;
-/// Elements below which cutting costs more than it gives: 64 KB of floats, about 10 us.
+/// Parts below this number of elements cost more than they gain: 64 KB of floats, about 10 us.
 constexpr std::int64_t kRangeElements = 1 << 14;
 
+/// The indices [begin, end).
 struct Range {
   std::int64_t begin = 0, end = 0;
   [[nodiscard]] std::int64_t size() const { return end - begin; }
 };
 
-/// Into how many parts `count` things are cut, of at least `least` each (but for a short whole).
+/// The number of parts into which `count` items are divided, of at least `least` items each unless there are
+/// fewer.
 [[nodiscard]] inline int ranges_of(std::int64_t count, std::int64_t least) {
   return static_cast<int>(std::clamp<std::int64_t>(count / least, 1, kMostRanges));
 }
 
-/// One of them: of nearly equal size, in multiples of `grain` (but for the end).
+/// Part `part` of `parts`. All parts have nearly the same size, a multiple of `grain` except at the end.
 [[nodiscard]] inline Range range_of(std::int64_t count, int part, int parts, std::int64_t grain = 1) {
   const std::int64_t grains = (count + grain - 1) / grain;
   const auto cut = [&](int p) { return std::min(count, grains * p / parts * grain); };
   return {.begin = cut(part), .end = cut(part + 1)};
 }
 
-/// The least of things that have `elements` elements each: in whole vectors of 16 where things are that
-/// small.
+/// The fewest items worth a part, if each has `elements` elements. From 16 on it is a multiple of 16, so that
+/// parts of single elements are whole vectors.
 [[nodiscard]] inline std::int64_t least_of(std::int64_t elements) {
   const std::int64_t things = std::max<std::int64_t>(1, kRangeElements / elements);
   return things >= 16 ? things / 16 * 16 : things;
 }
 
-/// Calls work(index, part) for every part of `count` things; returns when all are done.
+/// Calls work(index, part) for every part of `count` items. Returns when all are done.
 template <typename Work>
 void parallel_ranges(base::ThreadPool& pool, std::int64_t count, std::int64_t least, const Work& work) {
   const int parts = ranges_of(count, least);
@@ -54,8 +56,8 @@ void parallel_ranges(base::ThreadPool& pool, std::int64_t count, std::int64_t le
   pool.run(parts, [&](int index, int) { work(index, range_of(count, index, parts, grain)); });
 }
 
-/// Tasks sorted by length, the longest first, dealt to the ranges of `threads` threads: each has long ones
-/// and short ones, and the short ones last.
+/// Deals tasks, given longest first, to the ranges of `threads` threads. Each range gets long and short
+/// tasks, the short ones last.
 template <typename Task>
 [[nodiscard]] std::vector<Task> dealt(const std::vector<Task>& longest_first, int threads) {
   const auto count = static_cast<int>(longest_first.size());
@@ -69,9 +71,9 @@ template <typename Task>
   return tasks;
 }
 
-/// Two lists of tasks as one loop of `threads` threads, the long ones first: each thread's range has its part
-/// of `longer`, then about its part of `shorter`, so that both go over the same samples. Numbers of the
-/// second list follow those of the first.
+/// The order in which one loop of `threads` threads runs two lists of tasks: each thread's range has its
+/// share of the `longer` ones, then about its share of the `shorter` ones, so that both work on the same
+/// samples. Indices of the second list follow those of the first.
 [[nodiscard]] inline std::vector<int> in_ranges(int longer, int shorter, int threads) {
   const auto first_of = [&](int thread, int count) {
     return base::ThreadPool::first_of(thread, threads, count);
@@ -86,11 +88,11 @@ template <typename Task>
   return order;
 }
 
-/// Shards joined here have the bits of shards joined by workers.
+/// Joins shards inside an engine in the same tree that joins them between workers: the bits are equal.
 using base::join_as_tree;
 
-/// Keeps oneDNN (through OpenMP) on the calling thread for as long as it lives: this engine cuts the work
-/// itself, and OpenMP's barriers spin in the way of other programs.
+/// While it exists, oneDNN (through OpenMP) computes on the calling thread only. This engine divides the work
+/// itself, and the barriers of OpenMP spin, which slows other programs.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }

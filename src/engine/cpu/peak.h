@@ -1,20 +1,20 @@
 #pragma once
 
-/// What the cores of this machine reach at most, measured: what a training's rates are held against.
+/// Measures the peak rates of this machine's cores, with which the rates of a training are compared.
 
 #include "engine/engine.h"
 
 namespace paceline::engine::cpu {
 
 struct Peak {
-  double flops_per_s = 0;  ///< of a matrix product that stays in the caches; all threads together
-  double bytes_per_s = 0;  ///< of copying what does not: read and written
+  double flops_per_s = 0;  ///< of matrix products in the caches; sum over all threads
+  double bytes_per_s = 0;  ///< of copying arrays larger than the caches; bytes read plus bytes written
 };
 
-/// Measures with `threads` at once, the best of some repetitions.
+/// Measures with `threads` threads at once and returns the best of some repetitions.
 ///
 /// Cost     about 0.2 s and 256 MB
-/// Errors   Error(device) where oneDNN has no product of this precision, or a thread is refused
+/// Errors   Error(device) if oneDNN has no product in this precision, or a thread cannot be started
 [[nodiscard]] Peak measure_peak(int threads, Precision precision);
 
 }  // namespace paceline::engine::cpu

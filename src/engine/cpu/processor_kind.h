@@ -1,21 +1,22 @@
 #pragma once
 
-/// What kind of processor this is: beside a shape, all that the default choice of algorithms depends on.
+/// The kind of the processor. With the shape of a convolution it determines the default algorithm.
 
 #include <string>
 
 namespace paceline::engine::cpu {
 
 struct ProcessorKind {
-  std::string vendor;  ///< as cpuid says it: "GenuineIntel", "AuthenticAMD"; "" where it says nothing
-  int family = 0;      ///< with the extended one added
-  int model = 0;       ///< likewise
-  /// The best unit that may be used here: "baseline", "avx2", "avx512", "avx512-bf16", "amx".
+  std::string vendor;  ///< from cpuid: "GenuineIntel", "AuthenticAMD"; empty if unknown
+  int family = 0;      ///< extended family included
+  int model = 0;       ///< extended model included
+  /// The best instruction set for products that may be used here: "baseline", "avx2", "avx512",
+  /// "avx512-bf16", "amx".
   std::string units;
   friend bool operator==(const ProcessorKind&, const ProcessorKind&) = default;
 };
 
-/// Of this process: limits of the environment (PACELINE_MAX_CPU_ISA) are in `units`.
+/// The processor as this process may use it: `units` obeys PACELINE_MAX_CPU_ISA.
 ///
 /// Threads  any
 [[nodiscard]] const ProcessorKind& processor_here();

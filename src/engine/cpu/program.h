@@ -1,7 +1,7 @@
 #pragma once
 
-/// A compiled graph: its ops in order, its values, and all its memory, asked for but not yet there.
-/// When each buffer is in use: engine/lifetimes.h.
+/// A compiled graph: its ops in order, its values, and requests for all its memory, which is not allocated
+/// yet. engine/lifetimes.h says when each buffer is in use.
 
 #include <deque>
 #include <memory>
@@ -17,21 +17,20 @@ class FusedBatchNormStats;  // conv/norm_epilogue.h
 
 class Program {
  public:
-  /// Errors   Error(usage) for impossible options
-  /// Threads  a OneThread must be in force: oneDNN chooses its kernels for one thread
+  /// Errors    Error(usage) for impossible options
+  /// Requires  a OneThread exists on the calling thread: oneDNN chooses its kernels for one thread
   Program(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning);
 
   struct Entry {
     FusedGroup group;
     std::unique_ptr<CompiledOp> op;
-    // What it is as well; null: it is not.
+    // Further interfaces of `op`; null if it does not have them.
     ConvOp* conv = nullptr;
     FusedBatchNormStats* norm = nullptr;
-    // Of a batch norm: the convolutions that take its sums over rows while they write them; -1: its own
-    // passes.
+    // Batch norms: the ops (convolutions) that compute its sums over rows while they write them; -1: passes
+    // of its own.
     int moments_fused_into = -1, gradient_sums_fused_into = -1;
-    // Of a convolution with a ReLU: the op that stores the gradient under the ReLU's mask; -1: a pass of its
-    // own.
+    // Convolutions with a ReLU: the op that applies the ReLU's mask to the gradient; -1: a pass of its own.
     int mask_by = -1;
   };
 
@@ -43,12 +42,12 @@ class Program {
   [[nodiscard]] std::vector<Entry>& ops() { return ops_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
 
-  /// What an op's passes move, a batch: activations and their gradients, each tensor once a pass. Of this
-  /// program, not of the graph: by what is fused, how values are stored, and who masks a gradient or takes
-  /// sums for whom.
+  /// Bytes of activations and their gradients that op `op` moves in a step, each tensor once a pass. Takes
+  /// into account what is fused, how values are stored, and which op masks gradients or computes sums for
+  /// another.
   [[nodiscard]] OpTraffic traffic(int op) const;
 
-  /// What an engine that runs this program allocates, line by line.
+  /// The memory that an engine allocates for this program, line by line.
   [[nodiscard]] graph::MemoryPlan plan() const;
 
  private:

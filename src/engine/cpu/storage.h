@@ -1,6 +1,6 @@
 #pragma once
 
-/// How numbers of activations and their gradients are stored.
+/// How activations and their gradients are stored.
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the engine decides for itself when it compiles a graph, and tests and benchmarks may override.
+/// Decisions of this engine that tests and benchmarks may override.
 
 #include <cstdint>
 #include <memory>
@@ -13,26 +13,24 @@ namespace paceline::engine::cpu {
 
 struct ConvAlgorithm;  // conv/algorithm.h
 
-/// What compile() decides by itself, to be overridden by tests and benchmarks. Results differ in
-/// rounding only.
+/// Overrides what compile() decides by itself. Changes results by rounding only.
 struct Tuning {
-  std::optional<Isa> isa;  ///< of our own kernels; the machine's best
-  /// bf16 only: whether products read and write bf16 themselves. Off: blocks of samples are converted to
-  /// float and multiplied in float, which is faster on machines without bf16 units (and oneDNN's only way
-  /// below AVX-512). By default off there, but on for what Winograd wants to compute.
+  std::optional<Isa> isa;  ///< of this project's kernels; default: the best one of this machine
+  /// bf16 only: whether convolutions and dense layers work on stored bf16 values. If not, they convert blocks
+  /// of samples to float and compute in float; without bf16 units this is faster (below AVX-512 oneDNN can do
+  /// nothing else). Default: on with bf16 units, and for layers that Winograd computes.
   std::optional<bool> bf16_products;
-  /// bf16 without bf16 products: bytes of float copies (source and destination) that a block may have.
+  /// If bf16_products is off: the most bytes of float copies (source and destination) in a block.
   std::int64_t block_bytes = std::int64_t{8} << 20;
-  /// Every convolution and dense layer takes the first of these that can compute it; where none can, and by
-  /// default, what CompileOptions::algorithms says.
+  /// Each convolution and dense layer takes the first of these that can compute it. If none can, and by
+  /// default, CompileOptions::algorithms decides.
   std::vector<const ConvAlgorithm*> algorithms;
-  /// Samples of a chunk of convolutions and dense layers; by default what the shape wants. Changes sums'
-  /// rounding.
+  /// Samples in a chunk of convolutions and dense layers; default: by shape. Changes the rounding of sums.
   std::optional<int> chunk_samples;
-  /// Batch norm's sums over rows are taken by the products that write the rows, where they can; off: in
-  /// passes of their own.
+  /// Whether convolutions compute a batch norm's sums over the rows that they write, where they can. Off: the
+  /// batch norm has passes of its own.
   bool fuses_batch_norm_stats = true;
-  bool poison = false;  ///< fill every shared buffer with NaN before each pass: what is read was then written
+  bool poison = false;  ///< fill shared buffers with NaN before each pass, to find reads of unwritten memory
 };
 
 }  // namespace paceline::engine::cpu

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The reference engine behind the interface of engine.h.
+/// The reference engine: plain loops behind the interface of engine/engine.h, with which the fast engines are
+/// compared.
 
 #include <memory>
 
@@ -8,16 +9,17 @@
 
 namespace paceline::engine::reference {
 
-/// Computes in float, one thread (`threads` is an upper limit, not a promise).
+/// Compiles `graph` to compute in float, on one thread whatever `threads` says.
 ///
-/// Errors   Error(usage) for bf16, which plain loops do not imitate, or a ghost size that does not divide the
+/// Errors   Error(usage) for bf16, which this engine does not have, or a ghost size that does not divide the
 ///          batch; Error(device) when memory is refused
 [[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options);
 
-/// The same with values and gradients in double between float arrays: the yardstick of tests.
+/// The same with values and gradients in double; the flat arrays stay float. Tests compare with it.
 [[nodiscard]] std::unique_ptr<Engine> compile_double(const graph::Graph& graph,
                                                      const CompileOptions& options);
 
+/// The memory that compile() would allocate.
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
 
 }  // namespace paceline::engine::reference

@@ -1,9 +1,9 @@
 #pragma once
 
-/// A graph, computed plainly: every value kept, every op a loop, in float or in double. What the fast engines
-/// are tested against, and what finite differences test in turn.
+/// Computes a graph with plain loops, in float or double, and keeps every value. The fast engines are tested
+/// against it; finite differences test it in turn. Values are [batch][C][H][W].
 ///
-/// One thread; calls in the order of engine.h. Values are [batch][C][H][W].
+/// Threads  one; calls in the order that engine.h demands
 
 #include <cstdint>
 #include <span>
@@ -16,7 +16,7 @@
 
 namespace paceline::engine::reference {
 
-/// Bytes of all values (and, for training, their gradients) of a network of numbers of `bytes_per_element`.
+/// Bytes of all values, and for training of their gradients, with `bytes_per_element`.
 [[nodiscard]] std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& options,
                                             std::int64_t bytes_per_element);
 
@@ -27,15 +27,15 @@ class Program {
   Program(const graph::Graph& graph, const graph::Layout& layout, const CompileOptions& options);
 
   LossSums forward(const StepInput& input, std::span<const T> weights);
-  /// Overwrites `gradients` [layout.elements], padding included, for the last forward.
+  /// The gradients of the last forward. Overwrites `gradients` [layout.elements], padding included.
   void backward(std::span<const T> weights, std::span<T> gradients, const GradientReady& on_ready);
   LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
                     std::span<const T> weights, std::span<double> logits = {});
   void observe(OpObserver observer) { observer_ = std::move(observer); }
 
-  /// The last forward's or evaluate's loss, summed over samples without rounding.
+  /// The loss of the last forward() or evaluate(), summed over samples without rounding.
   [[nodiscard]] double exact_loss() const { return exact_loss_; }
-  /// A node's value, and the gradient that reached it in the last backward.
+  /// The value of a node, and its gradient in the last backward.
   [[nodiscard]] std::span<const T> value(int node) const {
     return values_[static_cast<std::size_t>(node)].template as<T>();
   }
@@ -48,11 +48,11 @@ class Program {
   struct PassState {
     bool training = false;
     int batch = 0;
-    int views = 1;  ///< of each label
+    int views = 1;  ///< images for each label
     std::span<const T> weights;
     std::span<T> gradients;
     std::vector<std::int32_t> labels;
-    std::span<double> logits = {};  ///< [labels][classes]: for who asked for them; empty: nobody
+    std::span<double> logits = {};  ///< output [labels][classes]; empty: not wanted
     double gradient_scale = 1;
     std::uint64_t step = 0;
     std::int64_t first_position = 0;
@@ -61,16 +61,16 @@ class Program {
   LossSums run(std::span<const float> images);
   void load_images(std::span<const float> images);
 
-  // Visitors of the ops, in program.cc.
+  // Visitors of the ops; defined in program.cc.
   struct Forward;
   struct Backward;
 
   [[nodiscard]] OpShapes shapes(int node) const;
   [[nodiscard]] const T* src(int node, int input = 0) const;
   [[nodiscard]] T* dst(int node);
-  [[nodiscard]] T* d_src(int node, int input = 0);  ///< null where no gradient is needed
+  [[nodiscard]] T* d_src(int node, int input = 0);  ///< null if no gradient is needed
   [[nodiscard]] const T* d_dst(int node) const;
-  /// The op's i-th parameter in the flat arrays; null when it has fewer.
+  /// Parameter number `parameter` of the op, in the flat arrays; null if it has fewer.
   [[nodiscard]] const T* weight(int node, std::size_t parameter) const;
   [[nodiscard]] T* d_weight(int node, std::size_t parameter);
   [[nodiscard]] const graph::Slot* slot(int node, std::size_t parameter) const;

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Convolution (cross-correlation) by unfolding: each sample's windows become the columns of a matrix.
+/// Convolution (cross-correlation) of the reference engine by im2col: each sample's windows become the
+/// columns of a matrix.
 ///
 /// Shapes   src [N, C, H, W], weight [K, C, R, S], bias [K] or null, dst [N, K, P, Q]
 
@@ -18,7 +19,7 @@ template <typename T>
 void conv2d_backward_data(const OpShapes& shapes, const graph::Conv2d& conv, const T* d_dst, const T* weight,
                           T* d_src);
 
-/// d_weight = d_dst * src^T, d_bias = sum of d_dst (unless null).
+/// d_weight = d_dst * src^T; d_bias = sum of d_dst, unless it is null.
 template <typename T>
 void conv2d_backward_weight(const OpShapes& shapes, const graph::Conv2d& conv, const T* src, const T* d_dst,
                             T* d_weight, T* d_bias);

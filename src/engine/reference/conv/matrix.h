@@ -1,6 +1,7 @@
 #pragma once
 
-/// The two matrix operations that convolution and dense layers come down to; row-major, plain loops.
+/// The two matrix operations on which the reference engine's convolutions and dense layers are built: plain
+/// loops over row-major arrays.
 
 #include <cstdint>
 

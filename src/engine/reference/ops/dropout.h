@@ -1,8 +1,9 @@
 #pragma once
 
-/// Keeps an element with 1 - probability, scaled by the inverse; which, engine/dropout_mask.h decides.
+/// Dropout of the reference engine: keeps an element with probability 1 - p and scales it by 1 / (1 - p).
+/// engine/dropout_mask.h decides which elements are kept.
 ///
-/// `mask_of(n)` gives the DropoutMask of the n-th sample of the batch.
+/// `mask_of(n)` returns the DropoutMask of sample n of the batch.
 
 #include "engine/dropout_mask.h"
 #include "engine/reference/ops/op_shapes.h"
@@ -18,7 +19,7 @@ void dropout_forward(const OpShapes& shapes, const graph::Dropout& dropout, Mask
     mask_of(n).for_each(elements, [&](std::int64_t i, bool kept) { dst[i] = kept ? src[i] * scale : T{0}; });
 }
 
-/// d_src += d_dst through the same mask.
+/// d_src += d_dst * scale for the elements that forward kept.
 template <typename T, typename MaskOf>
 void dropout_backward(const OpShapes& shapes, const graph::Dropout& dropout, MaskOf mask_of, const T* d_dst,
                       T* d_src) {

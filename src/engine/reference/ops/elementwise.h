@@ -1,6 +1,6 @@
 #pragma once
 
-/// Ops that compute each element by itself: sum of two values, ReLU, GELU.
+/// Elementwise ops of the reference engine: sum of two values, ReLU, GELU.
 ///
 /// Backward functions add to d_src, since several ops may read one value.
 
@@ -8,11 +8,11 @@
 
 namespace paceline::engine::reference {
 
-/// Sum of two values of one shape.
+/// dst = left + right, for values of the same shape.
 template <typename T>
 void add_forward(const OpShapes& shapes, const T* left, const T* right, T* dst);
 
-/// To be called for each of the two inputs: d_src += d_dst.
+/// d_src += d_dst. Call it for each of the two inputs.
 template <typename T>
 void add_backward(const OpShapes& shapes, const T* d_dst, T* d_src);
 
@@ -20,7 +20,7 @@ void add_backward(const OpShapes& shapes, const T* d_dst, T* d_src);
 template <typename T>
 void relu_forward(const OpShapes& shapes, const T* src, T* dst);
 
-/// Reads dst alone, so that a fast engine may overwrite src.
+/// d_src += d_dst where dst is not <= 0. Reads dst and not src, so that a fast engine may compute in place.
 template <typename T>
 void relu_backward(const OpShapes& shapes, const T* dst, const T* d_dst, T* d_src);
 

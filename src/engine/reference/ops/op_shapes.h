@@ -1,6 +1,7 @@
 #pragma once
 
-/// The sizes that every plain kernel gets. Values are [batch][C][H][W], nothing padded.
+/// OpShapes: the sizes that every op of the reference engine gets. Values are [batch][C][H][W], without
+/// padding.
 
 #include <cstddef>
 #include <cstdint>

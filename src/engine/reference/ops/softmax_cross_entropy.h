@@ -1,8 +1,10 @@
 #pragma once
 
-/// Softmax and cross-entropy with label smoothing, one with the other.
+/// Softmax followed by cross-entropy with label smoothing, as one op.
 ///
-/// With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class (PyTorch's).
+/// With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class, as in
+/// PyTorch.
+///
 /// Shapes   logits, probabilities, d_logits [N, K]
 
 #include <span>
@@ -12,8 +14,8 @@
 
 namespace paceline::engine::reference {
 
-/// Sums over the batch; each sample's loss rounded as LossSums demands. `exact_loss` gets the sum without
-/// that rounding (finite differences need it), unless null.
+/// Returns the sums over the batch; each sample's loss is rounded as LossSums demands. `exact_loss`, unless
+/// it is null, receives the sum of the losses without that rounding, for finite differences.
 template <typename T>
 LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                        const T* logits, std::span<const std::int32_t> labels,

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The update rules, written as PyTorch's documentation writes them; what the fast engines are compared with.
+/// The update rules of the reference engine, written as in PyTorch's documentation. The fast engines are
+/// compared with them.
 
 #include <cstdint>
 #include <span>
@@ -10,13 +11,13 @@
 
 namespace paceline::engine::reference {
 
-/// Turns `gradients` into new `weights`, slot by slot; see Engine::update.
+/// Updates `weights` with `gradients`, slot by slot; see Engine::update.
 ///
-/// Optimizer state, by slot: sgd and lars {momentum}; adam and adamw {first moment, second moment}; rmsprop
-/// {mean square, momentum if asked}; adadelta {mean square, mean square of changes}. All start as zeros.
-/// Arithmetic is double, results are rounded to T once. LARS follows You et al. (2017), algorithm 1: the
-/// learning rate is inside the momentum, v = m v + lr local_lr (g + wd w), w -= v; local_lr is 1 where a norm
-/// is zero, and for everything but weights (which also have no decay). Batch norm's running values take
+/// Arrays in `state`: sgd and lars {momentum}; adam and adamw {first moment, second moment}; rmsprop {mean
+/// square, momentum if used}; adadelta {mean square, mean square of changes}. All start as zeros. Arithmetic
+/// is in double; results are rounded to T once. LARS follows You et al. (2017), algorithm 1, with the
+/// learning rate inside the momentum: v = m v + lr local_lr (g + wd w), w -= v. local_lr is 1 if a norm is
+/// zero, and for all parameters but weights, which also have no decay. Running statistics of batch norms:
 /// running = (1 - momentum) running + momentum slot.
 template <typename T>
 void apply_update(const graph::Graph& graph, const graph::Layout& layout, const UpdateRule& rule, double lr,
