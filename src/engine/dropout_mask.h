@@ -1,12 +1,12 @@
 #pragma once
 
-/// Which elements dropout keeps: one function that every engine shares, so that their masks are the same
-/// bits.
+/// DropoutMask decides which elements dropout keeps. All engines use it, so their masks are the same bits.
 ///
 /// A mask is a pure function of (seed, step, position of the sample in the global batch, op, element), and so
-/// the same for any number of workers, threads and shards. Elements count in logical C, H, W order inside the
-/// sample, whatever the engine's layout. One Philox call decides four consecutive elements; calls are
-/// independent, so an engine may compute many at a time in vector registers and must only keep the counters.
+/// is the same for any number of workers, threads and shards. Elements are counted in C, H, W order inside
+/// the sample, whatever the engine's layout is. One call of Philox decides four consecutive elements. Calls
+/// are independent: an engine may compute many at once in vector registers, as long as it uses the same
+/// counters.
 
 #include <array>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace paceline::engine {
 /// {i / 4, position, low word of step, high word of step}; its key mixes seed, purpose and op.
 class DropoutMask {
  public:
-  /// `op` is the node's index in the graph; `position` the sample's place in the global batch.
+  /// `op`: index of the node in the graph; `position`: of the sample in the global batch.
   DropoutMask(std::uint64_t seed, std::uint64_t step, std::int64_t position, int op, double probability)
       : key_{static_cast<std::uint32_t>(seed) ^ kPurpose * 0x9E3779B1u,
              static_cast<std::uint32_t>(seed >> 32) + kPurpose +
@@ -35,11 +35,11 @@ class DropoutMask {
   [[nodiscard]] std::array<std::uint32_t, 4> block(std::uint32_t group) const {
     return base::philox({group, position_, step_, step_high_}, key_);
   }
-  /// A word keeps its element when it is at least this: P(drop) = probability, to 2^-32.
+  /// An element is kept if its word is at least this: P(drop) = probability, to 2^-32.
   [[nodiscard]] std::uint32_t threshold() const { return threshold_; }
 
-  /// Philox's counter is {group, counter()[0], counter()[1], counter()[2]}, for engines with their own
-  /// vectors.
+  /// For engines that compute Philox themselves: its counter is {group, counter()[0], counter()[1],
+  /// counter()[2]}.
   [[nodiscard]] std::array<std::uint32_t, 3> counter() const { return {position_, step_, step_high_}; }
   [[nodiscard]] std::array<std::uint32_t, 2> key() const { return key_; }
 

@@ -1,10 +1,12 @@
 #pragma once
 
-/// How a graph is computed: the interface that every engine (reference, cpu, cuda) offers.
+/// Engine: the interface by which every engine (reference, cpu, cuda) trains and evaluates a graph.
 ///
-/// Coarse on purpose: an engine compiles a whole graph for one device, batch size and precision, and owns its
-/// layouts, fusions and kernels. It knows neither ranks nor records. One engine serves one worker: calls come
-/// from one thread, in the order forward, backward, update (or evaluate between steps).
+/// An engine compiles a whole graph for one device, batch size and precision, and chooses its own layouts,
+/// fusions and kernels. It knows neither ranks nor records.
+///
+/// Threads  an engine serves one worker: calls come from one thread, in the order forward, backward, update;
+///          evaluate comes between steps
 
 #include <array>
 #include <cstddef>
@@ -37,98 +39,101 @@ enum class BatchNormMode {
   synchronised,  ///< the batches of all workers, through `reduce_statistics`
 };
 
-/// Which algorithm computes which product of a graph: a convolution or dense layer in one direction. Both are
-/// texts of the engine's own, the same for the same product in every run: records and checkpoints hold them.
+/// Maps each product of a graph (a convolution or dense layer in one direction) to the algorithm that
+/// computes it. The engine defines both strings. A product has the same string in every run, since records
+/// and checkpoints hold them.
 using KernelAlgorithms = std::map<std::string, std::string>;
 
 struct CompileOptions {
-  int batch = 0;  ///< samples of one forward and backward; any value >= 1
+  int batch = 0;  ///< samples in one forward and backward; at least 1
   Precision precision = Precision::f32;
   int threads = 1;       ///< cores this engine may use
-  bool training = true;  ///< off: evaluation only, no gradients, no optimizer state
-  UpdateRule rule;       ///< fixes the optimizer's state; its numbers may be changed at each update
+  bool training = true;  ///< false: evaluation only, without gradients and optimizer state
+  UpdateRule rule;       ///< fixes the arrays of optimizer state; each update() may change its numbers
   BatchNormMode batch_norm = BatchNormMode::local;
   int ghost_size = 0;  ///< divides batch
-  /// > 0: sums over samples are joined as if each `shard` samples of the batch were an engine's of their own,
-  /// in the tree of base/summation_tree.h; kernels are chosen for so many. It divides batch. Only with
-  /// `synchronised`: without it a shard is an engine's batch, and the caller joins.
+  /// > 0: adds sums over samples as if each `shard` samples of the batch were the batch of an engine of its
+  /// own, in the tree of base/summation_tree.h, and chooses kernels for `shard` samples. It divides batch.
+  /// Only with `synchronised` batch norm; without it a shard is an engine's batch, and the caller adds.
   int shard = 0;
   std::uint64_t seed = 0;  ///< of dropout
-  /// What prepare() (make.h) found; an engine that has several kernels for a product takes these. Null, and
-  /// for products that are not in it: by the shape and the kind of processor alone.
+  /// The algorithms that prepare() (make.h) chose. For products that are not in it, and if it is null, the
+  /// engine chooses by the shape and the kind of processor alone.
   std::shared_ptr<const KernelAlgorithms> algorithms = {};
-  /// synchronised only: sums `values` over all workers, in place, same bits everywhere; blocks. Called inside
-  /// forward and backward, in the same order on every worker.
+  /// synchronised only: sums `values` over all workers, in place, to the same bits on each; blocks. The
+  /// engine calls it inside forward and backward, in the same order on every worker.
   std::function<void(std::span<double> values)> reduce_statistics;
-  int world_size = 1;  ///< synchronised only: how many engines share the statistics
-  /// Gives what gradients() lie in: `size` floats in `memory`, which is the engine's. Empty: the engine
-  /// allocates them itself.
+  int world_size = 1;  ///< synchronised only: number of engines that share the statistics
+  /// Allocates the array of gradients(): `size` floats in `memory`, the engine's memory. Empty: the engine
+  /// allocates it itself.
   std::function<base::OwnedArray(std::size_t size, const base::Memory& memory)> gradient_memory;
-  /// Whether the engines of all workers say the same `text`; blocks until all have spoken. An engine calls it
-  /// while it is compiled, as often on every worker, or never. Who gives it does not look up single elements
-  /// of gradients(); empty: somebody may.
+  /// Returns whether the engines of all workers pass the same `text`; blocks until all have called. An engine
+  /// calls it while it is compiled, equally often on every worker, or never. A caller that sets it promises
+  /// not to look up single elements of gradients(), whose order may then differ (see there).
   std::function<bool(std::string_view text)> all_workers_say;
-  /// > 0: room for so many images of the graph's input shape, a byte a value, where the engine computes; what
-  /// it is then given are draws from these, never images. Only for engines that keep images (make.h).
+  /// > 0: memory for this many images of the graph's input shape, a byte a value, where the engine computes.
+  /// The engine's inputs are then draws from these, never images. Only if keeps_images() (make.h).
   std::int64_t stored_images = 0;
-  /// Engines with several devices: number of this engine's worker among the workers of its host. Worker i
-  /// takes visible device i modulo their number,
+  /// The index of this engine's worker among the workers of its host. With several devices, worker i takes
+  /// visible device i modulo their number, unless device_index is set.
   int worker_on_host = 0;
-  std::optional<int> device_index;  ///< but this one, where it is given ("cuda:1")
+  std::optional<int> device_index;  ///< this device ("cuda:1"), whatever the worker
 };
 
-/// How the algorithms of a run are to be chosen.
+/// How prepare() (make.h) shall choose the algorithms of a run.
 struct KernelRequest {
-  /// The fastest on this machine, by measuring; else by shape and kind of processor.
+  /// Choose the fastest on this machine, by measuring; otherwise choose by shape and kind of processor.
   bool is_measured = false;
-  /// Those of an earlier run, which win over both; empty: none.
+  /// Algorithms of an earlier run, which come before either choice; empty: none.
   KernelAlgorithms given = {};
-  /// What cannot be had of `given` ends the run; else the default stands in, and the note says so.
+  /// Whether the run ends if an algorithm of `given` is not available. If not, the default replaces it and
+  /// the note says so.
   bool insists = false;
 };
 
+/// The result of prepare().
 struct PreparedKernels {
-  /// Of every product of the graph; null: the engine has no choice.
+  /// For every product of the graph; null if the engine has no choice.
   std::shared_ptr<const KernelAlgorithms> algorithms = {};
-  /// One word: "given", "measured", or what the default is here: a table's name or "rules". Empty as above.
+  /// One word: "given", "measured", or the default here: the name of a table, or "rules". Empty if
+  /// `algorithms` is null.
   std::string chosen_by = {};
   std::string note = {};  ///< a sentence for the user, or empty
 };
 
-/// What every engine asks of its options; `engine` is its name.
-///
-/// Errors   Error(usage) for a batch below 1, and for a ghost size that does not divide it
+/// Checks the options that concern every engine. `engine`: its name, for messages.
 void check_options(const CompileOptions& options, std::string_view engine);
 
-/// What the gradients of an engine lie in: as `options` say, in `memory`, zeroed; empty without training.
-/// `more`: so many floats behind them.
+/// Allocates an engine's gradients as `options` demand, in `memory`, set to zero; empty without training.
+/// `more`: additional floats behind them.
 [[nodiscard]] base::OwnedArray gradient_memory(const CompileOptions& options, const graph::Layout& layout,
                                                const base::Memory& memory = base::host_memory(),
                                                std::size_t more = 0);
 
-/// A device beside the host that engines compute on: the fullest of those that a process's workers take.
+/// A device, other than the host, on which engines compute. If the workers of a process use several, the one
+/// with the least free memory.
 struct DeviceInfo {
   std::string name;                    ///< "NVIDIA H100 80GB HBM3", "processor (no GPU)"
-  std::string libraries;               ///< that compute there: "CUDA 13.0 (driver 580.65), cuDNN 9.19.0"
-  std::int64_t memory_bytes = 0;       ///< of its own; 0: it computes in the host's memory
-  std::int64_t free_memory_bytes = 0;  ///< of that, now: other processes count
-  int devices = 1;                     ///< among which the workers of a host are dealt out
+  std::string libraries;               ///< for example "CUDA 13.0 (driver 580.65), cuDNN 9.19.0"
+  std::int64_t memory_bytes = 0;       ///< of the device; 0: it computes in the host's memory
+  std::int64_t free_memory_bytes = 0;  ///< now, after what other processes use
+  int devices = 1;                     ///< number of devices that the workers of a host share
 };
 
-/// What one step of one engine computes on. Dropout masks are a pure function of
-/// (seed, step, op, first_position + sample, element): the same for any number of workers.
+/// The input of one step of one engine. Dropout masks are a pure function of (seed, step, op, first_position
+/// + sample, element), so they are the same for any number of workers.
 struct StepInput {
-  std::span<const float> images;         ///< [batch][H][W][C]; none where there are draws
+  std::span<const float> images;         ///< [batch][H][W][C]; empty if there are draws
   std::span<const std::int32_t> labels;  ///< [batch]
   double gradient_scale = 1;  ///< 1 / global batch: gradients are sums over samples times this, so that
                               ///< summing over workers and shards gives the mean over the global batch
-  std::uint64_t step = 0;     ///< global step: with first_position, the identity of the random numbers
+  std::uint64_t step = 0;     ///< global step; it and first_position determine the random numbers
   std::int64_t first_position = 0;
   std::span<const base::SampleDraw> draws = {};  ///< [batch], with CompileOptions::stored_images
 };
 
-/// Sums over samples, never means. Each sample's loss is rounded to a multiple of 2^-24 before it is added,
-/// so that the double sum is exact and does not depend on how samples were split over workers.
+/// Sums over samples, never means. Each sample's loss is rounded to a multiple of 2^-24 before it is added:
+/// the sum in double is then exact, and does not depend on how samples are divided among workers.
 struct LossSums {
   double loss = 0;
   std::int64_t correct = 0;
@@ -141,8 +146,8 @@ struct LossSums {
   }
 };
 
-/// Called while the backward pass goes on: gradients in [0, ready) of the flat layout are final. Monotonic;
-/// the last call has ready = layout().elements.
+/// Called during the backward pass: gradients in [0, ready) of the flat layout are final. `ready` never
+/// decreases; in the last call it is layout().elements.
 using GradientReady = std::function<void(std::int64_t ready)>;
 
 enum class Pass { forward, backward };
@@ -150,75 +155,77 @@ enum class Pass { forward, backward };
 /// Called when an op begins (`begin`) and ends. No run sets it; bench/train_step.cc times ops with it.
 using OpObserver = std::function<void(int node, Pass pass, bool begin)>;
 
-/// Which implementation an op got, and why not another: for `doctor --kernels`.
+/// The implementation of an op and the reason for it, for `doctor --kernels`.
 struct KernelChoice {
-  std::string op;              ///< the node's name and what of it: "conv1 backward weights"
+  std::string op;              ///< the node's name, and which part of it: "conv1 backward weights"
   std::string implementation;  ///< "onednn jit:avx512_core", "own avx2", "reference"
-  std::string reason;          ///< why the others were refused
-  std::string rate;            ///< measured here, with its unit; empty when it was not
+  std::string reason;          ///< why not another implementation
+  std::string rate;            ///< measured, with its unit; empty if not measured
 };
 
-/// Floats by which ranks agree in every step: 1 where one was asked to stop, 1 where its loss is not finite,
-/// 1 where it has measured long enough, and its loss as a whole number of 2^-24 in five parts of 12 bits, the
-/// lowest first (train/votes.h). Their sum over ranks is exact.
+/// The number of floats by which ranks agree in every step (train/votes.h): 1 if the rank was asked to stop,
+/// 1 if its loss is not finite, 1 if it has measured long enough, and its loss as a whole number of 2^-24 in
+/// five parts of 12 bits, the lowest first. Their sums over ranks are exact.
 inline constexpr std::size_t kVoteFloats = 8;
 
-/// What the host adds to the votes of a step.
+/// The host's part of the votes of a step.
 struct StepFlags {
   bool stop = false;
-  bool enough = false;
+  bool enough = false;  ///< this rank has measured long enough
 };
 
-/// What a device was doing until it came to a mark in its queue.
+/// What a device does between two marks in its queue.
 enum class Stage {
-  gap,   ///< nothing of this step yet
+  gap,   ///< nothing of this step
   copy,  ///< waiting for the batch
   forward,
-  bucket,  ///< still backward: some gradients are final
+  bucket,  ///< still backward, but some gradients are final
   backward,
-  transfer,  ///< waiting for sums over the ranks
+  transfer,  ///< waiting for sums over ranks
   update,
 };
+/// A point in the queue that the device has reached.
 struct Mark {
-  Stage until{};         ///< what ended there
+  Stage until{};         ///< what ended at this mark
   base::TimePoint at{};  ///< on the host's clock
 };
 
-/// What a step of a StepQueue came to.
+/// The results of a step of a StepQueue.
 struct QueuedStep {
-  LossSums local;                          ///< this engine's samples, of all passes of the step
-  std::array<float, kVoteFloats> votes{};  ///< as they stood behind the gradients when update() came
-  bool is_left_out = false;                ///< the update was not made
-  std::vector<Mark> marks;                 ///< in the order in which they were passed
+  LossSums local;                          ///< this engine's samples, over all passes of the step
+  std::array<float, kVoteFloats> votes{};  ///< behind the gradients when update() began
+  bool is_left_out = false;                ///< whether the device skipped the update
+  std::vector<Mark> marks;                 ///< in the order of the queue
 };
 
-/// Steps that the host puts into the queue of a device ahead of it, without waiting for their results.
+/// A queue of steps: the host submits steps to a device ahead of time and collects their results later.
 ///
 ///     queue.forward(input, flags); engine.backward(...);   once, or once a shard
 ///     (the sums over ranks of gradients_and_votes())
 ///     queue.update(rule, lr, number);
-///     ... as many steps later: queue.collect()
+///     ... up to lag() steps later: queue.collect()
 ///
-/// The device itself leaves out the update of a step with a vote that a loss is not finite, and of all that
-/// follow, until Engine::weights_changed(): the host learns of it later.
+/// If the votes of a step say that a loss is not finite, the device itself skips the update of this step and
+/// of all later ones until Engine::weights_changed(): the host hears of it only later.
 ///
 /// Threads  the engine's
 class StepQueue {
  public:
   virtual ~StepQueue() = default;
 
-  /// So many steps may be in the queue behind one that is not collected yet.
+  /// The number of steps that may be queued behind one that is not collected yet.
   [[nodiscard]] virtual int lag() const = 0;
-  /// Engine::gradients() and behind it the votes: what is to be summed over ranks before update().
+  /// Engine::gradients() followed by the votes: the array that must be summed over ranks before update().
   virtual base::Array gradients_and_votes() = 0;
-  /// As Engine::forward(), but the result is collect()'s. Writes the votes, of all passes of the step so far.
+  /// Like Engine::forward(), but collect() returns the result. Writes the votes for all passes of the step so
+  /// far.
   virtual void forward(const StepInput& input, StepFlags flags) = 0;
-  /// Notes when the device has come so far. forward(), Engine::backward() and update() note gap, copy,
+  /// Records when the device reaches this point. forward(), Engine::backward() and update() record gap, copy,
   /// forward, backward, transfer and update themselves.
   virtual void mark(Stage until) = 0;
-  /// As Engine::update(), where the votes allow it. Ends the step.
+  /// Like Engine::update(), unless the votes forbid it. Ends the step.
   virtual void update(const UpdateRule& rule, double lr, std::int64_t update) = 0;
-  /// What the oldest step that was not collected came to. Waits for that step, not for those behind it.
+  /// The results of the oldest step that was not collected. Waits for that step, but not for later ones.
   [[nodiscard]] virtual QueuedStep collect() = 0;
 };
 
@@ -233,62 +240,65 @@ class Engine {
 
   // The flat arrays, layout().elements each, in PyTorch's order.
 
-  /// fp32 master weights (with running statistics) and optimizer state, on the host, at the same addresses
-  /// for as long as the engine lives. An engine that trains on a device has copies of them here: fetch()
-  /// first.
+  /// fp32 master weights (with running statistics) and optimizer state, on the host; the addresses stay the
+  /// same while the engine lives. An engine that trains on a device has copies of them here: call fetch()
+  /// before you read.
   virtual std::span<float> weights() = 0;
   virtual std::span<float> optimizer_state(int slot) = 0;
-  /// Gradients, with this step's batch statistics times batch * gradient_scale, where the engine computes.
-  /// With CompileOptions::all_workers_say the elements of one gradient may stand in another order, the same
-  /// on all workers, in which they can be summed and update() reads them.
+  /// Gradients, where the engine computes. In the slots of running statistics: this step's batch statistics
+  /// times batch * gradient_scale. With CompileOptions::all_workers_say the elements of a gradient may be in
+  /// another order, the same on all workers: workers can sum them, and update() reads that order.
   virtual base::Array gradients() = 0;
-  /// Copies weights and optimizer state from the device to weights() and optimizer_state(), where they are
-  /// not the same already. To be called before these are read after an update(). Nothing on host engines.
+  /// Copies weights and optimizer state from the device to weights() and optimizer_state(), if they have
+  /// changed. Call it before you read these after an update(). Does nothing on host engines.
+  ///
   /// Cost     one transfer of (1 + slots) arrays after an update(); waits for all work of the device
   virtual void fetch() {}
-  /// To be called after weights() or optimizer_state() were written from outside, before the next forward,
-  /// update, evaluate or fetch. A device engine copies both to its device: what is not written must be
-  /// fetched before.
+  /// Call it after you write weights() or optimizer_state(), before the next forward, update, evaluate or
+  /// fetch. A device engine copies both to its device, so fetch() first what you do not write.
   virtual void weights_changed() = 0;
 
-  /// Forward in training form, on a full batch. Keeps what backward needs.
+  /// The forward pass of training, on a full batch. Keeps what backward needs.
   virtual LossSums forward(const StepInput& input) = 0;
-  /// Where the caller wants to hear of final gradients: `ends` rise, the last is layout().elements. An engine
-  /// may then call GradientReady at these alone: each call may cost a launch on a device. Without it, as
-  /// often as the engine can.
+  /// Says where the caller needs to know that gradients are final: `ends` increases, and its last element is
+  /// layout().elements. The engine may then call GradientReady at these only, since each call may cost a
+  /// launch on a device. Without it, the engine calls as often as it can.
   virtual void cut_backward(std::span<const std::int64_t> /*ends*/) {}
-  /// Fills gradients() (overwriting them) for the last forward.
+  /// Overwrites gradients() with the gradients of the last forward.
   virtual void backward(const GradientReady& on_ready) = 0;
-  /// Applies gradients() to weights(): the rule's numbers at learning rate `lr`; `update` counts from 1
-  /// (Adam's bias correction). Running statistics: running = (1 - momentum) * running + momentum * slot.
+  /// Applies gradients() to weights() by `rule`, at learning rate `lr`. `update` counts from 1 (Adam's bias
+  /// correction). Running statistics: running = (1 - momentum) * running + momentum * slot.
   virtual void update(const UpdateRule& rule, double lr, std::int64_t update) = 0;
-  /// Forward in evaluation form (running statistics, no dropout) of `count` samples. With `views` > 1 each is
-  /// given in as many forms, one after the other in `images`, and is judged by the mean of their logits.
-  /// count * views <= batch. `logits` [count][classes], unless it is empty, gets what they were judged by: of
-  /// a sample the mean over its views.
+  /// The forward pass of evaluation (running statistics, no dropout) on `count` samples. With `views` > 1
+  /// each sample has that many consecutive images in `images`, and the mean of their logits decides. `logits`
+  /// [count][classes], unless it is empty, receives the logits that decided.
+  ///
+  /// Requires  count * views <= batch
   virtual LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
                             int views = 1, std::span<double> logits = {}) = 0;
 
-  /// The way to train without waiting for each step; null on host engines. Whoever uses it collects all steps
-  /// before forward(), evaluate(), or writing weights.
+  /// Trains without waiting for each step; null on engines that cannot. Collect all steps before you call
+  /// forward() or evaluate() or write weights.
   virtual StepQueue* step_queue() { return nullptr; }
 
-  // With CompileOptions::stored_images. Errors: the program ends on an engine that keeps none.
+  // Only with CompileOptions::stored_images; an engine that keeps no images ends the program.
 
-  /// What each byte of each channel is to the network: `values` [channels][256].
+  /// The value that the network gets for each byte of each channel: `values` [channels][256].
   virtual void set_byte_values(std::span<const float> values);
-  /// Puts images at [first, first + count) of those that are stored: `pixels` uint8 [count][H][W][C], which
-  /// may be overwritten when this returns.
+  /// Writes images [first, first + count) of the stored ones. `pixels`: uint8 [count][H][W][C]; the caller
+  /// may overwrite it after the call.
   virtual void store_images(std::int64_t first, std::span<const std::uint8_t> pixels);
-  /// evaluate() of what `draws` [count][views] show.
+  /// evaluate() on the images that `draws` [count][views] take from the stored ones.
   virtual LossSums evaluate_draws(std::span<const base::SampleDraw> draws,
                                   std::span<const std::int32_t> labels, int count, int views = 1,
                                   std::span<double> logits = {});
 
   virtual void observe(OpObserver observer) = 0;
+  /// The implementation of each op.
   [[nodiscard]] virtual std::vector<KernelChoice> kernels() const { return {}; }
-  /// The same with rates: of the chosen ones, and in `reason` of those that were not and could have been.
-  /// Cost   some seconds for a large model; gradients, statistics and what forward kept are lost
+  /// kernels() with measured rates: of the chosen implementations in `rate`, of possible others in `reason`.
+  ///
+  /// Cost     some seconds for a large model; gradients, statistics and what forward kept are lost
   [[nodiscard]] virtual std::vector<KernelChoice> measured_kernels() { return kernels(); }
 };
 

@@ -1,9 +1,9 @@
 #pragma once
 
-/// Which ops of a graph become one compiled op.
+/// Decides which ops of a graph are fused into one compiled op.
 ///
-/// A batch norm takes the residual sum and the ReLU behind it, a convolution or dense layer and a sum the
-/// ReLU behind them; wherever nobody else reads what lies between.
+/// A batch norm is fused with the residual sum and the ReLU behind it; a convolution, dense layer or sum is
+/// fused with the ReLU behind it. An op is fused only if nothing else reads the value between.
 
 #include <vector>
 
@@ -12,14 +12,14 @@
 namespace paceline::engine {
 
 struct FusedGroup {
-  int node = 0;             ///< the op that gives the group its kind, name and parameters
-  int last = 0;             ///< the op whose output the group produces; the group runs at its place
-  std::vector<int> inputs;  ///< nodes whose values it reads: src, then the other side of a sum
-  bool sum = false;         ///< a batch norm with a residual
+  int node = 0;  ///< the first op: it gives the group its kind, name and parameters
+  int last = 0;  ///< the op whose output the group produces; it determines the group's place in the order
+  std::vector<int> inputs;  ///< nodes whose values the group reads: src, then the residual
+  bool sum = false;         ///< a batch norm with a residual sum
   bool relu = false;
 };
 
-/// In order of execution; every node is in one group.
+/// The groups in order of execution. Every node is in exactly one group.
 [[nodiscard]] std::vector<FusedGroup> fuse(const graph::Graph& graph);
 
 }  // namespace paceline::engine

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The table of engines: the one place that names them.
+/// Makes an engine by the name of its device. make.cc has the table of engines, and is the only place that
+/// names them.
 
 #include <memory>
 #include <optional>
@@ -19,39 +20,40 @@ namespace paceline::engine {
 [[nodiscard]] std::unique_ptr<Engine> compile(const std::string& device, const graph::Graph& graph,
                                               const CompileOptions& options);
 
-/// Chooses the algorithms that compile() and plan() are then given, in their options. To be called before
-/// plan(), so that plan and engine agree.
+/// Chooses algorithms for CompileOptions::algorithms. Call it before plan() and compile(), so that both use
+/// the same ones.
 ///
-/// Cost     next to nothing by default; request.is_measured: about a second for a new model or batch, next to
-///          nothing the second time, on any day
-/// Errors   Error(usage) where the request insists on an algorithm that cannot be had here
+/// Cost     nearly nothing by default; with request.is_measured about a second for a new model or batch,
+///          later nearly nothing
+/// Errors   Error(usage) if the request insists on an algorithm that is not available here
 [[nodiscard]] PreparedKernels prepare(const std::string& device, const graph::Graph& graph,
                                       const CompileOptions& options, const KernelRequest& request);
 
-/// What `compile` would need, without allocating it.
+/// The memory that compile() would allocate. Allocates none of it.
 [[nodiscard]] graph::MemoryPlan plan(const std::string& device, const graph::Graph& graph,
                                      const CompileOptions& options);
 
-/// Whether its engines take CompileOptions::stored_images.
+/// Whether engines for `device` support CompileOptions::stored_images.
 [[nodiscard]] bool keeps_images(const std::string& device);
 
-/// Whether its engines keep gradients in the host's memory.
+/// Whether engines for `device` keep gradients in the host's memory.
 [[nodiscard]] bool computes_on_host(const std::string& device);
 
-/// The device that workers `first_worker` to `first_worker + workers - 1` of this host would compute on; of
-/// several, the one with least free memory. Nothing for engines of the host.
+/// The device of workers `first_worker` to `first_worker + workers - 1` of this host; if they use several,
+/// the one with the least free memory. Empty for engines of the host.
 ///
-/// Errors   Error(device) in one sentence: what is missing (module, driver, GPU, library)
-/// Cost     a GPU's context, the first time: about a second
+/// Errors   Error(device): one sentence that says what is missing (module, driver, GPU, library)
+/// Cost     the first call creates a GPU's context: about a second
 [[nodiscard]] std::optional<DeviceInfo> device_info(const std::string& device, int first_worker, int workers);
 
-/// Memory of the device that worker `worker_on_host` computes on, without an engine; the host's for engines
-/// of the host. For one thread, as an engine's.
+/// The memory of the device of worker `worker_on_host`, without an engine; for engines of the host, the
+/// host's.
 ///
-/// Errors   Error(device) as device_info
+/// Errors   Error(device) like device_info()
+/// Threads  one, like an engine
 [[nodiscard]] std::shared_ptr<const base::Memory> open_memory(const std::string& device, int worker_on_host);
 
-/// Whether the device has units for bf16 products: what --precision auto asks.
+/// Whether the device has hardware for bf16 products: `--precision auto` then takes bf16.
 [[nodiscard]] bool has_bf16_units(const std::string& device);
 
 }  // namespace paceline::engine

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The engine's buffers: asked for while the graph is compiled, placed once, then looked up.
+/// The buffers of an engine: requested while the graph is compiled, placed once, then looked up.
 ///
-/// Two kinds. `live` buffers exist from one moment of a training step to another and share the arena; `kept`
-/// ones last as long as the engine. Beside them one `scratch` space serves one op at a time.
+/// There are two kinds. `live` buffers exist from one moment of a training step to another and share an
+/// arena. `kept` buffers exist as long as the engine. In addition one `scratch` area serves one op at a time.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,14 +22,17 @@ struct BufferId {
 
 class MemoryRequests {
  public:
+  /// Requests a buffer from moment `first_use` to `last_use` (lifetimes.h).
   BufferId live(std::int64_t bytes, int first_use, int last_use);
-  /// Lengthens the life of a live buffer so that it covers `moment`.
+  /// Extends the life of a live buffer to include `moment`.
   void extend(BufferId buffer, int moment);
   [[nodiscard]] std::int64_t bytes(BufferId buffer) const;
+  /// Requests a buffer for the life of the engine.
   BufferId kept(std::int64_t bytes);
+  /// Requests that the scratch area has at least `bytes`.
   void scratch(std::int64_t bytes);
 
-  /// Fixes where every buffer lies; nothing may be asked for afterwards.
+  /// Decides the offset of every buffer. No requests are allowed afterwards.
   void place();
 
   [[nodiscard]] std::int64_t arena_bytes() const { return placement_.bytes; }
@@ -46,14 +49,14 @@ class MemoryRequests {
   std::int64_t scratch_bytes_ = 0;
 };
 
-/// Where the areas lie once they are allocated.
+/// The addresses of the areas, once they are allocated.
 struct Arena {
   const MemoryRequests* requests = nullptr;
   std::byte* arena = nullptr;
   std::byte* kept = nullptr;
   std::byte* scratch = nullptr;
 
-  /// The buffer's first byte; null for no buffer.
+  /// The address of the buffer; null for no buffer.
   template <typename T = std::byte>
   [[nodiscard]] T* at(BufferId buffer) const {
     if (!buffer) return nullptr;
@@ -62,7 +65,7 @@ struct Arena {
   }
 };
 
-/// Rounded up to whole cache lines.
+/// `bytes` rounded up to whole cache lines.
 [[nodiscard]] constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace paceline::engine
