@@ -53,7 +53,7 @@ namespace paceline::engine {
 /// Threads  one, like an engine
 [[nodiscard]] std::shared_ptr<const base::Memory> open_memory(const std::string& device, int worker_on_host);
 
-/// Whether the device has hardware for bf16 products: `--precision auto` then takes bf16.
+/// Whether the device has units for bf16 products: what --precision auto asks.
 [[nodiscard]] bool has_bf16_units(const std::string& device);
 
 }  // namespace paceline::engine

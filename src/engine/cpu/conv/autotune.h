@@ -17,7 +17,7 @@ namespace paceline::engine::cpu {
 /// Threads   any
 [[nodiscard]] const ConvAlgorithm* autotune(const ConvProblem& problem);
 
-/// Seconds that `algorithm` takes for the whole batch on one thread: the figure that autotune() compares.
+/// The seconds that it compares: of the whole batch, on one thread.
 [[nodiscard]] double seconds_of(const ConvProblem& problem, const ConvAlgorithm& algorithm);
 
 }  // namespace paceline::engine::cpu

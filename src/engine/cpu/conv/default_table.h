@@ -1,8 +1,7 @@
 #pragma once
 
 /// Tables, compiled into the program, of the fastest algorithm for each convolution that was measured on a
-/// kind of processor. All machines of that kind make the same choices, unlike with tuning_cache.h, which
-/// holds the measurements of one machine.
+/// kind of processor. All machines of that kind make the same choices, unlike with --measured-kernels.
 
 #include <span>
 #include <string_view>

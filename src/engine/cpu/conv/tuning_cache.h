@@ -1,11 +1,11 @@
 #pragma once
 
-/// The fastest algorithm for each convolution on this machine: measured once, then kept on disk.
+/// Which algorithm computes each convolution fastest on this machine: measured once, kept on disk.
 ///
-/// The table maps a ConvProblem to an algorithm. Each kind of machine (processor, instruction sets, oneDNN)
-/// and each build of this program has a file of its own, `kernels-<hash>-<hash>.txt` in
-/// base::cache_directory(). Files of other builds are removed after a month. A file that is damaged, or of
-/// another machine or build, counts as empty; its problems are measured again.
+/// A table from (shape, direction) to algorithm, in a file of its own for each kind of machine
+/// and program (`kernels-<hash>-<hash>.txt` in base::cache_directory()): processor, instruction sets, oneDNN,
+/// this very program. Files of other builds that are a month old are removed.
+/// A file that is damaged, or of another machine or program, counts as empty and is measured anew.
 ///
 /// Threads  all functions from any thread
 
@@ -23,25 +23,25 @@ namespace paceline::engine::cpu {
 
 class TuningCache {
  public:
-  /// The table in `directory` for the machine and build that `machine` describes.
+  /// The table kept in `directory`, for the machine that `machine` describes.
   TuningCache(const std::filesystem::path& directory, std::string machine);
 
-  /// The table of this machine and build, as it is on disk now.
+  /// As the disk has it now, for this machine and program.
   [[nodiscard]] static std::shared_ptr<TuningCache> here();
 
-  /// Null if the problem was not measured.
+  /// Null: not measured.
   [[nodiscard]] const ConvAlgorithm* find(const ConvProblem& problem) const;
 
   struct Outcome {
-    int measured = 0;    ///< number of problems that this call measured
-    double seconds = 0;  ///< how long the call took
+    int measured = 0;    ///< problems that had to be
+    double seconds = 0;  ///< that it took
     std::string
         trouble;  ///< not empty: the table could not be kept, so nothing was taken over from measuring
   };
   using Measure = const ConvAlgorithm* (*)(const ConvProblem& problem);
-  /// Measures the problems that the table lacks, in parallel on all cores (as busy as they are in training).
-  /// Uses the results only after writing them to disk, so that the next run finds the same ones. Only one
-  /// process of a machine measures at a time. `measure` is called from several threads, each in a OneThread.
+  /// Measures the problems that the table does not have, side by side on all cores (as crowded as training
+  /// will be), and keeps the table before it is believed: another run must find the same answers. One process
+  /// of a machine at a time. `measure` is called from several threads, each in a OneThread.
   Outcome complete(const std::vector<ConvProblem>& problems, Measure measure);
 
   [[nodiscard]] const std::filesystem::path& file() const { return file_; }

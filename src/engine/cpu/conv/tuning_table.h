@@ -1,11 +1,11 @@
 #pragma once
 
-/// The text format of a tuning cache (tuning_cache.h):
+/// The text of a kernel cache (tuning_cache.h):
 ///
 ///     paceline kernels, format 1
 ///     MACHINE
-///     ALGORITHM KEY           a line for each problem, KEY as key_of() writes it
-///     end COUNT               the last line; without it the file is truncated
+///     ALGORITHM KEY           a line for each product, KEY as key_of() writes it
+///     end COUNT               the last line: without it the file was not written to its end
 
 #include <map>
 #include <optional>
@@ -21,11 +21,11 @@ struct TuningTable {
   std::map<std::string, const ConvAlgorithm*> algorithms;  ///< by key
 };
 
-/// Nothing if `text` is damaged, truncated or names an algorithm that this program does not have.
+/// Nothing where `text` is no whole table of algorithms that this program knows.
 [[nodiscard]] std::optional<TuningTable> tuning_table_from(std::string_view text);
 [[nodiscard]] std::string as_text(const TuningTable& table);
 
-/// Whether `text` begins like a table, truncated or not.
+/// Whether it begins like a table, whole or not.
 [[nodiscard]] bool is_tuning_table(std::string_view text);
 
 }  // namespace paceline::engine::cpu
