@@ -12,34 +12,37 @@
 namespace paceline::engine::cuda {
 
 struct TextRow {
-  std::string label;  ///< "GPU 0"; empty: goes on from the row before
+  std::string label;  ///< "GPU 0"; empty: continues the row before
   std::string text;
 };
 
-/// This host's GPUs (name, memory, links, processes) or one row that says why they are not known, then what
-/// CUDA_VISIBLE_DEVICES leaves of them and whether `--device cuda` works. Throws nothing of the world's.
+/// This host's GPUs (name, memory, links, processes), or one row that says why they are not known; then which
+/// of them CUDA_VISIBLE_DEVICES leaves and whether `--device cuda` works. A missing driver or GPU is no error
+/// here.
 [[nodiscard]] std::vector<TextRow> describe_gpus();
 
-/// The same for records, a sentence a GPU and one for each process on it, or one that says why nothing is
-/// known. Takes some milliseconds a GPU.
+/// The same for records: a sentence for each GPU and each process on it, or one that says why nothing is
+/// known.
+///
+/// Cost     some milliseconds a GPU
 [[nodiscard]] std::vector<std::string> gpu_facts();
 
-/// What a GPU's NVLinks carry one way.
+/// The bandwidth of a GPU's NVLinks in one direction.
 struct NvlinkLimit {
   double bytes_per_s = 0;
   std::string made_of;  ///< "18 links of 25 GB/s, by NVIDIA's data sheets"
 };
-/// Of the GPU with the fewest links; nothing where NVML does not tell links or the links of that generation
-/// are not known here.
+/// That of the GPU with the fewest links; nothing if NVML does not report links, or links of an unknown
+/// generation.
 [[nodiscard]] std::optional<NvlinkLimit> nvlink_one_way();
 [[nodiscard]] std::optional<NvlinkLimit> nvlink_one_way(const GpuList& list);
 
-/// The rows of `list`. `cuda_bus_ids`: the PCI bus id of each device that CUDA sees, cuda:0 first; empty: it
-/// cannot be asked.
+/// The rows for `list`. `cuda_bus_ids`: the PCI bus id of each device that CUDA sees, cuda:0 first; empty if
+/// CUDA could not be asked.
 [[nodiscard]] std::vector<TextRow> describe_gpus(const GpuList& list,
                                                  const std::vector<std::string>& cuda_bus_ids);
 
-/// What CUDA_VISIBLE_DEVICES says; nothing where it is not set.
+/// A row with the value of CUDA_VISIBLE_DEVICES; nothing if it is not set.
 [[nodiscard]] std::optional<TextRow> describe_visibility(const base::EnvironmentLookup& environment);
 
 }  // namespace paceline::engine::cuda

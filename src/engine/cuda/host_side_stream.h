@@ -1,6 +1,6 @@
 #pragma once
 
-/// The side stream of a HostRuntime: for who plays a library of collectives.
+/// The side stream of a HostRuntime, on which tests run an imitation of a collectives library.
 
 #include <atomic>
 #include <memory>
@@ -14,7 +14,7 @@ namespace paceline::engine::cuda {
 
 class HostRuntime;
 
-/// What native() of a HostSideStream points to: work is put there by HostRuntime::post().
+/// What native() of a HostSideStream points to. HostRuntime::post() puts work on it.
 struct HostStream {
   HostRuntime& runtime;
   Stream stream;

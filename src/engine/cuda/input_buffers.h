@@ -1,10 +1,11 @@
 #pragma once
 
-/// How a batch gets to the device: through pinned memory, on the stream of copies, into one of three sets.
+/// Brings batches to the device: through pinned memory, on the stream of copies, into one of three sets of
+/// buffers.
 ///
-/// While a step reads one set, the images of the next two go into the others. What a set held three batches
-/// ago has been read where the engine waits for a loss, or collects steps two steps late; steps of several
-/// passes (--shard) are waited for here.
+/// While a step reads one set, the next two batches are copied to the others. A set may be overwritten three
+/// batches later if its step has read it by then. The engine ensures that by waiting for the loss, or by
+/// collecting steps two steps late. For steps of several passes (--shard), put() waits itself.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,26 +23,26 @@ class InputBuffers {
   /// For batches of options.batch samples: their images, or draws where the device keeps images.
   InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, const CompileOptions& options);
 
-  /// A batch on the device, for as long as no more than two others are put behind it.
+  /// A batch on the device. Valid until three more batches are put.
   struct Batch {
-    const float* images = nullptr;            ///< [samples][H][W][C]; or
+    const float* images = nullptr;            ///< [samples][H][W][C]; null if there are draws
     const base::SampleDraw* draws = nullptr;  ///< [samples]
-    const std::int32_t* labels = nullptr;     ///< one for each form of a sample
+    const std::int32_t* labels = nullptr;     ///< one for each sample, however many views it has
     const StepNumbers* numbers = nullptr;
-    int set = 0;  ///< which of the kSets it lies in
+    int set = 0;  ///< index of its set, below kSets
   };
-  /// Copies images or draws, labels and numbers of a batch, and lets `reader` wait for them. The caller's
-  /// memory is free when this returns.
+  /// Copies the images or draws, the labels and the numbers of a batch, and makes `reader` wait for the
+  /// copies. The caller may overwrite its memory after the call. `is_first_pass`: of its step. Waits for
+  /// `reader` if it has not yet read the batch of three calls ago.
   ///
-  /// `is_first_pass`: of its step. Waits for `reader` where it has not read what was put three calls ago.
   /// Errors   Error(data) for a label that is no class
   Batch put(const StepInput& input, Stream reader, StepFlags flags = {}, bool is_first_pass = true);
 
   [[nodiscard]] std::int64_t puts() const { return puts_; }
-  /// Readers are through with all but the latest `puts() - count` batches.
+  /// Call it when readers have read the first `count` of the puts() batches.
   void have_been_read(std::int64_t count) { read_ = std::max(read_, count); }
 
-  /// What each of the sets takes, on the device and of pinned memory alike.
+  /// Size of each set, on the device and in pinned memory.
   [[nodiscard]] static std::int64_t bytes_of_set(const graph::Graph& graph, const CompileOptions& options);
 
  private:
@@ -63,8 +64,8 @@ class InputBuffers {
   const bool takes_draws_;
   const Offsets offsets_;
   Set sets_[kSets];
-  std::int64_t puts_ = 0;  ///< so far,
-  std::int64_t read_ = 0;  ///< of them known to be read
+  std::int64_t puts_ = 0;  ///< batches put so far
+  std::int64_t read_ = 0;  ///< how many of these are known to be read
 };
 
 }  // namespace paceline::engine::cuda

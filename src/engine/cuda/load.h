@@ -1,9 +1,9 @@
 #pragma once
 
-/// Finds CUDA when it is asked for: the program itself links none of it.
+/// Loads CUDA at run time, when it is needed; the program itself does not link to it.
 ///
-/// Own kernels and the CUDA runtime come with paceline_cuda.so, beside the program; cuDNN is the user's
-/// (base/shared_library.h says where it is looked for).
+/// This project's kernels and the CUDA runtime are in paceline_cuda.so, beside the program. The user installs
+/// cuDNN (base/shared_library.h says where it is searched).
 
 #include <filesystem>
 
@@ -20,15 +20,17 @@ inline constexpr base::Module kModule{.kind = base::ErrorKind::device,
                                       .built_with = "the CUDA toolkit 12.8 or later",
                                       .remedy = "build it anew: cmake --preset release && ./x build"};
 
-/// The module's table. The module stays open until the process ends. Threads   any
+/// The module's table of functions. The module stays open until the process ends.
 ///
 /// Errors   Error(device), one sentence: the module is not there and how to build it, or it belongs to
 ///          another build of this program
+/// Threads  any
 [[nodiscard]] const CudaApi& open_cuda();
 /// The same with the module in `folder`.
 [[nodiscard]] const CudaApi& open_cuda(const std::filesystem::path& folder);
-/// Refuses the table of a module that does not belong to this build. `module`: its path. Errors   as
-/// open_cuda
+/// Refuses the table of a module that does not belong to this build. `module`: its path.
+///
+/// Errors   as open_cuda
 void check_module(const CudaApi& api, const std::filesystem::path& module);
 
 /// How many GPUs this process may use, at least 1.
@@ -42,9 +44,11 @@ void check_module(const CudaApi& api, const std::filesystem::path& module);
 /// Errors   Error(device), one sentence; as visible_devices
 void check_device(const CudaApi& api, int device, const base::EnvironmentLookup& environment);
 
-/// cuDNN of at least 9.11. Errors   as base::find_library
+/// Finds cuDNN, at least version 9.11.
+///
+/// Errors   as base::find_library
 [[nodiscard]] base::SharedLibrary find_cudnn(const base::EnvironmentLookup& environment);
-/// The same, in the loader's places and `folders`.
+/// The same, in the loader's default folders and `folders`.
 [[nodiscard]] base::SharedLibrary find_cudnn(const std::vector<std::filesystem::path>& folders);
 
 /// "13.0" of 13000.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Logits of an evaluation, brought to the host.
+/// Copies the logits of an evaluation to the host.
 
 #include <cstddef>
 #include <span>
@@ -12,14 +12,14 @@ namespace paceline::engine::cuda {
 
 class LogitsReader {
  public:
-  /// `logits` [count][classes]: of the last pass, as the loss read them; of each of `count` samples the mean
-  /// over its views.
+  /// Fills `logits` [count][classes] from the last pass: the mean over the views of each of `count` samples,
+  /// as the loss used it.
   ///
   /// Cost     waits for the compute stream; the first call allocates pinned memory for a batch
   void read(const Program& program, const ExecContext& exec, int count, int views, std::span<double> logits);
 
  private:
-  std::byte* pinned_ = nullptr;  ///< null until somebody asks: no training does
+  std::byte* pinned_ = nullptr;  ///< null until the first read(): training has none
 };
 
 }  // namespace paceline::engine::cuda

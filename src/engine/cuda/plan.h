@@ -1,15 +1,15 @@
 #pragma once
 
-/// What an engine allocates, on the device and on the host.
+/// The memory plan of an engine, on the device and on the host.
 
 #include "engine/cuda/program.h"
 #include "graph/plan.h"
 
 namespace paceline::engine::cuda {
 
-/// Line by line; exact but for what is not the engine's: the context, libraries and loaded kernels of a GPU
-/// have a line that is a guess. Each block on a GPU counts as whole units of its allocator. On the host
-/// runtime the device's lines are host memory too.
+/// The plan, line by line. It is exact except for one estimated line: a GPU's context, libraries and loaded
+/// kernels. Each block on a GPU is rounded up to the units of its allocator. On the host runtime the device's
+/// lines are host memory too.
 [[nodiscard]] graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device);
 
 }  // namespace paceline::engine::cuda

@@ -1,11 +1,11 @@
 #pragma once
 
-/// The steps that a device has in its queue: what each tells the host, and when the device passed its marks.
+/// The steps in a device's queue: what each reports to the host, and when the device passed its marks.
 ///
-/// A step has a pinned copy of its report and timed events, which are used again when it was collected. Times
-/// are put on the host's clock through an anchor: an event, and the host's time when it was waited for, taken
-/// anew whenever the queue was empty. From there each step is placed by the distance of its events to the end
-/// of the step before.
+/// Each step has a pinned copy of its report and timed events; both are reused after the step is collected.
+/// Event times are converted to the host's clock by an anchor: an event, and the host's time when it was
+/// reached. The anchor is renewed whenever the queue was empty. Later steps are placed by the time from the
+/// end of the step before to their events.
 
 #include <array>
 #include <vector>
@@ -23,34 +23,38 @@ class StepReports {
 
   StepReports(Runtime& runtime, Stream compute);
 
-  /// Where kernels write the report of the step that is open, and whether updates are halted.
+  /// On the device: the report of the open step, which kernels write, and whether updates are halted.
   [[nodiscard]] StepReport* on_device() const { return on_device_; }
   [[nodiscard]] std::int32_t* is_halted() const { return is_halted_; }
 
   [[nodiscard]] bool is_open() const { return is_open_; }
-  /// Neither open nor waiting to be collected.
+  /// No step is open or waits to be collected.
   [[nodiscard]] bool is_empty() const { return !is_open_ && closed_ == 0; }
 
-  /// A step begins. Requires: none is open, and at most kLag are closed. Waits for the device where the queue
-  /// was empty.
+  /// Begins a step. Waits for the device if the queue was empty.
+  ///
+  /// Requires  no step is open, and at most kLag are closed
   void open();
-  /// Requires: a step is open.
+  /// Records a mark of the open step.
+  ///
+  /// Requires  a step is open
   void mark(Stage until);
-  /// The step's last work was enqueued.
+  /// Ends the open step: call it when all of its work is enqueued.
   void close();
-  /// The oldest closed step; waits for its end. `local.samples` is the caller's to fill in.
+  /// Returns the oldest closed step, and waits for its end. The caller fills in `local.samples`.
   [[nodiscard]] QueuedStep collect();
 
   [[nodiscard]] static std::int64_t device_bytes() { return sizeof(StepReport) + sizeof(std::int32_t); }
   [[nodiscard]] static std::int64_t pinned_bytes() { return kSlots * sizeof(StepReport); }
 
  private:
-  /// While one is filled and kLag wait, the end of the one that was collected last is measured from.
+  /// One is open, kLag wait, and the end of the last collected one is the time from which the next is
+  /// measured.
   static constexpr int kSlots = kLag + 2;
   struct Slot {
     StepReport* pinned = nullptr;
-    std::vector<Event> events;  ///< made when they are first wanted
-    std::vector<Stage> stages;  ///< of the first so many events
+    std::vector<Event> events;  ///< made at their first use
+    std::vector<Stage> stages;  ///< of the first stages.size() events
   };
   [[nodiscard]] Slot& slot(std::int64_t step) { return slots_[static_cast<std::size_t>(step % kSlots)]; }
 

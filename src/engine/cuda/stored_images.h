@@ -1,6 +1,6 @@
 #pragma once
 
-/// The images that a device keeps for the whole run, of which steps then name what they show.
+/// The images that a device keeps for the whole run. Steps refer to them by draws (base/sample_draw.h).
 
 #include <cstdint>
 #include <span>
@@ -14,23 +14,24 @@
 
 namespace paceline::engine::cuda {
 
-/// Images uint8 [count][H][W][C], behind the values of their bytes, fp32 [C][256].
+/// One block of device memory: a table of the value of each byte, fp32 [C][256], then images, uint8
+/// [count][H][W][C].
 class StoredImages {
  public:
-  /// Allocates nothing where `count` is 0. `memory` outlives this.
+  /// Allocates nothing if `count` is 0. `memory` must outlive this object.
   StoredImages(Runtime& runtime, const DeviceMemory& memory, const graph::Graph& graph, std::int64_t count);
 
   void set_byte_values(std::span<const float> values);
-  /// As Engine::store_images.
+  /// Like Engine::store_images().
   void store(std::int64_t first, std::span<const std::uint8_t> pixels);
-  /// Ends the program where a draw names an image that was not stored, or reflects further than an image.
+  /// Ends the program if a draw names an image that was not stored, or reflects by more than an image.
   void check(std::span<const base::SampleDraw> draws) const;
 
-  // On the device; null where it keeps none.
+  // Device addresses; null if `count` is 0.
   [[nodiscard]] const float* byte_values() const { return reinterpret_cast<const float*>(block_); }
   [[nodiscard]] const std::uint8_t* images() const { return reinterpret_cast<const std::uint8_t*>(images_); }
 
-  /// What they take on the device, in one block; 0 where `count` is 0.
+  /// Size of the block; 0 if `count` is 0.
   [[nodiscard]] static std::int64_t bytes(const graph::Graph& graph, std::int64_t count);
 
  private:

@@ -24,7 +24,7 @@ using CudaEventHandle = CudaEventObject*;          ///< cudaEvent_t
 using CudaGraphHandle = CudaGraphObject*;          ///< cudaGraph_t
 using CudaGraphExecHandle = CudaGraphExecObject*;  ///< cudaGraphExec_t
 
-// Of cudaError_t, those that are told apart.
+// The values of cudaError_t that this program distinguishes.
 constexpr CudaStatus kCudaSuccess = 0;
 constexpr CudaStatus kCudaErrorInvalidValue = 1;
 constexpr CudaStatus kCudaErrorMemoryAllocation = 2;

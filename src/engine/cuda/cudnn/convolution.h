@@ -1,6 +1,6 @@
 #pragma once
 
-/// Convolutions by cuDNN: what the runtime of a GPU makes them with.
+/// Convolutions by cuDNN, which a GPU's runtime (device_runtime.h) uses.
 
 #include <memory>
 
@@ -11,7 +11,9 @@
 
 namespace paceline::engine::cuda::cudnn {
 
-/// Owns a handle of cuDNN's on the device that is current when it is made. One thread.
+/// Owns a cuDNN handle for the device that is current when it is made.
+///
+/// Threads  one
 class Connection {
  public:
   /// Errors   Error(device)
@@ -27,12 +29,16 @@ class Connection {
   Handle handle_ = nullptr;
 };
 
-/// A convolution by a plan that was made for the connection's handle. Requires: `connection` outlives it.
+/// A convolution by a plan that was made for the handle of `connection`.
+///
+/// Requires  `connection` outlives the result
 [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const Connection& connection,
                                                             const NativeStream& streams, Plan plan);
 
-/// cuDNN as a runtime's convolutions, each by the first plan that qualifies within kWorkspaceLimit.
-/// Requires: `api` outlives what is opened.
+/// Lets a GPU's runtime make convolutions with cuDNN, each by the first plan that qualifies within
+/// kWorkspaceLimit.
+///
+/// Requires  `api` outlives the result
 [[nodiscard]] OpenConvolutions open_cudnn(const CudnnApi& api);
 
 }  // namespace paceline::engine::cuda::cudnn

@@ -3,8 +3,7 @@
 /// The bias of a convolution or dense layer: added to its output, and its gradient as sums over rows.
 ///
 /// Shapes   values, dst, d_dst [rows][channels] in storage T, rows = N * P * Q, channels padded to a multiple
-/// of
-///          8; bias, d_bias [used] fp32. Padding stays 0.
+///          of 8; bias, d_bias [used] fp32. Padding stays 0.
 
 #include "engine/cuda/kernels/columns.h"
 

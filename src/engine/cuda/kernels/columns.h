@@ -1,21 +1,22 @@
 #pragma once
 
-/// Matrices of rows (pixels) and columns (channels): who computes what, and sums over rows.
+/// Matrices of rows (pixels) and columns (channels): how the work is divided among threads, and how sums over
+/// rows are computed.
 ///
-/// A block takes a tile of up to 64 channels and some of the rows; a thread keeps its 8 channels, so that
-/// what belongs to a channel is loaded once. Rows may form `groups` of consecutive rows, equally many, which
-/// are kept apart (ghost batch norm, shards).
+/// A block takes a tile of up to 64 channels and some of the rows. Each thread has 8 fixed channels, so that
+/// it loads what belongs to a channel once. Rows may form `groups` of consecutive rows, all of the same size,
+/// with results of their own (ghost batch norm, shards).
 ///
-/// Sums over rows take two kernels: blocks write partial sums, SumFold (or a kernel that holds a ColumnFold)
-/// adds them in double precision in a fixed order. The number of blocks follows from the shape alone, so that
-/// every device, and the host, forms the same sums.
+/// Sums over rows take two kernels: blocks write partial sums; then SumFold (or a kernel with a ColumnFold)
+/// adds them in double precision in a fixed order. The number of blocks depends on the shape alone, so that
+/// every device, and the host, computes the same sums.
 
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/vector.h"
 
 namespace paceline::engine::cuda {
 
-/// Who computes what.
+/// How the work is divided.
 struct Columns {
   std::int64_t rows = 0;  ///< of a group
   int groups = 1;

@@ -1,12 +1,13 @@
 #pragma once
 
-/// What changes from step to step, in device memory, so that a recorded kernel reads this step's values.
+/// StepNumbers: the numbers that change from step to step. They are in device memory, so that captured
+/// kernels read those of the current step.
 
 #include <cstdint>
 
 namespace paceline::engine::cuda {
 
-/// One copy to the device a step fills it, before the forward pass.
+/// The host copies it to the device before each forward pass.
 struct StepNumbers {
   double gradient_scale = 1;          ///< StepInput::gradient_scale
   std::uint64_t step = 0;             ///< StepInput::step, for dropout

@@ -1,11 +1,11 @@
 #pragma once
 
-/// The two ends of a step that the host does not wait for: the votes that go out with the gradients, and what
-/// the ranks' votes come to.
+/// The kernels at both ends of a queued step, for which the host does not wait: WriteVotes writes this rank's
+/// votes behind the gradients, JudgeVotes reads the sum over ranks and decides about the update.
 ///
 ///     SoftmaxLoss -> LossFold -> WriteVotes ... (sum over ranks) -> JudgeVotes -> Update, RunningStatistics
 ///
-/// Votes are engine::kVoteFloats floats, as train/votes.h has them on the host.
+/// Votes are engine::kVoteFloats floats, as train/votes.h defines them on the host.
 
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
@@ -16,14 +16,14 @@ namespace paceline::engine::cuda {
 constexpr int kVotes = 8;
 enum VoteIndex { kVoteStop, kVoteNotFinite, kVoteEnough, kVoteLoss };
 
-/// What a step tells the host.
+/// The report of a step to the host.
 struct StepReport {
   LossResult local;     ///< of this rank, over the passes of the step
   float votes[kVotes];  ///< of all ranks
   std::int32_t is_left_out;
 };
 
-/// Adds the result of a pass to its step's, and writes this rank's votes anew.
+/// Adds the result of a pass to that of its step, and writes this rank's votes again.
 ///
 /// Cost   one thread, some microseconds
 struct WriteVotes {
@@ -55,8 +55,8 @@ struct WriteVotes {
   }
 };
 
-/// Whether the update of the step is made. A loss that is not finite, of any rank, halts all updates until
-/// the host sets `is_halted` to 0.
+/// Decides whether the update of the step is made. A loss that is not finite, on any rank, halts all updates
+/// until the host sets `is_halted` to 0.
 struct JudgeVotes {
   const float* votes;  ///< of all ranks
   StepReport* report;

@@ -1,8 +1,7 @@
 #pragma once
 
-/// How each op of a graph is compiled for a device: an overload of make_op() for it, and what the program
-/// hands that. A new op is a file here and its line at the end of this header. A compiled op asks for more
-/// memory while it is made.
+/// make_op() compiles an op of a graph for a device: it has an overload for each kind of op. A new op is a
+/// file in this folder and a line at the end of this header.
 
 #include <memory>
 #include <vector>
@@ -13,20 +12,20 @@
 
 namespace paceline::engine::cuda {
 
-/// What compiling an op needs from the program.
+/// What the program gives to an op that is compiled.
 struct BuildContext {
   const graph::Graph& graph;
   const graph::Layout& layout;
   const CompileOptions& options;
   Runtime& runtime;
   MemoryRequests& memory;
-  std::int64_t& pinned_bytes;  ///< the most that an op wants at ExecContext::pinned
+  std::int64_t& pinned_bytes;  ///< the most that any op needs at ExecContext::pinned
   int node = 0;                ///< the op that gives the group its name and parameters
-  int forward_at = 0;          ///< moments on the time axis of live buffers
+  int forward_at = 0;          ///< when it runs, on the time axis of engine/lifetimes.h
   int backward_at = 0;
 
   [[nodiscard]] const graph::Node& op() const { return graph.nodes[static_cast<std::size_t>(node)]; }
-  /// Offset of the op's parameter in the flat arrays; -1 when it has not so many.
+  /// Offset of the op's parameter number `index` in the flat arrays; -1 if it has fewer.
   [[nodiscard]] std::int64_t parameter(std::size_t index) const {
     const auto& parameters = op().parameters;
     if (index >= parameters.size()) return -1;
@@ -36,17 +35,18 @@ struct BuildContext {
   [[nodiscard]] Precision storage() const { return options.precision; }
 };
 
-/// The group of ops that is compiled, and where its values lie. The values outlive the compiled op; this and
-/// `build` end with make_op().
+/// The group of ops that is compiled, and its values. The values outlive the compiled op; this struct and
+/// `build` end when make_op() returns.
 struct OpArguments {
   const BuildContext& build;
   const FusedGroup& group;
   std::vector<const Value*> src;  ///< the group's inputs
-  const Value& dst;               ///< of the loss, which has no value: unused
-  std::vector<BufferId> d_src;    ///< a term of each input's gradient; none: it is not wanted
+  const Value& dst;               ///< unused for the loss, which has no value
+  std::vector<BufferId> d_src;    ///< by input: the gradient term to write; none if it is not needed
 };
 
-/// One for each op of graph::Attributes; the group's sum and ReLU are the op's to compute.
+/// One for each op of graph::Attributes. If the group has a residual sum or a ReLU, the compiled op computes
+/// it too.
 std::unique_ptr<CompiledOp> make_op(const graph::Input& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Conv2d& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Dense& op, const OpArguments& arguments);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Sums over the shards of a batch (CompileOptions::shard), in the tree of base/summation_tree.h: what one
-/// engine with several shards adds has the bits of what several engines with fewer add.
+/// Adds over the shards of a batch (CompileOptions::shard) in the tree of base/summation_tree.h: one engine
+/// with several shards gets the same bits as several engines with fewer shards.
 
 #include <cstdint>
 
@@ -11,15 +11,16 @@
 
 namespace paceline::engine::cuda {
 
-/// The sum of `shards` arrays of `count` floats that are computed one after the other.
+/// Adds `shards` arrays of `count` floats that are computed one after the other.
 class ShardSum {
  public:
   ShardSum(int shards, std::int64_t count) : shards_(shards), count_(count) {}
 
-  /// Of device memory that it works in.
+  /// Device memory that run() needs.
   [[nodiscard]] std::int64_t bytes() const { return (levels() + 1) * stride() * 4; }
 
-  /// Computes each shard's array, by write(shard, to), and adds them. Returns where the sum lies in `memory`.
+  /// Computes each shard's array by write(shard, to), and adds them. Returns the address of the sum, in
+  /// `memory`.
   template <typename Write>
   const float* run(const ExecContext& exec, float* memory, const Write& write) const {
     const auto at = [&](int level) { return memory + level * stride(); };
