@@ -34,9 +34,8 @@ struct DefaultTable {
 /// All tables.
 [[nodiscard]] std::span<const DefaultTable> default_tables();
 
-/// The table for processors of `kind`. Only tables for the same units count; a table of the same family and
-/// model comes first, then one of the same family, then one of the same vendor, then one that
-/// is_for_other_vendors. Null if there is none.
+/// The table for processors of `kind`, among those for the same units: one of the same family and model, else
+/// of the same family, else of the same vendor, else one that is_for_other_vendors. Null if there is none.
 [[nodiscard]] const DefaultTable* table_for(const ProcessorKind& kind,
                                             std::span<const DefaultTable> tables = default_tables());
 

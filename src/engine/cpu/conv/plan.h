@@ -20,7 +20,7 @@ namespace paceline::engine::cpu {
 
 class ConvPlan {
  public:
-  /// `has_d_src`: whether the input's gradient is needed. Backward weights has kernels if the op learns.
+  /// `has_d_src`: whether the input's gradient is needed. Backward weights is computed if the op learns.
   ///
   /// Errors   Error(device) when no algorithm can compute it
   ConvPlan(const BuildContext& build, const Value& src, const Value& dst, bool has_d_src);

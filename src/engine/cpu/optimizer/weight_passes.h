@@ -46,8 +46,7 @@ class WeightPasses {
   std::vector<Pack> first_packs_;  ///< PackTask::is_only: they update and pack
   std::vector<Pack> later_packs_;  ///< they pack loose weights, after the update
   std::vector<Loose> loose_;
-  std::vector<int>
-      update_order_;  ///< indices of first_packs_, then of loose_, in the order of update()'s loop
+  std::vector<int> update_order_;   ///< indices of first_packs_, then loose_, in the order of update()
   std::int64_t scratch_bytes_ = 0;  ///< the most that a task needs
 };
 
