@@ -14,48 +14,50 @@
 
 namespace paceline::analysis {
 
-/// The knee is the smallest batch whose throughput is within this part of the best.
+/// The knee is the smallest batch whose throughput is at least (1 - kKneeTolerance) times the best.
 inline constexpr double kKneeTolerance = 0.05;
 
-/// Why a batch was not measured.
+/// Why a batch was not measured: its plan exceeds the memory; it exceeds the data set; its plan fits but it
+/// was not timed, to find the largest batch that fits; it failed.
 enum class Limit { none, memory, data, not_timed, failed };
 
 struct SweepPoint {
   const Cell* cell = nullptr;
   Limit limit = Limit::none;  ///< none: measured
-  Verdict verdict;            ///< against the first measured point; if not comparable, not on the curve
+  Verdict verdict;  ///< compared with the measured point of the smallest batch; if not comparable, not on
+                    ///< the curve
   bool on_curve = false;
-  // Of the repeat whose measured peak is farthest from its plan.
+  // Planned and measured memory, of the repeat whose ratio is farthest from 1.
   std::int64_t plan_bytes = 0;
   std::optional<std::int64_t> peak_bytes;
   std::optional<double> peak_over_plan;
 };
 
-/// One model on one number of workers, joined in one way.
+/// One model on one number of workers in one set-up (threads, or processes over one kind of connection).
 struct Sweep {
   int workers = 1;
-  std::string subject = {};  ///< as a ScalingGroup's
+  std::string subject = {};  ///< model and data, as in ScalingGroup (scaling.h)
   /// "2 processes over shared memory" if equally many workers were swept in several set-ups; else empty.
   std::string setup = {};
   std::vector<SweepPoint> points;  ///< by batch
-  // Indices of `points`; empty if nothing was measured.
+  // Indices of `points`; nullopt if no point was measured, `knee` also if only one was.
   std::optional<std::size_t> best, knee;
-  /// The knee and points that may be the knee as well, by their intervals or because they have none: at least
-  /// two, or none if the knee is decided.
+  /// If the knee is uncertain: it and all other points that may be the knee, because their intervals allow it
+  /// or because they have no interval. Otherwise empty.
   std::vector<std::size_t> undecided;
-  std::optional<std::int64_t> largest_that_fits;  ///< local batch; measured, or planned to fit
+  std::optional<std::int64_t> largest_that_fits;  ///< local batch; measured, or predicted to fit
   bool largest_was_measured = false;
   /// What ended the growth at largest_that_fits: memory, data, or neither (no larger batch was asked for).
   Limit largest_met = Limit::none;
-  int on_curve = 0;                                   ///< points that are compared; a single one has no knee
-  std::optional<std::size_t> memory_ends, data_ends;  ///< first point beyond
+  int on_curve = 0;                                   ///< number of points on the curve
+  std::optional<std::size_t> memory_ends, data_ends;  ///< index of the first point that exceeds it
 };
 
-/// All measured sweeps, by model and data, workers and set-up. No sweep has workers joined in two ways, or
-/// two measured cells of one batch whose set-ups differ in anything that affects times, except circumstances.
-/// For a model without sweep cells, cells of one worker of other kinds are used if they have at least two
-/// batches. If several versions (hosts, libraries ...) measured a batch, the curve has the point of the one
-/// that measured most batches; the others' points are left off, with the reason.
+/// All measured sweeps, by model and data, workers and set-up. Within a sweep all cells have the same set-up
+/// and settings that affect times; only circumstances (host, program version, libraries ...) may differ. If a
+/// batch was measured in several circumstances, the curve has the point of those that measured most batches;
+/// the other points stay off the curve, and their verdict has the reason. For a model without sweep cells,
+/// cells with one worker of other kinds are used if they have at least two batches.
 [[nodiscard]] std::vector<Sweep> sweeps(std::span<const Cell> cells);
 
 /// The sweep of a model with the highest throughput; null if nothing of it was measured.

@@ -2,6 +2,7 @@
 
 /// A pool of objects that are expensive to make, lent to any thread for a short time.
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -9,14 +10,17 @@
 
 namespace paceline::base {
 
-/// Keeps as many objects as were ever in use at once. An object keeps its state between uses.
+/// Keeps as many objects as were ever in use at once. Objects are not reset: a borrower finds the state that
+/// the last one left.
 ///
-/// Cost     acquire() and release: a mutex each, held for the move of a pointer
+/// Cost     acquire() and the end of a Lease lock the mutex once each, for the move of a pointer. While the
+/// pool
+///          grows, acquire() also allocates and makes an object
 /// Threads  any number at once
 template <typename T>
 class ObjectPool {
  public:
-  /// Gives the holder an object until the Lease is destroyed. The pool must live longer.
+  /// Holds a borrowed object and returns it to the pool when destroyed. The pool must live longer.
   class Lease {
    public:
     Lease(ObjectPool& pool, std::unique_ptr<T> object) : pool_(pool), object_(std::move(object)) {}

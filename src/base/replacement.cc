@@ -82,7 +82,8 @@ int open_in_place(const fs::path& path) {
     const int error = errno;
     const bool is_fifo = ::stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode);
     if (error == ENXIO && is_fifo && tried == kTries)
-      fail(ErrorKind::data, "{}: nobody has read from this FIFO for 10 s; start its reader first",
+      fail(ErrorKind::data,
+           "{}: no program has opened this FIFO for reading within 10 s; start its reader first",
            path.string());
     if (error != EINTR && !(error == ENXIO && is_fifo)) fail_in_place(path, error);
     ::nanosleep(&kBetween, nullptr);

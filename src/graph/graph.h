@@ -2,8 +2,8 @@
 
 /// What to compute, not how: a static graph of ops with shapes and parameters.
 ///
-/// A Graph is built once for a model (builder.h, zoo.h, model_file.h), is constant afterwards, and may be
-/// shared by any number of threads. It does not depend on the batch: every shape here is that of one sample.
+/// A Graph is built once for a model (builder.h, zoo.h, model_file.h). Nothing changes it afterwards, so any
+/// number of threads may share it. It does not depend on the batch: every shape here is that of one sample.
 ///
 /// Legend (also of the kernels): N batch, C channels in, H W height and width in, K channels out,
 /// R S kernel height and width, P Q height and width out.
@@ -34,12 +34,12 @@ struct Input {
 enum class Init {
   usual,   ///< random as in PyTorch, see initialise.h; batch norm: 1
   zero,    ///< all zero
-  dirac,   ///< convolutions: filter i copies channel i, for as many channels as there are; the rest is random
-  whiten,  ///< convolutions on the image: filters that decorrelate its patches, see whiten.h
+  dirac,   ///< convolutions: filter i copies channel i; filters beyond the number of channels are random
+  whiten,  ///< a convolution of the input image: filters that decorrelate its patches, see whiten.h
 };
 
-/// Factors on the learning rate of a layer's parameters; 0 freezes. The weight decay is divided by the
-/// factor, so that all parameters shrink at the same rate.
+/// Factors on the learning rate of a layer's parameters; 0 freezes them, without weight decay. For others the
+/// weight decay is divided by the factor, so that all parameters decay at the same rate.
 struct Rates {
   double weight = 1;
   double bias = 1;
@@ -64,7 +64,7 @@ struct Dense {  ///< weight [features, C*H*W], bias [features]; flattens its inp
 struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   double epsilon = 1e-5;
   double momentum = 0.1;    ///< running = (1 - momentum) * running + momentum * batch (variance unbiased)
-  Init init = Init::usual;  ///< usual: weight 1; zero
+  Init init = Init::usual;  ///< of the weight; usual is 1
   Rates rates = {};
 };
 struct Relu {};
@@ -98,7 +98,7 @@ enum class Role { weight, bias, norm_weight, norm_bias, running_mean, running_va
 /// A named array of the model, with PyTorch's name and shape.
 struct Parameter {
   std::string name;                 ///< "layer1.0.conv1.weight"
-  std::vector<std::int64_t> shape;  ///< [out, in, kh, kw]
+  std::vector<std::int64_t> shape;  ///< [K, C, R, S] for convolutions, [K, C] for dense layers, [C]
   Role role = Role::weight;
   int node = 0;     ///< index of the op that owns it
   double rate = 1;  ///< factor of the learning rate, see Rates
@@ -124,9 +124,12 @@ struct Graph {
   std::vector<Node> nodes;  ///< in topological order; [0] is the Input, the last the SoftmaxCrossEntropy
   std::vector<Parameter> parameters;
   [[nodiscard]] const Shape& input_shape() const { return nodes.front().shape; }
+  /// Number of classes.
   [[nodiscard]] int classes() const { return nodes[static_cast<std::size_t>(logits())].shape.channels; }
+  /// Index of the node that computes the logits.
   [[nodiscard]] int logits() const { return nodes.back().inputs.front(); }
-  /// Elements of all trainable parameters that are not frozen: the usual "number of parameters".
+  /// Number of parameter elements that training changes: running statistics and frozen parameters do not
+  /// count.
   [[nodiscard]] std::int64_t trainable_elements() const;
 };
 

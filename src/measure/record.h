@@ -3,8 +3,9 @@
 /// The record: one JSON file that a run writes and all later code reads.
 ///
 /// Analysis and report know nothing else of a run. A record holds raw samples (each step's time on each
-/// rank), the environment and the settings, but no conclusions. JSON has finite numbers only: a missing
-/// figure is null (std::nullopt, and NaN is written as null). docs/record.md documents it.
+/// rank), the environment and the settings, but no conclusions. A missing figure is std::nullopt, and null in
+/// JSON, which has finite numbers only (NaN is written as null). docs/record.md documents it. Comments name
+/// the case in which a figure is missing after "none:".
 
 #include <cstdint>
 #include <filesystem>
@@ -25,44 +26,44 @@ struct RankRecord {
   std::vector<int> cores;           ///< pinned to; empty: not pinned
   double wall_s = 0;                ///< of the window, measured independently of the ledger
   PhaseSeconds phases{};            ///< the ledger; sums to wall_s within 1 %
-  double communication_s = 0;  ///< total: from posting to completion of each all-reduce, union over buckets
-  double transfer_s = 0;       ///< of it: moving bytes (shortest duration over ranks of the same collective)
-  double late_peer_s = 0;      ///< of it: waiting for a later rank (the rest)
+  double communication_s = 0;       ///< time in which at least one all-reduce was posted and not complete
+  double transfer_s = 0;   ///< of it: moving bytes; of each collective the shortest duration over the ranks
+  double late_peer_s = 0;  ///< of it: waiting for a later rank, the rest
   std::vector<double> step_s;  ///< each step of the window
   /// For each of them, this rank's own work: the step without the time that it waited for collectives, either
   /// for bytes or for a later rank. As many as step_s; empty in older records.
   std::optional<std::vector<double>> own_s = {};
   double loader_prepare_s = 0;  ///< for this rank's batches, summed over the threads that prepared them
   int loader_threads = 0;
-  // Empty in older records:
+  // None: an older record.
   std::optional<double> loader_processor_s = {};  ///< processor time of loader_prepare_s
   std::optional<std::int64_t> loader_waits = {};  ///< steps that found no batch ready
   std::optional<double> loader_ready = {};        ///< mean number of batches ready when a step asked
   std::optional<std::int64_t> loader_queue = {};  ///< the largest possible number of them
-  std::optional<int> process = {};  ///< its index among the processes with workers; none: there was one
+  std::optional<int> process = {};  ///< index among the processes with workers; none: only one process
   /// Peak memory of its process, which the process's other ranks share.
   std::optional<std::int64_t> peak_bytes = {};
   /// In the window, counted by its communicator.
   std::optional<std::int64_t> bytes_sent = {}, bytes_received = {};
 };
 
-/// One bucket's all-reduce over the window: rank 0's view, with the minimum over ranks as transfer. A single
-/// worker reduces nothing, so its buckets have only `bytes` and `ready_s`.
+/// One bucket's all-reduces over the window. A single worker reduces nothing, so its buckets have only
+/// `bytes` and `ready_s`.
 struct BucketRecord {
   static constexpr std::size_t kMostReadyTimes = 4096;
-  std::int64_t bytes = 0;          ///< X, of one all-reduce
+  std::int64_t bytes = 0;          ///< size of one all-reduce
   std::vector<double> transfer_s;  ///< each step: shortest duration over ranks
   std::vector<double> duration_s;  ///< each step: rank 0, posting to completion
-  /// Rank 0, for the first kMostReadyTimes steps of the window: seconds of backward until the bucket's
-  /// gradients were final and it was posted. Empty in older records.
+  /// Rank 0, for the first kMostReadyTimes steps of the window: seconds from the start of the backward pass
+  /// until all gradients of the bucket were computed and it was posted. None: an older record.
   std::optional<std::vector<double>> ready_s = {};
 };
 
 struct EpochRecord {
   std::int64_t epoch = 0;    ///< from 1
-  std::int64_t updates = 0;  ///< so far
-  /// Updates that `seconds` and the training figures cover. If fewer than an epoch has, only a part of it is
-  /// known. Empty in older records.
+  std::int64_t updates = 0;  ///< since the start of the training
+  /// Updates that `seconds` and the training figures cover: fewer than an epoch has if a resumed run covers
+  /// only its end. None: an older record.
   std::optional<std::int64_t> steps = {};
   double seconds = 0;               ///< of training in this epoch, without evaluation
   double lr = 0;                    ///< at its last update
@@ -87,13 +88,14 @@ struct TestSetRecord {
 
 /// How the algorithms of a run were chosen, and which they were.
 struct KernelsRecord {
-  /// "measured" in this run or an earlier one on this machine; "given" by an earlier run; otherwise chosen by
-  /// shape: the name of the program's table for this kind of processor, or "rules".
+  /// "measured": by this run, or by an earlier one on this machine (--measured-kernels). "given": taken from
+  /// a record or checkpoint (--kernels-from, or a resume). Otherwise by the layers' shapes: the name of the
+  /// program's table for this kind of processor, or "rules" if it has none.
   std::string chosen_by;
   std::map<std::string, std::string> algorithms;  ///< by convolution problem: layer shape and direction
 };
 
-/// What was chosen by the validation set.
+/// The epoch with the best result on the validation set, whose weights a training keeps.
 struct ChosenRecord {
   std::int64_t epoch = 0;    ///< from 1
   std::int64_t updates = 0;  ///< done after it: the number in its file's name, best-00000812.safetensors
@@ -122,7 +124,7 @@ struct EvaluationRecord {
   std::vector<std::string> classes;
   std::vector<std::vector<std::int64_t>> confusion;  ///< [label][predicted], counts
   std::vector<MistakeRecord> mistakes;               ///< the most confident first
-  std::int64_t reads = 0;                            ///< images of the part that were read, counted there
+  std::int64_t reads = 0;  ///< images of the part that were read, counted where they are read
 };
 
 /// One collective at one message size, measured by `paceline comm`.
@@ -147,11 +149,12 @@ struct LinkFitRecord {
 /// steps, rounded to a tenth. Written and read by measure/last_steps.h.
 struct LastStepsRecord {
   std::int64_t steps = 0;  ///< consecutive steps that are included
-  int ranks_left_out = 0;  ///< of many ranks, those that waited neither least nor most
+  int ranks_left_out = 0;  ///< if there are many, only those that waited least and most are kept
   struct Rank {
     int rank = 0;
-    std::optional<double> clock_error_us;  ///< bound of its times' error; none: ranks share a clock
-    std::vector<int> phase;                ///< a Phase by its number; transfer and waiting as in the ledger
+    std::optional<double>
+        clock_error_us;      ///< upper bound of the error of its times; none: all ranks share a clock
+    std::vector<int> phase;  ///< a Phase by its number; transfer and waiting as in the ledger
     std::vector<double> begin_us, length_us;      ///< of each phase
     std::vector<int> bucket;                      ///< of each collective; -1: statistics of a batch norm
     std::vector<double> posted_us, under_way_us;  ///< of each collective: posting, and time to completion
@@ -159,13 +162,15 @@ struct LastStepsRecord {
   std::vector<Rank> ranks;
 };
 
-struct StepRecord {  ///< kept with --log-steps or for short runs: parity and curves
+/// One step's loss and rate. Kept with --log-steps and for short runs, for curves and comparisons with
+/// PyTorch.
+struct StepRecord {
   std::int64_t update = 0;
   double loss = 0;  ///< mean over the global batch
   double lr = 0;
 };
 
-/// The loss of a rank in a training, as far as the run itself knows.
+/// A rank was lost (its process died or hung): what the run itself knows of it.
 struct LossRecord {
   double known_at_s = 0;              ///< UTC, seconds since 1970: when it was detected
   std::optional<double> detection_s;  ///< from the lost rank's last sign of life until then
@@ -183,22 +188,23 @@ struct PeakRecord {
   int threads = 0;         ///< that computed at once
   std::string precision;   ///< of the matrix product: "fp32", "bf16"
   double flops_per_s = 0;  ///< of all threads
-  double bytes_per_s = 0;  ///< of memory, read and written
+  double bytes_per_s = 0;  ///< of memory: bytes read plus bytes written
 };
 
 /// A lost run of this training, and what restarting cost.
 struct RestartRecord {
   std::string reason;                 ///< how it was lost
   int workers = 0;                    ///< of the lost run
-  std::optional<double> detection_s;  ///< as its LossRecord; none: the writer of the record was lost
+  std::optional<double> detection_s;  ///< from its LossRecord; none: the rank that writes records was lost
   std::optional<double> rebuild_s;    ///< from the detection to the next run's first step
-  std::optional<std::int64_t> lost_updates, lost_samples;  ///< after its last checkpoint; repeated
+  std::optional<std::int64_t> lost_updates,
+      lost_samples;  ///< computed after its last checkpoint, lost, and computed again
 };
 
 /// A setting in which a resumed run differs from the run before.
 struct ChangeRecord {
   std::string setting;                   ///< its command-line name
-  std::optional<std::string> then, now;  ///< none: not given, or nothing read it
+  std::optional<std::string> then, now;  ///< none: not given, or without effect in that run
   std::int64_t update = 0;               ///< updates done before it
 };
 
@@ -221,7 +227,7 @@ struct Record {
   std::string reason;               ///< one sentence, if the status is not complete
   std::optional<std::int64_t>
       updates_done;                ///< of a failed training; some may be later than its last checkpoint
-  std::optional<LossRecord> loss;  ///< if the training lost a rank
+  std::optional<LossRecord> loss;  ///< a rank was lost
   std::optional<std::vector<RestartRecord>> restarts;    ///< if the training was lost before, oldest first
   std::optional<std::vector<ChangeRecord>> changes;      ///< by resumes of this training, oldest first
   std::optional<std::vector<RollbackRecord>> rollbacks;  ///< of this training (--on-nan), oldest first
@@ -238,8 +244,9 @@ struct Record {
     std::int64_t parameters = 0;                   ///< trainable
     std::int64_t training_flops = 0;               ///< one sample
     std::optional<std::string> graph_sha256 = {};  ///< of its layers: graph::fingerprint()
-    /// Lower bounds of the bytes that a training step moves, with ideal caches inside an op: per sample
-    /// (activations and their gradients), and per step (weights, gradients, the optimizer's state).
+    /// Lower bounds of the bytes that a training step moves, if each op reads its inputs and writes its
+    /// outputs once: per sample (activations and their gradients), and per step (weights, gradients, the
+    /// optimizer's state).
     std::optional<std::int64_t> bytes_a_sample, bytes_a_step;
   } model;
   struct Data {
@@ -265,8 +272,8 @@ struct Record {
   std::string precision;                   ///< "fp32", "bf16": the one that was used
   std::string device;                      ///< as requested: "cpu", "cuda", "cuda:1", "cuda-on-host"
   std::optional<std::string> device_name;  ///< "NVIDIA H100 80GB HBM3"; none for engines of the host
-  std::string scaling;                     ///< "weak", "strong" or "" (no scaling cell)
-  std::optional<std::string> also;         ///< a second kind to which this cell belongs: "sweep"
+  std::string scaling;                     ///< "weak", "strong" or "": not a cell of a scaling table
+  std::optional<std::string> also;         ///< a second table that this cell belongs to: "sweep"
   std::string variant;                     ///< converge: "baseline", "large batch", "+ linear scaling", ...
   int repeat = 0;
 
@@ -281,7 +288,8 @@ struct Record {
     std::map<std::string, std::int64_t> plan_lines;
     std::optional<std::int64_t> peak_bytes;  ///< measured
     std::int64_t available_bytes = 0;        ///< before the run
-    /// The fullest device of this process's workers. Its memory is separate from the host's above.
+    /// The device, among those of this process's workers, whose plan takes the largest share of its memory.
+    /// Its memory is separate from the host's above.
     struct Device {
       int workers = 1;  ///< that share it
       std::int64_t plan_bytes = 0;
@@ -310,30 +318,33 @@ struct Record {
       first_step_s;  ///< from the command to its first step, including opening data and making kernels
 
   std::vector<RankRecord> ranks;
-  std::vector<BucketRecord> buckets;  ///< empty with one worker
+  std::vector<BucketRecord> buckets;
   std::optional<LastStepsRecord> last_steps = {};
   struct Communication {
     std::string communicator;                                 ///< "local", "mpi"; "none" for one worker
     std::optional<std::int64_t> processes;                    ///< with workers; none: one process
     std::optional<std::int64_t> nodes = {};                   ///< hosts of these processes
     std::optional<std::vector<int>> processes_of_nodes = {};  ///< per node, in the order of first ranks
-    /// "packed": one node is filled before the next; "spread": evenly over all nodes. None if both are the
-    /// same processes, or with one node.
+    /// "packed": one node is filled before the next; "spread": evenly over all nodes. None: only one node, or
+    /// both give the same processes.
     std::optional<std::string> placement = {};
-    std::optional<std::string> parallel = {};      ///< "data-parallel"; none: gradients are all-reduced
-    std::optional<std::string> launcher, library;  ///< what started the processes, and what joined them
+    std::optional<std::string> parallel =
+        {};  ///< --parallel: "data-parallel" (one worker holds the weights, as torch.nn.DataParallel);
+             ///< none: every worker does, and gradients are all-reduced
+    std::optional<std::string> launcher,
+        library;  ///< what started the processes ("mpirun"), and what sends their messages ("Open MPI")
     std::string algorithm;
-    std::int64_t gradient_bytes = 0;  ///< per step: the whole flat gradient, which is the next three
+    std::int64_t gradient_bytes = 0;               ///< per step: the sum of the next three
     std::optional<std::int64_t> parameter_bytes;   ///< gradients of trained parameters
     std::optional<std::int64_t> statistics_bytes;  ///< batch norm's means and variances of the step
-    std::optional<std::int64_t> padding_bytes;     ///< between them, so that each begins at a cache line
+    std::optional<std::int64_t> padding_bytes;     ///< between arrays, so that each begins at a cache line
     /// Per step: statistics that a synchronised batch norm exchanges besides, inside forward and backward.
     std::optional<std::int64_t> norm_bytes, norm_collectives;
     std::int64_t bytes_sent = 0;  ///< by rank 0 in the window, counted by the communicator
     std::optional<std::int64_t> bytes_received = {};  ///< likewise
     std::int64_t collectives = 0;
-    std::optional<double>
-        memory_ceiling_gb_per_s;  ///< median busbw of a step's own buckets with nothing else running
+    std::optional<double> memory_ceiling_gb_per_s;  ///< median bus bandwidth of the step's buckets alone:
+                                                    ///< memory limits it in one process
   } communication;
 
   std::vector<EpochRecord> epochs;
@@ -349,8 +360,8 @@ struct Record {
 
 [[nodiscard]] std::string sentence(const ChangeRecord& change);
 
-/// The final test accuracy of a training: of the chosen epoch if the test set was held back until the end,
-/// else of the last epoch. None if it was not evaluated there.
+/// The final test accuracy of a training: if the test set was held back until the end (--test-set last), that
+/// of the epoch it was read for, else of the last epoch. None: the test set was not evaluated then.
 [[nodiscard]] std::optional<double> final_test_accuracy(const Record& record);
 
 [[nodiscard]] std::string to_json(const Record& record);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Runs in progress for Prometheus, in its text format.
+/// Figures of runs in Prometheus's text format. docs/live.md lists them.
 
 #include <span>
 #include <string>
@@ -9,6 +9,7 @@
 
 namespace paceline::serve {
 
+/// How many runs are in each state, and the figures of those in progress.
 [[nodiscard]] std::string metrics_text(std::span<const Run> runs);
 
 }  // namespace paceline::serve

@@ -24,30 +24,32 @@ namespace paceline::study {
 /// Returns how many cores each of a cell's `workers` has; 0: there are more workers than cores.
 using CoresEach = std::function<int(int workers)>;
 
-/// What is varied. Lists are in the order of the tables; repeats are interleaved (all cells once, then
-/// again).
+/// What is varied. Lists are in the order in which tables show them; repeats are interleaved (all cells once,
+/// then again).
 struct Axes {
   std::vector<int> workers{1, 2, 4};
   std::vector<std::int64_t> batches{32, 128, 512};  ///< local for weak and sweep, global for strong
   bool automatic_batches = false;  ///< sweep: multiply by `batch_factor` until memory or data ends
   int batch_factor = 2;
-  std::string mode = "weak";  ///< "weak", "strong" or "both"
+  std::string mode = "weak";  ///< of scaling: "weak", "strong" or "both"
   int repeats = 3;
   CoresEach cores_each = {};  ///< empty: this process's cores are divided
 };
 
-/// Convergence of one large batch and its remedies, or (if `workers` is not empty) of numbers of workers.
+/// Trainings to compare: one large batch without and with remedies (linear scaling, warm-up ...; remedies.h),
+/// or (if `workers` is not empty) several numbers of workers.
 struct ConvergeAxes {
   std::int64_t baseline_batch = 128;  ///< global; with `workers`: the local batch
   std::int64_t large_batch = 2048;    ///< global
   std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`; see remedies.h
-  /// Changes for pieces of a variant's name that are no remedies: "weight-decay 0.0001".
+  /// A variant's name is a list of pieces. For each piece that is not a remedy, such as "weight-decay
+  /// 0.0001", the change that it makes to the options.
   std::map<std::string, std::function<void(train::Options& options)>> changes = {};
   double warmup_epochs =
       -1;           ///< of the variants with warm-up; -1: a fifth of the training, at most one epoch
-  int repeats = 1;  ///< seeds seed, seed + 1, ...
-  /// Not empty: instead of the remedies, a training for each number of workers, whose global batch grows with
-  /// them, with the learning rate of the first and with a linearly scaled one.
+  int repeats = 1;  ///< with seeds --seed, --seed + 1, ...
+  /// Not empty: instead of the remedies, two trainings for each number of workers, whose global batch grows
+  /// with it: one with the learning rate of the first number, one with a linearly scaled rate.
   std::vector<int> workers = {};
   CoresEach cores_each = {};  ///< empty: this process's cores are divided
 };
@@ -59,31 +61,37 @@ struct SearchOptions {
   bool halving = false;
 };
 
-/// How a cell begins: it is run; its training continues from a checkpoint; its record is read; or it is run
-/// although its record exists, since its weights are needed and were removed.
-enum class Begin { anew, resumed, kept, again };
+/// How a cell begins.
+enum class Begin {
+  anew,     ///< it runs from its start
+  resumed,  ///< its training continues from a checkpoint
+  kept,     ///< its record is read, and nothing runs
+  again,    ///< it runs although its record exists, because its weights are needed and were removed
+};
 
 /// How cells are run and where their records are written.
 struct Runner {
   train::Backend backend;
-  /// For several processes. This process, the first one, keeps the records; before each cell it tells the
-  /// others, which run the cell too if they take part in it. Empty: this process runs all cells, on
-  /// `backend`.
+  /// For several processes. This process, the first one, keeps the records. Before each cell it calls
+  /// `begin`, which tells the others; those that take part in the cell run it too. nullopt: this process
+  /// alone runs all cells, on `backend`.
   struct Together {
     std::function<train::Backend(const train::Options&)>
-        backend;  ///< of the processes that run these options
+        backend;  ///< joins the processes that take part in a cell with these options
     std::function<void(int index, bool resumed)> begin;
   };
   std::optional<Together> together = {};
   std::stop_token stop;
   train::Progress progress;
-  /// For records/<id>.json and unfinished trainings/<id>; empty: nothing is kept or resumed
+  /// Holds records/<id>.json, and trainings/<id> while they are unfinished; empty: nothing is kept or
+  /// resumed.
   std::filesystem::path directory;
   std::string command;                                                               ///< for the records
   std::function<void(int index, int cells, const std::string& id, Begin how)> cell;  ///< before each cell
   std::function<void(const measure::Record&)> done;                                  ///< after each cell
-  /// Called before some of many planned cells are run, with their indices in the list and the reason in
-  /// words. The other cells of their kind are not run.
+  /// Called when some of the cells that run only if chosen (spare repeats, later rungs of a search) were
+  /// chosen, before they run: their indices in the list, and the reason in words. The others of the same
+  /// choice do not run.
   std::function<void(const std::vector<std::size_t>& places, const std::string& why)> chosen = {};
   /// Times the all-reduce alone for a cell that is_of_collectives(). The caller adds labels and settings to
   /// the record.
@@ -100,22 +108,24 @@ struct PlannedCell {
   std::string variant;
   int repeat = 0;
   train::Options options;
-  std::string skip;           ///< if not empty, the reason why it is not run; its record has status "skipped"
-  bool fits = false;          ///< skipped, but its plan fits the memory: the largest such batch
-  std::string training = {};  ///< of a whole training: its folder in directory/trainings; empty: it is timed
+  std::string skip;  ///< if not empty, the reason why it is not run; its record has status "skipped"
+  /// It marks the largest batch whose plan fits the memory, and is skipped because it was not asked for.
+  bool fits = false;
+  /// For a whole training: its folder in Runner::directory/trainings. Empty: the cell is a timed window.
+  std::string training = {};
   bool keeps_training =
       false;               ///< keep that folder when the cell is complete, since another cell continues there
   std::string stage = {};  ///< of a search, for the screen: "rung 2 of 3: epoch 4"
   bool is_spare = false;   ///< run only if it is needed; see settle.h
-  double chance = 1;  ///< of a cell that is run only if chosen: the expected part of such cells that are run
+  double chance = 1;  ///< the probability that it runs, for the time left: below 1 if it runs only if chosen
   std::string note = {};     ///< added to the notes of its record if not empty
   double collectives_s = 0;  ///< > 0: nothing is trained; the all-reduce alone is timed for about this long
 
   [[nodiscard]] bool is_of_collectives() const { return collectives_s > 0; }
 };
 
-/// The part of a list of cells on which several processes must agree. It leaves out the size of the largest
-/// batch that fits, since free memory changes between two processes' looks at it.
+/// What several processes must agree on in a list of cells, as text. It leaves out the size of the largest
+/// batch that fits, since each process looks at the free memory at another moment.
 [[nodiscard]] std::string agreed_on(const std::vector<PlannedCell>& cells);
 
 // The lists of cells: pure functions of the options (sweep also of the memory plan), so that a study can be
@@ -123,26 +133,27 @@ struct PlannedCell {
 [[nodiscard]] std::vector<PlannedCell> sweep_cells(const train::Options& base, const Axes& axes,
                                                    const train::Backend& backend);
 [[nodiscard]] std::vector<PlannedCell> scale_cells(const train::Options& base, const Axes& axes);
-/// The all-reduce alone, once for each number of workers that have a core each; nothing for devices, which
-/// reduce elsewhere. `quick`: all of it within five seconds.
+/// The all-reduce alone, once for each number of workers that have a core each; no cells on GPUs, whose
+/// all-reduce does not run on the host. `quick`: all cells together take five seconds.
 [[nodiscard]] std::vector<PlannedCell> comm_cells(const train::Options& base, const Axes& axes, bool quick);
 [[nodiscard]] std::vector<PlannedCell> converge_cells(const train::Options& base, const ConvergeAxes& axes);
 
-/// The options with which a cell is run now; `command` goes into its record.
+/// The options of `cell` with `command`, the command line of this run, for its record.
 [[nodiscard]] train::Options as_run(const PlannedCell& cell, const std::string& command);
 
-/// What a study measures: sweep, weak and strong scaling, the all-reduce alone, convergence. `quick` chooses
-/// sizes that take at most five minutes on two cores with the default model; otherwise the given axes are
-/// used.
+/// What a study measures: sweep, weak and strong scaling, the all-reduce alone, convergence. With `quick`,
+/// axes that the user did not set get sizes that together take at most five minutes on two cores with the
+/// default model.
 struct StudyOptions {
   bool quick = false;
   Axes sweep, scale;
   ConvergeAxes converge;
   SearchOptions search = {};
-  /// Of every cell in several processes; see cli/commands/assign_processes.h.
+  /// How a cell with several processes is placed on the nodes: one cell for each placement. See
+  /// cli/commands/assign_processes.h.
   std::vector<train::Placement> placements{train::Placement::packed};
   bool with_sweep = true, with_scale = true, with_converge = true;
-  bool with_comm = true;  ///< only if there is scaling
+  bool with_comm = true;  ///< has no effect without with_scale
 };
 /// Applies `quick` to `base` and `options`; settings that the user gave explicitly (`given`) stay.
 void apply_quick(train::Options& base, StudyOptions& options, const std::vector<measure::Setting>& given);
@@ -154,14 +165,15 @@ inline constexpr const char* kNotBegun = "not begun when the study was stopped";
 
 /// Runs the cells in order; returns a record for each, including skipped and failed ones, which do not end
 /// the study. A cell that its options or its plan rule out has status "skipped", one that fails while it runs
-/// "failed", each with the reason. With several processes a failure that not all ranks find alike
-/// (base::AgreedError, as for a loss that is not finite) ends the study for all.
+/// "failed", each with the reason. With several processes the study goes on only after a failure that all
+/// ranks found at the same step (base::AgreedError, such as a loss that is not finite); any other failure
+/// ends it for all.
 ///
-/// If asked to stop, it leaves a record (kNotBegun) for every cell that was not begun and not kept from
-/// before, so that a report does not take the part for the whole. A continued study replaces these records.
+/// If asked to stop, it writes a record with the reason kNotBegun for every cell without a record, so that a
+/// report can tell a part of a study from a whole one. A continued study replaces these records.
 ///
-/// Records and trainings with the same settings from another program or machine are moved to
-/// directory/earlier and done again.
+/// Records and trainings with the same settings that another build of the program or another machine made are
+/// moved to directory/earlier, and their cells run again.
 ///
 /// Errors   Error(usage), before anything runs, when the directory holds complete records of the same cells
 ///          with other settings: they are not overwritten

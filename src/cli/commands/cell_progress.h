@@ -1,8 +1,8 @@
 #pragma once
 
 /// The progress display of a study: on a terminal one bar, elsewhere a line per tenth of the whole (at most
-/// every 10 s). Both also print a permanent line for each part (sweep, scale, converge, repeats), and for
-/// cells that failed or took minutes.
+/// every 10 s). In both cases a permanent line is printed for each part (a kind of cells, or the repeats),
+/// and for each cell that failed or took more than a minute.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,17 +17,20 @@
 
 namespace paceline::cli {
 
-/// Threads  as the callbacks of a study::Runner: one at a time
+/// The members are called by the callbacks of a study::Runner (study/study.h).
+///
+/// Threads  one at a time
 class CellProgress {
  public:
-  /// Both must outlive it.
+  /// `cells` and `screen` must outlive it; `cores` of this host, for the estimate of the time left.
   CellProgress(const std::vector<study::PlannedCell>& cells, int cores, Screen& screen);
 
   void begin(std::size_t cell, study::Begin how);
   void step(double images_per_s);
   void done(const measure::Record& record);
+  /// Of the cells that run only if chosen, those at the indices `places` will run, for the reason `why`.
   void choose(const std::vector<std::size_t>& places, const std::string& why);
-  /// Prints the line of the last part, unless nothing was begun.
+  /// Prints the line of the last part, unless no cell began.
   void finish();
 
  private:
@@ -51,7 +54,7 @@ class CellProgress {
   TimeLeft left_;
   const base::TimePoint began_ = base::Clock::now();
   std::vector<Part> parts_;  ///< the last is the current one
-  std::size_t chosen_ = 0;   ///< cells of the chosen part that have not begun
+  std::size_t chosen_ = 0;   ///< chosen cells that have not begun
   std::size_t cell_ = 0;
   study::Begin how_ = study::Begin::anew;
   base::TimePoint cell_began_{};
@@ -60,7 +63,7 @@ class CellProgress {
   double last_share_ = 0;                            ///< fraction of the whole at the last line
 };
 
-/// The part that a cell belongs to: its kind, or "repeats".
+/// The part that a cell belongs to: its kind, or "repeats" for a spare one (study::PlannedCell).
 [[nodiscard]] std::string part_of(const study::PlannedCell& cell);
 /// A short name of a cell: "batch 64, repeat 2", "weak 2 x 128, repeat 1", "linear scaling, seed 2".
 [[nodiscard]] std::string short_name(const study::PlannedCell& cell);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Sorts image paths into training, validation and test, and into classes.
+/// Assigns images to training, validation and test sets and to classes, by their paths.
 ///
 /// It uses names only, so folders and archives follow the same rules.
 
@@ -12,9 +12,9 @@
 
 namespace paceline::data {
 
-/// Images by directory and name.
+/// A list of image paths, stored as directory and name.
 ///
-/// Cost     16 bytes an image and its name; directories are stored once
+/// Cost     16 bytes an image, and its name; a directory is stored once, by its caller's add_directory()
 class ImageListing {
  public:
   /// Paths are relative, with '/' as separator; "" is the top. Returns the directory's number.
@@ -26,10 +26,11 @@ class ImageListing {
   [[nodiscard]] const std::vector<std::string>& directories() const { return directories_; }
   [[nodiscard]] std::uint32_t directory(std::size_t image) const { return images_[image].directory; }
   [[nodiscard]] std::string path(std::size_t image) const;
+  /// Valid until the next add_image().
   [[nodiscard]] std::string_view name(std::size_t image) const {
     return names_.c_str() + images_[image].name_at;
   }
-  [[nodiscard]] std::int64_t bytes() const;
+  [[nodiscard]] std::int64_t bytes() const;  ///< memory that the list takes
 
  private:
   struct Image {
@@ -41,13 +42,13 @@ class ImageListing {
   std::string names_;
 };
 
-/// Whether a file of this name counts as an image: .jpg, .jpeg, .png or .ppm in any case. Its first bytes
-/// determine its kind.
+/// Whether a file of this name counts as an image: .jpg, .jpeg, .png or .ppm in any case. Only the name is
+/// read; the decoder later finds the format from the first bytes, whatever the extension.
 [[nodiscard]] bool is_image_name(std::string_view name);
 
 enum class ClassDepth {
   leaf,  ///< the folder that holds the image, with its path: "animals/cat"
-  top,   ///< the first folder below train, val or test: "animals"
+  top,   ///< the first folder below train, val or test, or below the top where there are none: "animals"
 };
 
 struct ArrangedPart {
@@ -58,18 +59,25 @@ struct ArrangedPart {
 struct Arranged {
   std::vector<std::string> class_names;  ///< sorted; a label is an index into it
   ArrangedPart train, validation, test;  ///< validation may be empty
-  bool has_parts = false;                ///< the parts are folders; no test set was cut off
-  std::vector<std::string> notes;        ///< how the folders were interpreted, where that was ambiguous
+  bool has_parts = false;          ///< train and test came as folders; false: the test set was split off
+  std::vector<std::string> notes;  ///< how the folders were interpreted, where that was ambiguous
 };
 
 /// The rules, in this order:
-/// - A common first folder of all images is skipped ("fruits-360/Training/..."), unless it is the only one.
+/// - A first folder that all paths share is skipped ("fruits-360/Training/..."), unless no class folder would
+/// be
+///   left below it.
 /// - train or training, val, valid or validation, test or testing (in any case) are the parts. Other folders
-///   beside them are left out, with a note. Without a test folder, val is the test set.
-/// - Otherwise all images are one set, and `test_part` of every class becomes the test set (split.h).
+///   beside them are left out, with a note. Without a test folder, val is the test set and there is no
+///   validation set.
+/// - Otherwise all images are one set, and the fraction `test_part` of every class becomes the test set
+///   (split.h).
+///
+/// `spec`: what the user gave as --data, for messages.
 ///
 /// Errors   Error(data): no images; images outside of class folders; a single class; a class in validation
-///          or test that training lacks. Error(usage): both "train" and "Training" exist
+///          or test that training lacks. Error(usage): two folders claim one part, as "train" and
+///          "Training"
 [[nodiscard]] Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDepth depth,
                                double test_part);
 

@@ -13,8 +13,8 @@
 
 namespace paceline::table {
 
-/// What the user adds: values of columns for all rows, and for CSVs of metrics which of their columns is
-/// meant.
+/// What the user adds, by the name of a table's column: its value in all rows where the file gives none; for
+/// CSVs of metrics, the name of the CSV's column that holds it.
 using GivenFacts = std::map<std::string, std::string>;
 
 /// One format.
@@ -22,15 +22,15 @@ struct Importer {
   std::string_view name;  ///< "nccl-tests text"
   /// Whether a file with this beginning has this format.
   bool (*is_it)(std::string_view head);
-  /// Reads all files of one run together; formats with one file per run get one.
+  /// Reads all files of one run. There is exactly one unless `joins_files`.
   ///
-  /// Memory   for formats with large files: no more than their spans
+  /// Memory   formats with large files keep only their timed events, not the text
   /// Errors   Error(data) with file and position
   Table (*read)(std::span<const std::filesystem::path> files, const GivenFacts& given);
   bool joins_files = false;  ///< several files are the ranks of one run
 };
 
-/// The first 64 KiB of a file's contents (unpacked if packed by gzip), which determine its format.
+/// The first 64 KiB of a file, which determine its format. A file packed by gzip is unpacked first.
 ///
 /// Errors   Error(data) with the file: it cannot be read
 [[nodiscard]] std::string begin_of(const std::filesystem::path& path);
@@ -40,15 +40,15 @@ struct Importer {
 /// The format of a file with this beginning, or nullptr.
 [[nodiscard]] const Importer* find_importer(std::string_view head);
 
-/// One table for each file, or for all files of a format that joins them. `given` fills in what the files
-/// leave unknown.
+/// One table for each file, or one for all files of a format that joins them. `given` fills in only what the
+/// files leave unknown. One bad file ends the import.
 ///
-/// Errors   Error(data) naming file and position, or the known formats if it has none of them; Error(usage)
-///          for a column in `given` that does not exist
+/// Errors   Error(data) naming file and position, or the known formats if the file has none of them;
+///          Error(usage) if `given` names a column that tables do not have
 [[nodiscard]] std::vector<Table> import_files(std::span<const std::filesystem::path> files,
                                               const GivenFacts& given);
 
-// The formats, one a file.
+// The formats. Each has a source file of its own in this folder.
 [[nodiscard]] Importer nccl_tests_text();
 [[nodiscard]] Importer nccl_tests_json();
 [[nodiscard]] Importer ddp_benchmark();
