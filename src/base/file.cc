@@ -47,8 +47,8 @@ void wait_for_writer(int descriptor, const std::filesystem::path& path) {
     if (Clock::now() >= end)
       fail(
           ErrorKind::data,
-          "{}: cannot be read: it is a FIFO, and nobody has written to it for {} s; give a file, or start who "
-          "writes to it first",
+          "{}: cannot be read: it is a FIFO, and nobody has written to it for {} s; give a file, or start the "
+          "writer first",
           path.string(), kPatience.count());
   }
   ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);

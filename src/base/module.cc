@@ -41,7 +41,7 @@ void* open_module(const Module& module, const std::filesystem::path& folder) {
          module.remedy);
   void* const entry = ::dlsym(opened, module.entry);
   if (entry == nullptr)
-    fail(module.kind, "{}: {} is of another version of this program; build both anew", module.library,
+    fail(module.kind, "{}: {} is of another version of this program; build both again", module.library,
          path.string());
   return entry;
 }

@@ -202,7 +202,7 @@ void Replacement::commit() {
   close();
   if (const int failed = sync_directory(path_.parent_path()); failed != 0)
     throw WriteError(
-        fmt::format("{}: is written, but may not outlive a loss of power: its directory cannot be "
+        fmt::format("{}: is written, but may be lost if the power fails: its directory cannot be "
                     "synced: {}",
                     path_.string(), reason_of_write(failed)),
         failed);

@@ -20,7 +20,7 @@ void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
     wake.wait_for(lock, stop, kToWriteTheEnd, [] { return false; });
     if (stop.stop_requested()) return;
     log_line(
-        fmt::format("{}; this process does not come to its end {} s after that, most likely in a read or "
+        fmt::format("{}; this process has not ended {} s after that, most likely in a read or "
                     "write that hangs; it is ended",
                     text, kToWriteTheEnd.count()));
     std::_Exit(static_cast<int>(kind));

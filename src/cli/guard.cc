@@ -15,8 +15,8 @@ namespace paceline::cli {
 
 void guard_against_being_stopped(int process, std::chrono::seconds longest) {
   const auto sentence = fmt::format(
-      "paceline: process {} on host {} (pid {}) has been stopped for {} s, and nobody lets it go on; it is "
-      "ended\n",
+      "paceline: process {} on host {} (pid {}) has been stopped for {} s and was not continued; it is "
+      "killed\n",
       process, base::host_name(), ::getpid(), longest.count());
   const pid_t parent = ::getpid();
   if (::fork() != 0) return;

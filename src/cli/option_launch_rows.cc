@@ -163,7 +163,7 @@ constexpr Option kLaunchRows[] = {
      [](S& s, Text t) { choose_sizes(s, t); },
      [](const S& s) { return size_text(s.comm.smallest) + ":" + size_text(s.comm.largest); }, kNoRival,
      false},
-    {"repeats", "N", kBetween, "times that each is measured (5 times as often up to 64K)", kComm,
+    {"repeats", "N", kBetween, "measurements of each size (5 times as many up to 64K)", kComm,
      [](S& s, Text t) { s.comm.repeats = small(t, 1, 100000); },
      [](const S& s) { return whole(s.comm.repeats); }, kNoRival, false},
     {"parallel", "HOW", kBetween,
@@ -173,7 +173,9 @@ constexpr Option kLaunchRows[] = {
      kRuns, [](S& s, Text t) { s.train.data_parallel = one_of(t, kParallel) == 1; },
      [](const S& s) { return kParallel[s.train.data_parallel ? 1 : 0]; }},
     {"gradients-as", "fp32|bf16", kBetween,
-     "what gradients travel as between processes; bf16 halves the bytes, and sums are rounded to it", kTrain,
+     "format in which gradients are sent between processes; bf16 halves the bytes, and sums are "
+     "rounded to it",
+     kTrain,
      [](S& s, Text t) {
        if (t != "fp32" && t != "bf16")
          base::fail(base::ErrorKind::usage, "must be fp32 or bf16, got '{}'", t);
@@ -181,12 +183,12 @@ constexpr Option kLaunchRows[] = {
      },
      [](const S& s) { return std::string(s.train.gradients_as_bf16 ? "bf16" : "fp32"); }},
     {"shared-memory", "", kBetween,
-     "processes of one host reduce in memory that they share; off: by messages, as between hosts",
-     kRuns | kComm, [](S& s, Text t) { s.train.shared_memory = truth(t); },
+     "processes of one host reduce in shared memory; off: by messages, as between hosts", kRuns | kComm,
+     [](S& s, Text t) { s.train.shared_memory = truth(t); },
      [](const S& s) { return yes_no(s.train.shared_memory); }},
     {"emulate-link", "SPEC", kBetween,
-     "behave as if workers were joined by such a link: latency=50us,bandwidth=1GB/s; with ,between=hosts "
-     "only hosts are; every table says so",
+     "delay messages as this link between workers would: latency=50us,bandwidth=1GB/s; with "
+     ",between=hosts only between hosts; every table says so",
      kLinked,
      [](S& s, Text t) {
        (void)comm::parse_link(t);
@@ -201,8 +203,9 @@ constexpr Option kLaunchRows[] = {
      },
      [](const S& s) { return s.train.emulate_straggler; }},
     {"placement", "packed|spread|both", kProcesses,
-     "which processes have the workers, where these are fewer: packed fills a node before the next, spread "
-     "shares them evenly over all nodes; both runs each cell of a study both ways, where these differ",
+     "which processes get the workers, if there are fewer workers than processes: packed fills one "
+     "node before the next, spread uses all nodes evenly; both runs each cell of a study both ways, "
+     "where they differ",
      kRuns,
      [](S& s, Text t) {
        s.study.placements = placements_of(t);
@@ -216,8 +219,8 @@ constexpr Option kLaunchRows[] = {
      kLaunch, [](S& s, Text t) { s.launch.hosts = t; }, [](const S& s) { return s.launch.hosts; }, kNoRival,
      false},
     {"by", "WHO", kProcesses,
-     "who starts them: mpirun, srun, here (launch itself, on this host), or auto: mpirun for --hosts, srun in a "
-     "Slurm allocation, else mpirun where it is there, else here",
+     "what starts them: mpirun, srun, here (launch itself, on this host), or auto: mpirun for "
+     "--hosts, srun in a Slurm allocation, else mpirun if installed, else here",
      kLaunch, [](S& s, Text t) { s.launch.by = static_cast<LaunchBy>(one_of(t, kStarters)); },
      [](const S& s) { return kStarters[static_cast<std::size_t>(s.launch.by)]; }, kNoRival, false},
     {"meet-within", "SECONDS", kProcesses,
@@ -226,8 +229,7 @@ constexpr Option kLaunchRows[] = {
      kInProcesses, [](S& s, Text t) { s.meet_within_s = small(t, 1, 86400); },
      [](const S& s) { return whole_or_none(s.meet_within_s); }, kNoRival, false},
     {"interface", "NAME", kProcesses,
-     "of the network: processes of several hosts meet and talk over it, such as ib0 (default: as the system routes "
-     "to the first one)",
+     "network interface between hosts, such as ib0 (default: the system's route to the first process)",
      kInProcesses | kLaunch, [](S& s, Text t) { s.interface = network_interface(t); },
      [](const S& s) { return s.interface; }, kNoRival, false},
     {"restarts", "K", kProcesses,
@@ -239,7 +241,7 @@ constexpr Option kLaunchRows[] = {
      "before it is ended by force",
      kLaunch, [](S& s, Text t) { s.launch.grace_s = small(t, 0, 86400); },
      [](const S& s) { return whole(s.launch.grace_s); }, kNoRival, false},
-    {"print", "", kProcesses, "print the line that starts them, and start nothing", kLaunch,
+    {"print", "", kProcesses, "print the command line that starts them, and start nothing", kLaunch,
      [](S& s, Text t) { s.launch.print = truth(t); }, [](const S& s) { return yes_no(s.launch.print); },
      kNoRival, false},
     {"nodes", "N", kProcesses, "hosts of the job", kSbatch,
@@ -248,26 +250,27 @@ constexpr Option kLaunchRows[] = {
     {"workers-per-node", "N", kProcesses, "processes of one worker on each host", kSbatch,
      [](S& s, Text t) { s.batch.workers_per_node = small(t, 1, kManyWorkers); },
      [](const S& s) { return whole(s.batch.workers_per_node); }, kNoRival, false},
-    {"cores", "N", kProcesses, "cores for each worker (default: as the cluster gives)", kSbatch,
+    {"cores", "N", kProcesses, "cores for each worker (default: the cluster's choice)", kSbatch,
      [](S& s, Text t) { s.batch.cores_per_worker = small(t, 1, kManyWorkers); },
      [](const S& s) { return whole_or_none(s.batch.cores_per_worker); }, kNoRival, false},
     {"gpus-per-node", "N", kProcesses, "GPUs on each host (default: none are asked for)", kSbatch,
      [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
      [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, Setting("gpus"), false},
-    {"gpus", "N", kProcesses, "the same, as it was called before", kSbatch,
+    {"gpus", "N", kProcesses, "older name of --gpus-per-node", kSbatch,
      [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
      [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, Setting("gpus-per-node"), false},
-    {"memory", "SIZE", kProcesses, "memory of each host, 16G (default: as the cluster gives)", kSbatch,
+    {"memory", "SIZE", kProcesses, "memory of each host, 16G (default: the cluster's choice)", kSbatch,
      [](S& s, Text t) { s.batch.memory = job_memory(t); }, [](const S& s) { return s.batch.memory; },
      kNoRival, false},
     {"time", "HH:MM:SS", kProcesses,
-     "after which Slurm ends the job; a minute or two before it the run stops and keeps all", kSbatch,
-     [](S& s, Text t) { s.batch.time = job_time(t); }, [](const S& s) { return s.batch.time; }, kNoRival,
-     false},
-    {"account", "NAME", kProcesses, "whose hours are used (default: the cluster's choice)", kSbatch,
+     "time limit, after which Slurm ends the job; a minute or two before it the run stops and keeps "
+     "its results",
+     kSbatch, [](S& s, Text t) { s.batch.time = job_time(t); }, [](const S& s) { return s.batch.time; },
+     kNoRival, false},
+    {"account", "NAME", kProcesses, "account that is charged (default: the cluster's choice)", kSbatch,
      [](S& s, Text t) { s.batch.account = job_word(t); }, [](const S& s) { return s.batch.account; },
      kNoRival, false},
-    {"partition", "NAME", kProcesses, "of the cluster (default: its own choice)", kSbatch,
+    {"partition", "NAME", kProcesses, "partition of the cluster (default: the cluster's choice)", kSbatch,
      [](S& s, Text t) { s.batch.partition = job_word(t); }, [](const S& s) { return s.batch.partition; },
      kNoRival, false},
     {"qos", "NAME", kProcesses, "quality of service (default: the cluster's choice)", kSbatch,
@@ -276,7 +279,7 @@ constexpr Option kLaunchRows[] = {
     {"constraint", "EXPRESSION", kProcesses, "features that hosts must have, such as avx512|bigmem", kSbatch,
      [](S& s, Text t) { s.batch.constraint = job_constraint(t); },
      [](const S& s) { return s.batch.constraint; }, kNoRival, false},
-    {"mail", "ADDRESS", kProcesses, "is told when the job ends, fails or is requeued", kSbatch,
+    {"mail", "ADDRESS", kProcesses, "gets a mail when the job ends, fails or is requeued", kSbatch,
      [](S& s, Text t) { s.batch.mail = mail_address(t); }, [](const S& s) { return s.batch.mail; }, kNoRival,
      false},
     {.setting = "setup",
@@ -310,7 +313,8 @@ constexpr Option kLaunchRows[] = {
      .in_recipes = false,
      .is_list = true},
     {"array", "N[%M]", kProcesses,
-     "share the cells of a study out to N jobs, of which at most M run at once; a last job joins them into one report",
+     "divide the cells of a study among N jobs, of which at most M run at once; a last job joins "
+     "them into one report",
      kSbatch, [](S& s, Text t) { choose_array(s.batch, t); },
      [](const S& s) {
        if (s.batch.array == 0) return std::string();
@@ -318,12 +322,12 @@ constexpr Option kLaunchRows[] = {
                                          : fmt::format("{}%{}", s.batch.array, s.batch.array_at_once);
      },
      kNoRival, false},
-    {"name", "NAME", kProcesses, "of the job, and the begin of its log's name", kSbatch,
+    {"name", "NAME", kProcesses, "name of the job, and beginning of its log's name", kSbatch,
      [](S& s, Text t) { s.batch.name = job_word(t); }, [](const S& s) { return s.batch.name; }, kNoRival,
      false},
-    {"requeue", "", kProcesses, "begin again, from the last checkpoint, when a host or a process is lost",
-     kSbatch, [](S& s, Text t) { s.batch.requeue = truth(t); },
-     [](const S& s) { return yes_no(s.batch.requeue); }, kNoRival, false},
+    {"requeue", "", kProcesses, "restart from the last checkpoint when a host or a process is lost", kSbatch,
+     [](S& s, Text t) { s.batch.requeue = truth(t); }, [](const S& s) { return yes_no(s.batch.requeue); },
+     kNoRival, false},
     {"script", "FILE", kProcesses, "the job script to write; its directory must be there", kSbatch,
      [](S& s, Text t) { s.batch.script = t; }, [](const S& s) { return s.batch.script.string(); }, kNoRival,
      false},
@@ -331,8 +335,8 @@ constexpr Option kLaunchRows[] = {
      [](S& s, Text t) { s.batch.submit = truth(t); }, [](const S& s) { return yes_no(s.batch.submit); },
      kNoRival, false},
     {"plan", "", kProcesses,
-     "what the command would do, and nothing of it: each setting and where it comes from, steps, memory, files, "
-     "disk, and the time as an older record knows it",
+     "show what the command would do, and do nothing: each setting and where it comes from, steps, "
+     "memory, files, disk, and the time if an older record tells it",
      kRuns | kLaunch | kSbatch, [](S& s, Text t) { s.plan = truth(t); },
      [](const S& s) { return yes_no(s.plan); }, kNoRival, false},
 };

@@ -21,7 +21,7 @@ const std::vector<std::string> kParts{"test", "validation"};
 const std::vector<std::string> kFailures{"regressed"};
 
 constexpr const char* kCells = "What is varied and timed";
-constexpr const char* kOutput = "What is left behind";
+constexpr const char* kOutput = "Output";
 constexpr const char* kServed = "What is served";
 
 std::string templates_in_words() {
@@ -76,8 +76,7 @@ constexpr Option kStudyRows[] = {
      "weak: --batches are local, the global batch grows with the workers; strong: they are global; or both",
      kScale | kStudy, [](S& s, Text t) { s.study.scale.mode = kModes[one_of(t, kModes)]; },
      [](const S& s) { return s.study.scale.mode; }},
-    {"repeats", "N", kCells, "times that every cell is run, interleaved; an interval needs at least 3",
-     kStudies,
+    {"repeats", "N", kCells, "runs of every cell, interleaved; an interval needs at least 3", kStudies,
      [](S& s, Text t) {
        s.study.sweep.repeats = s.study.scale.repeats = s.study.converge.repeats = small(t, 1, 1000);
      },
@@ -95,8 +94,8 @@ constexpr Option kStudyRows[] = {
      [](S& s, Text t) { s.train.window_seconds = decimal(t); },
      [](const S& s) { return as_text(s.train.window_seconds); }},
     {"compare", "WHAT", kCells,
-     "converge: remedies of one large batch; or workers: a training of each number of them, every one with "
-     "the baseline's batch, its learning rate kept and scaled linearly",
+     "what converge compares: remedies of one large batch, or workers: a training for each number of "
+     "workers, each with the baseline's local batch, with its learning rate kept and scaled linearly",
      kConverge | kStudy,
      [](S& s, Text t) {
        // The table's order: --workers is set by now.
@@ -113,22 +112,24 @@ constexpr Option kStudyRows[] = {
      [](S& s, Text t) { s.study.converge.large_batch = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole(s.study.converge.large_batch); }},
     {"choose-on", "PART", kCells,
-     "the part whose accuracy chooses (its loss, of equals): validation; the test set is read once, by the chosen "
-     "one",
+     "the set whose accuracy chooses (if equal, whose loss): validation; the test set is read once, "
+     "with the chosen configuration",
      kSearch, [](S&, Text t) { (void)one_of(t, kChoosers); }, [](const S&) { return kChoosers.front(); }},
     {"seeds", "N", kCells,
-     "trainings of every candidate, with seeds --seed, --seed + 1 and on; intervals join their spread",
+     "trainings of every candidate, with seeds --seed, --seed + 1 and on; intervals include their "
+     "spread",
      kSearch, [](S& s, Text t) { s.study.search.seeds = small(t, 1, 1000); },
      [](const S& s) { return whole(s.study.search.seeds); }},
     {"halving", "", kCells,
-     "successive halving: all candidates train for a few epochs, the worse half goes, the others go on from "
-     "their checkpoints for twice as many; off: a grid, all to their end",
+     "successive halving: all candidates train for a few epochs, the worse half is dropped, the "
+     "others continue from their checkpoints for twice as many; off: a grid, all are trained "
+     "completely",
      kSearch, [](S& s, Text t) { s.study.search.halving = truth(t); },
      [](const S& s) { return yes_no(s.study.search.halving); }},
     {"variants", "LIST", kCells, variants_in_words, kConverge | kStudy, choose_variants,
      [](const S& s) { return fmt::format("{}", fmt::join(s.study.converge.variants, "; ")); }},
     {"quick", "", kCells,
-     "the short form: of a recipe what its table [quick] says; of a study sizes that end within five "
+     "the short form: for a recipe its table [quick]; for a study sizes that take at most five "
      "minutes on two cores",
      kRuns, [](S& s, Text t) { s.study.quick = truth(t); }, [](const S& s) { return yes_no(s.study.quick); }},
     {"with-sweep", "", kCells, "the batch sizes on one worker", kStudy,
@@ -145,21 +146,22 @@ constexpr Option kStudyRows[] = {
      [](S& s, Text t) { s.study.with_converge = truth(t); },
      [](const S& s) { return yes_no(s.study.with_converge); }},
     {"only-cells", "I/N", kCells,
-     "run part I of N of the cells alone, for jobs that share a study: give each an --out of its own, and report "
-     "joins them (sbatch --array does all of it)",
+     "run only part I of N of the cells, for jobs that share a study: give each its own --out, and "
+     "report joins them (sbatch --array does all of it)",
      kStudies, [](S& s, Text t) { s.cell_part = cell_part_of(t); },
      [](const S& s) {
        return s.cell_part.of == 0 ? std::string() : fmt::format("{}/{}", s.cell_part.number, s.cell_part.of);
      },
      kNoRival, false},
     {"out", "DIR", kOutput,
-     "directory for records, checkpoints and reports, made where it is not there; study goes on with what "
-     "is there, train and comm refuse what another run left, unless train resumes it",
+     "directory for records, checkpoints and reports, made if needed; study continues what is there; "
+     "train and comm refuse a directory with another run, unless train resumes it",
      kRuns | kComm | kEvaluate, [](S& s, Text t) { s.train.out = t; },
      [](const S& s) { return s.train.out.string(); }},
     {"resume", "PATH", kOutput,
-     "go on from a checkpoint: the file, or of a directory the newest that is whole; auto: from what is in --out, "
-     "or begin anew, or nothing is left to do: one command for first start, middle and end",
+     "continue from a checkpoint: a file, or the newest undamaged one of a directory; auto: continue "
+     "what is in --out, begin if there is nothing, end with 0 if it is complete: one command for "
+     "every start",
      kTrain,
      [](S& s, Text t) {
        s.train.resume_auto = t == "auto";
@@ -170,7 +172,7 @@ constexpr Option kStudyRows[] = {
      [](S& s, Text t) { s.train.save_checkpoints = truth(t); },
      [](const S& s) { return yes_no(s.train.save_checkpoints); }},
     {"checkpoint-every", "N", kOutput,
-     "how far checkpoints lie apart: 500steps, 60s or 2epochs (a bare number: epochs)", kTrain,
+     "interval between checkpoints: 500steps, 60s or 2epochs (a bare number: epochs)", kTrain,
      [](S& s, Text t) {
        const auto interval = train::checkpoint_interval(t);
        if (!interval)
@@ -183,15 +185,15 @@ constexpr Option kStudyRows[] = {
      },
      [](const S& s) { return train::text_of(s.train.checkpoint_every); }},
     {"keep-checkpoints", "K", kOutput,
-     "so many last checkpoints stay, and the file of the best epoch on validation", kTrain,
+     "how many of the last checkpoints to keep, besides that of the best epoch on validation", kTrain,
      [](S& s, Text t) { s.train.keep_checkpoints = small(t, 1, 1000000); },
      [](const S& s) { return whole(s.train.keep_checkpoints); }},
     {"log-steps", "", kOutput, "keep the loss of every step in the record", kTrainings,
      [](S& s, Text t) { s.train.log_steps = truth(t); },
      [](const S& s) { return yes_no(s.train.log_steps); }},
     {"json", "", kOutput,
-     "the record (a list, where there are several; runs: the runs, verify: the files) alone on standard output, all else on standard "
-     "error",
+     "print only the record on standard output (a list, if there are several; runs: the runs, "
+     "verify: the files), all else on standard error",
      kRuns | kComm | kEvaluate | kRunList | kVerify, [](S& s, Text t) { s.json = truth(t); },
      [](const S& s) { return yes_no(s.json); }},
     {"timeline", "FILE", kOutput,
@@ -210,13 +212,12 @@ constexpr Option kStudyRows[] = {
     {"markdown", "FILE", kOutput, "the tables as Markdown; its directory must be there", kReport | kCompare,
      [](S& s, Text t) { s.report.markdown = t; }, [](const S& s) { return s.report.markdown.string(); },
      kNoRival, false},
-    {"csv", "DIR", kOutput,
-     "a CSV file a table and a plot, into this directory, which is made where it is not there",
+    {"csv", "DIR", kOutput, "a CSV file for each table and plot, in this directory, which is made if needed",
      kReport | kCompare, [](S& s, Text t) { s.report.csv = t; },
      [](const S& s) { return s.report.csv.string(); }, kNoRival, false},
     {"records-csv", "FILE", kOutput,
-     "a row a record, with stable names of columns and every setting: for pandas, R or a spreadsheet, and for "
-     "paceline check",
+     "a row per record, with stable names of columns and every setting: for pandas, R or a "
+     "spreadsheet, and for paceline check",
      kReport, [](S& s, Text t) { s.report.records_csv = t; },
      [](const S& s) { return s.report.records_csv.string(); }, kNoRival, false},
     {"json", "FILE", kOutput, "the report as JSON, as the page reads it; its directory must be there",
@@ -225,11 +226,10 @@ constexpr Option kStudyRows[] = {
     {"json", "FILE", kOutput, "the findings as JSON (docs/check.md); its directory must be there", kCheck,
      [](S& s, Text t) { s.check.json = t; }, [](const S& s) { return s.check.json.string(); }, kNoRival,
      false},
-    {"sarif", "FILE", kOutput,
-     "the findings in SARIF, as other people's CI shows them; its directory must be there", kCheck,
+    {"sarif", "FILE", kOutput, "the findings in SARIF, for CI systems; its directory must be there", kCheck,
      [](S& s, Text t) { s.check.sarif = t; }, [](const S& s) { return s.check.sarif.string(); }, kNoRival,
      false},
-    {"strict", "", kOutput, "end with exit code 1 where there is a warning too", kCheck,
+    {"strict", "", kOutput, "end with exit code 1 for warnings too", kCheck,
      [](S& s, Text t) { s.check.strict = truth(t); }, [](const S& s) { return yes_no(s.check.strict); },
      kNoRival, false},
     {"same-machine", "", kOutput,
@@ -245,7 +245,7 @@ constexpr Option kStudyRows[] = {
      [](const S& s) { return s.check.template_name; }, kNoRival, false},
     {"out", "FILE", kOutput, "the recipe that is written; its directory must be there", kInit,
      [](S& s, Text t) { s.init.out = t; }, [](const S& s) { return s.init.out.string(); }, kNoRival, false},
-    {"force", "", kOutput, "write over a recipe that is there", kInit,
+    {"force", "", kOutput, "overwrite an existing recipe", kInit,
      [](S& s, Text t) { s.init.force = truth(t); }, [](const S& s) { return yes_no(s.init.force); }, kNoRival,
      false},
     {"out", "FILE", kOutput,
@@ -255,17 +255,16 @@ constexpr Option kStudyRows[] = {
     {.setting = "set",
      .value = "COLUMN=TEXT",
      .group = kOutput,
-     .help =
-         "what the files do not say, for all rows, such as workers=8; may be given several times. Of a CSV of metrics "
-         "also whose column is meant: loss=train_loss",
+     .help = "what the files do not say, for all rows, such as workers=8; may be given several times. For a "
+             "CSV of metrics also which column is meant: loss=train_loss",
      .commands = kImport,
      .set = set_facts,
      .get = [](const S&) { return std::string(); },
      .in_recipes = false,
      .is_list = true},
     {"noise", "PERCENT", kOutput,
-     "a difference that lies within so many percent is called noise, however surely it was measured",
-     kCompare, [](S& s, Text t) { s.compare.noise = decimal(t, {.least = 0, .most = 100}) / 100; },
+     "a smaller difference, in percent, is called noise, however surely it was measured", kCompare,
+     [](S& s, Text t) { s.compare.noise = decimal(t, {.least = 0, .most = 100}) / 100; },
      [](const S& s) { return as_text(100 * s.compare.noise); }, kNoRival, false},
     {"fail-on", "regressed", kOutput,
      "end with exit code 1 where a time or an accuracy regressed, for a CI; with 2 where nothing could be "
@@ -289,9 +288,10 @@ constexpr Option kStudyRows[] = {
     {"from", "URL", kOutput, "get: the address of a folder with the same files, instead of the publisher's",
      kData, [](S& s, Text t) { s.data.from = t; }, [](const S& s) { return s.data.from; }, kNoRival, false},
     {"kernels", "MODEL", kOutput,
-     "which implementation each op of this model gets, its measured rate, and why not another", kDoctor,
-     [](S& s, Text t) { s.doctor.kernels_model = t; }, [](const S& s) { return s.doctor.kernels_model; },
-     kNoRival, false},
+     "list the implementation of each op of this model, its measured rate, and why no other was "
+     "chosen",
+     kDoctor, [](S& s, Text t) { s.doctor.kernels_model = t; },
+     [](const S& s) { return s.doctor.kernels_model; }, kNoRival, false},
     {"measure", "", kOutput,
      "measure the memory's and the all-reduce's bandwidth, about two seconds, and the rates of --kernels",
      kDoctor, [](S& s, Text t) { s.doctor.measure = truth(t); },
@@ -299,15 +299,16 @@ constexpr Option kStudyRows[] = {
     {"yes", "", kOutput, "rm: remove without asking", kRunList, [](S& s, Text t) { s.runs.yes = truth(t); },
      [](const S& s) { return yes_no(s.runs.yes); }, kNoRival, false},
     {"host", "ADDRESS", kServed,
-     "address to listen on; any but the loopback's needs a token, since who reaches it reads all runs",
+     "address to listen on; any but the loopback's needs a token, since everyone who reaches it can "
+     "read all runs",
      kServe, [](S& s, Text t) { s.serve.host = t; }, [](const S& s) { return s.serve.host; }, kNoRival,
      false},
     {"port", "N", kServed, "port to listen on; 0: any that is free", kServe,
      [](S& s, Text t) { s.serve.port = small(t, 0, 65535); }, [](const S& s) { return whole(s.serve.port); },
      kNoRival, false},
     {"token", "TEXT", kServed,
-     "what who asks must send, as ?token=TEXT or 'Authorization: Bearer TEXT' (default: none on the loopback "
-     "address, elsewhere one is made and printed)",
+     "clients must send it, as ?token=TEXT or 'Authorization: Bearer TEXT' (default: none on the "
+     "loopback address, elsewhere one is made and printed)",
      kServe,
      [](S& s, Text t) {
        constexpr std::size_t kFewest = 8;

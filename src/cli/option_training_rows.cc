@@ -19,7 +19,7 @@ const std::vector<std::string> kDevices{"cpu", "reference", "cuda", "cuda:K", "c
 const std::vector<std::string> kBadImages{"error", "skip"};
 
 constexpr const char* kWhat = "What is trained, on what";
-constexpr const char* kWho = "How much at a time, by whom";
+constexpr const char* kWho = "Batches, workers and execution";
 constexpr const char* kLong = "How long";
 
 constexpr int kMostPadding = 1024;
@@ -77,9 +77,9 @@ constexpr Option kTrainingRows[] = {
     {"data", "SPEC", kWhat, formats_in_words, kRuns | kEvaluate, [](S& s, Text t) { s.train.data = t; },
      [](const S& s) { return s.train.data; }},
     {"device", "NAME", kWhat,
-     "cpu; cuda: GPUs, worker i of a host takes the visible one of number i modulo how many there are; cuda:K: "
-     "GPU K for all; cuda-on-host: the CUDA engine on the processor, slow, no GPU: to try it without one; "
-     "reference: plain loops, slow, to compare with",
+     "cpu; cuda: GPUs, worker i of a host uses the visible GPU number i modulo their count; cuda:K: "
+     "GPU K for all workers; cuda-on-host: the CUDA engine on the processor, slow, to try it without "
+     "a GPU; reference: plain loops, slow, for comparison",
      kRuns | kDoctor | kEvaluate | kComm, [](S& s, Text t) { s.train.device = device_named(t); },
      [](const S& s) { return s.train.device; }},
     {"precision", "P", kWhat,
@@ -88,7 +88,7 @@ constexpr Option kTrainingRows[] = {
      kRuns | kDoctor | kEvaluate,
      [](S& s, Text t) { s.train.precision = kPrecisions[one_of(t, kPrecisions)]; },
      [](const S& s) { return s.train.precision; }},
-    {"seed", "N", kWhat, "of weights, order, augmentation and dropout; the same seed gives the same run",
+    {"seed", "N", kWhat, "seed of weights, order, augmentation and dropout; the same seed gives the same run",
      kRuns, [](S& s, Text t) { s.train.seed = static_cast<std::uint64_t>(whole_number(t, 0)); },
      [](const S& s) { return std::to_string(s.train.seed); }},
     {"augment", "", kWhat, "the data set's usual random crop and flip", kRuns,
@@ -106,14 +106,16 @@ constexpr Option kTrainingRows[] = {
      kRuns, [](S& s, Text t) { s.train.flip = *train::flip(known(t, train::flip_names())); },
      [](const S& s) { return s.train.flip ? std::string(train::name(*s.train.flip)) : std::string(); }},
     {"rotate", "DEGREES", kWhat,
-     "turn each image by up to so much either way; the edge's pixels fill what is missing", kRuns,
-     [](S& s, Text t) { s.train.warp.rotate = decimal(t, {.least = 0, .most = 180}); },
+     "rotate each image by a random angle of at most this, either way; the edge's pixels fill the "
+     "gaps",
+     kRuns, [](S& s, Text t) { s.train.warp.rotate = decimal(t, {.least = 0, .most = 180}); },
      [](const S& s) { return as_text(s.train.warp.rotate); }},
-    {"shear", "DEGREES", kWhat, "slant each image by up to so much either way", kRuns,
+    {"shear", "DEGREES", kWhat, "shear each image by a random angle of at most this, either way", kRuns,
      [](S& s, Text t) { s.train.warp.shear = decimal(t, {.least = 0, .most = 80}); },
      [](const S& s) { return as_text(s.train.warp.shear); }},
-    {"shift", "X", kWhat, "move each image by up to this part of its height and of its width, either way",
-     kRuns, [](S& s, Text t) { s.train.warp.shift = decimal(t, {.least = 0, .most = 1}); },
+    {"shift", "X", kWhat,
+     "shift each image by a random part of its height and of its width, at most this, either way", kRuns,
+     [](S& s, Text t) { s.train.warp.shift = decimal(t, {.least = 0, .most = 1}); },
      [](const S& s) { return as_text(s.train.warp.shift); }},
     {"test-time-augmentation", "KIND", kWhat,
      "evaluate on the mean of the logits of each image and its mirror image (flip), and of both moved by a "
@@ -136,12 +138,12 @@ constexpr Option kTrainingRows[] = {
      [](S& s, Text t) { s.train.label_smoothing = decimal(t, {.least = 0, .most = 0.999}); },
      [](const S& s) { return as_text(s.train.label_smoothing); }},
     {"workers", "N", kWho,
-     "workers that share every global batch, of all processes together (default: one in each)",
+     "workers of all processes together, which share every global batch (default: one per process)",
      kTrain | kSweep | kComm | kSearch | kEvaluate,
      [](S& s, Text t) { s.train.workers = small(t, 1, kManyWorkers); },
      [](const S& s) { return whole(s.train.workers); }},
     {"workers", "N|LIST", kWho,
-     "workers that share the large batch (default: one in each process); with --compare workers the "
+     "workers that share the large batch (default: one per process); with --compare workers the "
      "numbers to compare, such as 1,2,4",
      kConverge,
      [](S& s, Text t) {
@@ -152,20 +154,20 @@ constexpr Option kTrainingRows[] = {
     {"workers", "LIST", kWho, "numbers of workers to compare, such as 1,2,4", kScale | kStudy,
      [](S& s, Text t) { choose_worker_list(s, t); },
      [](const S& s) { return fmt::format("{}", fmt::join(s.study.scale.workers, ",")); }},
-    {"threads", "N", kWho, "cores a worker computes with; 0: the machine's, shared out",
+    {"threads", "N", kWho, "cores per worker; 0: the machine's cores, divided among the workers",
      kRuns | kDoctor | kEvaluate, [](S& s, Text t) { s.train.threads = small(t, 0, kManyWorkers); },
      [](const S& s) { return whole(s.train.threads); }},
     {"local-batch", "b", kWho,
-     "samples a worker and step; the global batch is this times the workers (default 128)",
+     "samples per worker and step; the global batch is this times the workers (default 128)",
      kTrain | kDoctor | kSearch | kEvaluate,
      [](S& s, Text t) { s.train.local_batch = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole_or_none(s.train.local_batch); }, Setting("global-batch")},
-    {"global-batch", "B", kWho, "samples a step, of all workers together", kTrain | kSearch,
+    {"global-batch", "B", kWho, "samples per step, of all workers together", kTrain | kSearch,
      [](S& s, Text t) { s.train.global_batch = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole_or_none(s.train.global_batch); }, Setting("local-batch")},
     {"shard", "s", kWho,
-     "cut the global batch into shards of s samples: then any number of workers gives the same bits; "
-     "slower",
+     "cut the global batch into shards of s samples, so that any number of workers gives the same "
+     "bits; slower",
      kRuns | kEvaluate, [](S& s, Text t) { s.train.shard = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole_or_none(s.train.shard); }},
     {"bn", "MODE", kWho,
@@ -173,11 +175,11 @@ constexpr Option kTrainingRows[] = {
      "of N)",
      kRuns | kEvaluate, [](S& s, Text t) { choose_batch_norm(s.train, t); },
      [](const S& s) { return train::name(s.train.batch_norm, s.train.ghost_size); }},
-    {"pin", "", kWho, "tie each worker to cores of its own, where the machine allows", kRuns | kEvaluate,
+    {"pin", "", kWho, "bind each worker to cores of its own, if the machine allows it", kRuns | kEvaluate,
      [](S& s, Text t) { s.train.pin = truth(t); }, [](const S& s) { return yes_no(s.train.pin); }},
     {"measured-kernels", "", kWho,
-     "compute each layer as is fastest on this very machine, measured once and kept: other bits than elsewhere; "
-     "off: by its shape and the kind of processor",
+     "compute each layer by the algorithm that is fastest on this machine, measured once and kept; "
+     "bits may differ from other machines'; off: by the layer's shape and the kind of processor",
      kRuns | kEvaluate, [](S& s, Text t) { s.train.measured_kernels = truth(t); },
      [](const S& s) { return yes_no(s.train.measured_kernels); }},
     {"deterministic", "", kWho,
@@ -185,17 +187,19 @@ constexpr Option kTrainingRows[] = {
      "on some links",
      kRuns | kComm, [](S& s, Text t) { s.train.deterministic = truth(t); },
      [](const S& s) { return yes_no(s.train.deterministic); }},
-    {"kernels-from", "FILE", kWho, "compute each layer as the run of this record or checkpoint did",
-     kRuns | kEvaluate, [](S& s, Text t) { s.train.kernels_from = t; },
+    {"kernels-from", "FILE", kWho,
+     "compute each layer by the algorithm that the run of this record or checkpoint used", kRuns | kEvaluate,
+     [](S& s, Text t) { s.train.kernels_from = t; },
      [](const S& s) { return s.train.kernels_from.string(); }},
     {"loader-threads", "N", kWho,
-     "threads a worker that prepare batches while it computes; 0: none, the worker prepares each batch "
-     "before its step",
+     "threads per worker that prepare batches while it computes; 0: none, the worker prepares each "
+     "batch before its step",
      kRuns, [](S& s, Text t) { s.train.loader_threads = small(t, 0, kManyWorkers); },
      [](const S& s) { return whole(s.train.loader_threads); }},
     {"bucket-mb", "X", kWho,
-     "gradients reduced at a time, in 1e6 bytes; smaller overlaps more and costs more calls", kRuns,
-     [](S& s, Text t) { s.train.bucket_mb = decimal(t, {.least = 0, .open_below = true}); },
+     "gradients that are reduced in one call, in 1e6 bytes; smaller buckets overlap more and need "
+     "more calls",
+     kRuns, [](S& s, Text t) { s.train.bucket_mb = decimal(t, {.least = 0, .open_below = true}); },
      [](const S& s) { return as_text(s.train.bucket_mb); }, Setting("bucket")},
     {"bucket", "auto", kWho,
      "auto: the size is found before the first step, from the latency and bandwidth of a reduction; the "
@@ -208,8 +212,8 @@ constexpr Option kTrainingRows[] = {
      },
      [](const S& s) { return std::string(s.train.bucket_auto ? "auto" : ""); }, Setting("bucket-mb")},
     {"deadline", "SECONDS", kWho,
-     "a reduction that takes longer is an error, and so is a run of which no worker does anything for "
-     "longer",
+     "a reduction that takes longer is an error, and so is a run in which no worker does anything "
+     "for longer",
      kRuns | kComm, [](S& s, Text t) { s.train.deadline_s = small(t, 1); },
      [](const S& s) { return whole(s.train.deadline_s); }},
     {"epochs", "E", kLong, "passes over the training set, 0.5 allowed (default 1)",
@@ -230,13 +234,14 @@ constexpr Option kTrainingRows[] = {
        return s.train.test_set ? std::string(train::name(*s.train.test_set)) : std::string();
      }},
     {"early-stopping", "PATIENCE", kLong,
-     "end after so many epochs without a better validation figure (accuracy, of equals the lower loss); 0: "
-     "never",
+     "end after this many epochs without a better validation figure (higher accuracy; if equal, "
+     "lower loss); 0: never",
      kTrainings | kSearch, [](S& s, Text t) { s.train.early_stopping = small(t, 0); },
      [](const S& s) { return whole(s.train.early_stopping); }},
     {"on-nan", "WHAT", kLong,
-     "when the loss explodes or is no longer finite: stop; rollback: go on from the newest good checkpoint in --out "
-     "at a quarter of the learning rate, at most 5 times; skip: leave such updates out, at most 10 in a row",
+     "when the loss explodes or is no longer finite: stop; rollback: continue from the newest good "
+     "checkpoint in --out at a quarter of the learning rate, at most 5 times; skip: skip such "
+     "updates, at most 10 in a row",
      kTrain, [](S& s, Text t) { s.train.on_nan = *train::on_nan(known(t, train::on_nan_names())); },
      [](const S& s) { return std::string(train::name(s.train.on_nan)); }},
 };

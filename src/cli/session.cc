@@ -226,10 +226,10 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
   while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
     const auto failure = processes_->failure();
     if (!failure || base::Clock::now() - failure->known_at < kToWriteTheEnd) continue;
-    log_line(fmt::format(
-        "process {} on host {} does not come to its end {} s after the run has failed, most likely in a read "
-        "or write that hangs; it is ended",
-        place_.process, base::host_name(), kToWriteTheEnd.count()));
+    log_line(
+        fmt::format("process {} on host {} has not ended {} s after the run failed, most likely in a read "
+                    "or write that hangs; it is ended",
+                    place_.process, base::host_name(), kToWriteTheEnd.count()));
     std::_Exit(static_cast<int>(failure->kind));
   }
 }

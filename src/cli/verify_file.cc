@@ -81,7 +81,8 @@ Found verify_events(const fs::path& path) {
 Found verify_manifest(const fs::path& path) {
   const auto scan = data::manifest_from(base::read_file(path));
   if (!scan)
-    return {FileState::damaged, "it is no whole list of images; 'paceline data manifest' writes it anew"};
+    return {FileState::damaged,
+            "it is not a complete list of images; 'paceline data manifest' writes a new one"};
   return {FileState::ok, fmt::format("list of {} images; it has no sum", scan->listing.size())};
 }
 
@@ -92,8 +93,8 @@ Found verify_kernels(const fs::path& path) {
     return {FileState::ok,
             fmt::format("kernel cache of {} products; it has no sum", table->algorithms.size())};
   return {FileState::damaged, engine::cpu::is_tuning_table(text)
-                                  ? "a kernel cache that was cut short or changed; runs measure anew"
-                                  : "it is no kernel cache; runs measure anew"};
+                                  ? "a kernel cache that was cut short or changed; runs measure again"
+                                  : "it is not a kernel cache; runs measure again"};
 }
 
 Found verify_pack(const fs::path& path) {

@@ -219,7 +219,7 @@ AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& n
   }
   for (const auto& path : paths) {
     const auto aside = set_aside_damaged(path);
-    notes.push_back(fmt::format("{} cannot be gone on from and is kept as {}", path.filename().string(),
+    notes.push_back(fmt::format("{} cannot be resumed from and is kept as {}", path.filename().string(),
                                 aside.filename().string()));
   }
   if (fs::exists(record_path, unknown)) {

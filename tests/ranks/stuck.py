@@ -227,7 +227,7 @@ def worker(args, folder):
         word = [(when, line) for when, line in heard if re.search(rf"the others have waited \d s for {name}", line)]
         check(len(word) == 1 and word[0][0] < 5, f"the one worker was to be named within 5 s: {heard}")
         check(re.search(rf"{name} did not come to .* within 7 s", said), f"given up at the deadline: {said}")
-        check(processes == 2 or "does not come to its end 20 s after" in said, f"it ends itself: {said}")
+        check(processes == 2 or "has not ended 20 s after" in said, f"it ends itself: {said}")
         check(not runs(process), f"process {process} is left behind")
         print(f"{processes} process(es): said after {word[0][0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
 
@@ -322,7 +322,7 @@ def standstill(args, folder):
                 if re.search(rf"no rank has done anything for 3 s, .*: {names}; the run is given up after 6 s$", line)]
         check(len(word) == 1 and word[0] < 5, f"all hang, and it was said: {heard}")
         check(re.search(rf"no rank has done anything for 6 s, .*: {names}; the run is given up", said), f"given up at the deadline: {said}")
-        check(re.search("does not come to its end 20 s after .*; it is ended", said), f"it ends itself: {said}")
+        check(re.search("has not ended 20 s after .*; it is ended", said), f"it ends itself: {said}")
         check(code == 5 or (processes > 1 and code != 0), f"exit {code}: {said}")
         check(seconds < 45, f"all ended only after {seconds:.1f} s: {said}")
         print(f"{workers} worker(s) in {processes} process(es): said after {word[0]:.1f} s, all ended after {seconds:.1f} s\n{said}")

@@ -87,7 +87,7 @@ TEST_F(AutoResumed, BeginsAnewWhereNoCheckpointIsWhole) {
   (void)call(options, 3);
   for (const auto& path : checkpoints_in(options.out)) base::write_file(path, std::string_view("damaged"));
   EXPECT_THAT(call(options),
-              Contains(HasSubstr("cannot be gone on from and is kept as damaged-checkpoint-")));
+              Contains(HasSubstr("cannot be resumed from and is kept as damaged-checkpoint-")));
   EXPECT_EQ(base::read_file(checkpoint_path(options.out, 10)), whole);
 }
 

@@ -251,10 +251,11 @@ bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patie
   try {
     send(greeting);
     if (receive(greeting.size(), Clock::now() + patience, "a greeting") != greeting)
-      base::fail(base::ErrorKind::comm,
-                 "gloo: at MASTER_ADDR:MASTER_PORT {} somebody else answers, or a run of another WORLD_SIZE; "
-                 "set another port, the same for all processes",
-                 place_);
+      base::fail(
+          base::ErrorKind::comm,
+          "gloo: at MASTER_ADDR:MASTER_PORT {} another program answers, or a run with another WORLD_SIZE; "
+          "set another port, the same for all processes",
+          place_);
   } catch (const base::Error&) {
     ::close(socket_);
     socket_ = -1;

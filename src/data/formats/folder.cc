@@ -114,7 +114,7 @@ Source open_folder(const Spec& spec) {
   note_passed_over(scan->passed_over, source);
   if (!why_not.empty())
     source.notes.push_back(fmt::format(
-        "the manifest was not used: {}; 'paceline data manifest {}' writes it anew", why_not, spec.text));
+        "the manifest was not used: {}; 'paceline data manifest {}' writes a new one", why_not, spec.text));
   return source;
 }
 
