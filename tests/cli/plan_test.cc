@@ -119,7 +119,7 @@ TEST(Plan, CountsWindowsByTheirTimeAndWhatIsMeasuredAgain) {
   EXPECT_GE(ended["seconds"].get<double>(), 0.5);
   EXPECT_FALSE(ended.contains("repeats_s")) << "scale repeats nothing of its own";
   // Windows of 3.2 s, which see whether other programs were at work.
-  const auto study = time_of("study", {"--with-converge", "false"});
+  const auto study = time_of("study", {"--no-with-converge"});
   EXPECT_GE(study["repeats_s"].get<double>(), 3.2);
 }
 
