@@ -32,6 +32,10 @@ constexpr DefaultRow kZen5Avx512Bf16[] = {
 #include "engine/cpu/conv/defaults/amd_zen5_avx512_bf16.inc"
 };
 
+constexpr DefaultRow kZen4Avx512Bf16[] = {
+#include "engine/cpu/conv/defaults/amd_zen4_avx512_bf16.inc"
+};
+
 constexpr std::array kTables = {
     DefaultTable{.name = "amd-zen5-avx512-bf16",
                  .vendor = "AuthenticAMD",
@@ -40,6 +44,13 @@ constexpr std::array kTables = {
                  .model = 2,
                  .is_for_other_vendors = true,
                  .rows = kZen5Avx512Bf16},
+    DefaultTable{.name = "amd-zen4-avx512-bf16",
+                 .vendor = "AuthenticAMD",
+                 .units = "avx512-bf16",
+                 .family = 25,
+                 .model = 17,
+                 .is_for_other_vendors = false,
+                 .rows = kZen4Avx512Bf16},
 };
 
 }  // namespace
@@ -53,8 +64,9 @@ const DefaultTable* table_for(const ProcessorKind& kind, std::span<const Default
     if (table.units != kind.units) continue;
     const bool is_vendors = table.vendor == kind.vendor;
     if (!is_vendors && !table.is_for_other_vendors) continue;
-    const bool is_exact = is_vendors && table.family == kind.family && table.model == kind.model;
-    const int rank = is_exact ? 3 : is_vendors ? 2 : 1;
+    const bool is_familys = is_vendors && table.family == kind.family;
+    const bool is_exact = is_familys && table.model == kind.model;
+    const int rank = is_exact ? 4 : is_familys ? 3 : is_vendors ? 2 : 1;
     if (rank <= best_rank) continue;
     best = &table;
     best_rank = rank;

@@ -35,7 +35,8 @@ struct DefaultTable {
 [[nodiscard]] std::span<const DefaultTable> default_tables();
 
 /// The table for processors of `kind`: of the same units, and of several the one of its family and model,
-/// then of its vendor, then of another that is for them too; null: nobody measured such a kind.
+/// then of its family, then of its vendor, then of another that is for them too; null: nobody measured such a
+/// kind.
 [[nodiscard]] const DefaultTable* table_for(const ProcessorKind& kind,
                                             std::span<const DefaultTable> tables = default_tables());
 

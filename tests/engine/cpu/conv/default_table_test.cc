@@ -74,23 +74,24 @@ TEST(DefaultTable, PassesOverWhatCannotBeComputedOrIsUnknown) {
   EXPECT_EQ(nearest_choice(table_of(kUnknown), conv_problem(64, 16, 32))->name, "winograd");
 }
 
-TEST(DefaultTable, IsThatOfTheKindThenOfTheVendorThenOfOthers) {
-  const auto entry = [](std::string_view name, std::string_view vendor, int model, bool others) {
+TEST(DefaultTable, IsThatOfTheKindThenOfTheFamilyThenOfTheVendorThenOfOthers) {
+  const auto entry = [](std::string_view name, std::string_view vendor, int family, int model, bool others) {
     return DefaultTable{.name = name,
                         .vendor = vendor,
                         .units = "avx512-bf16",
-                        .family = 26,
+                        .family = family,
                         .model = model,
                         .is_for_other_vendors = others,
                         .rows = {}};
   };
-  const std::array tables = {entry("other", "B", 9, true), entry("vendors", "A", 1, false),
-                             entry("exact", "A", 2, false)};
+  const std::array tables = {entry("other", "B", 26, 9, true), entry("vendors", "A", 25, 1, false),
+                             entry("familys", "A", 26, 1, false), entry("exact", "A", 26, 2, false)};
   const auto name_for = [&](const ProcessorKind& kind) {
     const DefaultTable* const found = table_for(kind, tables);
     return found == nullptr ? std::string("none") : std::string(found->name);
   };
   EXPECT_EQ(name_for({"A", 26, 2, "avx512-bf16"}), "exact");
+  EXPECT_EQ(name_for({"A", 26, 5, "avx512-bf16"}), "familys");
   EXPECT_EQ(name_for({"A", 27, 5, "avx512-bf16"}), "vendors");
   EXPECT_EQ(name_for({"C", 6, 143, "avx512-bf16"}), "other");
   EXPECT_EQ(name_for({"A", 26, 2, "avx2"}), "none") << "other units";
