@@ -122,6 +122,9 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .describe_gpus = device.starts_with("cuda") && !engine::computes_on_host(device)
                            ? engine::cuda::gpu_facts
                            : std::function<std::vector<std::string>()>(),
+      .gpus = [device, place](int local_workers) -> measure::OpenGpus {
+        return engine::gpu_source(device, place.device_share_index * local_workers, local_workers);
+      },
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),
       .keeps_images = engine::keeps_images(device),

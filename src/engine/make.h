@@ -2,10 +2,12 @@
 
 /// The table of engines: the one place that names them.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "base/gpu_reading.h"
 #include "base/memory.h"
 #include "engine/engine.h"
 
@@ -50,6 +52,13 @@ namespace paceline::engine {
 ///
 /// Errors   Error(device) as device_info
 [[nodiscard]] std::shared_ptr<const base::Memory> open_memory(const std::string& device, int worker_on_host);
+
+/// What opens the GPUs that these workers compute on, to read them while they do; empty for engines that use
+/// none. It may be called on any thread, and makes no context.
+///
+/// Errors   of the function: Error(device) in one sentence: what is missing
+[[nodiscard]] std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& device,
+                                                                           int first_worker, int workers);
 
 /// Whether the device has units for bf16 products: what --precision auto asks.
 [[nodiscard]] bool has_bf16_units(const std::string& device);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "measure/environment.h"
+#include "measure/gpu_record.h"
 #include "measure/ledger.h"
 
 namespace paceline::measure {
@@ -312,6 +313,9 @@ struct Record {
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;  ///< empty with one worker
   std::optional<LastStepsRecord> last_steps = {};
+  /// Each GPU that ranks computed on, over the window; none of runs on the processor, in records of before
+  /// this key, and where the driver told nothing (a note says why).
+  std::optional<std::vector<GpuRecord>> gpus = {};
   struct Communication {
     std::string communicator;                                 ///< "local", "mpi"; "none" for one worker
     std::optional<std::int64_t> processes;                    ///< that shared the workers; none: one process

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <type_traits>
-
+#include "measure/gpu_fields.h"
 #include "measure/record.h"
+#include "measure/record_archive.h"
 
 // The keys of a record's JSON. One list for each struct serves both directions: `fields(archive, value)`
 // names every key once, with the member it belongs to. The JsonWriter of record_json.cc turns members into
@@ -10,17 +10,6 @@
 // ways.
 
 namespace paceline::measure {
-
-/// `value` as its own type, const when the archive only looks.
-template <typename Archive, typename T>
-using In = std::conditional_t<Archive::kWrites, const T, T>;
-
-/// A key that records of most runs do not have: it is not written where it says nothing.
-template <typename A, typename T>
-void where_present(A& archive, const char* key, T& value) {
-  if (A::kWrites && !value.has_value()) return;
-  archive(key, value);
-}
 
 template <typename A>
 void fields(A& archive, In<A, Environment>& value) {
@@ -349,6 +338,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("ranks", value.ranks);
   archive("buckets", value.buckets);
   where_present(archive, "last_steps", value.last_steps);
+  where_present(archive, "gpus", value.gpus);
   archive("epochs", value.epochs);
   archive("steps", value.steps);
   where_present(archive, "chosen", value.chosen);

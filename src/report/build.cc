@@ -411,6 +411,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add(document, efficiency_section(conclusions));
   add(document, breakdown_section(conclusions));
   add(document, by_worker_section(conclusions));
+  add(document, gpus_section(conclusions));
   add(document, bandwidth_section(conclusions));
   add(document, travels_section(conclusions));
   add(document, collectives_section(conclusions));

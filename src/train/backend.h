@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "engine/engine.h"
 #include "graph/plan.h"
+#include "measure/gpu_watch.h"
 #include "measure/record.h"
 #include "train/process_history.h"
 #include "train/stall_listener.h"
@@ -73,6 +74,9 @@ struct Backend {
   std::function<std::optional<DeviceShare>(int local_workers)> device = {};
   /// What the host's GPUs say, a sentence each, for the record; empty: the run uses none.
   std::function<std::vector<std::string>()> describe_gpus = {};
+  /// What opens the GPUs that `local_workers` workers of this process compute on, to be read while they do;
+  /// empty, or gives an empty function: the run uses none.
+  std::function<measure::OpenGpus(int local_workers)> gpus = {};
   /// What the cores can do at most, where somebody measured it.
   std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};

@@ -14,6 +14,7 @@
 #include "data/read_count.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
+#include "measure/gpu_watch.h"
 #include "train/backend.h"
 #include "train/buckets.h"
 #include "train/options.h"
@@ -45,7 +46,8 @@ struct Job {
   /// Rank 0 calls it after each epoch with all epochs so far, so that a run that is killed leaves them
   /// behind.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;
-  bool peak_is_ours = false;  ///< the process's peak of memory is that of this run
+  measure::GpuWatch* gpu_watch = nullptr;  ///< reads the GPUs of this process; nullptr: it uses none
+  bool peak_is_ours = false;               ///< the process's peak of memory is that of this run
   /// By rank 0, before the held-back test set is read: its images. They count as read from then on, so that a
   /// kill in the middle hides no reading.
   std::atomic<std::int64_t>& test_reads_begun;

@@ -2,6 +2,7 @@
 
 /// What a run's record says: all that is known before the first step, then what the workers bring home.
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "data/dataset.h"
 #include "graph/graph.h"
 #include "graph/plan.h"
+#include "measure/gpu_watch.h"
 #include "measure/record.h"
 #include "train/backend.h"
 #include "train/memory.h"
@@ -39,6 +41,9 @@ inline constexpr const char* kStoppedEarly = "stopped early";
 /// Joins what this process's workers brought home into the record; `results` are used up.
 void complete_record(measure::Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator);
+
+/// What the processes read of their GPUs, and a note of what they were not told.
+void add_gpus(measure::Record& record, std::span<const measure::GpuReport> reports);
 
 /// The epoch whose weights were tested at the end gets these figures too. Needs the epochs of all runs of the
 /// training.

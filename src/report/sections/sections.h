@@ -29,6 +29,9 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> ways_section(const Conclusions& conclusions);
 /// Which worker is slow, and what each waits for, sends and holds.
 [[nodiscard]] std::optional<Section> by_worker_section(const Conclusions& conclusions);
+/// What the GPUs were at: utilisation and busy share, memory, power, images per joule, clocks, what held them
+/// back, and what is wrong with them.
+[[nodiscard]] std::optional<Section> gpus_section(const Conclusions& conclusions);
 /// Where the time goes (table 2): the ledger a step, and the residual with what explains it.
 [[nodiscard]] std::optional<Section> breakdown_section(const Conclusions& conclusions);
 /// Where the efficiency goes: the loss of each row of scaling in parts that add up, and what would save them.

@@ -31,6 +31,7 @@ NvmlApi load_nvml(const base::EnvironmentLookup& environment) {
   PACELINE_FIND(nvmlDeviceGetCount_v2);
   PACELINE_FIND(nvmlDeviceGetHandleByIndex_v2);
   PACELINE_FIND(nvmlDeviceGetHandleByPciBusId_v2);
+  PACELINE_FIND(nvmlDeviceGetIndex);
   PACELINE_FIND(nvmlDeviceGetName);
   PACELINE_FIND(nvmlDeviceGetPciInfo_v3);
   PACELINE_FIND(nvmlDeviceGetMemoryInfo);
@@ -38,6 +39,18 @@ NvmlApi load_nvml(const base::EnvironmentLookup& environment) {
   PACELINE_FIND(nvmlDeviceGetUtilizationRates);
   PACELINE_FIND(nvmlDeviceGetPowerUsage);
   PACELINE_FIND(nvmlDeviceGetEnforcedPowerLimit);
+  PACELINE_FIND(nvmlDeviceGetTotalEnergyConsumption);
+  PACELINE_FIND(nvmlDeviceGetClockInfo);
+  PACELINE_FIND(nvmlDeviceGetMaxClockInfo);
+  PACELINE_FIND(nvmlDeviceGetCurrentClocksEventReasons);
+  PACELINE_FIND(nvmlDeviceGetCurrentClocksThrottleReasons);
+  PACELINE_FIND(nvmlDeviceGetCurrPcieLinkGeneration);
+  PACELINE_FIND(nvmlDeviceGetCurrPcieLinkWidth);
+  PACELINE_FIND(nvmlDeviceGetMaxPcieLinkGeneration);
+  PACELINE_FIND(nvmlDeviceGetMaxPcieLinkWidth);
+  PACELINE_FIND(nvmlDeviceGetUUID);
+  PACELINE_FIND(nvmlDeviceGetTotalEccErrors);
+  PACELINE_FIND(nvmlDeviceGetRemappedRows);
   PACELINE_FIND(nvmlDeviceGetTemperature);
   PACELINE_FIND(nvmlDeviceGetFanSpeed);
   PACELINE_FIND(nvmlDeviceGetPerformanceState);
