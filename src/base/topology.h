@@ -7,6 +7,7 @@
 /// once before they use any twice.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,13 @@ struct CorePlan {
 /// Physical cores first, in the machine's order, so that a worker's cores are neighbours that share caches
 /// and memory; second hardware threads only when the first ones are used up. Pure function.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads);
+/// The same, but each worker's cores lie near its device as far as there are any left: `near` [worker] has
+/// their numbers, empty for one that has no wish. Others fill up with what is left then. The note says whose
+/// are far.
+[[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads,
+                                  std::span<const std::vector<int>> near);
 /// The same for this machine.
-[[nodiscard]] CorePlan plan_cores(int workers, int threads);
+[[nodiscard]] CorePlan plan_cores(int workers, int threads, std::span<const std::vector<int>> near = {});
 
 /// Binds the calling thread, and the threads that it creates later, to `cores`. Empty when they are bound,
 /// else why the system refused. With no cores it does nothing.

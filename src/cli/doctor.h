@@ -10,6 +10,7 @@
 namespace paceline::cli {
 
 class Session;
+struct RankOnGpu;
 
 struct DoctorOptions {
   std::string kernels_model;      ///< not empty: lists which implementation each op of this model gets
@@ -27,7 +28,9 @@ struct DoctorOptions {
 ///
 /// Errors   Error(usage) for an unknown model or device
 /// `session`: the processes that a launcher started; nullptr: this one was started alone.
-void doctor(const DoctorOptions& options, const Session* session, std::ostream& out);
+/// `ranks_on_gpus`: of all processes; started alone, of each GPU.
+void doctor(const DoctorOptions& options, const Session* session, const std::vector<RankOnGpu>& ranks_on_gpus,
+            std::ostream& out);
 
 /// Names and versions of the libraries that compute: for Environment::libraries.
 [[nodiscard]] std::vector<std::string> libraries();

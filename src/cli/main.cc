@@ -26,6 +26,7 @@
 #include "cli/child.h"
 #include "cli/commands/command_rows.h"
 #include "cli/commands/commands.h"
+#include "cli/gpu_table.h"
 #include "cli/launch_line.h"
 #include "cli/log.h"
 #include "cli/session.h"
@@ -117,7 +118,10 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   parsed.settings.train.started = started;
   if (parsed.settings.train.deterministic) cli::log_line(comm::nccl::make_deterministic());
   session = join_processes(row, parsed.settings);
-  if (session) session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory);
+  if (session)
+    session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory,
+                  cli::uses_gpus(row.command, parsed.settings.train.device) ? cli::nodes_of_gpus()
+                                                                            : std::vector<int>());
   parsed.settings.session = session.get();
   const int code = row.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

@@ -29,6 +29,8 @@ struct ProcessInfo {
   int local = 0;           ///< its number among the processes of its host
   std::string gpus = {};   ///< that it sees: "none", "all 4", "0,1 of 4"
   int usable = 0;          ///< of its cores, those that it can keep busy: fewer under a cgroup's quota
+  int node = -1;           ///< memory node of its cores; -1: unknown, or several
+  std::vector<int> nodes_of_gpus = {};  ///< that it sees, likewise; empty: nobody asked
 };
 
 /// Threads  made, used and destroyed by the main thread
@@ -44,12 +46,14 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// Finds out who shares a host and cores; before anything else. `version` and `command` must be the same
-  /// everywhere. `shared_memory`: processes of one host may use it. Not a part of the constructor, because
-  /// another process may have passed its own and failed since: such a failure is told, and ends the run, as
-  /// any later one does.
+  /// everywhere. `shared_memory`: processes of one host may use it. `nodes_of_gpus`: memory nodes of the GPUs
+  /// that this process sees, where the command asks for any (gpu_table.h). Not a part of the constructor,
+  /// because another process may have passed its own and failed since: such a failure is told, and ends the
+  /// run, as any later one does.
   ///
   /// Errors   Error(comm): hosts with different versions or commands; another process's failure
-  void meet(const std::string& version, const std::string& command, bool shared_memory);
+  void meet(const std::string& version, const std::string& command, bool shared_memory,
+            std::span<const int> nodes_of_gpus = {});
 
   [[nodiscard]] const train::ProcessPlacement& place() const { return place_; }
   /// This process's place among `members` alone (numbers of processes, ascending), of which it is one.
@@ -57,6 +61,9 @@ class Session {
   [[nodiscard]] comm::ProcessGroup& processes() const { return *processes_; }
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<ProcessInfo>& members() const { return members_; }
+
+  /// The text of every process, in their order. All processes together.
+  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) const;
 
   /// At the end of a command that went well: all leave together.
   ///

@@ -205,6 +205,20 @@ std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& 
   };
 }
 
+std::vector<std::string> gpu_bus_ids(const std::string& device, int workers) {
+  const Chosen engine = chosen(device);
+  if (engine.row.open_source == nullptr) return {};
+  try {
+    const auto visible = cuda::visible_bus_ids();
+    std::vector<std::string> ids;
+    for (int worker = 0; worker < workers; ++worker)
+      ids.push_back(visible.at(static_cast<std::size_t>(gpu::device_of(engine.index, worker))));
+    return ids;
+  } catch (const std::exception&) {
+    return {};  // whoever computes there says why
+  }
+}
+
 bool has_bf16_units(const std::string& device) { return chosen(device).row.has_bf16_units(); }
 
 }  // namespace paceline::engine

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/gpu_reading.h"
 #include "base/memory.h"
@@ -52,6 +53,10 @@ namespace paceline::engine {
 ///
 /// Errors   Error(device) as device_info
 [[nodiscard]] std::shared_ptr<const base::Memory> open_memory(const std::string& device, int worker_on_host);
+
+/// The PCI bus ids of the GPUs that workers 0 to `workers - 1` of this host compute on, one a worker; empty
+/// for engines that use none, and where CUDA does not start. Makes no context.
+[[nodiscard]] std::vector<std::string> gpu_bus_ids(const std::string& device, int workers);
 
 /// What opens the GPUs that these workers compute on, to read them while they do; empty for engines that use
 /// none. It may be called on any thread, and makes no context.

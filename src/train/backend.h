@@ -77,6 +77,9 @@ struct Backend {
   /// What opens the GPUs that `local_workers` workers of this process compute on, to be read while they do;
   /// empty, or gives an empty function: the run uses none.
   std::function<measure::OpenGpus(int local_workers)> gpus = {};
+  /// The cores near the GPUs of workers 0 to `workers - 1` of this host, one list a worker, which is empty
+  /// where nobody knows; empty: the run uses no GPU.
+  std::function<std::vector<std::vector<int>>(int workers)> cores_near = {};
   /// What the cores can do at most, where somebody measured it.
   std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};

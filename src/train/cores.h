@@ -12,10 +12,9 @@
 
 namespace paceline::train {
 
-/// Which cores each worker of this process is to be bound to, with a note of them. Processes that share their
-/// cores plan for all of them and take their own part.
-[[nodiscard]] std::vector<std::vector<int>> choose_cores(const Resolved& resolved,
-                                                         const ProcessPlacement& place,
+/// Which cores each worker of this process is to be bound to, with a note of them: near its GPU where it has
+/// one. Processes that share their cores plan for all of them and take their own part.
+[[nodiscard]] std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const Backend& backend,
                                                          std::vector<std::string>& notes);
 
 /// Binds the calling thread to the cores of worker `local_rank`, and says in `rank` which they are: none

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <sstream>
 
 #include "base/error.h"
+#include "engine/cuda/gpu_source.h"
 #include "engine/cuda/nvml_session.h"
 
 namespace paceline::engine::cuda {
@@ -30,11 +32,41 @@ void ask_state(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& 
     gpu.compute_mode = kModes[static_cast<std::size_t>(mode)];
 }
 
+/// Its link, what holds it back, and what its memory has suffered.
+void ask_health(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& gpu) {
+  base::PcieLink link;
+  const auto take = [&](const char* call, auto function, int& to) {
+    unsigned value = 0;
+    const bool is_told = ask(call, function, device, &value);
+    to = static_cast<int>(value);
+    return is_told;
+  };
+  if (take("nvmlDeviceGetCurrPcieLinkGeneration", api.nvmlDeviceGetCurrPcieLinkGeneration, link.generation) &&
+      take("nvmlDeviceGetCurrPcieLinkWidth", api.nvmlDeviceGetCurrPcieLinkWidth, link.width))
+    gpu.pcie = link;
+  if (take("nvmlDeviceGetMaxPcieLinkGeneration", api.nvmlDeviceGetMaxPcieLinkGeneration, link.generation) &&
+      take("nvmlDeviceGetMaxPcieLinkWidth", api.nvmlDeviceGetMaxPcieLinkWidth, link.width))
+    gpu.pcie_most = link;
+  unsigned long long wide = 0;
+  if (ask.answered("nvmlDeviceGetCurrentClocksEventReasons", ask_clock_reasons(api, device, &wide)))
+    gpu.brakes = brakes_of(wide);
+  if (ask("nvmlDeviceGetTotalEccErrors", api.nvmlDeviceGetTotalEccErrors, device, kNvmlErrorsUncorrected,
+          kNvmlErrorsSinceStart, &wide))
+    gpu.memory_errors = static_cast<std::int64_t>(wide);
+  unsigned corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;
+  if (ask("nvmlDeviceGetRemappedRows", api.nvmlDeviceGetRemappedRows, device, &corrected, &uncorrected,
+          &is_pending, &has_failed)) {
+    gpu.needs_reset = is_pending != 0;
+    gpu.has_failed_rows = has_failed != 0;
+  }
+}
+
 GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
   GpuFacts gpu{.index = index};
   NvmlAsker ask(api, gpu.unknown);
   std::array<char, 128> name{};
   if (ask("nvmlDeviceGetName", api.nvmlDeviceGetName, device, name.data(), 127U)) gpu.name = name.data();
+  if (ask("nvmlDeviceGetUUID", api.nvmlDeviceGetUUID, device, name.data(), 127U)) gpu.uuid = name.data();
   if (NvmlPci pci{}; ask("nvmlDeviceGetPciInfo", api.nvmlDeviceGetPciInfo_v3, device, &pci))
     gpu.bus_id = pci.bus_id;
   if (NvmlMemory memory{}; ask("nvmlDeviceGetMemoryInfo", api.nvmlDeviceGetMemoryInfo, device, &memory)) {
@@ -54,6 +86,7 @@ GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
   if (ask("nvmlDeviceGetTemperature", api.nvmlDeviceGetTemperature, device, kNvmlTemperatureGpu, &value))
     gpu.celsius = static_cast<int>(value);
   ask_state(api, device, ask, gpu);
+  ask_health(api, device, ask, gpu);
   gpu.processes = processes_on(api, device, ask).value_or(std::vector<GpuProcess>());
   return gpu;
 }
@@ -111,6 +144,23 @@ bool same_bus_id(const std::string& left, const std::string& right) {
   return std::equal(left.end() - kDigits, left.end(), right.end() - kDigits, right.end(), [](char a, char b) {
     return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
   });
+}
+
+std::vector<std::string> visible_bus_ids(const GpuList& list, const char* visible) {
+  std::vector<std::string> ids;
+  if (visible == nullptr) {
+    for (const auto& gpu : list.gpus) ids.push_back(gpu.bus_id);
+    return ids;
+  }
+  std::istringstream words(visible);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto found = std::find_if(list.gpus.begin(), list.gpus.end(), [&](const GpuFacts& gpu) {
+      return word == std::to_string(gpu.index) || (word.size() > 4 && gpu.uuid.starts_with(word));
+    });
+    if (found == list.gpus.end()) break;  // as CUDA does: what stands behind is not seen
+    ids.push_back(found->bus_id);
+  }
+  return ids;
 }
 
 GpuList list_gpus(const NvmlApi& api) {
