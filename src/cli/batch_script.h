@@ -49,6 +49,11 @@ struct BatchCommand {
   bool has_mpi = true;             ///< the program was built with MPI
 };
 
+/// `options` for a command on GPUs: one worker a GPU. Where only one of the two numbers was given the other
+/// follows. `sentence` says which, "" where nothing did. Pure function.
+[[nodiscard]] BatchOptions a_worker_a_gpu(BatchOptions options, const std::string& device,
+                                          bool are_workers_given, std::string& sentence);
+
 /// A job script that runs `command`. A requeued job goes on: train resumes when a checkpoint is in `out`;
 /// cells that are measured are kept; comm, which takes a minute, begins again.
 ///

@@ -9,12 +9,7 @@
 #include <ostream>
 #include <set>
 
-#include "base/error.h"
-#include "base/host_name.h"
-#include "base/topology.h"
 #include "cli/core_ranges.h"
-#include "engine/cuda/api/nvml.h"
-#include "engine/cuda/devices.h"
 
 namespace paceline::cli {
 namespace {
@@ -187,7 +182,5 @@ void show_gpu_table(const std::vector<RankOnGpu>& ranks, std::ostream& out) {
     out << text.substr(0, text.find_last_not_of(' ') + 1) << '\n';
   }
 }
-
-bool uses_gpus(Command command, const std::string& device) { return command == kDoctor || device == "cuda"; }
 
 }  // namespace paceline::cli

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/pci_locality.h"
-#include "cli/session.h"
-#include "cli/settings.h"
 #include "engine/cuda/nvml.h"
 
 namespace paceline::cli {
+
+class Session;
 
 /// A rank of one worker, and the GPU that it would take.
 struct RankOnGpu {
@@ -41,8 +41,6 @@ void show_gpu_table(const std::vector<RankOnGpu>& ranks, std::ostream& out);
 [[nodiscard]] std::string to_text(const std::vector<RankOnGpu>& ranks);
 [[nodiscard]] std::vector<RankOnGpu> ranks_from_text(const std::string& text);
 
-/// Whether a command asks which GPUs there are before it begins.
-[[nodiscard]] bool uses_gpus(Command command, const std::string& device);
 /// The memory node of each GPU that this process sees, cuda:0 first; -1: unknown. Empty: it sees none.
 [[nodiscard]] std::vector<int> nodes_of_gpus();
 /// How many GPUs this process sees; 0: none, or no driver.

@@ -11,6 +11,7 @@
 #include "base/shared_library.h"
 #include "base/topology.h"
 #include "cli/gpu_table.h"
+#include "cli/session.h"
 #include "engine/cuda/api/nvml.h"
 #include "engine/cuda/devices.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using engine::cuda::GpuFacts;
 using engine::cuda::GpuList;
-using Json = nlohmann::json;
+using GpuJson = nlohmann::json;
 
 /// In CUDA's order; where CUDA does not start, in NVML's.
 std::vector<std::string> ids_in_order(const GpuList& list) {
@@ -48,7 +49,7 @@ std::optional<GpuList> gpus_here(std::string& why) {
 
 /// One list for both directions, as in measure/record_fields.h: `archive(key, member)`.
 struct ToJson {
-  Json& json;
+  GpuJson& json;
   template <typename T>
   void operator()(const char* key, const T& value) {
     json[key] = value;
@@ -59,7 +60,7 @@ struct ToJson {
   }
 };
 struct FromJson {
-  const Json& json;
+  const GpuJson& json;
   template <typename T>
   void operator()(const char* key, T& value) {
     json.at(key).get_to(value);
@@ -98,12 +99,12 @@ void gpu_fields(A& archive, Gpu& gpu) {
   link_fields(archive, "generation_most", "width_most", gpu.pcie_most);
 }
 
-Json json_of(const RankOnGpu& one) {
-  Json json{{"rank", one.rank},
-            {"host", one.host},
-            {"cores", one.cores},
-            {"driver", one.driver},
-            {"why_none", one.why_none}};
+GpuJson json_of(const RankOnGpu& one) {
+  GpuJson json{{"rank", one.rank},
+               {"host", one.host},
+               {"cores", one.cores},
+               {"driver", one.driver},
+               {"why_none", one.why_none}};
   if (one.near) {
     json["near"] = one.near->cores;
     if (one.near->numa) json["node"] = *one.near->numa;
@@ -116,7 +117,7 @@ Json json_of(const RankOnGpu& one) {
   return json;
 }
 
-RankOnGpu rank_of(const Json& json) {
+RankOnGpu rank_of(const GpuJson& json) {
   RankOnGpu one{.rank = json.at("rank"),
                 .host = json.at("host"),
                 .cores = json.at("cores"),
@@ -164,16 +165,16 @@ std::vector<RankOnGpu> ranks_on_gpus(const Session* session) {
 }
 
 std::string to_text(const std::vector<RankOnGpu>& ranks) {
-  Json all = Json::array();
+  GpuJson all = GpuJson::array();
   for (const auto& one : ranks) all.push_back(json_of(one));
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return all.dump(-1, ' ', false, GpuJson::error_handler_t::replace);
 }
 
 std::vector<RankOnGpu> ranks_from_text(const std::string& text) {
   std::vector<RankOnGpu> ranks;
   try {
-    for (const auto& json : Json::parse(text)) ranks.push_back(rank_of(json));
-  } catch (const Json::exception& error) {
+    for (const auto& json : GpuJson::parse(text)) ranks.push_back(rank_of(json));
+  } catch (const GpuJson::exception& error) {
     base::fail(base::ErrorKind::data, "what a process says of its GPU cannot be read: {}", error.what());
   }
   return ranks;

@@ -170,11 +170,6 @@ void conclude(Record& record, const Earlier& earlier, const Progress& progress) 
     if (progress.say && (note == best || note.starts_with(kStoppedEarly))) progress.say(note);
 }
 
-/// What opens the GPUs of this process; empty where it uses none.
-measure::OpenGpus gpus_of(const Backend& backend, int local_workers) {
-  return backend.gpus ? backend.gpus(local_workers) : measure::OpenGpus();
-}
-
 /// Whether the peak of memory is this run's from now on; else the record says so.
 bool start_peak_memory(Record& record) {
   if (measure::reset_peak_memory()) return true;
@@ -286,11 +281,8 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   update_count.set(resume ? resume->standing.counters.update : 0);
 
   job.peak_is_ours = start_peak_memory(record);
-  std::optional<measure::GpuWatch> gpu_watch;
-  if (const auto open = gpus_of(backend, prepared.resolved.local_workers)) {
-    gpu_watch.emplace(open);
-    job.gpu_watch = &*gpu_watch;
-  }
+  const auto gpu_watch = watch_gpus(backend, prepared.resolved.local_workers);
+  job.gpu_watch = gpu_watch.get();
   auto communicators =
       backend.communicators(prepared.resolved.local_workers, std::chrono::seconds(options.deadline_s));
   std::string trace;

@@ -180,6 +180,11 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   return record;
 }
 
+std::unique_ptr<measure::GpuWatch> watch_gpus(const Backend& backend, int local_workers) {
+  auto open = backend.gpus ? backend.gpus(local_workers) : measure::OpenGpus();
+  return open ? std::make_unique<measure::GpuWatch>(std::move(open)) : nullptr;
+}
+
 void add_gpus(Record& record, std::span<const measure::GpuReport> reports) {
   auto gpus = measure::join(reports);
   if (!gpus.empty()) record.gpus = std::move(gpus);

@@ -2,6 +2,7 @@
 
 /// What a run's record says: all that is known before the first step, then what the workers bring home.
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,9 @@ inline constexpr const char* kStoppedEarly = "stopped early";
 /// Joins what this process's workers brought home into the record; `results` are used up.
 void complete_record(measure::Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator);
+
+/// Begins to read the GPUs of this process; nullptr where it uses none.
+[[nodiscard]] std::unique_ptr<measure::GpuWatch> watch_gpus(const Backend& backend, int local_workers);
 
 /// What the processes read of their GPUs, and a note of what they were not told.
 void add_gpus(measure::Record& record, std::span<const measure::GpuReport> reports);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "golden/gpus.h"
+#include "report/explain.h"
 #include "report/study_records.h"
 
 namespace paceline::report {
@@ -53,6 +54,21 @@ TEST(GpusSection, ARepeatWithAnotherProgramOnItsGpuIsSetAside) {
   const auto text = text_of(records);
   EXPECT_THAT(text, HasSubstr("Other programs were at work in 1 of 2 measured windows"));
   EXPECT_THAT(text, HasSubstr("python3 (process 41) was on GPU 0 too in repeat 0"));
+}
+
+TEST(GpusSection, ExplainSaysWhatTheGpusOfTheOperatingPointWereAt) {
+  const auto said = [](const std::vector<Record>& records) {
+    std::string text;
+    for (const auto* paragraph : all<Paragraph>(explain(records))) text += paragraph->text + "\n";
+    return text;
+  };
+  auto record = make_gpu_record({.jitter = {1, 1, 1, 1}});
+  record.gpus->front().held_back = std::map<std::string, double>{{"power cap", 0.35}};
+  EXPECT_THAT(said({record}),
+              AllOf(HasSubstr("GPU 0: utilisation 90.0 %, busy by the ledger 99.2 %, 300 W of 700, "),
+                    HasSubstr("clocks held back by power cap in 35.0 % of the readings"),
+                    HasSubstr("Utilisation is the time in which any kernel ran")));
+  EXPECT_THAT(said({golden::make_record({})}), Not(HasSubstr("GPU 0")));
 }
 
 TEST(GpusSection, IsAbsentOnTheProcessor) {

@@ -47,8 +47,6 @@ class NvmlSource final : public base::GpuSource {
 
  private:
   void open(const GpuOfRun& gpu);
-  [[nodiscard]] std::optional<std::vector<base::GpuProcessReading>> processes(NvmlDevice device,
-                                                                              NvmlAsker& ask);
 
   const NvmlApi api_;
   const NvmlSession session_;
@@ -95,16 +93,6 @@ void NvmlSource::open(const GpuOfRun& gpu) {
   gpus_.push_back(std::move(identity));
 }
 
-std::optional<std::vector<base::GpuProcessReading>> NvmlSource::processes(NvmlDevice device, NvmlAsker& ask) {
-  const auto found = processes_on(api_, device, ask);
-  if (!found) return std::nullopt;
-  std::vector<base::GpuProcessReading> readings;
-  for (const auto& process : *found)
-    readings.push_back(
-        {.pid = static_cast<int>(process.pid), .name = process.name, .memory_bytes = process.memory_bytes});
-  return readings;
-}
-
 base::GpuReading NvmlSource::read(std::size_t gpu) {
   base::GpuReading reading;
   const NvmlDevice device = devices_[gpu];
@@ -135,7 +123,7 @@ base::GpuReading NvmlSource::read(std::size_t gpu) {
       number_of<int>(ask, "nvmlDeviceGetCurrPcieLinkGeneration", api_.nvmlDeviceGetCurrPcieLinkGeneration,
                      device),
       number_of<int>(ask, "nvmlDeviceGetCurrPcieLinkWidth", api_.nvmlDeviceGetCurrPcieLinkWidth, device));
-  reading.processes = processes(device, ask);
+  reading.processes = processes_on(api_, device, ask);
   return reading;
 }
 

@@ -13,11 +13,7 @@
 
 namespace paceline::engine::cuda {
 
-struct GpuProcess {
-  unsigned pid = 0;
-  std::string name;  ///< empty: not told, as in other containers
-  std::optional<std::int64_t> memory_bytes;
-};
+using GpuProcess = base::GpuProcessReading;
 
 /// How a GPU reaches others.
 struct GpuLinks {

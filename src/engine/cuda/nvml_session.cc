@@ -5,7 +5,8 @@
 
 namespace paceline::engine::cuda {
 
-std::optional<std::vector<GpuProcess>> processes_on(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask) {
+std::optional<std::vector<base::GpuProcessReading>> processes_on(const NvmlApi& api, NvmlDevice device,
+                                                                 NvmlAsker& ask) {
   constexpr const char* kCall = "nvmlDeviceGetComputeRunningProcesses";
   std::vector<NvmlProcess> found(64);
   auto count = static_cast<unsigned>(found.size());
@@ -16,9 +17,9 @@ std::optional<std::vector<GpuProcess>> processes_on(const NvmlApi& api, NvmlDevi
     status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
   }
   if (!ask.answered(kCall, status)) return std::nullopt;
-  std::vector<GpuProcess> processes;
+  std::vector<base::GpuProcessReading> processes;
   for (unsigned i = 0; i < std::min<std::size_t>(count, found.size()); ++i) {
-    GpuProcess process{.pid = found[i].pid};
+    base::GpuProcessReading process{.pid = static_cast<int>(found[i].pid)};
     if (found[i].used_memory != ~0ULL) process.memory_bytes = static_cast<std::int64_t>(found[i].used_memory);
     std::array<char, 256> name{};
     // Names of other containers' processes are not told; that is no failure either.

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/gpu_reading.h"
 #include "engine/cuda/api/nvml.h"
-#include "engine/cuda/nvml.h"
 
 namespace paceline::engine::cuda {
 
@@ -49,7 +49,8 @@ class NvmlAsker {
 };
 
 /// The processes that compute on `device`; nothing where they are not told.
-[[nodiscard]] std::optional<std::vector<GpuProcess>> processes_on(const NvmlApi& api, NvmlDevice device,
-                                                                  NvmlAsker& ask);
+[[nodiscard]] std::optional<std::vector<base::GpuProcessReading>> processes_on(const NvmlApi& api,
+                                                                               NvmlDevice device,
+                                                                               NvmlAsker& ask);
 
 }  // namespace paceline::engine::cuda
