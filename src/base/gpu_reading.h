@@ -54,7 +54,8 @@ struct GpuReading {
   std::optional<std::uint32_t> brakes;  ///< bit(GpuBrake)
   std::optional<PcieLink> pcie;
   std::optional<std::vector<GpuProcessReading>> processes;  ///< that compute on it
-  std::vector<std::string> failures;                        ///< "nvmlDeviceGetPowerUsage: Unknown Error"
+  std::vector<int> xids;              ///< numbers of the driver's Xid errors since the reading before
+  std::vector<std::string> failures;  ///< "nvmlDeviceGetPowerUsage: Unknown Error"
 };
 
 /// What does not change while a run lasts.

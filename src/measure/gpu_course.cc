@@ -83,6 +83,7 @@ void GpuCourse::add(const base::GpuReading& reading, base::TimePoint at) {
       if ((*reading.brakes >> i & 1U) != 0) ++braked_[std::string(base::kGpuBrakes[i])];
   }
   if (reading.pcie && (!pcie_ || is_better(*reading.pcie, *pcie_))) pcie_ = reading.pcie;
+  xids_.insert(xids_.end(), reading.xids.begin(), reading.xids.end());
   if (reading.processes) add_processes(*reading.processes);
 }
 
@@ -134,6 +135,7 @@ GpuRecord GpuCourse::record(const base::GpuIdentity& identity) const {
                    .pcie_most = link(identity.pcie_most),
                    .nvlinks = identity.nvlinks,
                    .held_back = {},
+                   .xids = {},
                    .others = {},
                    .course = {}};
   if (first_s_) record.seconds = *last_s_ - *first_s_;
@@ -160,6 +162,7 @@ GpuRecord GpuCourse::record(const base::GpuIdentity& identity) const {
            .memory_bytes = process.last.memory_bytes,
            .share = static_cast<double>(process.seen) / static_cast<double>(processes_told_)});
   }
+  if (!xids_.empty()) record.xids = xids_;
   auto& course = record.course;
   course.readings_each = readings_each_;
   const auto mean = [](const Row::Mean& of) { return of.told > 0 ? of.sum / of.told : kNone; };

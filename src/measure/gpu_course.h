@@ -55,6 +55,7 @@ class GpuCourse {
   std::int64_t brakes_told_ = 0;
   std::map<std::string, std::int64_t> braked_;
   std::optional<base::PcieLink> pcie_;
+  std::vector<int> xids_;
   std::int64_t processes_told_ = 0;
   struct Process {
     base::GpuProcessReading last;

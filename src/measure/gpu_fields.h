@@ -55,6 +55,7 @@ void fields(A& archive, In<A, GpuRecord>& value) {
   where_present(archive, "pcie_most", value.pcie_most);
   where_present(archive, "nvlinks", value.nvlinks);
   where_present(archive, "held_back", value.held_back);
+  where_present(archive, "xids", value.xids);
   where_present(archive, "others", value.others);
   archive("course", value.course);
 }

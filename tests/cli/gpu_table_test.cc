@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/module.h"
+#include "comm/gloo/load.h"
 #include "program.h"
 
 namespace paceline::cli {
@@ -181,6 +184,17 @@ TEST(GpuTable, VisibleDevicesDecideWhoTakesWhich) {
   EXPECT_THAT(outcome.out, testing::ContainsRegex("  1 +[^ ]+ +0 +NVIDIA H100"));
   const auto one = with_two_gpus({"doctor", "--no-measure"}, {{"CUDA_VISIBLE_DEVICES", "0"}});
   EXPECT_THAT(one.out, Not(testing::ContainsRegex("  1 +[^ ]+ +[01] +NVIDIA H100")));
+}
+
+// Each process asks for itself, and the first one shows them all.
+TEST(GpuTable, OfALaunchHasARowForEachRank) {
+  if (!std::filesystem::exists(base::module_path(comm::gloo::kModule)))
+    GTEST_SKIP() << "gloo is not built in";
+  const auto outcome = with_two_gpus({"launch", "--by", "here", "-n", "3", "--", "doctor", "--no-measure"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* row : {"  0 +[^ ]+ +0 +NVIDIA", "  1 +[^ ]+ +1 +NVIDIA", "  2 +[^ ]+ +0 +NVIDIA"})
+    EXPECT_THAT(outcome.out, testing::ContainsRegex(row));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("ranks 0, 2 share GPU 0 of "));
 }
 
 TEST(GpuTable, LaunchStartsAWorkerForEachGpu) {

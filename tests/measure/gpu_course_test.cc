@@ -115,6 +115,11 @@ TEST(GpuCourse, TakesTheBestLinkForAnIdleGpuLowersIt) {
   EXPECT_EQ(gpu.pcie->width, 8);
 }
 
+TEST(GpuCourse, KeepsXidErrors) {
+  EXPECT_THAT(record_of({{.xids = {48}}, {}, {.xids = {63, 48}}}).xids.value(), ElementsAre(48, 63, 48));
+  EXPECT_FALSE(record_of({{}}).xids.has_value());
+}
+
 TEST(GpuCourse, CountsWhoWasThere) {
   const base::GpuProcessReading own{.pid = 7, .name = "paceline", .memory_bytes = 5};
   const auto gpu = record_of({{.processes = {{own}}},

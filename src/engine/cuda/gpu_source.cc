@@ -40,19 +40,37 @@ std::optional<int> active_nvlinks(const NvmlApi& api, NvmlDevice device) {
 class NvmlSource final : public base::GpuSource {
  public:
   NvmlSource(const NvmlApi& api, const std::vector<GpuOfRun>& gpus) : api_(api), session_(api_) {
+    if (api_.ask(api_.nvmlEventSetCreate, &events_) != kNvmlSuccess) events_ = nullptr;
     for (const auto& gpu : gpus) open(gpu);
   }
+  ~NvmlSource() override {
+    if (events_ != nullptr) (void)api_.ask(api_.nvmlEventSetFree, events_);
+  }
+  NvmlSource(const NvmlSource&) = delete;
+  NvmlSource& operator=(const NvmlSource&) = delete;
   [[nodiscard]] const std::vector<base::GpuIdentity>& gpus() const override { return gpus_; }
   [[nodiscard]] base::GpuReading read(std::size_t gpu) override;
 
  private:
   void open(const GpuOfRun& gpu);
+  /// Xid errors that the driver has told since the last look, to the GPUs that they are of.
+  void take_events();
 
   const NvmlApi api_;
   const NvmlSession session_;
   std::vector<NvmlDevice> devices_;  ///< nullptr: not found
   std::vector<base::GpuIdentity> gpus_;
+  NvmlEventSet events_ = nullptr;       ///< nullptr: the driver has none
+  std::vector<std::vector<int>> xids_;  ///< of each GPU, not read yet
 };
+
+void NvmlSource::take_events() {
+  NvmlEvent event{};
+  while (events_ != nullptr && api_.ask(api_.nvmlEventSetWait_v2, events_, &event, 0U) == kNvmlSuccess)
+    for (std::size_t gpu = 0; gpu < devices_.size(); ++gpu)
+      if (devices_[gpu] == event.device && (event.type & kNvmlEventXid) != 0)
+        xids_[gpu].push_back(static_cast<int>(event.data));
+}
 
 void NvmlSource::open(const GpuOfRun& gpu) {
   base::GpuIdentity identity{.index = -1, .workers = gpu.workers, .bus_id = gpu.bus_id};
@@ -60,6 +78,7 @@ void NvmlSource::open(const GpuOfRun& gpu) {
   NvmlDevice device = nullptr;
   const auto found = api_.ask(api_.nvmlDeviceGetHandleByPciBusId_v2, gpu.bus_id.c_str(), &device);
   devices_.push_back(found == kNvmlSuccess ? device : nullptr);
+  xids_.emplace_back();
   if (found != kNvmlSuccess) {
     identity.failures.push_back(describe_nvml_error(api_, found, "nvmlDeviceGetHandleByPciBusId") + ", GPU " +
                                 gpu.bus_id);
@@ -90,6 +109,8 @@ void NvmlSource::open(const GpuOfRun& gpu) {
                      device),
       number_of<int>(ask, "nvmlDeviceGetMaxPcieLinkWidth", api_.nvmlDeviceGetMaxPcieLinkWidth, device));
   identity.nvlinks = active_nvlinks(api_, device);
+  if (events_ != nullptr)
+    (void)ask("nvmlDeviceRegisterEvents", api_.nvmlDeviceRegisterEvents, device, kNvmlEventXid, events_);
   gpus_.push_back(std::move(identity));
 }
 
@@ -97,6 +118,8 @@ base::GpuReading NvmlSource::read(std::size_t gpu) {
   base::GpuReading reading;
   const NvmlDevice device = devices_[gpu];
   if (device == nullptr) return reading;
+  take_events();
+  reading.xids = std::exchange(xids_[gpu], {});
   NvmlAsker ask(api_, reading.failures);
   if (NvmlUtilization busy{};
       ask("nvmlDeviceGetUtilizationRates", api_.nvmlDeviceGetUtilizationRates, device, &busy)) {

@@ -83,6 +83,12 @@ void add_findings(Section& section, const GpuUses& uses) {
                       "copies back.",
                       uses.cell->name(), name_of(use), use.link)));
   for (const measure::Record* record : uses.cell->records)
+    for (const auto& gpu : record->gpus.value_or(std::vector<measure::GpuRecord>()))
+      if (gpu.xids)
+        section.blocks.emplace_back(warning(fmt::format(
+            "{}, repeat {}: the driver reported Xid {} of GPU {} (NVIDIA's list of Xid errors says what each means).",
+            uses.cell->name(), record->repeat, fmt::join(*gpu.xids, ", "), gpu.index)));
+  for (const measure::Record* record : uses.cell->records)
     if (const auto others = measure::disturbance_of_gpus(*record); !others.empty())
       section.blocks.emplace_back(warning(fmt::format("{}, repeat {}: {}: times are somebody else's too.",
                                                       uses.cell->name(), record->repeat, others)));

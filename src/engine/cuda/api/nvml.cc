@@ -51,6 +51,10 @@ NvmlApi load_nvml(const base::EnvironmentLookup& environment) {
   PACELINE_FIND(nvmlDeviceGetUUID);
   PACELINE_FIND(nvmlDeviceGetTotalEccErrors);
   PACELINE_FIND(nvmlDeviceGetRemappedRows);
+  PACELINE_FIND(nvmlEventSetCreate);
+  PACELINE_FIND(nvmlEventSetFree);
+  PACELINE_FIND(nvmlDeviceRegisterEvents);
+  PACELINE_FIND(nvmlEventSetWait_v2);
   PACELINE_FIND(nvmlDeviceGetTemperature);
   PACELINE_FIND(nvmlDeviceGetFanSpeed);
   PACELINE_FIND(nvmlDeviceGetPerformanceState);

@@ -22,6 +22,7 @@ constexpr NvmlStatus kNvmlErrorInvalidArgument = 2;
 constexpr NvmlStatus kNvmlErrorNotSupported = 3;
 constexpr NvmlStatus kNvmlErrorInsufficientSize = 7;
 constexpr NvmlStatus kNvmlErrorDriverNotLoaded = 9;
+constexpr NvmlStatus kNvmlErrorTimeout = 10;
 constexpr NvmlStatus kNvmlErrorFunctionNotFound = 13;
 constexpr NvmlStatus kNvmlErrorUnknown = 999;
 
@@ -63,6 +64,15 @@ struct NvmlProcess {
   unsigned instance, compute_instance;
 };
 
+struct NvmlEventSetObject;
+using NvmlEventSet = NvmlEventSetObject*;  ///< nvmlEventSet_t
+struct NvmlEvent {
+  NvmlDevice device;
+  unsigned long long type, data;  ///< of an Xid: its number
+  unsigned instance, compute_instance;
+};
+constexpr unsigned long long kNvmlEventXid = 0x8;  ///< nvmlEventTypeXidCriticalError
+
 /// Members are nullptr where the driver's library has no such function; ask() says so as NVML would.
 struct NvmlApi {
   NvmlStatus (*nvmlInit_v2)() = nullptr;
@@ -96,6 +106,10 @@ struct NvmlApi {
                                             unsigned long long* count) = nullptr;
   NvmlStatus (*nvmlDeviceGetRemappedRows)(NvmlDevice, unsigned* corrected, unsigned* uncorrected,
                                           unsigned* is_pending, unsigned* has_failed) = nullptr;
+  NvmlStatus (*nvmlEventSetCreate)(NvmlEventSet*) = nullptr;
+  NvmlStatus (*nvmlEventSetFree)(NvmlEventSet) = nullptr;
+  NvmlStatus (*nvmlDeviceRegisterEvents)(NvmlDevice, unsigned long long types, NvmlEventSet) = nullptr;
+  NvmlStatus (*nvmlEventSetWait_v2)(NvmlEventSet, NvmlEvent*, unsigned milliseconds) = nullptr;
   NvmlStatus (*nvmlDeviceGetTemperature)(NvmlDevice, int sensor, unsigned* celsius) = nullptr;
   NvmlStatus (*nvmlDeviceGetFanSpeed)(NvmlDevice, unsigned* percent) = nullptr;
   NvmlStatus (*nvmlDeviceGetPerformanceState)(NvmlDevice, int* state) = nullptr;

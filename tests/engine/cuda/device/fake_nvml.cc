@@ -96,6 +96,15 @@ NvmlStatus capability(NvmlDevice, int* major, int* minor) {
   return give("nvmlDeviceGetCudaComputeCapability", major, 9);
 }
 
+NvmlStatus next_event(NvmlEventSet, NvmlEvent* event, unsigned) {
+  if (living_nvml->xids.empty()) return kNvmlErrorTimeout;
+  const auto [gpu, number] = living_nvml->xids.front();
+  living_nvml->xids.erase(living_nvml->xids.begin());
+  *event = {reinterpret_cast<NvmlDevice>(&living_nvml->gpus[static_cast<std::size_t>(gpu)]), kNvmlEventXid,
+            static_cast<unsigned long long>(number), 0, 0};
+  return kNvmlSuccess;
+}
+
 /// Clocks, energy, link, errors: what is read over and over.
 void add_readings(NvmlApi& api) {
   api.nvmlDeviceGetHandleByPciBusId_v2 = handle_by_bus_id;
@@ -130,6 +139,15 @@ void add_readings(NvmlApi& api) {
   api.nvmlDeviceGetMaxPcieLinkWidth = [](NvmlDevice, unsigned* width) {
     return give("nvmlDeviceGetMaxPcieLinkWidth", width, 16U);
   };
+  api.nvmlEventSetCreate = [](NvmlEventSet* set) {
+    return give("nvmlEventSetCreate", set, reinterpret_cast<NvmlEventSet>(living_nvml));
+  };
+  api.nvmlEventSetFree = [](NvmlEventSet) { return living_nvml->called("nvmlEventSetFree"); };
+  api.nvmlDeviceRegisterEvents = [](NvmlDevice, unsigned long long types, NvmlEventSet) {
+    return types == kNvmlEventXid ? living_nvml->called("nvmlDeviceRegisterEvents")
+                                  : kNvmlErrorInvalidArgument;
+  };
+  api.nvmlEventSetWait_v2 = next_event;
   api.nvmlDeviceGetTotalEccErrors = [](NvmlDevice device, int, int, unsigned long long* count) {
     return give("nvmlDeviceGetTotalEccErrors", count, gpu_of(device).ecc_errors);
   };
