@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace paceline::analysis {
 namespace {
@@ -81,7 +82,8 @@ void add(GpuUse& use, GpuSums& sums, const GpuRecord& gpu, const Record& record)
   if (gpu.ranks.size() == 1) add_busy(sums.busy, record, gpu.ranks.front());
   use.used_bytes = most(use.used_bytes, most_of(gpu.course.memory_bytes));
   use.celsius = most(use.celsius, most_of(gpu.course.celsius));
-  const double wall_s = record.window.wall_s;
+  // Collectives and evaluations have no window of steps.
+  const double wall_s = record.window.wall_s > 0 ? record.window.wall_s : gpu.seconds;
   if (gpu.energy_j && gpu.seconds > 0) {
     sums.watts.add(*gpu.energy_j / gpu.seconds, wall_s);
     sums.joules += *gpu.energy_j / gpu.seconds * wall_s;
@@ -115,20 +117,19 @@ void finish(GpuUse& use, const GpuSums& sums, double readings) {
   use.busy = sums.busy.value();
   use.watts = sums.watts.value();
   use.sm_mhz = sums.sm_mhz.value();
-  if (sums.has_energy && sums.joules > 0) use.images_per_j = sums.images / sums.joules;
+  if (sums.has_energy && sums.images > 0 && sums.joules > 0) use.images_per_j = sums.images / sums.joules;
   if (!sums.is_held_back_told) return;
   use.held_back.emplace();
   for (const auto& [reason, mean] : sums.held_back)
     (*use.held_back)[reason] = readings > 0 ? mean.sum / readings : 0;  // a repeat without it counts too
 }
 
-}  // namespace
-
-std::optional<GpuUses> gpu_uses(const Cell& cell) {
-  GpuUses uses{.cell = &cell, .gpus = {}};
+/// What is known of the GPUs of `records`, repeats of one set-up.
+std::optional<GpuUses> uses_of(std::vector<const Record*> records, std::string name, const Cell* cell) {
+  GpuUses uses{.name = std::move(name), .cell = cell, .records = std::move(records), .gpus = {}};
   std::vector<GpuSums> sums;
   std::vector<double> readings;
-  for (const Record* record : cell.records) {
+  for (const Record* record : uses.records) {
     if (!record->gpus) continue;
     for (const auto& gpu : *record->gpus) {
       const auto known = std::find_if(uses.gpus.begin(), uses.gpus.end(), [&](const GpuUse& use) {
@@ -153,10 +154,24 @@ std::optional<GpuUses> gpu_uses(const Cell& cell) {
     joules += sums[i].joules;
     has_energy = has_energy && sums[i].has_energy;
   }
-  if (has_energy && joules > 0) uses.images_per_j = images / joules;
+  if (has_energy && images > 0 && joules > 0) uses.images_per_j = images / joules;
   std::stable_sort(uses.gpus.begin(), uses.gpus.end(),
                    [](const GpuUse& a, const GpuUse& b) { return a.ranks < b.ranks; });
   return uses;
+}
+
+}  // namespace
+
+std::optional<GpuUses> gpu_uses(const Cell& cell) { return uses_of(cell.records, cell.name(), &cell); }
+
+std::vector<GpuUses> gpu_uses(const std::vector<Cell>& cells, std::span<const Record> records) {
+  std::vector<GpuUses> all;
+  for (const auto& cell : cells)
+    if (auto uses = gpu_uses(cell)) all.push_back(std::move(*uses));
+  for (const Record& record : records)
+    if (record.kind == "comm" || record.kind == "evaluate")
+      if (auto uses = uses_of({&record}, record.id, nullptr)) all.push_back(std::move(*uses));
+  return all;
 }
 
 }  // namespace paceline::analysis

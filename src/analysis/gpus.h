@@ -1,10 +1,11 @@
 #pragma once
 
-/// What the GPUs of a cell were at while it was measured, one by one.
+/// What the GPUs of a cell, or of a record that is of none, were at while it was measured, one by one.
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,17 @@ struct GpuUse {
 };
 
 struct GpuUses {
-  const Cell* cell = nullptr;
+  std::string name;            ///< the cell's; of a record without one its id
+  const Cell* cell = nullptr;  ///< none: of collectives or evaluations
+  std::vector<const measure::Record*> records;
   std::vector<GpuUse> gpus;            ///< in the order of their first ranks
   std::optional<double> images_per_j;  ///< all images over the energy of all GPUs; host and network not in it
 };
 
 /// Nothing for a cell of which no record knows its GPUs.
 [[nodiscard]] std::optional<GpuUses> gpu_uses(const Cell& cell);
+/// Of each cell, then of each record of collectives or evaluations.
+[[nodiscard]] std::vector<GpuUses> gpu_uses(const std::vector<Cell>& cells,
+                                            std::span<const measure::Record> records);
 
 }  // namespace paceline::analysis

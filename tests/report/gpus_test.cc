@@ -71,6 +71,19 @@ TEST(GpusSection, ExplainSaysWhatTheGpusOfTheOperatingPointWereAt) {
   EXPECT_THAT(said({golden::make_record({})}), Not(HasSubstr("GPU 0")));
 }
 
+TEST(GpusSection, CollectivesAndEvaluationsHaveTheirRowsToo) {
+  for (const std::string kind : {"comm", "evaluate"}) {
+    Record record;
+    record.kind = record.id = kind;
+    record.workers = 1;
+    record.gpus = {golden::make_gpu(0)};
+    if (kind == "comm") record.collectives.emplace();
+    EXPECT_THAT(text_of({record}),
+                AllOf(HasSubstr("What were the GPUs at?"), HasSubstr("90.0 %"), HasSubstr("300")))
+        << kind;
+  }
+}
+
 TEST(GpusSection, IsAbsentOnTheProcessor) {
   EXPECT_THAT(text_of({golden::make_record({})}), Not(HasSubstr("What were the GPUs at?")));
 }

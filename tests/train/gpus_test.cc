@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
 #include "base/error.h"
+#include "comm/fake_wire.h"
+#include "comm/process_group.h"
 #include "fixture.h"
 #include "measure/disturbance.h"
 #include "measure/fake_gpus.h"
@@ -66,6 +69,39 @@ TEST_F(WatchedGpus, StandInTheRecordOneForEachRank) {
   EXPECT_THAT(record.notes, Not(Contains(HasSubstr("not all was told"))));
   const auto kept = measure::read_record(options.out / "record.json");
   EXPECT_EQ(kept.gpus->size(), 2U);
+}
+
+// Two processes of two hosts as threads, joined by the fake network.
+TEST_F(WatchedGpus, OfSeveralProcessesAllStandInTheRecordOfTheFirst) {
+  const auto network = std::make_shared<comm::FakeNetwork>(2);
+  std::array<measure::Record, 2> records;
+  const auto work = [&](int process) {
+    comm::FakeWire wire(network, process);
+    comm::ProcessGroup joined(wire, {.shared_memory = false}, [](const std::string&) {});
+    Backend backend = with_gpus([&](std::size_t) { return base::GpuReading{.celsius = 40 + process}; });
+    backend.place.process = process;
+    backend.place.processes = 2;
+    backend.place.hosts = 2;
+    backend.place.is_beside_first = process == 0;
+    backend.place.host = process == 0 ? "a" : "b";
+    backend.communicators = [&](int ranks, std::chrono::seconds deadline) {
+      joined.set_ranks_each(ranks);
+      return comm::host_bounce(comm::make_local(ranks, {.deadline = deadline, .across = &joined}));
+    };
+    records[static_cast<std::size_t>(process)] = run(on_gpus(2), backend, {}, {});
+  };
+  {
+    const std::jthread other([&] { work(1); });
+    work(0);
+  }
+  ASSERT_TRUE(records[0].gpus.has_value());
+  ASSERT_EQ(records[0].gpus->size(), 2U);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const auto& gpu = (*records[0].gpus)[rank];
+    EXPECT_EQ(gpu.host, rank == 0 ? "a" : "b");
+    EXPECT_THAT(gpu.ranks, ElementsAre(static_cast<int>(rank)));
+    EXPECT_THAT(gpu.course.celsius, testing::Each(40.0 + static_cast<double>(rank)));
+  }
 }
 
 TEST_F(WatchedGpus, AreReadOverTheMeasuredWindowAlone) {

@@ -1,7 +1,6 @@
 #include "engine/cuda/gpu_source.h"
 
 #include <array>
-#include <map>
 #include <utility>
 
 #include "engine/cuda/nvml_session.h"
@@ -65,11 +64,14 @@ class NvmlSource final : public base::GpuSource {
 };
 
 void NvmlSource::take_events() {
+  constexpr int kMostAtOnce = 64;  // a GPU that tells without end must not keep this thread
   NvmlEvent event{};
-  while (events_ != nullptr && api_.ask(api_.nvmlEventSetWait_v2, events_, &event, 0U) == kNvmlSuccess)
+  for (int i = 0; i < kMostAtOnce && events_ != nullptr; ++i) {
+    if (api_.ask(api_.nvmlEventSetWait_v2, events_, &event, 0U) != kNvmlSuccess) return;
     for (std::size_t gpu = 0; gpu < devices_.size(); ++gpu)
       if (devices_[gpu] == event.device && (event.type & kNvmlEventXid) != 0)
         xids_[gpu].push_back(static_cast<int>(event.data));
+  }
 }
 
 void NvmlSource::open(const GpuOfRun& gpu) {

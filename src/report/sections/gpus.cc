@@ -55,17 +55,19 @@ std::string name_of(const GpuUse& use) {
 }
 
 std::vector<TableCell> row_of(const GpuUses& uses, const GpuUse& use, Footnotes& footnotes) {
-  auto energy = told(use.images_per_j, "NVML tells neither energy nor power of this GPU");
+  auto energy =
+      told(use.images_per_j, "no images were trained, or NVML tells neither energy nor power of this GPU");
   if (use.images_per_j && !use.is_energy_counted) {
     energy.mark = "by power";
     footnotes.add(
         "by power: the GPU has no counter of energy; its power was read twice a second and added up.");
   }
-  return {with_mark(words(uses.cell->name()), marks_of(*uses.cell)),
+  return {with_mark(words(uses.name), uses.cell == nullptr ? "" : marks_of(*uses.cell)),
           words(fmt::format("{}", fmt::join(use.ranks, ", "))),
           with_mark(words(name_of(use)), ""),
           told(use.utilisation),
-          told(use.busy, "several workers share the GPU, and their steps overlap"),
+          told(use.busy, use.ranks.size() > 1 ? "several workers share the GPU, and their steps overlap"
+                                              : "there are no steps of a training"),
           told_of(use.used_bytes, std::nullopt, ""),
           told_of(use.watts, use.watts_limit, "W"),
           std::move(energy),
@@ -81,25 +83,23 @@ void add_findings(Section& section, const GpuUses& uses) {
       section.blocks.emplace_back(finding(
           fmt::format("{}: the link of {} to the host was {}: another slot, or its cable or riser, holds "
                       "copies back.",
-                      uses.cell->name(), name_of(use), use.link)));
-  for (const measure::Record* record : uses.cell->records)
+                      uses.name, name_of(use), use.link)));
+  for (const measure::Record* record : uses.records)
     for (const auto& gpu : record->gpus.value_or(std::vector<measure::GpuRecord>()))
       if (gpu.xids)
         section.blocks.emplace_back(warning(fmt::format(
             "{}, repeat {}: the driver reported Xid {} of GPU {} (NVIDIA's list of Xid errors says what each means).",
-            uses.cell->name(), record->repeat, fmt::join(*gpu.xids, ", "), gpu.index)));
-  for (const measure::Record* record : uses.cell->records)
+            uses.name, record->repeat, fmt::join(*gpu.xids, ", "), gpu.index)));
+  for (const measure::Record* record : uses.records)
     if (const auto others = measure::disturbance_of_gpus(*record); !others.empty())
       section.blocks.emplace_back(warning(fmt::format("{}, repeat {}: {}: times are somebody else's too.",
-                                                      uses.cell->name(), record->repeat, others)));
+                                                      uses.name, record->repeat, others)));
 }
 
 }  // namespace
 
 std::optional<Section> gpus_section(const Conclusions& conclusions) {
-  std::vector<GpuUses> cells;
-  for (const auto& cell : conclusions.cells)
-    if (auto uses = analysis::gpu_uses(cell)) cells.push_back(std::move(*uses));
+  const auto cells = analysis::gpu_uses(conclusions.cells, conclusions.records);
   if (cells.empty()) return std::nullopt;
   Table table{.id = "gpus",
               .title = "Each GPU over the window",
@@ -118,15 +118,15 @@ std::optional<Section> gpus_section(const Conclusions& conclusions) {
   Footnotes footnotes;
   for (const auto& uses : cells) {
     for (const auto& use : uses.gpus) table.rows.push_back(row_of(uses, use, footnotes));
-    footnotes.explain_marks(*uses.cell);
+    if (uses.cell != nullptr) footnotes.explain_marks(*uses.cell);
   }
   table.footnotes = footnotes.take();
   Section section{.id = "gpus", .title = "What were the GPUs at?"};
   section.blocks.emplace_back(std::move(table));
   for (const auto& uses : cells) {
     if (uses.gpus.size() > 1 && uses.images_per_j)
-      section.blocks.emplace_back(plain(fmt::format("{}: {} images per joule, all GPUs together.",
-                                                    uses.cell->name(), number(*uses.images_per_j))));
+      section.blocks.emplace_back(plain(
+          fmt::format("{}: {} images per joule, all GPUs together.", uses.name, number(*uses.images_per_j))));
     add_findings(section, uses);
   }
   return section;
