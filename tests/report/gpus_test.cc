@@ -59,7 +59,8 @@ TEST(GpusSection, ARepeatWithAnotherProgramOnItsGpuIsSetAside) {
 TEST(GpusSection, ExplainSaysWhatTheGpusOfTheOperatingPointWereAt) {
   const auto said = [](const std::vector<Record>& records) {
     std::string text;
-    for (const auto* paragraph : all<Paragraph>(explain(records))) text += paragraph->text + "\n";
+    const auto document = explain(records);
+    for (const auto* paragraph : all<Paragraph>(document)) text += paragraph->text + "\n";
     return text;
   };
   auto record = make_gpu_record({.jitter = {1, 1, 1, 1}});
@@ -77,7 +78,17 @@ TEST(GpusSection, CollectivesAndEvaluationsHaveTheirRowsToo) {
     record.kind = record.id = kind;
     record.workers = 1;
     record.gpus = {golden::make_gpu(0)};
-    if (kind == "comm") record.collectives.emplace();
+    if (kind == "comm")
+      record.collectives.emplace();
+    else
+      record.evaluation = {.checkpoint = "c",
+                           .samples = 10,
+                           .loss = 1,
+                           .correct = 9,
+                           .correct_in_5 = 10,
+                           .classes = {"a", "b"},
+                           .confusion = {{5, 0}, {1, 4}},
+                           .mistakes = {}};
     EXPECT_THAT(text_of({record}),
                 AllOf(HasSubstr("What were the GPUs at?"), HasSubstr("90.0 %"), HasSubstr("300")))
         << kind;
