@@ -38,7 +38,7 @@ class FakeNvml {
   std::vector<FakeGpu> gpus;
   std::map<unsigned, std::string> process_names;
   std::vector<std::pair<int, int>> xids;  ///< (GPU, number): told to who waits for events
-  int failing_call = 0;  ///< from 1 on; 0: none. Names of errors are no calls
+  int failing_call = 0;                   ///< from 1 on; 0: none. Names of errors are no calls
   NvmlStatus failing_status = kNvmlErrorUnknown;
   std::vector<std::string> calls;
   int started = 0, ended = 0;
