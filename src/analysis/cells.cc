@@ -164,9 +164,8 @@ void set_disturbed_aside(Cell& cell) {
   if (!cell.is_timed() || kept == cell.records.begin()) return;
   for (auto record = kept; record != cell.records.end(); ++record) {
     cell.lost.push_back(*record);
-    cell.lost_repeats.push_back(fmt::format("other programs kept {:.2f} of {} cores busy in repeat {}",
-                                            *(*record)->window.others_cores, (*record)->environment.cores,
-                                            (*record)->repeat));
+    cell.lost_repeats.push_back(
+        fmt::format("{} in repeat {}", measure::disturbance(**record), (*record)->repeat));
   }
   cell.records.erase(kept, cell.records.end());
 }

@@ -300,20 +300,27 @@ std::optional<Finding> busy(std::span<const Record> records) {
   int known = 0, disturbed = 0;
   const Record* worst = nullptr;
   for (const Record& record : records) {
-    if (!record.window.others_cores) continue;
+    if (!measure::knows_others(record)) continue;
     ++known;
     if (!is_disturbed(record)) continue;
     ++disturbed;
-    if (worst == nullptr || *record.window.others_cores > *worst->window.others_cores) worst = &record;
+    const auto others = [](const Record& one) { return one.window.others_cores.value_or(0); };
+    if (worst == nullptr || others(record) > others(*worst)) worst = &record;
   }
   if (worst == nullptr) return std::nullopt;
-  const double others = *worst->window.others_cores;
-  const int cores = worst->environment.cores;  // of a process that was bound: fewer than the machine has
+  const auto of_gpus = measure::disturbance_of_gpus(*worst);
+  std::string which = worst->id;
+  if (of_gpus != measure::disturbance(*worst)) {
+    const double others = *worst->window.others_cores;
+    const int cores = worst->environment.cores;  // of a process that was bound: fewer than the machine has
+    which =
+        fmt::format("up to {:.1f}{} cores, {}{}", others, others <= cores ? fmt::format(" of {}", cores) : "",
+                    worst->id, names_of(worst->window.others));
+  }
   return Finding{
-      false, fmt::format("other programs were at work in {} of {} measured windows (up to {:.1f}{} cores, "
-                         "{}{}): times are too long and intervals too wide",
-                         disturbed, known, others, others <= cores ? fmt::format(" of {}", cores) : "",
-                         worst->id, names_of(worst->window.others))};
+      false, fmt::format("other programs were at work in {} of {} measured windows ({}{}{}): times are too "
+                         "long and intervals too wide",
+                         disturbed, known, which, of_gpus.empty() ? "" : ": ", of_gpus)};
 }
 
 }  // namespace paceline::analysis

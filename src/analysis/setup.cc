@@ -288,6 +288,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"ranks[].own_s", kResult},
     {"buckets[]", "times, and sizes that follow from the setting: of bucket-mb auto see the header"},
     {"last_steps", kResult},
+    {"gpus[]", kResult},
     {"epochs[]", kResult},
     {"steps[]", kResult},
     {"chosen", kResult},

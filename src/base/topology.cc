@@ -100,8 +100,56 @@ int usable_cores() {
   return quota ? std::min(allowed, threads_of_quota(*quota)) : allowed;
 }
 
+namespace {
+
+bool contains(const std::vector<int>& numbers, int number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+/// Moves the first cores of `free` that `wanted` takes to `cores`, until these are `threads`.
+template <typename Wanted>
+void take_cores(std::vector<Core>& free, std::vector<Core>& cores, int threads, Wanted wanted) {
+  for (auto core = free.begin(); core != free.end() && static_cast<int>(cores.size()) < threads;) {
+    if (!wanted(*core)) {
+      ++core;
+      continue;
+    }
+    cores.push_back(*core);
+    core = free.erase(core);
+  }
+}
+
+/// "; near their GPUs", "; 1 of 4 workers has cores far from its GPU"; "" where nobody had a wish.
+std::string said_of_wishes(const std::vector<std::vector<int>>& cores,
+                           std::span<const std::vector<int>> near) {
+  int wishes = 0, far = 0;
+  for (std::size_t worker = 0; worker < near.size(); ++worker) {
+    if (near[worker].empty()) continue;
+    ++wishes;
+    far += std::any_of(cores[worker].begin(), cores[worker].end(),
+                       [&](int core) { return !contains(near[worker], core); })
+               ? 1
+               : 0;
+  }
+  if (wishes == 0) return "";
+  if (far == 0) return wishes == 1 ? ", near its GPU" : ", near their GPUs";
+  return fmt::format("; {} of {} worker{} cores far from {} GPU", far, cores.size(),
+                     cores.size() == 1 ? " has"
+                     : far == 1        ? "s has"
+                                       : "s have",
+                     far == 1 ? "its" : "their");
+}
+
+}  // namespace
+
 CorePlan plan_cores(const Topology& topology, int workers, int threads) {
+  return plan_cores(topology, workers, threads, {});
+}
+
+CorePlan plan_cores(const Topology& topology, int workers, int threads,
+                    std::span<const std::vector<int>> near) {
   expects(workers >= 1 && threads >= 1, "workers >= 1 && threads >= 1");
+  expects(near.empty() || near.size() == static_cast<std::size_t>(workers), "a wish for each worker");
   CorePlan plan;
   plan.cores.resize(static_cast<std::size_t>(workers));
   const int needed = workers * threads, usable = topology.usable();
@@ -118,22 +166,31 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads) {
                             topology.quota, topology.cores.size());
     return plan;
   }
-  std::vector<Core> order = topology.cores;
-  std::stable_sort(order.begin(), order.end(),
+  std::vector<Core> free = topology.cores;
+  std::stable_sort(free.begin(), free.end(),
                    [](const Core& a, const Core& b) { return a.sibling < b.sibling; });
+  std::vector<std::vector<Core>> cores(plan.cores.size());
+  for (std::size_t worker = 0; worker < near.size(); ++worker)
+    take_cores(free, cores[worker], threads,
+               [&](const Core& core) { return contains(near[worker], core.number); });
   bool shared = false;
-  for (int i = 0; i < needed; ++i) {
-    const Core& core = order[static_cast<std::size_t>(i)];
-    plan.cores[static_cast<std::size_t>(i / threads)].push_back(core.number);
-    shared = shared || core.sibling > 0;
+  for (std::size_t worker = 0; worker < cores.size(); ++worker) {
+    take_cores(free, cores[worker], threads, [](const Core&) { return true; });
+    for (const Core& core : cores[worker]) {
+      plan.cores[worker].push_back(core.number);
+      shared = shared || core.sibling > 0;
+    }
   }
-  plan.note = fmt::format("{} worker{} pinned to {} core{}{}{}", workers, workers == 1 ? "" : "s", threads,
-                          threads == 1 ? "" : "s", workers == 1 ? "" : " each",
-                          shared ? "; some are second hardware threads of a core already in use" : "");
+  plan.note =
+      fmt::format("{} worker{} pinned to {} core{}{}{}{}", workers, workers == 1 ? "" : "s", threads,
+                  threads == 1 ? "" : "s", workers == 1 ? "" : " each", said_of_wishes(plan.cores, near),
+                  shared ? "; some are second hardware threads of a core already in use" : "");
   return plan;
 }
 
-CorePlan plan_cores(int workers, int threads) { return plan_cores(topology(), workers, threads); }
+CorePlan plan_cores(int workers, int threads, std::span<const std::vector<int>> near) {
+  return plan_cores(topology(), workers, threads, near);
+}
 
 std::optional<std::string> bind_current_thread(const std::vector<int>& cores) {
   if (cores.empty()) return std::nullopt;

@@ -8,6 +8,7 @@
 /// once before they use any twice.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,8 +51,13 @@ struct CorePlan {
 /// Uses physical cores first, in the machine's order, so that a worker's cores share caches and memory; uses
 /// second hardware threads only after the first ones. A pure function.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads);
+/// The same, but each worker's cores lie near its device as far as there are any left: `near` [worker] has
+/// their numbers, empty for one that has no wish. Others fill up with what is left then. The note says whose
+/// are far.
+[[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads,
+                                  std::span<const std::vector<int>> near);
 /// The same for this machine.
-[[nodiscard]] CorePlan plan_cores(int workers, int threads);
+[[nodiscard]] CorePlan plan_cores(int workers, int threads, std::span<const std::vector<int>> near = {});
 
 /// Binds the calling thread, and threads that it creates later, to `cores`. Returns nothing on success, else
 /// why the system refused. Does nothing if `cores` is empty.

@@ -203,6 +203,7 @@ void check_child(Settings& settings) {
     const auto parsed = parse(command, {child.begin() + 1, child.end()}).settings;
     settings.child_out = parsed.train.out;
     settings.child_data = parsed.train.data;
+    settings.child_device = parsed.train.device;
     return;
   }
   base::fail(ErrorKind::usage, "{} starts {}, not '{}'{}", command_name(settings.command),

@@ -3,6 +3,7 @@
 #include <span>
 #include <sstream>
 
+#include "base/pci_locality.h"
 #include "cli/doctor.h"
 #include "cli/exit_watchdog.h"
 #include "cli/log.h"
@@ -35,6 +36,16 @@ std::optional<train::DeviceShare> device_share(const std::string& device,
   if (!info) return std::nullopt;
   const int workers = place.device_sharers * local_workers;
   return train::DeviceShare{.info = *info, .workers = (workers + info->devices - 1) / info->devices};
+}
+
+/// As the kernel says where each GPU is.
+std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int workers) {
+  std::vector<std::vector<int>> near;
+  for (const auto& id : engine::gpu_bus_ids(device, workers)) {
+    auto found = base::pci_locality(id);
+    near.push_back(found ? std::move(found->cores) : std::vector<int>());
+  }
+  return near;
 }
 
 /// What the first process was given: it alone has read the checkpoint.
@@ -122,6 +133,11 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .describe_gpus = device.starts_with("cuda") && !engine::computes_on_host(device)
                            ? engine::cuda::gpu_facts
                            : std::function<std::vector<std::string>()>(),
+      .gpus = [device, place](int local_workers) -> measure::OpenGpus {
+        return engine::gpu_source(device, place.device_share_index * local_workers, local_workers);
+      },
+      .cores_near = is_gpu(device) ? [device](int workers) { return cores_near_gpus(device, workers); }
+                                   : std::function<std::vector<std::vector<int>>(int)>(),
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),
       .keeps_images = engine::keeps_images(device),

@@ -154,6 +154,21 @@ void require_cells(const BatchOptions& options, const BatchCommand& command) {
 
 }  // namespace
 
+BatchOptions a_worker_a_gpu(BatchOptions options, const std::string& device, bool are_workers_given,
+                            std::string& sentence) {
+  if (device != "cuda") return options;
+  if (options.gpus_per_node == 0) {
+    options.gpus_per_node = options.workers_per_node;
+    sentence =
+        fmt::format("--device cuda: --gpus-per-node {}, one GPU for each worker", options.gpus_per_node);
+  } else if (!are_workers_given && options.workers_per_node != options.gpus_per_node) {
+    options.workers_per_node = options.gpus_per_node;
+    sentence = fmt::format("--device cuda: --workers-per-node {}, one worker for each GPU",
+                           options.workers_per_node);
+  }
+  return options;
+}
+
 std::filesystem::path join_path(const std::filesystem::path& script) {
   auto path = script;
   path.replace_filename(script.stem().string() + "-join" + script.extension().string());

@@ -49,6 +49,11 @@ struct BatchCommand {
   bool has_mpi = true;             ///< whether the program was built with MPI
 };
 
+/// Completes `options` for a command on GPUs: one worker per GPU. If only one of the two numbers was given,
+/// the other follows from it. `sentence` gets what was completed; "" if nothing was. Pure function.
+[[nodiscard]] BatchOptions a_worker_a_gpu(BatchOptions options, const std::string& device,
+                                          bool are_workers_given, std::string& sentence);
+
 /// The job script for `command`. A requeued job continues: train resumes from a checkpoint in `out`; measured
 /// cells are kept; comm, which takes a minute, begins again.
 ///

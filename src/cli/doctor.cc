@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/topology.h"
+#include "cli/gpu_table.h"
 #include "cli/launch_report.h"
 #include "comm/make.h"
 #include "comm/probe.h"
@@ -113,9 +114,11 @@ void show_build(const measure::Environment& environment, const DoctorOptions& op
   row(out, "not built in", "NCCL: workers on GPUs exchange gradients through the host");
 }
 
-void show_gpus(std::ostream& out) {
+void show_gpus(const std::vector<RankOnGpu>& ranks, std::ostream& out) {
   out << "\nGPUs\n";
   for (const auto& [label, text] : engine::cuda::describe_gpus()) row(out, label, "{}", text);
+  show_gpu_table(ranks, out);
+  for (const auto& sentence : odd_about_gpus(ranks)) row(out, "odd", "{}", sentence);
 }
 
 void show_threads(const base::Topology& topology, std::ostream& out) {
@@ -283,7 +286,8 @@ std::vector<std::string> libraries() {
   };
 }
 
-void doctor(const DoctorOptions& options, const Session* session, std::ostream& out) {
+void doctor(const DoctorOptions& options, const Session* session, const std::vector<RankOnGpu>& ranks_on_gpus,
+            std::ostream& out) {
   std::optional<graph::Graph> model;  // first of all: a wrong name is not said below pages of other things
   if (!options.kernels_model.empty())
     model = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
@@ -292,7 +296,7 @@ void doctor(const DoctorOptions& options, const Session* session, std::ostream& 
   const auto environment = measure::environment(libraries());
   show_machine(environment, topology, out);
   show_build(environment, options, out);
-  show_gpus(out);
+  show_gpus(ranks_on_gpus, out);
   show_threads(topology, out);
   show_launch(session, out);
   if (options.measure) show_bandwidth(topology, out);

@@ -10,6 +10,7 @@
 namespace paceline::cli {
 
 class Session;
+struct RankOnGpu;
 
 struct DoctorOptions {
   std::string kernels_model;      ///< if not empty, lists the implementation of each op of this model
@@ -26,9 +27,11 @@ struct DoctorOptions {
 /// so.
 ///
 /// `session`: the processes that a launcher started; nullptr: this one was started alone.
+/// `ranks_on_gpus`: of all processes; if started alone, one for each GPU of this host.
 ///
 /// Errors   Error(usage) for an unknown model or device
-void doctor(const DoctorOptions& options, const Session* session, std::ostream& out);
+void doctor(const DoctorOptions& options, const Session* session, const std::vector<RankOnGpu>& ranks_on_gpus,
+            std::ostream& out);
 
 /// Names and versions of the libraries that compute: for Environment::libraries.
 [[nodiscard]] std::vector<std::string> libraries();

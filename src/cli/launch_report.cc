@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "base/module.h"
+#include "cli/core_ranges.h"
 #include "cli/in_path.h"
 #include "comm/gloo/load.h"
 #include "comm/mpi/load.h"
@@ -23,18 +24,6 @@ namespace {
 
 void row(std::ostream& out, const std::string& name, const std::string& text) {
   out << fmt::format("  {:<13} {}\n", name, text);
-}
-
-/// "0-3,8": as taskset and Slurm write cores.
-std::string ranges(const std::vector<int>& cores) {
-  std::string text;
-  for (std::size_t begin = 0, end = 0; begin < cores.size(); begin = end) {
-    for (end = begin + 1; end < cores.size() && cores[end] == cores[end - 1] + 1;) ++end;
-    text += text.empty() ? "" : ",";
-    text += end - begin == 1 ? fmt::format("{}", cores[begin])
-                             : fmt::format("{}-{}", cores[begin], cores[end - 1]);
-  }
-  return text;
 }
 
 /// What launchers tell a process: what was asked for, and what it got. The cores that it really may use are
@@ -143,7 +132,7 @@ std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members) {
 void show_members(const std::vector<ProcessInfo>& members, std::ostream& out) {
   std::size_t host = 4, cores = 5;  // widths
   const auto cores_of = [](const ProcessInfo& info) {
-    return fmt::format("{} ({} of {})", ranges(info.cores), info.cores.size(), info.cores_of_host);
+    return fmt::format("{} ({} of {})", core_ranges(info.cores), info.cores.size(), info.cores_of_host);
   };
   for (const auto& info : members) {
     host = std::max(host, info.host.size());

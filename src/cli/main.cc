@@ -26,6 +26,7 @@
 #include "cli/child.h"
 #include "cli/commands/command_rows.h"
 #include "cli/commands/commands.h"
+#include "cli/gpu_table.h"
 #include "cli/launch_line.h"
 #include "cli/log.h"
 #include "cli/session.h"
@@ -76,6 +77,11 @@ bool is_for_the_first(base::ErrorKind kind) {
   }
 }
 
+/// Whether the command deals out the GPUs of its hosts.
+bool asks_for_gpus(const cli::CommandRow& row, const cli::Settings& settings) {
+  return row.command == cli::kDoctor || settings.train.device == "cuda";
+}
+
 /// The other processes, where a launcher started several; their commands are those that can use them.
 std::unique_ptr<cli::Session> join_processes(const cli::CommandRow& row, const cli::Settings& settings) {
   auto launch = comm::read_launch(std_environment);
@@ -117,7 +123,9 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   parsed.settings.train.started = started;
   if (parsed.settings.train.deterministic) cli::log_line(comm::nccl::make_deterministic());
   session = join_processes(row, parsed.settings);
-  if (session) session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory);
+  if (session)
+    session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory,
+                  asks_for_gpus(row, parsed.settings) ? cli::nodes_of_gpus() : std::vector<int>());
   parsed.settings.session = session.get();
   const int code = row.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

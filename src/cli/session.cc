@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/host_name.h"
 #include "base/topology.h"
+#include "cli/deal_gpus.h"
 #include "cli/exit_watchdog.h"
 #include "cli/guard.h"
 #include "cli/log.h"
@@ -32,7 +33,7 @@
 namespace paceline::cli {
 namespace {
 
-constexpr std::size_t kMaxCores = 8192;
+constexpr std::size_t kMaxCores = 8192, kMostGpus = 32;
 
 /// At least, where the run's deadline is shorter: for the ways into MPI and out of it, which have none and
 /// nobody beside them who knows the processes, and for the first process's measuring of kernels.
@@ -89,6 +90,9 @@ struct PackedProcessInfo {
   std::int32_t cores_of_host = 0;                   ///< inside a Slurm job: its own
   std::int32_t usable = 0;
   std::array<char, 64> gpus{};
+  std::int32_t node = -1;
+  std::array<std::int8_t, kMostGpus> nodes_of_gpus{};
+  std::int32_t gpus_asked = 0;  ///< of which there are nodes
 };
 
 template <std::size_t size>
@@ -112,7 +116,14 @@ std::string my_gpus() {
   return fmt::format("{} of {}", *visible == '\0' ? "none" : visible, there);
 }
 
-PackedProcessInfo own_process_info(const std::string& command) {
+/// Of all cores that this process may use; -1 where they have several.
+int own_memory_node() {
+  std::set<int> nodes;
+  for (const auto& core : base::topology().cores) nodes.insert(core.numa);
+  return nodes.size() == 1 ? *nodes.begin() : -1;
+}
+
+PackedProcessInfo own_process_info(const std::string& command, std::span<const int> nodes_of_gpus) {
   PackedProcessInfo packed;
   put(packed.host, base::host_name());
   put(packed.command, command);
@@ -123,6 +134,10 @@ PackedProcessInfo own_process_info(const std::string& command) {
       packed.cores_of_host = std::min(packed.cores_of_host, cores);
   packed.usable = base::usable_cores();
   put(packed.gpus, my_gpus());
+  if (!nodes_of_gpus.empty()) packed.node = own_memory_node();
+  packed.gpus_asked = static_cast<std::int32_t>(std::min(kMostGpus, nodes_of_gpus.size()));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(packed.gpus_asked); ++i)
+    packed.nodes_of_gpus[i] = static_cast<std::int8_t>(std::clamp(nodes_of_gpus[i], -1, 127));
   for (const int core : base::current_affinity())
     if (core >= 0 && core < static_cast<int>(kMaxCores))
       packed.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
@@ -130,12 +145,15 @@ PackedProcessInfo own_process_info(const std::string& command) {
 }
 
 ProcessInfo unpack(const PackedProcessInfo& packed, int process) {
-  ProcessInfo info{.process = process,
-                   .host = packed.host.data(),
-                   .cores = {},
-                   .cores_of_host = packed.cores_of_host,
-                   .gpus = packed.gpus.data(),
-                   .usable = packed.usable};
+  ProcessInfo info{
+      .process = process,
+      .host = packed.host.data(),
+      .cores = {},
+      .cores_of_host = packed.cores_of_host,
+      .gpus = packed.gpus.data(),
+      .usable = packed.usable,
+      .node = packed.node,
+      .nodes_of_gpus = {packed.nodes_of_gpus.begin(), packed.nodes_of_gpus.begin() + packed.gpus_asked}};
   for (int core = 0; core < static_cast<int>(kMaxCores); ++core)
     if (packed.cores[static_cast<std::size_t>(core) / 8] & (1u << (core % 8))) info.cores.push_back(core);
   return info;
@@ -252,10 +270,24 @@ void Session::require_one_version(const std::string& version) {
           all[0].version.data());
 }
 
-void Session::meet(const std::string& version, const std::string& command, bool shared_memory) {
+std::vector<std::string> Session::gather(const std::string& mine) const {
+  std::uint64_t size = mine.size();
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(place_.processes));
+  processes_->all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
+  std::string padded = mine;
+  padded.resize(*std::max_element(sizes.begin(), sizes.end()) + 1);
+  std::string all(padded.size() * sizes.size(), '\0');
+  processes_->all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < sizes.size(); ++i) texts.push_back(all.substr(i * padded.size(), sizes[i]));
+  return texts;
+}
+
+void Session::meet(const std::string& version, const std::string& command, bool shared_memory,
+                   std::span<const int> nodes_of_gpus) {
   require_one_version(version);
   if (shared_memory) processes_->share_memory();
-  const PackedProcessInfo mine = own_process_info(command);
+  const PackedProcessInfo mine = own_process_info(command, nodes_of_gpus);
   std::vector<PackedProcessInfo> all(static_cast<std::size_t>(place_.processes));
   processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   place_.host = mine.host.data();
@@ -286,6 +318,7 @@ train::ProcessPlacement Session::place_among(std::span<const int> members) const
   place.is_beside_first = members_[0].host == mine.host;
   place.neighbours = place.core_sharers = place.core_share_index = 0;
   place.device_sharers = place.device_share_index = 0;
+  std::vector<int> nodes_of_sharers;  // of the device
   std::vector<std::string> hosts;
   place.processes_of_hosts.clear();
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -303,12 +336,15 @@ train::ProcessPlacement Session::place_among(std::span<const int> members) const
     if (other.gpus == mine.gpus) {
       if (is_here) place.device_share_index = place.device_sharers;
       ++place.device_sharers;
+      nodes_of_sharers.push_back(other.node);
     }
     if (other.cores != mine.cores) continue;
     if (is_here) place.core_share_index = place.core_sharers;
     ++place.core_sharers;
   }
   place.hosts = static_cast<int>(hosts.size());
+  const auto dealt = deal_gpus(nodes_of_sharers, mine.nodes_of_gpus);
+  place.device_share_index = dealt[static_cast<std::size_t>(place.device_share_index)];
   return place;
 }
 

@@ -29,6 +29,8 @@ struct ProcessInfo {
   int local = 0;           ///< its number among the processes of its host
   std::string gpus = {};   ///< visible to it: "none", "all 4", "0,1 of 4"
   int usable = 0;          ///< how many of its cores it can keep busy: fewer under a cgroup's quota
+  int node = -1;           ///< memory node of its cores; -1: unknown, or several
+  std::vector<int> nodes_of_gpus = {};  ///< memory node of each GPU visible to it; empty: not asked for
 };
 
 /// Threads  made, used and destroyed by the main thread
@@ -44,12 +46,14 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// Finds out who shares a host and cores; must be called first. `version` and `command` must be the same in
-  /// all processes. `shared_memory`: processes of one host may use it. It is not part of the constructor,
-  /// since another process may already have passed its own and failed: such a failure is reported and ends
-  /// the run like any later one.
+  /// all processes. `shared_memory`: processes of one host may use it. `nodes_of_gpus`: memory nodes of the
+  /// GPUs visible to this process, if the command needs them (gpu_table.h). It is not part of the
+  /// constructor, since another process may already have passed its own and failed: such a failure is
+  /// reported and ends the run like any later one.
   ///
   /// Errors   Error(comm): hosts with different versions or commands; another process's failure
-  void meet(const std::string& version, const std::string& command, bool shared_memory);
+  void meet(const std::string& version, const std::string& command, bool shared_memory,
+            std::span<const int> nodes_of_gpus = {});
 
   [[nodiscard]] const train::ProcessPlacement& place() const { return place_; }
   /// This process's place if only `members` (numbers of processes, ascending), which include it, run.
@@ -57,6 +61,9 @@ class Session {
   [[nodiscard]] comm::ProcessGroup& processes() const { return *processes_; }
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<ProcessInfo>& members() const { return members_; }
+
+  /// Returns the text of every process, in their order. All processes must call it.
+  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) const;
 
   /// Call at the end of a successful command: all leave together.
   ///

@@ -148,6 +148,7 @@ struct Settings {
   std::vector<std::string> child;   ///< launch, sbatch: the words of the command to start, "train" first
   std::filesystem::path child_out;  ///< its --out
   std::string child_data;           ///< its --data
+  std::string child_device;         ///< its --device
 };
 
 /// The settings of a command before anything is given.

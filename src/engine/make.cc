@@ -1,6 +1,7 @@
 #include "engine/make.h"
 
 #include <charconv>
+#include <map>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "engine/cuda/device_runtime.h"
 #include "engine/cuda/devices.h"
 #include "engine/cuda/engine.h"
+#include "engine/cuda/gpu_source.h"
 #include "engine/cuda/host_runtime.h"
 #include "engine/cuda/memory.h"
 #include "engine/reference/engine.h"
@@ -78,6 +80,20 @@ std::optional<DeviceInfo> info(std::optional<int> device, int first_worker, int 
   return fullest;
 }
 
+std::unique_ptr<base::GpuSource> open_source(std::optional<int> device, int first_worker, int workers) {
+  const auto bus_ids = cuda::visible_bus_ids();
+  std::map<int, cuda::GpuOfRun> gpus;
+  for (int worker = 0; worker < workers; ++worker) {
+    const int of_worker = device_of(device, first_worker + worker);
+    auto& gpu = gpus[of_worker];
+    gpu.bus_id = bus_ids.at(static_cast<std::size_t>(of_worker));
+    gpu.workers.push_back(worker);
+  }
+  std::vector<cuda::GpuOfRun> list;
+  for (auto& [of_worker, gpu] : gpus) list.push_back(std::move(gpu));
+  return cuda::open_gpu_source(cuda::load_nvml(base::process_environment()), list);
+}
+
 }  // namespace gpu
 
 std::shared_ptr<const base::Memory> open_gpu_memory(std::optional<int> device, int worker) {
@@ -103,6 +119,9 @@ struct DeviceRow {
   /// Null for engines whose arrays lie in the host's memory.
   std::optional<DeviceInfo> (*info)(std::optional<int> device, int first_worker, int workers);
   std::shared_ptr<const base::Memory> (*open_memory)(std::optional<int> device, int worker) = nullptr;
+  /// Null for engines that use no GPU.
+  std::unique_ptr<base::GpuSource> (*open_source)(std::optional<int> device, int first_worker,
+                                                  int workers) = nullptr;
 };
 
 /// Every engine there is. A new one is a row here and a folder beside reference/.
@@ -111,7 +130,7 @@ constexpr DeviceRow kEngines[] = {
     {"reference", false, false, reference::compile, reference::plan, nothing_to_prepare, [] { return false; },
      nullptr},
     {"cuda", true, true, gpu::compile, gpu::plan, prepare_gpu, gpu::has_bf16_units, gpu::info,
-     open_gpu_memory},
+     open_gpu_memory, gpu::open_source},
     {"cuda-on-host", false, true, cuda_on_host::compile, cuda_on_host::plan, prepare_cuda_on_host,
      cuda_on_host::has_bf16_units, processor_as_device, open_memory_of_host_runtime},
 };
@@ -175,6 +194,29 @@ std::shared_ptr<const base::Memory> open_memory(const std::string& device, int w
   const Chosen engine = chosen(device);
   if (engine.row.open_memory == nullptr) return {std::shared_ptr<void>(), &base::host_memory()};
   return engine.row.open_memory(engine.index, worker_on_host);
+}
+
+std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& device, int first_worker,
+                                                             int workers) {
+  const Chosen engine = chosen(device);
+  if (engine.row.open_source == nullptr) return {};
+  return [open = engine.row.open_source, index = engine.index, first_worker, workers] {
+    return open(index, first_worker, workers);
+  };
+}
+
+std::vector<std::string> gpu_bus_ids(const std::string& device, int workers) {
+  const Chosen engine = chosen(device);
+  if (engine.row.open_source == nullptr) return {};
+  try {
+    const auto visible = cuda::visible_bus_ids();
+    std::vector<std::string> ids;
+    for (int worker = 0; worker < workers; ++worker)
+      ids.push_back(visible.at(static_cast<std::size_t>(gpu::device_of(engine.index, worker))));
+    return ids;
+  } catch (const std::exception&) {
+    return {};  // whoever computes there says why
+  }
 }
 
 bool has_bf16_units(const std::string& device) { return chosen(device).row.has_bf16_units(); }

@@ -3,10 +3,13 @@
 /// Makes an engine by the name of its device. make.cc has the table of engines, and is the only place that
 /// names them.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/gpu_reading.h"
 #include "base/memory.h"
 #include "engine/engine.h"
 
@@ -52,6 +55,17 @@ namespace paceline::engine {
 /// Errors   Error(device) like device_info()
 /// Threads  one, like an engine
 [[nodiscard]] std::shared_ptr<const base::Memory> open_memory(const std::string& device, int worker_on_host);
+
+/// The PCI bus ids of the GPUs that workers 0 to `workers - 1` of this host compute on, one a worker; empty
+/// for engines that use none, and where CUDA does not start. Makes no context.
+[[nodiscard]] std::vector<std::string> gpu_bus_ids(const std::string& device, int workers);
+
+/// What opens the GPUs that these workers compute on, to read them while they do; empty for engines that use
+/// none. It may be called on any thread, and makes no context.
+///
+/// Errors   of the function: Error(device) in one sentence: what is missing
+[[nodiscard]] std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& device,
+                                                                           int first_worker, int workers);
 
 /// Whether the device has units for bf16 products: what --precision auto asks.
 [[nodiscard]] bool has_bf16_units(const std::string& device);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "measure/environment.h"
+#include "measure/gpu_record.h"
 #include "measure/ledger.h"
 
 namespace paceline::measure {
@@ -320,6 +321,9 @@ struct Record {
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;
   std::optional<LastStepsRecord> last_steps = {};
+  /// Each GPU that ranks computed on, over the window; none of runs on the processor, in records of before
+  /// this key, and where the driver told nothing (a note says why).
+  std::optional<std::vector<GpuRecord>> gpus = {};
   struct Communication {
     std::string communicator;                                 ///< "local", "mpi"; "none" for one worker
     std::optional<std::int64_t> processes;                    ///< with workers; none: one process

@@ -1,25 +1,14 @@
 #pragma once
 
-#include <type_traits>
-
+#include "measure/gpu_fields.h"
 #include "measure/record.h"
+#include "measure/record_archive.h"
 
 // The keys of a record's JSON. One list per struct serves both directions: `fields(archive, value)` names
 // every key once, with its member. The JsonWriter of record_json.cc turns members into JSON, its JsonReader
 // JSON into members. So everything that is written can be read, and a key has one spelling.
 
 namespace paceline::measure {
-
-/// `value` as its own type, const if the archive only reads it.
-template <typename Archive, typename T>
-using In = std::conditional_t<Archive::kWrites, const T, T>;
-
-/// A key that most records do not have: it is not written if it has its default.
-template <typename A, typename T>
-void where_present(A& archive, const char* key, T& value) {
-  if (A::kWrites && !value.has_value()) return;
-  archive(key, value);
-}
 
 template <typename A>
 void fields(A& archive, In<A, Environment>& value) {
@@ -348,6 +337,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("ranks", value.ranks);
   archive("buckets", value.buckets);
   where_present(archive, "last_steps", value.last_steps);
+  where_present(archive, "gpus", value.gpus);
   archive("epochs", value.epochs);
   archive("steps", value.steps);
   where_present(archive, "chosen", value.chosen);

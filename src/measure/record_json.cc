@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "measure/gpu_watch.h"
 #include "measure/record_checksum.h"
 #include "measure/record_fields.h"
 
@@ -237,6 +238,25 @@ std::string to_json(const Record& record) {
   print(writer.object(), 0, text);
   text += '\n';
   return text;
+}
+
+std::string to_json(const GpuReport& report) {
+  JsonWriter writer;
+  fields(writer, report);
+  return dump(writer.object());
+}
+
+GpuReport gpu_report_from_json(const std::string& text) {
+  GpuReport report;
+  try {
+    const Json json = Json::parse(text);
+    const std::string where = "what a process says of its GPUs";
+    const JsonReader reader(json, where, "");
+    fields(reader, report);
+  } catch (const Json::exception& error) {
+    base::fail(base::ErrorKind::data, "what a process says of its GPUs is not JSON: {}", error.what());
+  }
+  return report;
 }
 
 Record record_from_json(const std::string& text, const std::string& where) {

@@ -380,6 +380,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   if (std::all_of(records.begin(), records.end(), is_of_collectives)) {
     describe_collectives(document, records, options);
     add(document, collectives_section(conclusions));
+    add(document, gpus_section(conclusions));
     document.sections.push_back(collectives_circumstances(conclusions));
     add_fact(document, "report made by", options.command);
     add_facts(document, records);
@@ -394,6 +395,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     document.subtitle = joined(subject);
     add(document, search_section(conclusions));
     add(document, evaluation_section(conclusions));
+    add(document, gpus_section(conclusions));
     document.sections.push_back(circumstances_section(conclusions));
     add_fact(document, "report made by", options.command);
     add_facts(document, records);
@@ -411,6 +413,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add(document, efficiency_section(conclusions));
   add(document, breakdown_section(conclusions));
   add(document, by_worker_section(conclusions));
+  add(document, gpus_section(conclusions));
   add(document, bandwidth_section(conclusions));
   add(document, travels_section(conclusions));
   add(document, collectives_section(conclusions));

@@ -6,6 +6,7 @@
 
 #include "analysis/bandwidth.h"
 #include "analysis/breakdown.h"
+#include "analysis/gpus.h"
 #include "analysis/interval.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
@@ -124,6 +125,28 @@ Section workers(const Subject& subject) {
   return section;
 }
 
+/// What its GPUs were at: busy by the ledger beside NVIDIA's utilisation.
+void add_gpus(Section& section, const Cell& cell) {
+  const auto uses = analysis::gpu_uses(cell);
+  if (!uses) return;
+  for (const auto& gpu : uses->gpus) {
+    std::vector<std::string> texts;
+    if (gpu.utilisation) texts.push_back("utilisation " + percent(*gpu.utilisation));
+    if (gpu.busy) texts.push_back("busy by the ledger " + percent(*gpu.busy));
+    if (gpu.watts)
+      texts.push_back(fmt::format("{} W{}", integer(*gpu.watts),
+                                  gpu.watts_limit ? fmt::format(" of {}", integer(*gpu.watts_limit)) : ""));
+    if (gpu.images_per_j) texts.push_back(number(*gpu.images_per_j) + " images per joule");
+    for (const auto& [reason, part] : gpu.held_back.value_or(std::map<std::string, double>()))
+      if (part > 0)
+        texts.push_back(fmt::format("clocks held back by {} in {} of the readings", reason, percent(part)));
+    if (!texts.empty()) add(section, fmt::format("GPU {}: {}.", gpu.index, listed(texts)));
+  }
+  add(section,
+      "Utilisation is the time in which any kernel ran, also one that waits for a peer or is another program's; busy "
+      "is this training's forward, backward and update, gaps between its kernels included.");
+}
+
 Section limit(const Subject& subject) {
   Section section =
       section_of("limit", limit_answer(subject),
@@ -141,6 +164,7 @@ Section limit(const Subject& subject) {
                   line("waiting for a later rank", mean.exposed_wait),
                   line("waiting for data", mean.data_wait), line("copy and other", mean.copy + mean.other),
                   number(1e3 * mean.total()), percent(ledger.closure)));
+  add_gpus(section, *subject.best());
   return section;
 }
 

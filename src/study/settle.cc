@@ -74,8 +74,8 @@ void add(SetUp& set_up, const Record& record) {
     set_up.quiet.insert(set_up.quiet.end(), steps.begin(), steps.end());
     return;
   }
-  const bool is_worst =
-      set_up.worst == nullptr || *record.window.others_cores > *set_up.worst->window.others_cores;
+  const bool is_worst = set_up.worst == nullptr || record.window.others_cores.value_or(0) >
+                                                       set_up.worst->window.others_cores.value_or(0);
   if (is_worst) set_up.worst = &record;
 }
 

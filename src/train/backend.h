@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "engine/engine.h"
 #include "graph/plan.h"
+#include "measure/gpu_watch.h"
 #include "measure/record.h"
 #include "train/process_history.h"
 #include "train/stall_listener.h"
@@ -75,6 +76,12 @@ struct Backend {
   std::function<std::optional<DeviceShare>(int local_workers)> device = {};
   /// Describes the host's GPUs, a sentence each, for the record; empty if the run uses none.
   std::function<std::vector<std::string>()> describe_gpus = {};
+  /// Returns a function that opens the GPUs of `local_workers` workers of this process, to read them while
+  /// they compute. If empty, or if it returns an empty function, the run uses none.
+  std::function<measure::OpenGpus(int local_workers)> gpus = {};
+  /// The cores near the GPUs of workers 0 to `workers - 1` of this host: one list per worker, empty if
+  /// unknown. If this is empty, the run uses no GPU.
+  std::function<std::vector<std::vector<int>>(int workers)> cores_near = {};
   /// The measured peak of the cores, if there is one.
   std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};

@@ -12,10 +12,9 @@
 
 namespace paceline::train {
 
-/// The cores to which each worker of this process is to be bound, with a note. Processes that share cores
-/// plan for all of them and take their own part.
-[[nodiscard]] std::vector<std::vector<int>> choose_cores(const Resolved& resolved,
-                                                         const ProcessPlacement& place,
+/// The cores to which each worker of this process is to be bound, near its GPU if it has one, with a note.
+/// Processes that share cores plan for all of them and take their own part.
+[[nodiscard]] std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const Backend& backend,
                                                          std::vector<std::string>& notes);
 
 /// Binds the calling thread to the cores of worker `local_rank` and stores them in `rank`: none if workers

@@ -238,8 +238,11 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   auto communicators =
       backend.communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
   std::vector<engine::LossSums> parts(communicators.size());
+  const auto gpu_watch = watch_gpus(backend, resolved.local_workers);
+  if (gpu_watch) gpu_watch->begin();
   run_ranks(communicators,
             [&](std::size_t rank) { parts[rank] = evaluate_part(shared, static_cast<int>(rank)); });
+  if (gpu_watch) add_gpus(record, std::vector{gpu_watch->end(0)});
   engine::LossSums sums;  // each loss is a multiple of 2^-24: exact in any order
   for (const auto& part : parts) sums += part;
   if (sums.samples < set->size()) {

@@ -138,6 +138,18 @@ bool is_same_everywhere(comm::Communicator& communicator, std::string_view text)
   return !rank_with_another(communicator, hash.value());
 }
 
+std::vector<std::string> gather_texts(comm::Communicator& communicator, const std::string& mine) {
+  auto longest = static_cast<double>(mine.size());
+  communicator.all_reduce(std::span(&longest, 1), comm::Reduce::max);
+  std::string padded = mine;
+  padded.resize(static_cast<std::size_t>(longest) + 1);  // a text has no zero, so that the first one ends it
+  std::string all(padded.size() * static_cast<std::size_t>(communicator.size()), '\0');
+  communicator.all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
+  std::vector<std::string> texts;
+  for (std::size_t at = 0; at < all.size(); at += padded.size()) texts.emplace_back(all.data() + at);
+  return texts;
+}
+
 std::int64_t sum_of(comm::Communicator& communicator, std::int64_t count) {
   auto sum = static_cast<double>(count);
   communicator.all_reduce(std::span(&sum, 1), comm::Reduce::sum);

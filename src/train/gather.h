@@ -34,6 +34,11 @@ namespace paceline::train {
 /// Whether every rank has this text. Collective; the same answer on every rank.
 [[nodiscard]] bool is_same_everywhere(comm::Communicator& communicator, std::string_view text);
 
+/// Every rank's text, in their order. Collective; the same on every rank. Cost: ranks times the longest text,
+/// on every rank
+[[nodiscard]] std::vector<std::string> gather_texts(comm::Communicator& communicator,
+                                                    const std::string& mine);
+
 /// The sum of `count` over all ranks. Collective; below 2^53 in all.
 [[nodiscard]] std::int64_t sum_of(comm::Communicator& communicator, std::int64_t count);
 

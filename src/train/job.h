@@ -14,6 +14,7 @@
 #include "data/read_count.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
+#include "measure/gpu_watch.h"
 #include "train/backend.h"
 #include "train/buckets.h"
 #include "train/options.h"
@@ -44,7 +45,8 @@ struct Job {
   data::LoaderPool& pool;                   ///< of all loader threads of this process
   /// Rank 0 calls it after each epoch with all epochs so far, so that a killed run leaves them in its record.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;
-  bool peak_is_ours = false;  ///< whether the process's peak memory is that of this run
+  measure::GpuWatch* gpu_watch = nullptr;  ///< reads the GPUs of this process; nullptr: it uses none
+  bool peak_is_ours = false;               ///< whether the process's peak memory is that of this run
   /// Set by rank 0 to the number of images before the held-back test set is read. They count as read from
   /// then on, so that a kill in between hides no reading.
   std::atomic<std::int64_t>& test_reads_begun;

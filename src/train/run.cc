@@ -258,7 +258,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
           .pool = pool,
           .keep = {},
           .test_reads_begun = begun};
-  if (options.pin) job.cores = choose_cores(prepared.resolved, place, record.notes);
+  if (options.pin) job.cores = choose_cores(prepared.resolved, backend, record.notes);
   introduce(prepared, options, place, progress);
 
   std::vector<EpochRecord> so_far = earlier.epochs;
@@ -281,6 +281,8 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   update_count.set(resume ? resume->standing.counters.update : 0);
 
   job.peak_is_ours = start_peak_memory(record);
+  const auto gpu_watch = watch_gpus(backend, prepared.resolved.local_workers);
+  job.gpu_watch = gpu_watch.get();
   auto communicators =
       backend.communicators(prepared.resolved.local_workers, std::chrono::seconds(options.deadline_s));
   std::string trace;

@@ -1,6 +1,7 @@
 #include "train/run_record.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -179,6 +180,22 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   return record;
 }
 
+std::unique_ptr<measure::GpuWatch> watch_gpus(const Backend& backend, int local_workers) {
+  auto open = backend.gpus ? backend.gpus(local_workers) : measure::OpenGpus();
+  return open ? std::make_unique<measure::GpuWatch>(std::move(open)) : nullptr;
+}
+
+void add_gpus(Record& record, std::span<const measure::GpuReport> reports) {
+  auto gpus = measure::join(reports);
+  if (!gpus.empty()) record.gpus = std::move(gpus);
+  std::vector<std::string> failures;
+  for (const auto& report : reports)
+    for (const auto& failure : report.failures)
+      if (std::find(failures.begin(), failures.end(), failure) == failures.end()) failures.push_back(failure);
+  if (!failures.empty())
+    record.notes.push_back(fmt::format("not all was told of the GPUs: {}", fmt::join(failures, "; ")));
+}
+
 void complete_record(Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator) {
   WorkerResult& root = results.front();
@@ -214,6 +231,7 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
     all.insert(all.end(), root.rollbacks.begin(), root.rollbacks.end());
     record.rollbacks = std::move(all);
   }
+  add_gpus(record, root.gpus);
   record.epochs = std::move(root.epochs);
   record.steps = std::move(root.steps);
   record.buckets = std::move(root.buckets);

@@ -2,6 +2,8 @@
 
 /// Fills a run's record: what is known before the first step, then the workers' results.
 
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "data/dataset.h"
 #include "graph/graph.h"
 #include "graph/plan.h"
+#include "measure/gpu_watch.h"
 #include "measure/record.h"
 #include "train/backend.h"
 #include "train/memory.h"
@@ -39,6 +42,12 @@ inline constexpr const char* kStoppedEarly = "stopped early";
 /// Joins the results of this process's workers into the record; moves from `results`.
 void complete_record(measure::Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator);
+
+/// Starts reading the GPUs of this process; nullptr if it uses none.
+[[nodiscard]] std::unique_ptr<measure::GpuWatch> watch_gpus(const Backend& backend, int local_workers);
+
+/// Adds what the processes read of their GPUs, and a note of what their driver did not tell.
+void add_gpus(measure::Record& record, std::span<const measure::GpuReport> reports);
 
 /// Adds the final test figures to the epoch whose weights were tested. The record must have the epochs of all
 /// runs of the training.

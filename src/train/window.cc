@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
+
+#include "train/gather.h"
 
 namespace paceline::train {
 
@@ -12,6 +15,7 @@ bool Window::is_first_of_process() const {
 void Window::begin(const data::Loader* loader) {
   if (is_first_of_process()) times_before_ = measure::processor_times();
   if (communicator_.rank() == 0) programs_before_ = measure::program_times(left_out());
+  if (job_.gpu_watch != nullptr && is_first_of_process()) job_.gpu_watch->begin();
   traffic_before_ = communicator_.traffic();
   if (loader != nullptr) loader_before_ = loader->statistics();
   begin_ = base::Clock::now();
@@ -45,6 +49,7 @@ bool Window::is_long_enough(std::int64_t update, std::size_t steps) const {
 void Window::end(const data::Loader* loader, WorkerResult& result) {
   result.rank.wall_s = seconds();
   find_others(result);
+  if (job_.gpu_watch != nullptr) find_gpus(result);
   result.rank.rank = communicator_.rank();
   result.traffic = {.collectives = traffic_.collectives - traffic_before_.collectives,
                     .steps = traffic_.steps - traffic_before_.steps,
@@ -70,6 +75,26 @@ void Window::find_others(WorkerResult& result) {
   result.others_cores = measure::cores_of_others(times_before_, times, siblings_s);
   result.others =
       measure::busiest_programs(programs_before_, measure::program_times(left_out()), result.rank.wall_s);
+}
+
+/// What every process read of its GPUs, at rank 0.
+void Window::find_gpus(WorkerResult& result) {
+  std::string mine;
+  if (is_first_of_process()) {
+    auto report = job_.gpu_watch->end(communicator_.rank());
+    if (job_.backend.place.processes > 1)
+      for (auto& gpu : report.gpus) gpu.host = job_.backend.place.host;
+    if (job_.backend.place.processes == 1) {
+      result.gpus.push_back(std::move(report));
+      return;
+    }
+    mine = measure::to_json(report);
+  }
+  if (job_.backend.place.processes == 1) return;
+  const auto all = gather_texts(communicator_, mine);
+  if (communicator_.rank() != 0) return;
+  for (const auto& text : all)
+    if (!text.empty()) result.gpus.push_back(measure::gpu_report_from_json(text));
 }
 
 /// Processes of one run have one name; a second run beside it is then not seen.

@@ -39,6 +39,7 @@ class Window {
  private:
   [[nodiscard]] bool is_first_of_process() const;
   void find_others(WorkerResult& result);
+  void find_gpus(WorkerResult& result);
   [[nodiscard]] std::string left_out() const;
   void describe_loader(const data::Loader* loader, measure::RankRecord& rank) const;
 

@@ -74,6 +74,55 @@ TEST(PlanCores, AQuotaOfTimeLimitsTheThreadsButNamesNoCores) {
   EXPECT_TRUE(plan_cores(topology, 4, 1).oversubscribed);
 }
 
+/// The cores of package `package` of two_packages(physical).
+std::vector<int> cores_of(int package, int physical) {
+  std::vector<int> cores;
+  for (const Core& core : two_packages(physical).cores)
+    if (core.package == package) cores.push_back(core.number);
+  return cores;
+}
+
+// Four GPUs, of which the first two hang on the second package.
+TEST(PlanCores, GivesEachWorkerCoresNearItsGpu) {
+  const auto near = cores_of(0, 4), far = cores_of(1, 4);
+  const auto plan = plan_cores(two_packages(4), 4, 2, std::vector{far, far, near, near});
+  EXPECT_THAT(plan.cores,
+              ElementsAre(ElementsAre(4, 5), ElementsAre(6, 7), ElementsAre(0, 1), ElementsAre(2, 3)));
+  EXPECT_EQ(plan.note, "4 workers pinned to 2 cores each, near their GPUs");
+  EXPECT_EQ(plan_cores(two_packages(4), 1, 2, std::vector<std::vector<int>>{far}).note,
+            "1 worker pinned to 2 cores, near its GPU");
+}
+
+TEST(PlanCores, FillsUpFromTheOtherPackageAndSaysWho) {
+  const auto near = cores_of(0, 2), far = cores_of(1, 2);
+  const auto plan = plan_cores(two_packages(2), 3, 2, std::vector{near, near, near});
+  EXPECT_THAT(plan.cores, ElementsAre(ElementsAre(0, 1), ElementsAre(4, 5), ElementsAre(2, 3)));
+  EXPECT_THAT(plan.note, HasSubstr("; 1 of 3 workers has cores far from its GPU"));
+  EXPECT_THAT(plan_cores(two_packages(2), 2, 4, std::vector{near, near}).note,
+              HasSubstr("; 1 of 2 workers has cores far from its GPU"));
+  EXPECT_THAT(plan_cores(two_packages(2), 1, 8, std::vector<std::vector<int>>{far}).note,
+              HasSubstr("; 1 of 1 worker has cores far from its GPU"));
+}
+
+TEST(PlanCores, AWorkerWithoutAWishTakesNobodysNearCores) {
+  const auto near = cores_of(0, 2);
+  const auto plan = plan_cores(two_packages(2), 2, 2, std::vector<std::vector<int>>{{}, near});
+  EXPECT_THAT(plan.cores, ElementsAre(ElementsAre(2, 3), ElementsAre(0, 1)));
+}
+
+TEST(PlanCores, NeverGivesACoreTwiceWithWishesEither) {
+  for (int workers = 1; workers <= 16; ++workers)
+    for (int threads = 1; workers * threads <= 16; ++threads) {
+      std::vector<std::vector<int>> near;
+      for (int worker = 0; worker < workers; ++worker) near.push_back(cores_of(worker % 3 == 0 ? 1 : 0, 4));
+      std::set<int> seen;
+      for (const auto& cores : plan_cores(two_packages(4), workers, threads, near).cores) {
+        EXPECT_EQ(cores.size(), static_cast<std::size_t>(threads));
+        for (const int core : cores) EXPECT_TRUE(seen.insert(core).second);
+      }
+    }
+}
+
 TEST(Topology, ShowsTheCoresOfTheAffinityMaskAndNoOther) {
   const auto machine = topology();
   std::vector<int> numbers;

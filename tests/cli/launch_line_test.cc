@@ -112,6 +112,22 @@ TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {
                     Not(HasSubstr("cpus-per-task"))));
 }
 
+TEST(BatchScript, OnGpusAsksForOneForEachWorker) {
+  std::string said;
+  EXPECT_EQ(a_worker_a_gpu({.workers_per_node = 4}, "cuda", true, said).gpus_per_node, 4);
+  EXPECT_EQ(said, "--device cuda: --gpus-per-node 4, one GPU for each worker");
+  said.clear();
+  EXPECT_EQ(a_worker_a_gpu({.gpus_per_node = 8}, "cuda", false, said).workers_per_node, 8);
+  EXPECT_EQ(said, "--device cuda: --workers-per-node 8, one worker for each GPU");
+  said.clear();
+  const auto shared = a_worker_a_gpu({.workers_per_node = 4, .gpus_per_node = 2}, "cuda", true, said);
+  EXPECT_EQ(shared.workers_per_node, 4);
+  EXPECT_EQ(shared.gpus_per_node, 2);
+  for (const char* device : {"cpu", "cuda-on-host", "cuda:1"})
+    EXPECT_EQ(a_worker_a_gpu({.workers_per_node = 4}, device, true, said).gpus_per_node, 0) << device;
+  EXPECT_EQ(said, "");
+}
+
 TEST(BatchScript, OfCellsKeepsWhatIsMeasuredAndResumesNothing) {
   for (const std::string command : {"sweep", "scale", "converge", "study"}) {
     const auto script = batch_script(

@@ -23,6 +23,16 @@ void fill_later_fields(Record& r) {
   r.model.bytes_a_step = 102;
   r.window.others = std::vector<OtherProgramRecord>{{.name = "ninja", .cores = 0.8}};
   r.peak = PeakRecord{.threads = 2, .precision = "bf16", .flops_per_s = 4e11, .bytes_per_s = 2e10};
+  GpuRecord gpu{.index = 3, .ranks = {0, 1}, .name = "NVIDIA H100", .uuid = "GPU-4f", .readings = 4};
+  gpu.seconds = 1.5;
+  gpu.energy_j = 812.5;
+  gpu.energy_by = "counter";
+  gpu.pcie = GpuLinkRecord{.generation = 4, .width = 8};
+  gpu.held_back = std::map<std::string, double>{{"power cap", 0.25}};
+  gpu.others = std::vector<GpuProcessRecord>{{.pid = 41, .name = "python3", .share = 0.5}};
+  gpu.course.utilisation = {0.5, 1};
+  gpu.course.watts = {300, std::numeric_limits<double>::quiet_NaN()};
+  r.gpus = {gpu};
   r.communication.parameter_bytes = 44695848;
   r.communication.statistics_bytes = 38400;
   r.communication.padding_bytes = 64;
@@ -136,6 +146,11 @@ TEST(Record, SurvivesTheRoundTripWhole) {
   const Record back = record_from_json(text, "x");
   EXPECT_EQ(back.environment.libraries, filled().environment.libraries);
   EXPECT_EQ(back.environment.gpus, filled().environment.gpus);
+  EXPECT_EQ(back.gpus->at(0).energy_j, 812.5);
+  EXPECT_EQ(back.gpus->at(0).pcie->width, 8);
+  EXPECT_EQ(back.gpus->at(0).held_back->at("power cap"), 0.25);
+  EXPECT_EQ(back.gpus->at(0).others->at(0).name, "python3");
+  EXPECT_TRUE(std::isnan(back.gpus->at(0).course.watts[1]));
   EXPECT_EQ(back.model.bytes_a_sample, 101);
   EXPECT_EQ(back.model.bytes_a_step, 102);
   EXPECT_EQ(back.window.others->at(0).name, "ninja");

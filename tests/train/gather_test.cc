@@ -31,6 +31,18 @@ TEST(Gather, TellsEveryRankWhetherATextIsTheSameEverywhere) {
   EXPECT_EQ(answers({"conv1: tiles", "conv1: tiles", ""}), std::vector<int>({0, 0, 0}));
 }
 
+TEST(Gather, BringsTextsOfAnyLengthToEveryRank) {
+  for (const auto& texts : {std::vector<std::string>{"a"}, {"", ""}, {"one", "", "three of them", "x"}}) {
+    auto communicators = comm::make_local(static_cast<int>(texts.size()));
+    std::vector<std::vector<std::string>> all(texts.size());
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < texts.size(); ++rank)
+      threads.emplace_back([&, rank] { all[rank] = gather_texts(*communicators[rank], texts[rank]); });
+    threads.clear();
+    for (const auto& found : all) EXPECT_EQ(found, texts);
+  }
+}
+
 TEST(Gather, BringsProcessMemoryAndBytesOfEveryRank) {
   auto communicators = comm::make_local(2);
   std::vector<std::vector<measure::RankRecord>> all(2);

@@ -22,6 +22,7 @@
 #include "measure/record.h"
 #include "measure/statistics.h"
 #include "train/run_ranks.h"
+#include "train/run_record.h"
 
 namespace paceline::cli {
 namespace {
@@ -148,6 +149,18 @@ std::vector<std::unique_ptr<ProbeMemory>> open_memory(
   return memory;
 }
 
+/// What every process read of its GPUs while it measured. All processes together.
+void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const Session* session, int local) {
+  if (watch == nullptr) return;
+  if (session == nullptr) return train::add_gpus(record, std::vector{watch->end(0)});
+  auto mine = watch->end(session->place().process * local);
+  for (auto& gpu : mine.gpus) gpu.host = session->place().host;
+  std::vector<measure::GpuReport> all;
+  for (const auto& text : session->gather(measure::to_json(mine)))
+    all.push_back(measure::gpu_report_from_json(text));
+  train::add_gpus(record, all);
+}
+
 /// What the user is told before the first row.
 void introduce(Screen& screen, const measure::Record& record, int processes) {
   screen.explain(fmt::format("{} {} in {} {}, {}: {}", record.workers, record.workers == 1 ? "rank" : "ranks",
@@ -181,6 +194,7 @@ int comm_command(const Settings& settings) {
   auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
   const auto memory = open_memory(communicators, settings, place);
   const auto cores = base::plan_cores(local * place.core_sharers, 1);
+  const auto gpu_watch = train::watch_gpus(backend, local);
   auto record = begin_collectives(place, cores, *communicators.front());
   record.command = settings.typed;
   if (!engine::computes_on_host(device)) {
@@ -192,8 +206,10 @@ int comm_command(const Settings& settings) {
               .first_core = place.core_share_index * local,
               .record = record,
               .memory = memory};
+  if (gpu_watch) gpu_watch->begin();
   if (!place.is_first()) {
     run_ranks(communicators, bench);
+    add_gpus_of_all(record, gpu_watch.get(), settings.session, local);
     return 0;
   }
 
@@ -209,6 +225,7 @@ int comm_command(const Settings& settings) {
   log.write(start_event(record));
   (void)log.guard([&] {
     run_ranks(communicators, bench);
+    add_gpus_of_all(record, gpu_watch.get(), settings.session, local);
     return std::vector<measure::Record>{};
   });
   conclude(screen, record);

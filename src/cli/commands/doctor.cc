@@ -1,8 +1,11 @@
 #include "cli/doctor.h"
 
 #include <iostream>
+#include <utility>
+#include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/gpu_table.h"
 #include "cli/session.h"
 
 namespace paceline::cli {
@@ -13,8 +16,15 @@ int doctor_command(const Settings& settings) {
   options.precision = settings.train.precision;
   options.threads = settings.train.threads;
   if (settings.train.local_batch > 0) options.local_batch = settings.train.local_batch;
-  if (settings.session != nullptr && !settings.session->is_first()) return 0;  // the first one speaks for all
-  doctor(options, settings.session, std::cout);
+  std::vector<RankOnGpu> ranks = ranks_on_gpus(settings.session);
+  if (settings.session != nullptr) {
+    const auto all = settings.session->gather(to_text(ranks));
+    if (!settings.session->is_first()) return 0;  // the first one speaks for all
+    ranks.clear();
+    for (const auto& text : all)
+      for (auto& one : ranks_from_text(text)) ranks.push_back(std::move(one));
+  }
+  doctor(options, settings.session, ranks, std::cout);
   std::cout.flush();
   return 0;
 }

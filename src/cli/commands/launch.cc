@@ -15,6 +15,7 @@
 #include "base/topology.h"
 #include "cli/child.h"
 #include "cli/commands/commands.h"
+#include "cli/gpu_table.h"
 #include "cli/here.h"
 #include "cli/in_path.h"
 #include "cli/log.h"
@@ -51,6 +52,16 @@ void take_allocation(LaunchOptions& options) {
   std::error_code ignored;
   options.has_pmix =
       std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) && srun_has_pmix();
+}
+
+/// One worker a GPU of this host, where nobody says how many.
+void take_gpus(LaunchOptions& options, const std::string& device) {
+  if (device != "cuda" || options.processes > 0 || !options.hosts.empty() || options.by == LaunchBy::srun)
+    return;
+  options.processes = number_of_gpus();
+  if (options.processes > 0)
+    std::fprintf(stderr, "paceline: --device cuda: --processes %d, one for each GPU of this host\n",
+                 options.processes);
 }
 
 /// What joins the processes must be there before any is started, or each of them would say so.
@@ -111,6 +122,7 @@ int launch_command(const Settings& settings) {
   }
   options.by = choose_starter(options, look_around());
   take_allocation(options);
+  take_gpus(options, settings.child_device);
   const auto child = child_of(settings, options);
   const bool trains = settings.child.front() == "train";  // the cells of a study are kept in any case
   if (options.restarts > 0 && trains && settings.child_out.empty())

@@ -76,7 +76,9 @@ void write_script(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 int sbatch_command(const Settings& settings) {
-  const BatchOptions& options = settings.batch;
+  std::string of_gpus;
+  const BatchOptions options =
+      a_worker_a_gpu(settings.batch, settings.child_device, settings.is_given("workers-per-node"), of_gpus);
   const auto out =
       settings.child_out.empty() ? std::filesystem::path("paceline-out") / options.name : settings.child_out;
   const auto program = base::program_path().string();
@@ -96,6 +98,7 @@ int sbatch_command(const Settings& settings) {
   const auto join = options.array > 0 ? join_path(options.script) : std::filesystem::path();
   if (!join.empty()) write_script(join, join_script(options, command));
   for (const auto& note : settings.notes) std::printf("%s\n", note.c_str());
+  if (!of_gpus.empty()) std::printf("%s\n", of_gpus.c_str());
   std::printf("job script: %s\n", options.script.c_str());
   if (!join.empty()) std::printf("and the one that joins its parts: %s\n", join.c_str());
   const auto submit = shell_line({"sbatch", "--parsable", options.script.string()});

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <string_view>
 
 #include "base/error.h"
@@ -61,22 +60,13 @@ std::string describe_process(const GpuProcess& process) {
                      process.memory_bytes ? fmt::format(", {:.1f} GB", gb(*process.memory_bytes)) : "");
 }
 
-/// The bus id of each device that CUDA sees; empty where CUDA does not start.
+/// Of each device that CUDA sees; empty where CUDA does not start.
 std::vector<std::string> bus_ids_of_cuda() {
-  std::vector<std::string> ids;
   try {
-    const CudaApi& cuda = open_cuda();
-    const int count = visible_devices(cuda, base::process_environment());
-    for (int device = 0; device < count; ++device) {
-      std::array<char, 32> id{};
-      if (cuda.cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device) != kCudaSuccess)
-        return {};
-      ids.emplace_back(id.data());
-    }
+    return visible_bus_ids();
   } catch (const base::Error&) {
     return {};  // describe_readiness() says why
   }
-  return ids;
 }
 
 /// A sentence for a row whose label already says of what.

@@ -1,5 +1,7 @@
 #include "engine/cuda/devices.h"
 
+#include <array>
+
 #include "base/error.h"
 #include "engine/cuda/api/cudnn.h"
 #include "engine/cuda/cudnn/convolution.h"
@@ -21,6 +23,20 @@ const CudnnApi& open_cudnn_library() {
 }  // namespace
 
 int visible_device_count() { return visible_devices(open_cuda(), base::process_environment()); }
+
+std::vector<std::string> visible_bus_ids() {
+  const CudaApi& cuda = open_cuda();
+  std::vector<std::string> ids;
+  const int count = visible_devices(cuda, base::process_environment());
+  for (int device = 0; device < count; ++device) {
+    std::array<char, 32> id{};
+    if (const auto status = cuda.cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device);
+        status != kCudaSuccess)
+      base::fail(base::ErrorKind::device, "GPU {}: cudaDeviceGetPCIBusId: error {}", device, status);
+    ids.emplace_back(id.data());
+  }
+  return ids;
+}
 
 std::unique_ptr<Runtime> open_device_runtime(int device) {
   const CudaApi& cuda = open_cuda();

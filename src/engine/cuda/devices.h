@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/cuda/runtime.h"
 
@@ -13,6 +14,11 @@ namespace paceline::engine::cuda {
 ///
 /// Errors   Error(device), one sentence: module, driver or GPU is missing (load.h)
 [[nodiscard]] int visible_device_count();
+
+/// The PCI bus id of each GPU that is visible, cuda:0 first, as CUDA writes it. Makes no context.
+///
+/// Errors   Error(device): as visible_device_count
+[[nodiscard]] std::vector<std::string> visible_bus_ids();
 
 /// The runtime of GPU `device` of those that are visible; --device cuda:K gives K. Takes a second or more the
 /// first time, when CUDA makes the device's context, and some 500 MB of its memory.

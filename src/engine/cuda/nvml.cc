@@ -3,76 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <sstream>
 
 #include "base/error.h"
+#include "engine/cuda/gpu_source.h"
+#include "engine/cuda/nvml_session.h"
 
 namespace paceline::engine::cuda {
 namespace {
 
-/// NVML while it is started.
-class Session {
- public:
-  explicit Session(const NvmlApi& api) : api_(api) {
-    check(api, api.ask(api.nvmlInit_v2), "nvmlInit_v2", "");
-  }
-  ~Session() { (void)api_.ask(api_.nvmlShutdown); }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-
- private:
-  const NvmlApi& api_;
-};
-
-/// Asks for what may be refused, and keeps why.
-class Asker {
- public:
-  Asker(const NvmlApi& api, std::vector<std::string>& unknown) : api_(api), unknown_(unknown) {}
-
-  /// Whether it was answered. That a GPU or a driver does not have a thing is no failure.
-  template <typename... Parameters, typename... Arguments>
-  bool operator()(const char* call, NvmlStatus (*function)(Parameters...), Arguments... arguments) {
-    return answered(call, api_.ask(function, arguments...));
-  }
-  /// The same of a call that has been made.
-  bool answered(const char* call, NvmlStatus status) {
-    if (status != kNvmlSuccess && status != kNvmlErrorNotSupported && status != kNvmlErrorFunctionNotFound)
-      unknown_.push_back(describe_nvml_error(api_, status, call));
-    return status == kNvmlSuccess;
-  }
-
- private:
-  const NvmlApi& api_;
-  std::vector<std::string>& unknown_;
-};
-
-std::vector<GpuProcess> processes_on(const NvmlApi& api, NvmlDevice device, Asker& ask) {
-  constexpr const char* kCall = "nvmlDeviceGetComputeRunningProcesses";
-  std::vector<NvmlProcess> found(64);
-  auto count = static_cast<unsigned>(found.size());
-  auto status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
-  if (status == kNvmlErrorInsufficientSize) {  // `count` says how many there are, and more may come
-    found.resize(count + 64);
-    count = static_cast<unsigned>(found.size());
-    status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
-  }
-  if (!ask.answered(kCall, status)) return {};
-  std::vector<GpuProcess> processes;
-  for (unsigned i = 0; i < std::min<std::size_t>(count, found.size()); ++i) {
-    GpuProcess process{.pid = found[i].pid};
-    if (found[i].used_memory != ~0ULL) process.memory_bytes = static_cast<std::int64_t>(found[i].used_memory);
-    std::array<char, 256> name{};
-    // Names of other containers' processes are not told; that is no failure either.
-    if (api.ask(api.nvmlSystemGetProcessName, found[i].pid, name.data(), 255U) == kNvmlSuccess) {
-      process.name = name.data();
-      process.name = process.name.substr(process.name.find_last_of('/') + 1);
-    }
-    processes.push_back(process);
-  }
-  return processes;
-}
-
 /// How the GPU is set up and what it is at, beyond memory, load and power.
-void ask_state(const NvmlApi& api, NvmlDevice device, Asker& ask, GpuFacts& gpu) {
+void ask_state(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& gpu) {
   constexpr std::array kModes{"default", "exclusive thread", "prohibited", "exclusive process"};
   unsigned percent = 0, current = 0, pending = 0;
   int state = 0, mode = 0, on = 0, next = 0;
@@ -91,11 +32,41 @@ void ask_state(const NvmlApi& api, NvmlDevice device, Asker& ask, GpuFacts& gpu)
     gpu.compute_mode = kModes[static_cast<std::size_t>(mode)];
 }
 
+/// Its link, what holds it back, and what its memory has suffered.
+void ask_health(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& gpu) {
+  base::PcieLink link;
+  const auto take = [&](const char* call, auto function, int& to) {
+    unsigned value = 0;
+    const bool is_told = ask(call, function, device, &value);
+    to = static_cast<int>(value);
+    return is_told;
+  };
+  if (take("nvmlDeviceGetCurrPcieLinkGeneration", api.nvmlDeviceGetCurrPcieLinkGeneration, link.generation) &&
+      take("nvmlDeviceGetCurrPcieLinkWidth", api.nvmlDeviceGetCurrPcieLinkWidth, link.width))
+    gpu.pcie = link;
+  if (take("nvmlDeviceGetMaxPcieLinkGeneration", api.nvmlDeviceGetMaxPcieLinkGeneration, link.generation) &&
+      take("nvmlDeviceGetMaxPcieLinkWidth", api.nvmlDeviceGetMaxPcieLinkWidth, link.width))
+    gpu.pcie_most = link;
+  unsigned long long wide = 0;
+  if (ask.answered("nvmlDeviceGetCurrentClocksEventReasons", ask_clock_reasons(api, device, &wide)))
+    gpu.brakes = brakes_of(wide);
+  if (ask("nvmlDeviceGetTotalEccErrors", api.nvmlDeviceGetTotalEccErrors, device, kNvmlErrorsUncorrected,
+          kNvmlErrorsSinceStart, &wide))
+    gpu.memory_errors = static_cast<std::int64_t>(wide);
+  unsigned corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;
+  if (ask("nvmlDeviceGetRemappedRows", api.nvmlDeviceGetRemappedRows, device, &corrected, &uncorrected,
+          &is_pending, &has_failed)) {
+    gpu.needs_reset = is_pending != 0;
+    gpu.has_failed_rows = has_failed != 0;
+  }
+}
+
 GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
   GpuFacts gpu{.index = index};
-  Asker ask(api, gpu.unknown);
+  NvmlAsker ask(api, gpu.unknown);
   std::array<char, 128> name{};
   if (ask("nvmlDeviceGetName", api.nvmlDeviceGetName, device, name.data(), 127U)) gpu.name = name.data();
+  if (ask("nvmlDeviceGetUUID", api.nvmlDeviceGetUUID, device, name.data(), 127U)) gpu.uuid = name.data();
   if (NvmlPci pci{}; ask("nvmlDeviceGetPciInfo", api.nvmlDeviceGetPciInfo_v3, device, &pci))
     gpu.bus_id = pci.bus_id;
   if (NvmlMemory memory{}; ask("nvmlDeviceGetMemoryInfo", api.nvmlDeviceGetMemoryInfo, device, &memory)) {
@@ -115,13 +86,14 @@ GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
   if (ask("nvmlDeviceGetTemperature", api.nvmlDeviceGetTemperature, device, kNvmlTemperatureGpu, &value))
     gpu.celsius = static_cast<int>(value);
   ask_state(api, device, ask, gpu);
-  gpu.processes = processes_on(api, device, ask);
+  ask_health(api, device, ask, gpu);
+  gpu.processes = processes_on(api, device, ask).value_or(std::vector<GpuProcess>());
   return gpu;
 }
 
 /// Counts the active NVLinks of `device`, and where they lead.
 void ask_nvlinks(const NvmlApi& api, NvmlDevice device, const std::vector<GpuFacts>& gpus, GpuFacts& gpu) {
-  Asker ask(api, gpu.unknown);
+  NvmlAsker ask(api, gpu.unknown);
   for (unsigned link = 0; link < kNvmlMostLinks; ++link) {
     int active = 0, type = 0;
     const auto status = api.ask(api.nvmlDeviceGetNvLinkState, device, link, &active);
@@ -174,10 +146,27 @@ bool same_bus_id(const std::string& left, const std::string& right) {
   });
 }
 
+std::vector<std::string> visible_bus_ids(const GpuList& list, const char* visible) {
+  std::vector<std::string> ids;
+  if (visible == nullptr) {
+    for (const auto& gpu : list.gpus) ids.push_back(gpu.bus_id);
+    return ids;
+  }
+  std::istringstream words(visible);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto found = std::find_if(list.gpus.begin(), list.gpus.end(), [&](const GpuFacts& gpu) {
+      return word == std::to_string(gpu.index) || (word.size() > 4 && gpu.uuid.starts_with(word));
+    });
+    if (found == list.gpus.end()) break;  // as CUDA does: what stands behind is not seen
+    ids.push_back(found->bus_id);
+  }
+  return ids;
+}
+
 GpuList list_gpus(const NvmlApi& api) {
-  const Session session(api);
+  const NvmlSession session(api);
   GpuList list;
-  Asker ask(api, list.unknown);
+  NvmlAsker ask(api, list.unknown);
   std::array<char, 96> driver{};
   if (ask("nvmlSystemGetDriverVersion", api.nvmlSystemGetDriverVersion, driver.data(), 95U))
     list.driver = driver.data();
@@ -200,7 +189,7 @@ GpuList list_gpus(const NvmlApi& api) {
     auto& gpu = list.gpus[i];
     ask_nvlinks(api, devices[i], list.gpus, gpu);
     if (gpu.links.to_switch > 0) continue;
-    Asker ask_way(api, gpu.unknown);
+    NvmlAsker ask_way(api, gpu.unknown);
     for (std::size_t other = 0; other < devices.size(); ++other) {
       const int index = static_cast<int>(other);
       const bool linked = std::any_of(gpu.links.nvlinks.begin(), gpu.links.nvlinks.end(),

@@ -27,11 +27,16 @@ bool was_disturbed(const analysis::Cell& cell) {
                      [](const measure::Record* record) { return analysis::is_disturbed(*record); });
 }
 
-double most_others(const analysis::Cell& cell) {
-  double most = 0;
-  for (const measure::Record* record : cell.records)
-    most = std::max(most, record->window.others_cores.value_or(0));
-  return most;
+/// "other programs kept 0.75 cores busy": of the repeat that was disturbed most. Precondition: one was.
+std::string worst_disturbance(const analysis::Cell& cell) {
+  const auto others = [](const measure::Record* record) {
+    return std::pair(analysis::is_disturbed(*record), record->window.others_cores.value_or(0));
+  };
+  const measure::Record& worst = **std::ranges::max_element(cell.records, {}, others);
+  const auto of_gpus = measure::disturbance_of_gpus(worst);
+  return of_gpus == measure::disturbance(worst)
+             ? of_gpus
+             : fmt::format("other programs kept {:.2f} cores busy", others(&worst).second);
 }
 
 /// Why an efficiency exceeds 100 %. Records tell a disturbed baseline from a quiet one; whether a quiet one
@@ -41,9 +46,8 @@ std::string above_the_ideal(const ScalingGroup& group, const ScalingRow& row) {
   if (!analysis::has_interval(row.efficiency)) return "above 100 %, of a single step: it may be noise";
   if (row.efficiency.low <= 1) return "above 100 % within its interval: noise";
   if (was_disturbed(*group.baseline) && !was_disturbed(*row.cell))
-    return fmt::format(
-        "above the ideal: other programs kept {:.2f} cores busy while the baseline was measured",
-        most_others(*group.baseline));
+    return fmt::format("above the ideal: {} while the baseline was measured",
+                       worst_disturbance(*group.baseline));
   return "above the ideal: the baseline was measured in a slower moment, or a worker's share fits a cache";
 }
 

@@ -29,6 +29,9 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> ways_section(const Conclusions& conclusions);
 /// Which worker is slow, and what each waits for, sends, and needs of memory.
 [[nodiscard]] std::optional<Section> by_worker_section(const Conclusions& conclusions);
+/// The state of the GPUs: utilisation and busy share, memory, power, images per joule, clocks, reasons for
+/// throttling, and faults.
+[[nodiscard]] std::optional<Section> gpus_section(const Conclusions& conclusions);
 /// Where the time goes (table 2): the ledger per step, and the residual with its parts.
 [[nodiscard]] std::optional<Section> breakdown_section(const Conclusions& conclusions);
 /// Where the efficiency goes: the loss of each row of scaling in parts that add up, and what would reduce

@@ -22,6 +22,7 @@ constexpr NvmlStatus kNvmlErrorInvalidArgument = 2;
 constexpr NvmlStatus kNvmlErrorNotSupported = 3;
 constexpr NvmlStatus kNvmlErrorInsufficientSize = 7;
 constexpr NvmlStatus kNvmlErrorDriverNotLoaded = 9;
+constexpr NvmlStatus kNvmlErrorTimeout = 10;
 constexpr NvmlStatus kNvmlErrorFunctionNotFound = 13;
 constexpr NvmlStatus kNvmlErrorUnknown = 999;
 
@@ -34,6 +35,15 @@ constexpr int kNvmlTopologySwitch = 10;  ///< one PCIe switch
 constexpr int kNvmlTopologySwitches = 20;
 constexpr int kNvmlTopologyHostBridge = 30;
 constexpr int kNvmlTopologyNode = 40;  ///< one memory node of the host
+
+constexpr int kNvmlClockSm = 1;
+constexpr int kNvmlClockMemory = 2;
+constexpr int kNvmlErrorsUncorrected = 1;  ///< nvmlMemoryErrorType_t
+constexpr int kNvmlErrorsSinceStart = 0;   ///< nvmlEccCounterType_t: volatile
+// Bits of nvmlClocksEventReasons; 1, idle, holds nothing back.
+constexpr unsigned long long kNvmlFixedClocks = 0x2, kNvmlPowerCap = 0x4, kNvmlHardwareSlowdown = 0x8,
+                             kNvmlSyncBoost = 0x10, kNvmlThermalSoftware = 0x20, kNvmlThermalHardware = 0x40,
+                             kNvmlPowerBrake = 0x80, kNvmlDisplayClocks = 0x100;
 
 constexpr int kNvmlMostStates = 15;  ///< performance states 0 (fastest) to 15; 32 is unknown
 
@@ -54,6 +64,15 @@ struct NvmlProcess {
   unsigned instance, compute_instance;
 };
 
+struct NvmlEventSetObject;
+using NvmlEventSet = NvmlEventSetObject*;  ///< nvmlEventSet_t
+struct NvmlEvent {
+  NvmlDevice device;
+  unsigned long long type, data;  ///< of an Xid: its number
+  unsigned instance, compute_instance;
+};
+constexpr unsigned long long kNvmlEventXid = 0x8;  ///< nvmlEventTypeXidCriticalError
+
 /// Members are nullptr where the driver's library has no such function; ask() says so as NVML would.
 struct NvmlApi {
   NvmlStatus (*nvmlInit_v2)() = nullptr;
@@ -65,6 +84,7 @@ struct NvmlApi {
   NvmlStatus (*nvmlDeviceGetCount_v2)(unsigned* count) = nullptr;
   NvmlStatus (*nvmlDeviceGetHandleByIndex_v2)(unsigned index, NvmlDevice* device) = nullptr;
   NvmlStatus (*nvmlDeviceGetHandleByPciBusId_v2)(const char* bus_id, NvmlDevice* device) = nullptr;
+  NvmlStatus (*nvmlDeviceGetIndex)(NvmlDevice, unsigned* index) = nullptr;
   NvmlStatus (*nvmlDeviceGetName)(NvmlDevice, char* name, unsigned bytes) = nullptr;
   NvmlStatus (*nvmlDeviceGetPciInfo_v3)(NvmlDevice, NvmlPci*) = nullptr;
   NvmlStatus (*nvmlDeviceGetMemoryInfo)(NvmlDevice, NvmlMemory*) = nullptr;
@@ -72,6 +92,24 @@ struct NvmlApi {
   NvmlStatus (*nvmlDeviceGetUtilizationRates)(NvmlDevice, NvmlUtilization*) = nullptr;
   NvmlStatus (*nvmlDeviceGetPowerUsage)(NvmlDevice, unsigned* milliwatts) = nullptr;
   NvmlStatus (*nvmlDeviceGetEnforcedPowerLimit)(NvmlDevice, unsigned* milliwatts) = nullptr;
+  NvmlStatus (*nvmlDeviceGetTotalEnergyConsumption)(NvmlDevice, unsigned long long* millijoules) = nullptr;
+  NvmlStatus (*nvmlDeviceGetClockInfo)(NvmlDevice, int clock, unsigned* mhz) = nullptr;
+  NvmlStatus (*nvmlDeviceGetMaxClockInfo)(NvmlDevice, int clock, unsigned* mhz) = nullptr;
+  NvmlStatus (*nvmlDeviceGetCurrentClocksEventReasons)(NvmlDevice, unsigned long long* bits) = nullptr;
+  NvmlStatus (*nvmlDeviceGetCurrentClocksThrottleReasons)(NvmlDevice, unsigned long long* bits) = nullptr;
+  NvmlStatus (*nvmlDeviceGetCurrPcieLinkGeneration)(NvmlDevice, unsigned*) = nullptr;
+  NvmlStatus (*nvmlDeviceGetCurrPcieLinkWidth)(NvmlDevice, unsigned*) = nullptr;
+  NvmlStatus (*nvmlDeviceGetMaxPcieLinkGeneration)(NvmlDevice, unsigned*) = nullptr;
+  NvmlStatus (*nvmlDeviceGetMaxPcieLinkWidth)(NvmlDevice, unsigned*) = nullptr;
+  NvmlStatus (*nvmlDeviceGetUUID)(NvmlDevice, char* uuid, unsigned bytes) = nullptr;
+  NvmlStatus (*nvmlDeviceGetTotalEccErrors)(NvmlDevice, int type, int counter,
+                                            unsigned long long* count) = nullptr;
+  NvmlStatus (*nvmlDeviceGetRemappedRows)(NvmlDevice, unsigned* corrected, unsigned* uncorrected,
+                                          unsigned* is_pending, unsigned* has_failed) = nullptr;
+  NvmlStatus (*nvmlEventSetCreate)(NvmlEventSet*) = nullptr;
+  NvmlStatus (*nvmlEventSetFree)(NvmlEventSet) = nullptr;
+  NvmlStatus (*nvmlDeviceRegisterEvents)(NvmlDevice, unsigned long long types, NvmlEventSet) = nullptr;
+  NvmlStatus (*nvmlEventSetWait_v2)(NvmlEventSet, NvmlEvent*, unsigned milliseconds) = nullptr;
   NvmlStatus (*nvmlDeviceGetTemperature)(NvmlDevice, int sensor, unsigned* celsius) = nullptr;
   NvmlStatus (*nvmlDeviceGetFanSpeed)(NvmlDevice, unsigned* percent) = nullptr;
   NvmlStatus (*nvmlDeviceGetPerformanceState)(NvmlDevice, int* state) = nullptr;

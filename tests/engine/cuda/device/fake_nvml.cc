@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/cuda/nvml.h"
 
 namespace paceline::engine::cuda::test {
 namespace {
@@ -72,6 +73,17 @@ NvmlStatus handle(unsigned index, NvmlDevice* device) {
   return kNvmlSuccess;
 }
 
+NvmlStatus handle_by_bus_id(const char* bus_id, NvmlDevice* device) {
+  const auto status = living_nvml->called("nvmlDeviceGetHandleByPciBusId");
+  if (status != kNvmlSuccess) return status;
+  for (auto& gpu : living_nvml->gpus)
+    if (same_bus_id(gpu.bus_id, bus_id)) {
+      *device = reinterpret_cast<NvmlDevice>(&gpu);
+      return gpu.lost ? 15 : kNvmlSuccess;
+    }
+  return 6;  // NVML_ERROR_NOT_FOUND
+}
+
 NvmlStatus process_name(unsigned pid, char* name, unsigned bytes) {
   const auto found = living_nvml->process_names.find(pid);
   if (found == living_nvml->process_names.end()) return 6;  // NVML_ERROR_NOT_FOUND
@@ -82,6 +94,68 @@ NvmlStatus process_name(unsigned pid, char* name, unsigned bytes) {
 NvmlStatus capability(NvmlDevice, int* major, int* minor) {
   *minor = 0;
   return give("nvmlDeviceGetCudaComputeCapability", major, 9);
+}
+
+NvmlStatus next_event(NvmlEventSet, NvmlEvent* event, unsigned) {
+  if (living_nvml->xids.empty()) return kNvmlErrorTimeout;
+  const auto [gpu, number] = living_nvml->xids.front();
+  living_nvml->xids.erase(living_nvml->xids.begin());
+  *event = {reinterpret_cast<NvmlDevice>(&living_nvml->gpus[static_cast<std::size_t>(gpu)]), kNvmlEventXid,
+            static_cast<unsigned long long>(number), 0, 0};
+  return kNvmlSuccess;
+}
+
+/// Clocks, energy, link, errors: what is read over and over.
+void add_readings(NvmlApi& api) {
+  api.nvmlDeviceGetHandleByPciBusId_v2 = handle_by_bus_id;
+  api.nvmlDeviceGetIndex = [](NvmlDevice device, unsigned* index) {
+    return give("nvmlDeviceGetIndex", index,
+                static_cast<unsigned>(&gpu_of(device) - living_nvml->gpus.data()));
+  };
+  api.nvmlDeviceGetUUID = [](NvmlDevice device, char* uuid, unsigned bytes) {
+    return give_text("nvmlDeviceGetUUID", gpu_of(device).uuid, uuid, bytes);
+  };
+  api.nvmlDeviceGetTotalEnergyConsumption = [](NvmlDevice device, unsigned long long* millijoules) {
+    return give("nvmlDeviceGetTotalEnergyConsumption", millijoules, gpu_of(device).millijoules);
+  };
+  api.nvmlDeviceGetClockInfo = [](NvmlDevice device, int clock, unsigned* mhz) {
+    return give("nvmlDeviceGetClockInfo", mhz, clock == kNvmlClockSm ? gpu_of(device).sm_mhz : 2619U);
+  };
+  api.nvmlDeviceGetMaxClockInfo = [](NvmlDevice, int clock, unsigned* mhz) {
+    return give("nvmlDeviceGetMaxClockInfo", mhz, clock == kNvmlClockSm ? 1980U : 2619U);
+  };
+  api.nvmlDeviceGetCurrentClocksEventReasons = [](NvmlDevice device, unsigned long long* bits) {
+    return give("nvmlDeviceGetCurrentClocksEventReasons", bits, gpu_of(device).reasons);
+  };
+  api.nvmlDeviceGetCurrPcieLinkGeneration = [](NvmlDevice device, unsigned* generation) {
+    return give("nvmlDeviceGetCurrPcieLinkGeneration", generation, gpu_of(device).generation);
+  };
+  api.nvmlDeviceGetCurrPcieLinkWidth = [](NvmlDevice device, unsigned* width) {
+    return give("nvmlDeviceGetCurrPcieLinkWidth", width, gpu_of(device).width);
+  };
+  api.nvmlDeviceGetMaxPcieLinkGeneration = [](NvmlDevice, unsigned* generation) {
+    return give("nvmlDeviceGetMaxPcieLinkGeneration", generation, 5U);
+  };
+  api.nvmlDeviceGetMaxPcieLinkWidth = [](NvmlDevice, unsigned* width) {
+    return give("nvmlDeviceGetMaxPcieLinkWidth", width, 16U);
+  };
+  api.nvmlEventSetCreate = [](NvmlEventSet* set) {
+    return give("nvmlEventSetCreate", set, reinterpret_cast<NvmlEventSet>(living_nvml));
+  };
+  api.nvmlEventSetFree = [](NvmlEventSet) { return living_nvml->called("nvmlEventSetFree"); };
+  api.nvmlDeviceRegisterEvents = [](NvmlDevice, unsigned long long types, NvmlEventSet) {
+    return types == kNvmlEventXid ? living_nvml->called("nvmlDeviceRegisterEvents")
+                                  : kNvmlErrorInvalidArgument;
+  };
+  api.nvmlEventSetWait_v2 = next_event;
+  api.nvmlDeviceGetTotalEccErrors = [](NvmlDevice device, int, int, unsigned long long* count) {
+    return give("nvmlDeviceGetTotalEccErrors", count, gpu_of(device).ecc_errors);
+  };
+  api.nvmlDeviceGetRemappedRows = [](NvmlDevice device, unsigned* corrected, unsigned* uncorrected,
+                                     unsigned* is_pending, unsigned* has_failed) {
+    *corrected = *uncorrected = *is_pending = 0;
+    return give("nvmlDeviceGetRemappedRows", has_failed, gpu_of(device).has_failed_rows ? 1U : 0U);
+  };
 }
 
 const char* error_string(NvmlStatus status) {
@@ -136,17 +210,18 @@ NvmlApi FakeNvml::api() const {
     return give("nvmlDeviceGetMemoryInfo", memory, {85'899'345'920ULL, 84'699'345'920ULL, 1'200'000'000ULL});
   };
   api.nvmlDeviceGetCudaComputeCapability = capability;
-  api.nvmlDeviceGetUtilizationRates = [](NvmlDevice, NvmlUtilization* busy) {
-    return give("nvmlDeviceGetUtilizationRates", busy, {3U, 1U});
+  api.nvmlDeviceGetUtilizationRates = [](NvmlDevice device, NvmlUtilization* busy) {
+    return give("nvmlDeviceGetUtilizationRates", busy, {gpu_of(device).utilisation, 1U});
   };
-  api.nvmlDeviceGetPowerUsage = [](NvmlDevice, unsigned* milliwatts) {
-    return give("nvmlDeviceGetPowerUsage", milliwatts, 71'400U);
+  api.nvmlDeviceGetPowerUsage = [](NvmlDevice device, unsigned* milliwatts) {
+    return give("nvmlDeviceGetPowerUsage", milliwatts, gpu_of(device).milliwatts);
   };
+  add_readings(api);
   api.nvmlDeviceGetEnforcedPowerLimit = [](NvmlDevice, unsigned* milliwatts) {
     return give("nvmlDeviceGetEnforcedPowerLimit", milliwatts, 700'000U);
   };
-  api.nvmlDeviceGetTemperature = [](NvmlDevice, int, unsigned* celsius) {
-    return give("nvmlDeviceGetTemperature", celsius, 35U);
+  api.nvmlDeviceGetTemperature = [](NvmlDevice device, int, unsigned* celsius) {
+    return give("nvmlDeviceGetTemperature", celsius, gpu_of(device).celsius);
   };
   api.nvmlDeviceGetFanSpeed = [](NvmlDevice, unsigned* percent) {
     return give("nvmlDeviceGetFanSpeed", percent, 30U);

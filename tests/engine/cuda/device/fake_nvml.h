@@ -17,6 +17,12 @@ struct FakeGpu {
   std::vector<std::string> nvlinks;  ///< bus id at the other end of each; "switch"
   std::vector<NvmlProcess> processes;
   bool lost = false;  ///< it has no handle
+  std::string uuid = "GPU-4f2a";
+  unsigned utilisation = 3, milliwatts = 71'400, sm_mhz = 1980, celsius = 35;
+  unsigned long long millijoules = 5'000'000, reasons = 0;
+  unsigned generation = 5, width = 16;  ///< of PCIe, now; at most 5 and 16
+  unsigned long long ecc_errors = 0;
+  bool has_failed_rows = false;
 };
 
 /// One at a time, as FakeCuda.
@@ -31,7 +37,8 @@ class FakeNvml {
 
   std::vector<FakeGpu> gpus;
   std::map<unsigned, std::string> process_names;
-  int failing_call = 0;  ///< from 1 on; 0: none. Names of errors are no calls
+  std::vector<std::pair<int, int>> xids;  ///< (GPU, number): told to who waits for events
+  int failing_call = 0;                   ///< from 1 on; 0: none. Names of errors are no calls
   NvmlStatus failing_status = kNvmlErrorUnknown;
   std::vector<std::string> calls;
   int started = 0, ended = 0;

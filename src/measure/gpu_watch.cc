@@ -1,0 +1,197 @@
+#include "measure/gpu_watch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "measure/gpu_course.h"
+
+namespace paceline::measure {
+
+/// What the thread and its owner share; the thread alone touches `source`.
+struct GpuWatch::Shared {
+  OpenGpus open;
+  std::chrono::milliseconds period{};
+  std::unique_ptr<base::GpuSource> source;
+
+  std::mutex mutex;
+  std::condition_variable wake, answered;
+  bool stops = false, has_ended = false;
+  std::int64_t window = 0;              ///< its number: readings of one before are not its own
+  std::int64_t asked = 0, answers = 0;  ///< readings that were asked for, and those that began after that
+  base::TimePoint begin = base::Clock::now();
+  std::vector<GpuCourse> courses;  ///< one a GPU
+  std::vector<base::GpuIdentity> gpus;
+  std::vector<std::string> failures;
+  std::thread thread;
+
+  void run();
+  void read_all();
+  void say_once(const std::vector<std::string>& said);
+};
+
+void GpuWatch::Shared::say_once(const std::vector<std::string>& said) {
+  for (const auto& one : said)
+    if (std::find(failures.begin(), failures.end(), one) == failures.end()) failures.push_back(one);
+}
+
+void GpuWatch::Shared::read_all() {
+  std::int64_t of_window = 0, of_question = 0;
+  {
+    const std::lock_guard lock(mutex);
+    of_window = window;
+    of_question = asked;
+  }
+  std::vector<std::pair<base::GpuReading, base::TimePoint>> readings;
+  for (std::size_t gpu = 0; gpu < source->gpus().size(); ++gpu) {
+    const auto before = base::Clock::now();
+    readings.emplace_back(source->read(gpu), before);
+  }
+  const std::lock_guard lock(mutex);
+  if (of_window != window) return;
+  if (courses.empty()) courses.assign(readings.size(), GpuCourse(begin, kMostRows));
+  for (std::size_t gpu = 0; gpu < readings.size(); ++gpu) {
+    courses[gpu].add(readings[gpu].first, readings[gpu].second);
+    say_once(readings[gpu].first.failures);
+  }
+  answers = of_question;
+  answered.notify_all();
+}
+
+void GpuWatch::Shared::run() {
+  try {
+    source = open();
+    {
+      const std::lock_guard lock(mutex);
+      gpus = source->gpus();
+      for (const auto& gpu : gpus) say_once(gpu.failures);
+    }
+    while (true) {
+      read_all();
+      std::unique_lock lock(mutex);
+      const auto seen = window;
+      wake.wait_for(lock, period, [&] { return stops || window != seen || asked != answers; });
+      if (stops) break;
+    }
+    source.reset();
+  } catch (const std::exception& error) {  // no driver, no memory: the run is not to know
+    const std::lock_guard lock(mutex);
+    say_once({error.what()});
+  }
+  const std::lock_guard lock(mutex);
+  has_ended = true;
+  answered.notify_all();
+}
+
+GpuWatch::GpuWatch(OpenGpus open, std::chrono::milliseconds period) : shared_(std::make_shared<Shared>()) {
+  shared_->open = std::move(open);
+  shared_->period = period;
+  try {
+    shared_->thread = std::thread([shared = shared_] { shared->run(); });
+  } catch (const std::system_error&) {
+    shared_->has_ended = true;
+    shared_->failures.emplace_back("the system refuses the thread that would read the GPUs");
+  }
+}
+
+GpuWatch::~GpuWatch() {
+  if (!shared_->thread.joinable()) return;
+  std::unique_lock lock(shared_->mutex);
+  shared_->stops = true;
+  shared_->wake.notify_all();
+  const bool ended = shared_->answered.wait_for(lock, kPatience, [&] { return shared_->has_ended; });
+  lock.unlock();
+  if (ended)
+    shared_->thread.join();
+  else
+    shared_->thread.detach();  // a call of the driver's hangs: it must not hold up the end of the run
+}
+
+void GpuWatch::begin() {
+  const std::lock_guard lock(shared_->mutex);
+  ++shared_->window;
+  shared_->begin = base::Clock::now();
+  shared_->courses.clear();
+  shared_->wake.notify_all();
+}
+
+GpuReport GpuWatch::end(int first_rank) {
+  std::unique_lock lock(shared_->mutex);
+  const auto question = ++shared_->asked;
+  shared_->wake.notify_all();
+  const bool is_answered = shared_->answered.wait_for(
+      lock, kPatience, [&] { return shared_->has_ended || shared_->answers >= question; });
+  GpuReport report{.pid = ::getpid(), .gpus = {}, .failures = shared_->failures};
+  if (!is_answered)
+    report.failures.push_back(fmt::format("the driver has not answered for {} s", kPatience.count() / 1000));
+  for (std::size_t i = 0; i < shared_->courses.size(); ++i) {
+    report.gpus.push_back(shared_->courses[i].record(shared_->gpus[i]));
+    for (const int worker : shared_->gpus[i].workers) report.gpus.back().ranks.push_back(first_rank + worker);
+  }
+  return report;
+}
+
+namespace {
+
+bool is_same_gpu(const GpuRecord& a, const GpuRecord& b) {
+  return a.host == b.host && a.index == b.index && a.bus_id == b.bus_id;
+}
+
+/// Takes out the run's own processes: `own` of this host, `here` of which use this GPU.
+void leave_others(GpuRecord& gpu, const std::set<std::int64_t>& own, std::size_t here) {
+  if (!gpu.others) return;
+  auto& others = *gpu.others;
+  const auto is_own = [&](const GpuProcessRecord& one) { return own.contains(one.pid); };
+  if (std::any_of(others.begin(), others.end(), is_own)) {
+    std::erase_if(others, is_own);
+    return;
+  }
+  // Numbers of another namespace, or a process that the driver does not list at all. The run's own are there
+  // from the begin to the end.
+  std::stable_sort(others.begin(), others.end(),
+                   [](const auto& a, const auto& b) { return a.share > b.share; });
+  others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(std::min(here, others.size())));
+  for (auto& one : others) one.pid = 0;
+}
+
+}  // namespace
+
+std::vector<GpuRecord> join(std::span<const GpuReport> reports) {
+  struct Joined {
+    GpuRecord gpu;
+    std::size_t processes = 1;  ///< of the run, that use it
+  };
+  std::vector<Joined> all;
+  std::map<std::optional<std::string>, std::set<std::int64_t>> own;  // [host]
+  for (const auto& report : reports)
+    for (const auto& gpu : report.gpus) {
+      own[gpu.host].insert(report.pid);
+      const auto known =
+          std::find_if(all.begin(), all.end(), [&](const Joined& one) { return is_same_gpu(one.gpu, gpu); });
+      if (known == all.end()) {
+        all.push_back({.gpu = gpu});
+        continue;
+      }
+      ++known->processes;
+      auto& ranks = known->gpu.ranks;
+      ranks.insert(ranks.end(), gpu.ranks.begin(), gpu.ranks.end());
+    }
+  std::vector<GpuRecord> gpus;
+  for (auto& [gpu, processes] : all) {
+    leave_others(gpu, own[gpu.host], processes);
+    std::sort(gpu.ranks.begin(), gpu.ranks.end());
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
+}  // namespace paceline::measure

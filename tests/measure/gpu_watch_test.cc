@@ -1,0 +1,201 @@
+#include "measure/gpu_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "base/error.h"
+#include "measure/fake_gpus.h"
+#include "measure/record.h"
+
+namespace paceline::measure {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A GPU of workers 0 and 1, whose utilisation is `level`, and that counts its readings.
+struct Told {
+  std::atomic<double> level{0.5};
+  std::atomic<int> readings{0};
+  [[nodiscard]] OpenGpus open() {
+    return [this]() -> std::unique_ptr<base::GpuSource> {
+      return std::make_unique<FakeGpus>(std::vector<base::GpuIdentity>{{.index = 2, .workers = {0, 1}}},
+                                        [this](std::size_t) {
+                                          ++readings;
+                                          return base::GpuReading{.utilisation = level.load()};
+                                        });
+    };
+  }
+  void wait_until(int number) const {
+    while (readings < number) std::this_thread::yield();
+  }
+  void wait_for(int more) const { wait_until(readings + more); }
+};
+
+TEST(GpuWatch, ReadsOverTimeAndAtTheEnd) {
+  Told told;
+  GpuWatch watch(told.open(), milliseconds(1));
+  watch.begin();
+  told.wait_for(5);
+  const auto report = watch.end(4);
+  EXPECT_EQ(report.pid, ::getpid());
+  ASSERT_EQ(report.gpus.size(), 1U);
+  EXPECT_EQ(report.gpus[0].index, 2);
+  EXPECT_THAT(report.gpus[0].ranks, ElementsAre(4, 5)) << "of the process whose first rank is 4";
+  EXPECT_GE(report.gpus[0].readings, 4);
+  EXPECT_THAT(report.failures, IsEmpty());
+}
+
+TEST(GpuWatch, AShortWindowHasAReadingAtEachEndWhateverThePeriod) {
+  Told told;
+  GpuWatch watch(told.open(), std::chrono::hours(1));
+  told.wait_until(1);
+  watch.begin();
+  told.wait_until(2);
+  EXPECT_GE(watch.end(0).gpus.at(0).readings, 1);
+}
+
+TEST(GpuWatch, AWindowForgetsWhatWasBeforeIt) {
+  Told told;
+  GpuWatch watch(told.open(), milliseconds(1));
+  watch.begin();
+  told.wait_for(3);
+  told.level = 0.25;
+  told.wait_for(2);  // the one under way may have the level of before
+  watch.begin();
+  told.wait_for(3);
+  const auto gpu = watch.end(0).gpus.at(0);
+  EXPECT_THAT(gpu.course.utilisation, testing::Each(0.25));
+}
+
+TEST(GpuWatch, WhatCannotBeOpenedIsSaidAndNothingElseHappens) {
+  GpuWatch watch([]() -> std::unique_ptr<base::GpuSource> {
+    base::fail(base::ErrorKind::device, "GPUs: NVIDIA's driver is not there");
+  });
+  watch.begin();
+  const auto report = watch.end(0);
+  EXPECT_THAT(report.gpus, IsEmpty());
+  EXPECT_THAT(report.failures, ElementsAre("GPUs: NVIDIA's driver is not there"));
+}
+
+TEST(GpuWatch, ACallThatFailsEachTimeIsSaidOnce) {
+  std::atomic<int> readings{0};
+  GpuWatch watch(
+      [&]() -> std::unique_ptr<base::GpuSource> {
+        return std::make_unique<FakeGpus>(std::vector<base::GpuIdentity>(2), [&](std::size_t) {
+          ++readings;
+          return base::GpuReading{.failures = {"nvmlDeviceGetPowerUsage: Unknown Error"}};
+        });
+      },
+      milliseconds(1));
+  watch.begin();
+  while (readings < 10) std::this_thread::yield();
+  EXPECT_THAT(watch.end(0).failures, ElementsAre("nvmlDeviceGetPowerUsage: Unknown Error"));
+}
+
+TEST(GpuWatch, ASourceThatThrowsEndsTheWatchAndNotTheRun) {
+  GpuWatch watch(
+      []() -> std::unique_ptr<base::GpuSource> {
+        return std::make_unique<FakeGpus>(std::vector<base::GpuIdentity>(1),
+                                          [](std::size_t) -> base::GpuReading { throw std::bad_alloc(); });
+      },
+      milliseconds(1));
+  watch.begin();
+  EXPECT_THAT(watch.end(0).failures, ElementsAre(HasSubstr("bad_alloc")));
+}
+
+// A driver that hangs inside a call, as after a GPU fell off the bus.
+TEST(GpuWatch, ACallThatHangsHoldsUpNeitherTheReportNorTheEnd) {
+  std::promise<void> released;
+  const auto wait = released.get_future().share();
+  std::atomic<bool> is_in{false}, is_out{false};
+  {
+    GpuWatch watch([&, wait]() -> std::unique_ptr<base::GpuSource> {
+      return std::make_unique<FakeGpus>(std::vector<base::GpuIdentity>(1), [&, wait](std::size_t) {
+        is_in = true;
+        wait.wait();
+        is_out = true;
+        return base::GpuReading{};
+      });
+    });
+    while (!is_in) std::this_thread::yield();
+    watch.begin();
+    const auto report = watch.end(0);
+    EXPECT_THAT(report.gpus, IsEmpty());
+    EXPECT_THAT(report.failures, ElementsAre("the driver has not answered for 2 s"));
+  }
+  EXPECT_FALSE(is_out);
+  released.set_value();
+  while (!is_out) std::this_thread::yield();  // its thread ends by itself
+}
+
+GpuReport report_of(int pid, int index, std::vector<int> ranks, std::vector<GpuProcessRecord> seen,
+                    std::optional<std::string> host = std::nullopt) {
+  return {
+      .pid = pid,
+      .gpus = {
+          {.index = index, .ranks = std::move(ranks), .host = std::move(host), .others = std::move(seen)}}};
+}
+
+TEST(JoinGpus, TakesOutTheRunsOwnProcesses) {
+  const std::vector<GpuProcessRecord> seen{{.pid = 7, .share = 1},
+                                           {.pid = 41, .name = "python3", .share = 0.5}};
+  const auto gpus = join(std::vector{report_of(7, 0, {0}, seen)});
+  ASSERT_EQ(gpus.size(), 1U);
+  ASSERT_EQ(gpus[0].others->size(), 1U);
+  EXPECT_EQ(gpus[0].others->front().pid, 41);
+}
+
+TEST(JoinGpus, AGpuThatProcessesShareStandsOnceWithAllRanks) {
+  const std::vector<GpuProcessRecord> seen{{.pid = 7, .share = 1}, {.pid = 8, .share = 1}};
+  const auto gpus = join(std::vector{report_of(7, 0, {0}, seen, "a"), report_of(8, 0, {1}, seen, "a"),
+                                     report_of(7, 0, {2}, {{.pid = 7, .share = 1}}, "b")});
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_THAT(gpus[0].ranks, ElementsAre(0, 1));
+  EXPECT_THAT(*gpus[0].others, IsEmpty());
+  EXPECT_THAT(gpus[1].ranks, ElementsAre(2));
+  EXPECT_EQ(gpus[1].host, "b");
+}
+
+TEST(JoinGpus, InAContainerWhoseNumbersAreOthersTheRunsOwnAreCounted) {
+  const auto one = join(std::vector{report_of(7, 0, {0}, {{.pid = 90012, .share = 1}})});
+  EXPECT_THAT(*one[0].others, IsEmpty());
+  const auto two = join(std::vector{
+      report_of(7, 0, {0}, {{.pid = 90001, .name = "", .share = 0.25}, {.pid = 90012, .share = 1}})});
+  ASSERT_EQ(two[0].others->size(), 1U);
+  EXPECT_EQ(two[0].others->front().pid, 0) << "which of them it is, is not told";
+  EXPECT_DOUBLE_EQ(two[0].others->front().share, 0.25);
+}
+
+TEST(JoinGpus, WhatIsNotToldStaysUntold) {
+  auto report = report_of(7, 0, {0}, {});
+  report.gpus[0].others.reset();
+  EXPECT_EQ(join(std::vector{report})[0].others, std::nullopt);
+  EXPECT_THAT(join({}), IsEmpty());
+}
+
+TEST(GpuReport, SurvivesTheWayToAnotherProcess) {
+  auto report =
+      report_of(7, 3, {4, 5}, {{.pid = 41, .name = "python3", .memory_bytes = 9, .share = 0.5}}, "b");
+  report.failures = {"one \"quoted\"", "two"};
+  report.gpus[0].energy_j = 12.5;
+  report.gpus[0].course.utilisation = {0.5, 1};
+  const auto text = to_json(report);
+  const auto back = gpu_report_from_json(text);
+  EXPECT_EQ(to_json(back), text);
+  EXPECT_EQ(back.pid, 7);
+  EXPECT_EQ(back.gpus[0].others->front().name, "python3");
+  EXPECT_THAT(back.gpus[0].course.utilisation, ElementsAre(0.5, 1));
+  EXPECT_THROW((void)gpu_report_from_json(text.substr(1)), base::Error);
+  EXPECT_THROW((void)gpu_report_from_json("{}"), base::Error);
+}
+
+}  // namespace
+}  // namespace paceline::measure
