@@ -23,6 +23,7 @@
 #include "cli/gpu_table.h"
 #include "cli/launch_report.h"
 #include "comm/make.h"
+#include "comm/nccl/api.h"
 #include "comm/probe.h"
 #include "engine/cuda/describe_gpus.h"
 #include "engine/make.h"
@@ -111,12 +112,24 @@ void show_build(const measure::Environment& environment, const DoctorOptions& op
   } catch (const base::Error& error) {
     row(out, "bf16", "unknown: {}", error.what());
   }
-  row(out, "not built in", "NCCL: workers on GPUs exchange gradients through the host");
+}
+
+/// How workers on GPUs would exchange gradients.
+void show_nccl(std::ostream& out) {
+  try {
+    int version = 0;
+    if (comm::nccl::open_nccl().ncclGetVersion(&version) == comm::nccl::kSuccess)
+      row(out, "NCCL", "{}: workers on GPUs exchange gradients through it",
+          comm::nccl::version_text(version));
+  } catch (const base::Error& error) {
+    row(out, "NCCL", "workers on GPUs exchange gradients through the host: {}", error.what());
+  }
 }
 
 void show_gpus(const std::vector<RankOnGpu>& ranks, std::ostream& out) {
   out << "\nGPUs\n";
   for (const auto& [label, text] : engine::cuda::describe_gpus()) row(out, label, "{}", text);
+  show_nccl(out);
   show_gpu_table(ranks, out);
   for (const auto& sentence : odd_about_gpus(ranks)) row(out, "odd", "{}", sentence);
 }
