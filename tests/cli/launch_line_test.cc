@@ -38,8 +38,7 @@ TEST(LaunchLine, TakesTheNumberOfProcessesFromTheHosts) {
     return "";
   };
   for (const std::string bad : {"b:two", "b:2x", "b:1.5", "b:0", "b:"})
-    EXPECT_THAT(complaint("a:2," + bad),
-                HasSubstr("as its number of processes, got '" + bad + "'"));
+    EXPECT_THAT(complaint("a:2," + bad), HasSubstr("as its number of processes, got '" + bad + "'"));
   EXPECT_THAT(complaint("a:2,,b"), HasSubstr("--hosts must be a list"));
   EXPECT_THROW((void)mpirun_line({}, "p", kTrainWords), base::Error);
 }
