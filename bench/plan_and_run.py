@@ -107,13 +107,14 @@ class Recipe:
 
     def compare(self, once):
         first, written = self.plan("paceline-out/first")
-        _, peak = self.run("paceline-out/first")
+        first_s, peak = self.run("paceline-out/first")
         second, more = self.plan("second")
         seconds, again = (None, 0) if once else self.run("second")
         known = second["time"]["seconds"]
         return {"recipe": self.name, "command": self.words[1], "data": self.said, "planned_bytes": first["memory"]["bytes"],
                 "plan_lines": first["memory"]["lines"], "cell": first["memory"].get("cell"), "peak_bytes": max(peak, again),
-                "memory_ratio": max(peak, again) / first["memory"]["bytes"], "planned_s": known, "of_cells": second["time"].get("of_cells"), "seconds": seconds,
+                "memory_ratio": max(peak, again) / first["memory"]["bytes"], "planned_s": known, "of_cells": second["time"].get("of_cells"),
+                "first_s": first_s, "seconds": seconds,
                 "time_ratio": None if None in (known, seconds) else seconds / known, "written": written + more}
 
 

@@ -157,14 +157,19 @@ def two_builds(record):
 
 def plans_and_runs(record):
     """bench/plan_and_run.py"""
-    off = lambda name: Figure(max(abs(part[name] - 1) for part in record["rows"]), unit="%")
-    yield {**header(record), "key": "all", "recipe": "the worst of all", "memory_off": off("memory_ratio"), "time_off": off("time_ratio"),
-           "wrote": str(sum(bool(part["written"]) for part in record["rows"]))}
+    def off(name):
+        known = [abs(part[name] - 1) for part in record["rows"] if part[name] is not None]
+        return Figure(max(known), unit="%")
+
+    if any(part["written"] for part in record["rows"]):
+        raise Trouble("has a plan that wrote something")
+    figure = lambda value, unit: "" if value is None else Figure(value, unit=unit)
+    yield {**header(record), "key": "all", "recipe": "the worst", "memory_off": off("memory_ratio"), "time_off": off("time_ratio")}
     for part in record["rows"]:
         yield {**header(record), "key": part["recipe"], "recipe": part["recipe"], "command": part["command"], "data": part["data"],
                "planned_mb": Figure(part["planned_bytes"] / 1e6, unit="MB"), "peak_mb": Figure(part["peak_bytes"] / 1e6, unit="MB"),
-               "memory": Figure(part["memory_ratio"], digits=3), "planned_s": Figure(part["planned_s"], unit="s"),
-               "seconds": Figure(part["seconds"], unit="s"), "time": Figure(part["time_ratio"])}
+               "memory": Figure(part["memory_ratio"], digits=3), "planned_s": figure(part["planned_s"] if part["seconds"] else None, "s"),
+               "seconds": figure(part["seconds"], "s"), "time": figure(part["time_ratio"], "x")}
 
 
 def typed(record):
