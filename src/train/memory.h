@@ -28,7 +28,7 @@ struct MemoryLimits {
 /// By purpose and place. Host: of one process: the engines' lines times its workers, loaders, partial sums of
 /// shards, the data set, the process itself (code, libraries, stacks and what its earlier plans and runs left
 /// in the heap). Device: of one device: the engines' lines, and sums that lie with gradients, times the
-/// workers that share it.
+/// workers that share it; what sums over GPUs take (Backend::device_sum_bytes).
 [[nodiscard]] graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved,
                                          const graph::Graph& graph, const data::Source& source,
                                          const Backend& backend, const MemoryLimits& limits);
