@@ -48,8 +48,9 @@ class SimulatedSteps {
     engine_->cut_backward({&whole, 1});
   }
 
-  /// Returns when the update ends on the device.
+  /// Returns when the update ends on the device, or the host has the loss of an evaluated batch.
   double run() {
+    if (how_.evaluates) return evaluate();
     const StepInput input{.images = images_,
                           .labels = labels_,
                           .gradient_scale = 1.0 / options_.batch,
@@ -64,6 +65,11 @@ class SimulatedSteps {
   static CompileOptions with_images(CompileOptions options, const SimulatedStepOptions& how) {
     options.stored_images = how.stores_images ? 1 : 0;
     return options;
+  }
+  double evaluate() {
+    static_cast<void>(how_.stores_images ? engine_->evaluate_draws(draws_, labels_, options_.batch)
+                                         : engine_->evaluate(images_, labels_, options_.batch));
+    return runtime_->now();
   }
   void run_waiting(const StepInput& input) {
     static_cast<void>(engine_->forward(input));

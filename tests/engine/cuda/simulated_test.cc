@@ -180,6 +180,16 @@ TEST(SimulatedStep, ShowsLaunchesThatNothingHides) {
   EXPECT_GT(step_of(512, {.captures = false}).busy, launches.busy);
 }
 
+TEST(SimulatedStep, OfAnEvaluationCostsTheHostFewerLaunches) {
+  for (const int batch : {128, 512}) {
+    const SimulatedStep good = step_of(batch, {.evaluates = true});
+    const SimulatedStep launches = step_of(batch, {.captures = false, .evaluates = true});
+    EXPECT_LT(good.launches, 10) << figures_of(good, batch);
+    EXPECT_GT(launches.launches, 5 * good.launches);
+    EXPECT_LT(good.seconds, launches.seconds);
+  }
+}
+
 TEST(SimulatedStep, IsTheSameEachTime) {
   EXPECT_EQ(step_of(128).seconds, step_of(128).seconds);
   EXPECT_EQ(picture_of(step_of(128), "x", 128), picture_of(step_of(128), "x", 128));
