@@ -31,8 +31,7 @@ namespace paceline::engine::cpu {
                                      const Tuning& tuning);
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
 
-/// engine::prepare() (engine/make.h) for this engine, in prepare.cc. What is measured is kept in
-/// tuning_cache.h.
+/// engine::prepare() (engine/make.h) for this engine, in prepare.cc.
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                                       const KernelRequest& request);
 

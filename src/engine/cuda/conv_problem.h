@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "base/error.h"
 #include "engine/cuda/stream.h"
 #include "engine/engine.h"
 
@@ -56,11 +58,30 @@ class Convolution {
  public:
   virtual ~Convolution() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
-  /// "cudnn engine 47 (tile ...)", "host loops": for `doctor --kernels`.
+  /// Its name among the algorithms for the problem, without spaces: records and checkpoints keep it, and
+  /// Runtime::make_convolution makes the same again by it. "cudnn-9.19.0-engine-47(2=5,14=1)", "host-loops".
   [[nodiscard]] virtual std::string algorithm() const = 0;
   /// Puts the work on `stream`; returns before it is done. Deterministic: same operands, same bits.
   /// Errors   Error(device) naming the call and the layer
   virtual void run(Stream stream, const ConvOperands& operands) = 0;
+};
+
+/// The algorithms of a convolution that are worth being measured.
+struct ConvCandidates {
+  std::vector<std::string> algorithms;  ///< the one by default first
+  /// Those that want more than kWorkspaceLimit: "NAME (300 MB)".
+  std::vector<std::string> left_out;
+};
+
+/// The algorithm asked for cannot compute the problem here.
+class AlgorithmRefused : public base::Error {
+ public:
+  /// `why`: to be read behind the algorithm's name: "is no algorithm of this version".
+  AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm, const std::string& why);
+  [[nodiscard]] const std::string& why() const { return why_; }
+
+ private:
+  std::string why_;
 };
 
 }  // namespace paceline::engine::cuda

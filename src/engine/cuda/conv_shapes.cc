@@ -36,6 +36,12 @@ void require_positions(const ConvProblem& problem, const char* along, int out, i
 
 }  // namespace
 
+AlgorithmRefused::AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm,
+                                   const std::string& why)
+    : Error(base::ErrorKind::device,
+            fmt::format("convolution ({}): {} {}", describe(problem), algorithm, why)),
+      why_(why) {}
+
 ConvProblem conv_problem(const graph::Graph& graph, const graph::Node& node, int batch, Precision precision,
                          ConvDirection direction) {
   base::expects(batch >= 1, "a convolution has at least one sample");

@@ -1,8 +1,8 @@
 #pragma once
 
 /// What was measured once on a kind of processor and now stands in the program: which algorithm is the
-/// fastest for which convolution. Unlike tuning_cache.h it is the same in every run on every machine of the
-/// kind.
+/// fastest for which convolution. Unlike engine/kernel_cache.h it is the same in every run on every machine
+/// of the kind.
 
 #include <span>
 #include <string_view>

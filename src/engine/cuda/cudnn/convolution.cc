@@ -25,7 +25,9 @@ class CudnnConvolution final : public Convolution {
       : connection_(connection), streams_(std::move(streams)), plan_(std::move(plan)) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return plan_->workspace_bytes; }
-  [[nodiscard]] std::string algorithm() const override { return "cudnn " + name_of(plan_->engine); }
+  [[nodiscard]] std::string algorithm() const override {
+    return algorithm_of(connection_.api(), plan_->engine);
+  }
 
   void run(Stream stream, const ConvOperands& operands) override {
     if (!arguments_ || !(operands_ == operands)) bind(operands);
@@ -69,25 +71,55 @@ class CudnnLibrary final : public ConvolutionLibrary {
   CudnnLibrary(const CudnnApi& api, NativeStream streams) : connection_(api), streams_(std::move(streams)) {}
 
   [[nodiscard]] std::string version() const override { return "cuDNN " + cudnn_version(connection_.api()); }
-  [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem) override {
-    return std::make_unique<CudnnConvolution>(connection_, streams_, plan(problem));
+  [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem,
+                                                  const std::string& algorithm) override {
+    return std::make_unique<CudnnConvolution>(connection_, streams_, plan(problem, algorithm));
+  }
+
+  [[nodiscard]] ConvCandidates candidates(const ConvProblem& problem) override {
+    candidates_.clear();
+    const auto usual = plan(problem, {});
+    ConvCandidates found{.algorithms = {algorithm_of(connection_.api(), usual->engine)}, .left_out = {}};
+    auto plans = plans_to_measure(device(), problem, kWorkspaceLimit, kMostCandidates, &found.left_out);
+    for (Plan& made : plans) {
+      // Those that are compiled take a second each to be planned, in every later start too.
+      if (made.engine == usual->engine || made.engine.compiled_at_run_time) continue;
+      found.algorithms.push_back(algorithm_of(connection_.api(), made.engine));
+      candidates_.push_back(std::make_shared<const Plan>(std::move(made)));
+      plans_.push_back({problem, found.algorithms.back(), candidates_.back()});
+    }
+    candidates_.push_back(usual);
+    return found;
   }
 
  private:
+  static constexpr std::size_t kMostCandidates = 8;
+  struct Known {
+    ConvProblem problem;
+    std::string algorithm;  ///< empty: the one by default
+    std::weak_ptr<const Plan> plan;
+  };
+
+  [[nodiscard]] TargetDevice device() const {
+    return TargetDevice::of(connection_.api(), connection_.handle());
+  }
   /// Layers of one shape share their plan, as long as one of them is there.
-  std::shared_ptr<const Plan> plan(const ConvProblem& problem) {
-    std::erase_if(plans_, [](const auto& known) { return known.second.expired(); });
-    for (const auto& [known, plan] : plans_)
-      if (known == problem) return plan.lock();
-    const TargetDevice device = TargetDevice::of(connection_.api(), connection_.handle());
-    auto made = std::make_shared<const Plan>(first_plan(device, problem, kWorkspaceLimit));
-    plans_.emplace_back(problem, made);
+  std::shared_ptr<const Plan> plan(const ConvProblem& problem, const std::string& algorithm) {
+    std::erase_if(plans_, [](const Known& known) { return known.plan.expired(); });
+    for (const Known& known : plans_)
+      if (known.problem == problem && known.algorithm == algorithm) return known.plan.lock();
+    auto made = std::make_shared<const Plan>(algorithm.empty()
+                                                 ? first_plan(device(), problem, kWorkspaceLimit)
+                                                 : named_plan(device(), problem, algorithm, kWorkspaceLimit));
+    plans_.push_back({problem, algorithm, made});
+    if (algorithm.empty()) plans_.push_back({problem, algorithm_of(connection_.api(), made->engine), made});
     return made;
   }
 
-  Connection connection_;
-  NativeStream streams_;
-  std::vector<std::pair<ConvProblem, std::weak_ptr<const Plan>>> plans_;
+  const Connection connection_;
+  const NativeStream streams_;
+  std::vector<Known> plans_;
+  std::vector<std::shared_ptr<const Plan>> candidates_;  ///< of the problem that was asked for last
 };
 
 }  // namespace

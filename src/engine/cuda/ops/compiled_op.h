@@ -89,6 +89,12 @@ struct LayerWeight {
   WeightShape shape;
 };
 
+/// A convolution and the name of its algorithm.
+struct ConvChoice {
+  ConvProblem problem;
+  std::string algorithm;
+};
+
 class CompiledOp {
  public:
   virtual ~CompiledOp() = default;
@@ -101,6 +107,8 @@ class CompiledOp {
   virtual void backward(ExecContext& exec) = 0;
   /// Why a step with this op cannot be captured: a sentence without its full stop; empty: it can.
   [[nodiscard]] virtual std::string needs_host() const { return {}; }
+  /// Adds its convolutions, as they were made.
+  virtual void list(std::vector<ConvChoice>& /*choices*/) const {}
   /// Adds what `doctor --kernels` says of it.
   virtual void describe(std::vector<KernelChoice>& choices) const = 0;
 };

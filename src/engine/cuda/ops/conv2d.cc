@@ -27,6 +27,13 @@ WeightShape weight_shape(const graph::Node& node, const Value& src, const Value&
           .taps = conv != nullptr ? conv->kernel * conv->kernel : src.pixels()};
 }
 
+/// By what prepare() chose; empty: by the shape alone.
+std::string algorithm_for(const CompileOptions& options, const ConvProblem& problem) {
+  if (options.algorithms == nullptr) return {};
+  const auto found = options.algorithms->find(describe(problem));
+  return found == options.algorithms->end() ? std::string() : found->second;
+}
+
 class Conv2dOp final : public CompiledOp {
  public:
   explicit Conv2dOp(const OpArguments& a)
@@ -49,7 +56,9 @@ class Conv2dOp final : public CompiledOp {
           conv_problem(a.build.graph, a.build.op(), samples_, a.build.options.precision, direction);
       check_operands(problem, samples_ * src_.elements(), weight_.padded_elements(),
                      samples_ * dst_.elements());
-      return a.build.runtime.make_convolution(problem);
+      auto convolution = a.build.runtime.make_convolution(problem, algorithm_for(a.build.options, problem));
+      choices_.push_back({.problem = problem, .algorithm = convolution->algorithm()});
+      return convolution;
     };
     const std::int64_t size = bytes_of(a.build.options.precision);
     packed_ = a.build.memory.kept(weight_.padded_elements() * size);
@@ -101,6 +110,10 @@ class Conv2dOp final : public CompiledOp {
     for (int shard = 0; shard < shards_; ++shard)
       backward_data_->run(exec.compute, operands(exec, shard * samples_, exec.memory.at(d_src_), d_dst,
                                                  exec.memory.at(packed_)));
+  }
+
+  void list(std::vector<ConvChoice>& choices) const override {
+    choices.insert(choices.end(), choices_.begin(), choices_.end());
   }
 
   void describe(std::vector<KernelChoice>& choices) const override {
@@ -225,6 +238,7 @@ class Conv2dOp final : public CompiledOp {
   const Columns columns_;  ///< of a shard's output, for the bias
   BufferId packed_;
   std::unique_ptr<Convolution> forward_, backward_data_, backward_weights_;
+  std::vector<ConvChoice> choices_;
   std::int64_t d_weight_at_ = 0, weight_sum_at_ = 0, partial_at_ = 0, bias_sum_at_ = 0;
 };
 

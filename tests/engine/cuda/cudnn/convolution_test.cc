@@ -171,9 +171,9 @@ TEST(CudnnConvolution, OperandsAndStreamReachCudnnAndArgumentsAreBoundOnce) {
     const auto library =
         open_cudnn(fake.api())([&streams](Stream stream) -> void* { return &streams[stream.index]; });
     EXPECT_EQ(library->version(), "cuDNN 9.19.0");
-    const auto convolution = library->make(problem());
+    const auto convolution = library->make(problem(), {});
     EXPECT_EQ(convolution->workspace_bytes(), 4096u);
-    EXPECT_EQ(convolution->algorithm(), "cudnn engine 62 (14=1)");
+    EXPECT_EQ(convolution->algorithm(), "cudnn-9.19.0-engine-62(14=1)");
     alignas(16) std::byte memory[5][16] = {};
     ConvOperands operands = {memory[0], memory[1], memory[2], memory[3]};
     convolution->run({1}, operands);
@@ -200,11 +200,11 @@ TEST(CudnnConvolution, LayersOfOneShapeSharePlansWhileOneIsThere) {
   fake.engines[HeuristicsMode::b] = {{.index = 1}};
   {
     const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
-    auto first = library->make(problem());
+    auto first = library->make(problem(), {});
     const int created = fake.created;
-    auto second = library->make(problem());
+    auto second = library->make(problem(), {});
     EXPECT_EQ(fake.created, created);
-    auto other = library->make(problem(Precision::f32));
+    auto other = library->make(problem(Precision::f32), {});
     EXPECT_GT(fake.created, created);
     first.reset();
     alignas(16) std::byte memory[4][16] = {};
@@ -216,10 +216,72 @@ TEST(CudnnConvolution, LayersOfOneShapeSharePlansWhileOneIsThere) {
   EXPECT_EQ(fake.created, fake.destroyed);
 }
 
+TEST(CudnnConvolution, CandidatesBeginWithTheUsualOneAndNameThoseThatWantTooMuch) {
+  FakeCudnn fake;
+  fake.engines[HeuristicsMode::b] = {{.index = 1, .numerical_notes = {kNondeterministic}},
+                                     {.index = 2, .workspace = std::int64_t{300} << 20},
+                                     {.index = 3},
+                                     {.index = 4},
+                                     {.index = 5, .behavior_notes = {kCompiled}}};
+  fake.engines[HeuristicsMode::a] = {{.index = 6}, {.index = 3}};
+  {
+    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    const ConvCandidates candidates = library->candidates(problem());
+    EXPECT_THAT(candidates.algorithms,
+                ::testing::ElementsAre("cudnn-9.19.0-engine-3(14=1)", "cudnn-9.19.0-engine-6(14=1)",
+                                       "cudnn-9.19.0-engine-4(14=1)"));
+    EXPECT_THAT(candidates.left_out, ::testing::ElementsAre("cudnn-9.19.0-engine-2(14=1) (300 MB)"));
+    // Their plans are there already.
+    const int created = fake.created;
+    std::vector<std::unique_ptr<Convolution>> made;
+    for (const std::string& name : candidates.algorithms) {
+      made.push_back(library->make(problem(), name));
+      EXPECT_EQ(made.back()->algorithm(), name);
+    }
+    EXPECT_EQ(fake.created, created);
+    EXPECT_EQ(library->make(problem(), {})->algorithm(), candidates.algorithms.front());
+  }
+  EXPECT_EQ(fake.created, fake.destroyed);
+}
+
+TEST(CudnnConvolution, IsMadeByTheNameThatARecordKeptOrRefusedWithTheReason) {
+  FakeCudnn fake;
+  fake.engines[HeuristicsMode::b].assign(6, {.index = 1});
+  fake.engines[HeuristicsMode::b][5] = {.index = 2};
+  fake.engines[HeuristicsMode::fallback] = {{.index = 3},
+                                            {.index = 4, .numerical_notes = {kNondeterministic}},
+                                            {.index = 5, .workspace = std::int64_t{300} << 20}};
+  {
+    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    for (const char* name : {"cudnn-9.19.0-engine-2(14=1)", "cudnn-9.19.0-engine-3(14=1)"})
+      EXPECT_EQ(library->make(problem(), name)->algorithm(), name);
+    const auto why = [&](const std::string& name) -> std::string {
+      try {
+        static_cast<void>(library->make(problem(), name));
+      } catch (const AlgorithmRefused& refused) {
+        EXPECT_THAT(refused.what(), HasSubstr(name + " " + refused.why()));
+        EXPECT_THAT(refused.what(), HasSubstr(describe(problem())));
+        return refused.why();
+      }
+      return "it was made";
+    };
+    EXPECT_EQ(why("cudnn-9.19.0-engine-7(14=1)"), "is no engine that cuDNN 9.19.0 proposes for it");
+    EXPECT_EQ(why("cudnn-9.11.0-engine-2(14=1)"), "is of another version than cuDNN 9.19.0 here");
+    EXPECT_EQ(why("cudnn-9.19.0-engine-4(14=1)"), "was refused: other bits each time");
+    EXPECT_EQ(why("cudnn-9.19.0-engine-5(14=1)"), "was refused: more than 256 MB beside its operands");
+    EXPECT_EQ(why("host-loops"), "is no algorithm of GPUs");
+    // A device that fails is no refusal: workers would choose differently.
+    fake.engines[HeuristicsMode::b][0].finalize = kDeviceAllocationFailed;
+    EXPECT_THROW(static_cast<void>(library->make(problem(), "cudnn-9.19.0-engine-1(14=1)")), base::Error);
+    EXPECT_EQ(why("cudnn-9.19.0-engine-2(14=1)"), "it was made");
+  }
+  EXPECT_EQ(fake.created, fake.destroyed);
+}
+
 /// Plans, binds and runs one convolution.
 void run_one(const CudnnApi& api, ConvDirection direction) {
   const auto library = open_cudnn(api)([](Stream) -> void* { return nullptr; });
-  const auto convolution = library->make(problem(Precision::bf16, direction));
+  const auto convolution = library->make(problem(Precision::bf16, direction), {});
   alignas(16) std::byte memory[4][16] = {};
   convolution->run({0}, {memory[0], memory[1], memory[2], memory[3]});
 }

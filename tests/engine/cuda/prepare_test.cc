@@ -1,0 +1,131 @@
+// How the algorithms of a run on a device are chosen: by default, as given by an earlier run, or measured.
+
+#include "engine/cuda/prepare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "engine/cuda/compare.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+class CudaPrepare : public testing::Test {
+ protected:
+  CudaPrepare() {
+    std::string name = (std::filesystem::temp_directory_path() / "paceline-prepare-XXXXXX").string();
+    cache_ = ::mkdtemp(name.data());
+    if (const char* before = ::getenv("PACELINE_CACHE")) before_ = before;
+    ::setenv("PACELINE_CACHE", cache_.c_str(), 1);
+  }
+  ~CudaPrepare() override {
+    before_.empty() ? ::unsetenv("PACELINE_CACHE") : ::setenv("PACELINE_CACHE", before_.c_str(), 1);
+    std::filesystem::remove_all(cache_);
+  }
+
+  PreparedKernels prepare_with(const KernelRequest& request) {
+    HostRuntime runtime;
+    return prepare(graph_, options_, request, runtime);
+  }
+  /// The other algorithm for every product whose name begins so.
+  static KernelAlgorithms changed(KernelAlgorithms algorithms, const std::string& begin = "") {
+    for (auto& [product, algorithm] : algorithms)
+      if (product.starts_with(begin))
+        algorithm = algorithm == "host-loops" ? "host-loops-descending" : "host-loops";
+    return algorithms;
+  }
+  std::vector<float> weights_with(std::shared_ptr<const KernelAlgorithms> algorithms) {
+    CompileOptions options = options_;
+    options.algorithms = std::move(algorithms);
+    const auto engine = compile_on_host(graph_, options);
+    return run_steps(*engine, options).weights;
+  }
+
+  const graph::Graph graph_ = toy::every_op();
+  CompileOptions options_{.batch = 4, .rule = {.momentum = 0.9}, .seed = 3};
+  std::filesystem::path cache_;
+  std::string before_;
+};
+
+TEST_F(CudaPrepare, ByDefaultSaysEveryProductAndNothingToTheUser) {
+  const auto prepared = prepare_with({});
+  EXPECT_EQ(prepared.chosen_by, "rules");
+  EXPECT_EQ(prepared.note, "");
+  EXPECT_GE(prepared.algorithms->size(), 6u);
+  for (const auto& [product, algorithm] : *prepared.algorithms) {
+    EXPECT_EQ(algorithm, "host-loops") << product;
+    EXPECT_EQ(algorithm.find(' '), std::string::npos) << "a line of the cache is ALGORITHM PRODUCT";
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(cache_)) << "no cache is read or written";
+  EXPECT_EQ(weights_with(prepared.algorithms), weights_with(nullptr));
+}
+
+TEST_F(CudaPrepare, TakesWhatAnEarlierRunUsedAndComputesWithIt) {
+  const auto usual = prepare_with({});
+  for (const char* direction : {"forward", "backward data", "backward weights"}) {
+    const auto given = changed(*usual.algorithms, direction);
+    ASSERT_NE(given, *usual.algorithms);
+    const auto prepared = prepare_with({.given = given, .insists = true});
+    EXPECT_EQ(prepared.chosen_by, "given");
+    EXPECT_EQ(*prepared.algorithms, given);
+    EXPECT_EQ(prepared.note, "");
+    const auto weights = weights_with(prepared.algorithms);
+    EXPECT_NE(weights, weights_with(usual.algorithms)) << direction << ": other bits";
+    EXPECT_EQ(weights, weights_with(prepared.algorithms)) << direction << ": the same each time";
+  }
+}
+
+TEST_F(CudaPrepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {
+  auto given = *prepare_with({}).algorithms;
+  given.begin()->second = "cudnn-9.19.0-engine-62(14=1)";
+  given.erase(std::prev(given.end()));
+  const auto prepared = prepare_with({.given = given});
+  EXPECT_THAT(prepared.note, HasSubstr("1 did not occur there"));
+  EXPECT_THAT(prepared.note, HasSubstr("1 cannot be had here"));
+  EXPECT_THAT(prepared.note, HasSubstr("cudnn-9.19.0-engine-62(14=1) is no algorithm of the CUDA engine on"));
+  EXPECT_EQ(*prepared.algorithms, *prepare_with({}).algorithms);
+  try {
+    (void)prepare_with({.given = given, .insists = true});
+    FAIL() << "--kernels-from insists";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::usage);
+    EXPECT_THAT(error.what(), HasSubstr("--kernels-from: " + given.begin()->first));
+    EXPECT_THAT(error.what(), HasSubstr("leave the option out"));
+  }
+}
+
+TEST_F(CudaPrepare, MeasuresOnceAndFindsTheSameAgain) {
+  const auto first = prepare_with({.is_measured = true});
+  EXPECT_EQ(first.chosen_by, "measured");
+  EXPECT_THAT(first.note, HasSubstr("kernels: measured in"));
+  EXPECT_THAT(first.note, HasSubstr(cache_.string()));
+  EXPECT_EQ(first.algorithms->size(), prepare_with({}).algorithms->size());
+  const auto second = prepare_with({.is_measured = true});
+  EXPECT_EQ(*second.algorithms, *first.algorithms);
+  EXPECT_THAT(second.note, testing::Not(HasSubstr("measured in")));
+  EXPECT_EQ(prepare_with({}).chosen_by, "rules") << "a full cache is not asked by default";
+}
+
+TEST_F(CudaPrepare, WhatCannotBeKeptIsNotTaken) {
+  std::filesystem::remove_all(cache_);
+  base::write_file(cache_, std::string_view("in the way of a folder"));
+  const auto prepared = prepare_with({.is_measured = true});
+  EXPECT_EQ(prepared.chosen_by, "rules");
+  EXPECT_THAT(prepared.note, HasSubstr("cannot be kept"));
+  EXPECT_EQ(*prepared.algorithms, *prepare_with({}).algorithms);
+}
+
+TEST_F(CudaPrepare, OfAnEvaluationAreForwardPassesAlone) {
+  options_.training = false;
+  for (const auto& [product, algorithm] : *prepare_with({}).algorithms)
+    EXPECT_TRUE(product.starts_with("forward, f32, ")) << product;
+}
+
+}  // namespace
+}  // namespace paceline::engine::cuda
