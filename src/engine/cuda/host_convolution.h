@@ -18,7 +18,8 @@ enum class HostLoops {
   descending,  ///< ... in the opposite order
 };
 
-/// Computes one direction at once. Reads and writes exactly the operands' elements.
+/// Computes one direction at once. Reads and writes exactly the operands' elements. Sums are of what is
+/// stored, taken in double, rounded once.
 void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands,
                       HostLoops loops = HostLoops::ascending);
 

@@ -329,7 +329,8 @@ std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& pr
                                                            const std::string& algorithm) {
   check(problem);
   const bool is_descending = algorithm == kDescending;
-  if (!algorithm.empty() && algorithm != kAscending && !is_descending)
+  const bool is_default = algorithm.empty() && !problem.is_fused();
+  if (!is_default && algorithm != kAscending && !is_descending)
     throw AlgorithmRefused(problem, algorithm, "is no algorithm of the CUDA engine on the processor");
   return std::make_unique<HostConvolution>(*this, problem,
                                            is_descending ? HostLoops::descending : HostLoops::ascending);
@@ -337,6 +338,7 @@ std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& pr
 
 ConvCandidates HostRuntime::convolution_candidates(const ConvProblem& problem) {
   check(problem);
+  if (problem.is_fused()) return {.algorithms = {kSeparate, kAscending, kDescending}, .left_out = {}};
   return {.algorithms = {kAscending, kDescending}, .left_out = {}};
 }
 

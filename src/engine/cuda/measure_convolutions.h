@@ -43,7 +43,7 @@ class ConvolutionTimer {
   Runtime& runtime_;
   const Stream stream_;
   const Event begin_, end_;
-  Block src_, weight_, dst_, workspace_;
+  Block src_, weight_, dst_, workspace_, sums_, addend_, mask_, values_;
 };
 
 }  // namespace paceline::engine::cuda

@@ -46,8 +46,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   by_default.algorithms = nullptr;
   // Its convolutions stay until the choice is made, so that plans which are asked for again are there.
   const Program program(graph, by_default, runtime);
-  std::vector<ConvChoice> choices;
-  for (const auto& entry : program.ops()) entry.op->list(choices);
+  const std::vector<ConvChoice> choices = program.convolutions();
   const DeviceFacts facts = runtime.facts();
   KernelProducts products{.chosen_by = facts.is_gpu ? "heuristics" : "rules", .defaults = {}, .refusal = {}};
   ProblemByKey problems;
@@ -56,6 +55,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
     products.defaults[describe(choice.problem)] = choice.algorithm;
   }
   products.refusal = [&](const std::string& product, const std::string& name) -> std::optional<std::string> {
+    if (problems.at(product).is_fused() && name == kSeparate) return std::nullopt;
     try {
       static_cast<void>(runtime.make_convolution(problems.at(product), name));
       return std::nullopt;

@@ -114,7 +114,8 @@ class Runtime {
   virtual void synchronize(Event event) = 0;
 
   /// A convolution by the algorithm of that name; by none, the one that follows from the problem, the kind of
-  /// device and the libraries' versions alone. Deterministic; workspace within kWorkspaceLimit.
+  /// device and the libraries' versions alone, which a fused one does not have. Deterministic;
+  /// workspace within kWorkspaceLimit.
   ///
   /// Errors   AlgorithmRefused; Error(device) naming the problem when no implementation qualifies
   [[nodiscard]] virtual std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,

@@ -2,13 +2,13 @@
 
 /// A Runtime with a clock in place of a device: nothing is computed, everything has a predicted duration.
 ///
-/// A kernel or convolution takes the larger of its two floors, bytes through memory and products, and no less
-/// than the shortest kernel does; a copy takes its bytes over the link. The host pays for each call. Work
-/// begins when the host has put it there, its stream has come so far, the events it waits for have passed and
-/// what carries it out (multiprocessors, either direction of the link) is free; what is ready first goes
-/// first. So an engine that waits, or launches more than a device's time can hide, shows as a device that
-/// idles. The rates are those that were seen on an H100 for large work; a real kernel of a real size is
-/// slower, and this clock does not know it.
+/// A kernel or convolution, fused or not, takes the larger of its two floors, bytes through
+/// memory and products, and no less than the shortest kernel does; a copy takes its bytes over the link. The
+/// host pays for each call. Work begins when the host has put it there, its stream has come so far, the
+/// events it waits for have passed and what carries it out (multiprocessors, either direction of the link) is
+/// free; what is ready first goes first. So an engine that waits, or launches more than a device's time can
+/// hide, shows as a device that idles. The rates are those that were seen on an H100 for large work; a real
+/// kernel of a real size is slower, and this clock does not know it.
 ///
 /// Device memory is addresses alone: whoever reads or writes it from the host ends with a fault. Pinned
 /// memory is there, and holds zeros until the host writes it.

@@ -17,6 +17,8 @@ struct SimulatedStepOptions {
   bool captures = true;  ///< EngineSettings::captures
   /// The device keeps the images, and steps name them (CompileOptions::stored_images); off: they are copied.
   bool stores_images = true;
+  /// Convolutions compute what the batch norms beside them need (ConvProblem::is_fused).
+  bool fuses = false;
   /// Full batches are evaluated, one after the other, in place of training steps; `wait` is without effect.
   bool evaluates = false;
   /// Where the host waits for the device: for each step's loss, in Engine::forward(), or for all, between

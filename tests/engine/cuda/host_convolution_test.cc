@@ -158,6 +158,84 @@ TEST(HostConvolution, OfBothLoopsDiffersInBits) {
   }
 }
 
+TEST(HostConvolution, TakesTheStatisticsOfWhatItStored) {
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    ConvProblem p{.precision = precision, .samples = 3, .has_statistics = true};
+    p.channels_in = 8;
+    p.channels_out = 16;
+    p.height_in = p.width_in = p.height_out = p.width_out = 4;
+    Operand src(p.src_elements(), precision, 1), weight(p.weight_elements(), precision, 2),
+        dst(p.dst_elements(), precision, 3);
+    std::vector<float> sums(2 * 16, std::nanf(""));
+    convolve_on_host(p, {.src = src.stored.data(),
+                         .dst = dst.stored.data(),
+                         .weight = weight.stored.data(),
+                         .sums = sums.data()});
+    for (int c = 0; c < 16; ++c) {
+      double sum = 0, squares = 0;
+      for (std::int64_t i = c; i < p.dst_elements(); i += 16) {
+        sum += dst.at(i);
+        squares += dst.at(i) * dst.at(i);
+      }
+      EXPECT_EQ(sums[static_cast<std::size_t>(c)], static_cast<float>(sum)) << c;
+      EXPECT_EQ(sums[static_cast<std::size_t>(16 + c)], static_cast<float>(squares)) << c;
+    }
+    ConvProblem backward = p;
+    backward.direction = ConvDirection::backward_data;
+    EXPECT_THROW(check(backward), base::Error);
+  }
+}
+
+TEST(HostConvolution, AddsMasksAndSumsTheGradientOfItsInput) {
+  for (const Precision precision : {Precision::f32, Precision::bf16})
+    for (const bool has_addend : {false, true}) {
+      ConvProblem plain{.direction = ConvDirection::backward_data, .precision = Precision::f32, .samples = 3};
+      plain.channels_in = 8;
+      plain.channels_out = 16;
+      plain.height_in = plain.width_in = plain.height_out = plain.width_out = 4;
+      ConvProblem p = plain;
+      p.precision = precision;
+      p.has_masked_sums = true;
+      p.has_addend = has_addend;
+      check(p);
+      Operand src(p.src_elements(), precision, 1), weight(p.weight_elements(), precision, 2),
+          dst(p.dst_elements(), precision, 3), addend(p.src_elements(), precision, 4),
+          mask(p.src_elements(), precision, 5), values(p.src_elements(), precision, 6);
+      std::vector<float> sums(2 * 8, std::nanf(""));
+      convolve_on_host(p, {.src = src.stored.data(),
+                           .dst = dst.stored.data(),
+                           .weight = weight.stored.data(),
+                           .sums = sums.data(),
+                           .addend = has_addend ? addend.stored.data() : nullptr,
+                           .mask = mask.stored.data(),
+                           .values = values.stored.data()});
+      // Without the rest, unrounded.
+      std::vector<float> d_src(static_cast<std::size_t>(p.src_elements())), float_weight, float_dst;
+      for (const double value : weight.values) float_weight.push_back(static_cast<float>(value));
+      for (const double value : dst.values) float_dst.push_back(static_cast<float>(value));
+      convolve_on_host(plain, {.src = d_src.data(), .dst = float_dst.data(), .weight = float_weight.data()});
+      std::vector<double> sum(8), products(8);
+      for (std::int64_t i = 0; i < p.src_elements(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        float gradient = d_src[at] + (has_addend ? static_cast<float>(addend.values[at]) : 0.0f);
+        if (!(mask.values[at] > 0)) gradient = 0;
+        Bf16 rounded;
+        store(gradient, rounded);
+        const double want = static_cast<double>(precision == Precision::f32 ? gradient : load(rounded));
+        ASSERT_EQ(src.at(i), want) << i;
+        sum[at % 8] += want;
+        products[at % 8] += want * values.values[at];
+      }
+      for (std::size_t c = 0; c < 8; ++c) {
+        EXPECT_EQ(sums[c], static_cast<float>(sum[c]));
+        EXPECT_EQ(sums[8 + c], static_cast<float>(products[c]));
+      }
+      ConvProblem forward = p;
+      forward.direction = ConvDirection::forward;
+      EXPECT_THROW(check(forward), base::Error);
+    }
+}
+
 // No convolution of the engine's reaches a library, or these loops, with sizes that do not fit together.
 TEST(HostConvolution, IsNotMadeForAWrongProblem) {
   HostRuntime runtime;

@@ -132,6 +132,26 @@ TEST(ConvolutionTimer, ReusesItsMemoryForOneProblemAfterAnother) {
   EXPECT_EQ(library.workspaces.size(), 1u);
 }
 
+TEST(ConvolutionTimer, HoldsAConvolutionWithStatisticsAgainstOneAndAKernelBehindIt) {
+  ConvProblem problem = timed_problem();
+  problem.has_statistics = true;
+  const auto chosen = [&](double ms_of_sums, double ms_with_statistics) {
+    FakeCuda cuda;
+    // The kernel of sums is no convolution: the GPU runs it.
+    cuda.run_kernel = [&](int kernel, const void*, const Grid&) {
+      EXPECT_EQ(kernel, kKernelNumber<BatchNormSums<Bf16>>);
+      cuda.now_ms += ms_of_sums;
+    };
+    TimedLibrary library{.cuda = cuda, .algorithms = {{"separate", 1, 1}, {"both", 1, ms_with_statistics}}};
+    DeviceRuntime runtime(cuda.api(), 0, library.open());
+    const auto measured = ConvolutionTimer(runtime).measure(problem);
+    EXPECT_NEAR(measured.times[0].seconds, 1e-3 * (1 + ms_of_sums), 1e-7);
+    return measured.algorithm;
+  };
+  EXPECT_EQ(chosen(0.5, 1.2), "both");
+  EXPECT_EQ(chosen(0.1, 1.2), "separate");
+}
+
 // Real times of the host's loops: which of the two is faster nobody knows, but both are timed and one is
 // taken.
 TEST(ConvolutionTimer, TimesTheHostsLoops) {

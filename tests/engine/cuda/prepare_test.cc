@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "base/file.h"
 #include "engine/cuda/compare.h"
+#include "engine/cuda/program.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -36,7 +39,7 @@ class CudaPrepare : public testing::Test {
   /// The other algorithm for every product whose name begins so.
   static KernelAlgorithms changed(KernelAlgorithms algorithms, const std::string& begin = "") {
     for (auto& [product, algorithm] : algorithms)
-      if (product.starts_with(begin))
+      if (product.starts_with(begin) && algorithm != "separate")
         algorithm = algorithm == "host-loops" ? "host-loops-descending" : "host-loops";
     return algorithms;
   }
@@ -59,7 +62,7 @@ TEST_F(CudaPrepare, ByDefaultSaysEveryProductAndNothingToTheUser) {
   EXPECT_EQ(prepared.note, "");
   EXPECT_GE(prepared.algorithms->size(), 6u);
   for (const auto& [product, algorithm] : *prepared.algorithms) {
-    EXPECT_EQ(algorithm, "host-loops") << product;
+    EXPECT_EQ(algorithm, product.find(", with ") != std::string::npos ? "separate" : "host-loops") << product;
     EXPECT_EQ(algorithm.find(' '), std::string::npos) << "a line of the cache is ALGORITHM PRODUCT";
   }
   EXPECT_TRUE(std::filesystem::is_empty(cache_)) << "no cache is read or written";
@@ -79,6 +82,100 @@ TEST_F(CudaPrepare, TakesWhatAnEarlierRunUsedAndComputesWithIt) {
     EXPECT_NE(weights, weights_with(usual.algorithms)) << direction << ": other bits";
     EXPECT_EQ(weights, weights_with(prepared.algorithms)) << direction << ": the same each time";
   }
+}
+
+/// Every convolution that can compute more than itself does, among those whose names end so.
+KernelAlgorithms fused(KernelAlgorithms algorithms, const std::string& end = "") {
+  for (auto& [product, algorithm] : algorithms)
+    if (algorithm == "separate" && product.ends_with(end)) algorithm = "host-loops";
+  return algorithms;
+}
+
+/// A residual block of each kind behind another: the shortcut as it is, and by a convolution.
+graph::Graph residual_blocks() {
+  graph::Builder model("blocks");
+  int x = model.conv2d(model.input({3, 8, 8}), "stem", {.channels = 16, .padding = 1});
+  x = model.relu(model.batch_norm(x, "bn"));
+  for (const auto& [name, channels, stride] :
+       {std::tuple{std::string("a"), 16, 1}, {std::string("b"), 16, 1}, {std::string("c"), 24, 2}}) {
+    int y = model.conv2d(x, name + ".conv1", {.channels = channels, .stride = stride, .padding = 1});
+    y = model.relu(model.batch_norm(y, name + ".bn1"));
+    y = model.batch_norm(model.conv2d(y, name + ".conv2", {.channels = channels, .padding = 1}),
+                         name + ".bn2");
+    if (stride != 1)
+      x = model.batch_norm(
+          model.conv2d(x, name + ".conv3", {.channels = channels, .kernel = 1, .stride = stride}),
+          name + ".bn3");
+    x = model.relu(model.add(y, x));
+  }
+  model.loss(model.dense(model.global_average_pool(x), "fc", {.features = 5}), 0.1);
+  return model.finish();
+}
+
+TEST_F(CudaPrepare, ConvolutionsComputeWhatTheirBatchNormsNeedWhereThatWasChosen) {
+  for (const graph::Graph& graph : {graph_, residual_blocks()})
+    for (const Precision precision : kPrecisions)
+      for (const char* end : {", with statistics", ", with mask and sums", ", with sum, mask and sums", ""}) {
+        SCOPED_TRACE(graph.name + ", " + name_of(precision) + end);
+        options_.precision = precision;
+        HostRuntime runtime;
+        const auto usual = prepare(graph, options_, {}, runtime);
+        const auto given = fused(*usual.algorithms, end);
+        if (graph.name == "blocks") {
+          ASSERT_NE(given, *usual.algorithms);
+        }
+        const auto prepared = prepare(graph, options_, {.given = given, .insists = true}, runtime);
+        EXPECT_EQ(*prepared.algorithms, given);
+        CompileOptions options = options_;
+        options.algorithms = prepared.algorithms;
+        const auto engine = compile_on_host(graph, options);
+        const Expected got = run_steps(*engine, options);
+        CompileOptions exact = options_;
+        exact.precision = Precision::f32;  // as the reference computes, in double
+        expect_near(*engine, got, expected_of(graph, exact), tolerance(precision, 200));
+        // In any order of streams, captured or not, the same bits.
+        for (const bool captures : {true, false}) {
+          const auto other =
+              compile(graph, options,
+                      std::make_unique<HostRuntime>(HostRuntimeOptions{.order = StreamOrder::last_first}),
+                      {.name = "cuda", .poison = true, .captures = captures});
+          EXPECT_EQ(run_steps(*other, options).weights, got.weights);
+        }
+      }
+}
+
+TEST_F(CudaPrepare, FusedConvolutionsAreThoseWhoseBatchNormsCanTakeTheirSums) {
+  HostRuntime runtime;
+  const graph::Graph graph = residual_blocks();
+  const Program program(graph, options_, runtime);
+  int statistics = 0, one_term = 0, two_terms = 0;
+  for (const ConvChoice& choice : program.convolutions()) {
+    statistics += choice.problem.has_statistics;
+    one_term += choice.problem.has_masked_sums && !choice.problem.has_addend;
+    two_terms += choice.problem.has_addend;
+  }
+  EXPECT_EQ(statistics, 8) << "each convolution has a batch norm of its own";
+  EXPECT_EQ(one_term, 3) << "within the blocks";
+  EXPECT_EQ(two_terms, 2) << "before a and b; the convolutions behind b have a stride";
+}
+
+TEST_F(CudaPrepare, NoConvolutionSumsWhatIsNotOfTheWholeBatchAlone) {
+  const auto count = [&] {
+    const auto algorithms = prepare_with({}).algorithms;
+    return std::ranges::count_if(*algorithms, [](const auto& one) { return one.second == "separate"; });
+  };
+  EXPECT_GT(count(), 0);
+  CompileOptions plain = options_;
+  options_.batch_norm = BatchNormMode::ghost;
+  options_.ghost_size = 2;
+  EXPECT_EQ(count(), 0);
+  options_ = plain;
+  options_.batch_norm = BatchNormMode::synchronised;
+  options_.shard = 2;
+  EXPECT_EQ(count(), 0);
+  options_ = plain;
+  options_.training = false;
+  EXPECT_EQ(count(), 0);
 }
 
 TEST_F(CudaPrepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {
@@ -123,7 +220,8 @@ TEST_F(CudaPrepare, WhatCannotBeKeptIsNotTaken) {
 
 TEST_F(CudaPrepare, OfAnEvaluationAreForwardPassesAlone) {
   options_.training = false;
-  for (const auto& [product, algorithm] : *prepare_with({}).algorithms)
+  const auto algorithms = prepare_with({}).algorithms;
+  for (const auto& [product, algorithm] : *algorithms)
     EXPECT_TRUE(product.starts_with("forward, f32, ")) << product;
 }
 

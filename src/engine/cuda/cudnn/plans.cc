@@ -48,6 +48,12 @@ EngineFacts facts_of(const Descriptor& config) {
           .compiled_at_run_time = has(behavior, BehaviorNote::compiled_at_run_time)};
 }
 
+/// In which order engines are asked for. b knows nothing of graphs of several operations.
+std::vector<HeuristicsMode> modes_for(const ConvProblem& problem) {
+  if (problem.is_fused()) return {HeuristicsMode::a, HeuristicsMode::fallback};
+  return {HeuristicsMode::b, HeuristicsMode::a, HeuristicsMode::fallback};
+}
+
 /// Makes plans of one convolution, and remembers why engines were refused.
 class Planner {
  public:
@@ -152,7 +158,7 @@ std::vector<EngineConfig> EngineList::first(std::int64_t most) const {
 Plan first_plan(const TargetDevice& device, const ConvProblem& problem, std::size_t workspace_limit) {
   Planner planner(device, problem, workspace_limit);
   std::vector<EngineConfig> slow_to_plan;
-  for (const HeuristicsMode mode : {HeuristicsMode::b, HeuristicsMode::a, HeuristicsMode::fallback}) {
+  for (const HeuristicsMode mode : modes_for(problem)) {
     const EngineList engines = planner.engines(mode);
     // Reading all that the heuristics know takes most of the time, and mostly one of the first is taken.
     std::size_t tried = 0;
@@ -178,7 +184,8 @@ std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem
   Planner planner(device, problem, workspace_limit);
   // As many again may not qualify, or be there twice.
   const auto read = static_cast<std::int64_t>(2 * most);
-  std::vector<EngineConfig> by_b = planner.engines(HeuristicsMode::b).first(read);
+  std::vector<EngineConfig> by_b;
+  if (!problem.is_fused()) by_b = planner.engines(HeuristicsMode::b).first(read);
   std::vector<EngineConfig> by_a = planner.engines(HeuristicsMode::a).first(read);
   std::vector<EngineConfig> in_turn;
   for (std::size_t i = 0; i < std::max(by_a.size(), by_b.size()); ++i) {
@@ -195,7 +202,7 @@ std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem
     seen.push_back(config.facts);
     if (auto plan = planner.plan(std::move(config))) plans.push_back(std::move(*plan));
   }
-  if (plans.empty()) planner.fail();
+  if (plans.empty() && !problem.is_fused()) planner.fail();
   if (left_out != nullptr) *left_out = planner.left_out();
   return plans;
 }
@@ -215,7 +222,7 @@ Plan named_plan(const TargetDevice& device, const ConvProblem& problem, const st
     throw AlgorithmRefused(problem, algorithm,
                            fmt::format("is of another version than cuDNN {} here", version));
   Planner planner(device, problem, workspace_limit);
-  for (const HeuristicsMode mode : {HeuristicsMode::b, HeuristicsMode::a, HeuristicsMode::fallback}) {
+  for (const HeuristicsMode mode : modes_for(problem)) {
     const EngineList engines = planner.engines(mode);
     std::size_t tried = 0;
     for (const std::int64_t most : {kFirstRead, engines.count()}) {

@@ -79,7 +79,8 @@ struct Plan {
                               std::size_t workspace_limit);
 
 /// Up to `most` plans that qualify, the best guess first: heuristics b and a in turn, the same engine with
-/// the same knobs once. For who measures them. `left_out`, if given, gets those that want more workspace.
+/// the same knobs once. For who measures them. Of a fused problem there may be none, and each takes about a
+/// second. `left_out`, if given, gets those that want more workspace.
 ///
 /// Errors   as first_plan()
 [[nodiscard]] std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem& problem,
