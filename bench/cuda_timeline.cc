@@ -1,6 +1,7 @@
-// The timeline of the CUDA engine's training step on a simulated H100 (engine/cuda/simulated_runtime.h): real
-// engine code, predicted durations, no GPU. What it shows is whether the host keeps the device busy, and what
-// a wait or a launch more would cost; how fast kernels really are it does not know.
+// The timeline of the CUDA engine's training step, and figures of its evaluations, on a simulated H100
+// (engine/cuda/simulated_runtime.h): real engine code, predicted durations, no GPU. What it shows is whether
+// the host keeps the device busy, and what a wait or a launch more would cost; how fast kernels really are it
+// does not know.
 //
 //   bench_cuda_timeline [MODEL [BATCH...]]        default: resnet18-cifar 128 512, in bf16
 
@@ -34,6 +35,11 @@ const Variant kVariants[] = {
     {"without them, a wait for each step's loss", {.captures = false, .wait = Wait::loss}},
     {"without them, a wait between forward and backward", {.captures = false, .wait = Wait::middle}},
     {"without them, a wait after the update", {.captures = false, .wait = Wait::end}},
+    {"fused convolutions", {.fuses = true}},
+    {"fused convolutions, without captured sections", {.captures = false, .fuses = true}},
+    {"evaluation of full batches", {.evaluates = true}},
+    {"evaluation, images are copied to the device", {.stores_images = false, .evaluates = true}},
+    {"evaluation without captured sections", {.captures = false, .evaluates = true}},
 };
 
 void show(const std::string& model, int batch) {

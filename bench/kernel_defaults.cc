@@ -8,21 +8,20 @@
 // --check  times, writes no rows: how far the program's defaults lie from the fastest
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/autotune.h"
 #include "engine/cpu/conv/conv_op.h"
 #include "engine/cpu/conv/default_table.h"
-#include "engine/cpu/conv/tuning_cache.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/program.h"
 #include "graph/zoo.h"
@@ -67,7 +66,7 @@ struct Timing {
 std::mutex timings_mutex;
 std::map<std::string, Timing> timings;
 
-/// Called by TuningCache on all cores at once, as crowded as in training.
+/// Called on all cores at once, as crowded as in training.
 const ConvAlgorithm* time_all(const ConvProblem& problem) {
   constexpr int kRounds = 3;
   constexpr double kHopeless = 1.3;
@@ -143,16 +142,21 @@ std::vector<DefaultRow> condensed(std::vector<DefaultRow> rows) {
   return rows;
 }
 
-void measure(const Model& model, engine::Precision precision, TuningCache& cache) {
+void measure(const Model& model, engine::Precision precision) {
   const graph::Graph graph = graph::make_model(model.name, model.image, model.classes, 0);
   for (const int batch : model.batches) {
     std::vector<ConvProblem> problems;
     const Program program(graph, {.batch = batch, .precision = precision}, {});
     for (const auto& entry : program.ops())
       if (entry.conv != nullptr) entry.conv->plan().list(problems);
-    const auto outcome = cache.complete(problems, time_all);
-    fmt::print(stderr, "{} batch {}: {} new products in {:.1f} s {}\n", model.name, batch, outcome.measured,
-               outcome.seconds, outcome.trouble);
+    std::set<std::string> seen;
+    std::erase_if(problems, [&](const ConvProblem& problem) {
+      return timings.contains(key_of(problem)) || !seen.insert(key_of(problem)).second;
+    });
+    const auto begin = base::Clock::now();
+    static_cast<void>(side_by_side(problems, time_all));
+    fmt::print(stderr, "{} batch {}: {} new products in {:.1f} s\n", model.name, batch, problems.size(),
+               base::seconds_since(begin));
   }
 }
 
@@ -188,14 +192,10 @@ int main(int argc, char** argv) {
     }
   }
   const OneThread one_thread;
-  const auto folder = std::filesystem::temp_directory_path() / fmt::format("kernel-defaults-{}", ::getpid());
-  std::filesystem::create_directories(folder);
-  TuningCache cache(folder, "this machine; this program");
   for (const Model& model : models()) {
-    if (precision != "bf16") measure(model, engine::Precision::f32, cache);
-    if (precision != "fp32") measure(model, engine::Precision::bf16, cache);
+    if (precision != "bf16") measure(model, engine::Precision::f32);
+    if (precision != "fp32") measure(model, engine::Precision::bf16);
   }
-  std::filesystem::remove_all(folder);
   fmt::print(stderr, "{}\n", name_of(processor_here()));
   print_cost("rules", [](const Timing& timing) { return usual_algorithm(timing.problem).name; });
   print_cost("the program's default",

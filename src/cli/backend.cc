@@ -70,6 +70,8 @@ train::Backend make_backend(const std::string& device, Session* session, const c
   train::ProcessPlacement place;
   if (session != nullptr) place = members.empty() ? session->place() : session->place_among(members);
   const auto stalls = session != nullptr ? session->stalls() : std::make_shared<train::StallListener>();
+  // An emulated link is the host's, and so is rounding: NCCL sums what it is given.
+  const bool joins_gpus = is_gpu(device) && !emulation.any() && wire_format == comm::WireFormat::fp32;
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
@@ -94,7 +96,8 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =
-          [device, session, emulation, wire_format, place, stalls](int ranks, std::chrono::seconds deadline) {
+          [device, session, emulation, wire_format, place, stalls, joins_gpus](
+              int ranks, std::chrono::seconds deadline) {
             comm::LocalOptions options{.deadline = deadline};
             if (session != nullptr) {
               session->processes().set_ranks_each(ranks);
@@ -116,11 +119,10 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             auto joined = comm::emulate(comm::make_local(ranks, options), emulated);
             if (engine::computes_on_host(device)) return joined;
             auto by_host = comm::host_bounce(std::move(joined));
-            // An emulated link is the host's, and so is rounding: NCCL sums what it is given.
-            const bool is_of_host = emulated.any() || wire_format != comm::WireFormat::fp32;
-            if (!is_gpu(device) || is_of_host) return by_host;
+            if (!joins_gpus) return by_host;
             return comm::nccl::around(std::move(by_host), {.deadline = deadline, .say = log_line});
           },
+      .device_sum_bytes = joins_gpus ? comm::nccl::kBufferBytes : 0,
       .loss = [session]() -> std::optional<train::Loss> {
         const auto failure = session == nullptr ? std::nullopt : session->processes().failure();
         if (!failure || !failure->detection_s) return std::nullopt;

@@ -12,7 +12,7 @@
 #include "data/image/inspect.h"
 #include "data/image/scan.h"
 #include "data/image/tar.h"
-#include "engine/cpu/conv/tuning_table.h"
+#include "engine/kernel_table.h"
 #include "measure/events.h"
 #include "measure/record.h"
 #include "train/checkpoint_header.h"
@@ -88,11 +88,11 @@ Found verify_manifest(const fs::path& path) {
 
 Found verify_kernels(const fs::path& path) {
   const auto text = base::read_file(path);
-  const auto table = engine::cpu::tuning_table_from(text);
+  const auto table = engine::kernel_table_from(text);
   if (table)
     return {FileState::ok,
             fmt::format("kernel cache of {} products; it has no sum", table->algorithms.size())};
-  return {FileState::damaged, engine::cpu::is_tuning_table(text)
+  return {FileState::damaged, engine::is_kernel_table(text)
                                   ? "a kernel cache that was cut short or changed; runs measure again"
                                   : "it is not a kernel cache; runs measure again"};
 }

@@ -15,6 +15,7 @@
 #include "engine/cuda/gpu_source.h"
 #include "engine/cuda/host_runtime.h"
 #include "engine/cuda/memory.h"
+#include "engine/cuda/prepare.h"
 #include "engine/reference/engine.h"
 
 namespace paceline::engine {
@@ -22,22 +23,6 @@ namespace {
 
 PreparedKernels nothing_to_prepare(const graph::Graph&, const CompileOptions&, const KernelRequest&) {
   return {};
-}
-
-PreparedKernels prepare_gpu(const graph::Graph&, const CompileOptions&, const KernelRequest& request) {
-  if (!request.is_measured) return {};
-  return {
-      .note =
-          "kernels: the CUDA engine takes the first deterministic one that is proposed for each shape; it "
-          "measures none yet, whatever --measured-kernels says"};
-}
-
-PreparedKernels prepare_cuda_on_host(const graph::Graph& graph, const CompileOptions& options,
-                                     const KernelRequest& request) {
-  PreparedKernels prepared = prepare_gpu(graph, options, request);
-  prepared.note = "no GPU: the CUDA engine on the processor, whose times are those of no device" +
-                  (prepared.note.empty() ? "" : "; " + prepared.note);
-  return prepared;
 }
 
 namespace gpu {
@@ -58,6 +43,12 @@ std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions&
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
   const auto runtime = open(options);
   return cuda::plan(graph, options, *runtime);
+}
+
+PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
+                        const KernelRequest& request) {
+  const auto runtime = open(options);
+  return cuda::prepare(graph, options, request, *runtime);
 }
 
 /// Of each GPU that devices.h opens: it refuses older ones than compute capability 8.0.
@@ -129,9 +120,9 @@ constexpr DeviceRow kEngines[] = {
     {"cpu", false, false, cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units, nullptr},
     {"reference", false, false, reference::compile, reference::plan, nothing_to_prepare, [] { return false; },
      nullptr},
-    {"cuda", true, true, gpu::compile, gpu::plan, prepare_gpu, gpu::has_bf16_units, gpu::info,
+    {"cuda", true, true, gpu::compile, gpu::plan, gpu::prepare, gpu::has_bf16_units, gpu::info,
      open_gpu_memory, gpu::open_source},
-    {"cuda-on-host", false, true, cuda_on_host::compile, cuda_on_host::plan, prepare_cuda_on_host,
+    {"cuda-on-host", false, true, cuda_on_host::compile, cuda_on_host::plan, cuda_on_host::prepare,
      cuda_on_host::has_bf16_units, processor_as_device, open_memory_of_host_runtime},
 };
 

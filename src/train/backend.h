@@ -68,6 +68,9 @@ struct Backend {
   /// The communicators of this process's `ranks` workers.
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
       communicators;
+  /// Of sums that GPUs form among themselves, where every worker has one of its own: bytes of the buffers on
+  /// each GPU. 0: all sums go over the host's memory.
+  std::int64_t device_sum_bytes = 0;
   std::function<std::optional<Loss>()> loss;
   /// The device on which `local_workers` workers of this process would compute; nothing for engines of the
   /// host. If empty: the same as nothing.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "measure/environment.h"
+#include "train/buckets.h"
 #include "train/data_parallel.h"
 #include "train/evaluate.h"
 #include "train/image_store.h"
@@ -36,6 +37,27 @@ double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; 
 std::int64_t process_bytes(const data::Source& source, const ProcessHistory& history) {
   const std::int64_t now = measure::resident_bytes() - (source.resident_bytes - source.unread_bytes);
   return std::max(kProcessBytes, now + (history.has_run ? 0 : kFirstRunBytes));
+}
+
+/// What sums over GPUs take of each beside the engines' arrays, where GPUs can form them: every worker has
+/// one of its own.
+void add_device_sums(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                     const Backend& backend, const MemoryLimits& limits, graph::MemoryPlan& plan) {
+  if (backend.device_sum_bytes == 0 || !limits.device || limits.share->workers > 1) return;
+  if (resolved.workers == 1 || is_data_parallel(options)) return;
+  plan.lines.push_back({"NCCL's buffers", backend.device_sum_bytes, Place::device});
+  if (options.shard == 0) return;
+  // The parts of all ranks of the longest array that is summed at a time; --bucket auto tries all of it.
+  const graph::Layout layout = graph::flat_layout(graph);
+  std::int64_t longest = 4 * layout.elements;
+  if (!options.bucket_auto) {
+    const Buckets buckets = cut_buckets(layout, static_cast<std::int64_t>(options.bucket_mb * 1e6));
+    longest = 0;
+    for (std::size_t bucket = 0; bucket < buckets.ends.size(); ++bucket)
+      longest = std::max(longest, buckets.bytes(bucket));
+  }
+  longest += static_cast<std::int64_t>(4 * engine::kVoteFloats);
+  plan.lines.push_back({"gathered parts of shards", resolved.workers * longest, Place::device});
 }
 
 }  // namespace
@@ -76,6 +98,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
   if (shard_arrays > 0) plan.lines.push_back({"partial sums of shards", shard_arrays * flat, Place::device});
   for (auto& line : plan.lines) scale(line);
+  add_device_sums(options, resolved, graph, backend, limits, plan);
   if (limits.share && resolved.workers > 1)  // comm/host_bounce.h
     plan.lines.push_back({"gradients on the host", resolved.local_workers * flat});
   const bool hands_out = is_data_parallel(options);

@@ -27,7 +27,7 @@ struct MemoryLimits {
 /// The plan of a run by purpose and place. Host, per process: the engines' lines times its workers, loaders,
 /// partial sums of shards, the data set, the process itself (code, libraries, stacks, and what earlier plans
 /// and runs left in the heap). Device, per device: the engines' lines, and sums beside gradients, times the
-/// workers that share it.
+/// workers that share it; buffers of sums over GPUs (Backend::device_sum_bytes).
 [[nodiscard]] graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved,
                                          const graph::Graph& graph, const data::Source& source,
                                          const Backend& backend, const MemoryLimits& limits);

@@ -3,13 +3,13 @@
 #include <cstdlib>
 #include <string>
 
-#include "engine/cpu/conv/tuning_table.h"
+#include "engine/kernel_table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
-  using namespace paceline::engine::cpu;
-  const auto table = tuning_table_from({reinterpret_cast<const char*>(data), bytes});
+  using namespace paceline::engine;
+  const auto table = kernel_table_from({reinterpret_cast<const char*>(data), bytes});
   if (!table) return 0;
-  const auto again = tuning_table_from(as_text(*table));
+  const auto again = kernel_table_from(as_text(*table));
   if (!again || again->machine != table->machine || again->algorithms != table->algorithms) std::abort();
   return 0;
 }

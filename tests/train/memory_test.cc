@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "fixture.h"
+#include "train/prepare.h"
 
 namespace paceline::train {
 namespace {
@@ -79,6 +80,47 @@ TEST_F(DeviceMemory, IsSharedByTheWorkersOfADevice) {
                               "workers)"),
                     HasSubstr("the largest local batch that fits is 38")));
   EXPECT_EQ(largest_batch(of_batch(1, 2), with_device(80, 1)), 78) << "each worker has its own";
+}
+
+/// What the plan says of a purpose, in bytes; 0 where it says nothing.
+std::int64_t planned(const Options& options, const Backend& backend, const std::string& purpose) {
+  const auto source = open_data(options, backend);
+  const auto graph = make_graph(options, source);
+  const auto plan = plan_run(options, resolve(options, circumstances_of(source, backend)), graph, source,
+                             backend, memory_limits(backend, options.workers));
+  std::int64_t bytes = 0;
+  for (const auto& line : plan.lines)
+    if (line.purpose == purpose) {
+      EXPECT_EQ(line.place, Place::device);
+      bytes += line.bytes;
+    }
+  return bytes;
+}
+
+TEST_F(DeviceMemory, HoldsWhatSumsAmongGpusTake) {
+  Backend backend = with_device(80);
+  backend.device_sum_bytes = kGiga / 2;
+  const char* const buffers = "NCCL's buffers";
+  const char* const parts = "gathered parts of shards";
+  EXPECT_EQ(planned(of_batch(4, 2), backend, buffers), kGiga / 2);
+  EXPECT_EQ(planned(of_batch(4, 1), backend, buffers), 0) << "one worker sums with nobody";
+  EXPECT_EQ(planned(of_batch(4, 2), with_device(80), buffers), 0) << "sums go over the host";
+  EXPECT_EQ(planned(of_batch(4, 2), backend, parts), 0) << "without shards nothing is gathered";
+  Backend shared = with_device(80, 2);
+  shared.device_sum_bytes = kGiga / 2;
+  EXPECT_EQ(planned(of_batch(4, 2), shared, buffers), 0) << "workers that share a GPU go over the host";
+  Options shards = of_batch(4, 4);
+  shards.shard = 4;
+  shards.bucket_mb = 1e-6;  // a bucket a parameter
+  const auto graph = make_graph(shards, open_data(shards, backend));
+  std::int64_t longest = 0, all = graph::flat_layout(graph).elements;
+  for (const graph::Slot& slot : graph::flat_layout(graph).slots) longest = std::max(longest, slot.elements);
+  const std::int64_t least = 4 * 4 * (longest + 8), most = 4 * 4 * (longest + 8 + 16);  // slots are padded
+  EXPECT_GE(planned(shards, backend, parts), least)
+      << "the longest bucket and the votes, of each of 4 workers";
+  EXPECT_LE(planned(shards, backend, parts), most);
+  shards.bucket_auto = true;
+  EXPECT_EQ(planned(shards, backend, parts), 4 * 4 * (all + 8)) << "all of the gradient is tried";
 }
 
 TEST_F(DeviceMemory, WithShardsTheLargestBatchIsAPowerOfTwoOfThem) {

@@ -6,6 +6,7 @@
 /// deadlines and the naming of lost ranks, and distributes NCCL's id, so launchers work as without NCCL.
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,10 @@
 #include "comm/nccl/api.h"
 
 namespace paceline::comm::nccl {
+
+/// What NCCL takes of a GPU for its channels when it joins several. A guess until GPUs tell: it depends on
+/// how they are linked, and on NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS.
+inline constexpr std::int64_t kBufferBytes = 400'000'000;
 
 struct Options {
   /// Returns NCCL's functions.

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "base/error.h"
 #include "engine/cuda/stream.h"
 #include "engine/engine.h"
 
@@ -28,7 +30,17 @@ struct ConvProblem {
   int channels_out = 0, height_out = 0, width_out = 0;  ///< channels padded
   int kernel_height = 1, kernel_width = 1;
   int stride = 1, padding = 0;
+  /// Forward: sums of the output over samples and pixels are taken in the same kernel. A candidate beside a
+  /// convolution and a kernel of sums (kSeparate), and taken where measuring found it faster alone.
+  bool has_statistics = false;
+  /// Backward data: with what the backward pass of the batch norm before it begins is computed in the same
+  /// kernel. The gradient, to which a second term is added (has_addend), is kept where the batch norm's
+  /// output is positive; sums of that and of its products with the batch norm's input are taken. A candidate
+  /// as above.
+  bool has_masked_sums = false, has_addend = false;
   bool operator==(const ConvProblem&) const = default;
+  /// Whether it computes more than a convolution.
+  [[nodiscard]] bool is_fused() const { return has_statistics || has_masked_sums; }
 
   [[nodiscard]] std::int64_t src_elements() const {
     return std::int64_t{samples} * height_in * width_in * channels_in;
@@ -48,6 +60,12 @@ struct ConvOperands {
   void* dst = nullptr;     ///< dst or d_dst
   void* weight = nullptr;  ///< weight or d_weight
   void* workspace = nullptr;
+  /// With ConvProblem::has_statistics: [2][channels out], the sums of dst and of its square; with
+  /// has_masked_sums: [2][channels in], of d_src and of d_src * values. 16-byte aligned.
+  float* sums = nullptr;
+  const void* addend = nullptr;  ///< with has_addend, as d_src
+  const void* mask = nullptr;    ///< with has_masked_sums, as d_src: the batch norm's output,
+  const void* values = nullptr;  ///< and its input
   bool operator==(const ConvOperands&) const = default;
 };
 
@@ -56,11 +74,34 @@ class Convolution {
  public:
   virtual ~Convolution() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
-  /// "cudnn engine 47 (tile ...)", "host loops": for `doctor --kernels`.
+  /// Its name among the algorithms for the problem, without spaces: records and checkpoints keep it, and
+  /// Runtime::make_convolution makes the same again by it. "cudnn-9.19.0-engine-47(2=5,14=1)", "host-loops".
   [[nodiscard]] virtual std::string algorithm() const = 0;
   /// Puts the work on `stream`; returns before it is done. Deterministic: same operands, same bits.
   /// Errors   Error(device) naming the call and the layer
   virtual void run(Stream stream, const ConvOperands& operands) = 0;
+};
+
+/// With ConvProblem::is_fused() the choice that there is no such kernel: the default, which
+/// Runtime::make_convolution() does not make.
+inline constexpr const char* kSeparate = "separate";
+
+/// The algorithms of a convolution that are worth being measured.
+struct ConvCandidates {
+  std::vector<std::string> algorithms;  ///< the one by default first
+  /// Those that want more than kWorkspaceLimit: "NAME (300 MB)".
+  std::vector<std::string> left_out;
+};
+
+/// The algorithm asked for cannot compute the problem here.
+class AlgorithmRefused : public base::Error {
+ public:
+  /// `why`: to be read behind the algorithm's name: "is no algorithm of this version".
+  AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm, const std::string& why);
+  [[nodiscard]] const std::string& why() const { return why_; }
+
+ private:
+  std::string why_;
 };
 
 }  // namespace paceline::engine::cuda

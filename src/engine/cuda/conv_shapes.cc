@@ -36,6 +36,12 @@ void require_positions(const ConvProblem& problem, const char* along, int out, i
 
 }  // namespace
 
+AlgorithmRefused::AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm,
+                                   const std::string& why)
+    : Error(base::ErrorKind::device,
+            fmt::format("convolution ({}): {} {}", describe(problem), algorithm, why)),
+      why_(why) {}
+
 ConvProblem conv_problem(const graph::Graph& graph, const graph::Node& node, int batch, Precision precision,
                          ConvDirection direction) {
   base::expects(batch >= 1, "a convolution has at least one sample");
@@ -70,10 +76,20 @@ std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Pre
 }
 
 std::string describe(const ConvProblem& p) {
-  return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}",
+  return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}",
                      name_of(p.direction), p.precision == Precision::f32 ? "f32" : "bf16", p.samples,
                      p.height_in, p.width_in, p.channels_in, p.samples, p.height_out, p.width_out,
-                     p.channels_out, p.kernel_height, p.kernel_width, p.stride, p.padding);
+                     p.channels_out, p.kernel_height, p.kernel_width, p.stride, p.padding,
+                     p.has_statistics    ? ", with statistics"
+                     : p.has_addend      ? ", with sum, mask and sums"
+                     : p.has_masked_sums ? ", with mask and sums"
+                                         : "");
+}
+
+std::string algorithm_for(const CompileOptions& options, const ConvProblem& problem) {
+  if (options.algorithms == nullptr) return {};
+  const auto found = options.algorithms->find(describe(problem));
+  return found == options.algorithms->end() ? std::string() : found->second;
 }
 
 void check(const ConvProblem& problem) {
@@ -98,6 +114,12 @@ void check(const ConvProblem& problem) {
        {std::pair{"input", problem.channels_in}, std::pair{"output", problem.channels_out}})
     require(channels == padded_channels(channels), problem,
             "its {}'s channels must be padded to a multiple of 8, but are {}", name, channels);
+  require(!problem.has_statistics || problem.direction == ConvDirection::forward, problem,
+          "statistics are of the output, which only the forward direction writes");
+  require(!problem.has_masked_sums || problem.direction == ConvDirection::backward_data, problem,
+          "masked sums are of the input's gradient, which only the direction backward data writes");
+  require(problem.has_masked_sums || !problem.has_addend, problem,
+          "a second term comes with a mask and sums");
   require_positions(problem, "height", problem.height_out, problem.height_in, problem.kernel_height);
   require_positions(problem, "width", problem.width_out, problem.width_in, problem.kernel_width);
 }

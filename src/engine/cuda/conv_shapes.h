@@ -21,8 +21,12 @@ namespace paceline::engine::cuda {
                                                      Precision precision);
 
 /// "backward data, bf16, 128x32x32x64 to 128x16x16x128, kernel 3x3, stride 2, padding 1": shapes are
-/// [N]x[H]x[W]x[C] of the forward pass.
+/// [N]x[H]x[W]x[C] of the forward pass. Behind it what else is computed: ", with statistics", ", with mask
+/// and sums", ", with sum, mask and sums".
 [[nodiscard]] std::string describe(const ConvProblem& problem);
+
+/// The name of the algorithm that prepare() chose for it; empty: none, it follows from the shape alone.
+[[nodiscard]] std::string algorithm_for(const CompileOptions& options, const ConvProblem& problem);
 
 /// Refuses what no layer is: sizes that are not positive, channels that are not padded, an output whose size
 /// does not follow from input, kernel, stride and padding.

@@ -296,10 +296,22 @@ void DeviceRuntime::synchronize(Event event) {
   check(api_.cudaEventSynchronize(native(event)), "cudaEventSynchronize");
 }
 
-std::unique_ptr<Convolution> DeviceRuntime::make_convolution(const ConvProblem& problem) {
+std::unique_ptr<Convolution> DeviceRuntime::make_convolution(const ConvProblem& problem,
+                                                             const std::string& algorithm) {
   enter();
   try {
-    return std::make_unique<LocatedConvolution>(*this, convolutions_->make(problem));
+    return std::make_unique<LocatedConvolution>(*this, convolutions_->make(problem, algorithm));
+  } catch (const AlgorithmRefused&) {
+    throw;  // the device is well
+  } catch (const base::Error& error) {
+    fail_located(error);
+  }
+}
+
+ConvCandidates DeviceRuntime::convolution_candidates(const ConvProblem& problem) {
+  enter();
+  try {
+    return convolutions_->candidates(problem);
   } catch (const base::Error& error) {
     fail_located(error);
   }

@@ -17,8 +17,11 @@ class ConvolutionLibrary {
  public:
   virtual ~ConvolutionLibrary() = default;
   [[nodiscard]] virtual std::string version() const = 0;  ///< "cuDNN 9.19.0"
-  /// Errors   as Runtime::make_convolution
-  [[nodiscard]] virtual std::unique_ptr<Convolution> make(const ConvProblem& problem) = 0;
+  /// As Runtime::make_convolution.
+  [[nodiscard]] virtual std::unique_ptr<Convolution> make(const ConvProblem& problem,
+                                                          const std::string& algorithm) = 0;
+  /// As Runtime::convolution_candidates.
+  [[nodiscard]] virtual ConvCandidates candidates(const ConvProblem& problem) = 0;
 };
 
 /// The cudaStream_t of a stream.
@@ -60,7 +63,10 @@ class DeviceRuntime final : public Runtime {
   [[nodiscard]] double seconds_between(Event begin, Event end) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
-  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;
+  using Runtime::make_convolution;
+  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
+                                                              const std::string& algorithm) override;
+  [[nodiscard]] ConvCandidates convolution_candidates(const ConvProblem& problem) override;
 
  private:
   friend class LocatedConvolution;

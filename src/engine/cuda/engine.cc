@@ -39,7 +39,7 @@ class CudaEngine final : public Engine {
         arrays_(allocate_arrays()),
         exec_(make_context()),
         optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_.is_halted()),
-        sections_(*runtime_, compute_, settings.captures ? why_eager(program_) : "switched off"),
+        sections_(*runtime_, compute_, settings.captures, why_eager(program_)),
         backward_sections_(cut_backward_pass(program_, {})) {
     weights_changed();  // the device's arrays become the host's, all 0
   }
@@ -100,7 +100,7 @@ class CudaEngine final : public Engine {
 
   void cut_backward(std::span<const std::int64_t> ends) override {
     backward_sections_ = cut_backward_pass(program_, ends);
-    sections_.forget();
+    sections_.forget_backward();
   }
 
   void backward(const GradientReady& on_ready) override {
@@ -323,9 +323,15 @@ class CudaEngine final : public Engine {
     };
     if (exec_.training)
       run_section({.part = SectionPart::forward, .input_set = input_set_}, "forward", post);
+    else if (is_full())
+      run_section({.part = SectionPart::evaluation, .number = exec_.views, .input_set = input_set_},
+                  "evaluation", post);
     else
       post();
   }
+  /// Whether no further sample fits into the batch: kernels hold the number of samples, and an evaluation has
+  /// one short batch, its last.
+  [[nodiscard]] bool is_full() const { return exec_.samples + exec_.views > program_.options().batch; }
   [[nodiscard]] float* votes() const { return gradients_.data.get() + layout().elements; }
 
   /// The sums of the forward pass that was put on the compute stream last.
@@ -378,6 +384,7 @@ class CudaEngine final : public Engine {
     has_forward_ = false;
     base::expects(reports_.is_empty(), "all steps are collected before an evaluation");
     if (is_storing()) stored_.check(given.draws);
+    sections_.begin_evaluation();
     run_forward(inputs_.put(given, compute_));
     const auto sums = wait_for_loss();
     if (!logits.empty()) logits_.read(program_, exec_, count, views, logits);

@@ -4,8 +4,9 @@
 ///
 /// A graph becomes a list of ops that put kernels and convolutions on one stream, `compute`; images go to the
 /// device and loss sums come back on another, `copies`. What a training step puts on `compute` is cut into
-/// sections that are captured in the third step and replayed from then on (sections.h). forward() waits for
-/// its loss sums: one wait of the host a step. All else returns before it is done.
+/// sections that are captured in the third step and replayed from then on (sections.h), and so are full
+/// batches that are evaluated. forward() waits for its loss sums: one wait of the host a step. All else
+/// returns before it is done.
 ///
 /// Threads   an engine belongs to the thread that calls it; it has no others
 
@@ -42,6 +43,8 @@ namespace paceline::engine::cuda_on_host {
 
 [[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options);
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
+[[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
+                                      const KernelRequest& request);
 [[nodiscard]] bool has_bf16_units();
 
 }  // namespace paceline::engine::cuda_on_host

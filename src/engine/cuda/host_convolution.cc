@@ -65,16 +65,25 @@ int output_position(const ConvProblem& p, int in, int tap, int size) {
 /// Where the values of each tap come from, for kPixels pixels: [tap][pixel]. Padding reads zeros.
 using Taps = std::vector<const float*>;
 
+/// Calls visit(i) for each i in [0, count), in the order that `loops` says.
+template <typename Visit>
+void for_each_in(HostLoops loops, int count, const Visit& visit) {
+  if (loops == HostLoops::ascending)
+    for (int i = 0; i < count; ++i) visit(i);
+  else
+    for (int i = count - 1; i >= 0; --i) visit(i);
+}
+
 /// acc[pixel] = sum over taps and channels of value * weights, weights [tap][channel][8].
-void multiply(const Taps& taps, int channels, const float* weights, float* dst, std::int64_t dst_stride,
-              int pixels) {
+void multiply(HostLoops loops, const Taps& taps, int channels, const float* weights, float* dst,
+              std::int64_t dst_stride, int pixels) {
   Eight acc[kPixels] = {};
-  for (std::size_t tap = 0; tap < taps.size(); tap += kPixels)
-    for (int c = 0; c < channels; ++c, weights += kEight) {
+  for (std::size_t tap = 0; tap < taps.size(); tap += kPixels, weights += std::int64_t{kEight} * channels)
+    for_each_in(loops, channels, [&](int c) {
       Eight w;
-      std::memcpy(&w, weights, sizeof w);
+      std::memcpy(&w, weights + std::int64_t{kEight} * c, sizeof w);
       for (int i = 0; i < kPixels; ++i) acc[i] += taps[tap + static_cast<std::size_t>(i)][c] * w;
-    }
+    });
   for (int i = 0; i < pixels; ++i) std::memcpy(dst + i * dst_stride, &acc[i], sizeof acc[i]);
 }
 
@@ -82,7 +91,7 @@ void multiply(const Taps& taps, int channels, const float* weights, float* dst, 
 /// `position(p, at, tap)`, which tells row or column of `from`, with weights packed as
 /// [channels of to / 8][tap][channels of from][8].
 template <typename Position>
-void gather(const ConvProblem& p, const float* from_data, Side from, void* to_data, Side to,
+void gather(HostLoops loops, const ConvProblem& p, const float* from_data, Side from, void* to_data, Side to,
             const std::vector<float>& weights, const Position& position) {
   const std::vector<float> zeros(static_cast<std::size_t>(from.channels), 0.0f);
   std::vector<float> row(static_cast<std::size_t>(std::int64_t{1} * to.width * to.channels));
@@ -103,7 +112,7 @@ void gather(const ConvProblem& p, const float* from_data, Side from, void* to_da
                                                       from.channels;
             }
         for (int k = 0; k < to.channels; k += kEight)
-          multiply(taps, from.channels, weights.data() + k / kEight * block,
+          multiply(loops, taps, from.channels, weights.data() + k / kEight * block,
                    row.data() + std::int64_t{1} * x * to.channels + k, to.channels, pixels);
       }
       store_all(row.data(), std::int64_t{1} * to.width * to.channels, to_data,
@@ -136,20 +145,20 @@ std::vector<float> pack_backward(const ConvProblem& p, const float* weight) {
   return packed;
 }
 
-void forward(const ConvProblem& p, const ConvOperands& operands) {
+void forward(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
   const FloatView src(operands.src, p.src_elements(), p.precision);
   const FloatView weight(operands.weight, p.weight_elements(), p.precision);
-  gather(p, src.data(), source(p), operands.dst, destination(p), pack_forward(p, weight.data()),
+  gather(loops, p, src.data(), source(p), operands.dst, destination(p), pack_forward(p, weight.data()),
          [&](int at, int tap, int size) {
            const int in = source_position(p, at, tap);
            return in < size ? in : -1;
          });
 }
 
-void backward_data(const ConvProblem& p, const ConvOperands& operands) {
+void backward_data(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
   const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
   const FloatView weight(operands.weight, p.weight_elements(), p.precision);
-  gather(p, d_dst.data(), destination(p), operands.src, source(p), pack_backward(p, weight.data()),
+  gather(loops, p, d_dst.data(), destination(p), operands.src, source(p), pack_backward(p, weight.data()),
          [&](int at, int tap, int size) { return output_position(p, at, tap, size); });
 }
 
@@ -180,14 +189,14 @@ class Panels {
 
 /// d_weight[k .. k + 3][c .. c + 7] += the products over a chunk's pixels; `half` picks k's half of its
 /// eight.
-void accumulate(const float* d_dst, int half, const float* src, int pixels, float* d_weight,
+void accumulate(HostLoops loops, const float* d_dst, int half, const float* src, int pixels, float* d_weight,
                 std::int64_t stride) {
   Eight acc[4] = {};
-  for (int i = 0; i < pixels; ++i, d_dst += kEight, src += kEight) {
+  for_each_in(loops, pixels, [&](int i) {
     Eight value;
-    std::memcpy(&value, src, sizeof value);
-    for (int k = 0; k < 4; ++k) acc[k] += d_dst[4 * half + k] * value;
-  }
+    std::memcpy(&value, src + std::int64_t{kEight} * i, sizeof value);
+    for (int k = 0; k < 4; ++k) acc[k] += d_dst[std::int64_t{kEight} * i + 4 * half + k] * value;
+  });
   for (int k = 0; k < 4; ++k) {
     Eight sum;
     std::memcpy(&sum, d_weight + k * stride, sizeof sum);
@@ -196,7 +205,7 @@ void accumulate(const float* d_dst, int half, const float* src, int pixels, floa
   }
 }
 
-void backward_weights(const ConvProblem& p, const ConvOperands& operands) {
+void backward_weights(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
   const FloatView src(operands.src, p.src_elements(), p.precision);
   const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
   const Side in = source(p), out = destination(p);
@@ -219,23 +228,70 @@ void backward_weights(const ConvProblem& p, const ConvOperands& operands) {
       }
       for (int k = 0; k < out.channels; k += 4)
         for (int c = 0; c < in.channels; c += kEight)
-          accumulate(d_panels.at(k / kEight * kEight), k / 4 % 2, panels.at(c), count,
+          accumulate(loops, d_panels.at(k / kEight * kEight), k / 4 % 2, panels.at(c), count,
                      d_weight.data() + k * stride + std::int64_t{1} * tap * in.channels + c, stride);
     }
   }
   store_all(d_weight.data(), p.weight_elements(), operands.weight, 0, p.precision);
 }
 
+void sum_output(const ConvProblem& p, const ConvOperands& operands) {
+  const FloatView dst(operands.dst, p.dst_elements(), p.precision);
+  const auto channels = static_cast<std::size_t>(p.channels_out);
+  std::vector<double> sums(2 * channels);
+  for (std::int64_t row = 0; row < p.dst_elements() / p.channels_out; ++row)
+    for (std::size_t c = 0; c < channels; ++c) {
+      const auto value = static_cast<double>(dst.data()[row * p.channels_out + static_cast<std::int64_t>(c)]);
+      sums[c] += value;
+      sums[channels + c] += value * value;
+    }
+  std::ranges::transform(sums, operands.sums, [](double sum) { return static_cast<float>(sum); });
+}
+
+/// Rounded once, behind sum and mask.
+void backward_with_masked_sums(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
+  const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
+  const FloatView weight(operands.weight, p.weight_elements(), p.precision);
+  std::vector<float> d_src(static_cast<std::size_t>(p.src_elements()));
+  ConvProblem plain = p;
+  plain.precision = Precision::f32;
+  plain.has_masked_sums = plain.has_addend = false;
+  backward_data(loops, plain,
+                {.src = d_src.data(),
+                 .dst = const_cast<float*>(d_dst.data()),  // which it reads
+                 .weight = const_cast<float*>(weight.data())});
+  const FloatView mask(operands.mask, p.src_elements(), p.precision);
+  const FloatView values(operands.values, p.src_elements(), p.precision);
+  if (p.has_addend) {
+    const FloatView addend(operands.addend, p.src_elements(), p.precision);
+    for (std::size_t i = 0; i < d_src.size(); ++i) d_src[i] += addend.data()[i];
+  }
+  for (std::size_t i = 0; i < d_src.size(); ++i)
+    if (!(mask.data()[i] > 0)) d_src[i] = 0;
+  store_all(d_src.data(), p.src_elements(), operands.src, 0, p.precision);
+  const FloatView stored(operands.src, p.src_elements(), p.precision);
+  const auto channels = static_cast<std::size_t>(p.channels_in);
+  std::vector<double> sums(2 * channels);
+  for (std::size_t i = 0; i < d_src.size(); ++i) {
+    const auto gradient = static_cast<double>(stored.data()[i]);
+    sums[i % channels] += gradient;
+    sums[channels + i % channels] += gradient * static_cast<double>(values.data()[i]);
+  }
+  std::ranges::transform(sums, operands.sums, [](double sum) { return static_cast<float>(sum); });
+}
+
 }  // namespace
 
-void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands) {
+void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands, HostLoops loops) {
   switch (problem.direction) {
     case ConvDirection::forward:
-      return forward(problem, operands);
+      forward(loops, problem, operands);
+      return problem.has_statistics ? sum_output(problem, operands) : void();
     case ConvDirection::backward_data:
-      return backward_data(problem, operands);
+      return problem.has_masked_sums ? backward_with_masked_sums(loops, problem, operands)
+                                     : backward_data(loops, problem, operands);
     case ConvDirection::backward_weights:
-      return backward_weights(problem, operands);
+      return backward_weights(loops, problem, operands);
   }
 }
 

@@ -20,19 +20,27 @@ constexpr std::size_t kGuard = 256;  ///< bytes in front of a block and behind i
 constexpr std::byte kGuardByte{0xa5};
 constexpr std::byte kPoisonByte{0xff};  ///< NaN as float, as double and as bf16
 
+constexpr const char* kAscending = "host-loops";
+constexpr const char* kDescending = "host-loops-descending";
+
 class HostConvolution final : public Convolution {
  public:
-  HostConvolution(HostRuntime& runtime, const ConvProblem& problem) : runtime_(runtime), problem_(problem) {}
+  HostConvolution(HostRuntime& runtime, const ConvProblem& problem, HostLoops loops)
+      : runtime_(runtime), problem_(problem), loops_(loops) {}
   [[nodiscard]] std::size_t workspace_bytes() const override { return 0; }
-  [[nodiscard]] std::string algorithm() const override { return "host loops"; }
+  [[nodiscard]] std::string algorithm() const override {
+    return loops_ == HostLoops::ascending ? kAscending : kDescending;
+  }
   void run(Stream stream, const ConvOperands& operands) override {
-    runtime_.post(stream, "a convolution",
-                  [problem = problem_, operands] { convolve_on_host(problem, operands); });
+    runtime_.post(stream, "a convolution", [problem = problem_, loops = loops_, operands] {
+      convolve_on_host(problem, operands, loops);
+    });
   }
 
  private:
   HostRuntime& runtime_;
   const ConvProblem problem_;
+  const HostLoops loops_;
 };
 
 std::int64_t machine_bytes(int pages) {
@@ -144,11 +152,11 @@ Event HostRuntime::make_event() {
 }
 
 void HostRuntime::post(Stream stream, const char* what, std::function<void()> work) {
-  auto* items = capturing_;
-  if (items != nullptr && !(stream == captured_stream_)) expect_no_capture("work of another stream");
+  if (sections_.is_recording() && !(stream == sections_.stream()))
+    expect_no_capture("work of another stream");
   Item item{.number = posted_, .what = what, .op = op_, .work = std::move(work), .waits_for = nullptr};
-  if (items != nullptr) {
-    items->push_back(std::move(item));
+  if (sections_.is_recording()) {
+    sections_.add(std::move(item));
   } else {
     ++posted_;
     queue(stream).push_back(std::move(item));
@@ -212,7 +220,7 @@ void HostRuntime::wait(Stream stream, Event event) {
 // ---- captured sections
 
 void HostRuntime::expect_no_capture(const char* call) const {
-  if (capturing_ != nullptr)
+  if (sections_.is_recording())
     base::fail(base::ErrorKind::device,
                "{}: {} must not be in a captured section; this is an error of the engine, please report it",
                where(op_), call);
@@ -222,24 +230,12 @@ CapturedSection HostRuntime::capture(Stream stream, const std::function<void()>&
   expect_no_capture("a section");
   static_cast<void>(queue(stream));  // it is a stream of ours
   if (!refusal_.empty()) throw CannotCapture(refusal_);
-  std::vector<Item> section;
-  capturing_ = &section;
-  captured_stream_ = stream;
-  try {
-    post();
-  } catch (...) {
-    capturing_ = nullptr;
-    throw;
-  }
-  capturing_ = nullptr;
-  sections_.push_back(std::move(section));
-  return {static_cast<int>(sections_.size()) - 1};
+  return sections_.record(stream, post);
 }
 
 void HostRuntime::replay(Stream stream, CapturedSection section) {
   expect_no_capture("a section");
-  base::expects(section.index >= 0 && section.index < captures(), "the runtime captured this section");
-  for (Item item : sections_[static_cast<std::size_t>(section.index)]) {
+  for (Item item : sections_.at(section)) {
     item.number = posted_++;
     queue(stream).push_back(std::move(item));
   }
@@ -329,9 +325,21 @@ int HostRuntime::next_stream() {
   return burst_stream_;
 }
 
-std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& problem) {
+std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& problem,
+                                                           const std::string& algorithm) {
   check(problem);
-  return std::make_unique<HostConvolution>(*this, problem);
+  const bool is_descending = algorithm == kDescending;
+  const bool is_default = algorithm.empty() && !problem.is_fused();
+  if (!is_default && algorithm != kAscending && !is_descending)
+    throw AlgorithmRefused(problem, algorithm, "is no algorithm of the CUDA engine on the processor");
+  return std::make_unique<HostConvolution>(*this, problem,
+                                           is_descending ? HostLoops::descending : HostLoops::ascending);
+}
+
+ConvCandidates HostRuntime::convolution_candidates(const ConvProblem& problem) {
+  check(problem);
+  if (problem.is_fused()) return {.algorithms = {kSeparate, kAscending, kDescending}, .left_out = {}};
+  return {.algorithms = {kAscending, kDescending}, .left_out = {}};
 }
 
 }  // namespace paceline::engine::cuda

@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "engine/cuda/kernels/host.h"
+#include "engine/cuda/recorded_sections.h"
 #include "engine/cuda/runtime.h"
 
 namespace paceline::engine::cuda {
@@ -75,7 +76,10 @@ class HostRuntime final : public Runtime {
   [[nodiscard]] double seconds_between(Event begin, Event end) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
-  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;
+  using Runtime::make_convolution;
+  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
+                                                              const std::string& algorithm) override;
+  [[nodiscard]] ConvCandidates convolution_candidates(const ConvProblem& problem) override;
 
   /// Puts work of any kind on a stream. `what` names it in errors.
   void post(Stream stream, const char* what, std::function<void()> work);
@@ -96,7 +100,7 @@ class HostRuntime final : public Runtime {
   void drop_wait(std::optional<int> number) { dropped_wait_ = number; }
 
   /// How many sections were captured, and replayed.
-  [[nodiscard]] int captures() const { return static_cast<int>(sections_.size()); }
+  [[nodiscard]] int captures() const { return sections_.count(); }
   [[nodiscard]] int replays() const { return replays_; }
   /// From now on capture() throws CannotCapture with this text; empty: it does not.
   void refuse_captures(std::string why) { refusal_ = std::move(why); }
@@ -149,9 +153,7 @@ class HostRuntime final : public Runtime {
   std::uint32_t longest_burst_;  ///< random: a stream that is chosen goes on for at most so many items
   int burst_stream_ = -1;        ///< which one it is, and how many more
   std::uint32_t burst_ = 0;
-  std::vector<std::vector<Item>> sections_;
-  std::vector<Item>* capturing_ = nullptr;  ///< null: work goes to its stream
-  Stream captured_stream_;
+  RecordedSections<Item> sections_;
   int replays_ = 0;
   std::string refusal_;
   int waits_ = 0, stream_synchronizations_ = 0, event_synchronizations_ = 0;

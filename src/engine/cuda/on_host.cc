@@ -1,5 +1,6 @@
 #include "engine/cuda/engine.h"
 #include "engine/cuda/host_runtime.h"
+#include "engine/cuda/prepare.h"
 
 // The CUDA engine on the processor, as one of the devices that engine/make.cc lists.
 
@@ -11,6 +12,14 @@ std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions&
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
   cuda::HostRuntime runtime;
   return cuda::plan(graph, options, runtime);
+}
+PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
+                        const KernelRequest& request) {
+  cuda::HostRuntime runtime;
+  PreparedKernels prepared = cuda::prepare(graph, options, request, runtime);
+  prepared.note = "no GPU: the CUDA engine on the processor, whose times are those of no device" +
+                  (prepared.note.empty() ? "" : "; " + prepared.note);
+  return prepared;
 }
 bool has_bf16_units() { return false; }  // loops imitate bf16, which costs time and saves none
 

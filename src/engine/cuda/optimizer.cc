@@ -1,5 +1,6 @@
 #include "engine/cuda/optimizer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -11,14 +12,17 @@ namespace paceline::engine::cuda {
 /// The tables of update_tables.h and of the layers, and where each begins in one block of memory.
 struct Optimizer::Tables {
   UpdateTables update;
-  std::vector<LayerWeight> layers;
-  std::int64_t first_chunk = 0, running = 0, numbers = 0, norms = 0, rates = 0, layers_at = 0, all = 0;
+  std::vector<LayerWeight> layers;  ///< those that the update does not pack first
+  std::int64_t lars_chunks = 0, first_lars_chunk = 0, running = 0, numbers = 0, norms = 0, rates = 0,
+               layers_at = 0, all = 0;
 };
 
 Optimizer::Tables Optimizer::tables_of(const Program& program) {
   Tables tables;
   for (const auto& entry : program.ops())
     if (const auto weight = entry.op->weight()) tables.layers.push_back(*weight);
+  std::ranges::stable_partition(tables.layers,
+                                [](const LayerWeight& layer) { return !fits_update_tiles(layer.shape); });
   std::int64_t end = 0;
   const auto take = [&](std::size_t count, std::size_t size) {
     const std::int64_t at = end;
@@ -26,15 +30,22 @@ Optimizer::Tables Optimizer::tables_of(const Program& program) {
     return at;
   };
   if (program.options().training) {
-    tables.update = update_tables(program.graph(), program.layout());
-    const std::size_t slots = program.layout().slots.size(), chunks = tables.update.chunks.size();
-    take(chunks, sizeof(UpdateChunk));
-    tables.first_chunk = take(slots + 1, sizeof(std::int32_t));
+    std::vector<PackedPlace> packed;
+    for (const LayerWeight& layer : tables.layers)
+      packed.push_back({.offset = layer.offset, .shape = layer.shape});
+    tables.update = update_tables(program.graph(), program.layout(), packed);
+    const std::size_t slots = program.layout().slots.size();
+    take(tables.update.tiles.size(), sizeof(UpdateTile));
     tables.running = take(tables.update.running.size(), sizeof(RunningSlot));
     tables.numbers = take(slots, sizeof(UpdateNumbers));
     if (program.options().rule.kind == UpdateKind::lars) {
+      const std::size_t chunks = tables.update.lars_chunks.size();
+      tables.lars_chunks = take(chunks, sizeof(LarsChunk));
+      tables.first_lars_chunk = take(slots + 1, sizeof(std::int32_t));
       tables.norms = take(2 * chunks, sizeof(double));
       tables.rates = take(slots, sizeof(double));
+    } else {
+      tables.update.lars_chunks.clear();
     }
   }
   static_assert(sizeof(PackedWeight<float>) == sizeof(PackedWeight<Bf16>));
@@ -67,26 +78,33 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
       next += pinned / kNumberSets;
     }
   }
-  chunks_ = static_cast<int>(tables.update.chunks.size());
+  tiles_ = static_cast<int>(tables.update.tiles.size());
+  elements_ = tables.update.elements;
+  lars_chunks_ = static_cast<int>(tables.update.lars_chunks.size());
   running_ = static_cast<int>(tables.update.running.size());
-  layers_ = static_cast<int>(tables.layers.size());
-  first_chunk_at_ = tables.first_chunk;
+  lars_chunks_at_ = tables.lars_chunks;
+  first_lars_chunk_at_ = tables.first_lars_chunk;
   running_at_ = tables.running;
   numbers_at_ = tables.numbers;
   norms_at_ = tables.norms;
   rates_at_ = tables.rates;
   layers_at_ = tables.layers_at;
-  put(0, tables.update.chunks);
-  put(first_chunk_at_, tables.update.first_chunk);
+  put(0, tables.update.tiles);
   put(running_at_, tables.update.running);
+  if (lars_chunks_ > 0) {
+    put(lars_chunks_at_, tables.update.lars_chunks);
+    put(first_lars_chunk_at_, tables.update.first_lars_chunk);
+  }
   with_storage(program.options().precision, [&]<typename T>(T) {
     std::vector<PackedWeight<T>> layers;
     for (const LayerWeight& layer : tables.layers) {
       layers.push_back({.offset = layer.offset,
                         .dst = arena.at<T>(layer.packed),
                         .shape = layer.shape,
-                        .first_block = layer_blocks_});
-      layer_blocks_ += PackedWeight<T>::blocks_of(layer.shape);
+                        .first_block = layers_.blocks});
+      layers_.blocks += PackedWeight<T>::blocks_of(layer.shape);
+      ++layers_.count;
+      if (!fits_update_tiles(layer.shape)) apart_ = layers_;
     }
     put(layers_at_, layers);
   });
@@ -102,15 +120,19 @@ void Optimizer::launch(const double* rates) const {
   const auto state = [&](std::size_t slot) {
     return slot < arrays_.state.size() ? arrays_.state[slot] : nullptr;
   };
-  runtime_.launch(compute_, Update<Rule>{.chunks = at<UpdateChunk>(0),
-                                         .chunk_count = chunks_,
-                                         .numbers = at<UpdateNumbers>(numbers_at_),
-                                         .lars_rates = rates,
-                                         .weights = arrays_.weights,
-                                         .gradients = arrays_.gradients,
-                                         .first = state(0),
-                                         .second = state(1),
-                                         .is_halted = is_halted_});
+  with_storage(program_.options().precision, [&]<typename T>(T) {
+    runtime_.launch(compute_, Update<Rule, T>{.tiles = at<UpdateTile>(0),
+                                              .tile_count = tiles_,
+                                              .elements = elements_,
+                                              .numbers = at<UpdateNumbers>(numbers_at_),
+                                              .lars_rates = rates,
+                                              .weights = arrays_.weights,
+                                              .gradients = arrays_.gradients,
+                                              .first = state(0),
+                                              .second = state(1),
+                                              .layers = at<PackedWeight<T>>(layers_at_),
+                                              .is_halted = is_halted_});
+  });
 }
 
 void Optimizer::put_numbers(const UpdateRule& rule, double lr, std::int64_t update) {
@@ -131,20 +153,20 @@ void Optimizer::put_numbers(const UpdateRule& rule, double lr, std::int64_t upda
 void Optimizer::update() const {
   const UpdateKind kind = program_.options().rule.kind;
   auto* rates = reinterpret_cast<double*>(memory_at_ + rates_at_);
-  if (kind == UpdateKind::lars && chunks_ > 0) {
+  if (lars_chunks_ > 0) {
     auto* norms = reinterpret_cast<double*>(memory_at_ + norms_at_);
-    runtime_.launch(compute_, LarsNorms{.chunks = at<UpdateChunk>(0),
-                                        .chunk_count = chunks_,
+    runtime_.launch(compute_, LarsNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
+                                        .chunk_count = lars_chunks_,
                                         .weights = arrays_.weights,
                                         .gradients = arrays_.gradients,
                                         .partial = norms});
-    runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(first_chunk_at_),
+    runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(first_lars_chunk_at_),
                                         .slot_count = static_cast<int>(program_.layout().slots.size()),
                                         .numbers = at<UpdateNumbers>(numbers_at_),
                                         .partial = norms,
                                         .rates = rates});
   }
-  if (chunks_ > 0) switch (kind) {
+  if (tiles_ > 0) switch (kind) {
       case UpdateKind::sgd:
         launch<SgdRule>(nullptr);
         break;
@@ -170,16 +192,16 @@ void Optimizer::update() const {
                                                 .weights = arrays_.weights,
                                                 .gradients = arrays_.gradients,
                                                 .is_halted = is_halted_});
-  pack();
+  pack(apart_);
 }
 
-void Optimizer::pack() const {
-  if (layers_ == 0) return;
+void Optimizer::pack(const Layers& layers) const {
+  if (layers.count == 0) return;
   with_storage(program_.options().precision, [&]<typename T>(T) {
     runtime_.launch(compute_, PackWeights<T>{.weights = arrays_.weights,
                                              .layers = at<PackedWeight<T>>(layers_at_),
-                                             .layer_count = layers_,
-                                             .blocks = layer_blocks_});
+                                             .layer_count = layers.count,
+                                             .blocks = layers.blocks});
   });
 }
 

@@ -37,8 +37,9 @@ class Optimizer {
   /// Weights, state, running statistics and the weights' copies become new, by the numbers on the device.
   /// Where `is_halted`, on the device, is not 0 then, all stays as it is.
   void update() const;
-  /// Copies the weights into the order and storage that convolutions read. After each change of them.
-  void pack() const;
+  /// Copies the weights into the order and storage that convolutions read. After they were written from
+  /// outside.
+  void pack() const { pack(layers_); }
 
   /// What the tables of this program take on the device, and of pinned memory.
   [[nodiscard]] static std::int64_t bytes(const Program& program);
@@ -46,6 +47,10 @@ class Optimizer {
 
  private:
   struct Tables;
+  /// Layers from the first one on, and the blocks that pack them.
+  struct Layers {
+    int count = 0, blocks = 0;
+  };
   [[nodiscard]] static Tables tables_of(const Program& program);
   template <typename T>
   void put(std::int64_t offset, const std::vector<T>& values) const;
@@ -57,6 +62,7 @@ class Optimizer {
   void put_layers(const Arena& arena);
   template <typename Rule>
   void launch(const double* rates) const;
+  void pack(const Layers& layers) const;
 
   const Program& program_;
   Runtime& runtime_;
@@ -73,10 +79,12 @@ class Optimizer {
   static constexpr int kNumberSets = 4;
   std::array<NumberSet, kNumberSets> number_sets_;
   std::size_t next_numbers_ = 0;
-  int chunks_ = 0, running_ = 0, layers_ = 0, layer_blocks_ = 0;
-  // Offsets of the tables.
-  std::int64_t first_chunk_at_ = 0, running_at_ = 0, numbers_at_ = 0, norms_at_ = 0, rates_at_ = 0,
-               layers_at_ = 0;
+  int tiles_ = 0, lars_chunks_ = 0, running_ = 0;
+  std::int64_t elements_ = 0;  ///< that learn
+  Layers layers_, apart_;      ///< all, and the first ones, which the update does not pack
+  // Offsets of the tables; that of tiles is 0.
+  std::int64_t lars_chunks_at_ = 0, first_lars_chunk_at_ = 0, running_at_ = 0, numbers_at_ = 0, norms_at_ = 0,
+               rates_at_ = 0, layers_at_ = 0;
 };
 
 }  // namespace paceline::engine::cuda

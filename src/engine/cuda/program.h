@@ -9,6 +9,7 @@
 
 #include "engine/cuda/ops/factories.h"
 #include "engine/fusion.h"
+#include "engine/lifetimes.h"
 
 namespace paceline::engine::cuda {
 
@@ -30,6 +31,8 @@ class Program {
   [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
   [[nodiscard]] std::int64_t pinned_bytes() const { return pinned_bytes_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
+  /// All convolutions as they were made, and the choice for each that could compute more.
+  [[nodiscard]] std::vector<ConvChoice> convolutions() const;
   /// What the loss reads; intact until the next forward.
   [[nodiscard]] const Value& logits() const { return values_[static_cast<std::size_t>(graph_.logits())]; }
 
@@ -43,6 +46,15 @@ class Program {
     return options_.batch * value.elements() * bytes_of(options_.precision);
   }
   void lay_out(const std::vector<FusedGroup>& groups);
+  /// Whether convolutions may compute sums for the batch norms beside them.
+  [[nodiscard]] bool may_fuse_sums() const;
+  /// Puts the choice for a fused convolution on the list; whether it is to be made.
+  bool is_chosen(const ConvProblem& problem);
+  void choose_statistics(const std::vector<FusedGroup>& groups);
+  void choose_masked_sums(const std::vector<FusedGroup>& groups, const Lifetimes& lives,
+                          const std::vector<BufferId>& terms);
+  /// The two buffers of gradients change places in all that runs backward behind group `group`.
+  void swap_behind(int group, const std::vector<FusedGroup>& groups, BufferId one, BufferId other);
   void make_ops(const std::vector<FusedGroup>& groups, Runtime& runtime);
 
   const graph::Graph graph_;
@@ -52,6 +64,7 @@ class Program {
   std::int64_t pinned_bytes_ = 0;
   std::deque<Value> values_;                   ///< by node; only groups' outputs are used
   std::vector<std::vector<BufferId>> d_srcs_;  ///< by op and input
+  std::vector<ConvChoice> fused_;              ///< of convolutions that could compute more
   std::vector<Entry> ops_;
 };
 

@@ -113,10 +113,19 @@ class Runtime {
   virtual void synchronize(Stream stream) = 0;
   virtual void synchronize(Event event) = 0;
 
-  /// The implementation of a convolution that this runtime chooses. Deterministic; workspace within
-  /// kWorkspaceLimit.
-  /// Errors   Error(device) naming the problem when no implementation qualifies
-  [[nodiscard]] virtual std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) = 0;
+  /// A convolution by the algorithm of that name; by none, the one that follows from the problem, the kind of
+  /// device and the libraries' versions alone, which a fused one does not have. Deterministic;
+  /// workspace within kWorkspaceLimit.
+  ///
+  /// Errors   AlgorithmRefused; Error(device) naming the problem when no implementation qualifies
+  [[nodiscard]] virtual std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
+                                                                      const std::string& algorithm) = 0;
+  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) {
+    return make_convolution(problem, {});
+  }
+  /// Cost     a GPU: some 10 ms; make_convolution() of these costs nothing until the next call
+  /// Errors   as make_convolution()
+  [[nodiscard]] virtual ConvCandidates convolution_candidates(const ConvProblem& problem) = 0;
 
  protected:
   std::int64_t step_ = -1;

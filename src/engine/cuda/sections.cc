@@ -1,5 +1,7 @@
 #include "engine/cuda/sections.h"
 
+#include <algorithm>
+
 namespace paceline::engine::cuda {
 
 std::vector<BackwardSection> cut_backward_pass(const Program& program, std::span<const std::int64_t> ends) {
@@ -38,11 +40,14 @@ void Sections::run(const Section& section, const char* name, const std::function
   // What it launches is the same for all inputs, and so is whether it can be captured.
   Section any_inputs = section;
   any_inputs.input_set = 0;
-  if (!why_eager_.empty() || refused_.contains(any_inputs)) return post();
+  const bool is_evaluation = section.part == SectionPart::evaluation;
+  const bool may_be_captured = is_evaluation ? captures_ : why_eager_.empty();
+  if (!may_be_captured || refused_.contains(any_inputs)) return post();
   auto found = captured_.find(section);
   if (found == captured_.end()) {
     // It has run before it is captured.
-    if (seen_.insert(any_inputs).second || steps_ <= kEagerSteps) return post();
+    if (seen_.insert(any_inputs).second || (is_evaluation ? evaluations_ : steps_) <= kEagerSteps)
+      return post();
     try {
       found = captured_.emplace(section, runtime_.capture(compute_, post)).first;
     } catch (const CannotCapture& error) {
@@ -55,15 +60,15 @@ void Sections::run(const Section& section, const char* name, const std::function
   runtime_.set_op("");
 }
 
-void Sections::forget() {
-  seen_.clear();
-  captured_.clear();
-  refused_.clear();
+void Sections::forget_backward() {
+  std::erase_if(seen_, [](const Section& section) { return section.part == SectionPart::backward; });
+  std::erase_if(captured_, [](const auto& one) { return one.first.part == SectionPart::backward; });
+  std::erase_if(refused_, [](const auto& one) { return one.first.part == SectionPart::backward; });
 }
 
 KernelChoice Sections::describe() const {
   KernelChoice row{.op = "step", .implementation = "captured sections", .reason = why_eager_, .rate = ""};
-  constexpr const char* kParts[] = {"forward", "backward", "update"};
+  constexpr const char* kParts[] = {"forward", "backward", "update", "evaluation"};
   std::set<SectionPart> parts;
   for (const auto& [section, why] : refused_) {
     if (parts.insert(section.part).second)
@@ -71,7 +76,9 @@ KernelChoice Sections::describe() const {
           (parts.size() == 1 ? " but for " : ", ") + std::string(kParts[static_cast<int>(section.part)]);
     if (row.reason.find(why) == std::string::npos) row.reason += (row.reason.empty() ? "" : "; ") + why;
   }
-  if (!row.reason.empty() && captured_.empty()) row.implementation = "launch by launch";
+  const bool has_captured_steps = std::ranges::any_of(
+      captured_, [](const auto& one) { return one.first.part != SectionPart::evaluation; });
+  if (!row.reason.empty() && !has_captured_steps) row.implementation = "launch by launch";
   return row;
 }
 

@@ -1,12 +1,13 @@
 #pragma once
 
-/// The sections of a training step, and how they run: launch by launch in the first two steps, then captured
-/// once and replayed by one call each.
+/// The sections of training steps and evaluations, and how they run: launch by launch in the first two steps
+/// and evaluated batches, then captured once and replayed by one call each.
 ///
 /// A section is what the engine puts on the compute stream without a break: the forward pass; the backward
 /// pass up to each point where the caller wants to hear of final gradients, since collectives go between; the
-/// update. Kernels of forward and backward hold addresses of one set of input buffers, so that each set has
-/// its own. What changes from step to step (step numbers, learning rate, scale) they read from memory.
+/// update; the forward pass of a full batch that is evaluated. Kernels of passes hold addresses of one set of
+/// input buffers, so that each set has its own. What changes from step to step (step numbers, learning rate,
+/// scale) they read from memory.
 ///
 /// The first steps are not captured because libraries load kernels and allocate when they first run, which a
 /// capture must not.
@@ -37,43 +38,50 @@ struct BackwardSection {
 [[nodiscard]] std::vector<BackwardSection> cut_backward_pass(const Program& program,
                                                              std::span<const std::int64_t> ends);
 
-/// Why no step of this program can be captured: the first op that needs the host. Empty: it can.
+/// Why no training step of this program can be captured: the first op that needs the host. Empty: it can.
 [[nodiscard]] std::string why_eager(const Program& program);
 
-enum class SectionPart { forward, backward, update };
+enum class SectionPart { forward, backward, update, evaluation };
 
 struct Section {
   SectionPart part = SectionPart::forward;
-  int number = 0;     ///< of several in this part
+  int number = 0;     ///< of several in this part; of an evaluation the forms of each sample
   int input_set = 0;  ///< whose addresses its kernels hold; 0 where they hold none
   auto operator<=>(const Section&) const = default;
 };
 
 class Sections {
  public:
+  /// So many steps, and evaluated batches, are not captured.
   static constexpr int kEagerSteps = 2;
 
-  /// `why_eager`: nothing is captured, for this reason; empty: everything is.
-  Sections(Runtime& runtime, Stream compute, std::string why_eager)
-      : runtime_(runtime), compute_(compute), why_eager_(std::move(why_eager)) {}
+  /// `captures`: whether anything is. `why_eager`: nothing of a training step is, for this reason; empty:
+  /// everything is.
+  Sections(Runtime& runtime, Stream compute, bool captures, std::string why_eager)
+      : runtime_(runtime),
+        compute_(compute),
+        captures_(captures),
+        why_eager_(captures ? std::move(why_eager) : "switched off") {}
 
   void begin_step() { ++steps_; }
+  void begin_evaluation() { ++evaluations_; }
   /// Puts a section on the compute stream. `post` does so launch by launch; it is called as long as there is
   /// no captured section, and must put the same each time. `name` stands in errors for the op.
   ///
   /// Errors   Error(device); that a section cannot be captured is none: it stays eager, and describe() says
   /// why
   void run(const Section& section, const char* name, const std::function<void()>& post);
-  /// Nothing counts as captured any more: `post` will put something else.
-  void forget();
+  /// Nothing of the backward pass counts as captured any more: `post` will put something else.
+  void forget_backward();
   /// The row of Engine::kernels() that says how steps are launched.
   [[nodiscard]] KernelChoice describe() const;
 
  private:
   Runtime& runtime_;
   const Stream compute_;
-  std::string why_eager_;
-  std::int64_t steps_ = 0;
+  const bool captures_;
+  const std::string why_eager_;
+  std::int64_t steps_ = 0, evaluations_ = 0;
   std::set<Section> seen_;  ///< with input_set 0
   std::map<Section, CapturedSection> captured_;
   std::map<Section, std::string> refused_;  ///< why they cannot be; with input_set 0

@@ -37,8 +37,12 @@ double seconds_of(const ConvProblem& problem) {
   const double products = 2.0 * static_cast<double>(problem.dst_elements()) * problem.kernel_height *
                           problem.kernel_width * problem.channels_in;
   const bool is_bf16 = problem.precision == Precision::bf16;
-  const auto bytes = static_cast<double>(
-      (is_bf16 ? 2 : 4) * (problem.src_elements() + problem.dst_elements() + problem.weight_elements()));
+  // Of the batch norm's output and input, and of a second term.
+  const std::int64_t more =
+      ((problem.has_masked_sums ? 2 : 0) + (problem.has_addend ? 1 : 0)) * problem.src_elements();
+  const auto bytes =
+      static_cast<double>((is_bf16 ? 2 : 4) * (problem.src_elements() + problem.dst_elements() +
+                                               problem.weight_elements() + more));
   return std::max(seconds_of_bytes(bytes), products / (is_bf16 ? simulated::kBf16ProductsPerSecond
                                                                : simulated::kFp32ProductsPerSecond));
 }
@@ -55,12 +59,14 @@ const char* what_of(ConvDirection direction) {
   return "convolution backward weights";
 }
 
+constexpr const char* kSimulated = "simulated";
+
 class SimulatedConvolution final : public Convolution {
  public:
   SimulatedConvolution(SimulatedRuntime& runtime, const ConvProblem& problem)
       : runtime_(runtime), what_(what_of(problem.direction)), seconds_(seconds_of(problem)) {}
   [[nodiscard]] std::size_t workspace_bytes() const override { return 0; }
-  [[nodiscard]] std::string algorithm() const override { return "simulated"; }
+  [[nodiscard]] std::string algorithm() const override { return kSimulated; }
   void run(Stream stream, const ConvOperands&) override {
     runtime_.post(stream, Unit::compute, what_, seconds_);
   }
@@ -134,7 +140,7 @@ void SimulatedRuntime::wait_until(double time) {
 }
 
 void SimulatedRuntime::expect_no_capture(const char* call) const {
-  if (capturing_ != nullptr)
+  if (sections_.is_recording())
     base::fail(base::ErrorKind::device,
                "simulated GPU, op {}: {} must not be in a captured section; this is an error of the engine, "
                "please report it",
@@ -167,10 +173,9 @@ void SimulatedRuntime::run(Stream stream, const Work& work) {
 
 void SimulatedRuntime::post(Stream stream, Unit unit, const char* what, double seconds) {
   const Work work{.unit = unit, .what = what, .op = op_, .seconds = seconds};
-  if (capturing_ != nullptr) {
-    if (!(stream == captured_stream_)) expect_no_capture("work of another stream");
-    capturing_->push_back(work);
-    return;
+  if (sections_.is_recording()) {
+    if (!(stream == sections_.stream())) expect_no_capture("work of another stream");
+    return sections_.add(work);
   }
   spend("launch", simulated::kLaunchSeconds);
   ++launches_;
@@ -180,7 +185,7 @@ void SimulatedRuntime::post(Stream stream, Unit unit, const char* what, double s
 void SimulatedRuntime::copy_to_device(Stream stream, void*, const void*, std::size_t bytes) {
   if (bytes == 0) return;
   const auto count = static_cast<double>(bytes);
-  if (capturing_ == nullptr) spend("fill pinned memory", count / simulated::kFillPinnedBytesPerSecond);
+  if (!sections_.is_recording()) spend("fill pinned memory", count / simulated::kFillPinnedBytesPerSecond);
   post(stream, Unit::link_in, "copy in",
        simulated::kCopyLatencySeconds + count / simulated::kLinkBytesPerSecond);
 }
@@ -202,9 +207,19 @@ void SimulatedRuntime::launch(Stream stream, int kernel, const void* arguments, 
   post(stream, Unit::compute, "kernel", seconds_of_bytes(static_cast<double>(bytes)));
 }
 
-std::unique_ptr<Convolution> SimulatedRuntime::make_convolution(const ConvProblem& problem) {
+std::unique_ptr<Convolution> SimulatedRuntime::make_convolution(const ConvProblem& problem,
+                                                                const std::string& algorithm) {
   check(problem);
+  const bool is_default = algorithm.empty() && !problem.is_fused();
+  if (!is_default && algorithm != kSimulated)
+    throw AlgorithmRefused(problem, algorithm, "is no algorithm of the simulated GPU");
   return std::make_unique<SimulatedConvolution>(*this, problem);
+}
+
+ConvCandidates SimulatedRuntime::convolution_candidates(const ConvProblem& problem) {
+  check(problem);
+  if (problem.is_fused()) return {.algorithms = {kSeparate, kSimulated}, .left_out = {}};
+  return {.algorithms = {kSimulated}, .left_out = {}};
 }
 
 // ---- order
@@ -224,25 +239,14 @@ void SimulatedRuntime::wait(Stream stream, Event event) {
 
 CapturedSection SimulatedRuntime::capture(Stream stream, const std::function<void()>& post) {
   expect_no_capture("a section");
-  std::vector<Work> section;
-  capturing_ = &section;
-  captured_stream_ = stream;
-  try {
-    post();
-  } catch (...) {
-    capturing_ = nullptr;
-    throw;
-  }
-  capturing_ = nullptr;
-  sections_.push_back(std::move(section));
-  return {static_cast<int>(sections_.size()) - 1};
+  return sections_.record(stream, post);
 }
 
 void SimulatedRuntime::replay(Stream stream, CapturedSection section) {
   expect_no_capture("a section");
   spend("launch", simulated::kLaunchSeconds);
   ++launches_;
-  for (const Work& work : sections_[static_cast<std::size_t>(section.index)]) run(stream, work);
+  for (const Work& work : sections_.at(section)) run(stream, work);
 }
 
 bool SimulatedRuntime::is_done(Event event) {

@@ -2,13 +2,13 @@
 
 /// A Runtime with a clock in place of a device: nothing is computed, everything has a predicted duration.
 ///
-/// A kernel or convolution takes the larger of its two floors, bytes through memory and products, and no less
-/// than the shortest kernel does; a copy takes its bytes over the link. The host pays for each call. Work
-/// begins when the host has put it there, its stream has come so far, the events it waits for have passed and
-/// what carries it out (multiprocessors, either direction of the link) is free; what is ready first goes
-/// first. So an engine that waits, or launches more than a device's time can hide, shows as a device that
-/// idles. The rates are those that were seen on an H100 for large work; a real kernel of a real size is
-/// slower, and this clock does not know it.
+/// A kernel or convolution, fused or not, takes the larger of its two floors, bytes through
+/// memory and products, and no less than the shortest kernel does; a copy takes its bytes over the link. The
+/// host pays for each call. Work begins when the host has put it there, its stream has come so far, the
+/// events it waits for have passed and what carries it out (multiprocessors, either direction of the link) is
+/// free; what is ready first goes first. So an engine that waits, or launches more than a device's time can
+/// hide, shows as a device that idles. The rates are those that were seen on an H100 for large work; a real
+/// kernel of a real size is slower, and this clock does not know it.
 ///
 /// Device memory is addresses alone: whoever reads or writes it from the host ends with a fault. Pinned
 /// memory is there, and holds zeros until the host writes it.
@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/cuda/recorded_sections.h"
 #include "engine/cuda/runtime.h"
 
 namespace paceline::engine::cuda {
@@ -83,7 +84,10 @@ class SimulatedRuntime final : public Runtime {
   [[nodiscard]] double seconds_between(Event begin, Event end) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
-  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) override;
+  using Runtime::make_convolution;
+  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
+                                                              const std::string& algorithm) override;
+  [[nodiscard]] ConvCandidates convolution_candidates(const ConvProblem& problem) override;
 
   /// Puts work of `seconds` on a stream.
   void post(Stream stream, Unit unit, const char* what, double seconds);
@@ -123,9 +127,7 @@ class SimulatedRuntime final : public Runtime {
   std::map<double, double> busy_[4];      ///< by unit: begin and end of what is not over for the host
   std::vector<double> streams_, events_;  ///< when they will have come so far
   std::vector<SimulatedSpan> spans_;
-  std::vector<std::vector<Work>> sections_;
-  std::vector<Work>* capturing_ = nullptr;
-  Stream captured_stream_;
+  RecordedSections<Work> sections_;
   std::int64_t launches_ = 0;
   std::vector<std::pair<void*, std::size_t>> mapped_;
 };

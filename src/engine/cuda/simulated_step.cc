@@ -6,7 +6,9 @@
 #include <iterator>
 #include <memory>
 
+#include "engine/cuda/conv_shapes.h"
 #include "engine/cuda/engine.h"
+#include "engine/cuda/program.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -31,7 +33,9 @@ bool is_work(const SimulatedSpan& span) { return std::string_view(span.what) != 
 class SimulatedSteps {
  public:
   SimulatedSteps(const graph::Graph& graph, const CompileOptions& options, const SimulatedStepOptions& how)
-      : options_(with_images(options, how)), how_(how), labels_(static_cast<std::size_t>(options.batch)) {
+      : options_(options_for(graph, options, how)),
+        how_(how),
+        labels_(static_cast<std::size_t>(options.batch)) {
     auto runtime = std::make_unique<SimulatedRuntime>();
     runtime_ = runtime.get();
     engine_ = compile(graph, options_, std::move(runtime), {.name = "cuda", .captures = how.captures});
@@ -48,8 +52,9 @@ class SimulatedSteps {
     engine_->cut_backward({&whole, 1});
   }
 
-  /// Returns when the update ends on the device.
+  /// Returns when the update ends on the device, or the host has the loss of an evaluated batch.
   double run() {
+    if (how_.evaluates) return evaluate();
     const StepInput input{.images = images_,
                           .labels = labels_,
                           .gradient_scale = 1.0 / options_.batch,
@@ -61,9 +66,21 @@ class SimulatedSteps {
   [[nodiscard]] SimulatedRuntime& runtime() { return *runtime_; }
 
  private:
-  static CompileOptions with_images(CompileOptions options, const SimulatedStepOptions& how) {
+  static CompileOptions options_for(const graph::Graph& graph, CompileOptions options,
+                                    const SimulatedStepOptions& how) {
     options.stored_images = how.stores_images ? 1 : 0;
+    if (!how.fuses) return options;
+    SimulatedRuntime runtime;
+    KernelAlgorithms algorithms;
+    for (const ConvChoice& choice : Program(graph, options, runtime).convolutions())
+      algorithms[describe(choice.problem)] = runtime.convolution_candidates(choice.problem).algorithms.back();
+    options.algorithms = std::make_shared<const KernelAlgorithms>(std::move(algorithms));
     return options;
+  }
+  double evaluate() {
+    static_cast<void>(how_.stores_images ? engine_->evaluate_draws(draws_, labels_, options_.batch)
+                                         : engine_->evaluate(images_, labels_, options_.batch));
+    return runtime_->now();
   }
   void run_waiting(const StepInput& input) {
     static_cast<void>(engine_->forward(input));

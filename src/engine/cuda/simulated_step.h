@@ -17,6 +17,10 @@ struct SimulatedStepOptions {
   bool captures = true;  ///< EngineSettings::captures
   /// The device keeps the images, and steps name them (CompileOptions::stored_images); off: they are copied.
   bool stores_images = true;
+  /// Convolutions compute what the batch norms beside them need (ConvProblem::is_fused).
+  bool fuses = false;
+  /// Full batches are evaluated, one after the other, in place of training steps; `wait` is without effect.
+  bool evaluates = false;
   /// Where the host waits for the device: for each step's loss, in Engine::forward(), or for all, between
   /// forward and backward or after the update. None: steps go into the queue, and the oldest is collected.
   Wait wait = Wait::none;
@@ -24,7 +28,8 @@ struct SimulatedStepOptions {
 
 /// One step of many that follow one another, in the steady state.
 struct SimulatedStep {
-  double seconds = 0;                ///< from the end of an update on the device to that of the next
+  double seconds = 0;                ///< from the end of an update on the device to that of the next; or from
+                                     ///< one evaluated batch's loss on the host to the next one's
   double busy = 0;                   ///< share of it in which the device computes
   double host_busy = 0;              ///< share of it in which the host does not wait
   double launches = 0;               ///< that the host paid for

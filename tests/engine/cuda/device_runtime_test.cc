@@ -37,7 +37,13 @@ struct FakeLibrary {
     }
     ~Open() override { ++owner_.closed; }
     [[nodiscard]] std::string version() const override { return "cuDNN 9.99.0"; }
-    [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem&) override {
+    [[nodiscard]] ConvCandidates candidates(const ConvProblem&) override {
+      if (owner_.fails) base::fail(base::ErrorKind::device, "cuDNN: cudnnBackendFinalize failed: no");
+      return {.algorithms = {"none", "another"}, .left_out = {}};
+    }
+    [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem,
+                                                    const std::string& algorithm) override {
+      if (algorithm == "unknown") throw AlgorithmRefused(problem, algorithm, "is no engine");
       if (owner_.fails) base::fail(base::ErrorKind::device, "cuDNN: cudnnBackendFinalize failed: no");
       ++owner_.made;
       return std::make_unique<One>(owner_, streams_);
@@ -243,8 +249,17 @@ TEST(DeviceRuntime, AnErrorOfALibraryIsSaidWithDeviceStepAndOp) {
   DeviceRuntime runtime(cuda.api(), 0, library.open());
   const Stream stream = runtime.make_stream();
   const auto convolution = runtime.make_convolution({});
+  try {
+    (void)runtime.make_convolution({}, "unknown");
+    FAIL() << "there is no such algorithm";
+  } catch (const AlgorithmRefused& refused) {
+    EXPECT_EQ(refused.why(), "is no engine");  // of the algorithm, not of the device
+  }
+  EXPECT_THAT(runtime.convolution_candidates({}).algorithms, testing::ElementsAre("none", "another"));
   library.fails = true;
   runtime.set_op("fc");
+  EXPECT_THAT(error_of([&] { (void)runtime.convolution_candidates({}); }),
+              HasSubstr("on GPU 0 (Fake H100), op fc: cuDNN: cudnnBackendFinalize failed"));
   EXPECT_THAT(error_of([&] { (void)runtime.make_convolution({}); }),
               HasSubstr("on GPU 0 (Fake H100), op fc: cuDNN: cudnnBackendFinalize failed"));
   runtime.set_step(3);

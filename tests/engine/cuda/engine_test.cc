@@ -37,8 +37,11 @@ class HostLibrary final : public ConvolutionLibrary {
   HostLibrary(FakeCuda& cuda, NativeStream streams, bool computes)
       : cuda_(cuda), streams_(std::move(streams)), computes_(computes) {}
   [[nodiscard]] std::string version() const override { return "host loops"; }
-  [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem) override {
+  [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem, const std::string&) override {
     return std::make_unique<One>(*this, problem);
+  }
+  [[nodiscard]] ConvCandidates candidates(const ConvProblem&) override {
+    return {.algorithms = {"host-loops"}, .left_out = {}};
   }
 
  private:
@@ -46,7 +49,7 @@ class HostLibrary final : public ConvolutionLibrary {
    public:
     One(const HostLibrary& owner, const ConvProblem& problem) : owner_(owner), problem_(problem) {}
     [[nodiscard]] std::size_t workspace_bytes() const override { return 0; }
-    [[nodiscard]] std::string algorithm() const override { return "host loops"; }
+    [[nodiscard]] std::string algorithm() const override { return "host-loops"; }
     void run(Stream stream, const ConvOperands& operands) override {
       if (owner_.computes_)
         owner_.cuda_.put(static_cast<CudaStreamHandle>(owner_.streams_(stream)),

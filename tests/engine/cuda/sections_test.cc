@@ -254,7 +254,7 @@ TEST(CudaSections, OnlyWhatCannotBeCapturedRunsLaunchByLaunch) {
   HostRuntime runtime;
   const Stream stream = runtime.make_stream();
   std::byte* memory = runtime.allocate(4);
-  Sections sections(runtime, stream, "");
+  Sections sections(runtime, stream, true, "");
   for (int step = 0; step < 5; ++step) {
     sections.begin_step();
     for (const SectionPart part : {SectionPart::forward, SectionPart::backward, SectionPart::update}) {
@@ -278,6 +278,83 @@ TEST(CudaSections, StatisticsThatTheHostSumsKeepAStepFromBeingCaptured) {
   EXPECT_EQ(on.runtime->captures(), 0);
   ASSERT_EQ(rows_of_step(*on.engine).size(), 1u);
   EXPECT_EQ(rows_of_step(*on.engine)[0].implementation, "launch by launch");
+  EXPECT_EQ(rows_of_step(*on.engine)[0].reason, "bn1 sums its statistics on the host");
+}
+
+/// Evaluations between training steps: full and short batches, one and two forms a sample.
+std::vector<double> evaluations(Engine& engine, const CompileOptions& options) {
+  toy::initialise(engine, 3);
+  std::vector<double> trace;
+  for (int round = 0; round < 6; ++round) {
+    if (options.training) {
+      const toy::Samples samples(engine.graph(), 100 * round, options.batch);
+      static_cast<void>(engine.forward(samples.step(0.2, static_cast<std::uint64_t>(round))));
+      engine.backward({});
+      engine.update(options.rule, replay_rate(round), round + 1);
+    }
+    for (const auto& [count, views] : {std::pair{5, 1}, std::pair{5, 1}, std::pair{2, 2}, std::pair{3, 1}}) {
+      const toy::Samples samples(engine.graph(), 1000 + 10 * round + count, options.batch);
+      std::vector<double> logits(static_cast<std::size_t>(count * engine.graph().classes()));
+      const LossSums sums = engine.evaluate(samples.images, samples.labels, count, views, logits);
+      trace.push_back(sums.loss);
+      trace.push_back(static_cast<double>(sums.correct));
+      trace.insert(trace.end(), logits.begin(), logits.end());
+    }
+  }
+  return trace;
+}
+
+TEST(CudaSections, GiveEvaluationsTheBitsOfThoseThatAreNotCaptured) {
+  const auto graph = toy::every_op();
+  for (const Precision precision : kPrecisions)
+    for (const bool training : {true, false}) {
+      SCOPED_TRACE(std::string(name_of(precision)) + (training ? ", between steps" : ", alone"));
+      CompileOptions options = options_for(UpdateKind::sgd, precision);
+      options.batch = 5;
+      options.training = training;
+      const std::vector<double> want = evaluations(*OnHost(graph, options, false).engine, options);
+      std::vector<HostRuntimeOptions> orders = {{}, {.order = StreamOrder::last_first}};
+      for (std::uint64_t seed = 0; seed < 4; ++seed)
+        orders.push_back({.order = StreamOrder::random, .seed = seed});
+      for (const HostRuntimeOptions& order : orders) {
+        OnHost on(graph, options, true, order);
+        EXPECT_EQ(evaluations(*on.engine, options), want);
+        EXPECT_GT(on.runtime->replays(), 6);
+      }
+    }
+}
+
+// A short batch has another number of samples, which kernels hold.
+TEST(CudaSections, OfEvaluationsAreThoseOfFullBatches) {
+  CompileOptions options = options_for(UpdateKind::sgd);
+  options.training = false;
+  OnHost on(toy::every_op(0), options, true);
+  toy::initialise(*on.engine, 3);
+  const toy::Samples samples(on.engine->graph(), 0, kReplayBatch);
+  const auto evaluate = [&](int count) {
+    static_cast<void>(on.engine->evaluate(samples.images, samples.labels, count));
+  };
+  for (int batch = 1; batch <= 8; ++batch) {
+    evaluate(kReplayBatch);
+    EXPECT_EQ(on.runtime->captures(), batch <= 2 ? 0 : std::min(batch - 2, InputBuffers::kSets));
+    EXPECT_EQ(on.runtime->replays(), batch <= 2 ? 0 : batch - 2);
+  }
+  const int captures = on.runtime->captures(), replays = on.runtime->replays();
+  for (int batch = 0; batch < 4; ++batch) evaluate(kReplayBatch - 1);
+  EXPECT_EQ(on.runtime->captures(), captures);
+  EXPECT_EQ(on.runtime->replays(), replays);
+}
+
+TEST(CudaSections, EvaluationsAreCapturedWhereTheHostSumsStatisticsOfSteps) {
+  auto options = options_for(UpdateKind::sgd);
+  options.batch_norm = BatchNormMode::synchronised;
+  options.shard = 2;
+  OnHost on(toy::every_op(), options, true);
+  static_cast<void>(run_twenty(*on.engine, options));
+  const toy::Samples samples(on.engine->graph(), 0, kReplayBatch);
+  for (int batch = 0; batch < 3; ++batch)
+    static_cast<void>(on.engine->evaluate(samples.images, samples.labels, kReplayBatch));
+  EXPECT_GT(on.runtime->replays(), 0);
   EXPECT_EQ(rows_of_step(*on.engine)[0].reason, "bn1 sums its statistics on the host");
 }
 

@@ -1,5 +1,7 @@
 #include "engine/cpu/conv/autotune.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,6 +14,7 @@
 #include "base/clock.h"
 #include "base/processor_time.h"
 #include "base/thread_pool.h"
+#include "base/topology.h"
 #include "engine/cpu/conv/batch_split.h"
 #include "engine/cpu/conv/default_table.h"
 #include "engine/cpu/kernels/kernels.h"
@@ -168,6 +171,19 @@ double seconds_of(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
   Candidate alone(problem, algorithm);
   for (int run = 0; run < kRuns; ++run) alone.run();
   return alone.seconds();
+}
+
+std::vector<const ConvAlgorithm*> side_by_side(const std::vector<ConvProblem>& problems,
+                                               MeasureProblem measure) {
+  constexpr int kMostThreads = 16;  // each holds the arrays of a problem
+  const int count = static_cast<int>(problems.size());
+  std::vector<const ConvAlgorithm*> found(problems.size());
+  base::ThreadPool pool(std::clamp(count, 1, std::min(base::usable_cores(), kMostThreads)),
+                        [] { omp_set_num_threads(1); });
+  pool.run(count, [&](int i, int) {
+    found[static_cast<std::size_t>(i)] = measure(problems[static_cast<std::size_t>(i)]);
+  });
+  return found;
 }
 
 const ConvAlgorithm* autotune(const ConvProblem& problem) {

@@ -2,6 +2,8 @@
 
 /// Chooses the algorithm of a convolution by timing every algorithm that can compute it.
 
+#include <vector>
+
 #include "engine/cpu/conv/algorithms.h"
 
 namespace paceline::engine::cpu {
@@ -16,6 +18,13 @@ namespace paceline::engine::cpu {
 /// Requires  a OneThread (parallel.h) exists on the calling thread
 /// Threads   any
 [[nodiscard]] const ConvAlgorithm* autotune(const ConvProblem& problem);
+
+/// What `measure` finds of each problem: on all cores at once, as crowded as training will be.
+///
+/// Threads  `measure` is called from several, each in a OneThread
+using MeasureProblem = const ConvAlgorithm* (*)(const ConvProblem& problem);
+[[nodiscard]] std::vector<const ConvAlgorithm*> side_by_side(const std::vector<ConvProblem>& problems,
+                                                             MeasureProblem measure);
 
 /// The seconds that it compares: of the whole batch, on one thread.
 [[nodiscard]] double seconds_of(const ConvProblem& problem, const ConvAlgorithm& algorithm);

@@ -25,7 +25,9 @@ class CudnnConvolution final : public Convolution {
       : connection_(connection), streams_(std::move(streams)), plan_(std::move(plan)) {}
 
   [[nodiscard]] std::size_t workspace_bytes() const override { return plan_->workspace_bytes; }
-  [[nodiscard]] std::string algorithm() const override { return "cudnn " + name_of(plan_->engine); }
+  [[nodiscard]] std::string algorithm() const override {
+    return algorithm_of(connection_.api(), plan_->engine);
+  }
 
   void run(Stream stream, const ConvOperands& operands) override {
     if (!arguments_ || !(operands_ == operands)) bind(operands);
@@ -45,12 +47,27 @@ class CudnnConvolution final : public Convolution {
     base::expects(is_aligned(operands.src) && is_aligned(operands.weight) && is_aligned(operands.dst) &&
                       is_aligned(operands.workspace),
                   "operands are aligned as cuDNN was told");
-    const std::array<std::int64_t, 3> ids = {kSrcId, kWeightId, kDstId};
-    const std::array<void*, 3> pointers = {operands.src, operands.weight, operands.dst};
+    std::vector<std::int64_t> ids = {kSrcId, kWeightId, kDstId};
+    std::vector<void*> pointers = {operands.src, operands.weight, operands.dst};
+    const ConvProblem& problem = plan_->problem;
+    const auto add = [&](std::int64_t id, const void* pointer) {
+      base::expects(pointer != nullptr && is_aligned(pointer), "a fused convolution has all of its operands");
+      ids.push_back(id);
+      pointers.push_back(const_cast<void*>(pointer));
+    };
+    if (problem.is_fused()) {
+      add(kSumsId, operands.sums);
+      add(kProductsId, operands.sums + (problem.has_statistics ? problem.channels_out : problem.channels_in));
+    }
+    if (problem.has_addend) add(kAddendId, operands.addend);
+    if (problem.has_masked_sums) {
+      add(kMaskId, operands.mask);
+      add(kValuesId, operands.values);
+    }
     const std::array<void*, 1> workspace = {operands.workspace};
     Descriptor arguments(plan_->plan().site(), DescriptorType::variant_pack);
-    arguments.set(Attribute::variant_pack_unique_ids, ids)
-        .set(Attribute::variant_pack_data_pointers, pointers)
+    arguments.set(Attribute::variant_pack_unique_ids, std::span<const std::int64_t>(ids))
+        .set(Attribute::variant_pack_data_pointers, std::span<void* const>(pointers))
         .set(Attribute::variant_pack_workspace, workspace)
         .finalize();
     arguments_ = std::move(arguments);
@@ -69,25 +86,68 @@ class CudnnLibrary final : public ConvolutionLibrary {
   CudnnLibrary(const CudnnApi& api, NativeStream streams) : connection_(api), streams_(std::move(streams)) {}
 
   [[nodiscard]] std::string version() const override { return "cuDNN " + cudnn_version(connection_.api()); }
-  [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem) override {
-    return std::make_unique<CudnnConvolution>(connection_, streams_, plan(problem));
+  [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem,
+                                                  const std::string& algorithm) override {
+    return std::make_unique<CudnnConvolution>(connection_, streams_, plan(problem, algorithm));
+  }
+
+  [[nodiscard]] ConvCandidates candidates(const ConvProblem& problem) override {
+    candidates_.clear();
+    if (problem.is_fused()) return fused_candidates(problem);
+    const auto usual = plan(problem, {});
+    ConvCandidates found{.algorithms = {algorithm_of(connection_.api(), usual->engine)}, .left_out = {}};
+    auto plans = plans_to_measure(device(), problem, kWorkspaceLimit, kMostCandidates, &found.left_out);
+    for (Plan& made : plans) {
+      // Those that are compiled take a second each to be planned, in every later start too.
+      if (made.engine == usual->engine || made.engine.compiled_at_run_time) continue;
+      found.algorithms.push_back(keep_candidate(std::move(made)));
+    }
+    candidates_.push_back(usual);
+    return found;
   }
 
  private:
+  static constexpr std::size_t kMostCandidates = 8, kMostFused = 2;  // a second each
+  ConvCandidates fused_candidates(const ConvProblem& problem) {
+    ConvCandidates found{.algorithms = {kSeparate}, .left_out = {}};
+    for (Plan& made : plans_to_measure(device(), problem, kWorkspaceLimit, kMostFused, &found.left_out))
+      found.algorithms.push_back(keep_candidate(std::move(made)));
+    return found;
+  }
+  /// Returns its name.
+  std::string keep_candidate(Plan plan) {
+    const std::string name = algorithm_of(connection_.api(), plan.engine);
+    const ConvProblem problem = plan.problem;
+    candidates_.push_back(std::make_shared<const Plan>(std::move(plan)));
+    plans_.push_back({problem, name, candidates_.back()});
+    return name;
+  }
+  struct Known {
+    ConvProblem problem;
+    std::string algorithm;  ///< empty: the one by default
+    std::weak_ptr<const Plan> plan;
+  };
+
+  [[nodiscard]] TargetDevice device() const {
+    return TargetDevice::of(connection_.api(), connection_.handle());
+  }
   /// Layers of one shape share their plan, as long as one of them is there.
-  std::shared_ptr<const Plan> plan(const ConvProblem& problem) {
-    std::erase_if(plans_, [](const auto& known) { return known.second.expired(); });
-    for (const auto& [known, plan] : plans_)
-      if (known == problem) return plan.lock();
-    const TargetDevice device = TargetDevice::of(connection_.api(), connection_.handle());
-    auto made = std::make_shared<const Plan>(first_plan(device, problem, kWorkspaceLimit));
-    plans_.emplace_back(problem, made);
+  std::shared_ptr<const Plan> plan(const ConvProblem& problem, const std::string& algorithm) {
+    std::erase_if(plans_, [](const Known& known) { return known.plan.expired(); });
+    for (const Known& known : plans_)
+      if (known.problem == problem && known.algorithm == algorithm) return known.plan.lock();
+    auto made = std::make_shared<const Plan>(algorithm.empty()
+                                                 ? first_plan(device(), problem, kWorkspaceLimit)
+                                                 : named_plan(device(), problem, algorithm, kWorkspaceLimit));
+    plans_.push_back({problem, algorithm, made});
+    if (algorithm.empty()) plans_.push_back({problem, algorithm_of(connection_.api(), made->engine), made});
     return made;
   }
 
-  Connection connection_;
-  NativeStream streams_;
-  std::vector<std::pair<ConvProblem, std::weak_ptr<const Plan>>> plans_;
+  const Connection connection_;
+  const NativeStream streams_;
+  std::vector<Known> plans_;
+  std::vector<std::shared_ptr<const Plan>> candidates_;  ///< of the problem that was asked for last
 };
 
 }  // namespace

@@ -1,14 +1,17 @@
 #pragma once
 
-/// A convolution as cuDNN's operation graph of one operation: three tensors in NHWC and KRSC, the geometry,
-/// the operation in its direction.
+/// A convolution as cuDNN's operation graph: three tensors in NHWC and KRSC, the geometry, the operation in
+/// its direction; and behind it, where that is wanted, what ConvProblem::has_statistics and
+/// has_masked_sums say.
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/descriptor.h"
@@ -65,13 +68,15 @@ struct ConvTensors {
 void check(const ConvTensors& tensors, const ConvProblem& problem);
 
 /// The tensors' names in a variant pack.
-constexpr std::int64_t kSrcId = 1, kWeightId = 2, kDstId = 3;
+constexpr std::int64_t kSrcId = 1, kWeightId = 2, kDstId = 3, kSumsId = 4, kProductsId = 5, kAddendId = 6,
+                       kMaskId = 7, kValuesId = 8;
 /// In bytes; what is handed to cuDNN starts at multiples of it.
 constexpr std::int64_t kTensorAlignment = 16;
 
 /// Descriptors refer to one another, so that all live as long as the graph.
 struct ConvGraph {
   Descriptor src, weight, dst, geometry, operation, graph;
+  std::vector<std::unique_ptr<Descriptor>> more = {};  ///< tensors and operations behind it
 };
 
 /// Checks problem and tensors, then describes them to cuDNN.

@@ -48,6 +48,12 @@ EngineFacts facts_of(const Descriptor& config) {
           .compiled_at_run_time = has(behavior, BehaviorNote::compiled_at_run_time)};
 }
 
+/// In which order engines are asked for. b knows nothing of graphs of several operations.
+std::vector<HeuristicsMode> modes_for(const ConvProblem& problem) {
+  if (problem.is_fused()) return {HeuristicsMode::a, HeuristicsMode::fallback};
+  return {HeuristicsMode::b, HeuristicsMode::a, HeuristicsMode::fallback};
+}
+
 /// Makes plans of one convolution, and remembers why engines were refused.
 class Planner {
  public:
@@ -71,8 +77,11 @@ class Planner {
     if (status != kSuccess && !is_of_the_device(status)) return refuse(error_text(device_.api(), status));
     check(device_.api(), status, "cudnnBackendFinalize of an execution plan", describe(problem_));
     const auto workspace = static_cast<std::size_t>(plan.integer(Attribute::plan_workspace_size));
-    if (workspace > workspace_limit_)
+    if (workspace > workspace_limit_) {
+      left_out_.push_back(
+          fmt::format("{} ({} MB)", algorithm_of(device_.api(), config.facts), workspace >> 20));
       return refuse(fmt::format("more than {} MB beside its operands", workspace_limit_ >> 20));
+    }
     Plan made{.problem = problem_,
               .engine = std::move(config.facts),
               .workspace_bytes = workspace,
@@ -81,6 +90,10 @@ class Planner {
     made.descriptors.push_back(std::move(plan));
     return made;
   }
+
+  [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
+  /// Why the last engine was refused; empty: none was.
+  [[nodiscard]] const std::string& last_reason() const { return last_reason_; }
 
   [[noreturn]] void fail() const {
     std::string reasons;
@@ -96,6 +109,7 @@ class Planner {
  private:
   std::nullopt_t refuse(const std::string& reason) {
     ++refused_[reason];
+    last_reason_ = reason;
     return std::nullopt;
   }
 
@@ -104,6 +118,8 @@ class Planner {
   std::size_t workspace_limit_;
   std::shared_ptr<const ConvGraph> graph_;
   std::map<std::string, int> refused_;
+  std::string last_reason_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace
@@ -142,7 +158,7 @@ std::vector<EngineConfig> EngineList::first(std::int64_t most) const {
 Plan first_plan(const TargetDevice& device, const ConvProblem& problem, std::size_t workspace_limit) {
   Planner planner(device, problem, workspace_limit);
   std::vector<EngineConfig> slow_to_plan;
-  for (const HeuristicsMode mode : {HeuristicsMode::b, HeuristicsMode::a, HeuristicsMode::fallback}) {
+  for (const HeuristicsMode mode : modes_for(problem)) {
     const EngineList engines = planner.engines(mode);
     // Reading all that the heuristics know takes most of the time, and mostly one of the first is taken.
     std::size_t tried = 0;
@@ -163,11 +179,13 @@ Plan first_plan(const TargetDevice& device, const ConvProblem& problem, std::siz
 }
 
 std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem& problem,
-                                   std::size_t workspace_limit, std::size_t most) {
+                                   std::size_t workspace_limit, std::size_t most,
+                                   std::vector<std::string>* left_out) {
   Planner planner(device, problem, workspace_limit);
   // As many again may not qualify, or be there twice.
   const auto read = static_cast<std::int64_t>(2 * most);
-  std::vector<EngineConfig> by_b = planner.engines(HeuristicsMode::b).first(read);
+  std::vector<EngineConfig> by_b;
+  if (!problem.is_fused()) by_b = planner.engines(HeuristicsMode::b).first(read);
   std::vector<EngineConfig> by_a = planner.engines(HeuristicsMode::a).first(read);
   std::vector<EngineConfig> in_turn;
   for (std::size_t i = 0; i < std::max(by_a.size(), by_b.size()); ++i) {
@@ -184,8 +202,41 @@ std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem
     seen.push_back(config.facts);
     if (auto plan = planner.plan(std::move(config))) plans.push_back(std::move(*plan));
   }
-  if (plans.empty()) planner.fail();
+  if (plans.empty() && !problem.is_fused()) planner.fail();
+  if (left_out != nullptr) *left_out = planner.left_out();
   return plans;
+}
+
+std::string algorithm_of(const CudnnApi& api, const EngineFacts& engine) {
+  std::string knobs = engine.knobs;
+  std::ranges::replace(knobs, ' ', ',');
+  return fmt::format("cudnn-{}-engine-{}{}", cudnn_version(api), engine.index,
+                     knobs.empty() ? "" : fmt::format("({})", knobs));
+}
+
+Plan named_plan(const TargetDevice& device, const ConvProblem& problem, const std::string& algorithm,
+                std::size_t workspace_limit) {
+  const std::string version = cudnn_version(device.api());
+  if (!algorithm.starts_with("cudnn-")) throw AlgorithmRefused(problem, algorithm, "is no algorithm of GPUs");
+  if (!algorithm.starts_with(fmt::format("cudnn-{}-", version)))
+    throw AlgorithmRefused(problem, algorithm,
+                           fmt::format("is of another version than cuDNN {} here", version));
+  Planner planner(device, problem, workspace_limit);
+  for (const HeuristicsMode mode : modes_for(problem)) {
+    const EngineList engines = planner.engines(mode);
+    std::size_t tried = 0;
+    for (const std::int64_t most : {kFirstRead, engines.count()}) {
+      std::vector<EngineConfig> configs = engines.first(most);
+      for (; tried < configs.size(); ++tried) {
+        if (algorithm_of(device.api(), configs[tried].facts) != algorithm) continue;
+        if (auto plan = planner.plan(std::move(configs[tried]))) return std::move(*plan);
+        throw AlgorithmRefused(problem, algorithm, "was refused: " + planner.last_reason());
+      }
+      if (most >= engines.count()) break;
+    }
+  }
+  throw AlgorithmRefused(problem, algorithm,
+                         fmt::format("is no engine that cuDNN {} proposes for it", version));
 }
 
 }  // namespace paceline::engine::cuda::cudnn

@@ -79,10 +79,23 @@ struct Plan {
                               std::size_t workspace_limit);
 
 /// Up to `most` plans that qualify, the best guess first: heuristics b and a in turn, the same engine with
-/// the same knobs once. For who measures them.
+/// the same knobs once. For who measures them. Of a fused problem there may be none, and each takes about a
+/// second. `left_out`, if given, gets those that want more workspace.
 ///
 /// Errors   as first_plan()
 [[nodiscard]] std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem& problem,
-                                                 std::size_t workspace_limit, std::size_t most);
+                                                 std::size_t workspace_limit, std::size_t most,
+                                                 std::vector<std::string>* left_out = nullptr);
+
+/// The name by which records keep a plan's engine: "cudnn-9.19.0-engine-62(2=5,14=1)". Numbers of engines and
+/// knobs mean what they mean within one version.
+[[nodiscard]] std::string algorithm_of(const CudnnApi& api, const EngineFacts& engine);
+
+/// The plan by the engine of that name.
+///
+/// Errors   AlgorithmRefused: of another version, not proposed for this problem, or why it does not qualify;
+///          Error(device)
+[[nodiscard]] Plan named_plan(const TargetDevice& device, const ConvProblem& problem,
+                              const std::string& algorithm, std::size_t workspace_limit);
 
 }  // namespace paceline::engine::cuda::cudnn

@@ -6,11 +6,18 @@
 
 namespace paceline::engine::cuda {
 
+/// A piece of one parameter in the flat arrays whose squares one block sums.
+struct LarsChunk {
+  std::int64_t begin;
+  std::int32_t count;  ///< at most kMost
+  static constexpr int kMost = 4096;
+};
+
 /// Sums of squares of a chunk's weights and gradients.
 ///
 /// Cost   reads both arrays once
 struct LarsNorms {
-  const UpdateChunk* chunks;  ///< [chunk_count]
+  const LarsChunk* chunks;  ///< [chunk_count]
   int chunk_count;
   const float* weights;
   const float* gradients;
@@ -29,7 +36,7 @@ struct LarsNorms {
     float* first = shared + 2 * 2 * kSecond;  // behind the doubles
     const int which = at.thread / kSecond, lane = at.thread % kSecond;
     if (phase == 0) {
-      const UpdateChunk chunk = chunks[at.block];
+      const LarsChunk chunk = chunks[at.block];
       first[at.thread] = squares(weights + chunk.begin, chunk.count, at);
       first[kMostThreads + at.thread] = squares(gradients + chunk.begin, chunk.count, at);
     } else if (phase == 1 && which < 2) {

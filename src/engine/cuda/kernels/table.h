@@ -28,20 +28,19 @@ namespace paceline::engine::cuda {
 
 /// Those of each storage.
 template <typename T>
-using StorageKernels =
-    std::tuple<InputImages<T>, BatchNormSums<T>, BatchNormApply<T>, BatchNormGradientSums<T>,
-               BatchNormGradientApply<T>, Relu<T>, ReluBackward<T>, Gelu<T>, GeluBackward<T>, Add<T>,
-               AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>, MaxPoolForward<T>, MaxPoolBackward<T>,
-               AveragePoolForward<T>, AveragePoolBackward<T>, GlobalAveragePoolForward<T>,
-               GlobalAveragePoolBackward<T>, Dropout<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
-               UnpackGradient<T>, GatherImages<T>>;
+using StorageKernels = std::tuple<
+    InputImages<T>, BatchNormSums<T>, BatchNormApply<T>, BatchNormGradientSums<T>, BatchNormGradientApply<T>,
+    Relu<T>, ReluBackward<T>, Gelu<T>, GeluBackward<T>, Add<T>, AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>,
+    MaxPoolForward<T>, MaxPoolBackward<T>, AveragePoolForward<T>, AveragePoolBackward<T>,
+    GlobalAveragePoolForward<T>, GlobalAveragePoolBackward<T>, Dropout<T>, SoftmaxLoss<T>, SoftmaxBackward<T>,
+    PackWeights<T>, UnpackGradient<T>, GatherImages<T>, Update<SgdRule, T>, Update<AdamRule<false>, T>,
+    Update<AdamRule<true>, T>, Update<RmspropRule, T>, Update<AdadeltaRule, T>, Update<LarsRule, T>>;
 
-using Kernels = decltype(std::tuple_cat(
-    StorageKernels<float>{}, StorageKernels<Bf16>{},
-    std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
-               WriteVotes, JudgeVotes, Update<SgdRule>, Update<AdamRule<false>>, Update<AdamRule<true>>,
-               Update<RmspropRule>, Update<AdadeltaRule>, Update<LarsRule>, LarsNorms, LarsRates,
-               RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));
+using Kernels =
+    decltype(std::tuple_cat(StorageKernels<float>{}, StorageKernels<Bf16>{},
+                            std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients,
+                                       BiasGradient, LossFold, WriteVotes, JudgeVotes, LarsNorms, LarsRates,
+                                       RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

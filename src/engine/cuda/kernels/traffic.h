@@ -110,7 +110,7 @@ std::int64_t traffic_of(const GlobalAveragePoolBackward<T>& kernel) {
   return bytes_of_vectors<T>(kernel.vectors() + kernel.vectors() / kernel.pixels);
 }
 
-/// The last block of each layer and chunk of each parameter is counted as full.
+/// The last block of each layer and chunk of each parameter is counted as full, and every weight as packed.
 template <typename T>
 std::int64_t traffic_of(const PackWeights<T>& kernel) {
   return std::int64_t{1} * kernel.blocks * PackedWeight<T>::kVectorsOfBlock * kVector *
@@ -120,13 +120,13 @@ template <typename T>
 std::int64_t traffic_of(const UnpackGradient<T>& kernel) {
   return kernel.shape.elements() * static_cast<std::int64_t>(sizeof(float) + sizeof(T));
 }
-template <typename Rule>
-std::int64_t traffic_of(const Update<Rule>& kernel) {
-  return (12 + (kernel.first != nullptr ? 8 : 0) + (kernel.second != nullptr ? 8 : 0)) *
-         std::int64_t{kernel.chunk_count} * UpdateChunk::kMost;
+template <typename Rule, typename T>
+std::int64_t traffic_of(const Update<Rule, T>& kernel) {
+  return kernel.elements * (12 + (kernel.first != nullptr ? 8 : 0) + (kernel.second != nullptr ? 8 : 0) +
+                            (kernel.layers != nullptr ? static_cast<std::int64_t>(sizeof(T)) : 0));
 }
 inline std::int64_t traffic_of(const LarsNorms& kernel) {
-  return 8 * std::int64_t{kernel.chunk_count} * UpdateChunk::kMost;
+  return 8 * std::int64_t{kernel.chunk_count} * LarsChunk::kMost;
 }
 inline std::int64_t traffic_of(const ArrayFill& kernel) { return 4 * kernel.count; }
 inline std::int64_t traffic_of(const ArrayCopy& kernel) { return 8 * kernel.count; }

@@ -1,25 +1,35 @@
 #pragma once
 
 /// The update rules of engine/update_rule.h in fp32, with the operations of the cpu engine in their order.
-/// One launch updates all parameters; update_tables.h makes the tables.
+/// One launch updates all parameters and packs the copies that convolutions read; update_tables.h makes the
+/// tables.
 ///
-///     (lars: LarsNorms -> LarsRates ->) Update<Rule>, RunningStatistics; then PackWeights
+///     (lars: LarsNorms -> LarsRates ->) Update<Rule, T>, RunningStatistics
 ///
 /// Both do nothing where a device found that the update is to be left out (step_report.h).
 
 #include <cmath>
 
-#include "engine/cuda/kernels/vector.h"
+#include "engine/cuda/kernels/weights.h"
 
 namespace paceline::engine::cuda {
 
-/// A piece of one parameter in the flat arrays.
-struct UpdateChunk {
-  std::int64_t begin;  ///< a multiple of 4
+/// A piece of one parameter in the flat arrays, which one block updates. That of a layer's weight holds whole
+/// vectors of the packed copy: all taps of `ins` channels, from channel `in` on, of rows from `out` on;
+/// either whole rows, or a part of one.
+struct UpdateTile {
+  std::int64_t begin;  ///< in the flat arrays
   std::int32_t count;  ///< at most kMost
   std::int32_t slot;
+  std::int32_t layer;         ///< of PackedWeight's; -1: the update does not pack it
+  std::int32_t out, in, ins;  ///< of a layer: `in` is a multiple of kVector
   static constexpr int kMost = 4096;
 };
+
+/// Whether a layer's weight can be cut into such tiles; else PackWeights packs it after the update.
+[[nodiscard]] inline bool fits_update_tiles(const WeightShape& shape) {
+  return std::int64_t{shape.ins < kVector ? shape.ins : kVector} * shape.taps <= UpdateTile::kMost;
+}
 
 /// What a rule reads of a parameter; computed anew for each update (update_numbers()).
 struct UpdateNumbers {
@@ -106,41 +116,63 @@ struct LarsRule {
   }
 };
 
-/// weights and state become new, in place.
+/// Weights and state become new, in place, and so do the packed copies of the weights. A block updates its
+/// tile in the order of the flat arrays and keeps the new weights in shared memory, from where it writes the
+/// copy in that one's order: both ways by whole lines. A copy's padding stays as it is.
 ///
-/// Cost   12 bytes a weight, and 8 for each array of state
-template <typename Rule>
+/// Cost   12 bytes a weight, 8 for each array of state, 2 or 4 for the packed copy
+template <typename Rule, typename T>
 struct Update {
-  const UpdateChunk* chunks;  ///< [chunk_count]
-  int chunk_count;
+  const UpdateTile* tiles;  ///< [tile_count]
+  int tile_count;
+  std::int64_t elements;         ///< of all tiles
   const UpdateNumbers* numbers;  ///< by slot
   const double* lars_rates;      ///< by slot; null but for lars
   float* weights;                ///< flat arrays
   const float* gradients;
   float* first;  ///< state, by number of the array; null: the rule keeps none
   float* second;
+  const PackedWeight<T>* layers;            ///< null: nothing is packed
   const std::int32_t* is_halted = nullptr;  ///< JudgeVotes; null: the update is made
 
   [[nodiscard]] Grid grid() const {
-    return {.blocks = chunk_count, .threads = kMostThreads, .shared_bytes = 0};
+    return {.blocks = tile_count,
+            .threads = kMostThreads,
+            .shared_bytes = layers != nullptr ? UpdateTile::kMost * static_cast<int>(sizeof(float)) : 0};
   }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  [[nodiscard]] PACELINE_HD int phases() const { return layers != nullptr ? 2 : 1; }
+  PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
     if (is_halted != nullptr && *is_halted != 0) return;
-    const UpdateChunk chunk = chunks[at.block];
-    const UpdateNumbers n = numbers[chunk.slot];
-    const float lr = Rule::kIsLars ? static_cast<float>(n.exact_lr * lars_rates[chunk.slot]) : n.lr;
-    const std::int64_t end = chunk.begin + chunk.count;
-    std::int64_t i = chunk.begin + 4 * at.thread;
-    for (; i + 4 <= end; i += std::int64_t{4} * at.threads) update_four(n, lr, i);
-    for (; i < end; ++i) update_one(n, lr, i);  // the last, not full group of four is one thread's
+    const UpdateTile tile = tiles[at.block];
+    if (phase == 0)
+      update(tile, at, {layers != nullptr && tile.layer >= 0 ? shared : nullptr, tile.begin});
+    else if (tile.layer >= 0)
+      pack(tile, at, shared);
   }
 
  private:
   [[nodiscard]] PACELINE_HD bool has_momentum() const {
     return (Rule::kMomentum == Momentum::second ? second : first) != nullptr;
   }
-  PACELINE_HD void update_four(const UpdateNumbers& n, float lr, std::int64_t i) const {
+  /// The tile's new weights, for pack(); null: nobody wants them.
+  struct Kept {
+    float* values;
+    std::int64_t begin;
+    PACELINE_HD void put(std::int64_t i, float weight) const {
+      if (values != nullptr) values[i - begin] = weight;
+    }
+  };
+  PACELINE_HD void update(const UpdateTile& tile, const ThreadIndex& at, const Kept& kept) const {
+    const UpdateNumbers n = numbers[tile.slot];
+    const float lr = Rule::kIsLars ? static_cast<float>(n.exact_lr * lars_rates[tile.slot]) : n.lr;
+    const std::int64_t end = tile.begin + tile.count;
+    const std::int64_t whole = (tile.begin + 3) / 4 * 4, aligned = whole < end ? whole : end;
+    for (std::int64_t i = tile.begin + at.thread; i < aligned; i += at.threads) update_one(n, lr, i, kept);
+    std::int64_t i = aligned + 4 * at.thread;
+    for (; i + 4 <= end; i += std::int64_t{4} * at.threads) update_four(n, lr, i, kept);
+    for (; i < end; ++i) update_one(n, lr, i, kept);  // the last, not full group of four is one thread's
+  }
+  PACELINE_HD void update_four(const UpdateNumbers& n, float lr, std::int64_t i, const Kept& kept) const {
     Float4 w = load4(weights + i), a{}, b{};
     const Float4 g = load4(gradients + i);
     if (first != nullptr) a = load4(first + i);
@@ -152,18 +184,34 @@ struct Update {
       w.value[k] = e.weight;
       a.value[k] = e.first;
       b.value[k] = e.second;
+      kept.put(i + k, e.weight);
     }
     store4(w, weights + i);
     if (first != nullptr) store4(a, first + i);
     if (second != nullptr) store4(b, second + i);
   }
-  PACELINE_HD void update_one(const UpdateNumbers& n, float lr, std::int64_t i) const {
+  PACELINE_HD void update_one(const UpdateNumbers& n, float lr, std::int64_t i, const Kept& kept) const {
     UpdateElement e{weights[i], gradients[i], first != nullptr ? first[i] : 0,
                     second != nullptr ? second[i] : 0};
     Rule::apply(n, lr, has_momentum(), e);
     weights[i] = e.weight;
     if (first != nullptr) first[i] = e.first;
     if (second != nullptr) second[i] = e.second;
+    kept.put(i, e.weight);
+  }
+  PACELINE_HD void pack(const UpdateTile& tile, const ThreadIndex& at, const float* kept) const {
+    const PackedWeight<T> layer = layers[tile.layer];
+    const int taps = layer.shape.taps, groups = (tile.ins + kVector - 1) / kVector;
+    const int vectors = tile.count / (tile.ins * taps) * taps * groups;
+    for (int v = at.thread; v < vectors; v += at.threads) {
+      const int in = v % groups * kVector, tap = v / groups % taps, out = v / groups / taps;
+      Float8 values{};
+      PACELINE_UNROLL
+      for (int k = 0; k < kVector; ++k)
+        if (in + k < tile.ins) values.value[k] = kept[(out * tile.ins + in + k) * taps + tap];
+      store8(values,
+             layer.dst + (std::int64_t{tile.out + out} * taps + tap) * layer.shape.padded_ins + tile.in + in);
+    }
   }
 };
 

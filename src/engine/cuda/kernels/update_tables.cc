@@ -35,28 +35,74 @@ UpdateNumbers numbers_of(const graph::Parameter& parameter, const UpdateRule& ru
           .trust = rule.trust};
 }
 
+/// Of a parameter that nothing reads but as it lies.
+void cut_plain(const graph::Slot& slot, int number, std::vector<UpdateTile>& tiles) {
+  for (std::int64_t done = 0; done < slot.elements; done += UpdateTile::kMost)
+    tiles.push_back(
+        {.begin = slot.offset + done,
+         .count = static_cast<std::int32_t>(std::min<std::int64_t>(UpdateTile::kMost, slot.elements - done)),
+         .slot = number,
+         .layer = -1,
+         .out = 0,
+         .in = 0,
+         .ins = 0});
+}
+
+/// Of a layer's weight: as many whole rows as fit, or rows in parts of nearly equal size.
+void cut_layer(const graph::Slot& slot, int number, int layer, const WeightShape& shape,
+               std::vector<UpdateTile>& tiles) {
+  const std::int64_t row = std::int64_t{shape.ins} * shape.taps;
+  const auto add = [&](int out, int outs, int in, int ins) {
+    tiles.push_back({.begin = slot.offset + out * row + std::int64_t{in} * shape.taps,
+                     .count = outs * ins * shape.taps,
+                     .slot = number,
+                     .layer = layer,
+                     .out = out,
+                     .in = in,
+                     .ins = ins});
+  };
+  if (row <= UpdateTile::kMost) {
+    const int rows = static_cast<int>(UpdateTile::kMost / row);
+    for (int out = 0; out < shape.outs; out += rows) add(out, std::min(rows, shape.outs - out), 0, shape.ins);
+    return;
+  }
+  const int vectors = (shape.ins + kVector - 1) / kVector, most = UpdateTile::kMost / (kVector * shape.taps);
+  const int parts = (vectors + most - 1) / most, ins = (vectors + parts - 1) / parts * kVector;
+  for (int out = 0; out < shape.outs; ++out)
+    for (int in = 0; in < shape.ins; in += ins) add(out, 1, in, std::min(ins, shape.ins - in));
+}
+
 }  // namespace
 
-UpdateTables update_tables(const graph::Graph& graph, const graph::Layout& layout) {
+UpdateTables update_tables(const graph::Graph& graph, const graph::Layout& layout,
+                           std::span<const PackedPlace> packed) {
   UpdateTables tables;
   for (int number = 0; number < static_cast<int>(layout.slots.size()); ++number) {
     const graph::Slot& slot = layout.slots[static_cast<std::size_t>(number)];
     const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
-    tables.first_chunk.push_back(static_cast<std::int32_t>(tables.chunks.size()));
+    tables.first_lars_chunk.push_back(static_cast<std::int32_t>(tables.lars_chunks.size()));
     if (!graph::is_trainable(parameter.role)) {
       const auto* norm =
           graph.nodes[static_cast<std::size_t>(parameter.node)].template as<graph::BatchNorm>();
       tables.running.push_back(
           {.offset = slot.offset, .elements = slot.elements, .momentum = norm->momentum});
-    } else if (!parameter.is_frozen()) {
-      for (std::int64_t done = 0; done < slot.elements; done += UpdateChunk::kMost)
-        tables.chunks.push_back({.begin = slot.offset + done,
-                                 .count = static_cast<std::int32_t>(
-                                     std::min<std::int64_t>(UpdateChunk::kMost, slot.elements - done)),
-                                 .slot = number});
+      continue;
     }
+    if (parameter.is_frozen()) continue;
+    tables.elements += slot.elements;
+    for (std::int64_t done = 0; done < slot.elements; done += LarsChunk::kMost)
+      tables.lars_chunks.push_back({.begin = slot.offset + done,
+                                    .count = static_cast<std::int32_t>(
+                                        std::min<std::int64_t>(LarsChunk::kMost, slot.elements - done))});
+    const auto layer = std::ranges::find(packed, slot.offset, &PackedPlace::offset);
+    base::expects(layer == packed.end() || layer->shape.elements() == slot.elements,
+                  "a packed weight has the parameter's elements");
+    if (layer != packed.end() && fits_update_tiles(layer->shape))
+      cut_layer(slot, number, static_cast<int>(layer - packed.begin()), layer->shape, tables.tiles);
+    else
+      cut_plain(slot, number, tables.tiles);
   }
-  tables.first_chunk.push_back(static_cast<std::int32_t>(tables.chunks.size()));
+  tables.first_lars_chunk.push_back(static_cast<std::int32_t>(tables.lars_chunks.size()));
   return tables;
 }
 

@@ -36,7 +36,8 @@ struct PackedWeight {
   }
 };
 
-/// All layers' weights in one launch; padding becomes 0.
+/// All layers' weights in one launch; padding becomes 0. After weights were written from outside; updates
+/// pack what they change themselves (update.h).
 ///
 /// Cost   reads 4 and writes 4 or 2 bytes a weight
 template <typename T>

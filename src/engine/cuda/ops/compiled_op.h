@@ -31,6 +31,13 @@ struct Value {
   /// The gradient is the sum of these, one for each use of the value; the first use in backward order first.
   /// Empty where no gradient is needed.
   std::vector<BufferId> gradient;
+  /// Of a convolution's output: its sums [2][channels], float, which the convolution takes in training form
+  /// for the batch norm behind it. None: that takes them itself.
+  BufferId sums;
+  /// Of a batch norm's output: its whole gradient, masked, and the sums [2][channels], float, of that and of
+  /// its products with the batch norm's input, `norm_src`. The last convolution to write a term leaves both.
+  /// None: the batch norm computes them itself.
+  BufferId masked_gradient, gradient_sums, norm_src;
 
   [[nodiscard]] int channels() const { return padded_channels(shape.channels); }
   [[nodiscard]] int pixels() const { return shape.height * shape.width; }
@@ -89,6 +96,12 @@ struct LayerWeight {
   WeightShape shape;
 };
 
+/// A convolution and the name of its algorithm.
+struct ConvChoice {
+  ConvProblem problem;
+  std::string algorithm;
+};
+
 class CompiledOp {
  public:
   virtual ~CompiledOp() = default;
@@ -101,6 +114,8 @@ class CompiledOp {
   virtual void backward(ExecContext& exec) = 0;
   /// Why a step with this op cannot be captured: a sentence without its full stop; empty: it can.
   [[nodiscard]] virtual std::string needs_host() const { return {}; }
+  /// Adds its convolutions, as they were made.
+  virtual void list(std::vector<ConvChoice>& /*choices*/) const {}
   /// Adds what `doctor --kernels` says of it.
   virtual void describe(std::vector<KernelChoice>& choices) const = 0;
 };

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "engine/cuda/conv_shapes.h"
@@ -171,9 +173,9 @@ TEST(CudnnConvolution, OperandsAndStreamReachCudnnAndArgumentsAreBoundOnce) {
     const auto library =
         open_cudnn(fake.api())([&streams](Stream stream) -> void* { return &streams[stream.index]; });
     EXPECT_EQ(library->version(), "cuDNN 9.19.0");
-    const auto convolution = library->make(problem());
+    const auto convolution = library->make(problem(), {});
     EXPECT_EQ(convolution->workspace_bytes(), 4096u);
-    EXPECT_EQ(convolution->algorithm(), "cudnn engine 62 (14=1)");
+    EXPECT_EQ(convolution->algorithm(), "cudnn-9.19.0-engine-62(14=1)");
     alignas(16) std::byte memory[5][16] = {};
     ConvOperands operands = {memory[0], memory[1], memory[2], memory[3]};
     convolution->run({1}, operands);
@@ -200,11 +202,11 @@ TEST(CudnnConvolution, LayersOfOneShapeSharePlansWhileOneIsThere) {
   fake.engines[HeuristicsMode::b] = {{.index = 1}};
   {
     const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
-    auto first = library->make(problem());
+    auto first = library->make(problem(), {});
     const int created = fake.created;
-    auto second = library->make(problem());
+    auto second = library->make(problem(), {});
     EXPECT_EQ(fake.created, created);
-    auto other = library->make(problem(Precision::f32));
+    auto other = library->make(problem(Precision::f32), {});
     EXPECT_GT(fake.created, created);
     first.reset();
     alignas(16) std::byte memory[4][16] = {};
@@ -216,10 +218,150 @@ TEST(CudnnConvolution, LayersOfOneShapeSharePlansWhileOneIsThere) {
   EXPECT_EQ(fake.created, fake.destroyed);
 }
 
+TEST(CudnnConvolution, CandidatesBeginWithTheUsualOneAndNameThoseThatWantTooMuch) {
+  FakeCudnn fake;
+  fake.engines[HeuristicsMode::b] = {{.index = 1, .numerical_notes = {kNondeterministic}},
+                                     {.index = 2, .workspace = std::int64_t{300} << 20},
+                                     {.index = 3},
+                                     {.index = 4},
+                                     {.index = 5, .behavior_notes = {kCompiled}}};
+  fake.engines[HeuristicsMode::a] = {{.index = 6}, {.index = 3}};
+  {
+    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    const ConvCandidates candidates = library->candidates(problem());
+    EXPECT_THAT(candidates.algorithms,
+                ::testing::ElementsAre("cudnn-9.19.0-engine-3(14=1)", "cudnn-9.19.0-engine-6(14=1)",
+                                       "cudnn-9.19.0-engine-4(14=1)"));
+    EXPECT_THAT(candidates.left_out, ::testing::ElementsAre("cudnn-9.19.0-engine-2(14=1) (300 MB)"));
+    // Their plans are there already.
+    const int created = fake.created;
+    std::vector<std::unique_ptr<Convolution>> made;
+    for (const std::string& name : candidates.algorithms) {
+      made.push_back(library->make(problem(), name));
+      EXPECT_EQ(made.back()->algorithm(), name);
+    }
+    EXPECT_EQ(fake.created, created);
+    EXPECT_EQ(library->make(problem(), {})->algorithm(), candidates.algorithms.front());
+  }
+  EXPECT_EQ(fake.created, fake.destroyed);
+}
+
+TEST(CudnnConvolution, IsMadeByTheNameThatARecordKeptOrRefusedWithTheReason) {
+  FakeCudnn fake;
+  fake.engines[HeuristicsMode::b].assign(6, {.index = 1});
+  fake.engines[HeuristicsMode::b][5] = {.index = 2};
+  fake.engines[HeuristicsMode::fallback] = {{.index = 3},
+                                            {.index = 4, .numerical_notes = {kNondeterministic}},
+                                            {.index = 5, .workspace = std::int64_t{300} << 20}};
+  {
+    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    for (const char* name : {"cudnn-9.19.0-engine-2(14=1)", "cudnn-9.19.0-engine-3(14=1)"})
+      EXPECT_EQ(library->make(problem(), name)->algorithm(), name);
+    const auto why = [&](const std::string& name) -> std::string {
+      try {
+        static_cast<void>(library->make(problem(), name));
+      } catch (const AlgorithmRefused& refused) {
+        EXPECT_THAT(refused.what(), HasSubstr(name + " " + refused.why()));
+        EXPECT_THAT(refused.what(), HasSubstr(describe(problem())));
+        return refused.why();
+      }
+      return "it was made";
+    };
+    EXPECT_EQ(why("cudnn-9.19.0-engine-7(14=1)"), "is no engine that cuDNN 9.19.0 proposes for it");
+    EXPECT_EQ(why("cudnn-9.11.0-engine-2(14=1)"), "is of another version than cuDNN 9.19.0 here");
+    EXPECT_EQ(why("cudnn-9.19.0-engine-4(14=1)"), "was refused: other bits each time");
+    EXPECT_EQ(why("cudnn-9.19.0-engine-5(14=1)"), "was refused: more than 256 MB beside its operands");
+    EXPECT_EQ(why("host-loops"), "is no algorithm of GPUs");
+    // A device that fails is no refusal: workers would choose differently.
+    fake.engines[HeuristicsMode::b][0].finalize = kDeviceAllocationFailed;
+    EXPECT_THROW(static_cast<void>(library->make(problem(), "cudnn-9.19.0-engine-1(14=1)")), base::Error);
+    EXPECT_EQ(why("cudnn-9.19.0-engine-2(14=1)"), "it was made");
+  }
+  EXPECT_EQ(fake.created, fake.destroyed);
+}
+
+ConvProblem problem_with_statistics() {
+  ConvProblem with = problem();
+  with.has_statistics = true;
+  return with;
+}
+
+TEST(CudnnConvolution, StatisticsAreASecondOperationOfTheGraphWithTwoTensorsMore) {
+  FakeCudnn fake;
+  fake.engines[HeuristicsMode::b] = {{.index = 1}};
+  fake.engines[HeuristicsMode::a] = {{.index = 2, .behavior_notes = {kCompiled}}};
+  {
+    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    EXPECT_THAT(library->candidates(problem_with_statistics()).algorithms,
+                ::testing::ElementsAre("separate", "cudnn-9.19.0-engine-2(14=1)"));
+    const auto convolution = library->make(problem_with_statistics(), "cudnn-9.19.0-engine-2(14=1)");
+    int operations = 0;
+    for (const auto& descriptor : fake.finalized) operations += descriptor.type == DescriptorType::statistics;
+    EXPECT_GE(operations, 1);
+    alignas(16) std::byte memory[4][16] = {};
+    alignas(16) float sums[2 * 16] = {};
+    convolution->run({0}, {memory[0], memory[1], memory[2], nullptr, sums});
+    ASSERT_EQ(fake.executions.size(), 1u);
+    EXPECT_THAT(fake.executions[0].ids,
+                ::testing::ElementsAre(kSrcId, kWeightId, kDstId, kSumsId, kProductsId));
+    EXPECT_THAT(fake.executions[0].pointers,
+                ::testing::ElementsAre(memory[0], memory[2], memory[1], sums, sums + 16));
+  }
+  EXPECT_EQ(fake.created, fake.destroyed);
+}
+
+TEST(CudnnConvolution, MaskAndSumsAreOperationsBehindBackwardData) {
+  for (const bool has_addend : {false, true}) {
+    ConvProblem fused = problem(Precision::bf16, ConvDirection::backward_data);
+    fused.has_masked_sums = true;
+    fused.has_addend = has_addend;
+    FakeCudnn fake;
+    fake.engines[HeuristicsMode::a] = {{.index = 2, .behavior_notes = {kCompiled}}};
+    {
+      const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+      const auto convolution = library->make(fused, "cudnn-9.19.0-engine-2(14=1)");
+      std::map<DescriptorType, int> counts;
+      for (const auto& descriptor : fake.finalized) ++counts[descriptor.type];
+      EXPECT_EQ(counts[DescriptorType::pointwise_operation], has_addend ? 3 : 2);
+      EXPECT_EQ(counts[DescriptorType::reduction_operation], 2);
+      EXPECT_EQ(counts[DescriptorType::statistics], 0);
+      alignas(16) std::byte memory[6][16] = {};
+      alignas(16) float sums[2 * 8] = {};
+      convolution->run({0}, {.src = memory[0],
+                             .dst = memory[1],
+                             .weight = memory[2],
+                             .sums = sums,
+                             .addend = has_addend ? memory[3] : nullptr,
+                             .mask = memory[4],
+                             .values = memory[5]});
+      ASSERT_EQ(fake.executions.size(), 1u);
+      std::vector<std::int64_t> ids = {kSrcId, kWeightId, kDstId, kSumsId, kProductsId, kMaskId, kValuesId};
+      std::vector<void*> pointers = {memory[0], memory[2], memory[1], sums, sums + 8, memory[4], memory[5]};
+      if (has_addend) {
+        ids.insert(ids.begin() + 5, kAddendId);
+        pointers.insert(pointers.begin() + 5, memory[3]);
+      }
+      EXPECT_EQ(fake.executions[0].ids, ids);
+      EXPECT_EQ(fake.executions[0].pointers, pointers);
+    }
+    EXPECT_EQ(fake.created, fake.destroyed);
+  }
+}
+
+// fp32 is without tensor cores, which all engines that are compiled for such graphs use.
+TEST(CudnnConvolution, WithoutAnEngineForStatisticsTheyStaySeparate) {
+  FakeCudnn fake;
+  fake.engines[HeuristicsMode::a] = {{.index = 2, .numerical_notes = {kTensorCore}}};
+  const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+  ConvProblem in_f32 = problem_with_statistics();
+  in_f32.precision = Precision::f32;
+  EXPECT_THAT(library->candidates(in_f32).algorithms, ::testing::ElementsAre("separate"));
+}
+
 /// Plans, binds and runs one convolution.
 void run_one(const CudnnApi& api, ConvDirection direction) {
   const auto library = open_cudnn(api)([](Stream) -> void* { return nullptr; });
-  const auto convolution = library->make(problem(Precision::bf16, direction));
+  const auto convolution = library->make(problem(Precision::bf16, direction), {});
   alignas(16) std::byte memory[4][16] = {};
   convolution->run({0}, {memory[0], memory[1], memory[2], memory[3]});
 }

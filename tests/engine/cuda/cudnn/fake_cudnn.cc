@@ -38,6 +38,7 @@ std::size_t bytes_of(AttributeType type) {
     case AttributeType::descriptor:
       return 8;
     case AttributeType::character:
+    case AttributeType::boolean:
       return 1;
     default:
       return 4;

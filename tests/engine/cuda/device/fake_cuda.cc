@@ -239,7 +239,12 @@ struct FakeCudaFunctions {
     if (living->events.count(event) == 0) living->misuse = "cudaStreamWaitEvent for no event";
     return on_stream("cudaStreamWaitEvent", stream);
   }
+  static float elapsed(CudaEventHandle begin, CudaEventHandle end) {
+    if (living->now_ms == 0) return 1;
+    return static_cast<float>(living->recorded_ms_[end] - living->recorded_ms_[begin]);
+  }
   static CudaStatus event_record(CudaEventHandle event, CudaStreamHandle stream) {
+    living->recorded_ms_[event] = living->now_ms;
     if (living->events.count(event) == 0) living->misuse = "cudaEventRecord of no event";
     return on_stream("cudaEventRecord", stream);
   }
@@ -299,8 +304,8 @@ struct FakeCudaFunctions {
               return status == kCudaSuccess ? living->query_status : status;
             },
         .cudaEventElapsedTime =
-            [](float* milliseconds, CudaEventHandle begin, CudaEventHandle) {
-              *milliseconds = 1;
+            [](float* milliseconds, CudaEventHandle begin, CudaEventHandle end) {
+              *milliseconds = FakeCudaFunctions::elapsed(begin, end);
               return with_event("cudaEventElapsedTime", begin);
             },
         .cudaMemcpyAsync = copy,

@@ -38,6 +38,9 @@ class FakeCuda {
   CudaStatus count_status = kCudaSuccess;
   /// Of cudaEventQuery, which is no failure: kCudaErrorNotReady while the device is busy.
   CudaStatus query_status = kCudaSuccess;
+  /// The device's clock, which events note; a test's work moves it. While it stands at 0 events are 1 ms
+  /// apart.
+  double now_ms = 0;
   /// Runs a kernel; nothing: launches do nothing.
   std::function<void(int kernel, const void* arguments, const Grid& grid)> run_kernel;
 
@@ -78,6 +81,7 @@ class FakeCuda {
   CudaApi api_{};
   CudaStatus last_error_ = kCudaSuccess;
   std::map<void*, std::size_t> sizes_;
+  std::map<CudaEventHandle, double> recorded_ms_;
   using Section = std::vector<std::function<void()>>;
   CudaStreamHandle captured_ = nullptr;  ///< null: nothing is captured
   bool capture_is_lost_ = false;

@@ -238,7 +238,7 @@ graph::Graph model_to_update(bool is_small) {
   graph::Builder builder("update");
   int x = builder.input({.channels = 3, .height = 8, .width = 8});
   x = builder.conv2d(x, "conv",
-                     {.channels = is_small ? 3 : 170, .padding = 1, .rates = {.weight = 0.25, .bias = 1}});
+                     {.channels = is_small ? 3 : 470, .padding = 1, .rates = {.weight = 0.25, .bias = 1}});
   x = builder.batch_norm(x, "norm", {.momentum = 0.3});
   x = builder.conv2d(x, "stem",
                      {.channels = 3, .stride = 4, .bias = true, .rates = {.weight = 1, .bias = 0}});
@@ -250,7 +250,21 @@ graph::Graph model_to_update(bool is_small) {
 struct Updated {
   graph::Graph graph;
   graph::Layout layout = graph::flat_layout(graph);
-  UpdateTables tables = update_tables(graph, layout);
+  std::vector<PackedPlace> places = places_of(graph, layout);
+  UpdateTables tables = update_tables(graph, layout, places);
+
+  /// The weights of the convolutions, of which "stem" has rows that are longer than a tile, usually.
+  static std::vector<PackedPlace> places_of(const graph::Graph& graph, const graph::Layout& layout) {
+    std::vector<PackedPlace> places;
+    for (const graph::Node& node : graph.nodes) {
+      if (node.as<graph::Conv2d>() == nullptr) continue;
+      const auto& src = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
+      const int slot = layout.slot_of_parameter[static_cast<std::size_t>(node.parameters.front())];
+      places.push_back({.offset = layout.slots[static_cast<std::size_t>(slot)].offset,
+                        .shape = weight_shape(node.shape.channels, src.channels, 9)});
+    }
+    return places;
+  }
 
   [[nodiscard]] std::size_t elements() const { return static_cast<std::size_t>(layout.elements); }
   [[nodiscard]] std::vector<UpdateNumbers> numbers(const UpdateRule& rule) const {
@@ -258,10 +272,10 @@ struct Updated {
   }
 };
 
-template <typename Rule>
+template <typename Rule, typename T>
 void add_update(KernelCases& cases, const Updated& of, const std::string& name, const UpdateRule& rule) {
-  cases.add(name, [=](KernelArrays& arrays, std::mt19937& generator) {
-    const UpdateChunk* chunks = arrays.input(of.tables.chunks);
+  cases.add(named<T>(name.c_str()), [=](KernelArrays& arrays, std::mt19937& generator) {
+    const UpdateTile* tiles = arrays.input(of.tables.tiles);
     const UpdateNumbers* numbers = arrays.input(of.numbers(rule));
     const double* rates = nullptr;
     if (rule.kind == UpdateKind::lars)
@@ -272,12 +286,26 @@ void add_update(KernelCases& cases, const Updated& of, const std::string& name, 
     float* state[2] = {};
     for (int i = 0; i < state_slots(rule); ++i)
       state[i] = arrays.in_place(positive_floats(generator, of.elements()));
+    std::vector<PackedWeight<T>> layers;
+    for (const PackedPlace& place : of.places) {
+      const auto elements = static_cast<std::size_t>(place.shape.padded_elements());
+      layers.push_back({place.offset,
+                        arrays.in_place(Stored<T>(random_values<T>(generator, elements)).values()),
+                        place.shape, 0});
+    }
+    const PackedWeight<T>* table = arrays.input(layers);
     const std::int32_t* is_halted = arrays.input(std::vector<std::int32_t>{0});
-    return Update<Rule>{chunks,   static_cast<int>(of.tables.chunks.size()),
-                        numbers,  rates,
-                        weights,  gradients,
-                        state[0], state[1],
-                        is_halted};
+    return Update<Rule, T>{tiles,
+                           static_cast<int>(of.tables.tiles.size()),
+                           of.tables.elements,
+                           numbers,
+                           rates,
+                           weights,
+                           gradients,
+                           state[0],
+                           state[1],
+                           table,
+                           is_halted};
   });
 }
 
@@ -285,26 +313,29 @@ void add_update(KernelCases& cases, const Updated& of, const std::string& name, 
 
 void add_update_cases(KernelCases& cases) {
   const Updated of{.graph = model_to_update(cases.is_small)};
-  const auto chunks = static_cast<int>(of.tables.chunks.size());
+  const auto chunks = static_cast<int>(of.tables.lars_chunks.size());
   const UpdateRule lars{.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 5e-4};
-  add_update<SgdRule>(cases, of, "sgd", {.kind = UpdateKind::sgd, .weight_decay = 1e-2});
-  add_update<SgdRule>(cases, of, "nesterov",
-                      {.kind = UpdateKind::sgd, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-2});
-  add_update<AdamRule<false>>(cases, of, "adam", {.kind = UpdateKind::adam, .weight_decay = 1e-2});
-  add_update<AdamRule<true>>(cases, of, "adamw", {.kind = UpdateKind::adamw, .weight_decay = 1e-2});
-  add_update<RmspropRule>(cases, of, "rmsprop",
-                          {.kind = UpdateKind::rmsprop, .momentum = 0.9, .weight_decay = 1e-4});
-  add_update<AdadeltaRule>(cases, of, "adadelta", {.kind = UpdateKind::adadelta, .epsilon = 1e-6});
-  add_update<LarsRule>(cases, of, "lars", lars);
+  for_each_storage([&]<typename T>(T) {
+    add_update<SgdRule, T>(cases, of, "sgd", {.kind = UpdateKind::sgd, .weight_decay = 1e-2});
+    add_update<SgdRule, T>(
+        cases, of, "nesterov",
+        {.kind = UpdateKind::sgd, .momentum = 0.9, .nesterov = true, .weight_decay = 1e-2});
+    add_update<AdamRule<false>, T>(cases, of, "adam", {.kind = UpdateKind::adam, .weight_decay = 1e-2});
+    add_update<AdamRule<true>, T>(cases, of, "adamw", {.kind = UpdateKind::adamw, .weight_decay = 1e-2});
+    add_update<RmspropRule, T>(cases, of, "rmsprop",
+                               {.kind = UpdateKind::rmsprop, .momentum = 0.9, .weight_decay = 1e-4});
+    add_update<AdadeltaRule, T>(cases, of, "adadelta", {.kind = UpdateKind::adadelta, .epsilon = 1e-6});
+    add_update<LarsRule, T>(cases, of, "lars", lars);
+  });
   cases.add("LarsNorms", [=](KernelArrays& arrays, std::mt19937& generator) {
-    const UpdateChunk* table = arrays.input(of.tables.chunks);
+    const LarsChunk* table = arrays.input(of.tables.lars_chunks);
     const float* weights = arrays.input(random_floats(generator, of.elements()));
     const float* gradients = arrays.input(random_floats(generator, of.elements()));
     return LarsNorms{table, chunks, weights, gradients,
                      arrays.output<double>(2 * static_cast<std::size_t>(chunks))};
   });
   cases.add("LarsRates", [=](KernelArrays& arrays, std::mt19937& generator) {
-    const std::int32_t* first_chunk = arrays.input(of.tables.first_chunk);
+    const std::int32_t* first_chunk = arrays.input(of.tables.first_lars_chunk);
     const UpdateNumbers* numbers = arrays.input(of.numbers(lars));
     std::vector<double> partial = random_doubles(generator, 2 * static_cast<std::size_t>(chunks));
     for (double& value : partial) value *= value;

@@ -25,7 +25,7 @@ VECTORS = {
     "Map2<AddReluFunction, Bf16>": (2, 1), "MaxPoolForward<Bf16>": (1, 2), "MaxPoolBackward<Bf16>": (2, 1),
     "AveragePoolForward<Bf16>": (1, 1), "AveragePoolBackward<Bf16>": (1, 1), "GlobalAveragePoolForward<Bf16>": (1, 1),
     "GlobalAveragePoolBackward<Bf16>": (1, 1), "Dropout<Bf16>": (1, 1), "PackWeights<Bf16>": (0, 1),
-    "Update<SgdRule>": (3, 2), "Update<AdamRule<true> >": (4, 3),
+    "Update<SgdRule, Bf16>": (3, 3), "Update<AdamRule<true>, Bf16>": (4, 4),
 }
 
 

@@ -1,5 +1,7 @@
 #include "engine/cuda/kernels/update.h"
 
+#include <cstring>
+
 #include "engine/cuda/kernels/kernel_runs.h"
 #include "engine/cuda/kernels/lars.h"
 #include "engine/cuda/kernels/update_tables.h"
@@ -9,18 +11,37 @@
 namespace paceline::engine::cuda {
 namespace {
 
-/// Weights longer than a chunk, lengths that are no multiple of 4, a frozen and a slow parameter, a batch
-/// norm.
+/// Weights longer than a tile, rows longer than one, lengths that are no multiple of 4, a frozen and a slow
+/// parameter, a batch norm.
 graph::Graph model() {
   graph::Builder builder("update");
   int x = builder.input({.channels = 3, .height = 8, .width = 8});
-  x = builder.conv2d(x, "conv1", {.channels = 70, .padding = 1, .rates = {.weight = 0.25, .bias = 1}});
+  x = builder.conv2d(x, "conv1", {.channels = 470, .padding = 1, .rates = {.weight = 0.25, .bias = 1}});
   x = builder.batch_norm(x, "norm", {.momentum = 0.3});
   x = builder.conv2d(x, "conv2",
                      {.channels = 13, .stride = 4, .bias = true, .rates = {.weight = 1, .bias = 0}});
   x = builder.dense(x, "fc", {.features = 7});
   builder.loss(x, 0);
   return builder.finish();
+}
+
+WeightShape shape_of(int outs, int ins, int taps) {
+  const auto padded = [](int channels) { return (channels + 7) / 8 * 8; };
+  return {.outs = outs, .padded_outs = padded(outs), .ins = ins, .padded_ins = padded(ins), .taps = taps};
+}
+
+/// The weights of model(), by number of the layer.
+std::vector<PackedPlace> packed_places(const graph::Graph& graph, const graph::Layout& layout) {
+  std::vector<PackedPlace> places;
+  const std::vector<std::pair<std::string, WeightShape>> weights = {
+      {"conv1", shape_of(470, 3, 9)}, {"conv2", shape_of(13, 470, 9)}, {"fc", shape_of(7, 13, 4)}};
+  for (const graph::Node& node : graph.nodes)
+    for (const auto& [name, shape] : weights)
+      if (node.name == name) {
+        const int slot = layout.slot_of_parameter[static_cast<std::size_t>(node.parameters.front())];
+        places.push_back({.offset = layout.slots[static_cast<std::size_t>(slot)].offset, .shape = shape});
+      }
+  return places;
 }
 
 struct Arrays {
@@ -43,26 +64,61 @@ class CudaUpdate : public ::testing::Test {
     return arrays;
   }
 
-  void run_rule(const UpdateRule& rule, double lr, std::int64_t update, Arrays& arrays) {
+  /// Packed copies of the layers' weights.
+  template <typename T>
+  struct Copies {
+    std::vector<PackedWeight<T>> layers;
+    std::vector<Stored<T>> values;
+    int blocks = 0;
+
+    explicit Copies(const std::vector<PackedPlace>& places) {
+      for (const PackedPlace& place : places) {
+        values.emplace_back(static_cast<std::size_t>(place.shape.padded_elements()));
+        layers.push_back({place.offset, values.back().data(), place.shape, blocks});
+        blocks += PackedWeight<T>::blocks_of(place.shape);
+      }
+    }
+    /// All of them, by a pass of its own.
+    void pack(const std::vector<float>& weights) {
+      std::vector<Output> outputs;
+      for (auto& one : values) outputs.push_back(one.output());
+      run(PackWeights<T>{weights.data(), layers.data(), static_cast<int>(layers.size()), blocks}, outputs);
+    }
+  };
+
+  /// `copies`: null where nothing is packed.
+  template <typename T = float>
+  void run_rule(const UpdateRule& rule, double lr, std::int64_t update, Arrays& arrays,
+                Copies<T>* copies = nullptr) {
     const std::vector<UpdateNumbers> numbers = update_numbers(graph_, layout_, rule, lr, update);
-    std::vector<double> rates(layout_.slots.size(), kNan), partial(2 * tables_.chunks.size(), kNan);
-    const auto chunks = static_cast<int>(tables_.chunks.size());
+    std::vector<double> rates(layout_.slots.size(), kNan), partial(2 * tables_.lars_chunks.size(), kNan);
     if (rule.kind == UpdateKind::lars) {
-      run(LarsNorms{tables_.chunks.data(), chunks, arrays.weights.data(), arrays.gradients.data(),
-                    partial.data()},
+      run(LarsNorms{tables_.lars_chunks.data(), static_cast<int>(tables_.lars_chunks.size()),
+                    arrays.weights.data(), arrays.gradients.data(), partial.data()},
           {output(partial)});
-      run(LarsRates{tables_.first_chunk.data(), static_cast<int>(rates.size()), numbers.data(),
+      run(LarsRates{tables_.first_lars_chunk.data(), static_cast<int>(rates.size()), numbers.data(),
                     partial.data(), rates.data()},
           {output(rates)});
     }
     const auto launch = [&]<typename Rule>(Rule) {
       std::vector<Output> outputs{output(arrays.weights)};
+      if (copies != nullptr)
+        for (auto& one : copies->values) outputs.push_back(one.output());
       for (auto& state : arrays.state) outputs.push_back(output(state));
       const auto state = [&](std::size_t i) {
         return i < arrays.state.size() ? arrays.state[i].data() : nullptr;
       };
-      run(Update<Rule>{tables_.chunks.data(), chunks, numbers.data(), rates.data(), arrays.weights.data(),
-                       arrays.gradients.data(), state(0), state(1)},
+      const UpdateTables& tables = copies != nullptr ? tables_ : plain_;
+      run(Update<Rule, T>{.tiles = tables.tiles.data(),
+                          .tile_count = static_cast<int>(tables.tiles.size()),
+                          .elements = tables.elements,
+                          .numbers = numbers.data(),
+                          .lars_rates = rates.data(),
+                          .weights = arrays.weights.data(),
+                          .gradients = arrays.gradients.data(),
+                          .first = state(0),
+                          .second = state(1),
+                          .layers = copies != nullptr ? copies->layers.data() : nullptr},
           outputs);
     };
     switch (rule.kind) {
@@ -114,7 +170,9 @@ class CudaUpdate : public ::testing::Test {
 
   const graph::Graph graph_ = model();
   const graph::Layout layout_ = graph::flat_layout(graph_);
-  const UpdateTables tables_ = update_tables(graph_, layout_);
+  const std::vector<PackedPlace> places_ = packed_places(graph_, layout_);
+  const UpdateTables tables_ = update_tables(graph_, layout_, places_);
+  const UpdateTables plain_ = update_tables(graph_, layout_, {});  ///< that packs nothing
   std::mt19937 generator_{23};
 };
 
@@ -160,6 +218,92 @@ TEST_F(CudaUpdate, PaddingAndFrozenParametersStay) {
     changed += arrays.weights[i] != before.weights[i] ? 1 : 0;
   }
   EXPECT_GT(changed, 8000);
+}
+
+TEST_F(CudaUpdate, TilesHoldEachElementThatLearnsOnceAndFitIntoSharedMemory) {
+  std::vector<int> visits(static_cast<std::size_t>(layout_.elements));
+  int parts_of_rows = 0;
+  for (const UpdateTile& tile : tables_.tiles) {
+    EXPECT_GE(tile.count, 1);
+    EXPECT_LE(tile.count, UpdateTile::kMost);
+    for (std::int64_t i = tile.begin; i < tile.begin + tile.count; ++i) ++visits[static_cast<std::size_t>(i)];
+    parts_of_rows += tile.layer >= 0 && tile.ins < places_[static_cast<std::size_t>(tile.layer)].shape.ins;
+  }
+  EXPECT_GE(parts_of_rows, 2 * 13) << "a row of 470 x 9 is longer than a tile";
+  std::int64_t learning = 0;
+  for (std::size_t number = 0; number < layout_.slots.size(); ++number) {
+    const graph::Slot& slot = layout_.slots[number];
+    const graph::Parameter& parameter = graph_.parameters[static_cast<std::size_t>(slot.parameter)];
+    const bool learns = graph::is_trainable(parameter.role) && !parameter.is_frozen();
+    learning += learns ? slot.elements : 0;
+    for (std::int64_t i = slot.offset; i < slot.offset + slot.elements; ++i)
+      ASSERT_EQ(visits[static_cast<std::size_t>(i)], learns ? 1 : 0) << "element " << i;
+  }
+  EXPECT_EQ(tables_.elements, learning);
+}
+
+TEST_F(CudaUpdate, AWeightOfMorePixelsThanATileHoldsIsLeftToThePackingAfterwards) {
+  EXPECT_TRUE(fits_update_tiles(shape_of(10, 3, 1024)));
+  EXPECT_TRUE(fits_update_tiles(shape_of(10, 64, 512)));
+  EXPECT_FALSE(fits_update_tiles(shape_of(10, 64, 513)));
+  EXPECT_FALSE(fits_update_tiles(shape_of(10, 3, 224 * 224)));
+}
+
+template <typename T>
+class CudaUpdateInOnePass : public CudaUpdate {};
+TYPED_TEST_SUITE(CudaUpdateInOnePass, Storages);
+
+// Weights, state and copies: those of an update that packs nothing, and of a packing of its own behind it.
+TYPED_TEST(CudaUpdateInOnePass, HasTheBitsOfTwo) {
+  using Packed = CudaUpdate::Copies<TypeParam>;
+  for (const UpdateRuleRow& row : update_rules()) {
+    SCOPED_TRACE(row.name);
+    UpdateRule rule = row.usual;
+    rule.weight_decay = 1e-3;
+    Arrays one = this->random_arrays(state_slots(rule)), two = one;
+    Packed packed(this->places_), apart(this->places_);
+    packed.pack(one.weights);  // the padding is never written again
+    for (std::int64_t update = 1; update <= 3; ++update) {
+      this->template run_rule<TypeParam>(rule, 0.05 * row.usual_lr, update, one, &packed);
+      this->run_rule(rule, 0.05 * row.usual_lr, update, two);
+      apart.pack(two.weights);
+      EXPECT_EQ(one.weights, two.weights);
+      EXPECT_EQ(one.state, two.state);
+      for (std::size_t layer = 0; layer < this->places_.size(); ++layer) {
+        const auto &got = packed.values[layer], &want = apart.values[layer];
+        ASSERT_EQ(got.size(), want.size());
+        for (std::size_t i = 0; i < got.size(); ++i)
+          ASSERT_EQ(got[i], want[i]) << "layer " << layer << ", element " << i;
+      }
+    }
+  }
+}
+
+TYPED_TEST(CudaUpdateInOnePass, ThatIsLeftOutChangesNothing) {
+  using Packed = CudaUpdate::Copies<TypeParam>;
+  Arrays arrays = this->random_arrays(1);
+  const Arrays before = arrays;
+  Packed copies(this->places_);
+  copies.pack(arrays.weights);
+  const auto first = copies.values.front()[0];
+  const std::vector<UpdateNumbers> numbers =
+      update_numbers(this->graph_, this->layout_, {.momentum = 0.9}, 0.1, 1);
+  const std::int32_t is_halted = 1;
+  run(Update<SgdRule, TypeParam>{.tiles = this->tables_.tiles.data(),
+                                 .tile_count = static_cast<int>(this->tables_.tiles.size()),
+                                 .elements = this->tables_.elements,
+                                 .numbers = numbers.data(),
+                                 .lars_rates = nullptr,
+                                 .weights = arrays.weights.data(),
+                                 .gradients = arrays.gradients.data(),
+                                 .first = arrays.state[0].data(),
+                                 .second = nullptr,
+                                 .layers = copies.layers.data(),
+                                 .is_halted = &is_halted},
+      {output(arrays.weights), output(arrays.state[0]), copies.values.front().output()});
+  EXPECT_EQ(arrays.weights, before.weights);
+  EXPECT_EQ(arrays.state, before.state);
+  EXPECT_EQ(copies.values.front()[0], first);
 }
 
 }  // namespace

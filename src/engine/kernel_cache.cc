@@ -1,8 +1,7 @@
-#include "engine/cpu/conv/tuning_cache.h"
+#include "engine/kernel_cache.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <omp.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -10,40 +9,17 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
-#include <functional>
-#include <oneapi/dnnl/dnnl.hpp>
+#include <set>
+#include <thread>
+#include <utility>
 
-#include "base/cache_directory.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/program_path.h"
-#include "base/thread_pool.h"
-#include "base/topology.h"
-#include "engine/cpu/conv/tuning_table.h"
-#include "engine/cpu/kernels/isa.h"
+#include "engine/kernel_table.h"
 
-namespace paceline::engine::cpu {
+namespace paceline::engine {
 namespace {
-
-constexpr int kMostThreads = 16;  ///< that measure: each holds the arrays of a problem
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 1);
-  return " unknown processor";
-}
-
-std::string machine_here() {
-  const auto* version = dnnl_version();
-  const std::string_view limit = isa_limit();
-  return fmt::format("{}; own {}{}{}; oneDNN {}.{}.{}, instructions {}; {}", processor(),
-                     name_of(isas_here().back()), limit.empty() ? "" : ", at most ", limit, version->major,
-                     version->minor, version->patch, static_cast<unsigned>(dnnl::get_effective_cpu_isa()),
-                     base::build_id());  // another build may have faster kernels
-}
 
 /// Machines that share a home directory keep files of their own, and so do builds of one machine: what is
 /// compiled after measuring finds what was measured, whatever other builds do meanwhile.
@@ -102,48 +78,42 @@ class MachineLock {
 
 }  // namespace
 
-TuningCache::TuningCache(const std::filesystem::path& directory, std::string machine)
-    : file_(file_for(directory, machine)), machine_(std::move(machine)), table_(read()) {}
+KernelCache::KernelCache(const std::filesystem::path& directory, std::string machine,
+                         std::function<bool(const std::string&)> is_known)
+    : file_(file_for(directory, machine)),
+      machine_(std::move(machine)),
+      is_known_(std::move(is_known)),
+      table_(read()) {}
 
-std::shared_ptr<TuningCache> TuningCache::here() {
-  return std::make_shared<TuningCache>(base::cache_directory(), machine_here());
+std::optional<std::string> KernelCache::find(const std::string& product) const {
+  const auto found = table_.find(product);
+  return found == table_.end() ? std::nullopt : std::optional(found->second);
 }
 
-const ConvAlgorithm* TuningCache::find(const ConvProblem& problem) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = table_.find(key_of(problem));
-  if (found == table_.end() || found->second->refusal(problem)) return nullptr;
-  return found->second;
-}
-
-TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& problems, Measure measure) {
-  const std::lock_guard lock(mutex_);
-  const auto lacks = [](const AlgorithmByKey& table, const ConvProblem& problem) {
-    return !table.contains(key_of(problem));
+KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& products, const Measure& measure) {
+  const auto is_in = [](const KernelAlgorithms& table) {
+    return [&table](const std::string& product) { return table.contains(product); };
   };
-  if (std::ranges::none_of(problems, [&](const ConvProblem& p) { return lacks(table_, p); })) return {};
+  if (std::ranges::all_of(products, is_in(table_))) return {};
   Outcome outcome;
   const auto begin = base::Clock::now();
   try {
     std::filesystem::create_directories(file_.parent_path());
     const MachineLock one_at_a_time(file_.parent_path() / (hardware_name(machine_) + ".txt.lock"));
-    AlgorithmByKey table = read();
-    std::map<std::string, const ConvProblem*> open;
-    for (const ConvProblem& problem : problems)
-      if (lacks(table, problem)) open[key_of(problem)] = &problem;
-    const std::vector<std::pair<std::string, const ConvProblem*>> list(open.begin(), open.end());
-    outcome.measured = static_cast<int>(list.size());
-    std::vector<const ConvAlgorithm*> found(list.size());
-    base::ThreadPool pool(std::clamp(outcome.measured, 1, std::min(base::usable_cores(), kMostThreads)),
-                          [] { omp_set_num_threads(1); });
-    pool.run(outcome.measured, [&](int i, int) {
-      found[static_cast<std::size_t>(i)] = measure(*list[static_cast<std::size_t>(i)].second);
-    });
-    for (std::size_t i = 0; i < list.size(); ++i) table[list[i].first] = found[i];
-    if (outcome.measured > 0) write(table);
+    KernelAlgorithms table = read();
+    std::set<std::string> open(products.begin(), products.end());
+    std::erase_if(open, is_in(table));
+    outcome.measured = static_cast<int>(open.size());
+    if (outcome.measured > 0) {
+      KernelAlgorithms found = measure({open.begin(), open.end()});
+      base::expects(std::ranges::all_of(open, is_in(found)), "all that was asked for was measured");
+      table.merge(found);
+      write(table);
+    }
     remove_old(file_, hardware_name(machine_));
     table_ = std::move(table);
   } catch (const base::Error& error) {
+    if (error.kind() != base::ErrorKind::data) throw;
     outcome.trouble = error.what();
   } catch (const std::filesystem::filesystem_error& error) {
     outcome.trouble = error.what();
@@ -152,19 +122,22 @@ TuningCache::Outcome TuningCache::complete(const std::vector<ConvProblem>& probl
   return outcome;
 }
 
-TuningCache::AlgorithmByKey TuningCache::read() const {
+KernelAlgorithms KernelCache::read() const {
   std::error_code unknown;
   if (!std::filesystem::is_regular_file(file_, unknown)) return {};  // a FIFO would be waited for
   try {
-    auto table = tuning_table_from(base::read_file(file_));
-    return table && table->machine == machine_ ? std::move(table->algorithms) : AlgorithmByKey{};
+    auto table = kernel_table_from(base::read_file(file_));
+    if (!table || table->machine != machine_) return {};
+    const bool is_whole =
+        std::ranges::all_of(table->algorithms, [&](const auto& one) { return is_known_(one.second); });
+    return is_whole ? std::move(table->algorithms) : KernelAlgorithms{};
   } catch (const base::Error&) {
     return {};
   }
 }
 
-void TuningCache::write(const AlgorithmByKey& table) const {
+void KernelCache::write(const KernelAlgorithms& table) const {
   base::write_file(file_, as_text({.machine = machine_, .algorithms = table}));
 }
 
-}  // namespace paceline::engine::cpu
+}  // namespace paceline::engine

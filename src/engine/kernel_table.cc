@@ -1,6 +1,6 @@
-#include "engine/cpu/conv/tuning_table.h"
+#include "engine/kernel_table.h"
 
-namespace paceline::engine::cpu {
+namespace paceline::engine {
 namespace {
 
 constexpr std::string_view kHeadOfTable = "paceline kernels, format 1\n";
@@ -16,14 +16,14 @@ std::optional<std::string_view> take_line(std::string_view& text) {
 
 }  // namespace
 
-bool is_tuning_table(std::string_view text) { return text.starts_with(kHeadOfTable); }
+bool is_kernel_table(std::string_view text) { return text.starts_with(kHeadOfTable); }
 
-std::optional<TuningTable> tuning_table_from(std::string_view text) {
-  if (!is_tuning_table(text)) return std::nullopt;
+std::optional<KernelTable> kernel_table_from(std::string_view text) {
+  if (!is_kernel_table(text)) return std::nullopt;
   text.remove_prefix(kHeadOfTable.size());
   const auto machine = take_line(text);
   if (!machine) return std::nullopt;
-  TuningTable table{.machine = std::string(*machine), .algorithms = {}};
+  KernelTable table{.machine = std::string(*machine), .algorithms = {}};
   while (const auto line = take_line(text)) {
     const auto space = line->find(' ');
     if (space == std::string_view::npos) return std::nullopt;
@@ -32,19 +32,18 @@ std::optional<TuningTable> tuning_table_from(std::string_view text) {
       if (!text.empty() || rest != std::to_string(table.algorithms.size())) return std::nullopt;
       return table;
     }
-    const ConvAlgorithm* const algorithm = find_algorithm(word);
-    if (algorithm == nullptr) return std::nullopt;
-    table.algorithms[rest] = algorithm;
+    if (word.empty()) return std::nullopt;
+    table.algorithms[rest] = word;
   }
   return std::nullopt;  // cut off
 }
 
-std::string as_text(const TuningTable& table) {
+std::string as_text(const KernelTable& table) {
   std::string text(kHeadOfTable);
   text += table.machine + "\n";
-  for (const auto& [key, algorithm] : table.algorithms)
-    text.append(algorithm->name).append(" ").append(key).append("\n");
+  for (const auto& [product, algorithm] : table.algorithms)
+    text.append(algorithm).append(" ").append(product).append("\n");
   return text + "end " + std::to_string(table.algorithms.size()) + "\n";
 }
 
-}  // namespace paceline::engine::cpu
+}  // namespace paceline::engine

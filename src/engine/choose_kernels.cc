@@ -1,0 +1,89 @@
+#include "engine/choose_kernels.h"
+
+#include <fmt/core.h>
+
+#include <vector>
+
+#include "base/error.h"
+
+namespace paceline::engine {
+namespace {
+
+/// Those of `request.given` where they can be had; by default the others, which the note counts.
+void take_given(const KernelProducts& products, const KernelRequest& request, KernelAlgorithms& algorithms,
+                std::string& note) {
+  int unknown = 0, refused = 0;
+  std::string reason;
+  for (auto& [product, algorithm] : algorithms) {
+    const auto given = request.given.find(product);
+    if (given == request.given.end()) {
+      ++unknown;
+      continue;
+    }
+    if (const auto why = products.refusal(product, given->second)) {
+      const std::string sentence = fmt::format("{}: {} {}", product, given->second, *why);
+      if (request.insists)
+        base::fail(base::ErrorKind::usage,
+                   "--kernels-from: {}; run where it can be had, or leave the option out", sentence);
+      if (refused++ == 0) reason = sentence;
+      continue;
+    }
+    algorithm = given->second;
+  }
+  if (unknown + refused == 0) return;
+  note = fmt::format(
+      "kernels: {} of {} products are by other algorithms than in the run before, and round "
+      "otherwise:",
+      unknown + refused, algorithms.size());
+  if (unknown > 0)
+    note += fmt::format(" {} did not occur there (another batch, precision, model or device)", unknown);
+  if (refused > 0)
+    note += fmt::format("{} {} cannot be had here ({})", unknown > 0 ? "," : "", refused, reason);
+}
+
+/// What is fastest here, known from before or found out now.
+void take_measured(const KernelProducts& products, const KernelMeasuring& measuring,
+                   PreparedKernels& prepared, KernelAlgorithms& algorithms) {
+  KernelCache cache = measuring.open_cache();
+  std::vector<std::string> names;
+  for (const auto& [product, usual] : products.defaults) names.push_back(product);
+  const auto outcome = cache.complete(names, measuring.measure);
+  if (!outcome.trouble.empty()) {
+    prepared.note = fmt::format(
+        "kernels are chosen by shape, for what this machine is fast at cannot be kept: {}", outcome.trouble);
+    return;
+  }
+  prepared.chosen_by = "measured";
+  int other = 0;
+  for (auto& [product, algorithm] : algorithms) {
+    const auto found = cache.find(product);
+    if (!found || *found == algorithm || products.refusal(product, *found)) continue;
+    algorithm = *found;
+    ++other;
+  }
+  if (outcome.measured == 0 && other == 0) return;
+  prepared.note = fmt::format(
+      "kernels: {} ({} of {} products are faster here by another method than is usual for their shape)",
+      outcome.measured > 0
+          ? fmt::format("measured in {:.1f} s, kept in {}", outcome.seconds, cache.file().string())
+          : fmt::format("as measured before, {}", cache.file().string()),
+      other, algorithms.size());
+}
+
+}  // namespace
+
+PreparedKernels choose_kernels(const KernelProducts& products, const KernelRequest& request,
+                               const KernelMeasuring& measuring) {
+  PreparedKernels prepared{.chosen_by = products.chosen_by};
+  KernelAlgorithms algorithms = products.defaults;
+  if (!request.given.empty()) {
+    prepared.chosen_by = "given";
+    take_given(products, request, algorithms, prepared.note);
+  } else if (request.is_measured) {
+    take_measured(products, measuring, prepared, algorithms);
+  }
+  prepared.algorithms = std::make_shared<const KernelAlgorithms>(std::move(algorithms));
+  return prepared;
+}
+
+}  // namespace paceline::engine

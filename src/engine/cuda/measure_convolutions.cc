@@ -1,0 +1,158 @@
+#include "engine/cuda/measure_convolutions.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/clock.h"
+#include "engine/cuda/kernels/batch_norm_backward.h"
+#include "engine/cuda/ops/compiled_op.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+/// Of the default's time: what another one must stay below. Near ties would fall either way, and change bits.
+constexpr double kClearlyFaster = 0.95;
+constexpr int kRounds = 7, kLeastRounds = 3;
+constexpr int kRunsOfRound = 3;   ///< between two events, whose distances are about 0.5 us exact
+constexpr double kEnough = 0.25;  ///< seconds for a problem, beyond which more rounds would only cost
+/// 0.0115 in both storages: neither zeros nor denormals, which have a speed of their own.
+constexpr std::uint8_t kByte = 0x3c;
+
+/// The convolution by default, and the own kernel behind it that a fused one makes superfluous.
+class SeparateConvolution final : public Convolution {
+ public:
+  SeparateConvolution(Runtime& runtime, Stream stream, const ConvProblem& problem)
+      : runtime_(runtime),
+        problem_(problem),
+        elements_(problem.has_statistics ? problem.dst_elements() : problem.src_elements()),
+        channels_(problem.has_statistics ? problem.channels_out : problem.channels_in),
+        columns_(Columns::for_sums(elements_ / channels_, 1, channels_)),
+        convolution_(runtime.make_convolution(plain(problem))),
+        partial_(allocate<double>(2 * columns_.row_blocks * channels_)),
+        parameters_(allocate<float>(3 * channels_)) {
+    runtime.fill_bytes(stream, parameters_, 0, sizeof(float) * 3 * static_cast<std::size_t>(channels_));
+  }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return convolution_->workspace_bytes(); }
+  [[nodiscard]] std::string algorithm() const override { return kSeparate; }
+  void run(Stream stream, const ConvOperands& operands) override {
+    convolution_->run(stream, operands);
+    with_storage(problem_.precision, [&]<typename T>(T) {
+      problem_.has_statistics ? sum_output<T>(stream, operands) : begin_norm<T>(stream, operands);
+    });
+  }
+
+ private:
+  static ConvProblem plain(ConvProblem problem) {
+    problem.has_statistics = problem.has_masked_sums = problem.has_addend = false;
+    return problem;
+  }
+  template <typename T>
+  [[nodiscard]] T* allocate(int count) const {
+    return reinterpret_cast<T*>(runtime_.allocate(sizeof(T) * static_cast<std::size_t>(count)));
+  }
+  template <typename T>
+  void sum_output(Stream stream, const ConvOperands& operands) const {
+    runtime_.launch(
+        stream, BatchNormSums<T>{
+                    .columns = columns_, .src = static_cast<const T*>(operands.dst), .partial = partial_});
+  }
+  template <typename T>
+  void begin_norm(Stream stream, const ConvOperands& operands) const {
+    T* const d_src = static_cast<T*>(operands.src);
+    runtime_.launch(stream,
+                    BatchNormGradientSums<T>{.columns = columns_,
+                                             .gradient = {.src = static_cast<const T*>(operands.values),
+                                                          .dst = static_cast<const T*>(operands.mask),
+                                                          .d_dst = d_src,
+                                                          .d_dst2 = static_cast<const T*>(operands.addend),
+                                                          .mask = ReluMask::from_dst,
+                                                          .parameters = {.values = parameters_}},
+                                             .d_masked = problem_.has_addend ? d_src : nullptr,
+                                             .partial = partial_});
+  }
+  Runtime& runtime_;
+  const ConvProblem problem_;
+  const std::int64_t elements_;
+  const int channels_;
+  const Columns columns_;
+  const std::unique_ptr<Convolution> convolution_;
+  double* const partial_;
+  float* const parameters_;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
+
+ConvolutionTimer::ConvolutionTimer(Runtime& runtime)
+    : runtime_(runtime),
+      stream_(runtime.make_stream()),
+      begin_(runtime.make_timed_event()),
+      end_(runtime.make_timed_event()) {}
+
+std::byte* ConvolutionTimer::at_least(Block& block, std::size_t bytes) {
+  if (bytes <= block.bytes) return block.first;
+  // What it had is freed with the runtime: twice as much each time, so that all of them are at most twice.
+  block.bytes = std::max(bytes, 2 * block.bytes);
+  block.first = runtime_.allocate(block.bytes);
+  runtime_.fill_bytes(stream_, block.first, kByte, block.bytes);
+  return block.first;
+}
+
+double ConvolutionTimer::seconds_of(Convolution& convolution, const ConvOperands& operands) {
+  runtime_.record(begin_, stream_);
+  for (int run = 0; run < kRunsOfRound; ++run) convolution.run(stream_, operands);
+  runtime_.record(end_, stream_);
+  runtime_.synchronize(end_);
+  return runtime_.seconds_between(begin_, end_) / kRunsOfRound;
+}
+
+MeasuredConvolution ConvolutionTimer::measure(const ConvProblem& problem) {
+  const ConvCandidates candidates = runtime_.convolution_candidates(problem);
+  MeasuredConvolution measured{
+      .algorithm = candidates.algorithms.front(), .times = {}, .left_out = candidates.left_out};
+  std::vector<std::unique_ptr<Convolution>> convolutions;
+  std::size_t workspace = 0;
+  for (const std::string& algorithm : candidates.algorithms) {
+    if (problem.is_fused() && algorithm == kSeparate)
+      convolutions.push_back(std::make_unique<SeparateConvolution>(runtime_, stream_, problem));
+    else
+      convolutions.push_back(runtime_.make_convolution(problem, algorithm));
+    workspace = std::max(workspace, convolutions.back()->workspace_bytes());
+  }
+  const std::size_t size = problem.precision == Precision::f32 ? 4 : 2;
+  const auto bytes = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * size; };
+  const auto src_bytes = bytes(problem.src_elements());
+  const int channels = std::max(problem.channels_in, problem.channels_out);
+  ConvOperands operands{.src = at_least(src_, src_bytes),
+                        .dst = at_least(dst_, bytes(problem.dst_elements())),
+                        .weight = at_least(weight_, bytes(problem.weight_elements())),
+                        .workspace = workspace > 0 ? at_least(workspace_, workspace) : nullptr,
+                        .sums = reinterpret_cast<float*>(
+                            at_least(sums_, 2 * sizeof(float) * static_cast<std::size_t>(channels)))};
+  if (problem.has_masked_sums) {
+    operands.mask = at_least(mask_, src_bytes);
+    operands.values = at_least(values_, src_bytes);
+    if (problem.has_addend) operands.addend = at_least(addend_, src_bytes);
+  }
+  for (const auto& convolution : convolutions) convolution->run(stream_, operands);  // loads its kernels
+  std::vector<std::vector<double>> seconds(convolutions.size());
+  const auto begin = base::Clock::now();
+  for (int round = 0; round < kRounds; ++round) {
+    if (round >= kLeastRounds && base::seconds_since(begin) > kEnough) break;
+    for (std::size_t i = 0; i < convolutions.size(); ++i)
+      seconds[i].push_back(seconds_of(*convolutions[i], operands));
+  }
+  for (std::size_t i = 0; i < convolutions.size(); ++i)
+    measured.times.push_back({.algorithm = candidates.algorithms[i], .seconds = median(seconds[i])});
+  const auto& fastest = *std::ranges::min_element(measured.times, {}, &MeasuredConvolution::Time::seconds);
+  if (fastest.seconds < kClearlyFaster * measured.times.front().seconds)
+    measured.algorithm = fastest.algorithm;
+  return measured;
+}
+
+}  // namespace paceline::engine::cuda

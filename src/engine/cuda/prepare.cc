@@ -1,0 +1,88 @@
+#include "engine/cuda/prepare.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/cache_directory.h"
+#include "base/program_path.h"
+#include "engine/choose_kernels.h"
+#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/measure_convolutions.h"
+#include "engine/cuda/program.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+using ProblemByKey = std::map<std::string, ConvProblem>;
+
+/// Kind of device, its size (a part of a GPU is another one), libraries; this very program.
+std::string machine_of(const DeviceFacts& facts) {
+  return fmt::format("{}, {} multiprocessors, {}; {}", facts.name, facts.multiprocessors, facts.libraries,
+                     base::build_id());
+}
+
+/// What measuring left out for want of workspace, as the end of a note.
+std::string sentence_of(const std::vector<std::string>& left_out) {
+  if (left_out.empty()) return "";
+  constexpr std::size_t kNamed = 4;
+  std::string text = fmt::format(
+      "; {} not measured, for {} would take more than {} MB beside {} operands:",
+      left_out.size() == 1 ? "one algorithm was" : fmt::format("{} algorithms were", left_out.size()),
+      left_out.size() == 1 ? "it" : "they", kWorkspaceLimit >> 20, left_out.size() == 1 ? "its" : "their");
+  for (std::size_t i = 0; i < left_out.size() && i < kNamed; ++i)
+    text += fmt::format("{} {}", i == 0 ? "" : ",", left_out[i]);
+  if (left_out.size() > kNamed) text += fmt::format(" and {} more", left_out.size() - kNamed);
+  return text;
+}
+
+}  // namespace
+
+PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
+                        const KernelRequest& request, Runtime& runtime) {
+  CompileOptions by_default = options;
+  by_default.algorithms = nullptr;
+  // Its convolutions stay until the choice is made, so that plans which are asked for again are there.
+  const Program program(graph, by_default, runtime);
+  const std::vector<ConvChoice> choices = program.convolutions();
+  const DeviceFacts facts = runtime.facts();
+  KernelProducts products{.chosen_by = facts.is_gpu ? "heuristics" : "rules", .defaults = {}, .refusal = {}};
+  ProblemByKey problems;
+  for (const ConvChoice& choice : choices) {
+    problems.emplace(describe(choice.problem), choice.problem);
+    products.defaults[describe(choice.problem)] = choice.algorithm;
+  }
+  products.refusal = [&](const std::string& product, const std::string& name) -> std::optional<std::string> {
+    if (problems.at(product).is_fused() && name == kSeparate) return std::nullopt;
+    try {
+      static_cast<void>(runtime.make_convolution(problems.at(product), name));
+      return std::nullopt;
+    } catch (const AlgorithmRefused& refused) {
+      return refused.why();
+    }
+  };
+  std::vector<std::string> left_out;
+  const auto measure = [&](const std::vector<std::string>& keys) {
+    ConvolutionTimer timer(runtime);
+    KernelAlgorithms found;
+    for (const std::string& key : keys) {
+      MeasuredConvolution measured = timer.measure(problems.at(key));
+      found[key] = measured.algorithm;
+      left_out.insert(left_out.end(), measured.left_out.begin(), measured.left_out.end());
+    }
+    return found;
+  };
+  PreparedKernels prepared = choose_kernels(
+      products, request,
+      {.open_cache =
+           [&] {
+             return KernelCache(base::cache_directory(), machine_of(facts), [](const auto&) { return true; });
+           },
+       .measure = measure});
+  if (!prepared.note.empty()) prepared.note += sentence_of(left_out);
+  return prepared;
+}
+
+}  // namespace paceline::engine::cuda
