@@ -1,5 +1,5 @@
 // Times whole training steps of a model of the zoo on random images: forward, loss, backward, update, as
-// torch_ddp.py does. One JSON line goes out; steps_s has every sample. With --turns 1 it waits for a line of
+// torch_peer.py does. One JSON line goes out; steps_s has every sample. With --turns 1 it waits for a line of
 // input, takes its steps, writes its line, and waits again: for step_turns.py, which holds two builds against
 // each other.
 

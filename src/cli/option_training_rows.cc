@@ -166,8 +166,8 @@ constexpr Option kTrainingRows[] = {
      [](S& s, Text t) { s.train.global_batch = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole_or_none(s.train.global_batch); }, Setting("local-batch")},
     {"shard", "s", kWho,
-     "cut the global batch into shards of s samples, so that any number of workers gives the same "
-     "bits; slower",
+     "cut the global batch into shards of s samples: one worker, and every number of workers that leaves each "
+     "a power of two of whole shards, then give the same bits; slower",
      kRuns | kEvaluate, [](S& s, Text t) { s.train.shard = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole_or_none(s.train.shard); }},
     {"bn", "MODE", kWho,

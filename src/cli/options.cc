@@ -21,6 +21,8 @@ constexpr std::array kCommands{
     std::pair{kCheck, "check"},       std::pair{kImport, "import"},   std::pair{kCompletion, "completion"},
     std::pair{kManual, "man"},        std::pair{kInit, "init"},
 };
+static_assert(kCommands.size() == kNumberOfCommands,
+              "every command has its name here and its row in command_rows.cc");
 
 /// "scale and study": the commands of a row, for people.
 std::string commands_of(unsigned commands) {

@@ -3,6 +3,7 @@
 /// The settings of a command, from recipe and command line: one struct for all commands.
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -54,6 +55,9 @@ enum Command : unsigned {
   kMeasuring = kRuns | kComm,           ///< commands that measure and write records
   kInProcesses = kMeasuring | kDoctor,  ///< commands that several processes can run together
 };
+/// The tables of commands (options.cc, commands/command_rows.cc) do not compile unless they have as many
+/// rows.
+inline constexpr std::size_t kNumberOfCommands = 23;
 
 struct Settings {
   Command command = kTrain;

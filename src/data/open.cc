@@ -17,7 +17,7 @@
 namespace paceline::data {
 namespace {
 
-/// One row a format: a new data set is three files in formats/ and its row here.
+/// One row a format. A new data set is two files in formats/ and its row here, after `mnist`: docs/adding.md.
 struct FormatRow {
   FormatInfo info;
   std::vector<std::string> options;

@@ -74,7 +74,7 @@ struct Options {
   int threads = 0;  ///< cores per worker; 0: cores of the machine / workers, at least 1
   std::int64_t local_batch = 0;
   std::int64_t global_batch = 0;
-  std::int64_t shard = 0;  ///< > 0: the same bits for any number of workers
+  std::int64_t shard = 0;  ///< > 0: the same bits for every number of workers that resolve() accepts
   bool pin = true;
   bool measured_kernels = false;       ///< choose kernels by measurement; --shard always chooses by shape
   bool deterministic = false;          ///< GPUs: a fixed order of additions in NCCL (done by the backend)

@@ -80,6 +80,12 @@ void resolve_shards(const Options& options, Resolved& run) {
   run.engine_batch = run.local_batch;
   if (options.shard == 0) return;
   if (options.shard < 0) fail(ErrorKind::usage, "--shard must be at least 1, is {}", options.shard);
+  if (options.gradients_as_bf16)
+    fail(
+        ErrorKind::usage,
+        "--shard {} with --gradients-as bf16: rounding on the way between processes depends on how many there "
+        "are, and the bits would too; leave one of them out",
+        options.shard);
   if (run.local_batch % options.shard != 0)
     fail(ErrorKind::usage,
          "--shard {} does not divide the local batch {} (global batch {} / {} workers); choose a shard that "

@@ -170,7 +170,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
                     describe_workers(resolved, place)));
   if (options.shard > 0)
     record.notes.push_back(fmt::format(
-        "shards of {} samples: the same bits for any number of workers and threads", options.shard));
+        "shards of {} samples: the same bits for any number of threads, and of workers that --shard accepts",
+        options.shard));
   for (const auto& note : source.notes) record.notes.push_back(note);
   if (resolved.dropped_per_epoch > 0)
     record.notes.push_back(

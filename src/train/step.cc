@@ -83,7 +83,7 @@ Votes Stepper::votes_of(const engine::LossSums& sums, bool enough) const {
 Votes Stepper::agree(const engine::LossSums& local, std::int64_t update, bool enough) {
   if (communicator_.size() == 1) return votes_from(as_floats(votes_of(local, enough)));
   communicator_.at(update + 1, "the reduction of gradients");
-  ledger_.enter(measure::Phase::exposed_transfer);  // how much of it was waiting is known later (exposure.h)
+  ledger_.enter(measure::Phase::exposed_transfer);  // what of it was waiting is known later: exposed_comm.h
   log_.begin_blocked();
   reducer_.wait(log_.timings());
   control_pending_->wait();

@@ -133,6 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "--workers 3 x --threads 11 is 33 threads on 4 cores, and more than 8 a core"},
         Refused{"shard", {.global_batch = 64, .shard = 24}, "--shard 24 does not divide the local batch 64"},
         Refused{"tree", {.workers = 2, .global_batch = 96, .shard = 8}, "power of two"},
+        Refused{
+            "bf16sums", {.global_batch = 64, .shard = 8, .gradients_as_bf16 = true}, "depends on how many"},
         Refused{"ghost",
                 {.local_batch = 64, .batch_norm = engine::BatchNormMode::ghost, .ghost_size = 24},
                 "ghost:24 does not divide"},

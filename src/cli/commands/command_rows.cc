@@ -1,5 +1,7 @@
 #include "cli/commands/command_rows.h"
 
+#include <iterator>
+
 #include "cli/commands/commands.h"
 
 namespace paceline::cli {
@@ -41,6 +43,7 @@ constexpr CommandRow kCommandRows[]{
      completion_command},
     {"man", kManual, "the manual page of all of this, in roff", manual_command},
 };
+static_assert(std::size(kCommandRows) == kNumberOfCommands, "a new command is counted in settings.h");
 
 }  // namespace
 

@@ -16,7 +16,7 @@
 #include "comm/line_socket.h"
 
 // The lines, each ended by '\n':
-//   hello TOKEN PROCESS HOST   the first one of a process (watch_connections.cc)
+//   hello TOKEN PROCESS HOST   the first one of a process (detector_connections.cc)
 //   at WHEREABOUTS             a heartbeat (comm/failure/rank_status.h)
 //   failed KIND MS TEXT        from a process to 0, from 0 to all; MS: a loss took to be known, or -
 //   heard                      process 0 has noted the sender's failure

@@ -3,7 +3,7 @@
 /// The part of NCCL's C interface that is used, without its header: constants, opaque types, and a table of
 /// functions.
 ///
-/// The values are those of NCCL 2; tests/comm/nccl/constants_test.cc compares them with its header, if there
+/// The values are those of NCCL 2; tests/comm/nccl/api_test.cc compares them with its header, if there
 /// is one. All calls go through the table, so that a test can replace the library and let each call fail.
 
 #include <climits>

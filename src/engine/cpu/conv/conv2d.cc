@@ -3,9 +3,9 @@
 // time, which stay in the cache.
 // Either way storage is bf16, sums are float, and the weights are rounded to bf16 once an update.
 //
-// A direction is cut into chunks of samples (chunks.h), which are the tasks of the threads. Weight gradients
-// are summed over a few sections of the batch, each into an array of its own, and these as a tree: the same
-// bits for any number of threads. Backward's two products are tasks of one loop.
+// A direction is cut into chunks of samples (batch_split.h), which are the tasks of the threads. Weight
+// gradients are summed over a few sections of the batch, each into an array of its own, and these as a tree:
+// the same bits for any number of threads. Backward's two products are tasks of one loop.
 
 #include <algorithm>
 

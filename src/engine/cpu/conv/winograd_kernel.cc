@@ -1,7 +1,7 @@
-// 3x3 convolutions by Winograd's minimal filtering (kernels/winograd.h): blocks of tiles are transformed,
-// multiplied at each of P positions, and transformed back, all while they are in the cache. P is 36, or 81
-// with a stride of 2, where up to 16 positions share one of the 36 matrices of weights. Images may be bf16:
-// they are float from their transform to the one back.
+// 3x3 convolutions by Winograd's minimal filtering (kernels/winograd/winograd.h): blocks of tiles are
+// transformed, multiplied at each of P positions, and transformed back, all while they are in the cache. P is
+// 36, or 81 with a stride of 2, where up to 16 positions share one of the 36 matrices of weights. Images may
+// be bf16: they are float from their transform to the one back.
 //
 // Legend: C channels that come in, K that go out (d_src: the other way round), T tiles of a block.
 //   v [P][T][C] the tiles · u [36][panel][C][32] the weights · m [P][T][K] their products

@@ -1,5 +1,5 @@
-// Convolutions and dense layers as products of bf16 tiles (kernels/tiles.h): forward and d_src here, d_weight
-// in wgrad_batch_k.cc and wgrad_pixel_k.cc.
+// Convolutions and dense layers as products of bf16 tiles (kernels/bf16/tiles.h): forward and d_src here,
+// d_weight in wgrad_batch_k.cc and wgrad_pixel_k.cc.
 //
 // Inside, the batch lies in the pixel: 32 samples of a pixel are the rows of a block of `a`, their channels
 // its inner length. A pixel of the result is then one sum of products over the taps inside the image and the

@@ -10,10 +10,10 @@
 //   packed weights                                             weights.h
 //
 // Four tiles of pixels at a time: their rows stay in the first-level cache while all weights pass by, each
-// tile of them used four times (kernels/tiles.h, Strip). Where kernels are three taps high, without a stride,
-// the tiles lie one below the other; else in the order in which they lie, in one row or in neighbouring ones.
-// A row that 16 does not divide ends with a tile that begins earlier: some pixels are computed twice, to the
-// same bits.
+// tile of them used four times (kernels/bf16/tiles.h, Strip). Where kernels are three taps high, without a
+// stride, the tiles lie one below the other; else in the order in which they lie, in one row or in
+// neighbouring ones. A row that 16 does not divide ends with a tile that begins earlier: some pixels are
+// computed twice, to the same bits.
 //
 // d_src is the same with the taps in reverse order.
 //
