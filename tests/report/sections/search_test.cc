@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "report/build.h"
+#include "report/sections/evaluated.h"
 
 namespace paceline::report {
 namespace {
