@@ -1,5 +1,7 @@
 #include "cli/backend.h"
 
+#include <algorithm>
+#include <chrono>
 #include <span>
 #include <sstream>
 
@@ -84,8 +86,14 @@ train::Backend make_backend(const std::string& device, Session* session, const c
             engine::KernelRequest request = asked;
             request.given = of_first(session->processes(), asked.given);
             engine::PreparedKernels found;
+            // Plans of GPUs may be compiled, a second each: the others wait longer than for a collective.
+            constexpr std::chrono::minutes kForPlans{20};
+            const auto deadline = session->processes().deadline();
+            if (is_gpu(device))
+              session->processes().set_deadline(std::max<std::chrono::seconds>(deadline, kForPlans));
             if (place.is_first_of_host) found = engine::prepare(device, graph, how, request);
             session->processes().barrier();
+            session->processes().set_deadline(deadline);
             if (!place.is_first_of_host) found = engine::prepare(device, graph, how, request);
             return found;
           },

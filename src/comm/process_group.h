@@ -90,6 +90,7 @@ class ProcessGroup final : public InterProcessComm {
   void set_wire_format(WireFormat wire_format) {
     wire_format_ = wire_format;
   }  ///< before the first all-reduce
+  [[nodiscard]] std::chrono::seconds deadline() const { return deadline_; }
   void set_deadline(std::chrono::seconds deadline) {
     deadline_ = deadline;
     detector_->set_deadline(deadline);

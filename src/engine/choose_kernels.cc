@@ -47,7 +47,7 @@ void take_measured(const KernelProducts& products, const KernelMeasuring& measur
   KernelCache cache = measuring.open_cache();
   std::vector<std::string> names;
   for (const auto& [product, usual] : products.defaults) names.push_back(product);
-  const auto outcome = cache.complete(names, measuring.measure);
+  const auto outcome = cache.complete(names, measuring.measure, measuring.portion);
   if (!outcome.trouble.empty()) {
     prepared.note = fmt::format(
         "kernels are chosen by shape, for what this machine is fast at cannot be kept: {}", outcome.trouble);

@@ -25,6 +25,7 @@ struct KernelProducts {
 struct KernelMeasuring {
   std::function<KernelCache()> open_cache;
   KernelCache::Measure measure;
+  std::size_t portion = KernelCache::kAllAtOnce;
 };
 
 /// Errors   Error(usage) where the request insists on an algorithm that is refused; those of measuring

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <thread>
 #include <utility>
@@ -90,7 +91,8 @@ std::optional<std::string> KernelCache::find(const std::string& product) const {
   return found == table_.end() ? std::nullopt : std::optional(found->second);
 }
 
-KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& products, const Measure& measure) {
+KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& products, const Measure& measure,
+                                           std::size_t portion) {
   const auto is_in = [](const KernelAlgorithms& table) {
     return [&table](const std::string& product) { return table.contains(product); };
   };
@@ -99,19 +101,25 @@ KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& produ
   const auto begin = base::Clock::now();
   try {
     std::filesystem::create_directories(file_.parent_path());
-    const MachineLock one_at_a_time(file_.parent_path() / (hardware_name(machine_) + ".txt.lock"));
-    KernelAlgorithms table = read();
-    std::set<std::string> open(products.begin(), products.end());
-    std::erase_if(open, is_in(table));
-    outcome.measured = static_cast<int>(open.size());
-    if (outcome.measured > 0) {
-      KernelAlgorithms found = measure({open.begin(), open.end()});
-      base::expects(std::ranges::all_of(open, is_in(found)), "all that was asked for was measured");
-      table.merge(found);
-      write(table);
+    for (bool is_complete = false; !is_complete;) {
+      const MachineLock one_at_a_time(file_.parent_path() / (hardware_name(machine_) + ".txt.lock"));
+      KernelAlgorithms table = read();
+      const std::set<std::string> all(products.begin(), products.end());
+      std::vector<std::string> open;
+      std::ranges::remove_copy_if(all, std::back_inserter(open), is_in(table));
+      is_complete = open.size() <= portion;
+      open.resize(std::min(open.size(), portion));
+      outcome.measured += static_cast<int>(open.size());
+      if (!open.empty()) {
+        KernelAlgorithms found = measure(open);
+        base::expects(std::ranges::all_of(open, is_in(found)), "all that was asked for was measured");
+        table.merge(found);
+        write(table);
+      }
+      if (!is_complete) continue;
+      remove_old(file_, hardware_name(machine_));
+      table_ = std::move(table);
     }
-    remove_old(file_, hardware_name(machine_));
-    table_ = std::move(table);
   } catch (const base::Error& error) {
     if (error.kind() != base::ErrorKind::data) throw;
     outcome.trouble = error.what();

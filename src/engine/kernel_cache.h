@@ -37,11 +37,15 @@ class KernelCache {
   };
   /// The algorithm of each of `products`.
   using Measure = std::function<KernelAlgorithms(const std::vector<std::string>& products)>;
+  static constexpr std::size_t kAllAtOnce = static_cast<std::size_t>(-1);
   /// Has those of `products` measured that the table does not have, each once, and keeps the table before it
-  /// is believed: another run must find the same answers. One process of a machine at a time.
+  /// is believed: another run must find the same answers. One process of a machine at a time. The table is
+  /// kept, and other processes get their turn, after every `portion` products: where a portion takes seconds,
+  /// nobody waits for long, and a run that is killed leaves what it measured.
   ///
   /// Errors   what `measure` throws, but for Error(data)
-  Outcome complete(const std::vector<std::string>& products, const Measure& measure);
+  Outcome complete(const std::vector<std::string>& products, const Measure& measure,
+                   std::size_t portion = kAllAtOnce);
 
   [[nodiscard]] const std::filesystem::path& file() const { return file_; }
 

@@ -35,7 +35,8 @@ struct GpuWatch::Shared {
   std::thread thread;
 
   void run();
-  void read_all();
+  /// Returns the number of the window that was open when it began.
+  std::int64_t read_all();
   void say_once(const std::vector<std::string>& said);
 };
 
@@ -44,7 +45,7 @@ void GpuWatch::Shared::say_once(const std::vector<std::string>& said) {
     if (std::find(failures.begin(), failures.end(), one) == failures.end()) failures.push_back(one);
 }
 
-void GpuWatch::Shared::read_all() {
+std::int64_t GpuWatch::Shared::read_all() {
   std::int64_t of_window = 0, of_question = 0;
   {
     const std::lock_guard lock(mutex);
@@ -57,7 +58,7 @@ void GpuWatch::Shared::read_all() {
     readings.emplace_back(source->read(gpu), before);
   }
   const std::lock_guard lock(mutex);
-  if (of_window != window) return;
+  if (of_window != window) return of_window;
   if (courses.empty()) courses.assign(readings.size(), GpuCourse(begin, kMostRows));
   for (std::size_t gpu = 0; gpu < readings.size(); ++gpu) {
     courses[gpu].add(readings[gpu].first, readings[gpu].second);
@@ -65,6 +66,7 @@ void GpuWatch::Shared::read_all() {
   }
   answers = of_question;
   answered.notify_all();
+  return of_window;
 }
 
 void GpuWatch::Shared::run() {
@@ -76,10 +78,10 @@ void GpuWatch::Shared::run() {
       for (const auto& gpu : gpus) say_once(gpu.failures);
     }
     while (true) {
-      read_all();
+      const auto read = read_all();
       std::unique_lock lock(mutex);
-      const auto seen = window;
-      wake.wait_for(lock, period, [&] { return stops || window != seen || asked != answers; });
+      // A window that began during the reading has none of its own yet: it must not wait for a period.
+      wake.wait_for(lock, period, [&] { return stops || window != read || asked != answers; });
       if (stops) break;
     }
     source.reset();

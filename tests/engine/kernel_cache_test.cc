@@ -57,6 +57,29 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
+TEST(KernelCache, KeepsEachPortionSoThatAKilledRunLeavesWhatItMeasured) {
+  const Folder folder;
+  const std::vector<std::string> five = {"a", "b", "c", "d", "e"};
+  std::vector<std::size_t> portions;
+  const auto measure = [&](const std::vector<std::string>& products) {
+    portions.push_back(products.size());
+    KernelAlgorithms found;
+    for (const std::string& product : products) found[product] = "gemm-per-tap";
+    return found;
+  };
+  const auto dies = [&](const std::vector<std::string>& products) {
+    if (!portions.empty()) base::fail(base::ErrorKind::device, "the GPU is lost");
+    return measure(products);
+  };
+  EXPECT_THROW(open_cache(folder.path_).complete(five, dies, 2), base::Error);
+  KernelCache next = open_cache(folder.path_);
+  EXPECT_EQ(next.find("b"), "gemm-per-tap");
+  EXPECT_EQ(next.find("c"), std::nullopt);
+  EXPECT_EQ(next.complete(five, measure, 2).measured, 3);
+  EXPECT_EQ(portions, (std::vector<std::size_t>{2, 2, 1}));
+  for (const std::string& product : five) EXPECT_EQ(next.find(product), "gemm-per-tap");
+}
+
 TEST(KernelCache, IsMeasuredOnceAndFoundByTheNextProcess) {
   const Folder folder;
   KernelCache first = open_cache(folder.path_);

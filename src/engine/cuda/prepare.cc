@@ -18,6 +18,9 @@ namespace {
 
 using ProblemByKey = std::map<std::string, ConvProblem>;
 
+/// Products that are measured between two writes of the cache: some seconds, for plans that are compiled.
+constexpr std::size_t kPortion = 4;
+
 /// Kind of device, its size (a part of a GPU is another one), libraries; this very program.
 std::string machine_of(const DeviceFacts& facts) {
   return fmt::format("{}, {} multiprocessors, {}; {}", facts.name, facts.multiprocessors, facts.libraries,
@@ -74,13 +77,19 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
     }
     return found;
   };
+  KernelRequest asked = request;
+  // What an earlier run did not know as one product, it computed separately.
+  if (!asked.given.empty())
+    for (const auto& [key, problem] : problems)
+      if (problem.is_fused()) asked.given.emplace(key, kSeparate);
   PreparedKernels prepared = choose_kernels(
-      products, request,
+      products, asked,
       {.open_cache =
            [&] {
              return KernelCache(base::cache_directory(), machine_of(facts), [](const auto&) { return true; });
            },
-       .measure = measure});
+       .measure = measure,
+       .portion = kPortion});
   if (!prepared.note.empty()) prepared.note += sentence_of(left_out);
   return prepared;
 }

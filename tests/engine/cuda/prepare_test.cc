@@ -181,7 +181,7 @@ TEST_F(CudaPrepare, NoConvolutionSumsWhatIsNotOfTheWholeBatchAlone) {
 TEST_F(CudaPrepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {
   auto given = *prepare_with({}).algorithms;
   given.begin()->second = "cudnn-9.19.0-engine-62(14=1)";
-  given.erase(std::prev(given.end()));
+  given.erase(std::next(given.begin()));
   const auto prepared = prepare_with({.given = given});
   EXPECT_THAT(prepared.note, HasSubstr("1 did not occur there"));
   EXPECT_THAT(prepared.note, HasSubstr("1 cannot be had here"));

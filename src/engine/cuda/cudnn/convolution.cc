@@ -110,8 +110,12 @@ class CudnnLibrary final : public ConvolutionLibrary {
   static constexpr std::size_t kMostCandidates = 8, kMostFused = 2;  // a second each
   ConvCandidates fused_candidates(const ConvProblem& problem) {
     ConvCandidates found{.algorithms = {kSeparate}, .left_out = {}};
-    for (Plan& made : plans_to_measure(device(), problem, kWorkspaceLimit, kMostFused, &found.left_out))
-      found.algorithms.push_back(keep_candidate(std::move(made)));
+    try {
+      for (Plan& made : plans_to_measure(device(), problem, kWorkspaceLimit, kMostFused, &found.left_out))
+        found.algorithms.push_back(keep_candidate(std::move(made)));
+    } catch (const AlgorithmRefused&) {
+      // This cuDNN has no fused engine for it: it stays separate.
+    }
     return found;
   }
   /// Returns its name.

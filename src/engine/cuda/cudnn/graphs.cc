@@ -289,9 +289,22 @@ ConvGraph make_conv_graph(const TargetDevice& device, const ConvProblem& problem
   if (problem.has_masked_sums) begin_norm(behind, problem, all.src);
   std::vector<const Descriptor*> operations = {&all.operation};
   operations.insert(operations.end(), behind.operations().begin(), behind.operations().end());
-  all.graph.set(Attribute::graph_operations, std::span<const Descriptor* const>(operations)).finalize();
+  all.graph.set(Attribute::graph_operations, std::span<const Descriptor* const>(operations));
+  finalize_for(all.graph, device.api(), problem);
   all.more = behind.take();
+  all.problem = problem;
   return all;
+}
+
+void finalize_for(Descriptor& descriptor, const CudnnApi& api, const ConvProblem& problem) {
+  if (!problem.is_fused()) {
+    descriptor.finalize();
+    return;
+  }
+  const Status status = descriptor.try_finalize();
+  if (status == kSuccess) return;
+  if (is_of_the_device(status)) check(api, status, "cudnnBackendFinalize", describe(problem));
+  throw AlgorithmRefused(problem, "a fused engine", "is not there: " + error_text(api, status));
 }
 
 }  // namespace paceline::engine::cuda::cudnn

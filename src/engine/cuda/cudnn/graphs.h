@@ -77,11 +77,18 @@ constexpr std::int64_t kTensorAlignment = 16;
 struct ConvGraph {
   Descriptor src, weight, dst, geometry, operation, graph;
   std::vector<std::unique_ptr<Descriptor>> more = {};  ///< tensors and operations behind it
+  ConvProblem problem = {};
 };
+
+/// Finalizes `descriptor`, which belongs to the graph of `problem`.
+///
+/// Errors   AlgorithmRefused: the problem is fused, and this cuDNN cannot compute it on this GPU.
+/// Error(device)
+void finalize_for(Descriptor& descriptor, const CudnnApi& api, const ConvProblem& problem);
 
 /// Checks problem and tensors, then describes them to cuDNN.
 ///
-/// Errors   Error(device)
+/// Errors   those of finalize_for()
 [[nodiscard]] ConvGraph make_conv_graph(const TargetDevice& device, const ConvProblem& problem,
                                         const ConvTensors& tensors);
 

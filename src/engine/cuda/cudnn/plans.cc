@@ -141,7 +141,7 @@ EngineList::EngineList(const TargetDevice& device, const ConvGraph& graph, Heuri
     : heuristics_(graph.graph.site(), DescriptorType::heuristics) {
   heuristics_.set(Attribute::heuristics_operation_graph, graph.graph).set(Attribute::heuristics_mode, mode);
   device.apply_to_heuristics(heuristics_);
-  heuristics_.finalize();
+  finalize_for(heuristics_, device.api(), graph.problem);
   count_ = heuristics_.count_of(Attribute::heuristics_results);
 }
 

@@ -45,7 +45,7 @@ struct EngineConfig {
 class EngineList {
  public:
   /// Cost     some milliseconds; the first of a process reads cuDNN's libraries
-  /// Errors   Error(device)
+  /// Errors   those of finalize_for()
   EngineList(const TargetDevice& device, const ConvGraph& graph, HeuristicsMode mode);
 
   /// The first engines, at most `most`, with their facts.

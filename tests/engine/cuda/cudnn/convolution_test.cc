@@ -358,6 +358,23 @@ TEST(CudnnConvolution, WithoutAnEngineForStatisticsTheyStaySeparate) {
   EXPECT_THAT(library->candidates(in_f32).algorithms, ::testing::ElementsAre("separate"));
 }
 
+// A version or a GPU may know no such graph at all. A device that fails is an error all the same.
+TEST(CudnnConvolution, WhereCudnnRefusesAFusedGraphItStaysSeparate) {
+  for (const auto type : {DescriptorType::operation_graph, DescriptorType::heuristics}) {
+    FakeCudnn fake;
+    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    fake.refused[type] = 3000;  // CUDNN_STATUS_NOT_SUPPORTED
+    EXPECT_THAT(library->candidates(problem_with_statistics()).algorithms,
+                ::testing::ElementsAre("separate"));
+    const std::string name = "cudnn-" + cudnn_version(fake.api()) + "-engine-2";
+    EXPECT_THROW(static_cast<void>(library->make(problem_with_statistics(), name)), AlgorithmRefused);
+    EXPECT_THROW(static_cast<void>(library->candidates(problem(Precision::bf16))), base::Error);
+    fake.refused[type] = kExecutionFailed;
+    EXPECT_THROW(static_cast<void>(library->candidates(problem_with_statistics())), base::Error);
+    EXPECT_EQ(fake.created, fake.destroyed);
+  }
+}
+
 /// Plans, binds and runs one convolution.
 void run_one(const CudnnApi& api, ConvDirection direction) {
   const auto library = open_cudnn(api)([](Stream) -> void* { return nullptr; });

@@ -137,6 +137,8 @@ Status finalize(RawDescriptor raw) {
   if (const Status failed = fake->enter("cudnnBackendFinalize")) return failed;
   FakeDescriptor& descriptor = at(raw);
   if (descriptor.finalized) return kBadParam;
+  if (const auto found = fake->refused.find(descriptor.type); found != fake->refused.end())
+    return found->second;
   if (descriptor.type == DescriptorType::execution_plan && descriptor.engine->finalize != kSuccess)
     return descriptor.engine->finalize;
   descriptor.finalized = true;
