@@ -29,7 +29,7 @@ struct GpuMean {
 struct GpuSums {
   GpuMean utilisation, busy, watts, sm_mhz;
   std::map<std::string, GpuMean> held_back;
-  double images = 0, joules = 0;
+  double images = 0, joules = 0, readings_with_reasons = 0;
   bool has_energy = true, is_held_back_told = false;
 };
 
@@ -43,10 +43,14 @@ std::optional<double> as_double(const std::optional<Told>& told) {
   return told ? std::optional(static_cast<double>(*told)) : std::nullopt;
 }
 
-/// Rows of a course that have a number, each of as many readings as the others but for the last.
-void add_column(GpuMean& mean, const std::vector<double>& column) {
-  for (const double one : column)
-    if (!std::isnan(one)) mean.add(one, 1);
+/// Adds the rows of a column of `gpu`'s course that have a number, each weighted by the readings that it is
+/// the mean of: as many as the others, but for the last.
+void add_column(GpuMean& mean, const GpuRecord& gpu, const std::vector<double>& column) {
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    const auto before = static_cast<std::int64_t>(i) * gpu.course.readings_each;
+    const auto readings = std::clamp<std::int64_t>(gpu.readings - before, 1, gpu.course.readings_each);
+    if (!std::isnan(column[i])) mean.add(column[i], static_cast<double>(readings));
+  }
 }
 
 std::optional<double> most_of(const std::vector<double>& column) {
@@ -77,8 +81,8 @@ void add_busy(GpuMean& busy, const Record& record, int rank) {
 }
 
 void add(GpuUse& use, GpuSums& sums, const GpuRecord& gpu, const Record& record) {
-  add_column(sums.utilisation, gpu.course.utilisation);
-  add_column(sums.sm_mhz, gpu.course.sm_mhz);
+  add_column(sums.utilisation, gpu, gpu.course.utilisation);
+  add_column(sums.sm_mhz, gpu, gpu.course.sm_mhz);
   if (gpu.ranks.size() == 1) add_busy(sums.busy, record, gpu.ranks.front());
   use.used_bytes = most(use.used_bytes, most_of(gpu.course.memory_bytes));
   use.celsius = most(use.celsius, most_of(gpu.course.celsius));
@@ -90,12 +94,13 @@ void add(GpuUse& use, GpuSums& sums, const GpuRecord& gpu, const Record& record)
     use.is_energy_counted = use.is_energy_counted && gpu.energy_by == "counter";
   } else {
     sums.has_energy = false;
-    add_column(sums.watts, gpu.course.watts);
+    add_column(sums.watts, gpu, gpu.course.watts);
   }
   sums.images += static_cast<double>(record.window.samples) * static_cast<double>(gpu.ranks.size()) /
                  static_cast<double>(std::max(1, record.workers));
   if (gpu.held_back) {
     sums.is_held_back_told = true;
+    sums.readings_with_reasons += static_cast<double>(gpu.readings);
     for (const auto& [reason, part] : *gpu.held_back)
       sums.held_back[reason].add(part, static_cast<double>(gpu.readings));
   }
@@ -112,7 +117,7 @@ GpuUse begin_use(const GpuRecord& gpu) {
           .sm_mhz_most = as_double(gpu.sm_mhz_most)};
 }
 
-void finish(GpuUse& use, const GpuSums& sums, double readings) {
+void finish(GpuUse& use, const GpuSums& sums) {
   use.utilisation = sums.utilisation.value();
   use.busy = sums.busy.value();
   use.watts = sums.watts.value();
@@ -121,14 +126,14 @@ void finish(GpuUse& use, const GpuSums& sums, double readings) {
   if (!sums.is_held_back_told) return;
   use.held_back.emplace();
   for (const auto& [reason, mean] : sums.held_back)
-    (*use.held_back)[reason] = readings > 0 ? mean.sum / readings : 0;  // a repeat without it counts too
+    // A repeat that was never held back counts too, one that did not tell does not.
+    (*use.held_back)[reason] = sums.readings_with_reasons > 0 ? mean.sum / sums.readings_with_reasons : 0;
 }
 
 /// What is known of the GPUs of `records`, repeats of one set-up.
 std::optional<GpuUses> uses_of(std::vector<const Record*> records, std::string name, const Cell* cell) {
   GpuUses uses{.name = std::move(name), .cell = cell, .records = std::move(records), .gpus = {}};
   std::vector<GpuSums> sums;
-  std::vector<double> readings;
   for (const Record* record : uses.records) {
     if (!record->gpus) continue;
     for (const auto& gpu : *record->gpus) {
@@ -139,17 +144,15 @@ std::optional<GpuUses> uses_of(std::vector<const Record*> records, std::string n
       if (known == uses.gpus.end()) {
         uses.gpus.push_back(begin_use(gpu));
         sums.emplace_back();
-        readings.push_back(0);
       }
       add(uses.gpus[at], sums[at], gpu, *record);
-      readings[at] += static_cast<double>(gpu.readings);
     }
   }
   if (uses.gpus.empty()) return std::nullopt;
   double images = 0, joules = 0;
   bool has_energy = true;
   for (std::size_t i = 0; i < uses.gpus.size(); ++i) {
-    finish(uses.gpus[i], sums[i], readings[i]);
+    finish(uses.gpus[i], sums[i]);
     images += sums[i].images;
     joules += sums[i].joules;
     has_energy = has_energy && sums[i].has_energy;

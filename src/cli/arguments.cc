@@ -204,6 +204,7 @@ void check_child(Settings& settings) {
     settings.child_out = parsed.train.out;
     settings.child_data = parsed.train.data;
     settings.child_device = parsed.train.device;
+    settings.has_child_workers = parsed.is_given("workers");
     return;
   }
   base::fail(ErrorKind::usage, "{} starts {}, not '{}'{}", command_name(settings.command),

@@ -157,6 +157,11 @@ void require_cells(const BatchOptions& options, const BatchCommand& command) {
 BatchOptions a_worker_a_gpu(BatchOptions options, const std::string& device, bool are_workers_given,
                             std::string& sentence) {
   if (device != "cuda") return options;
+  // Whoever asks Slurm for GPUs in its own words has them already.
+  const auto asks = [](const std::string& option) {
+    return option.starts_with("--gres") || option.starts_with("--gpus") || option.starts_with("-G");
+  };
+  if (std::ranges::any_of(options.slurm, asks)) return options;
   if (options.gpus_per_node == 0) {
     options.gpus_per_node = options.workers_per_node;
     sentence =

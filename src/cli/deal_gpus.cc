@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <numeric>
 
 namespace paceline::cli {
 
 std::vector<int> deal_gpus(std::span<const int> node_of_process, std::span<const int> node_of_gpu) {
   const std::size_t count = node_of_process.size();
   std::vector<int> places(count, -1);
+  // Processes near one node gain nothing as a whole from another order.
+  if (std::ranges::adjacent_find(node_of_process, std::ranges::not_equal_to{}) == node_of_process.end()) {
+    std::iota(places.begin(), places.end(), 0);
+    return places;
+  }
   std::vector<bool> is_taken(count, false);
   const auto take = [&](std::size_t process, auto is_wanted) {
     for (std::size_t place = 0; place < count && places[process] < 0; ++place)

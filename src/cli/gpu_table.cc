@@ -30,7 +30,8 @@ std::vector<std::pair<const RankOnGpu*, std::vector<int>>> each_gpu(const std::v
   for (const auto& one : ranks) {
     if (!one.gpu) continue;
     const auto known = std::find_if(gpus.begin(), gpus.end(), [&](const auto& other) {
-      return other.first->host == one.host && other.first->gpu->index == one.gpu->index;
+      // Not by its number: in a container of its own each rank's only GPU is number 0.
+      return other.first->host == one.host && other.first->gpu->bus_id == one.gpu->bus_id;
     });
     if (known == gpus.end())
       gpus.push_back({&one, {one.rank}});

@@ -153,6 +153,7 @@ struct Settings {
   std::filesystem::path child_out;  ///< its --out
   std::string child_data;           ///< its --data
   std::string child_device;         ///< its --device
+  bool has_child_workers = false;   ///< its --workers was given
 };
 
 /// The settings of a command before anything is given.

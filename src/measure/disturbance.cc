@@ -11,10 +11,6 @@ namespace {
 
 constexpr double kBusy = 0.1;  ///< of the cores, kept busy by others: above it times are somebody else's
 
-bool are_cores_disturbed(const Record& record) {
-  return record.window.others_cores.value_or(0) > kBusy * record.environment.cores;
-}
-
 std::string name_of(const GpuProcessRecord& process) {
   if (process.pid == 0) return "a process of another program";
   return process.name.empty() ? fmt::format("process {}", process.pid)
@@ -33,6 +29,10 @@ std::string disturbance_of(const GpuRecord& gpu) {
 }
 
 }  // namespace
+
+bool are_cores_disturbed(const Record& record) {
+  return record.window.others_cores.value_or(0) > kBusy * record.environment.cores;
+}
 
 bool is_disturbed(const Record& record) {
   return are_cores_disturbed(record) || !disturbance_of_gpus(record).empty();

@@ -14,6 +14,9 @@ namespace paceline::measure {
 /// its processes).
 [[nodiscard]] bool is_disturbed(const Record& record);
 
+/// The same, for processors alone. A process on a GPU may be idle, which nothing tells.
+[[nodiscard]] bool are_cores_disturbed(const Record& record);
+
 /// Whether the record knows of other programs, on processors or GPUs.
 [[nodiscard]] bool knows_others(const Record& record);
 

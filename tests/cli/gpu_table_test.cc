@@ -32,7 +32,7 @@ RankOnGpu rank_on(int rank, const std::string& host = "a") {
           .gpu = GpuFacts{.index = rank,
                           .name = "NVIDIA H100",
                           .uuid = "GPU-4f2ab310-99",
-                          .bus_id = "00000000:01:00.0",
+                          .bus_id = "00000000:0" + std::to_string(rank + 1) + ":00.0",
                           .performance_state = 0,
                           .pcie = base::PcieLink{5, 16},
                           .pcie_most = base::PcieLink{5, 16},
@@ -54,6 +54,8 @@ TEST(OddAboutGpus, NothingWhereEachRankHasASoundGpuOfItsOwn) {
 TEST(OddAboutGpus, TwoRanksOnOneGpu) {
   auto other = rank_on(1);
   other.gpu->index = 0;
+  EXPECT_THAT(odd_about_gpus({rank_on(0), other}), IsEmpty()) << "each the first of its container";
+  other.gpu->bus_id = rank_on(0).gpu->bus_id;
   EXPECT_THAT(odd_about_gpus({rank_on(0), other}),
               ElementsAre(AllOf(HasSubstr("ranks 0, 1 share GPU 0 of a"), HasSubstr("as many processes"))));
   other.host = "b";
@@ -124,7 +126,7 @@ TEST(ShowGpuTable, HasALineForEachRank) {
   EXPECT_EQ(out.str(),
             "  rank  host    GPU   name         UUID          PCI               near: cores  node\n"
             "  0     a       0     NVIDIA H100  GPU-4f2ab310  00000000:01:00.0  0-3          0\n"
-            "  1     node17  1     NVIDIA H100  GPU-4f2ab310  00000000:01:00.0  unknown      -\n"
+            "  1     node17  1     NVIDIA H100  GPU-4f2ab310  00000000:02:00.0  unknown      -\n"
             "  2     a       none\n");
   std::ostringstream nothing;
   show_gpu_table({blind}, nothing);

@@ -123,6 +123,9 @@ TEST(BatchScript, OnGpusAsksForOneForEachWorker) {
   const auto shared = a_worker_a_gpu({.workers_per_node = 4, .gpus_per_node = 2}, "cuda", true, said);
   EXPECT_EQ(shared.workers_per_node, 4);
   EXPECT_EQ(shared.gpus_per_node, 2);
+  for (const char* asked : {"--gres=gpu:h100:4", "--gpus-per-task=1", "-G4"})
+    EXPECT_EQ(a_worker_a_gpu({.workers_per_node = 4, .slurm = {asked}}, "cuda", true, said).gpus_per_node, 0)
+        << "Slurm is asked already";
   for (const char* device : {"cpu", "cuda-on-host", "cuda:1"})
     EXPECT_EQ(a_worker_a_gpu({.workers_per_node = 4}, device, true, said).gpus_per_node, 0) << device;
   EXPECT_EQ(said, "");

@@ -122,7 +122,7 @@ int launch_command(const Settings& settings) {
   }
   options.by = choose_starter(options, look_around());
   take_allocation(options);
-  take_gpus(options, settings.child_device);
+  if (!settings.has_child_workers) take_gpus(options, settings.child_device);
   const auto child = child_of(settings, options);
   const bool trains = settings.child.front() == "train";  // the cells of a study are kept in any case
   if (options.restarts > 0 && trains && settings.child_out.empty())
