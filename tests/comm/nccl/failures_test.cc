@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
+
 #include "comm/nccl/fixture.h"
 #include "comm/on_processes.h"
 #include "comm/values.h"
@@ -185,17 +187,23 @@ TEST_F(NcclProcesses, AreJoinedByTheIdThatTheHostsCommunicatorHandsOut) {
 }
 
 TEST_F(NcclProcesses, ALostRankIsNamedByTheHostsCommunicatorAndEndsWhatIsUnderWay) {
-  const auto outcome = run([](Communicator& comm, const base::Memory& device) {
+  std::latch posted(3);  // by then the all-reduce is what the others have under way
+  const auto outcome = run([&](Communicator& comm, const base::Memory& device) {
     const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
-    if (comm.rank() == 3) base::fail(base::ErrorKind::device, "device 3: it fell off the bus");
+    comm.all_reduce(array.array())->wait();
+    if (comm.rank() == 3) {
+      posted.wait();
+      base::fail(base::ErrorKind::device, "device 3: it fell off the bus");
+    }
     const auto pending = comm.all_reduce(array.array());
+    posted.count_down();
     pending->wait();
     (void)pending->timing();
   });
   for (int rank = 0; rank < 3; ++rank)
     EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
                 AllOf(HasSubstr(fmt::format("nccl: rank {} of 4", rank)),
-                      HasSubstr("all_reduce 1 of 1000 floats was given up"),
+                      HasSubstr("all_reduce 2 of 1000 floats was given up"),
                       HasSubstr("rank 3 gave up: device 3: it fell off the bus")));
 }
 
