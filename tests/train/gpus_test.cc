@@ -108,12 +108,19 @@ TEST_F(WatchedGpus, AreReadOverTheMeasuredWindowAlone) {
   auto options = on_gpus(1);
   options.steps = 0;
   options.window_steps = 4;
-  options.warmup_steps = 2;
+  options.warmup_steps = 6;
+  std::atomic<double> celsius{10};
+  Progress progress;
+  progress.step = [&](std::int64_t, std::int64_t, double, double) {
+    while (readings_ < 1) std::this_thread::yield();  // one was cold, before the window
+    celsius = 50;
+  };
   const auto record =
-      run(options, with_gpus([](std::size_t) { return base::GpuReading{.celsius = 50}; }), {}, {});
+      run(options, with_gpus([&](std::size_t) { return base::GpuReading{.celsius = celsius.load()}; }), {},
+          progress);
   ASSERT_EQ(record.gpus->size(), 1U);
   EXPECT_GE((*record.gpus)[0].readings, 1);
-  EXPECT_LE((*record.gpus)[0].seconds, record.window.wall_s + 1);
+  EXPECT_THAT((*record.gpus)[0].course.celsius, testing::Each(50.0));
 }
 
 TEST_F(WatchedGpus, GiveTheSameBitsAsNoWatch) {
