@@ -9,7 +9,7 @@ the larger one); time is the second plan's against the wall clock of the second 
 the folder is compared, name by name and byte by byte, and data sets by names, sizes and times: a plan writes nothing.
 DIR: where data/unpack wrote cifar-10-batches-bin, mnist and fruits-360, and caltech256-form, which recipes/caltech256-form.py
 makes of them. A recipe whose data are not there gets synthetic images, and its row says so.
-With --only, rows that FILE.json has of other recipes stay. Ends with 1 where a bound is missed (memory 10 %, time 25 %) or a plan
+With --only, rows that FILE.json has of other recipes stay; each row says when it was measured, and by which commit. Ends with 1 where a bound is missed (memory 10 %, time 25 %) or a plan
 wrote something.
 """
 
@@ -111,7 +111,8 @@ class Recipe:
         second, more = self.plan("second")
         seconds, again = (None, 0) if once else self.run("second")
         known = second["time"]["seconds"]
-        return {"recipe": self.name, "command": self.words[1], "data": self.said, "planned_bytes": first["memory"]["bytes"],
+        by = {key: value for key, value in record.header("").items() if key in ("when", "commit")}
+        return {"recipe": self.name, **by, "command": self.words[1], "data": self.said, "planned_bytes": first["memory"]["bytes"],
                 "plan_lines": first["memory"]["lines"], "cell": first["memory"].get("cell"), "peak_bytes": max(peak, again),
                 "memory_ratio": max(peak, again) / first["memory"]["bytes"], "planned_s": known, "of_cells": second["time"].get("of_cells"),
                 "first_s": first_s, "seconds": seconds,

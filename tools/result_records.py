@@ -166,7 +166,7 @@ def plans_and_runs(record):
     figure = lambda value, unit: "" if value is None else Figure(value, unit=unit)
     yield {**header(record), "key": "all", "recipe": "the worst", "memory_off": off("memory_ratio"), "time_off": off("time_ratio")}
     for part in record["rows"]:
-        yield {**header(record), "key": part["recipe"], "recipe": part["recipe"], "command": part["command"], "data": part["data"],
+        yield {**header({**record, **part}), "key": part["recipe"], "recipe": part["recipe"], "command": part["command"], "data": part["data"],
                "planned_mb": Figure(part["planned_bytes"] / 1e6, unit="MB"), "peak_mb": Figure(part["peak_bytes"] / 1e6, unit="MB"),
                "memory": Figure(part["memory_ratio"], digits=3), "planned_s": figure(part["planned_s"] if part["seconds"] else None, "s"),
                "seconds": figure(part["seconds"], "s"), "time": figure(part["time_ratio"], "x")}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The bundle, the wheel, the image and an installed tree, used where nothing else is.
+"""The bundle, the wheel, the image, the Debian package and an installed tree, used where nothing else is.
 
     bundle_test.py --build build/release [CASE..]
 
@@ -38,7 +38,7 @@ def check(holds, text):
 
 
 def run(words, **more):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=300, **more)
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **{"timeout": 300, **more})
     return done.returncode, done.stdout, done.stderr
 
 
@@ -218,6 +218,29 @@ def installed(args, folder, tree, expected):
     print("cmake --install into a prefix that was then moved: the plain build's checkpoint")
 
 
+def package(args, folder, tree, expected):
+    """The Debian package, installed by apt into a Debian 12 that has nothing else."""
+    root = folder / "root"
+    if not shutil.which("debootstrap"):
+        print("not checked: the Debian package in a bare root (Debian: debootstrap)")
+        return
+    code, out, err = run(["debootstrap", "--variant=minbase", "bookworm", root], timeout=900)
+    if code != 0:
+        print(f"not checked: the Debian package; debootstrap: {(out + err).strip().splitlines()[-1]}")
+        return
+    right(["cpack", "-G", "DEB", "-B", folder], cwd=args.build)
+    (file,) = folder.glob("*.deb")
+    shutil.copy(file, root)
+    line, more = in_root(root, ["sh", "-c", f"apt-get -qq update && apt-get -qq install --no-install-recommends -y ./{file.name}"])
+    right(line, timeout=900, **more)
+    (root / "mlp.toml").write_text(MODEL)
+    for words, out in ((TRAIN, "out"), (["launch", "-n", "2", "--", *TRAIN[:-1], "two"], "two")):
+        line, more = in_root(root, ["/usr/bin/paceline", *words])
+        right(line, **more)
+    check(checkpoint(root / "out") == expected, "the package: another checkpoint")
+    print(f"{file.name}, {file.stat().st_size / 1e6:.1f} MB: installed by apt into a bare root; train, launch -n 2; the plain build's checkpoint")
+
+
 def with_tests(args, folder, tree, expected):
     """The form for a machine with a GPU, whose checks run on the processor here."""
     missing = [name for name in ("paceline_cuda.so", "tests/test_engine", "bench/cuda_probe") if not (args.build / name).exists()]
@@ -249,7 +272,7 @@ def with_tests(args, folder, tree, expected):
     print("with tests, in a path with spaces: gpu-check, test_engine and gpu-probe start; the plain build's checkpoint")
 
 
-CASES = {case.__name__: case for case in (bundle, places, files, download, wheel, image, installed, with_tests)}
+CASES = {case.__name__: case for case in (bundle, places, files, download, wheel, image, installed, package, with_tests)}
 
 
 def main():
