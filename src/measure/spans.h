@@ -22,7 +22,7 @@
 /// B                    (queues)   [-late-[ transfer ]
 /// step  backward ...........................][blocked]   exposed: the part of B under `blocked`
 ///
-/// Times are seconds from any one origin.
+/// Times are seconds since any common origin.
 
 #include <span>
 #include <vector>

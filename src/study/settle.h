@@ -13,8 +13,7 @@
 /// Several processes agree on one list of cells before the first is run. So that list contains a spare for
 /// each timed set-up, and the first process runs the spares that are needed. Which ones are needed is a pure
 /// function of the records, so a continued study decides alike and keeps the spares that it has measured. An
-/// unused spare leaves nothing behind. spares that it has measured. A spare that is not needed leaves nothing
-/// behind.
+/// unused spare leaves nothing behind.
 
 #include <cstddef>
 #include <span>
