@@ -6,16 +6,16 @@
 /// columns and "differs in" use the same list, so whatever separates two cells can always be named.
 ///
 /// Every field of a record is either in the list or left out with a reason (field_decisions). A test checks
-/// that for all fields of measure/record_fields.h. Left out are - what distinguishes repeats: id and number,
-/// date and command, the seed, the length of the measured window, what
-///     the machine had free or busy;
-///   - results, and sentences about them; - the numbers of the cores to which workers were pinned, since it
-/// is chance which cores are free. How many there
-///     were, and on how many hosts, is in the list;
+/// that for all fields of measure/record_fields.h. Left out are
+///   - what distinguishes repeats: id and number, date and command, the seed, the length of the measured
+///     window, what the machine had free or busy;
+///   - results, and sentences about them;
+///   - the numbers of the cores to which workers were pinned, since it is chance which cores are free. How
+///     many there were, and on how many hosts, is in the list;
 ///   - the bucket size that `--bucket auto` chose. It follows a latency that each run measures again, so
-/// noise changes
-///     it. The list has "auto", and the effect of the rule's choices belongs to the interval. For the
-///     precision, by contrast, the processor decides what "auto" means: the list has the one that was used.
+///     noise changes it. The list has "auto", and the effect of the rule's choices belongs to the interval.
+///     For the precision, by contrast, the processor decides what "auto" means: the list has the one that was
+///     used.
 
 #include <cstdint>
 #include <map>

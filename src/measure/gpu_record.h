@@ -15,7 +15,7 @@ namespace paceline::measure {
 struct GpuProcessRecord {
   std::int64_t pid = 0;                      ///< the driver's process id; 0: unknown
   std::string name;                          ///< empty: unknown
-  std::optional<std::int64_t> memory_bytes;  ///< the most
+  std::optional<std::int64_t> memory_bytes;  ///< maximum over the window
   double share = 0;                          ///< share of the readings in which it was present
 };
 
@@ -27,8 +27,7 @@ struct GpuCourseRecord {
   std::vector<double> utilisation, memory_utilisation;
   std::vector<double> memory_bytes;  ///< in use; maximum of the row
   std::vector<double> watts, sm_mhz, memory_mhz;
-  /// Maximum of the row.
-  std::vector<double> celsius;  ///< the most
+  std::vector<double> celsius;  ///< maximum of the row
 };
 
 struct GpuLinkRecord {

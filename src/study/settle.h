@@ -4,10 +4,10 @@
 /// programs disturbed it, and disturbed cells are measured again.
 ///
 /// After all its cells a study repeats
-/// - the three fastest set-ups that may be recommended (complete, a core for each thread, not disturbed), if
-///     most of their time was measured in windows too short to detect other programs,
-///   - then every timed set-up with a disturbed repeat, each at most once, and at most kMostRepeats in all. A
-/// repeat may change which set-ups are the fastest, so this is checked again until there is nothing left to
+///   - the three fastest set-ups that may be recommended (complete, a core for each thread, not disturbed),
+///     if most of their time was measured in windows too short to detect other programs,
+///   - then every timed set-up with a disturbed repeat, each at most once, and at most kMostRepeats in all.
+/// A repeat may change which set-ups are the fastest, so this is checked again until there is nothing left to
 /// repeat.
 ///
 /// Several processes agree on one list of cells before the first is run. So that list contains a spare for

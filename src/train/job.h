@@ -1,6 +1,6 @@
 #pragma once
 
-/// What all workers of one run share. run() makes it before they start; it is constant while they work.
+/// Job: what all workers of one run share. run() makes it before they start; it is constant while they work.
 
 #include <atomic>
 #include <functional>

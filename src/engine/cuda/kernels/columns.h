@@ -17,7 +17,7 @@ namespace paceline::engine::cuda {
 
 /// How a matrix is divided among threads.
 struct Columns {
-  std::int64_t rows = 0;  ///< of a group
+  std::int64_t rows = 0;  ///< of one group
   int groups = 1;
   int channels = 0;    ///< a multiple of 8
   int row_blocks = 1;  ///< blocks among which the rows of a group are divided, for one tile
@@ -76,7 +76,7 @@ struct Columns {
 
  private:
   static Columns with_blocks(std::int64_t rows, int groups, int channels, int most_blocks_of_group) {
-    constexpr int kLeastRows = 4;  // of a thread
+    constexpr int kLeastRows = 4;  // for each thread
     Columns columns{.rows = rows, .groups = groups, .channels = channels, .row_blocks = 1};
     const std::int64_t rows_at_least = std::int64_t{kLeastRows} * columns.row_threads();
     const std::int64_t wanted = (rows + rows_at_least - 1) / rows_at_least;

@@ -19,7 +19,7 @@ enum VoteIndex { kVoteStop, kVoteNotFinite, kVoteEnough, kVoteLoss };
 /// The report of a step to the host.
 struct StepReport {
   LossResult local;     ///< sums of this rank over all passes of the step
-  float votes[kVotes];  ///< of all ranks
+  float votes[kVotes];  ///< sums over all ranks
   std::int32_t is_left_out;
 };
 
@@ -59,7 +59,7 @@ struct WriteVotes {
 /// Decides whether the step's update happens. If the loss of any rank is not finite, all updates are skipped
 /// until the host sets `is_halted` to 0.
 struct JudgeVotes {
-  const float* votes;  ///< of all ranks
+  const float* votes;  ///< sums over all ranks
   StepReport* report;
   std::int32_t* is_halted;
 
