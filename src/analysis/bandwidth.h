@@ -1,6 +1,7 @@
 #pragma once
 
-/// Figures of the all-reduce: bytes, algbw, busbw, utilisation.
+/// Computes the figures of a cell's all-reduce: bytes, algorithm bandwidth (algbw), bus bandwidth (busbw),
+/// utilisation.
 ///
 ///   X      bytes of the gradients that one step reduces, all buckets
 ///   t      transfer time of a step: moving bytes, without waiting for a later rank

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Figures of collectives that were timed alone (`paceline comm`).
+/// Computes the figures of collectives that were timed alone (`paceline comm`).
 ///
 ///   X      bytes; for an all-gather those of its result, for a reduce-scatter those of its input
 ///   t      time of the slowest rank for one collective

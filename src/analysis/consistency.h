@@ -1,7 +1,7 @@
 #pragma once
 
-/// Faults and weaknesses of single records: sums given as means, worker counts that contradict the steps,
-/// ledgers that do not close, steps that do not fit them, single timings.
+/// Finds faults and weaknesses of single records: sums given as means, worker counts that contradict the
+/// steps, ledgers that do not close, steps that do not fit them, single timings.
 
 #include <optional>
 #include <span>

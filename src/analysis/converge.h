@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a larger batch costs in accuracy, and what each remedy recovers.
+/// Computes what a larger batch costs in accuracy, and what each remedy recovers.
 ///
 /// Variants are compared at equal epochs, and their updates are shown. A difference below its own standard
 /// error is noise. The standard error combines the counting error of the test set, sqrt(p(1-p)/n), with the

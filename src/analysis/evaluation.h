@@ -1,7 +1,7 @@
 #pragma once
 
-/// Figures of an evaluated checkpoint: accuracies with intervals, by class and in total, and confused
-/// classes.
+/// Computes the figures of an evaluated checkpoint: accuracies with intervals, by class and in total, and
+/// confused classes.
 
 #include <cstdint>
 #include <optional>

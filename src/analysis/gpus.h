@@ -1,7 +1,7 @@
 #pragma once
 
-/// Figures of each GPU while a cell (or a record without a cell) was measured: load, power, energy, clocks,
-/// memory, link.
+/// Computes the figures of each GPU while a cell (or a record without a cell) was measured: load, power,
+/// energy, clocks, memory, link.
 
 #include <cstdint>
 #include <map>

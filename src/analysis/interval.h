@@ -1,6 +1,6 @@
 #pragma once
 
-/// Arithmetic on figures with intervals: the interval of a ratio from those of its parts.
+/// Computes with figures that have intervals: gives the interval of a ratio from those of its parts.
 ///
 /// Intervals are combined in quadrature on the logarithm: the parts are independent measurements of positive
 /// quantities, so the variances of their logarithms add. (Dividing the ends of one interval by the opposite

@@ -1,6 +1,7 @@
 #pragma once
 
-/// How the time changes with workers. Weak and strong scaling have different formulas and never share a row.
+/// Computes speedup and efficiency for growing numbers of workers. Weak and strong scaling have different
+/// formulas and never share a row.
 ///
 ///   weak    local batch fixed: E = t_step(1) / t_step(N); scaled speedup = N E
 ///   strong  global batch fixed: S = T(1) / T(N); E = S / N

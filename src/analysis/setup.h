@@ -1,6 +1,6 @@
 #pragma once
 
-/// The set-up of a run: everything in its record that can change a figure, as one ordered list of texts.
+/// Lists the set-up of a run: everything in its record that can change a figure, as ordered texts.
 ///
 /// Records are repeats of one cell only if nothing in this list differs (cells.h). Scaling groups, labels,
 /// columns and "differs in" use the same list, so whatever separates two cells can always be named.

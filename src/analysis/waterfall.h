@@ -1,7 +1,7 @@
 #pragma once
 
-/// Where the efficiency of N workers goes: the loss against the baseline, as named parts of a step that add
-/// up.
+/// Computes where the efficiency of N workers is lost: the difference from the baseline, as named parts of a
+/// step that add up.
 ///
 ///     ideal   t0 = t(N0) (weak), t(N0) N0 / N (strong)
 ///     loss    L = t(N) - t0,   1 - E = L / t(N): a part over t(N) is points of efficiency

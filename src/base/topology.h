@@ -1,6 +1,6 @@
 #pragma once
 
-/// Which cores this process may use, and how workers are assigned to them.
+/// Finds the cores that this process may use, assigns workers to them, and binds threads.
 ///
 /// A core here is what the operating system schedules on (a hardware thread), by its number in /proc/cpuinfo.
 /// Two of them may share a physical core; the second adds little, so plans use each physical core once

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The answers of `serve`: the list of runs, their reports and events, metrics. It only reads files.
+/// Site answers the requests of `serve`: the list of runs, their reports and events, metrics. It only reads
+/// files.
 
 #include <atomic>
 #include <filesystem>

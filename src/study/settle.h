@@ -1,7 +1,7 @@
 #pragma once
 
-/// Repeats of a study's cells: what the answers depend on is measured long enough to know whether other
-/// programs disturbed it, and disturbed cells are measured again.
+/// Decides which cells of a study are measured again, and runs them: cells that other programs disturbed, and
+/// the best cells if they were measured too briefly to tell.
 ///
 /// After all its cells a study repeats
 ///   - the three fastest set-ups that may be recommended (complete, a core for each thread, not disturbed),

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What a run gets from outside of train: engines, communicators, and the place of its process.
+/// Backend: what a run gets from outside of train: functions that make engines and communicators, and the
+/// place of its process.
 
 #include <chrono>
 #include <functional>

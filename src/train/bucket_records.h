@@ -1,6 +1,6 @@
 #pragma once
 
-/// The figures of each bucket that the record of a window has.
+/// Fills the record's figures of each bucket (a part of the gradient that is reduced in one call).
 
 #include <cstddef>
 #include <span>

@@ -1,6 +1,7 @@
 #pragma once
 
-/// How often a checkpoint is written: "500steps", "60s", "1epochs"; a bare number is epochs.
+/// Parses how often a checkpoint is written ("500steps", "60s", "1epochs"; a bare number is epochs), and
+/// decides when one is due.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The offset between this rank's clock and rank 0's; steady clocks of two hosts have different origins.
+/// Measures the offset between this rank's clock and rank 0's; steady clocks of two hosts have different
+/// origins.
 
 #include "comm/communicator.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-/// One step as torch.nn.DataParallel does it (--parallel data-parallel): worker 0 has the data, the weights
-/// and the optimizer; the others only compute. It exists to measure what passes worker 0, in comparison with
-/// an all-reduce (step.h).
+/// Runs a step as torch.nn.DataParallel does it (--parallel data-parallel): worker 0 has the data, the
+/// weights and the optimizer; the others only compute. It exists to compare the traffic through worker 0 with
+/// that of an all-reduce (step.h).
 ///
 ///   scatter    worker 0 sends each worker its part of the global batch
 ///   forward    every worker, on its part

@@ -1,6 +1,6 @@
 #pragma once
 
-/// One rank's training from the first step to the last; run() starts it on a thread of its own.
+/// Runs one rank's training from the first step to the last; run() calls it on a thread for each rank.
 
 #include "comm/communicator.h"
 #include "train/job.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Curves of trainings: means over the seeds of a variant, epoch by epoch.
+/// Makes curves of trainings: means over the seeds of a variant, epoch by epoch.
 
 #include "analysis/converge.h"
 #include "report/document.h"
