@@ -12,7 +12,7 @@
 namespace paceline::report {
 namespace {
 
-/// What the batch could grow to, and which limit it met there.
+/// The largest batch that was reached, and the limit there.
 std::string largest(const analysis::Sweep& sweep) {
   if (!sweep.largest_that_fits) return "";
   const std::string size = integer(static_cast<double>(*sweep.largest_that_fits));
@@ -31,7 +31,8 @@ long count_measured(const analysis::Sweep& sweep) {
                        [](const analysis::SweepPoint& point) { return point.cell->is_measured(); });
 }
 
-/// How the workers of the first cell are joined, where others of as many are joined otherwise.
+/// How the workers of the first cell are joined, if other cells with the same number of workers are joined
+/// differently.
 std::string joined_among(const std::vector<const analysis::Cell*>& alike) {
   return analysis::are_joined_otherwise(alike) ? analysis::joined_as(alike.front()->record()) : "";
 }
@@ -102,7 +103,7 @@ std::string which_of_several(const Conclusions& conclusions, const analysis::Sca
   return fmt::format("{}", fmt::join(said, ", "));
 }
 
-/// Every sweep has an answer of its own; of several of one model the best of all is said behind them.
+/// Every sweep gets its own answer; if a model has several sweeps, the best of all follows.
 void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const std::size_t before = blocks.size();
   for (const auto& subject : conclusions.subjects) {
