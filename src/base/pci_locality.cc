@@ -24,7 +24,7 @@ std::string first_line(const std::filesystem::path& path) {
   return line;
 }
 
-/// Parses the number at `at`, and moves `at` behind it.
+/// Parses the number at `at`, and moves `at` past it.
 std::optional<int> take_number(const char*& at, const char* end) {
   int number = 0;
   const auto [next, error] = std::from_chars(at, end, number);

@@ -302,8 +302,8 @@ namespace {
 /// Commands that read a site file: those that start something, run, or examine data.
 constexpr unsigned kAtASite = kInProcesses | kLaunch | kSbatch | kEvaluate | kData;
 
-/// Replaces a data set's name from the site file, possibly with options behind it ("imagenet,train=100"), by
-/// its spec. Returns a note if it did.
+/// Replaces a data set's name from the site file, possibly followed by options ("imagenet,train=100"), by its
+/// spec. Returns a note if it did.
 std::string take_site_name(const Site& site, std::string& data) {
   const auto comma = std::min(data.find(','), data.size());
   const auto name = data.substr(0, comma);

@@ -21,7 +21,7 @@ namespace paceline::engine {
 
 class KernelCache {
  public:
-  /// Reads the file for `machine` in `directory`. `machine` names the hardware and libraries, then behind the
+  /// Reads the file for `machine` in `directory`. `machine` names the hardware and libraries, then after the
   /// last ';' this build of the program. A file with an algorithm for which `is_known` returns false counts
   /// as damaged.
   KernelCache(const std::filesystem::path& directory, std::string machine,

@@ -174,7 +174,7 @@ void introduce(Screen& screen, const measure::Record& record, int processes) {
                          "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
 }
 
-/// Prints the conclusions behind the last row.
+/// Prints the conclusions after the last row.
 void conclude(Screen& screen, const measure::Record& record) {
   if (record.workers == 1)
     screen.explain(

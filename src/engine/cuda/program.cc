@@ -62,7 +62,7 @@ bool Program::is_chosen(const ConvProblem& problem) {
   return fused_.back().algorithm != kSeparate;
 }
 
-/// Lets a convolution compute the sums of the batch norm behind it, if the batch norm alone reads its output
+/// Lets a convolution compute the sums of the batch norm after it, if the batch norm alone reads its output
 /// and there is no bias.
 void Program::choose_statistics(const std::vector<FusedGroup>& groups) {
   if (!may_fuse_sums()) return;

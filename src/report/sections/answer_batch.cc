@@ -37,7 +37,7 @@ std::string joined_among(const std::vector<const analysis::Cell*>& alike) {
   return analysis::are_joined_otherwise(alike) ? analysis::joined_as(alike.front()->record()) : "";
 }
 
-/// A knee among batches of several versions may be a difference of these.
+/// A knee among batches measured by several versions may come from the difference between versions.
 std::string said_of_mixture(const analysis::Sweep& sweep) {
   std::vector<const analysis::Cell*> compared;
   for (const analysis::SweepPoint& point : sweep.points)
@@ -53,7 +53,7 @@ std::string batch_on(const analysis::Cell& cell, const std::string& which) {
                      workers_on_cores(cell), behind(which));
 }
 
-/// `is_only`: there is no other sweep of the model to be the best of.
+/// `is_only`: the model has no other sweep with which to compare it.
 std::string said_of_sweep(const Conclusions& conclusions, const analysis::Sweep& sweep, bool is_only) {
   const auto& knee = *sweep.points[*sweep.knee].cell;
   const auto& best = *sweep.points[*sweep.best].cell;

@@ -93,7 +93,7 @@ std::optional<Section> travels_section(const Conclusions& conclusions) {
     const Record* record = told_by(cell);
     if (record == nullptr) continue;
     table.rows.push_back(row_of(cell, *record));
-    // A model without batch norm has the setting too.
+    // Models without batch norm have the setting too.
     if (*record->communication.statistics_bytes > 0)
       footnotes.add(said_of_batch_norm(batch_norm_of(*record)));
     footnotes.explain_marks(cell);

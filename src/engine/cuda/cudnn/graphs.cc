@@ -101,7 +101,7 @@ Descriptor geometry(const CallSite& site, const ConvProblem& problem) {
 
 constexpr std::int64_t kFirstVirtualId = 100;
 
-/// The operations behind a convolution, in order, and all descriptors that they refer to.
+/// The operations after a convolution, in order, and all descriptors that they refer to.
 class Behind {
  public:
   Behind(const CallSite& site, const ConvProblem& problem) : site_(site), problem_(problem) {}

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Describes a convolution to cuDNN as an operation graph: three tensors (NHWC and KRSC), the geometry, and
-/// the operation of its direction. A fused problem has further operations behind it
+/// the operation of its direction. A fused problem has further operations after it
 /// (ConvProblem::has_statistics, has_masked_sums).
 
 #include <array>
@@ -79,7 +79,7 @@ constexpr std::int64_t kTensorAlignment = 16;
 /// An operation graph with its descriptors, which refer to one another and must live as long as the graph.
 struct ConvGraph {
   Descriptor src, weight, dst, geometry, operation, graph;
-  std::vector<std::unique_ptr<Descriptor>> more = {};  ///< tensors and operations behind the convolution
+  std::vector<std::unique_ptr<Descriptor>> more = {};  ///< tensors and operations after the convolution
   ConvProblem problem = {};
 };
 

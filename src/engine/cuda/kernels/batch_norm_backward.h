@@ -14,7 +14,7 @@
 
 namespace paceline::engine::cuda {
 
-/// How the backward pass finds where the ReLU behind a batch norm was positive.
+/// How the backward pass finds where the ReLU after a batch norm was positive.
 enum class ReluMask : int {
   none,      ///< no ReLU
   from_dst,  ///< where the stored output is > 0; necessary with a residual

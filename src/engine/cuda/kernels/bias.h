@@ -45,7 +45,7 @@ struct BiasAdd {
   }
 };
 
-/// Sums d_dst in each block, after the mask of the ReLU behind the layer if there is one.
+/// Sums d_dst in each block, after the mask of the ReLU after the layer if there is one.
 ///
 /// Cost   reads d_dst (and dst) once, writes d_masked if it is not null
 template <typename T>

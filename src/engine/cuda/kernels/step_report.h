@@ -1,7 +1,7 @@
 #pragma once
 
 /// The kernels at both ends of a queued step, for which the host does not wait: WriteVotes writes this rank's
-/// votes behind the gradients, JudgeVotes reads the sum over ranks and decides about the update.
+/// votes after the gradients, JudgeVotes reads the sum over ranks and decides about the update.
 ///
 ///     SoftmaxLoss -> LossFold -> WriteVotes ... (sum over ranks) -> JudgeVotes -> Update, RunningStatistics
 ///

@@ -1,4 +1,4 @@
-// Batch norm with the residual sum and the ReLU behind it.
+// Batch norm with the residual sum and the ReLU after it.
 //
 // If statistics are shared over workers or shards, the sums of each pass are copied to the host, which adds
 // shards in the tree's order and workers through CompileOptions::reduce_statistics, and back. This waits for

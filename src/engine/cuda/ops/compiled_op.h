@@ -34,7 +34,7 @@ struct Value {
   /// gradient is their sum. Empty if no gradient is needed.
   std::vector<BufferId> gradient;
   /// For a convolution's output: its sums and sums of squares, float [2][channels], which the convolution
-  /// computes in training for the batch norm behind it. No buffer: the batch norm computes them itself.
+  /// computes in training for the batch norm after it. No buffer: the batch norm computes them itself.
   BufferId sums;
   /// For a batch norm's output: its whole gradient, masked by the ReLU, and the sums, float [2][channels], of
   /// this gradient and of this gradient times the batch norm's input `norm_src`. The convolution that writes

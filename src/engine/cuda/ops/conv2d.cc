@@ -1,4 +1,4 @@
-// Convolutions and dense layers, with the bias and the ReLU behind them.
+// Convolutions and dense layers, with the bias and the ReLU after them.
 //
 // A dense layer is computed as a 1x1 convolution of one pixel (conv_shapes.h). With shards (CompileOptions)
 // the convolutions are made for the samples of one shard and run once for each shard, so that their bits do
