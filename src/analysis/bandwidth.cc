@@ -9,8 +9,8 @@ namespace {
 
 using measure::Record;
 
-/// Transfer time of each step in one run: its buckets together. Buckets take turns, so no time counts twice.
-/// A record without buckets has the ranks' sums.
+/// Transfer time of each step in one run, summed over its buckets. Buckets are sent one after the other, so
+/// no time counts twice. For a record without buckets: the ranks' sums.
 std::vector<double> transfer_of_steps(const Record& record) {
   std::vector<double> steps;
   for (const auto& bucket : record.buckets) {
@@ -65,7 +65,7 @@ std::optional<Bandwidth> bandwidth(const Cell& cell) {
   result.busbw = busbw_gb_per_s(result.algbw, cell.workers);
   if (!ceilings.empty()) {
     result.ceiling = measure::estimate(ceilings);
-    // Ceilings of repeats lie apart as times do. One alone has no interval to join.
+    // Ceilings vary between repeats as times do, so their interval is included. A single ceiling has none.
     if (result.ceiling->median > 0)
       result.utilisation = has_interval(*result.ceiling) ? ratio(result.busbw, *result.ceiling)
                                                          : scaled(result.busbw, 1 / result.ceiling->median);

@@ -1,12 +1,15 @@
 #pragma once
 
-/// Figures of the all-reduce: bytes, algbw, busbw, utilisation.
+/// Computes the figures of a cell's all-reduce: bytes, algorithm bandwidth (algbw), bus bandwidth (busbw),
+/// utilisation.
 ///
-/// X      bytes of the gradients that one step reduces, all buckets
-/// t      transfer time of a step: moving bytes, without waiting for a later rank
-/// algbw  X / t;  busbw = algbw 2(N-1)/N: the rate of each link in a ring, comparable across N
-/// sent   bytes that a rank sent per step, as counted, beside the ring's 2(N-1)/N X. Where the two differ the
-///        algorithm is no ring, and busbw is only for comparison, not the real traffic.
+///   X      bytes of the gradients that one step reduces, all buckets
+///   t      transfer time of a step: moving bytes, without waiting for a later rank
+///   algbw  X / t
+///   busbw  algbw 2(N-1)/N: the rate of each link in a ring, comparable across N
+///   sent   bytes that a rank sent per step, as counted. If they differ from the ring's 2(N-1)/N X, the
+///          algorithm is not a ring, and busbw is only for comparison, not the real traffic
+///
 /// The bytes of an epoch are its steps times the bytes of one step. GB = 1e9 bytes.
 
 #include <cstdint>

@@ -38,7 +38,7 @@ double ledger_sum(const RankRecord& rank) {
 
 double own_work(const Parts& parts) { return parts.total() - parts.exposed(); }
 
-/// Images a second that this rank's loader threads could have prepared, had nobody else been slower.
+/// Images per second that this rank's loader threads could have prepared if nothing else had been slower.
 double loader_rate(const RankRecord& rank, double samples) {
   if (rank.loader_prepare_s <= 0) return 0;
   return samples / rank.loader_prepare_s * std::max(1, rank.loader_threads);
@@ -51,7 +51,7 @@ std::vector<const Record*> measured(const Cell& cell) {
   return records;
 }
 
-/// The rank whose own work is the most, over all repeats.
+/// Finds the rank with the most work of its own over all repeats.
 void find_slowest(Breakdown& result, const std::vector<const Record*>& records) {
   const std::size_t ranks = records.front()->ranks.size();
   double most = -1, sum = 0;
@@ -126,7 +126,8 @@ bool waits_for_data(const Breakdown& breakdown) {
   return breakdown.mean.data_wait > kDataBound * breakdown.mean.total();
 }
 
-/// No, of a loader that nothing is known of, and of one that has no thread: however fast, steps wait for it.
+/// False for a loader about which nothing is known, and for one without a thread: steps wait for it however
+/// fast it is.
 bool is_loader_fast_enough(const Breakdown& breakdown) {
   if (breakdown.prepares_in_steps) return false;
   const double used = static_cast<double>(breakdown.cell->global_batch) / breakdown.mean.total();

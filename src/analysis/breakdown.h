@@ -1,6 +1,7 @@
 #pragma once
 
-/// Where the time goes: the ledger of a cell, per step, and what explains the difference to the baseline.
+/// Computes where the time of a cell goes: its ledger (the account of all seconds) per step, and what
+/// explains the difference to the baseline.
 ///
 /// Every part is seconds of one training step. Evaluation and checkpoints are separate, since no step waits
 /// for them. Parts are means over ranks and repeats (all phases over all steps), so that they add up to the

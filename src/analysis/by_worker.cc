@@ -13,7 +13,7 @@ using measure::Phase;
 using measure::RankRecord;
 using measure::Record;
 
-/// Records with every rank and a window: the ledger of each worker is known.
+/// Records that have a window and all ranks, so that each worker's ledger is known.
 std::vector<const Record*> whole_records(const Cell& cell) {
   std::vector<const Record*> whole;
   for (const Record* record : cell.records)
@@ -31,14 +31,15 @@ void add_time(WorkerShare& worker, const RankRecord& rank, double steps) {
   worker.waiting_s += of(Phase::exposed_wait);
 }
 
-/// Seconds of a step that are the rank's own in one repeat.
+/// Seconds per step of the worker's own work in one repeat.
 double own_seconds(const Record& record, std::size_t worker) {
   WorkerShare share;
   add_time(share, record.ranks[worker], static_cast<double>(record.window.steps));
   return share.own_s();
 }
 
-/// Of each repeat the slowest's own time less the next one's; their mean and its interval.
+/// How far the slowest worker is behind the next: the difference of their own times in each repeat; its mean
+/// and interval.
 Estimate lead_of(const std::vector<const Record*>& records, std::size_t slowest, std::size_t next) {
   std::vector<double> leads;
   for (const Record* record : records)
@@ -51,7 +52,7 @@ Estimate lead_of(const std::vector<const Record*>& records, std::size_t slowest,
   return {.median = mean, .low = mean - half, .high = mean + half, .n = static_cast<int>(leads.size())};
 }
 
-/// `sum` of repeats, of which one that does not know it makes all unknown.
+/// Adds one repeat to `sum`. If any repeat does not know the value, the sum is unknown.
 void add_known(std::optional<double>& sum, const std::optional<std::int64_t>& more, double steps) {
   if (!more || !sum)
     sum.reset();
@@ -59,8 +60,8 @@ void add_known(std::optional<double>& sum, const std::optional<std::int64_t>& mo
     *sum += static_cast<double>(*more) / steps;
 }
 
-/// Of the rank's process. One alone has it as its record's; several in a record of before ranks named theirs
-/// do not know it: the record's is that of the first.
+/// Peak memory of the rank's process. With one process it is the record's. Old records of several processes
+/// hold only the first process's, so there it is unknown.
 std::optional<std::int64_t> peak_of(const Record& record, const RankRecord& rank) {
   if (rank.process) return rank.peak_bytes;
   return record.communication.processes.value_or(1) > 1 ? std::nullopt : record.memory.peak_bytes;

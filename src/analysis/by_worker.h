@@ -1,7 +1,7 @@
 #pragma once
 
-/// The workers of a cell one by one: what each did in a step, what it waited for, what it sent, and its
-/// process's memory.
+/// Computes the figures of each worker of a cell: what it did in a step, what it waited for, what it sent,
+/// and its process's memory.
 
 #include <cstdint>
 #include <optional>

@@ -15,7 +15,7 @@ std::optional<double> quotient(std::optional<double> a, std::optional<double> b)
   return *a / *b;
 }
 
-/// What the model moves in a step of all workers: each has weights of its own.
+/// Bytes that the model moves in a step, over all workers: each has weights of its own.
 std::optional<double> bytes_a_step(const Cell& cell) {
   const auto& model = cell.record().model;
   if (!model.bytes_a_sample || !model.bytes_a_step) return std::nullopt;
@@ -26,7 +26,7 @@ std::optional<double> bytes_a_step(const Cell& cell) {
 void find_peaks(Reach& result) {
   const auto& record = result.cell->record();
   if (!record.peak || record.peak->threads <= 0 || record.peak->precision != record.precision) return;
-  // It was measured with the cores that process 0 may use; the other processes have cores of their own.
+  // The memory bandwidth was measured with the cores of process 0; other processes have cores of their own.
   if (processes(record) > 1) return;
   const double threads = static_cast<double>(result.cell->workers) * result.cell->threads_per_worker;
   const double share = std::min(1.0, threads / record.peak->threads);
@@ -34,7 +34,7 @@ void find_peaks(Reach& result) {
   if (record.peak->bytes_per_s > 0) result.peak_bytes_per_s = record.peak->bytes_per_s;
 }
 
-/// Whether the two cells differ in their batch and in nothing else that could be why.
+/// Whether the two cells differ in their batch and in nothing else that could explain the difference.
 bool is_of_series(const Cell& one, const Cell& other) {
   return one.kind == other.kind && one.workers == other.workers &&
          one.threads_per_worker == other.threads_per_worker && one.emulated == other.emulated &&

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Why one batch is faster than another: how much of the cores' peak the steps of each reach, and which part
-/// of an image's time a larger batch saves.
+/// Finds why one batch is faster than another: how much of the cores' peak the steps of each reach, and which
+/// part of an image's time a larger batch saves.
 
 #include <optional>
 #include <span>

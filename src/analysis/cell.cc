@@ -24,7 +24,8 @@ std::string emulated(const Record& record) {
       if (part.ends_with(" +")) part.resize(part.size() - 2);
       parts.push_back(std::move(part));
     }
-  if (parts.size() == of_device && record.ranks.empty() && record.workers > 1)  // not run: what was asked for
+  if (parts.size() == of_device && record.ranks.empty() &&
+      record.workers > 1)  // not run: the device that was asked for
     for (const auto& [option, name] : {std::pair{measure::Setting("emulate-link"), "link"},
                                        std::pair{measure::Setting("emulate-straggler"), "straggler"}})
       if (const auto* asked = measure::find_text(record.settings, option))

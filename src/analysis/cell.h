@@ -1,6 +1,6 @@
 #pragma once
 
-/// A cell: one set-up with all its repeats.
+/// Cell: one configuration ("set-up") that was measured, with the records and figures of all its repeats.
 
 #include <cstdint>
 #include <string>

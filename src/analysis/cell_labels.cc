@@ -15,18 +15,18 @@ namespace {
 
 using measure::SettingRole;
 
-/// Whether differences() reads this setting's text. Labels hold the sizes already.
+/// Whether a label may name this entry. Labels contain the sizes already.
 bool is_named(const SetupEntry& entry) {
   return entry.kind == SetupKind::setting && measure::role_of(entry.name) != SettingRole::size;
 }
 
-/// Of what was not run the libraries are not known, which tells it from nothing.
+/// The libraries of a cell that was not run are unknown; that must not count as a difference.
 bool is_in_every_record(std::string_view circumstance) {
   return circumstance == "version" || circumstance == "host";
 }
 
-/// Those of circumstances() that tell the cells apart, no more: another version mostly comes with other
-/// libraries, and its name says enough.
+/// The entries of circumstances() that are needed to tell the cells apart, no more: a different version
+/// mostly comes with different libraries, and naming the version is enough.
 std::vector<Circumstances> telling_circumstances(const std::vector<const Cell*>& cells) {
   std::vector<Circumstances> whole, told(cells.size());
   for (const Cell* cell : cells) whole.push_back(circumstances(cell->record()));
@@ -117,8 +117,8 @@ std::vector<Texts> named_texts(const std::vector<const Cell*>& cells, const std:
   return all;
 }
 
-/// Of each cell the texts that not all cells share. A setting that some lack says as much as one with several
-/// values; what is not known of a cell does not.
+/// For each cell the texts that not all cells share. A setting that only some cells have counts like one with
+/// several values; something unknown does not.
 std::vector<std::vector<std::string>> telling_pieces(const std::vector<const Cell*>& cells,
                                                      const std::vector<Texts>& all,
                                                      const std::set<std::string>& shown) {
@@ -146,7 +146,7 @@ std::vector<std::vector<std::string>> telling_pieces(const std::vector<const Cel
   return pieces;
 }
 
-/// How their workers are joined, in front, where that differs between cells of as many workers.
+/// Puts in front how the workers are joined, if that differs between cells with the same number of workers.
 void add_joined(const std::vector<const Cell*>& cells, std::vector<std::vector<std::string>>& pieces) {
   std::map<int, std::set<std::string>> texts;
   for (const Cell* cell : cells)
@@ -157,7 +157,7 @@ void add_joined(const std::vector<const Cell*>& cells, std::vector<std::vector<s
       pieces[i].insert(pieces[i].begin(), std::move(text));
 }
 
-/// Cells that are called the same so far get the first entries of their set-ups that tell them apart.
+/// Cells with the same label so far get the first entries of their set-ups that tell them apart.
 void add_until_told_apart(const std::vector<const Cell*>& cells, const std::set<std::string>& shown,
                           std::vector<std::vector<std::string>>& pieces) {
   std::map<std::string, std::vector<std::size_t>> alike;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Labels that distinguish the cells of one table or plot.
+/// Makes labels that distinguish the cells of one table or plot.
 
 #include <cstdint>
 #include <set>

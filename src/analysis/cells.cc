@@ -19,23 +19,24 @@ using measure::Record;
 
 bool is_release(const std::string& build) { return build == "Release" || build == "RelWithDebInfo"; }
 
-/// Whether its figures may be used: one that contradicts itself stands in the tables without any.
+/// Whether the record's figures may be used. A record that contradicts itself appears in the tables without
+/// figures.
 bool is_measured(const Record& record) {
   if (contradiction(record)) return false;
   return (record.status == "complete" || record.status == "interrupted") && !record.ranks.empty() &&
          record.window.steps > 0 && !record.ranks.front().step_s.empty();
 }
 
-/// Why nothing of a record that is not measured stands in its cell.
+/// Why a record that is not measured gives its cell no figures.
 std::string reason_of(const Record& record) {
   if (const auto wrong = contradiction(record)) return "its record contradicts itself: " + *wrong;
   return record.reason;
 }
 
-/// Neither a name nor a text holds it.
+/// A separator that occurs in no name and no text.
 constexpr char kBetween = '\x1f';
 
-/// What was asked: known of every record, run or not.
+/// A key of what was asked for, which every record knows, run or not.
 std::string asked(const Record& record) {
   std::string key;
   for (const std::string* text :
@@ -48,8 +49,8 @@ std::string asked(const Record& record) {
   return key;
 }
 
-/// All of the set-up: records are repeats where it is the same. Weak or strong is a question that is asked of
-/// a cell of scaling, and nothing that it did otherwise.
+/// A key of the whole set-up: records with the same key are repeats. Weak or strong is left out, because a
+/// cell of scaling ran in the same way for both.
 std::string measured_key(const Setup& setup) {
   const bool is_scaled = text_of(setup, "kind") == "scale";
   std::string key;
@@ -60,10 +61,11 @@ std::string measured_key(const Setup& setup) {
   return key;
 }
 
-/// Of a run that began, processes are known; of a cell of a study that was not run they are not.
+/// Whether the run began; only then is its number of processes known.
 bool has_begun(const Record& record) { return !record.device.empty(); }
 
-/// Whether nothing that is known of its set-up is otherwise there: of what was not measured less is known.
+/// Whether the record can belong to the cell: everything known of its set-up agrees with the cell's. A record
+/// without measurements knows less.
 bool may_be_of(const Record& record, const Cell& cell) {
   const auto is_as_there = [&](const SetupEntry& entry) {
     const bool is_told = entry.kind == SetupKind::circumstance || entry.kind == SetupKind::machine ||
@@ -132,8 +134,8 @@ void finish(Cell& cell) {
   }
 }
 
-/// Cells that only a setting tells apart have it in their labels: else two rows of a table would be called
-/// the same.
+/// Adds to the labels the settings that tell cells apart. Otherwise two rows of a table would have the same
+/// name.
 void tell_apart(std::vector<Cell>& cells) {
   std::map<std::string, std::vector<Cell*>> alike;
   for (Cell& cell : cells)
@@ -145,7 +147,7 @@ void tell_apart(std::vector<Cell>& cells) {
   }
 }
 
-/// A record without figures beside others of its cell: what it says and the cell does not is kept.
+/// Adds a record without figures to its cell. Its reason is kept if the cell does not give it already.
 void add_lost(Cell& cell, const Record& record) {
   cell.lost.push_back(&record);
   const bool is_measured_cell = is_measured(*cell.records.front());
@@ -156,8 +158,8 @@ void add_lost(Cell& cell, const Record& record) {
   if (is_measured_cell && record.status == "failed" && !record.loss) cell.failed_repeats.push_back(&record);
 }
 
-/// Repeats that other programs disturbed are set aside where others were not. A whole training stays: its
-/// accuracies are as good as any.
+/// Sets aside repeats that other programs disturbed, if the cell has undisturbed ones. A complete training
+/// stays: the disturbance does not affect its accuracies.
 void set_disturbed_aside(Cell& cell) {
   const auto is_quiet = [](const Record* record) { return !is_disturbed(*record); };
   const auto kept = std::stable_partition(cell.records.begin(), cell.records.end(), is_quiet);
@@ -170,7 +172,7 @@ void set_disturbed_aside(Cell& cell) {
   cell.records.erase(kept, cell.records.end());
 }
 
-/// By the time that was measured, all repeats.
+/// Other programs in all repeats, weighted by the measured time.
 Others others_of(const Cell& cell) {
   double known_s = 0, unknown_s = 0;
   for (const Record* record : cell.records) {
@@ -180,7 +182,7 @@ Others others_of(const Cell& cell) {
   return known_s > unknown_s ? Others::none : Others::unknown;
 }
 
-/// They have analyses of their own: collectives.h, evaluation.h, search.h.
+/// Records of these kinds have analyses of their own: collectives.h, evaluation.h, search.h.
 bool has_no_cell(const Record& record) {
   return record.kind == "comm" || record.kind == "evaluate" || record.kind == "search";
 }
@@ -218,8 +220,9 @@ std::vector<Cell> cells_of_measured(std::span<const Record> records,
 std::vector<Cell> make_cells(std::span<const Record> records) {
   std::map<std::string, std::vector<std::size_t>> by_asked;
   std::vector<Cell> cells = cells_of_measured(records, by_asked);
-  // What was not measured stands beside what was, of several versions beside its own. What failed, or
-  // contradicts itself, in circumstances in which nothing was measured is no repeat of what others did.
+  // A record that was not measured joins the measured cell of the same request, if there are several versions
+  // that of its own version. A record that failed, or contradicts itself, in circumstances in which nothing
+  // was measured gets a cell of its own.
   const auto add_unmeasured = [&](const Record& record) {
     auto& alike = by_asked[asked(record)];
     const auto own = std::find_if(alike.begin(), alike.end(),
@@ -235,7 +238,7 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
     if (!has_no_cell(record) && !is_measured(record)) add_unmeasured(record);
   for (Cell& cell : cells) finish(cell);
   tell_apart(cells);
-  // Cells that were not run stand where their records did.
+  // Cells that were not run keep the place of their records.
   std::stable_sort(cells.begin(), cells.end(),
                    [](const Cell& a, const Cell& b) { return a.records.front() < b.records.front(); });
   return cells;

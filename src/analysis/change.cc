@@ -21,7 +21,8 @@ double variance(const std::vector<double>& values) {
   return spread * spread;
 }
 
-/// Half the interval of the difference of two means of runs, on the logarithm; 0 where nothing repeats.
+/// Half the width of the interval of the difference of two means of runs, on a logarithmic scale; 0 without
+/// repeats.
 double half_by_runs(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() < 2 && b.size() < 2) return 0;
   const double spread_a = a.size() < 2 ? variance(b) : variance(a);
@@ -30,10 +31,10 @@ double half_by_runs(const std::vector<double>& a, const std::vector<double>& b) 
   const double part_b = spread_b / static_cast<double>(b.size());
   const double whole = part_a + part_b;
   if (whole <= 0) return 0;
-  double unsure = 0;  // Welch and Satterthwaite: only what was estimated from repeats adds
+  double unsure = 0;  // Welch and Satterthwaite: only spreads estimated from repeats contribute
   if (a.size() > 1) unsure += part_a * part_a / static_cast<double>(a.size() - 1);
   if (b.size() > 1) unsure += part_b * part_b / static_cast<double>(b.size() - 1);
-  // A borrowed spread has the other side's degrees, and moves with it.
+  // A spread borrowed from the other side has its degrees of freedom, and is correlated with it.
   const bool is_borrowed = a.size() < 2 || b.size() < 2;
   const double degrees =
       is_borrowed ? static_cast<double>(std::max(a.size(), b.size()) - 1) : whole * whole / unsure;

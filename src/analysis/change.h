@@ -1,7 +1,7 @@
 #pragma once
 
-/// Whether what was measured before a change (A) and after it (B) became faster, beyond chance, in the words
-/// of Criterion, a well-known benchmark library.
+/// Decides whether a program became faster between two measurements, A before a change and B after it, beyond
+/// chance. The words (improved, regressed, ...) are those of Criterion, a benchmark library.
 
 #include <cstdint>
 #include <span>

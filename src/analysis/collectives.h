@@ -1,11 +1,13 @@
 #pragma once
 
-/// Figures of collectives that were timed alone (`paceline comm`).
+/// Computes the figures of collectives that were timed alone (`paceline comm`).
 ///
-/// X      bytes; of an all-gather: its result, of a reduce-scatter: its input t      time of the slowest rank
-/// for one collective algbw  X / t;  busbw = algbw x 2(N-1)/N (all_reduce), x (N-1)/N (reduce_scatter,
-/// all_gather), x 1 (broadcast):
-///        the rate of each link in a ring, comparable across N
+///   X      bytes; for an all-gather those of its result, for a reduce-scatter those of its input
+///   t      time of the slowest rank for one collective
+///   algbw  X / t
+///   busbw  algbw x 2(N-1)/N (all_reduce), x (N-1)/N (reduce_scatter, all_gather), x 1 (broadcast): the rate
+///          of each link in a ring, comparable across N
+///
 /// GB = 1e9 bytes. A single rank transfers nothing: it has the times of the calls, and no bandwidth.
 
 #include <optional>

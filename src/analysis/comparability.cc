@@ -19,14 +19,15 @@ using measure::Record;
 using measure::Setting;
 using measure::SettingRole;
 
-/// What is done otherwise is what two runs are compared for; other work for an image makes another figure.
-/// Model and data are told apart by what was found under their names, which may be paths.
+/// Two runs are compared to see the effect of doing something differently; but a different amount of work per
+/// image makes a different figure. Model and data are compared by their contents, not by their names, which
+/// may be paths.
 Effect effect_between_runs(Setting setting) {
   const bool is_known_otherwise = setting == "model" || setting == "data" || setting == "device";
   return setting.role() == SettingRole::fixed && !is_known_otherwise ? setting.on_time() : Effect::none;
 }
 
-/// Refuses a key without a row, such as one of a later version: it may change the figure.
+/// Refuses a key that has no row, such as one of a later version, because it may change the figure.
 Effect effect(std::string_view key, Topic topic) {
   const auto setting = Setting::find(key);
   if (!setting) return Effect::refuse;
@@ -76,7 +77,8 @@ void refuse_if(Verdict& verdict, bool differs, std::string sentence) {
 }
 
 void compare_subject(const Record& a, const Record& b, Topic topic, bool is_of_both, Verdict& verdict) {
-  // In a sweep the workers are the same, and whether the batch was called local or global is all the same.
+  // In a sweep the number of workers is constant, so it does not matter whether the batch was given as local
+  // or global.
   const bool mixes_scaling =
       topic == Topic::tables || topic == Topic::sweep || topic == Topic::two_runs || is_of_both;
   refuse_if(verdict, !mixes_scaling && !a.scaling.empty() && !b.scaling.empty() && a.scaling != b.scaling,
@@ -88,8 +90,8 @@ void compare_subject(const Record& a, const Record& b, Topic topic, bool is_of_b
       fmt::format("the baseline's {} has {} parameters, here it has {}: another model (or another number "
                   "of classes)",
                   a.model.name, a.model.parameters, b.model.parameters));
-  // A file of layers that was edited keeps its name, and often its parameters: a stride, a pooling. Records
-  // of before FLOPs were counted hold 0 and are not told apart.
+  // An edited model file keeps its name and often its number of parameters, as after a change of stride or
+  // pooling; FLOPs show the difference. Old records without FLOPs hold 0 and are not told apart.
   refuse_if(verdict,
             a.model.name == b.model.name && a.model.parameters == b.model.parameters &&
                 a.model.training_flops > 0 && b.model.training_flops > 0 &&
@@ -107,7 +109,7 @@ void compare_subject(const Record& a, const Record& b, Topic topic, bool is_of_b
             fmt::format("the baseline was computed in {}, this in {}", a.precision, b.precision));
 }
 
-/// A record that another program made may lack them.
+/// Records made by other programs may lack the name.
 std::string or_unknown(const std::string& name) { return name.empty() ? "(unknown)" : name; }
 
 std::string remark_of_versions(const Record& a, const Record& b) {
@@ -115,7 +117,7 @@ std::string remark_of_versions(const Record& a, const Record& b) {
                      or_unknown(b.environment.version));
 }
 
-/// Machines of one kind differ by some pages of memory, by what their firmware keeps.
+/// Machines of one kind differ by a few pages of memory that their firmware reserves.
 bool is_about(std::int64_t a, std::int64_t b) {
   return static_cast<double>(std::max(a, b)) <= 1.02 * static_cast<double>(std::min(a, b));
 }
@@ -161,7 +163,7 @@ void compare_threads(const Record& a, const Record& b, Verdict& verdict) {
                   a.threads_per_worker, b.threads_per_worker, cores_used(a), cores_used(b)));
 }
 
-/// More workers may need more processes and nodes; another way of carrying their gradients is said.
+/// More workers may need more processes and nodes. A different transport of the gradients gets a remark.
 void remark_joining(const Record& a, const Record& b, Verdict& verdict) {
   if (is_alone(a) || is_alone(b) || a.ranks.empty() || b.ranks.empty()) return;
   const auto& x = a.communication;
@@ -189,7 +191,7 @@ void compare_tests(const Record& a, const Record& b, Verdict& verdict) {
                         b.data.test_samples));
 }
 
-/// What is called by its settings was trained with others up to a resume.
+/// A run named by its settings was trained with other settings until a resume; that gets a remark.
 void remark_changes(const char* whose, const Record& record, Verdict& verdict) {
   std::vector<std::string> said;
   for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
@@ -214,8 +216,8 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
                     b.epochs.back().updates < a.epochs.back().updates
                         ? "fewer updates, not only the larger batch, can cost accuracy"
                         : "more updates, not only the smaller batch, can gain accuracy"));
-  // LARS counts its rate in units of |w| / |g|, Adam in units of a step: no ratio of two optimizers' rates
-  // means anything.
+  // LARS counts its rate in units of |w| / |g|, Adam in units of a step: the ratio of two optimizers' rates
+  // has no meaning.
   const std::string optimizer(Setting("optimizer").key());
   if (value_of(a, optimizer) != value_of(b, optimizer)) return;
   if (a.global_batch > 0 && b.global_batch > a.global_batch && b.learning_rate.peak == a.learning_rate.peak)

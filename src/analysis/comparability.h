@@ -1,6 +1,6 @@
 #pragma once
 
-/// Whether two records may be compared, and if not, why.
+/// Decides whether two records may be compared, and if not, why.
 ///
 /// Two figures may form a ratio only if everything agrees except the subject of the comparison. A difference
 /// is either refused (the ratio would be about something else: another model, other loader settings, another

@@ -18,19 +18,19 @@ namespace {
 
 using measure::Record;
 
-/// What a pair shares. Weak or strong is a question that is asked of a cell of scaling, and nothing that it
-/// does otherwise.
+/// What the two cells of a pair have in common. Weak or strong is left out, because a cell of scaling runs in
+/// the same way for both.
 using Place = std::tuple<std::string, std::string, int, std::int64_t, std::int64_t>;
 Place place_of(const Cell& cell) {
   return {cell.kind, cell.variant, cell.workers, cell.local_batch, cell.global_batch};
 }
 
-/// By name and kind of entry: a setting may be called as a field is.
+/// By kind and name of the entry: a setting may have the name of a field.
 using Entries = std::map<std::pair<SetupKind, std::string>, std::string>;
 Entries entries_of(const Setup& setup) {
   Entries entries;
   for (const SetupEntry& entry : setup)
-    // By which question a cell was measured is no difference: see Place.
+    // Whether a cell was measured as weak or strong is no difference: see Place.
     if (entry.kind != SetupKind::part) entries[{entry.kind, entry.name}] = entry.text;
   return entries;
 }
@@ -59,7 +59,7 @@ std::vector<EntryDifference> differences_of(const Cell& a, const Cell& b) {
   return found;
 }
 
-/// How unlike two set-ups are: another subject more than anything else.
+/// How different two set-ups are. A different subject counts more than anything else.
 std::size_t distance(const Cell& a, const Cell& b) {
   std::size_t sum = 0;
   for (const auto& entry : differences_of(a, b)) sum += entry.kind == SetupKind::subject ? 1000 : 1;
@@ -79,7 +79,7 @@ bool is_single_training(const std::vector<const Cell*>& cells) {
 
 using CellPair = std::pair<const Cell*, const Cell*>;
 
-/// Each cell at most once; the most alike first.
+/// Pairs the cells, the most similar first; each cell is in at most one pair.
 std::vector<CellPair> matched(const std::vector<const Cell*>& a, const std::vector<const Cell*>& b) {
   if (is_single_training(a) && is_single_training(b)) return {{a.front(), b.front()}};
   std::map<Place, std::vector<const Cell*>> by_place;
@@ -107,10 +107,10 @@ std::vector<std::vector<double>> repeats_of(const Cell& cell) {
   return repeats;
 }
 
-/// What kept one side from measuring what the other did.
+/// Refuses the comparison of a cell that one side did not measure, with the reason.
 void refuse_what_was_not_measured(const Cell& cell, const char* side, std::vector<std::string>& refusals) {
   if (!has_interval(cell.step_s)) refusals.push_back(fmt::format("{} timed a single step", side));
-  // A process that is on a GPU and idle, as a notebook's, must not refuse comparisons for ever.
+  // An idle process on a GPU, such as a notebook's, must not rule out comparisons.
   const auto disturbed = [](const Record* record) { return measure::are_cores_disturbed(*record); };
   if (std::all_of(cell.records.begin(), cell.records.end(), disturbed))
     refusals.push_back(fmt::format("{} in {}", measure::disturbance(cell.record()), side));
@@ -127,7 +127,7 @@ std::vector<std::string> refusals_of(const Cell& a, const Cell& b) {
   return refusals;
 }
 
-/// A difference that is clear, and of which one seed does not say how far seeds lie apart.
+/// The change of an accuracy. Even a clear difference between single seeds does not show how much seeds vary.
 Change change_of_accuracy(const Difference& difference) {
   if (!difference.is_clear()) return Change::no_change;
   if (difference.one_seed || difference.of_survivors) return Change::within_noise;
@@ -158,7 +158,7 @@ Pair compared(const Cell& a, const Cell& b, double noise) {
   return pair;
 }
 
-/// `other`: the other side's cells; one of this place, not measured, says why.
+/// `other`: the other side's cells; an unmeasured cell of the same place gives the reason.
 std::string why_unpaired(const Cell& cell, const std::vector<Cell>& other, const char* side) {
   for (const Cell& there : other)
     if (!there.is_measured() && place_of(there) == place_of(cell))

@@ -6,8 +6,7 @@
 /// Unlike ratios inside one report, these are about settings that differ: another bucket size, threads,
 /// version or machine is the subject, and is named. Refused are figures of different things (another model,
 /// other data, another way to make images) and what one side did not measure properly: an emulated link, a
-/// build without optimisation, a cell that other programs disturbed. measure: an emulated link, a build that
-/// is not optimised, a cell that other programs disturbed.
+/// build without optimisation, a cell that other programs disturbed.
 
 #include <cstddef>
 #include <optional>

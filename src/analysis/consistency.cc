@@ -29,7 +29,7 @@ void check_batches(const Record& record, std::vector<Finding>& findings) {
   if (samples <= 0 || steps <= 0 || record.local_batch <= 0) return;
   const long workers = implied_workers(samples, steps, record.local_batch);
   const auto expected = samples / std::max<std::int64_t>(1, record.global_batch);
-  if (steps == expected) return;  // an epoch has whole global batches only
+  if (steps == expected) return;  // an epoch consists of whole global batches
   if (workers != record.workers)
     findings.push_back(
         {true, fmt::format("{} steps an epoch over {} samples at {} a worker are the work of {} "
@@ -41,7 +41,7 @@ void check_batches(const Record& record, std::vector<Finding>& findings) {
                            record.global_batch, samples, expected)});
 }
 
-/// Images of the window, and its wall time, which the ranks have too.
+/// Checks the window's images, and its wall time against that of the ranks.
 void check_window(const Record& record, std::vector<Finding>& findings) {
   if (record.ranks.empty() || record.window.steps <= 0) return;
   const auto& window = record.window;
@@ -57,12 +57,13 @@ void check_window(const Record& record, std::vector<Finding>& findings) {
 }
 
 void check_ledger(const Record& record, std::vector<Finding>& findings) {
-  if (record.window.steps <= 0) return;  // resumed at its end: a microsecond, whose parts say nothing
+  if (record.window.steps <= 0)
+    return;  // resumed at its end: the window lasts a microsecond, whose parts mean nothing
   for (const auto& rank : record.ranks) {
     double sum = 0;
     for (const double phase : rank.phases) sum += phase;
     const auto least = std::min_element(rank.phases.begin(), rank.phases.end());
-    if (*least < 0)  // it adds up all the same, and hides as much in another phase
+    if (*least < 0)  // the sum is still right, but another phase is too large by as much
       findings.push_back(
           {true, fmt::format("rank {}: its ledger has {:.4g} s of {}", rank.rank, *least,
                              measure::name(static_cast<measure::Phase>(least - rank.phases.begin())))});
@@ -75,23 +76,23 @@ void check_ledger(const Record& record, std::vector<Finding>& findings) {
   }
 }
 
-/// Seconds that the ledger has in these phases.
+/// Seconds booked in the ledger on these phases.
 double booked(const measure::RankRecord& rank, std::initializer_list<measure::Phase> phases) {
   double sum = 0;
   for (const auto phase : phases) sum += rank.phases[static_cast<std::size_t>(phase)];
   return sum;
 }
 
-/// The steps against the clock and the ledger, which are kept apart from them. A step begins before its first
-/// phase and ends after its last one, and between steps there are evaluation, checkpoint and what is booked
-/// on "other": the end of an epoch, the callback that shows progress. So on every rank
+/// Checks the steps against the wall clock and the ledger, which are measured independently. A step begins
+/// before its first phase and ends after its last. Between steps there are evaluation, checkpoint and time
+/// booked on "other": the end of an epoch, the progress callback. So on every rank
 ///
 ///     data wait + copy + forward + backward + exposed + update  <=  sum of steps
 ///                                        <=  wall time - evaluation - checkpoint
 ///
-/// as sums of intervals of one clock that contain each other: nothing overlaps, since the ledger books each
-/// second of a rank once. Repeats are records of their own, and a resumed run begins window, ledger and steps
-/// anew. The tolerance is the ledger's.
+/// because these are sums of intervals of one clock, each contained in the next, without overlap: the ledger
+/// books each second of a rank once. Each repeat is a record of its own, and a resumed run begins window,
+/// ledger and steps anew. The tolerance is the ledger's.
 void check_steps(const Record& record, std::vector<Finding>& findings) {
   using enum measure::Phase;
   if (record.ranks.empty()) return;
@@ -128,8 +129,8 @@ void check_steps(const Record& record, std::vector<Finding>& findings) {
   }
 }
 
-/// What bandwidths are made of: the bytes of a step are those of its buckets, and collectives take turns, so
-/// that they last no longer than the window.
+/// Checks the bytes and times behind bandwidths: the bytes of a step are those of its buckets, and since
+/// collectives run one after the other, they last no longer than the window.
 void check_communication(const Record& record, std::vector<Finding>& findings) {
   std::int64_t bytes = 0;
   for (const auto& bucket : record.buckets) bytes += bucket.bytes;
@@ -149,9 +150,9 @@ void check_communication(const Record& record, std::vector<Finding>& findings) {
   }
 }
 
-/// The window's own epochs are its last ones; before them stand those of before a resume. Where they begin
-/// with one of them (an epoch that was cut by the resume covers steps of both runs), their seconds are the
-/// same steps added up.
+/// Checks the epochs against the window. The window's own epochs are the last ones; epochs from before a
+/// resume come first. If the window begins at the start of an epoch, the seconds of its epochs are sums over
+/// the same steps. (An epoch cut by a resume covers steps of both runs and is not checked.)
 void check_epochs(const Record& record, std::vector<Finding>& findings) {
   if (record.ranks.empty() || record.epochs.empty() || record.window.steps <= 0) return;
   std::int64_t left = record.window.steps;
@@ -168,11 +169,13 @@ void check_epochs(const Record& record, std::vector<Finding>& findings) {
         {true, fmt::format("the epochs took {:.4g} s, but their steps add up to {:.4g} s", seconds, steps)});
 }
 
-/// Cross entropy of a classifier that is right with probability p: images it gets right cost little, so the
-/// mean is about (1 - p) times the cost of an error. An error at certainty 1 - 1e-13 costs 30.
+/// Upper bound for the cross entropy of a classifier that is right with probability p: correct images cost
+/// little, so the mean is about (1 - p) times the cost of an error. An error made with confidence 1 - 1e-13
+/// costs 30.
 constexpr double kHighestCostOfAnError = 30;
 
-/// A network that is right this often has not diverged: a high loss beside it is a sum, or of large logits.
+/// A network with at least this accuracy has not diverged. A high loss beside it is a sum instead of a mean,
+/// or comes from large logits.
 constexpr double kHasLearnt = 0.5;
 
 void check_accuracy(const Record& record, std::vector<Finding>& findings) {
@@ -198,7 +201,7 @@ void check_accuracy(const Record& record, std::vector<Finding>& findings) {
           {false, fmt::format("epoch {}: a mean test loss of {:.4g} at an accuracy of {:.1f} %: the training "
                               "has diverged, or the running statistics are not there yet",
                               epoch.epoch, *epoch.test_loss, p * 100)});
-    else  // no error: logits have no bound, and a rate that is too high makes them large
+    else  // not an error: logits are unbounded, and too high a learning rate makes them large
       findings.push_back(
           {false, fmt::format("epoch {}: a mean test loss of {:.4g} beside an accuracy of {:.1f} % needs "
                               "errors that cost {:.0f} each: logits have grown very large (a rate too high), "
@@ -208,11 +211,11 @@ void check_accuracy(const Record& record, std::vector<Finding>& findings) {
   }
 }
 
-/// A window of few steps begins with the loader's queue full, so a loader that is too slow for the steps
-/// would not yet have shown: the warm-up must be as long as the queue.
+/// Checks the length of the warm-up. A short window begins with a full loader queue, so a loader that is too
+/// slow would not show yet. The warm-up must be at least as long as the queue.
 void check_queue(const Record& record, std::vector<Finding>& findings) {
   constexpr int kQueue = 3;             // batches that a loader holds ready
-  constexpr double kFastEnough = 1.25;  // times the steps' own rate
+  constexpr double kFastEnough = 1.25;  // as a multiple of the rate of the steps
   if (record.window.unit != "steps" || record.window.warmup_steps >= kQueue) return;
   for (const auto& rank : record.ranks) {
     if (rank.loader_prepare_s <= 0 || rank.wall_s <= 0 || rank.loader_queue == 0) continue;
@@ -238,7 +241,7 @@ void check_timing(const Record& record, std::vector<Finding>& findings) {
 
 void check_memory(const Record& record, std::vector<Finding>& findings) {
   if (!record.memory.peak_bytes || record.memory.plan_bytes <= 0) return;
-  if (record.memory.device) return;  // what a GPU's driver takes of the host is in no plan
+  if (record.memory.device) return;  // the host memory of a GPU's driver is in no plan
   const double share =
       static_cast<double>(*record.memory.peak_bytes) / static_cast<double>(record.memory.plan_bytes);
   if (std::abs(share - 1) > 0.10)
@@ -312,7 +315,7 @@ std::optional<Finding> busy(std::span<const Record> records) {
   std::string which = worst->id;
   if (of_gpus != measure::disturbance(*worst)) {
     const double others = *worst->window.others_cores;
-    const int cores = worst->environment.cores;  // of a process that was bound: fewer than the machine has
+    const int cores = worst->environment.cores;  // for a bound process: fewer than the machine has
     which =
         fmt::format("up to {:.1f}{} cores, {}{}", others, others <= cores ? fmt::format(" of {}", cores) : "",
                     worst->id, names_of(worst->window.others));

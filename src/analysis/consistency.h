@@ -1,7 +1,7 @@
 #pragma once
 
-/// Faults and weaknesses of single records: sums given as means, worker counts that contradict the steps,
-/// ledgers that do not close, steps that do not fit them, single timings.
+/// Finds faults and weaknesses of single records: sums given as means, worker counts that contradict the
+/// steps, ledgers that do not close, steps that do not fit them, single timings.
 
 #include <optional>
 #include <span>
@@ -26,7 +26,7 @@ using measure::is_disturbed;
 /// worst. Nothing if they did not, or if no window knows.
 [[nodiscard]] std::optional<Finding> busy(std::span<const measure::Record> records);
 
-/// The first error of check(). Figures of a record with an error are not used, since nobody knows which of
+/// The first error of check(). Figures of a record with an error are not used, since it is unknown which of
 /// them are true.
 [[nodiscard]] std::optional<std::string> contradiction(const measure::Record& record);
 

@@ -31,8 +31,8 @@ bool has_accuracy(const Cell& cell) {
                      [](const Record* record) { return last_accuracy(*record).has_value(); });
 }
 
-/// Those of `converge`, and those of `train` beside them or where they are several: who puts trainings into
-/// one report compares them, so what has to be said of the comparison is said.
+/// The trainings to compare: those of `converge`, and those of `train` if they stand beside others. Whoever
+/// puts several trainings into one report compares them, so the report has to judge the comparison.
 std::vector<const Cell*> trainings(std::span<const Cell> cells) {
   std::vector<const Cell*> found;
   const auto is_studied = [](const Cell& cell) { return cell.kind == "converge"; };
@@ -47,13 +47,13 @@ std::vector<const Cell*> trainings(std::span<const Cell> cells) {
   return found;
 }
 
-/// One training of `train` with one seed is compared with nothing; of several seeds there is a mean.
+/// A single training of `train` with one seed has nothing to be compared with; several seeds have a mean.
 bool is_of_one_training(const std::vector<const Cell*>& all, const std::vector<Variant>& variants) {
   return all.size() == 1 && all.front()->kind != "converge" && (variants.empty() || variants[0].seeds < 2);
 }
 
-/// Whether the name of a training mentions a difference in this setting. Its label or the tables say sizes,
-/// length and cores already; the data is the same for all, and its spec differs in the path at most.
+/// Whether the name of a training mentions a difference in this setting. Sizes, length and cores are in its
+/// label or in the tables already. The data is the same for all; its spec differs in the path at most.
 bool is_named(std::string_view key) {
   const auto setting = Setting::find(key);
   if (!setting) return true;
@@ -62,7 +62,7 @@ bool is_named(std::string_view key) {
   return !is_said && role != SettingRole::window && *setting != "data";
 }
 
-/// A training of `train` has no name: its sizes, and every setting in which the others differ from it.
+/// A name for a training of `train`, which has none: its sizes, and every setting that differs in the others.
 std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
   if (!cell.variant.empty()) return cell.variant;
   std::string name = cell.label;
@@ -78,8 +78,8 @@ std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
   return name;
 }
 
-/// The repeats that a mean at the last epoch is over: one a seed, the last of it, and none that ended before
-/// the others.
+/// Chooses the repeats for the mean at the last epoch: the last one of each seed, without those that ended
+/// earlier than the others.
 void choose_records(Variant& variant, const Cell& cell) {
   std::int64_t most = 0;
   for (const Record* record : cell.records)
@@ -104,7 +104,7 @@ void choose_records(Variant& variant, const Cell& cell) {
   }
 }
 
-/// Of each seed that failed, and not when it was tried again, the reason of its last failure.
+/// The reason of the last failure, for each seed that failed and did not succeed later.
 std::vector<std::string> failures(const Variant& variant, const Cell& cell) {
   std::vector<std::string> reasons;
   std::map<std::string, std::size_t> places;
@@ -128,7 +128,7 @@ std::vector<std::string> failures(const Variant& variant, const Cell& cell) {
   return reasons;
 }
 
-/// Two versions of one study have the same names: each says what tells it from the other.
+/// Names of the cells. Cells of two versions of a study have the same names; what tells them apart is added.
 std::vector<std::string> names_of(const std::vector<const Cell*>& all) {
   std::vector<std::string> names;
   std::map<std::string, std::vector<std::size_t>> places;
@@ -146,22 +146,21 @@ std::vector<std::string> names_of(const std::vector<const Cell*>& all) {
   return names;
 }
 
-/// Whether the setting changes only the batch, how the work is done or how it is measured, not the rule of
-/// training.
+/// Whether the setting changes only the batch, the execution or the measurement, but not the training rule.
 bool is_of_batch_or_execution(std::string_view key) {
   const auto role = measure::role_of(key);
   return role == SettingRole::size || role == SettingRole::window || role == SettingRole::precision ||
          measure::is_of_execution(key);
 }
 
-/// The same rule of training as the baseline's: only the batch (and who shares it) differs.
+/// Whether the training rules are the same: only the batch, or the number of workers that share it, differs.
 bool has_same_rule(const Record& a, const Record& b) {
   if (a.learning_rate.peak != b.learning_rate.peak) return false;
   std::set<std::string> names;
   for (const Record* record : {&a, &b})
     for (const auto& [name, value] : record->settings) names.insert(name);
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    // The resulting rates are equal, as checked above, so how they follow the batch may differ.
+    // The resulting rates are equal, as checked above, so the rule that scales them may differ.
     if (is_of_batch_or_execution(name) || measure::role_of(name) == SettingRole::lr_scaling) return true;
     const auto x = a.settings.find(name);
     const auto y = b.settings.find(name);
@@ -169,7 +168,7 @@ bool has_same_rule(const Record& a, const Record& b) {
   });
 }
 
-/// The one called so, else the smallest global batch.
+/// The variant named "baseline", otherwise the one with the smallest global batch.
 std::optional<std::size_t> find_baseline(const std::vector<Variant>& variants) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < variants.size(); ++i) {
@@ -189,13 +188,14 @@ void compare_with_baseline(Convergence& result) {
   }
 }
 
-/// A batch larger than the baseline's, with nothing done about it.
+/// Whether the variant has a larger batch than the baseline and no remedy.
 bool is_without_remedy(const Variant& baseline, const Variant& variant) {
   return variant.to_baseline && variant.cell->global_batch > baseline.cell->global_batch &&
          has_same_rule(baseline.cell->record(), variant.cell->record());
 }
 
-/// A remedy is held against the large batch of its own version where there is one.
+/// Computes how much of the loss each remedy gives back. It is compared with the large batch of the same
+/// version if there is one.
 void find_given_back(Convergence& result, bool in_same_circumstances) {
   for (std::size_t at = 0; at < result.variants.size(); ++at) {
     const Variant& large = result.variants[at];
@@ -251,7 +251,7 @@ Difference difference(const Variant& baseline, const Variant& other) {
       difference(baseline.accuracy, baseline.standard_error, other.accuracy, other.standard_error);
   result.one_seed = baseline.seeds == 1 || other.seeds == 1;
   result.of_survivors = (result.value > 0 ? other : baseline).failed > 0;
-  double unsure = 0;  // Welch and Satterthwaite: only what was estimated from seeds adds
+  double unsure = 0;  // Welch and Satterthwaite: only spreads estimated from seeds contribute
   for (const Variant* one : {&baseline, &other})
     if (one->seeds > 1) unsure += one->seed_variance * one->seed_variance / (one->seeds - 1);
   const double variance = result.standard_error * result.standard_error;

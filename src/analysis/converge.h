@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a larger batch costs in accuracy, and what each remedy recovers.
+/// Computes what a larger batch costs in accuracy, and what each remedy recovers.
 ///
 /// Variants are compared at equal epochs, and their updates are shown. A difference below its own standard
 /// error is noise. The standard error combines the counting error of the test set, sqrt(p(1-p)/n), with the
@@ -27,68 +27,71 @@ struct Difference {
   /// Degrees of freedom of the standard error: infinite for the test set, k - 1 for the spread over k seeds
   /// of each variant, combined by Welch's formula.
   double degrees = std::numeric_limits<double>::infinity();
-  bool one_seed = false;                ///< on either side: the error is only the test set's
-  bool of_survivors = false;            ///< trainings of the better one failed: its mean is over the others
+  bool one_seed = false;      ///< on either side; the error then contains the test set's part only
+  bool of_survivors = false;  ///< some trainings of the better variant failed, so its mean is over the rest
   [[nodiscard]] bool is_noise() const;  ///< |value| below one standard error
-  [[nodiscard]] bool is_clear() const;  ///< |value| above two, or as many more as few seeds make as likely
-  /// "noise", "weak evidence", "clear". What one seed shows is never clear: how far seeds lie apart is not
-  /// known; nor is an advantage of the seeds that did not fail.
+  [[nodiscard]] bool is_clear() const;  ///< |value| above two standard errors, or above more of them if there
+                                        ///< are few seeds (as_rare_as_two_errors)
+  /// "noise", "weak evidence" or "clear". A difference of one seed is never clear, since the spread over
+  /// seeds is unknown; neither is an advantage of a variant with failed seeds.
   [[nodiscard]] const char* word() const;
 };
 [[nodiscard]] Difference difference(double baseline, double baseline_error, double other, double other_error);
 
 struct Variant {
   const Cell* cell = nullptr;
-  const measure::Record* record = nullptr;      ///< whose accuracy it is: of several the last
-  std::vector<const measure::Record*> records;  ///< what the mean is over: one a seed, all of as many updates
+  const measure::Record* record = nullptr;  ///< the record with the accuracy; of several, the last
+  std::vector<const measure::Record*>
+      records;        ///< the records of the mean: one for each seed, all with equally many updates
   int same_seed = 0;  ///< repeats left out because another of their seed is in `records`
   int cut_short = 0;  ///< repeats left out because they ended before the others
   std::string name;
-  double epochs = 0;  ///< of half an epoch 0.5
+  double epochs = 0;  ///< 0.5 for half an epoch
   std::int64_t updates = 0;
   int seeds = 0;
-  /// Seeds beside them whose training failed, as where the loss left the finite numbers; one that was tried
-  /// again and ended counts as trained.
+  /// Further seeds whose training failed, for example with a loss that is not finite. A seed that was tried
+  /// again and completed does not count.
   int failed = 0;
   std::vector<std::string> failures;  ///< their reasons
   double accuracy = 0;                ///< mean over seeds, last epoch
   double standard_error = 0;
-  double seed_variance = 0;        ///< the part of standard_error^2 that the spread over seeds makes
+  double seed_variance = 0;        ///< the part of standard_error^2 due to the spread over seeds
   double lowest = 0, highest = 0;  ///< over seeds
   std::optional<double> test_loss;
-  double training_s = 0;       ///< of the last seed, without evaluation
-  double epoch_s = 0;          ///< median over its whole epochs
-  bool epoch_measured = true;  ///< else there was none: of the part that was trained, over that part
+  double training_s = 0;  ///< of the last seed, without evaluation
+  double epoch_s = 0;     ///< median over its whole epochs
+  bool epoch_measured =
+      true;  ///< false: there was no whole epoch; epoch_s is estimated from the trained part
   double peak_lr = 0;
   Verdict verdict;                        ///< against the baseline
-  std::optional<Difference> to_baseline;  ///< nothing for the baseline itself and where not comparable
+  std::optional<Difference> to_baseline;  ///< empty for the baseline itself, and if not comparable
   std::optional<std::size_t> large;       ///< the variant of the same global batch without remedy
-  std::optional<Difference> to_large;     ///< gained over that
-  std::optional<double>
-      given_back;  ///< to_large / what the large batch lost; only where the loss is no noise
+  std::optional<Difference> to_large;     ///< difference from `large`
+  std::optional<double> given_back;  ///< to_large / what the large batch lost; only if that loss is not noise
 };
 
 [[nodiscard]] Difference difference(const Variant& baseline, const Variant& other);
 
-/// The accuracy of a cell's trainings, without a name and held against nothing. None where no test accuracy
-/// was measured.
+/// The accuracy of a cell's trainings, without a name and without comparisons. Empty if no test accuracy was
+/// measured.
 [[nodiscard]] std::optional<Variant> variant_of(const Cell& cell);
 
 struct Convergence {
   std::vector<Variant> variants;               ///< in the records' order; those with a test accuracy
   std::optional<std::size_t> baseline, large;  ///< the first larger batch with the baseline's own rule
-  /// The remedy of `large` that gives back most, if any does, and behind it those whose difference from it is
-  /// noise.
+  /// The remedy that recovers most of the loss of `large`, if any does, followed by those whose difference
+  /// from it is noise.
   std::vector<std::size_t> give_back_most;
   std::vector<std::string> missing;  ///< variants without accuracy, and why
 };
 
-/// Settings in which a variant's rule differs from the baseline's, beside the batch and who shares it: "bn
-/// sync, warmup 1". Its name need not say all of them.
+/// Settings in which a variant differs from the baseline, besides the batch and the workers: "bn sync, warmup
+/// 1". The variant's name need not contain all of them.
 [[nodiscard]] std::string changed_settings(const measure::Record& baseline, const measure::Record& variant);
 
-/// Of all trainings of `converge`, and those of `train` on the same model and data, or of several of `train`
-/// alone: of several configurations, or of one with several seeds. Nothing where there are none.
+/// Compares all trainings of `converge`, with those of `train` on the same model and data. Without
+/// `converge`, compares several trainings of `train`: several configurations, or one with several seeds.
+/// Empty if there are none.
 [[nodiscard]] std::optional<Convergence> convergence(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

@@ -13,7 +13,7 @@ namespace {
 using measure::EpochRecord;
 using measure::Record;
 
-/// The mean of a figure over the seeds; nothing where one lacks it.
+/// The mean of a figure over the seeds; nullopt if a seed lacks it.
 template <typename Get>
 std::optional<double> mean_of(const std::vector<const EpochRecord*>& seeds, Get get) {
   double sum = 0;
@@ -69,7 +69,7 @@ std::optional<Overfitting> find_overfitting(const Course& course) {
   const auto is_above = [&](const CourseEpoch& epoch) {
     return *held_out_loss(course, epoch) > least * (1 + kClearRise);
   };
-  // The last and the one before: a single bad epoch is none of it.
+  // The last epoch and the one before: a single bad epoch does not count.
   if (!is_above(last) || !is_above(**(judged.end() - 2)) || !(last.train_loss < then.train_loss))
     return std::nullopt;
   return Overfitting{.from_epoch = (*(lowest + 1))->epochs,

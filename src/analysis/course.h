@@ -1,6 +1,7 @@
 #pragma once
 
-/// How trainings went, epoch by epoch: where training and held-out figures part, and how steady the end is.
+/// Follows trainings epoch by epoch, and finds overfitting (where training and held-out figures part) and how
+/// steady the last epochs are.
 
 #include <cstdint>
 #include <optional>

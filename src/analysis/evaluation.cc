@@ -10,7 +10,7 @@ namespace {
 
 using measure::EvaluationRecord;
 
-/// Counts of one evaluation agree with each other, whoever wrote them down.
+/// A contradiction between the counts of one evaluation; "" if there is none.
 std::string contradiction_in(const EvaluationRecord& record) {
   const std::size_t classes = record.classes.size();
   if (record.samples <= 0) return "no image was evaluated";
@@ -49,7 +49,7 @@ Proportion wilson(std::int64_t hits, std::int64_t of) {
   const double denominator = 1 + z * z / n;
   const double centre = (p + z * z / (2 * n)) / denominator;
   const double half = z * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / denominator;
-  // All or none: the formula's end is exactly 1 or 0, but for rounding.
+  // If all or none are right, one end is exactly 1 or 0; this removes its rounding error.
   return {.value = p,
           .low = hits == 0 ? 0 : std::max(0.0, centre - half),
           .high = hits == of ? 1 : std::min(1.0, centre + half)};

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Figures of an evaluated checkpoint: accuracies with intervals, by class and in total, and confused
-/// classes.
+/// Computes the figures of an evaluated checkpoint: accuracies with intervals, by class and in total, and
+/// confused classes.
 
 #include <cstdint>
 #include <optional>
@@ -19,8 +19,8 @@ struct Proportion {
 /// `hits` of `of`, with Wilson's score interval, which stays within [0, 1] and has the right coverage also
 /// near 0 and 1 and for few samples.
 ///
-/// Requires  0 <= hits <= of, of > 0 Source    Wilson, "Probable inference, the law of succession, and
-///           statistical inference", JASA 22, 1927
+/// Requires  0 <= hits <= of, of > 0
+/// Source    Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22, 1927
 [[nodiscard]] Proportion wilson(std::int64_t hits, std::int64_t of);
 
 struct ClassFigures {

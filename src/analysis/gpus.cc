@@ -25,7 +25,7 @@ struct GpuMean {
   }
 };
 
-/// What is added up of one GPU over repeats.
+/// Sums for one GPU over repeats.
 struct GpuSums {
   GpuMean utilisation, busy, watts, sm_mhz;
   std::map<std::string, GpuMean> held_back;
@@ -43,8 +43,8 @@ std::optional<double> as_double(const std::optional<Told>& told) {
   return told ? std::optional(static_cast<double>(*told)) : std::nullopt;
 }
 
-/// Adds the rows of a column of `gpu`'s course that have a number, each weighted by the readings that it is
-/// the mean of: as many as the others, but for the last.
+/// Adds the rows of a column of `gpu`'s course that have a number. Each is weighted by the number of readings
+/// in its mean, which is the same for all rows but the last.
 void add_column(GpuMean& mean, const GpuRecord& gpu, const std::vector<double>& column) {
   for (std::size_t i = 0; i < column.size(); ++i) {
     const auto before = static_cast<std::int64_t>(i) * gpu.course.readings_each;
@@ -60,7 +60,7 @@ std::optional<double> most_of(const std::vector<double>& column) {
   return found;
 }
 
-/// "PCIe 3 x8 of 5 x16"; "" where it is as good as it can be, or not told.
+/// "PCIe 3 x8 of 5 x16"; "" if the link has its full speed and width, or if they are unknown.
 std::string weak_link(const GpuRecord& gpu) {
   if (!gpu.pcie || !gpu.pcie_most) return "";
   if (gpu.pcie->generation >= gpu.pcie_most->generation && gpu.pcie->width >= gpu.pcie_most->width) return "";
@@ -68,7 +68,7 @@ std::string weak_link(const GpuRecord& gpu) {
                      gpu.pcie_most->generation, gpu.pcie_most->width);
 }
 
-/// Part of its steps in which a rank computes.
+/// Adds the fraction of its steps during which a rank computes.
 void add_busy(GpuMean& busy, const Record& record, int rank) {
   if (rank < 0 || rank >= static_cast<int>(record.ranks.size())) return;
   const auto& phases = record.ranks[static_cast<std::size_t>(rank)].phases;
@@ -126,11 +126,11 @@ void finish(GpuUse& use, const GpuSums& sums) {
   if (!sums.is_held_back_told) return;
   use.held_back.emplace();
   for (const auto& [reason, mean] : sums.held_back)
-    // A repeat that was never held back counts too, one that did not tell does not.
+    // A repeat that was never slowed down counts too; one without this information does not.
     (*use.held_back)[reason] = sums.readings_with_reasons > 0 ? mean.sum / sums.readings_with_reasons : 0;
 }
 
-/// What is known of the GPUs of `records`, repeats of one set-up.
+/// Combines what `records`, repeats of one set-up, know about their GPUs.
 std::optional<GpuUses> uses_of(std::vector<const Record*> records, std::string name, const Cell* cell) {
   GpuUses uses{.name = std::move(name), .cell = cell, .records = std::move(records), .gpus = {}};
   std::vector<GpuSums> sums;

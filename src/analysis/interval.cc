@@ -14,7 +14,7 @@ Estimate ratio(const Estimate& a, const Estimate& b) {
   const int n = std::min(a.n, b.n);
   const bool positive = a.low > 0 && b.low > 0;
   if (n < 2) return exactly(value);
-  if (!positive) {  // no logarithm: the ends, as if both erred at once
+  if (!positive) {  // without logarithms: combine the ends, as if both errors occurred together
     return {.median = value, .low = a.low / b.high, .high = b.low > 0 ? a.high / b.low : value, .n = n};
   }
   const double down = std::hypot(std::log(a.median / a.low), std::log(b.high / b.median));

@@ -1,12 +1,11 @@
 #pragma once
 
-/// Arithmetic on figures with intervals: the interval of a ratio from those of its parts.
+/// Computes with figures that have intervals: gives the interval of a ratio from those of its parts.
 ///
 /// Intervals are combined in quadrature on the logarithm: the parts are independent measurements of positive
 /// quantities, so the variances of their logarithms add. (Dividing the ends of one interval by the opposite
 /// ends of the other would assume that both err at once; for two equal 95 % intervals that gives a 99.4 %
-/// one.) A figure of one sample (n = 1) has no interval, and neither has a figure computed from it. made from
-/// it has one.
+/// one.) A figure of one sample (n = 1) has no interval, and neither has a figure computed from it.
 
 #include <span>
 #include <vector>

@@ -6,7 +6,7 @@ namespace paceline::analysis {
 
 std::optional<LinkFit> fit_link(std::span<const TimedMessage> messages) {
   if (messages.size() < 3) return std::nullopt;
-  // Weights 1 / t^2: each message's relative error counts the same.
+  // Weights 1 / t^2: the relative errors of all messages count equally.
   double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0;
   for (const auto& message : messages) {
     if (!(message.seconds > 0)) return std::nullopt;
@@ -21,7 +21,7 @@ std::optional<LinkFit> fit_link(std::span<const TimedMessage> messages) {
   if (!(determinant > 0)) return std::nullopt;
   double alpha = (wxx * wt - wx * wxt) / determinant;
   double beta = (w * wxt - wx * wt) / determinant;
-  if (alpha < 0) {  // no message is faster than none: the line through the origin
+  if (alpha < 0) {  // the latency cannot be negative: use the line through the origin
     alpha = 0;
     beta = wxt / wxx;
   }

@@ -9,7 +9,7 @@ namespace {
 using measure::RankRecord;
 using measure::Record;
 
-/// LoaderSums over all ranks of all repeats; a figure that one of them lacks is not known.
+/// Sums over all ranks of all repeats; a figure that one of them lacks is unknown.
 struct LoaderSums {
   double prepare_s = 0, processor_s = 0, samples = 0, ready = 0, queue = 0, waits = 0, steps = 0;
   bool known = true;
@@ -49,7 +49,7 @@ LoaderUse loader_use(const Breakdown& breakdown) {
     sums.samples += static_cast<double>(record->window.samples);
   }
   if (use.ceiling_images_per_s > 0) {
-    constexpr double kMost = 9999;  // of steps that do nothing but wait
+    constexpr double kMost = 9999;  // for steps that do nothing but wait
     const double of_one_thread_each = use.ceiling_images_per_s / std::max(1, use.threads_per_worker);
     const double wanted = std::ceil(kLoaderFastEnough * use.wanted_images_per_s / of_one_thread_each);
     use.threads_wanted = static_cast<int>(std::min(wanted, kMost));

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What the loaders of a cell delivered, could have delivered, and what they need so that no step waits.
+/// Computes what the loaders of a cell delivered, what they could have delivered, and what they need so that
+/// no step waits.
 
 #include <optional>
 

@@ -11,7 +11,7 @@
 namespace paceline::analysis {
 namespace {
 
-/// Fastest first; see fastest().
+/// Orders cells by speed, the fastest first; see fastest().
 bool is_before(const Cell* a, const Cell* b) {
   const auto key = [](const Cell* cell) {
     const auto& rate = cell->images_per_s;
@@ -29,7 +29,7 @@ bool lies_within(const Estimate& best, const Estimate& other) {
   return has_interval(other) && other.low >= (1 - kTie) * best.median;
 }
 
-/// Why a measured cell is not to be advised; empty of one that is.
+/// Why a measured cell is not recommended; empty if it is.
 std::string reason_against(const Cell& cell) {
   if (cell.status != "complete") return cell.status;
   if (cell.oversubscribed)
@@ -39,7 +39,7 @@ std::string reason_against(const Cell& cell) {
   return "";
 }
 
-/// The set-up but for what is called by kind and batch.
+/// The set-up without its kind and its batch.
 Setup apart_from_batch(const Cell& cell) {
   Setup some;
   for (const SetupEntry& entry : cell.setup) {
@@ -95,7 +95,7 @@ std::vector<const Cell*> other_batches(const OperatingPoint& point) {
   const Setup wanted = apart_from_batch(*point.best());
   for (const Cell* cell : point.eligible)
     if (apart_from_batch(*cell) == wanted) cells.push_back(cell);
-  // Of cells that were measured of one batch the fastest is first, and stays.
+  // Of the measured cells with the same batch the fastest comes first and is kept.
   std::stable_sort(cells.begin(), cells.end(),
                    [](const Cell* a, const Cell* b) { return a->local_batch < b->local_batch; });
   const auto is_same = [](const Cell* a, const Cell* b) { return a->local_batch == b->local_batch; };

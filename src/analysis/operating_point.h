@@ -1,6 +1,7 @@
 #pragma once
 
-/// The one configuration that all answers are about: the fastest one that was measured well enough.
+/// Chooses the operating point, the configuration that all answers of a report are about: the fastest one
+/// that was measured well enough.
 
 #include <cstdint>
 #include <string>

@@ -55,7 +55,7 @@ void add_configuration(Row& row, const Record& record) {
   set_positive(row, "learning_rate", record.learning_rate.peak);
 }
 
-/// Seconds of a step, and what they are made of: means over the window's steps and over ranks.
+/// Adds the seconds of a step and their parts: means over the window's steps and over ranks.
 void add_times(Row& row, const Record& record) {
   if (record.ranks.empty() || record.ranks.front().step_s.empty()) return;
   const auto steps = static_cast<double>(record.ranks.front().step_s.size());
@@ -67,10 +67,10 @@ void add_times(Row& row, const Record& record) {
   const auto phase = [&](Phase which) {
     return of_step([&](const auto& rank) { return rank.phases[static_cast<std::size_t>(which)]; });
   };
-  // Evaluations and checkpoints of a training are no part of its steps.
+  // A training's evaluations and checkpoints are not part of its steps.
   const double time = of_step([](const auto& rank) { return rank.wall_s; }) - phase(Phase::evaluation) -
                       phase(Phase::checkpoint);
-  row.set("time_s", time);  // no `repeats`, which are of runs, and no `steps`, which are of an epoch
+  row.set("time_s", time);  // `repeats` counts runs and `steps` those of an epoch, so neither is set
   row.set("time_of", "step");
   row.set("statistic", "mean");
   row.set("clock", "host");

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Records in the form of other programs' measurements: each is a row of `paceline-table-1` (table/table.h).
-/// `report --records-csv` writes them; `check` and other tools read them.
+/// Converts records to the form of other programs' measurements: each becomes a row of `paceline-table-1`
+/// (table/table.h). `report --records-csv` writes them; `check` and other tools read them.
 
 #include <span>
 

@@ -10,8 +10,8 @@ namespace {
 using measure::Phase;
 using measure::Record;
 
-/// A window of exactly one epoch, timed as a whole: its wall time without what is no training, which is the
-/// ledger's mean over ranks.
+/// The time of a window of exactly one epoch, timed as a whole: its wall time minus everything that is not
+/// training, by the ledger's mean over ranks.
 std::optional<double> window_as_epoch(const Record& record) {
   if (record.ranks.empty() || record.data.steps_per_epoch <= 0) return std::nullopt;
   if (record.window.steps != record.data.steps_per_epoch) return std::nullopt;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Times of steps and epochs from one record.
+/// Computes times of steps and epochs from one record.
 
 #include <vector>
 

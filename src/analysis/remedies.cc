@@ -10,15 +10,15 @@ namespace {
 constexpr double kWorthIt = 0.01;
 constexpr std::size_t kMostRemedies = 6;
 
-/// A step that can be changed; seconds.
+/// A model of a step, in seconds, to which remedies can be applied.
 struct StepModel {
   StepLines lines;
   std::optional<BucketTimes> buckets;
   double beyond_replay_s = 0;  ///< exposed transfer that the replay does not explain
-  double of_replay = 1;        ///< or the part of it that was really exposed
+  double of_replay = 1;        ///< or the fraction of the replayed time that was really exposed
 };
 
-/// The repeat whose replay is used: the first that has its buckets' times.
+/// The bucket times of the repeat that is replayed: the first repeat that has them.
 std::optional<BucketTimes> buckets_of(const Cell& cell) {
   for (const measure::Record* record : cell.records)
     if (auto times = bucket_times(*record); times && times->link) return times;
@@ -35,7 +35,7 @@ double replayed(const BucketTimes& times, double backward_factor, double bytes_f
   } else {
     for (std::size_t i = 0; i < times.ends.size(); ++i) {
       const double bytes = times.ends[i] - (i == 0 ? 0 : times.ends[i - 1]);
-      // As measured, but for what the remedy takes off: the line only says how much that is.
+      // The measured time minus what the remedy saves; the fitted line is used for the saving only.
       const double saved = times.link->seconds(bytes) - link.seconds(bytes);
       buckets.push_back(
           {.ready_s = times.ready_s[i], .transfer_s = std::max(0.0, times.transfer_s[i] - saved)});
@@ -61,7 +61,7 @@ class Trial {
   [[nodiscard]] bool can_replay() const { return model_.buckets.has_value(); }
   [[nodiscard]] double all_bytes() const { return model_.buckets->ends.back(); }
 
-  /// Seconds for the samples of one measured step.
+  /// Seconds for as many samples as one measured step has.
   [[nodiscard]] double seconds(const std::vector<Remedy>& chosen) const {
     StepLines lines = model_.lines;
     double compute = 1, bytes = 1, bandwidth = 1, bucket_bytes = 0, steps = 1;
@@ -98,7 +98,7 @@ class Trial {
     double factor = compute;
     if (steps > 1) factor *= steps * compute_of_larger();
     lines[Line::compute] = before * factor;
-    // What goes with the images; what goes with the step is shared by more of them.
+    // These grow with the number of images. Costs per step are shared by more images.
     for (const Line line : {Line::data_wait, Line::copy, Line::imbalance, Line::jitter}) lines[line] *= steps;
     if (can_replay()) {
       lines[Line::latency] = 0;
@@ -111,7 +111,7 @@ class Trial {
     return lines.total() / steps;
   }
 
-  /// What an image of twice the batch costs of what it costs now: between the two batches that are known.
+  /// Compute per image at twice the batch, relative to now: interpolated between the two known batches.
   [[nodiscard]] double compute_of_larger() const {
     const auto& baseline = *loss_.baseline;
     const double here = static_cast<double>(loss_.cell->global_batch) / loss_.cell->workers;
@@ -124,8 +124,8 @@ class Trial {
   }
 
  private:
-  /// Seconds that a step still waits for data with so many loader threads, of one that takes `total` with the
-  /// wait of now.
+  /// Seconds that a step would still wait for data with this many loader threads. `total`: the seconds of the
+  /// step with the present wait.
   [[nodiscard]] double left_of_data_wait(double threads, double total) const {
     double prepare = 0;
     int records = 0;
@@ -149,7 +149,7 @@ int loader_threads_of(const Cell& cell) {
   return cell.records.front()->ranks.empty() ? 0 : cell.records.front()->ranks.front().loader_threads;
 }
 
-/// Everything that could be tried against parts that stand out of the noise.
+/// All remedies that could be tried against parts that exceed the noise.
 std::vector<Remedy> candidates(const EfficiencyLoss& loss, const Trial& trial) {
   std::vector<Remedy> all;
   const auto is_lost = [&](LossPart part) { return loss[part].seconds > 0 && !loss[part].is_within_noise(); };
@@ -166,7 +166,7 @@ std::vector<Remedy> candidates(const EfficiencyLoss& loss, const Trial& trial) {
   if (is_lost(LossPart::sharing)) add(RemedyKind::own_cores, LossPart::sharing, true);
   if (is_lost(LossPart::imbalance)) add(RemedyKind::even_ranks, LossPart::imbalance, true);
   if (is_lost(LossPart::jitter)) add(RemedyKind::quiet_host, LossPart::jitter, true);
-  // Of images on the device nothing is left to prepare: no thread would help.
+  // With images on the device nothing is left to prepare, so more threads would not help.
   if (is_lost(LossPart::data_wait) && loss.cell->record().data.images_on != "device")
     add(RemedyKind::loader_threads, LossPart::data_wait, false, loader_threads_of(*loss.cell) + 1);
   if (!moves || !trial.can_replay()) return all;
@@ -186,7 +186,7 @@ std::vector<Remedy> candidates(const EfficiencyLoss& loss, const Trial& trial) {
   return all;
 }
 
-/// What each set of `list` saves, by its bits.
+/// The saving of each subset of `list`; the subset is the index's bits.
 std::vector<double> savings(const Trial& trial, const std::vector<Remedy>& list) {
   const double now = trial.seconds({});
   std::vector<double> saved(std::size_t{1} << list.size());
@@ -201,7 +201,7 @@ std::vector<double> savings(const Trial& trial, const std::vector<Remedy>& list)
 
 double factorial(std::size_t n) { return n < 2 ? 1 : static_cast<double>(n) * factorial(n - 1); }
 
-/// The mean over all orders of what `player` adds to those before it.
+/// The Shapley value of `player`: what it adds to the players before it, averaged over all orders.
 double shapley(const std::vector<double>& saved, std::size_t players, std::size_t player) {
   double value = 0;
   for (std::size_t set = 0; set < saved.size(); ++set) {

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What each remedy of a loss would recover: replays the measured step of a cell with something changed.
+/// Estimates what each remedy of a loss of efficiency would recover, by replaying the measured step of a cell
+/// with something changed.
 ///
 /// Own work, waiting and data wait of the typical rank stay or shrink as the remedy says. Exposed transfer is
 /// replayed from the times at which buckets are ready (replay.h), which move with the backward pass. So

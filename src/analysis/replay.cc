@@ -33,7 +33,7 @@ std::optional<BucketLink> fit_buckets(std::span<const BucketTransfer> buckets) {
   const double determinant = w * xx - x * x;
   if (determinant <= 0) return std::nullopt;
   const double alpha = (xx * t - x * xt) / determinant, slope = (w * xt - x * t) / determinant;
-  // Outside of what a link can be: the best line with that part at 0.
+  // A value that no link can have is set to 0, and the other is fitted again.
   if (alpha < 0) return BucketLink{.alpha_s = 0, .seconds_per_byte = xt / xx};
   if (slope < 0) return BucketLink{.alpha_s = t / w, .seconds_per_byte = 0};
   return BucketLink{.alpha_s = alpha, .seconds_per_byte = slope};

@@ -26,7 +26,7 @@ SameCores pair_of(const Cell& threads, const Cell& workers) {
   return pair;
 }
 
-/// How the workers are joined and what they train: configurations that differ in it have a row each.
+/// How the workers are joined and what they train; configurations that differ in this get separate rows.
 std::string joined_in(const Cell& cell) {
   std::string text;
   for (const SetupEntry& entry : cell.setup)

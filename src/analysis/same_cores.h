@@ -1,8 +1,8 @@
 #pragma once
 
-/// The same cores divided differently: few workers with many threads against more workers with fewer threads,
-/// at the same global batch. More workers exchange gradients and have smaller batches; threads of one worker
-/// synchronise after every op. Measurements say which is faster, and the ledger says why.
+/// Compares two ways to use the same cores at the same global batch: few workers with many threads, or more
+/// workers with fewer threads. More workers exchange gradients and have smaller batches; threads of one
+/// worker synchronise after every op. Measurements say which is faster, and the ledger says why.
 
 #include <cstdint>
 #include <span>

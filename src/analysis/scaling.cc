@@ -38,14 +38,15 @@ void fill_ratios(ScalingRow& row, const Cell& baseline, Mode mode) {
     row.efficiency = weak_efficiency(baseline.step_s, row.cell->step_s);
     row.speedup = scaled(row.efficiency, growth);
   } else {
-    // The same steps at the same global batch: T is a step as much as an epoch, and steps are measured
-    // directly.
+    // With the same global batch the number of steps is the same, so the ratio of epochs is that of steps,
+    // which are measured directly.
     row.speedup = ratio(baseline.step_s, row.cell->step_s);
     row.efficiency = scaled(row.speedup, 1 / growth);
   }
 }
 
-/// `own`: those that the baseline is to be of, since they were scaled; null where none were.
+/// `own`: the circumstances (such as the version) in which the batch was scaled, from which the baseline is
+/// taken; null if there are none.
 ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, const Circumstances* own,
                         Mode mode) {
   ScalingGroup group;
@@ -74,8 +75,8 @@ ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, cons
   return group;
 }
 
-/// The circumstances in which the batch was scaled: measured with several numbers of workers, the fewest of
-/// all among them. In the cells' order.
+/// The circumstances in which the batch was scaled: those measured with several numbers of workers, including
+/// the fewest of all. In the order of the cells.
 std::vector<Circumstances> scaled_in(const std::vector<const Cell*>& members) {
   std::vector<Circumstances> order;
   std::map<Circumstances, std::set<int>> workers;
@@ -115,8 +116,8 @@ void append_groups(std::vector<ScalingGroup>& groups, std::int64_t batch,
   for (std::size_t i = 0; i < texts.size(); ++i) groups[first + i].circumstances = texts[i];
 }
 
-/// Of rows with as many workers the one that is most like the baseline; a choice is among workers, not among
-/// versions.
+/// For each number of workers the row most similar to the baseline: a recommendation chooses among numbers of
+/// workers, not among versions.
 std::vector<const ScalingRow*> one_for_each_number_of_workers(const ScalingGroup& group) {
   std::vector<const ScalingRow*> rows;
   for (const ScalingRow& row : group.rows) {
@@ -146,7 +147,7 @@ Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch) {
 
 namespace {
 
-/// Whether the cells of one batch are worth a comparison of workers.
+/// Whether the cells of one batch allow a comparison of numbers of workers.
 bool is_scaled(const std::vector<const Cell*>& cells) {
   std::set<int> workers;
   for (const Cell* cell : cells) {

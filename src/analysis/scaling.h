@@ -1,9 +1,10 @@
 #pragma once
 
-/// How the time changes with workers. Weak and strong scaling have different formulas and never share a row.
+/// Computes speedup and efficiency for growing numbers of workers. Weak and strong scaling have different
+/// formulas and never share a row.
 ///
-/// weak    local batch fixed: E = t_step(1) / t_step(N); scaled speedup = N E
-/// strong  global batch fixed: S = T(1) / T(N); E = S / N
+///   weak    local batch fixed: E = t_step(1) / t_step(N); scaled speedup = N E
+///   strong  global batch fixed: S = T(1) / T(N); E = S / N
 ///
 /// The time of an epoch over the same data already contains the 1/N: the ratio T_epoch(1) / T_epoch(N) is the
 /// epoch speedup and must not be multiplied by N. If no cell of one worker was measured, the fewest workers

@@ -10,12 +10,13 @@ namespace {
 using measure::Candidate;
 using measure::Record;
 
-/// Whether the configuration's name, "model mnist-cnn, lr 0.1", says the model: then the search varies it.
+/// Whether the configuration's name, "model mnist-cnn, lr 0.1", names the model: then the search varies it.
 bool varies_model(const Record& record) {
   return record.variant.starts_with("model ") || record.variant.find(", model ") != std::string::npos;
 }
 
-/// A training that failed before its network was made may not know the number of parameters.
+/// Whether the records have the same model. A training that failed before its network was made may not know
+/// the number of parameters.
 bool has_model_of(const Record& a, const Record& b) {
   return a.model.name == b.model.name &&
          (a.model.parameters == b.model.parameters || a.model.parameters == 0 || b.model.parameters == 0);
@@ -39,7 +40,7 @@ std::vector<std::vector<const Record*>> groups(std::span<const Record> records) 
   return found;
 }
 
-/// Trainings that came to something; `stopped` counts the others.
+/// The trainings that produced figures; `stopped` counts the others.
 std::vector<const Record*> begun(const std::vector<const Record*>& group, long& stopped) {
   std::vector<const Record*> found;
   for (const Record* record : group) {
@@ -58,7 +59,7 @@ double error_of(const std::vector<double>& accuracies, std::int64_t samples) {
   return measure::accuracy_standard_error(accuracies, static_cast<long>(samples));
 }
 
-/// `trial` against the best as both were after the epochs of `trial`.
+/// Compares `trial` with the best, both after as many epochs as `trial` has.
 std::optional<Difference> to_best(const SearchTrial& trial, const SearchTrial& best,
                                   std::span<const Record* const> records, std::int64_t samples) {
   const auto then = measure::candidates(records, trial.epochs);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The result of a search: its configurations by validation accuracy, which of them tie with the best, and
-/// the test figures of the chosen one.
+/// Computes the result of a search over hyper-parameters: its configurations by validation accuracy, which of
+/// them tie with the best, and the test figures of the chosen one.
 ///
 /// The figure of a configuration is the mean over seeds of its best epoch's validation accuracy. Its standard
 /// error combines the counting error of the validation set with the spread over seeds. A configuration that

@@ -19,7 +19,7 @@ constexpr std::string_view kEmulated = " + EMULATED ";
 
 std::string whole(std::int64_t number) { return number > 0 ? std::to_string(number) : ""; }
 
-/// "4", or of unequal ones "4, 2, 2".
+/// "4" if all are equal, otherwise "4, 2, 2".
 std::string same_or_each(const std::vector<std::int64_t>& numbers) {
   if (numbers.empty()) return "";
   const bool are_same = std::all_of(numbers.begin(), numbers.end(),
@@ -34,7 +34,7 @@ std::string of_ranks(const Record& record, Get get) {
   return same_or_each(numbers);
 }
 
-/// In the order of the ranks; a rank without a host ran in process 0.
+/// The hosts in the order of the ranks; a rank without a host ran in process 0.
 std::vector<std::string> hosts_in_order(const Record& record) {
   std::vector<std::string> hosts;
   for (const auto& rank : record.ranks) {
@@ -49,7 +49,7 @@ std::string hosts_text(const Record& record) {
   return hosts.size() < 2 ? "" : fmt::format("{}", fmt::join(hosts, ", "));
 }
 
-/// "2 + 2"; where ranks do not come host by host "by rank 1, 2, 1, 2", hosts counted from 1.
+/// "2 + 2"; if ranks are not grouped by host, "by rank 1, 2, 1, 2" with hosts counted from 1.
 std::string workers_by_node(const Record& record) {
   const auto hosts = hosts_in_order(record);
   if (hosts.size() < 2) return "";
@@ -64,7 +64,7 @@ std::string workers_by_node(const Record& record) {
                                                       : fmt::format("by rank {}", fmt::join(places, ", "));
 }
 
-/// "0, 0, 1, 1"; empty where all workers are of one process.
+/// "0, 0, 1, 1"; empty if all workers are in one process.
 std::string process_of_each(const Record& record) {
   std::vector<int> of_ranks;
   for (const auto& rank : record.ranks) of_ranks.push_back(rank.process.value_or(0));
@@ -79,7 +79,7 @@ std::string cores_each(const Record& record) {
   return of_ranks(record, [](const auto& rank) { return rank.cores.size(); });
 }
 
-/// Empty in records of before the key.
+/// Empty for records that are older than this key.
 std::string loader_queues(const Record& record) {
   const bool known = std::any_of(record.ranks.begin(), record.ranks.end(),
                                  [](const auto& rank) { return rank.loader_queue.has_value(); });
@@ -92,8 +92,8 @@ std::string learning_rate(const Record& record) {
                      rate.reference_batch);
 }
 
-/// Workers that the runs had from which this one was started again, where they were not as many: the epochs
-/// before it are theirs.
+/// Numbers of workers in the earlier runs from which this one was resumed, if they differ: they trained the
+/// epochs before it.
 std::string workers_before_restarts(const Record& record) {
   std::vector<int> others;
   for (const auto& restart : record.restarts.value_or(std::vector<measure::RestartRecord>()))
@@ -104,7 +104,7 @@ std::string workers_before_restarts(const Record& record) {
 struct Row {
   std::string_view name;
   SetupKind kind;
-  std::string_view fields;  ///< that it reads, with a blank between
+  std::string_view fields;  ///< the fields that it reads, separated by blanks
   std::string (*text)(const Record& record);
 };
 
@@ -200,7 +200,7 @@ constexpr Row kRows[] = {
     {"change at a resume", rest, "changes[].setting changes[].then changes[].update", changes_at_resumes},
     {"workers before a restart", rest, "restarts[].workers", workers_before_restarts},
 
-    // What a version makes of the same model and data: its padding, its words.
+    // Depends on the version for the same model and data: padding, wording.
     {"gradient bytes", circumstance, "communication.gradient_bytes",
      [](const Record& r) { return whole(r.communication.gradient_bytes); }},
     {"images", circumstance, "data.description", [](const Record& r) { return r.data.description; }},
@@ -219,7 +219,7 @@ constexpr std::string_view kFollows = "follows from the model and the settings";
 constexpr std::string_view kPlan =
     "follows from model and sizes; the process's own part of it grows over a study";
 
-/// Field and reason. Roles of settings decide by themselves (is_in_setup).
+/// Fields that are left out, with the reason. Settings are decided by their role (is_in_setup).
 constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"id", kRepeat},
     {"status", "how it ended: only what was measured has a key"},
@@ -300,8 +300,8 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"notes", "sentences of the run"},
 };
 
-/// The precision that was used has an entry of its own, and so have sizes and data-parallel. How others would
-/// be joined is nothing to a worker alone.
+/// Whether the setting is an entry. The precision used, sizes and data-parallel have entries of their own.
+/// How workers are joined does not matter for a single worker.
 bool is_in_setup(const Record& record, std::string_view setting) {
   const auto role = measure::role_of(setting);
   if (role == measure::SettingRole::window || role == measure::SettingRole::precision) return false;
@@ -417,7 +417,7 @@ std::string joined_as(const Record& record) {
     return "threads of one process" + behind;
   }
   const int hosts = nodes(record);
-  // One worker on each node is what their number says already.
+  // One worker on each node: the number of nodes says it already.
   if (hosts > 1)
     return fmt::format("{} processes on {} nodes{}{}", number, hosts,
                        hosts == record.workers ? "" : fmt::format(" ({})", workers_by_node(record)), behind);

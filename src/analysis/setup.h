@@ -1,21 +1,21 @@
 #pragma once
 
-/// The set-up of a run: everything in its record that can change a figure, as one ordered list of texts.
+/// Lists the set-up of a run: everything in its record that can change a figure, as ordered texts.
 ///
 /// Records are repeats of one cell only if nothing in this list differs (cells.h). Scaling groups, labels,
 /// columns and "differs in" use the same list, so whatever separates two cells can always be named.
 ///
 /// Every field of a record is either in the list or left out with a reason (field_decisions). A test checks
-/// that for all fields of measure/record_fields.h. Left out are - what distinguishes repeats: id and number,
-/// date and command, the seed, the length of the measured window, what
-///     the machine had free or busy;
-///   - results, and sentences about them; - the numbers of the cores to which workers were pinned, since it
-/// is chance which cores are free. How many there
-///     were, and on how many hosts, is in the list;
+/// that for all fields of measure/record_fields.h. Left out are
+///   - what distinguishes repeats: id and number, date and command, the seed, the length of the measured
+///     window, what the machine had free or busy;
+///   - results, and sentences about them;
+///   - the numbers of the cores to which workers were pinned, since it is chance which cores are free. How
+///     many there were, and on how many hosts, is in the list;
 ///   - the bucket size that `--bucket auto` chose. It follows a latency that each run measures again, so
-/// noise changes
-///     it. The list has "auto", and the effect of the rule's choices belongs to the interval. For the
-///     precision, by contrast, the processor decides what "auto" means: the list has the one that was used.
+///     noise changes it. The list has "auto", and the effect of the rule's choices belongs to the interval.
+///     For the precision, by contrast, the processor decides what "auto" means: the list has the one that was
+///     used.
 
 #include <cstdint>
 #include <map>

@@ -19,7 +19,7 @@ namespace {
 
 using Cells = std::vector<const Cell*>;
 
-/// An entry by name and kind: a setting may be called as an entry of another kind is.
+/// An entry of set-ups by name and kind: a setting may have the name of an entry of another kind.
 using Axis = std::pair<std::string, SetupKind>;
 
 std::string text_on(const Cell& cell, const Axis& axis) {
@@ -32,12 +32,13 @@ bool is_baseline_of_all(const Cell& cell, Place place) {
   return place == Place::workers && is_alone(cell.record());
 }
 
-/// Whether the axis may keep the cell apart: how workers are joined says nothing of a baseline of all.
+/// Whether the axis may separate the cell from others. How workers are joined does not separate a baseline
+/// that serves all.
 bool counts(const Cell& cell, const Axis& axis, Place place) {
   return cell.is_measured() && !(axis.second == SetupKind::joined && is_baseline_of_all(cell, place));
 }
 
-/// Cells that must not differ on the axis have the same key. Empty: all.
+/// A key: cells with the same key must not differ on the axis. An empty key is shared by all cells.
 std::string place_of(const Cell& cell, const Axis& axis, Place place) {
   if (place == Place::workers) return std::to_string(cell.workers);
   return axis.second == SetupKind::joined ? "" : std::to_string(cell.local_batch);
@@ -53,8 +54,8 @@ bool tells_apart(const Cells& cells, const Axis& axis, Place place) {
   return false;
 }
 
-/// Whether two cells that differ on the axis belong to two groups: their times may differ for it. What is
-/// only remarked beside a ratio, such as a learning rate, leaves them in one.
+/// Whether cells that differ on the axis belong to different groups, because their times may differ. A
+/// difference that only gets a remark, such as the learning rate, leaves them in one group.
 bool is_of_times(const Axis& axis) {
   switch (axis.second) {
     case SetupKind::part:
@@ -72,7 +73,7 @@ bool is_of_times(const Axis& axis) {
   }
 }
 
-/// The axes that split cells, in the order of their kinds, and of each kind in that of the set-ups.
+/// The axes that split cells, ordered by kind and, within a kind, as in the set-ups.
 std::vector<Axis> axes_of(const Cells& cells) {
   std::vector<Axis> axes;
   for (const Cell* cell : cells)
@@ -85,8 +86,8 @@ std::vector<Axis> axes_of(const Cells& cells) {
   return axes;
 }
 
-/// Workers alone for a part that has none of its own: those of the whole, unless they are of several set-ups
-/// and nobody can say which is meant.
+/// Single workers that serve as baselines for a part without its own: those of the whole. Empty if these have
+/// several set-ups, since it is unclear which is meant.
 Cells baselines_of(const Cells& cells, Place place) {
   Cells alone;
   for (const Cell* cell : cells)
@@ -96,7 +97,7 @@ Cells baselines_of(const Cells& cells, Place place) {
   return alone;
 }
 
-/// Whether the part brings a baseline: a worker alone, or fewer workers than the most that it has.
+/// Whether the part has a baseline: a single worker, or fewer workers than its largest number.
 bool has_own_baseline(const Cells& part, Place place) {
   std::set<int> workers;
   for (const Cell* cell : part) {
@@ -107,15 +108,15 @@ bool has_own_baseline(const Cells& part, Place place) {
   return workers.size() > 1;
 }
 
-/// Whether a ratio to the baseline is allowed for any cell of the part: handed over otherwise, it would only
-/// stand there as what all are refused against.
+/// Whether a ratio to the baseline is allowed for at least one cell of the part. Otherwise the baseline would
+/// only appear in refusals.
 bool serves(const Cell& baseline, const Cells& part) {
   return std::any_of(part.begin(), part.end(), [&](const Cell* cell) {
     return cell->is_measured() && compare(baseline, *cell, Topic::scaling).comparable();
   });
 }
 
-/// The cells by their texts on the axis, in the order in which these come.
+/// The cells grouped by their texts on the axis, in the order of first appearance.
 std::vector<Cells> parts_on(const Cells& cells, const Axis& axis, Place place) {
   std::vector<std::string> texts;
   std::vector<Cells> parts;
@@ -157,7 +158,7 @@ void split(const Cells& cells, Place place, std::vector<Cells>& leaves) {
   leaves.push_back(cells);
 }
 
-/// The cells whose set-up names a group: those that not every group has.
+/// The cells that give a group its name: those that not every group has.
 Cells own_cells(const Cells& cells, Place place) {
   Cells own;
   for (const Cell* cell : cells)
@@ -168,15 +169,16 @@ Cells own_cells(const Cells& cells, Place place) {
   return own.empty() ? cells : own;
 }
 
-/// The one text of all cells, or all their texts: "2/4".
+/// The common text of all cells, or all their texts, "2/4".
 std::string common_text(const Cells& cells, const Axis& axis) {
   std::set<std::string> texts;
   for (const Cell* cell : cells) texts.insert(text_on(*cell, axis));
   return fmt::format("{}", fmt::join(texts, "/"));
 }
 
-/// How each group is joined, where that tells groups apart; then the first entries that tell the rest apart.
-/// Only what keeps two cells of the whole apart is named: groups differ in more, such as their workers.
+/// Names of the groups: how each is joined, if that tells groups apart; then the first entries that tell the
+/// rest apart. Only axes that separate two cells of the whole are named; groups differ in more, such as their
+/// numbers of workers.
 std::vector<std::string> names_of(const std::vector<Cells>& groups, const Cells& whole, Place place) {
   std::vector<Cells> own;
   for (const Cells& cells : groups) own.push_back(own_cells(cells, place));
@@ -204,7 +206,7 @@ std::vector<std::string> names_of(const std::vector<Cells>& groups, const Cells&
   return names;
 }
 
-/// Whether no text that both know differs.
+/// Whether all texts that both cells know are equal.
 bool may_be_of_one_subject(const Cell& a, const Cell& b) {
   return std::all_of(a.setup.begin(), a.setup.end(), [&](const SetupEntry& entry) {
     if (entry.kind != SetupKind::subject) return true;
@@ -263,7 +265,7 @@ std::vector<CellGroup> by_setup(const Cells& cells, Place place) {
       leaves.size() > 1 ? names_of(leaves, cells, place) : std::vector<std::string>(leaves.size());
   std::vector<CellGroup> groups;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    // Baselines came behind the cells of each part.
+    // Baselines were appended after the cells of each part.
     std::stable_sort(leaves[i].begin(), leaves[i].end());
     groups.push_back({.cells = leaves[i], .name = names[i]});
   }
@@ -293,7 +295,7 @@ std::string joined_as(const Cells& cells) {
     auto text = cell->is_measured() ? joined_as(cell->record()) : "";
     if (text.empty()) continue;
     texts.insert(text);
-    // "(3 + 1)" is of one number of workers, as that of the processes is.
+    // "(3 + 1)" belongs to one number of workers, as the number of processes does.
     if (const auto open = text.find(" ("); open != std::string::npos)
       text.erase(open, text.find(')', open) + 1 - open);
     text = without(std::move(text), " processes");

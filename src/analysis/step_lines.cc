@@ -14,7 +14,7 @@ using measure::Record;
 
 double of_phase(const RankRecord& rank, Phase phase) { return rank.phases[static_cast<std::size_t>(phase)]; }
 
-/// Own work in the window, by the ledger.
+/// Seconds of the rank's own work in the window, by the ledger.
 double own_of_ledger(const RankRecord& rank) {
   double sum = 0;
   for (const Phase phase :
@@ -30,8 +30,8 @@ bool has_own(const Record& record) {
          });
 }
 
-/// Latency and transfer of one step's exposed time: each the mean of what it adds first and what it adds
-/// last.
+/// The latency part of one step's exposed time, the rest being transfer: the mean of what latency adds when
+/// it comes first and when it comes last.
 double latency_of(const std::vector<ReplayedBucket>& whole, double backward_s, double alpha_s) {
   auto latency = whole, moving = whole;
   for (std::size_t i = 0; i < whole.size(); ++i) {
@@ -82,7 +82,7 @@ std::optional<BucketTimes> bucket_times(const Record& record) {
   times.backward_s =
       of_phase(record.ranks.front(), Phase::backward) / static_cast<double>(record.window.steps);
   times.link = fit_buckets(transfers);
-  // Backward goes on for as long behind its last bucket in every step.
+  // In every step the backward pass takes equally long after its last bucket.
   const double behind = std::max(0.0, times.backward_s - times.ready_s.back());
   double latency = 0;
   std::vector<ReplayedBucket> buckets(record.buckets.size());

@@ -1,6 +1,7 @@
 #pragma once
 
-/// A measured step as lines that add up, with the waiting divided by cause; the waterfall compares them.
+/// Divides a measured step into lines (parts) that add up, with the waiting divided by cause. The waterfall
+/// compares these lines.
 ///
 /// All lines are those of the typical rank: the middle one by own work (the lower of two). In means over
 /// ranks, a part of a slow rank's work would count as everybody's; from the typical rank's view all of it is

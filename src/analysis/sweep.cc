@@ -17,7 +17,8 @@
 namespace paceline::analysis {
 namespace {
 
-/// Those in which most batches were measured, of as many the last.
+/// The circumstances (such as the version) in which most batches were measured; if several are equal, the
+/// last.
 Circumstances most_measured_in(const std::vector<const Cell*>& cells) {
   std::vector<std::pair<Circumstances, std::set<std::int64_t>>> found;
   for (const Cell* cell : cells) {
@@ -37,7 +38,7 @@ Circumstances most_measured_in(const std::vector<const Cell*>& cells) {
   return most == nullptr ? Circumstances{} : *most;
 }
 
-/// Of several points at one batch, one stands on the curve: that of `chosen`.
+/// Keeps one of several points at one batch on the curve: that measured in the circumstances `chosen`.
 void leave_others_off(std::vector<SweepPoint>& points, const Circumstances& chosen) {
   for (SweepPoint& point : points) {
     if (!point.on_curve || circumstances(point.cell->record()) == chosen) continue;
@@ -54,7 +55,7 @@ void leave_others_off(std::vector<SweepPoint>& points, const Circumstances& chos
   }
 }
 
-/// What of a set-up must agree in cells of other kinds that serve as one point of a sweep.
+/// The part of a set-up that must agree if cells of other kinds are used as one point of a sweep.
 Setup without_sizes(const Cell& cell) {
   Setup rest = cell.setup;
   std::erase_if(rest, [](const SetupEntry& entry) {
@@ -64,12 +65,12 @@ Setup without_sizes(const Cell& cell) {
   return rest;
 }
 
-/// The cells of one model that make sweeps, by workers.
+/// The cells of one model that form sweeps, by number of workers.
 std::map<int, std::vector<const Cell*>> cells_to_sweep(const std::vector<const Cell*>& cells) {
   std::map<int, std::vector<const Cell*>> own;
   for (const Cell* cell : cells)
     if (cell->kind == "sweep") own[cell->workers].push_back(cell);
-  // Beside a cell of its own, which an earlier run may have left, another of the batch is not needed.
+  // If the sweep has its own cell for a batch, perhaps from an earlier run, no other is needed.
   for (const Cell* cell : cells) {
     if (cell->kind == "sweep" || !cell->is_in_sweep) continue;
     auto& members = own[cell->workers];
@@ -99,7 +100,7 @@ Limit limit_of(const Cell& cell) {
   const measure::Record& record = cell.record();
   const auto samples = record.data.train_samples;
   const auto& memory = record.memory;
-  // A batch past the data set is the whole set again, whatever was timed.
+  // A batch larger than the data set contains the whole set, whatever was timed.
   if (samples > 0 && cell.global_batch > samples) return Limit::data;
   if (cell.is_measured()) return Limit::none;
   if (memory.plan_bytes > 0 && memory.available_bytes > 0 && memory.exceeds_what_there_is())
@@ -112,14 +113,14 @@ SweepPoint make_point(const Cell& cell) {
   point.cell = &cell;
   point.limit = limit_of(cell);
   point.plan_bytes = cell.record().memory.plan_bytes;
-  if (const auto& device = cell.record().memory.device) {  // what the batch fills
+  if (const auto& device = cell.record().memory.device) {  // the batch fills the device's memory
     point.plan_bytes = device->plan_bytes;
     return point;
   }
   for (const measure::Record* record : cell.records) {
     const auto& memory = record->memory;
     if (!memory.peak_bytes || memory.plan_bytes <= 0) continue;
-    // Plan and peak of the same run: the process itself, part of both, grows over a study.
+    // Plan and peak are taken from the same run: both contain the process itself, which grows during a study.
     const double share = static_cast<double>(*memory.peak_bytes) / static_cast<double>(memory.plan_bytes);
     if (point.peak_over_plan && std::abs(share - 1) <= std::abs(*point.peak_over_plan - 1)) continue;
     point.plan_bytes = memory.plan_bytes;
@@ -129,9 +130,9 @@ SweepPoint make_point(const Cell& cell) {
   return point;
 }
 
-/// The knee is decided when every smaller batch is surely slower than within the tolerance of the best, and
-/// the knee surely within it of every larger one: "surely" by the interval of the ratio, without which
-/// nothing is.
+/// The knee is certain if every smaller batch is certainly slower than the tolerance allows, and the knee is
+/// certainly within the tolerance of every larger batch. "Certainly" means by the interval of the ratio;
+/// without an interval nothing is certain.
 void find_rivals(Sweep& sweep, const std::vector<std::size_t>& places) {
   const auto rate = [&](std::size_t i) { return sweep.points[i].cell->images_per_s; };
   for (const std::size_t i : places) {
@@ -198,7 +199,7 @@ std::size_t knee(std::span<const double> images_per_s) {
 
 namespace {
 
-/// Requires: not empty.
+/// Requires   `members` is not empty
 Sweep make_sweep(std::vector<const Cell*> members) {
   std::stable_sort(members.begin(), members.end(),
                    [](const Cell* a, const Cell* b) { return a->local_batch < b->local_batch; });

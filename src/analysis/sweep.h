@@ -1,6 +1,7 @@
 #pragma once
 
-/// Throughput against batch size: the curve, its knee, and where memory or data end.
+/// Computes throughput against batch size: the curve, its knee (the smallest batch near the best), and where
+/// memory or data end.
 
 #include <cstdint>
 #include <optional>

@@ -15,7 +15,7 @@ constexpr std::size_t kFewestRepeats = 3;
 
 using Losses = std::array<double, kLossParts>;
 
-/// The repeats of one cell, each as lines that can be drawn again.
+/// The repeats of one cell as lines that can be resampled (bootstrap).
 class SampledCell {
  public:
   explicit SampledCell(const Cell& cell) {
@@ -104,7 +104,7 @@ Losses losses_of(const Lines& lines, double share) {
   return losses;
 }
 
-/// The three cells of a loss, by any way of choosing lines from one.
+/// The three cells of a loss, for any way of choosing lines from a cell.
 class Sampled {
  public:
   Sampled(const Cell& baseline, const Cell& cell, double share, AloneAtBatch alone)
@@ -139,8 +139,8 @@ class Sampled {
   AloneAtBatch alone_;
 };
 
-/// By draws: the farther end of the middle 95 % on both sides, since a part that is the largest of several is
-/// drawn larger than it is.
+/// Half the width of a bootstrap interval: the distance to the farther end of the middle 95 %. The farther
+/// end, because the largest of several parts is overestimated by resampling.
 double half_width(std::vector<double>& draws, double point, std::size_t repeats) {
   constexpr double kTail = 0.025;
   const auto at = [&](double q) {
@@ -150,7 +150,7 @@ double half_width(std::vector<double>& draws, double point, std::size_t repeats)
   };
   const double half = std::max(point - at(kTail), at(1 - kTail) - point);
   if (repeats < kFewestRepeats) return half;
-  // Draws from n repeats spread by (n-1)/n of their variance, and n repeats know that only so well.
+  // Draws from n repeats have (n-1)/n of their variance, which itself is only estimated from n repeats.
   const auto n = static_cast<double>(repeats);
   return half * std::sqrt(n / (n - 1)) * measure::as_rare_as_two_errors(n - 1) / 2;
 }

@@ -1,14 +1,13 @@
 #pragma once
 
-/// Where the efficiency of N workers goes: the loss against the baseline, as named parts of a step that add
-/// up.
+/// Computes where the efficiency of N workers is lost: the difference from the baseline, as named parts of a
+/// step that add up.
 ///
 ///     ideal   t0 = t(N0) (weak), t(N0) N0 / N (strong)
 ///     loss    L = t(N) - t0,   1 - E = L / t(N): a part over t(N) is points of efficiency
 ///     part    line(N) - f line(N0), f = 1 (weak), N0 / N (strong)        lines: step_lines.h
-///     compute of strong scaling is two parts, using c1(b) of a cell with the baseline's workers at the
-///     smaller batch:
-///             smaller batch c1(b) - f c1(B), sharing c(N) - c1(b)
+///     compute of strong scaling is two parts. They use c1(b), the compute time of a cell with the baseline's
+///             workers at the smaller batch: "smaller batch" c1(b) - f c1(B), "sharing" c(N) - c1(b)
 ///
 /// The sum is exact: the parts do not depend on an order, and nothing is estimated twice. A negative part is
 /// a gain. docs/waterfall.md says what each part means and what it cannot show.

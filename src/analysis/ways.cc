@@ -20,13 +20,13 @@ bool is_of_the_way(const SetupEntry& entry) {
   return entry.kind == SetupKind::joined;
 }
 
-/// What follows from the settings and from how workers are spread: on which cores they run, and which of them
-/// load (of data-parallel worker 0 for all), and what stands in the gradient.
+/// Whether the entry follows from the settings and from how workers are distributed: the cores on which they
+/// run, which of them load data (with data-parallel, worker 0 for all), and the contents of the gradient.
 bool follows_from_the_way(const SetupEntry& entry) {
   return (entry.kind == SetupKind::cores && entry.name != "threads") || entry.name == "gradient bytes";
 }
 
-/// What must agree for two cells to be one training in two ways.
+/// The part of the set-up that must agree for two cells to be the same training done in two ways.
 Setup training_of(const Cell& cell) {
   Setup some;
   for (const SetupEntry& entry : cell.setup)
@@ -34,7 +34,7 @@ Setup training_of(const Cell& cell) {
   return some;
 }
 
-/// Names that are the same get what first tells their set-ups apart.
+/// Adds to equal names the first entry that tells their set-ups apart.
 void tell_apart(std::vector<std::string>& names, const std::vector<Setup>& setups) {
   std::map<std::string, std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < names.size(); ++i) alike[names[i]].push_back(i);
@@ -71,7 +71,7 @@ Way make_way(const std::string& name, const Cell& cell) {
       peaks[rank.process.value_or(0)] = rank.process ? rank.peak_bytes : record->memory.peak_bytes;
     }
     std::int64_t peak = 0;
-    // A record of before ranks named their processes holds the memory of the first process only.
+    // Old records, in which ranks do not name their process, hold the memory of the first process only.
     if (record->communication.processes.value_or(1) != static_cast<std::int64_t>(peaks.size()))
       knows_peak = false;
     for (const auto& [process, bytes] : peaks) {

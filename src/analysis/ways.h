@@ -1,8 +1,8 @@
 #pragma once
 
-/// The same workers joined in several ways: threads of one process, processes of one node or of several, or
-/// with all data passing worker 0 (--parallel data-parallel). If the same training was measured in more than
-/// one way, this compares what each way sends, its time and its memory.
+/// Compares the ways in which the same workers were joined: threads of one process, processes of one node or
+/// of several, or with all data passing worker 0 (--parallel data-parallel). For a training that was measured
+/// in several ways it gives what each way sends, its time and its memory.
 
 #include <cstdint>
 #include <optional>

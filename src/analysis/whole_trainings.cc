@@ -12,10 +12,10 @@ namespace {
 
 using measure::Record;
 
-/// Which accuracy of an epoch: of the test set or of the validation part.
+/// Selects an accuracy of an epoch: on the test set or on the validation part.
 using Part = std::optional<double> measure::EpochRecord::*;
 
-/// Nothing where no epoch has one, as where the test set is read once, at the end.
+/// nullopt if no epoch has one, as when the test set is read only once, at the end.
 std::optional<double> best_accuracy(const Record& record, Part part) {
   std::optional<double> best;
   for (const auto& epoch : record.epochs)
@@ -23,7 +23,7 @@ std::optional<double> best_accuracy(const Record& record, Part part) {
   return best;
 }
 
-/// The best accuracy of the seed whose best is lowest, nothing where a seed has none by epoch.
+/// The best accuracy of the seed whose best is lowest; nullopt if a seed has no accuracies by epoch.
 std::optional<double> reached_by_all(const Variant& variant, Part part) {
   std::optional<double> lowest;
   for (const Record* record : variant.records) {
@@ -41,7 +41,7 @@ std::optional<double> seconds_to(const Record& record, double accuracy, Part par
   return std::nullopt;
 }
 
-/// The most epochs that went by before somebody looked again.
+/// The largest number of epochs between two evaluations.
 std::int64_t looked_every(const Record& record, Part part) {
   std::int64_t most = 0, last = 0;
   for (const auto& epoch : record.epochs) {
@@ -75,11 +75,11 @@ WholeTraining times_of(const Convergence& convergence, std::size_t at, std::opti
   return training;
 }
 
-/// Some updates may fill no whole epoch, so that the numbers of epochs are quotients.
+/// Numbers of epochs are quotients, since updates need not fill whole epochs.
 bool are_as_many(double epochs, double others) { return std::abs(epochs - others) < 1e-6; }
 
-/// The highest accuracy that all of `chosen` reached but those that end clearly below the baseline: they may
-/// never come as far. Nothing where one of all lacks accuracies by epoch.
+/// The highest accuracy that all of `chosen` reached, except those that end clearly below the baseline, which
+/// may never get there. nullopt if any variant lacks accuracies by epoch.
 std::optional<double> common_accuracy(const std::vector<Variant>& variants, const Variant& baseline,
                                       const std::vector<std::size_t>& chosen, Part part) {
   std::optional<double> common;
@@ -93,7 +93,7 @@ std::optional<double> common_accuracy(const std::vector<Variant>& variants, cons
   return common;
 }
 
-/// The baseline's time over the other's, where both are known.
+/// The baseline's time divided by the other's; nullopt if one is unknown.
 std::optional<Estimate> speedup(const Estimate& baseline, const Estimate& other) {
   if (baseline.n == 0 || other.n == 0 || !(other.median > 0)) return std::nullopt;
   return ratio(baseline, other);

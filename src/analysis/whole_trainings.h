@@ -1,6 +1,6 @@
 #pragma once
 
-/// Whole trainings on different numbers of workers: how much faster they are, and at what accuracy.
+/// Compares whole trainings on different numbers of workers: how much faster they are, and at what accuracy.
 ///
 /// An epoch's speedup is one of throughput. Users care about the time to the same accuracy, since more
 /// workers usually mean a larger batch, fewer updates, and another accuracy after equally many epochs.

@@ -11,8 +11,8 @@ namespace paceline::base {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-/// Blocks from here on are mapped by themselves. The allocator would keep them after they are freed, and a
-/// study that measures one configuration after the other would carry the memory of all of them.
+/// Blocks of at least this size get their own mapping. The allocator would keep them after they are freed, so
+/// a study that measures many configurations would hold the memory of all.
 constexpr std::size_t kMapped = std::size_t{1} << 20;
 /// Huge pages pay for arrays that span several of them; below that they would only waste memory.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;

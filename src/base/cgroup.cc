@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// cgroup v1 says "no limit" with the largest multiple of a page; nothing real is near it.
+/// cgroup v1 writes "no limit" as the largest multiple of a page; real limits are far below.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
 
 std::optional<std::string> first_line(const fs::path& path) {
@@ -46,8 +46,8 @@ void lower(std::optional<T>& limit, T value) {
   limit = limit ? std::min(*limit, value) : value;
 }
 
-/// Calls `look` on the group's folder and every one above it, up to the mount. A path that is not visible
-/// here (a container that sees only its own part) simply has no files until the walk reaches what is.
+/// Calls `look` for the group's folder and all folders above it, up to the mount. Folders that are not
+/// visible here (in a container) have no files and are skipped.
 void walk_up(const fs::path& mount, const std::string& group,
              const std::function<void(const fs::path&)>& look) {
   for (fs::path path = fs::path(group).relative_path();; path = path.parent_path()) {
@@ -61,7 +61,7 @@ void read_memory(const fs::path& folder, const char* limit_name, const char* use
   const auto limit = number(folder / limit_name);
   if (!limit || *limit < 0 || *limit >= kNoLimit) return;
   lower(limits.memory_bytes, *limit);
-  // The page cache of inactive files counts as used but is given back on demand.
+  // The page cache of inactive files counts as used but is freed on demand.
   const std::int64_t used = number(folder / used_name).value_or(0) - entry(folder / "memory.stat", file_key);
   lower(limits.memory_available_bytes, std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, used)));
 }
@@ -80,7 +80,7 @@ void read_cpu_v2(const fs::path& folder, CgroupLimits& limits) {
   if (words >> quota >> period && quota > 0 && period > 0) lower(limits.cpus, quota / period);
 }
 
-/// Of the same name in both versions; "max" is none.
+/// The file has the same name in both versions; "max" means no limit.
 void read_threads(const fs::path& folder, CgroupLimits& limits) {
   if (const auto most = number(folder / "pids.max")) lower(limits.threads, *most);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-/// How much of the machine the control group (a container, a batch job, a systemd slice) grants this process.
+/// Reads how much of the machine the control group (a container, a batch job, a systemd slice) grants this
+/// process.
 ///
 /// /proc shows the whole machine. Limits are in the cgroup file system, in one of two layouts, at any level
 /// above the process. A program that ignores them plans for 256 GB and is killed at 8.

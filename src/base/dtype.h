@@ -1,6 +1,6 @@
 #pragma once
 
-/// The number formats that tensors are stored in, and bfloat16 <-> float.
+/// The number formats of stored tensors, and conversion between bfloat16 and float.
 
 #include <bit>
 #include <cstddef>

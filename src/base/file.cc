@@ -17,7 +17,7 @@
 namespace paceline::base {
 namespace {
 
-/// Closes on every way out.
+/// Closes a descriptor at the end of its scope.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -32,17 +32,17 @@ class Descriptor {
   int fd_;
 };
 
-/// How long a FIFO is given to say something; a shell's <(...) does at once.
+/// How long to wait for the first data of a FIFO; a shell's <(...) writes at once.
 constexpr std::chrono::seconds kPatience{10};
 
-/// Of a FIFO: waits for its first bytes and lets later reads block. Of anything else: nothing.
+/// For a FIFO: waits for its first bytes, then makes reads blocking. Does nothing for other files.
 void wait_for_writer(int descriptor, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
   const auto end = Clock::now() + kPatience;
   constexpr int kLookMs = 100;
   pollfd look{.fd = descriptor, .events = POLLIN, .revents = 0};
-  // POLLHUP: who wrote has gone again; before the first one comes it is not said.
+  // POLLHUP: the writer has closed it. It is not reported before the first writer opens it.
   while (::poll(&look, 1, kLookMs) <= 0 || (look.revents & (POLLIN | POLLHUP)) == 0) {
     if (Clock::now() >= end)
       fail(
@@ -58,7 +58,7 @@ void wait_for_writer(int descriptor, const std::filesystem::path& path) {
 
 void write_file(const std::filesystem::path& path, const std::function<void(const Sink&)>& writer) {
   if (path.has_parent_path()) {
-    std::error_code ignored;  // a failure shows as the open below, with its own reason
+    std::error_code ignored;  // the open below then fails with the reason
     std::filesystem::create_directories(path.parent_path(), ignored);
   }
   Replacement file(path);
@@ -80,7 +80,7 @@ void require_directory_of(const std::filesystem::path& file, std::string_view op
 }
 
 std::string read_file(const std::filesystem::path& path) {
-  // Not waited for in open(): a FIFO would be until somebody writes.
+  // O_NONBLOCK: otherwise open() of a FIFO blocks until somebody writes.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
   wait_for_writer(file.get(), path);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Reading and writing whole files; a failed write leaves the old file intact.
+/// Reads and writes whole files; a failed write leaves the old file intact.
 
 #include <cstddef>
 #include <filesystem>

@@ -1,9 +1,10 @@
 #pragma once
 
-/// What a GPU says of itself: at one moment, and once and for all.
+/// Readings of a GPU: what changes while a run lasts (GpuReading), and what does not (GpuIdentity); and
+/// GpuSource, the interface that reads them.
 ///
-/// Between those who ask its driver (engine/cuda) and those who keep and show what it said (measure): neither
-/// may know the other.
+/// It stands in base because engine/cuda, which asks the driver, and measure, which records the readings,
+/// must not include each other.
 
 #include <array>
 #include <cstddef>
@@ -15,15 +16,15 @@
 
 namespace paceline::base {
 
-/// What holds a GPU's clocks below what it could reach.
+/// The reason why a GPU's clocks are lowered.
 enum class GpuBrake {
-  power_cap,          ///< its power limit
-  thermal_software,   ///< the driver cools it
-  thermal_hardware,   ///< too hot: its clocks are halved, or worse
-  power_brake,        ///< the power supply asks for less
-  hardware_slowdown,  ///< one of the two before, or another reason of the board's
-  fixed_clocks,       ///< somebody has set lower clocks (nvidia-smi --lock-gpu-clocks, application clocks)
-  sync_boost,         ///< another GPU of its group holds it back
+  power_cap,          ///< the power limit
+  thermal_software,   ///< the driver lowers the clocks to cool the GPU
+  thermal_hardware,   ///< the hardware does, by half or more, since the GPU is too hot
+  power_brake,        ///< the power supply demands it
+  hardware_slowdown,  ///< thermal_hardware, power_brake, or another reason of the board
+  fixed_clocks,       ///< set by a user (nvidia-smi --lock-gpu-clocks, application clocks)
+  sync_boost,         ///< another GPU of the sync-boost group is slower
   display_clocks,
 };
 inline constexpr std::array<std::string_view, 8> kGpuBrakes{
@@ -32,8 +33,8 @@ inline constexpr std::array<std::string_view, 8> kGpuBrakes{
 [[nodiscard]] constexpr std::uint32_t bit(GpuBrake brake) { return 1U << static_cast<unsigned>(brake); }
 
 struct GpuProcessReading {
-  int pid = 0;       ///< as the driver numbers it, which in a container may not be as this process does
-  std::string name;  ///< empty: not told, as of other containers
+  int pid = 0;       ///< the driver's process id, which may differ from the one seen inside a container
+  std::string name;  ///< empty: unknown, for example a process of another container
   std::optional<std::int64_t> memory_bytes;
 };
 
@@ -41,44 +42,46 @@ struct PcieLink {
   int generation = 0, width = 0;
 };
 
-/// At one moment. What is not told is empty.
+/// The state of a GPU at one moment. What the driver does not say is empty.
 struct GpuReading {
-  /// Parts of the last sample period of the driver's (1/6 to 1 s) in which any kernel ran, and in which any
-  /// memory was read or written.
+  /// Fractions of the driver's last sample period (1/6 to 1 s) in which any kernel ran, and in which memory
+  /// was read or written.
   std::optional<double> utilisation, memory_utilisation;
-  std::optional<std::int64_t> used_bytes;  ///< of its memory, by all processes
-  std::optional<double> watts;             ///< mean over the last second, or now: as the GPU has it
-  std::optional<double> joules;            ///< since the driver was loaded
+  std::optional<std::int64_t> used_bytes;  ///< memory in use by all processes
+  std::optional<double> watts;             ///< mean over the last second, or now, depending on the GPU
+  std::optional<double> joules;            ///< energy used since the driver was loaded
   std::optional<int> sm_mhz, memory_mhz;   ///< clocks
   std::optional<int> celsius;
   std::optional<std::uint32_t> brakes;  ///< bit(GpuBrake)
   std::optional<PcieLink> pcie;
-  std::optional<std::vector<GpuProcessReading>> processes;  ///< that compute on it
-  std::vector<int> xids;              ///< numbers of the driver's Xid errors since the reading before
+  std::optional<std::vector<GpuProcessReading>> processes;  ///< those that compute on it
+  std::vector<int> xids;  ///< numbers of the driver's Xid errors (GPU error reports) since the last reading
   std::vector<std::string> failures;  ///< "nvmlDeviceGetPowerUsage: Unknown Error"
 };
 
-/// What does not change while a run lasts.
+/// The properties of a GPU that do not change during a run.
 struct GpuIdentity {
-  int index = 0;                   ///< the driver's number
-  std::vector<int> workers;        ///< of this process, that compute on it
+  int index = 0;                   ///< the driver's index
+  std::vector<int> workers;        ///< the workers of this process that compute on it
   std::string name, uuid, bus_id;  ///< "NVIDIA H100 80GB HBM3", "GPU-4f...", "00000000:01:00.0"
   std::optional<std::int64_t> memory_bytes;
   std::optional<double> watts_limit;
   std::optional<int> sm_mhz_most, memory_mhz_most;
-  std::optional<PcieLink> pcie_most;  ///< that GPU and slot can do together
-  std::optional<int> nvlinks;         ///< active ones
+  std::optional<PcieLink> pcie_most;  ///< the fastest that GPU and slot support
+  std::optional<int> nvlinks;         ///< active links
   std::vector<std::string> failures;
 };
 
-/// GPUs that can be read.
+/// Reads the GPUs of a run.
 ///
 /// Threads  one at a time
 class GpuSource {
  public:
   virtual ~GpuSource() = default;
   [[nodiscard]] virtual const std::vector<GpuIdentity>& gpus() const = 0;
-  /// What `gpus()[gpu]` is at now. Never throws for what a GPU does not tell. Cost: some milliseconds.
+  /// The current state of `gpus()[gpu]`. Values that the GPU does not give are no error.
+  ///
+  /// Cost     some milliseconds
   [[nodiscard]] virtual GpuReading read(std::size_t gpu) = 0;
 };
 

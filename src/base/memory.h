@@ -55,15 +55,14 @@ class Memory {
 
   virtual void fill(Array dst, float value) const = 0;
   virtual void copy(Array src, Array dst) const = 0;
-  /// dst = left + right, element by element, rounded once. dst may be one of them.
+  /// dst = left + right, element by element, rounded once. `dst` may be `left` or `right`.
   virtual void add(Array left, Array right, Array dst) const = 0;
   /// Copies to the host; returns when the copy is complete.
   virtual void read(Array src, std::span<float> dst) const = 0;
   /// Copies from the host. `src` may be overwritten when this returns.
   virtual void write(std::span<const float> src, Array dst) const = 0;
 
-  /// A stream beside the engine's own, for collectives on arrays of this memory; nullptr if the device has
-  /// none.
+  /// A stream beside the engine's own, for collectives on arrays of this memory; null if there is none.
   ///
   /// Errors   Error(device)
   [[nodiscard]] virtual std::unique_ptr<SideStream> make_side_stream() const { return nullptr; }

@@ -42,7 +42,7 @@ std::optional<std::string> nearest_name(std::string_view name, std::span<const s
   if (best || name.size() < 3) return best;
   for (const auto& candidate : known) {
     if (!candidate.starts_with(name)) continue;
-    if (best) return std::nullopt;  // two of them
+    if (best) return std::nullopt;  // two names match
     best = candidate;
   }
   return best;

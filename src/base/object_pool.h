@@ -13,8 +13,7 @@ namespace paceline::base {
 /// Keeps as many objects as were ever in use at once. Objects are not reset: a borrower finds the state that
 /// the last one left.
 ///
-/// Cost     acquire() and the end of a Lease lock the mutex once each, for the move of a pointer. While the
-/// pool
+/// Cost     acquire() and the end of a Lease lock the mutex once each, to move a pointer. While the pool
 ///          grows, acquire() also allocates and makes an object
 /// Threads  any number at once
 template <typename T>

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMostCores = 8192;
 
-/// As the kernel names it: four digits of domain, small letters.
+/// The kernel's form of the bus id: four digits for the domain, lower case.
 std::string kernel_name(std::string bus_id) {
   constexpr std::size_t kLength = 12;  // "0000:c1:00.0"; NVML's domain has eight digits
   if (bus_id.size() > kLength) bus_id = bus_id.substr(bus_id.size() - kLength);
@@ -24,7 +24,7 @@ std::string first_line(const std::filesystem::path& path) {
   return line;
 }
 
-/// The number at `at`, which is moved behind it.
+/// Parses the number at `at`, and moves `at` past it.
 std::optional<int> take_number(const char*& at, const char* end) {
   int number = 0;
   const auto [next, error] = std::from_chars(at, end, number);
@@ -63,7 +63,7 @@ std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::fi
   PciLocality locality{.cores = *cores, .numa = {}};
   const auto node = first_line(devices / name / "numa_node");
   const char* at = node.data();
-  locality.numa = take_number(at, at + node.size());  // -1: one node, or none is known
+  locality.numa = take_number(at, at + node.size());  // -1: the machine has one node, or it is unknown
   return locality;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using Bytes = std::array<char, 512>;
 
-/// The begin of /proc/PID/NAME. Allocates nothing: this may be between fork() and exec().
+/// Reads the beginning of /proc/PID/NAME. Allocates nothing, since it may run between fork() and exec().
 std::string_view read_of_process(pid_t process, const char* name, Bytes& bytes) {
   std::array<char, 64> path{"/proc/"};
   const auto number = std::to_chars(path.data() + std::strlen(path.data()), path.data() + 32, process);
@@ -31,7 +31,7 @@ std::string_view read_of_process(pid_t process, const char* name, Bytes& bytes) 
 char state_of_process(pid_t process) {
   Bytes bytes;
   const auto text = read_of_process(process, "/stat", bytes);
-  // "PID (name) STATE ...", and a name may hold anything.
+  // "PID (name) STATE ...", where a name may contain any characters.
   const auto name_end = text.rfind(')');
   return name_end == std::string_view::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
 }

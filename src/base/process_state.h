@@ -1,6 +1,6 @@
 #pragma once
 
-/// The state of other processes of this host.
+/// Reads the state of other processes of this host.
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Processor time of a thread.
+/// Measures the processor time of a thread.
 
 #include <time.h>
 

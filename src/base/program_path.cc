@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kItself = "/proc/self/exe";
 
-/// The build id among the notes in `begin` .. `begin + bytes`, "" where there is none.
+/// The build id among the notes in `begin` .. `begin + bytes`, "" if there is none.
 std::string id_in_notes(const char* begin, std::size_t bytes) {
   constexpr std::size_t kAlign = 4;
   const auto aligned = [](std::size_t size) { return (size + kAlign - 1) / kAlign * kAlign; };
@@ -34,7 +34,7 @@ std::string id_in_notes(const char* begin, std::size_t bytes) {
   return "";
 }
 
-/// The program comes first in the loader's list, and its libraries behind it.
+/// The program comes first in the loader's list, and its libraries follow.
 int read_first(dl_phdr_info* info, std::size_t /*size*/, void* id) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& segment = info->dlpi_phdr[i];

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Path and identity of this program. In a bundle (docs/platforms.md) a loader that lies beside the program
-/// starts it: then /proc/self/exe is the loader, and the bundle's bin/paceline sets PACELINE_PROGRAM to the
-/// path of the program.
+/// Finds the path and the identity of this program. In a bundle (docs/platforms.md) a loader that lies beside
+/// the program starts it: then /proc/self/exe is the loader, and the bundle's bin/paceline sets
+/// PACELINE_PROGRAM to the path of the program.
 
 #include <filesystem>
 #include <string>

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLongestChain = 40;  // of symbolic links, as Linux follows
+constexpr int kLongestChain = 40;  // of symbolic links, the limit of Linux
 constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  // as mkstemp fills it in
 
 [[noreturn]] void fail_write(const fs::path& path, int error) {
@@ -32,26 +32,26 @@ constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  //
                    error);
 }
 
-/// Of what is written in place nothing earlier is left to be untouched.
+/// The error for a file written in place, whose old contents are not preserved.
 [[noreturn]] void fail_in_place(const fs::path& path, int error) {
   throw WriteError(fmt::format("{}: cannot be written: {}", path.string(), reason_of_write(error)), error);
 }
 
-/// The file that `path` leads to through symbolic links, which may not be there yet: the link stays, and what
-/// it leads to is replaced.
+/// The file to which `path` leads through symbolic links; it need not exist. The link stays, and its target
+/// is replaced.
 fs::path end_of_links(fs::path path) {
   for (int links = 0; links < kLongestChain; ++links) {
     std::error_code failed;
     if (!fs::is_symlink(fs::symlink_status(path, failed))) return path;
     const auto target = fs::read_symlink(path, failed);
-    if (failed) return path;  // what is wrong with it shows where the file is made
+    if (failed) return path;  // the error is reported when the file is created
     path = path.parent_path() / target;
   }
   fail_write(path, ELOOP);
 }
 
-/// The descriptor of this process that `path` names, as /dev/stdout and /dev/fd/N do: what lies behind may be
-/// a file that a shell appends to, and others write to. Nothing: it names none.
+/// The descriptor of this process that `path` names, such as /dev/stdout or /dev/fd/N; it may be a file to
+/// which a shell appends and others write. Empty if it names none.
 std::optional<int> own_descriptor(fs::path path) {
   const auto own = fs::path("/proc") / std::to_string(::getpid()) / "fd";
   for (int links = 0; links < kLongestChain; ++links) {
@@ -59,7 +59,7 @@ std::optional<int> own_descriptor(fs::path path) {
     if (!fs::is_symlink(fs::symlink_status(path, failed))) return std::nullopt;
     const auto name = path.filename().string();
     if (path.has_parent_path() && fs::canonical(path.parent_path(), failed) == own)
-      return std::stoi(name);  // the system makes no others there
+      return std::stoi(name);  // all names there are numbers
     const auto target = fs::read_symlink(path, failed);
     if (failed) return std::nullopt;
     path = path.parent_path() / target;
@@ -67,8 +67,8 @@ std::optional<int> own_descriptor(fs::path path) {
   return std::nullopt;
 }
 
-/// Opens what is there, neither made nor emptied. A FIFO's reader may come a moment later, but one that never
-/// comes must not hold up a run.
+/// Opens an existing path without creating or truncating it. Waits a moment for the reader of a FIFO, but not
+/// forever.
 int open_in_place(const fs::path& path) {
   constexpr int kTries = 200;
   constexpr timespec kBetween{.tv_sec = 0, .tv_nsec = 50'000'000};
@@ -90,7 +90,7 @@ int open_in_place(const fs::path& path) {
   }
 }
 
-/// Writes one piece; a reader that has gone away is an error (EPIPE), not the signal that ends the process.
+/// Writes one piece. If the reader is gone, returns the error EPIPE instead of being ended by SIGPIPE.
 ssize_t write_without_signal(int descriptor, std::span<const std::byte> bytes) {
   sigset_t pipe, before, pending;
   ::sigemptyset(&pipe);
@@ -99,7 +99,7 @@ ssize_t write_without_signal(int descriptor, std::span<const std::byte> bytes) {
   ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
   const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
   const int error = errno;
-  // It comes with a write that the reader's end cut short, too, before the one that fails.
+  // The signal also comes with a short write when the reader closes, before a write that fails.
   if (::sigismember(&pending, SIGPIPE) == 0) {
     const timespec at_once{};
     while (::sigtimedwait(&pipe, nullptr, &at_once) < 0 && errno == EINTR) {
@@ -110,10 +110,10 @@ ssize_t write_without_signal(int descriptor, std::span<const std::byte> bytes) {
   return written;
 }
 
-/// What writers of `path` that were killed have left beside it.
+/// Removes temporary files that killed writers of `path` have left.
 void remove_abandoned(const fs::path& path) {
   const std::string begin = path.filename().string() + std::string(kMark);
-  std::error_code unreadable;  // then nothing is removed, and the reason shows where the file is made
+  std::error_code unreadable;  // then nothing is removed; creating the file will report the error
   for (fs::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".", unreadable), end;
        !unreadable && entry != end; entry.increment(unreadable)) {
     const auto name = entry->path().filename().string();
@@ -125,12 +125,11 @@ void remove_abandoned(const fs::path& path) {
   }
 }
 
-/// Makes the names in `folder` last: a file that was renamed is else there after a loss of power, but not
-/// under its new name. Returns 0, or why the disk did not take it; a file system that syncs no directories
-/// keeps their order itself.
+/// Syncs the names in `folder`, since otherwise a renamed file may have its old name after a power loss.
+/// Returns 0 or an errno. File systems that cannot sync directories keep the order of names themselves.
 int sync_directory(const fs::path& folder) {
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return 0;  // may be written to and not read: nothing more can be done
+  if (descriptor < 0) return 0;  // the folder may be writable but not readable; nothing more can be done
   const int failed = ::fsync(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);
   return failed == EINVAL || failed == ENOTSUP || failed == EROFS || failed == EBADF ? 0 : failed;
@@ -159,7 +158,7 @@ Replacement::Replacement(fs::path path) : path_(std::move(path)) {
     if (descriptor_ < 0) fail_write(path_, errno);
     while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
-    // Another may have taken it for abandoned just before it was locked.
+    // Another process may have removed it as abandoned just before it was locked.
     struct stat found {};
     if (::fstat(descriptor_, &found) != 0 || found.st_nlink > 0) return;
     close();
@@ -186,7 +185,7 @@ void Replacement::write(std::span<const std::byte> bytes) {
 
 void Replacement::commit() {
   if (is_in_place()) {
-    // A device may have kept what it will not take; most, and FIFOs, have nothing to sync.
+    // A device may fail only now; FIFOs and most devices have nothing to sync.
     if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
       fail_in_place(path_, errno);
     if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_in_place(path_, errno);
@@ -195,7 +194,8 @@ void Replacement::commit() {
   struct stat before {};
   constexpr mode_t kUsual = 0644, kAll = 07777;
   ::fchmod(descriptor_, ::stat(path_.c_str(), &before) == 0 ? before.st_mode & kAll : kUsual);
-  // The sync says all that a close could say, which comes last: the lock lasts until the name has changed.
+  // The sync reports every error that a close could. The file is closed last, so that the lock lasts until
+  // the rename.
   if (::fsync(descriptor_) != 0) fail_write(path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);
   temporary_.clear();

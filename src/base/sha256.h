@@ -1,6 +1,6 @@
 #pragma once
 
-/// SHA-256 of files and of bytes in memory.
+/// Computes SHA-256 of files and of bytes in memory.
 
 #include <cstddef>
 #include <filesystem>

@@ -29,15 +29,15 @@ std::vector<fs::path> entries(const fs::path& folder, const std::string& prefix)
   return found;
 }
 
-/// The libraries of NVIDIA's Python packages of the Python that is installed at `prefix`.
+/// Adds the libraries of NVIDIA's packages in the Python installed at `prefix`.
 void add_python(const fs::path& prefix, std::vector<fs::path>& folders) {
   for (const auto& python : entries(prefix / "lib", "python3"))
-    for (const char* packages : {"site-packages", "dist-packages"})  // Debian's name is the second
+    for (const char* packages : {"site-packages", "dist-packages"})  // the second is Debian's name
       for (const auto& package : entries(python / packages / "nvidia", ""))
         if (is_there(package / "lib")) folders.push_back(package / "lib");
 }
 
-/// The Python that `python3` means, without running it.
+/// Adds the Python that `python3` would start, without running it.
 void add_active_python(const std::string& path, std::vector<fs::path>& folders) {
   std::istringstream every(path);
   for (std::string folder; std::getline(every, folder, ':');) {
@@ -47,7 +47,7 @@ void add_active_python(const std::string& path, std::vector<fs::path>& folders) 
     if (is_there(prefix / "versions") && python.parent_path().filename() == "shims") {  // pyenv's script
       for (const auto& version : entries(prefix / "versions", "3")) add_python(version, folders);
     } else {
-      add_python(prefix, folders);  // of a virtual environment, whose python3 is a link elsewhere
+      add_python(prefix, folders);  // a virtual environment, whose python3 is a link
       std::error_code ignored;
       add_python(fs::canonical(python, ignored).parent_path().parent_path(), folders);
       add_python(prefix / "local", folders);  // Debian's pip
@@ -56,7 +56,7 @@ void add_active_python(const std::string& path, std::vector<fs::path>& folders) 
   }
 }
 
-/// What the loader says of a file that is nowhere, which is no news.
+/// Whether the loader's error only says that the file does not exist.
 bool only_absent(const std::string& error, const std::string& name) {
   return error.starts_with(name + ": cannot open shared object file");
 }
@@ -66,15 +66,15 @@ std::string loaders_error() {
   return text == nullptr ? "no reason given" : text;
 }
 
-/// Opens a library for a question, apart from all others: cuDNN loads its parts when it is asked for its
-/// version, they stay when it is closed, and a newer cuDNN would then be given these older parts.
-/// No handle: `error` says why.
+/// Opens a library in a namespace of its own, to ask for its version. cuDNN then loads its parts, which stay
+/// loaded after it is closed; in the common namespace a newer cuDNN would get these older parts. Without a
+/// handle, `error` says why.
 SharedLibrary open_to_ask(const std::string& name, std::string& error) {
   void* opened = ::dlmopen(LM_ID_NEWLM, name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) {
     error = loaders_error();
     if (only_absent(error, name)) return {};
-    // The loader has but few such namespaces; without one the question may still be answered.
+    // The loader has few such namespaces. If none is left, opens the library normally.
     opened = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr) {
       error = loaders_error();
@@ -124,7 +124,7 @@ std::vector<fs::path> library_folders(const EnvironmentLookup& environment) {
 
 SharedLibrary find_library(const LibraryWanted& wanted, const std::vector<fs::path>& folders,
                            const Refusal& refusal) {
-  std::vector<std::string> names{wanted.file};  // without a folder: the loader's own way
+  std::vector<std::string> names{wanted.file};  // without a folder: the loader searches
   for (const auto& folder : folders)
     if (is_there(folder / wanted.file)) names.push_back((folder / wanted.file).string());
   std::vector<std::string> refused;

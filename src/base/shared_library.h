@@ -27,14 +27,16 @@ struct LibraryWanted {
   const char* install;  ///< "pip install nvidia-cudnn-cu13"
 };
 
-/// An open library. It stays open until the process ends: its code may have threads and handlers of its own.
+/// An open library. It stays open until the process ends, since its code may have started threads or
+/// installed handlers.
 struct SharedLibrary {
   void* handle = nullptr;
   std::string path;  ///< where it was found
 
-  /// The address of `name`; nullptr where the library has none of that name.
+  /// The address of `name`; null if the library has no such symbol.
   [[nodiscard]] void* symbol(const char* name) const;
-  /// Sets `function` to `name`. False, and nullptr, where the library has none of that name.
+  /// Sets `function` to the address of `name`. Returns false, and sets null, if the library has no such
+  /// symbol.
   template <typename Function>
   bool find(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(symbol(name));

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Quoting for command lines that users copy into a shell.
+/// Quotes words for command lines that users copy into a shell.
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Starting threads, and the error when the system refuses one. The system says EAGAIN for every limit, so
-/// the error lists the limits that are set.
+/// Starts threads, and makes the error for a thread that the system refuses. The system says EAGAIN for every
+/// limit, so the error lists the limits that are set.
 
 #include <functional>
 #include <string>

@@ -10,7 +10,7 @@
 namespace paceline::base {
 namespace {
 
-/// About 20 us: longer than the gaps inside a step, shorter than anything another program would feel.
+/// About 20 us: longer than the gaps inside a step, and too short to slow other programs.
 constexpr int kSpins = 500;
 
 void relax() {
@@ -19,7 +19,7 @@ void relax() {
 #endif
 }
 
-/// Returns when `value` is no longer `old`: looks a while, then sleeps.
+/// Returns when `value` differs from `old`: spins for a while, then sleeps.
 template <typename T>
 void wait_while(const std::atomic<T>& value, T old) {
   for (int spin = 0; spin < kSpins; ++spin) {
@@ -38,7 +38,7 @@ ThreadPool::ThreadPool(int threads, const std::function<void()>& on_start, const
     try {
       helpers_.push_back(start([this, thread, on_start] { help(thread, on_start); }));
     } catch (const std::system_error& error) {
-      end();  // or those that were started would be waited for without an end
+      end();  // otherwise the destructor would wait forever for the started threads
       throw refused_thread(fmt::format("computing thread {} of {}", thread + 1, threads), error);
     }
   }
@@ -103,7 +103,7 @@ bool ThreadPool::take_one(int from, int thread) {
     if (next >= end) return false;
   } while (!range.compare_exchange_weak(left, is_own ? left + (std::uint64_t{1} << 32) : left - 1,
                                         std::memory_order_acq_rel, std::memory_order_relaxed));
-  // Only now: the loop of this item cannot end before it is done, whichever loop it is.
+  // Read only now: the loop that owns this item cannot end before the item is done.
   const Call call = call_.load(std::memory_order_relaxed);
   const void* context = context_.load(std::memory_order_relaxed);
   const int count = count_.load(std::memory_order_relaxed);

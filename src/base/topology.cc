@@ -24,7 +24,7 @@ struct FreeTopology {
 };
 using HwlocTopology = std::unique_ptr<hwloc_topology, FreeTopology>;
 
-/// A mask for machines of any size: sched_getaffinity fails when it is too short.
+/// A CPU mask of sufficient size; sched_getaffinity fails if it is too short.
 struct CpuSet {
   explicit CpuSet(int cpus)
       : set(CPU_ALLOC(static_cast<std::size_t>(cpus))),
@@ -40,10 +40,10 @@ struct CpuSet {
 
 constexpr int kMaxCpus = 8192;
 
-/// Whole hardware threads that a quota can keep busy: 1.5 cores' time still serves two threads, 0.2 one.
+/// The number of hardware threads that a quota can keep busy: two for 1.5 cores' time, one for 0.2.
 int threads_of_quota(double quota) { return std::max(1, static_cast<int>(std::ceil(quota - 1e-9))); }
 
-/// How many allowed hardware threads each physical core's earlier ones left: fills `sibling` and `physical`.
+/// Describes the allowed hardware threads; `sibling` counts those of a physical core that are allowed.
 std::vector<Core> describe(hwloc_topology* topology, const std::set<int>& allowed) {
   std::vector<Core> cores;
   std::map<hwloc_obj_t, int> physical, siblings;
@@ -106,7 +106,7 @@ bool contains(const std::vector<int>& numbers, int number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
-/// Moves the first cores of `free` that `wanted` takes to `cores`, until these are `threads`.
+/// Moves cores for which `wanted` returns true from `free` to `cores`, until `cores` has `threads` of them.
 template <typename Wanted>
 void take_cores(std::vector<Core>& free, std::vector<Core>& cores, int threads, Wanted wanted) {
   for (auto core = free.begin(); core != free.end() && static_cast<int>(cores.size()) < threads;) {
@@ -119,7 +119,7 @@ void take_cores(std::vector<Core>& free, std::vector<Core>& cores, int threads, 
   }
 }
 
-/// "; near their GPUs", "; 1 of 4 workers has cores far from its GPU"; "" where nobody had a wish.
+/// "; near their GPUs", "; 1 of 4 workers has cores far from its GPU"; "" if no worker has a GPU.
 std::string said_of_wishes(const std::vector<std::vector<int>>& cores,
                            std::span<const std::vector<int>> near) {
   int wishes = 0, far = 0;
@@ -161,7 +161,7 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads,
     return plan;
   }
   if (usable < static_cast<int>(topology.cores.size())) {
-    // A quota says how much time there is, not on which cores. Pinning would bring nothing.
+    // A quota limits time, not cores, so pinning would not help.
     plan.note = fmt::format("not pinned: the cgroup grants the time of {:.3g} of {} cores, on any of them",
                             topology.quota, topology.cores.size());
     return plan;

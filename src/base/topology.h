@@ -1,11 +1,10 @@
 #pragma once
 
-/// Which cores this process may use, and how workers are assigned to them.
+/// Finds the cores that this process may use, assigns workers to them, and binds threads.
 ///
 /// A core here is what the operating system schedules on (a hardware thread), by its number in /proc/cpuinfo.
 /// Two of them may share a physical core; the second adds little, so plans use each physical core once
 /// before they use any twice.
-/// once before they use any twice.
 
 #include <optional>
 #include <span>
@@ -16,7 +15,7 @@ namespace paceline::base {
 
 /// One hardware thread.
 struct Core {
-  int number = 0;    ///< the operating system's
+  int number = 0;    ///< the operating system's number
   int physical = 0;  ///< equal for hardware threads that share a physical core; counts from 0
   int sibling = 0;   ///< 0 for the first hardware thread of a physical core, 1 for the second, ...
   int package = 0;
@@ -51,9 +50,9 @@ struct CorePlan {
 /// Uses physical cores first, in the machine's order, so that a worker's cores share caches and memory; uses
 /// second hardware threads only after the first ones. A pure function.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads);
-/// The same, but each worker's cores lie near its device as far as there are any left: `near` [worker] has
-/// their numbers, empty for one that has no wish. Others fill up with what is left then. The note says whose
-/// are far.
+/// The same, but each worker gets cores near its GPU as long as there are free ones. `near` [worker]: the
+/// core numbers near its GPU; empty if the worker has none. Remaining workers get the remaining cores. The
+/// note names the workers whose cores are far from their GPU.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads,
                                   std::span<const std::vector<int>> near);
 /// The same for this machine.

@@ -23,7 +23,7 @@ namespace {
 
 using base::ErrorKind;
 
-/// Told apart from a negative number, which is a value.
+/// Whether `word` is an option and not a negative number.
 bool looks_like_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
 }
@@ -69,7 +69,7 @@ void take_runs_words(const std::vector<std::string>& words, Settings& settings) 
     base::fail(ErrorKind::usage, "runs list takes one directory, got {}", runs.paths.size());
 }
 
-/// Words that are neither options nor their values: a recipe, records, a data set.
+/// Assigns words that are neither options nor their values: a recipe, records, a data set.
 void take_words(const std::vector<std::string>& words, Settings& settings) {
   switch (settings.command) {
     case kReport:
@@ -143,7 +143,7 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
   }
 }
 
-/// The recipe among the words of a command that trains, or "".
+/// Removes the recipe from the words of a command that trains, and returns it; "" if there is none.
 std::string take_recipe(std::vector<std::string>& words, Command command) {
   if (!(command & kRuns) || words.empty()) return "";
   const std::string word = words.front();
@@ -166,7 +166,7 @@ bool asks_for_quick(const std::vector<Assignment>& typed) {
   });
 }
 
-/// A switch that may have been given a value: --augment=false is --no-augment.
+/// A switch that may have a value: --augment=false means --no-augment.
 Assignment switched(Assignment assignment, const std::string& text) {
   try {
     assignment.text = truth(text) == truth(assignment.text) ? "true" : "false";
@@ -176,8 +176,8 @@ Assignment switched(Assignment assignment, const std::string& text) {
   return assignment;
 }
 
-/// Cuts the command to be started off the words of launch and sbatch: what stands behind "--", or from
-/// "train" or "comm" on. `-n` is how mpirun and srun write --processes.
+/// Removes the command to start from the words of launch and sbatch: everything behind "--", or from "train"
+/// or "comm" on. `-n` is accepted for --processes, as mpirun and srun write it.
 std::vector<std::string> cut_child(std::vector<std::string>& words) {
   auto begin = std::find(words.begin(), words.end(), "--");
   const bool marked = begin != words.end();
@@ -190,7 +190,7 @@ std::vector<std::string> cut_child(std::vector<std::string>& words) {
   return child;
 }
 
-/// What is wrong with the command to be started is said before anything is started.
+/// Checks the command to start before anything is started.
 void check_child(Settings& settings) {
   const auto& child = settings.child;
   const unsigned startable = settings.command == kSbatch ? kMeasuring : kInProcesses;
@@ -211,7 +211,7 @@ void check_child(Settings& settings) {
              fmt::join(names, ", "), child.front(), base::suggestion(child.front(), names));
 }
 
-/// Of an option that is given twice: which of the two counts; "": it is given once, or alike.
+/// A note for an option that was given twice with different values, saying which one counts; else "".
 std::string said_of_repeated(const CLI::Option& option, const std::string& name) {
   const auto values = option.results();
   for (const auto& value : values)
@@ -220,11 +220,11 @@ std::string said_of_repeated(const CLI::Option& option, const std::string& name)
   return "";
 }
 
-/// A command's line, taken apart.
+/// The parts of a command line.
 struct ParsedLine {
   bool asks_for_help = false;
   std::vector<Assignment> typed;  ///< the options
-  std::vector<std::string> rest;  ///< the words that are none
+  std::vector<std::string> rest;  ///< words that are not options
   std::vector<std::string> notes;
 };
 
@@ -248,7 +248,8 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
     }
   }
   try {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes its words from the back
+    std::vector<std::string> reversed(words.rbegin(),
+                                      words.rend());  // CLI11 expects the words in reverse order
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     return {.asks_for_help = true};
@@ -281,14 +282,13 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
   return line;
 }
 
-/// "data: synthetic here, cifar10:DIR in the training (t/record.json: data)": figures of other data or
-/// another way to evaluate are not those of the training, and somebody who forgot what he trained on should
-/// see it.
+/// "data: synthetic here, cifar10:DIR in the training (t/record.json: data)": shown because figures on other
+/// data, or of another evaluation, are not those of the training.
 std::vector<std::string> differences_from_training(const std::vector<Assignment>& trained,
                                                    const Settings& settings) {
   std::vector<std::string> notes;
   for (const auto& [option, text, where] : trained) {
-    if (option->name() == "local-batch" || option->get(settings) == text) continue;  // that changes no figure
+    if (option->name() == "local-batch" || option->get(settings) == text) continue;  // it changes no figure
     notes.push_back(fmt::format("{}: {} here, {} in the training ({})", option->name(), option->get(settings),
                                 text, where));
   }
@@ -299,11 +299,11 @@ std::vector<std::string> differences_from_training(const std::vector<Assignment>
 
 namespace {
 
-/// Those that read a site file: what starts, runs or looks at data.
+/// Commands that read a site file: those that start something, run, or examine data.
 constexpr unsigned kAtASite = kInProcesses | kLaunch | kSbatch | kEvaluate | kData;
 
-/// A data set's name of the site file, with what is added behind it ("imagenet,train=100"), as its spec.
-/// Returns a note where there was one.
+/// Replaces a data set's name from the site file, possibly followed by options ("imagenet,train=100"), by its
+/// spec. Returns a note if it did.
 std::string take_site_name(const Site& site, std::string& data) {
   const auto comma = std::min(data.find(','), data.size());
   const auto name = data.substr(0, comma);

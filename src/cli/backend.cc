@@ -28,10 +28,10 @@ comm::Emulation emulation_of(const train::Options& options) {
 
 namespace {
 
-/// Whether its arrays lie on GPUs, which NCCL may join.
+/// Whether engines of `device` keep arrays on GPUs, so that NCCL can be used.
 bool is_gpu(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
 
-/// Of the device that this process's workers take, by engine/make.h's way of dealing devices out.
+/// The device that this process's workers use, assigned as in engine/make.h.
 std::optional<train::DeviceShare> device_share(const std::string& device,
                                                const train::ProcessPlacement& place, int local_workers) {
   auto info = engine::device_info(device, place.device_share_index * local_workers, local_workers);
@@ -40,7 +40,7 @@ std::optional<train::DeviceShare> device_share(const std::string& device,
   return train::DeviceShare{.info = *info, .workers = (workers + info->devices - 1) / info->devices};
 }
 
-/// As the kernel says where each GPU is.
+/// The cores near each worker's GPU, from the kernel.
 std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int workers) {
   std::vector<std::vector<int>> near;
   for (const auto& id : engine::gpu_bus_ids(device, workers)) {
@@ -50,7 +50,7 @@ std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int wor
   return near;
 }
 
-/// What the first process was given: it alone has read the checkpoint.
+/// The algorithms given to the first process, which alone has read the checkpoint.
 engine::KernelAlgorithms of_first(comm::ProcessGroup& processes, const engine::KernelAlgorithms& given) {
   std::string text;
   for (const auto& [product, algorithm] : given) text += product + '\t' + algorithm + '\n';
@@ -72,7 +72,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
   train::ProcessPlacement place;
   if (session != nullptr) place = members.empty() ? session->place() : session->place_among(members);
   const auto stalls = session != nullptr ? session->stalls() : std::make_shared<train::StallListener>();
-  // An emulated link is the host's, and so is rounding: NCCL sums what it is given.
+  // NCCL is not used with an emulated link or bf16 messages, which exist only for sums on the host.
   const bool joins_gpus = is_gpu(device) && !emulation.any() && wire_format == comm::WireFormat::fp32;
   return {
       .compile = [device](const graph::Graph& graph,
@@ -81,12 +81,13 @@ train::Backend make_backend(const std::string& device, Session* session, const c
           [device, session, place](const graph::Graph& graph, const engine::CompileOptions& how,
                                    const engine::KernelRequest& asked) {
             if (session == nullptr) return engine::prepare(device, graph, how, asked);
-            // The first process of each host measures, undisturbed; the others then find what it kept.
+            // The first process of each host measures, undisturbed; the others then read its results.
             session->processes().at(0, "the measuring of kernels");
             engine::KernelRequest request = asked;
             request.given = of_first(session->processes(), asked.given);
             engine::PreparedKernels found;
-            // Plans of GPUs may be compiled, a second each: the others wait longer than for a collective.
+            // Plans on GPUs may take a second each to compile, so the others wait longer than for a
+            // collective.
             constexpr std::chrono::minutes kForPlans{20};
             const auto deadline = session->processes().deadline();
             if (is_gpu(device))

@@ -9,7 +9,7 @@
 namespace paceline::cli {
 namespace {
 
-/// What the script does before the command, so that a requeued job goes on; `$out` is its --out.
+/// The script's lines before the command that let a requeued job continue; `$out` is its --out.
 std::string going_on(const std::string& command) {
   static const std::string kSetAside =
       " ((${SLURM_RESTART_COUNT:-0})) && [[ -e $out/record.json ]]; then\n"
@@ -27,8 +27,8 @@ std::string going_on(const std::string& command) {
   return "# A job that was requeued goes on with the cells that are not measured yet.\n";
 }
 
-/// An option as an #SBATCH line takes it: a value with blanks, which a shell has freed of its quotes, has
-/// them again.
+/// An option for an #SBATCH line. A value with blanks is quoted again, since the shell has removed the
+/// quotes.
 std::string as_directive(const std::string& option) {
   const auto equals = option.find('=');
   if (equals == std::string::npos || option.find_first_of(" \t", equals) == std::string::npos ||
@@ -37,7 +37,7 @@ std::string as_directive(const std::string& option) {
   return fmt::format("{}=\"{}\"", option.substr(0, equals), option.substr(equals + 1));
 }
 
-/// The lines of whoever the job is charged to and told of it: of the job and of the one that joins its parts.
+/// The #SBATCH lines for account and mail, used by the job and by the job that joins its parts.
 std::string who_asks(const BatchOptions& options) {
   std::string text;
   const auto ask_for = [&](const char* what, const std::string& value) {
@@ -72,8 +72,9 @@ std::string requests(const BatchOptions& options) {
                     options.array_at_once > 0 ? fmt::format("%{}", options.array_at_once) : ""));
   ask(options.requeue ? "requeue" : "no-requeue");
   ask("output=" + options.name + (options.array > 0 ? "-%A-%a.log" : "-%j.log"));
-  ask("open-mode=append");  // a requeued job writes on below what the first run said
-  // Slurm says before it ends a job: the run stops after its step and keeps record and checkpoint.
+  ask("open-mode=append");  // a requeued job appends to the log of the first run
+  // Slurm signals 60 s before it ends a job, so that the run stops after its step and keeps record and
+  // checkpoint.
   ask("signal=TERM@60");
   for (const auto& line : options.slurm) text += "#SBATCH " + as_directive(line) + "\n";
   return text;
@@ -101,7 +102,7 @@ std::string staging(const BatchOptions& options, const std::string& text) {
       more == std::string::npos ? "" : shell_line({text.substr(more)}));
 }
 
-/// The words without --data and its value: the copy takes its place.
+/// The words without --data and its value, which the path of the copy replaces.
 std::vector<std::string> without_data(const std::vector<std::string>& words) {
   std::vector<std::string> left;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -113,14 +114,14 @@ std::vector<std::string> without_data(const std::vector<std::string>& words) {
   return left;
 }
 
-/// The line that starts the processes, up to the program, and what must stand before it.
+/// The line that starts the processes, up to the program, and the lines before it.
 struct Step {
   std::string before, line;
 };
 
 Step step_of(const BatchOptions& options, const BatchCommand& command) {
   Step step;
-  // What a container holds and what Slurm's PMIx is seldom fit: TCP does.
+  // The MPI in a container rarely fits Slurm's PMIx, so containers use TCP.
   const bool asks = options.mpi == BatchMpi::automatic && command.has_mpi && options.container.empty();
   if (asks)
     step.before =
@@ -157,7 +158,7 @@ void require_cells(const BatchOptions& options, const BatchCommand& command) {
 BatchOptions a_worker_a_gpu(BatchOptions options, const std::string& device, bool are_workers_given,
                             std::string& sentence) {
   if (device != "cuda") return options;
-  // Whoever asks Slurm for GPUs in its own words has them already.
+  // GPUs are not requested again if the user requested them with --slurm.
   const auto asks = [](const std::string& option) {
     return option.starts_with("--gres") || option.starts_with("--gpus") || option.starts_with("-G");
   };

@@ -49,8 +49,9 @@ struct BatchCommand {
   bool has_mpi = true;             ///< whether the program was built with MPI
 };
 
-/// Completes `options` for a command on GPUs: one worker per GPU. If only one of the two numbers was given,
-/// the other follows from it. `sentence` gets what was completed; "" if nothing was. Pure function.
+/// Completes `options` for a command on GPUs, so that there is one worker per GPU. If the user gave only the
+/// number of workers or of GPUs, the other becomes equal. `sentence` receives what was completed, or "". A
+/// pure function.
 [[nodiscard]] BatchOptions a_worker_a_gpu(BatchOptions options, const std::string& device,
                                           bool are_workers_given, std::string& sentence);
 

@@ -12,7 +12,8 @@
 namespace paceline::cli {
 namespace {
 
-/// What a sample's logits and loss depend on, to the last bit. Not how many share the work.
+/// The options on which a sample's logits and loss depend, to the last bit; the number of workers is not
+/// among them.
 constexpr std::array kTaken{
     "model",           "data",  "device", "validation-split",       "bad-images",
     "label-smoothing", "shard", "bn",     "test-time-augmentation", "measured-kernels"};

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The options with which the model of a checkpoint was trained, as far as its evaluation depends on them, so
-/// that users need not type them again.
+/// Finds the options with which the model of a checkpoint was trained, as far as its evaluation depends on
+/// them, so that users need not type them again.
 
 #include <filesystem>
 #include <string>

@@ -21,9 +21,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kNoConnection = 255;  ///< ssh's
+constexpr int kNoConnection = 255;  ///< exit code of ssh
 constexpr auto kLook = milliseconds(20);
-constexpr auto kNextLook = milliseconds(500);  ///< at the workers
+constexpr auto kNextLook = milliseconds(500);  ///< between two checks of the workers
 
 [[noreturn]] void fail_to_start(const std::string& program, int error) {
   const bool is_mpirun = program.ends_with("mpirun");
@@ -33,14 +33,14 @@ constexpr auto kNextLook = milliseconds(500);  ///< at the workers
                  : "");
 }
 
-/// What mpirun itself ends with when a daemon of its own is lost: none of our exit codes, and no signal.
+/// Whether `code` is mpirun's own, for a lost daemon: neither one of Paceline's exit codes nor a signal.
 bool is_of_launcher(int code) {
   return code != 0 && code < 128 && (code < 2 || code > 5) && code != kBugExitCode;
 }
 
 void say(const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); }
 
-/// A launcher that was started, until it has ended.
+/// A started launcher, until it has ended.
 class Launcher {
  public:
   Launcher(pid_t process, std::string name, const StopRequest& stop, std::chrono::seconds grace)
@@ -70,7 +70,7 @@ class Launcher {
             .known_ago_s = base::seconds(now - known)};
   }
 
-  /// A terminal's Ctrl-Z: all rest together, and go on together.
+  /// Handles Ctrl-Z: all processes stop and continue together.
   void rest() const {
     auto all = descendants_of(process_);
     all.push_back(process_);
@@ -79,7 +79,7 @@ class Launcher {
     send_signal(all, SIGCONT);
   }
 
-  /// Once it is to stop: first its workers are asked, then it is ended by force.
+  /// When it should stop: first asks its workers, later kills it.
   void ask_to_stop(base::TimePoint now) {
     if (!asked_) {
       asked_ = now;
@@ -100,7 +100,8 @@ class Launcher {
     send_signal(all, SIGKILL);
   }
 
-  /// Where it outlives its workers here by kWithoutWorkers it is ended, and a process is lost.
+  /// Ends the launcher if it outlives its workers on this host by kWithoutWorkers; that counts as a lost
+  /// process.
   void look_at_workers(base::TimePoint now) {
     if (!workers_of(process_).empty()) {
       seen_ = now;
@@ -115,7 +116,7 @@ class Launcher {
           fmt::format("{} still waits {} s after the last process on this host has ended, most likely for a "
                       "host that does not answer; it is ended",
                       name_, kWithoutWorkers.count()));
-    send_signal(children_of(process_), SIGTERM);  // ssh, to the host that does not answer
+    send_signal(children_of(process_), SIGTERM);  // ssh to the host that does not respond
     ::kill(process_, is_given_up_ ? SIGKILL : SIGTERM);
     is_given_up_ = true;
     give_up_ = now + kToEnd;
@@ -126,13 +127,13 @@ class Launcher {
   const StopRequest& stop_;
   const std::chrono::seconds grace_;
   base::TimePoint looked_ = base::Clock::now(), give_up_{};
-  /// The last look that saw a worker, and the first after it that saw none.
+  /// The last check that saw a worker, and the first check after it that saw none.
   std::optional<base::TimePoint> seen_, gone_;
-  std::optional<base::TimePoint> asked_;  ///< to stop
+  std::optional<base::TimePoint> asked_;  ///< when it was asked to stop
   bool is_forced_ = false, is_given_up_ = false;
 };
 
-/// Collects children of this process that have ended; whether others are left.
+/// Collects children that have ended. Returns whether others are left.
 bool has_children() {
   for (int status = 0;;) {
     const pid_t ended = ::waitpid(-1, &status, WNOHANG);
@@ -141,7 +142,7 @@ bool has_children() {
   }
 }
 
-/// Ends what a launcher that is gone has left to this process.
+/// Ends the processes that an ended launcher has left behind.
 void end_orphans(const StopRequest& stop, std::chrono::seconds grace) {
   if (!has_children()) return;
   const auto left = children_of(::getpid());
@@ -151,14 +152,14 @@ void end_orphans(const StopRequest& stop, std::chrono::seconds grace) {
   send_signal(left, SIGTERM);
   for (const auto begin = base::Clock::now(); has_children();) {
     std::this_thread::sleep_for(kLook);
-    // What those start or leave behind meanwhile comes here as well.
+    // Processes that these start or leave meanwhile also become children of this process.
     if (base::Clock::now() - begin >= grace || stop.is_urgent())
       send_signal(descendants_of(::getpid()), SIGKILL);
   }
 }
 
-/// In the child: mpirun with signals as they were, in a group of its own, without the terminal's keys: one
-/// that reads them from there would be stopped.
+/// Runs in the child: starts mpirun with the original signal actions, in its own process group, and without
+/// the terminal as input, since a background process that reads it is stopped.
 void become(const std::vector<char*>& words, const StopRequest& stop, int report) {
   stop.restore_in_child();
   ::setpgid(0, 0);
@@ -178,9 +179,9 @@ Ended run_line(const std::vector<std::string>& line, const StopRequest& stop, st
   std::vector<char*> words;
   for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  // Orphans of what this process starts become its children.
+  // Orphaned descendants become children of this process.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  int ends[2];  // closed by a successful exec; else it brings the reason
+  int ends[2];  // closed by a successful exec; otherwise the child writes the error to it
   if (::pipe2(ends, O_CLOEXEC) != 0) fail_to_start(line.front(), errno);
   const pid_t started = ::fork();
   if (started == 0) become(words, stop, ends[1]);

@@ -9,14 +9,14 @@
 namespace paceline::cli {
 namespace {
 
-/// `text` up to its first stop: what fits beside a name.
+/// `text` up to its first full stop, to be shown beside a name.
 std::string first_words(const std::string& text) {
   auto end = text.size();
   for (const char* stop : {"; ", ": ", " (", ". "}) end = std::min(end, text.find(stop));
   return text.substr(0, end);
 }
 
-/// The forms that change something: --lr, --strict, --no-augment where it is on.
+/// The forms of an option that change something: --lr, --strict, or --no-augment if it is on by default.
 std::string name_to_type(const Option& option, Command command) {
   const bool is_on = option.value.empty() && option.get(defaults(command)) == "true";
   return (is_on ? "no-" : "") + std::string(option.name());
@@ -27,7 +27,7 @@ std::string help_to_type(const Option& option, Command command) {
   return (is_on ? "without: " : "") + first_words(option.help.text());
 }
 
-/// The options of a command whose value is not a switch's, "--lr --data".
+/// The options of a command that have a value: "--lr --data".
 std::string names_with_a_value(Command command) {
   std::vector<std::string> names;
   for (const auto& option : options())
@@ -44,7 +44,7 @@ std::string names_to_type(Command command) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-/// What a command takes first that is no option; empty: names of files.
+/// The words that a command accepts before options; empty: file names.
 std::vector<std::string> first_of(Command command) {
   if (command == kCompletion) return completed_shells();
   if (command == kRunList) return {"list", "show", "rm"};

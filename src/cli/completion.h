@@ -1,7 +1,7 @@
 #pragma once
 
-/// Shell completion for paceline: commands, their options, and words that an option accepts. Made from the
-/// tables of commands and options; pure functions.
+/// Makes shell completion scripts for paceline: commands, their options, and words that an option accepts.
+/// Made from the tables of commands and options; pure functions.
 
 #include <span>
 #include <string>

@@ -5,7 +5,7 @@
 
 namespace paceline::cli {
 
-/// "0-3,8": as taskset and Slurm write cores. `cores`: ascending.
+/// `cores` (ascending) as text, in the form of taskset and Slurm: "0-3,8".
 [[nodiscard]] std::string core_ranges(const std::vector<int>& cores);
 
 }  // namespace paceline::cli

@@ -28,11 +28,11 @@ bool has_any(const fs::path& folder, std::initializer_list<const char*> names) {
   return std::ranges::any_of(names, [&](const char* name) { return fs::exists(folder / name, none); });
 }
 
-/// "folder:/home/me/birds": which format the files of `path` are in.
+/// The spec for the files at the given path: "folder:/home/me/birds".
 std::string spec_of(const std::string& given) {
   std::string path = given;
   std::error_code none;
-  // What was copied from a --data line: folder:DIR.
+  // It may be a spec copied from a --data option: folder:DIR.
   if (!fs::exists(path, none))
     for (const auto& format : data::known_formats())
       if (path.starts_with(format.name() + ":")) path = path.substr(format.name().size() + 1);
@@ -56,7 +56,8 @@ std::string spec_of(const std::string& given) {
   return "folder:" + whole;
 }
 
-/// Whether a class is a folder inside another one ("dog/greg" in "dog"): then the outer one is meant.
+/// Whether a class folder is inside another one ("dog/greg" in "dog"); then the outer folders are the
+/// classes.
 bool has_class_in_class(const std::vector<std::string>& sorted) {
   return std::ranges::any_of(sorted, [&](const std::string& name) {
     for (auto slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1))
@@ -65,7 +66,7 @@ bool has_class_in_class(const std::vector<std::string>& sorted) {
   });
 }
 
-/// Opens it; where that fails, what else lies in the folder may say why.
+/// Opens the data. If that fails, other files in the folder may explain why.
 data::Source open_it(std::string& spec) {
   try {
     auto source = data::open(spec);
@@ -79,7 +80,7 @@ data::Source open_it(std::string& spec) {
   }
 }
 
-/// `count` of the numbers below `size`, evenly.
+/// `count` numbers below `size`, evenly spaced.
 std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count) {
   std::vector<std::int64_t> numbers;
   for (std::int64_t i = 0; i < count; ++i) numbers.push_back(i * size / count);

@@ -10,7 +10,7 @@ namespace paceline::cli {
 std::vector<int> deal_gpus(std::span<const int> node_of_process, std::span<const int> node_of_gpu) {
   const std::size_t count = node_of_process.size();
   std::vector<int> places(count, -1);
-  // Processes near one node gain nothing as a whole from another order.
+  // If all processes are near the same node, no other order is better.
   if (std::ranges::adjacent_find(node_of_process, std::ranges::not_equal_to{}) == node_of_process.end()) {
     std::iota(places.begin(), places.end(), 0);
     return places;
@@ -28,7 +28,7 @@ std::vector<int> deal_gpus(std::span<const int> node_of_process, std::span<const
     const auto is_near = [&](std::size_t place) {
       return place < node_of_gpu.size() && node >= 0 && node_of_gpu[place] == node;
     };
-    // Its own number first: nobody is moved for nothing.
+    // Prefers the GPU with the process's own index, to avoid needless changes.
     take(process, [&](std::size_t place) { return place == process && is_near(place); });
     take(process, is_near);
   }

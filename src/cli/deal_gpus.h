@@ -1,17 +1,19 @@
 #pragma once
 
-/// Which GPU each process of a host takes, where a launcher has bound the processes to cores. Pure functions.
+/// deal_gpus() assigns GPUs to the processes of a host, near the cores to which a launcher has bound each. A
+/// pure function.
 
 #include <span>
 #include <vector>
 
 namespace paceline::cli {
 
-/// Of n processes that see the same GPUs: the place of each among them, 0 to n-1, each once; place i takes
-/// GPU i. A process takes one near its cores as long as there is one, in the order of processes; who finds
-/// none gets what is left. In their own order where nothing is known, and where all are near one node.
+/// For n processes that see the same GPUs: returns a permutation of 0 to n-1; process p takes GPU result[p].
+/// In the order of processes, each takes a free GPU near its cores, GPU p if possible; those that find none
+/// get the remaining ones. The result is 0, 1, 2, ... if no memory node is known, or all are the same.
 ///
-/// `node_of_process` memory node of its cores, -1: unknown, or several; `node_of_gpu` likewise, of each GPU
+/// `node_of_process`: the memory node of each process's cores; -1: unknown, or several. `node_of_gpu`: that
+/// of each GPU.
 [[nodiscard]] std::vector<int> deal_gpus(std::span<const int> node_of_process,
                                          std::span<const int> node_of_gpu);
 

@@ -114,7 +114,7 @@ void show_build(const measure::Environment& environment, const DoctorOptions& op
   }
 }
 
-/// How workers on GPUs would exchange gradients.
+/// Prints how workers on GPUs would exchange gradients.
 void show_nccl(std::ostream& out) {
   try {
     int version = 0;
@@ -137,7 +137,7 @@ void show_gpus(const std::vector<RankOnGpu>& ranks, std::ostream& out) {
 void show_threads(const base::Topology& topology, std::ostream& out) {
   out << "\nthreads\n";
   std::string pinning = "works";
-  std::thread([&] {  // a thread of its own: this one keeps its cores
+  std::thread([&] {  // in another thread, so that this one is not bound
     if (const auto refused = base::bind_current_thread({topology.cores.front().number}))
       pinning = "is refused: " + *refused + "; workers will wander, and so will their times";
   })
@@ -157,7 +157,7 @@ void show_threads(const base::Topology& topology, std::ostream& out) {
       row(out, name, "{} (set in the environment; it changes timings)", value);
 }
 
-/// Each repetition's seconds of copying `bytes` on this thread.
+/// The seconds of each repetition of copying `bytes` on this thread.
 std::vector<double> time_memcpy(std::size_t bytes, int repeats) {
   base::Buffer from(bytes), to(bytes);
   from.fill_zero();
@@ -176,7 +176,7 @@ comm::Probe probe_local(int ranks, std::size_t count, int repeats, const base::C
   auto communicators = comm::make_local(ranks);
   std::vector<comm::Probe> probes(communicators.size());
   train::run_ranks(communicators, [&](std::size_t r) {
-    (void)base::bind_current_thread(plan.cores[r]);  // where it is refused the line on pinning says so
+    (void)base::bind_current_thread(plan.cores[r]);  // if it is refused, the line on pinning says so
     probes[r] = comm::probe_all_reduce(*communicators[r], count, 2, repeats);
   });
   return probes[0];
@@ -219,7 +219,8 @@ engine::CompileOptions how_to_compile(const DoctorOptions& options, int cores) {
   return how;
 }
 
-/// A batch whose largest layer alone fits nowhere: a plan of it would take seconds and gigabytes itself.
+/// Refuses a batch whose largest layer alone exceeds the memory, since planning it would take seconds and
+/// gigabytes.
 void require_possible_batch(const DoctorOptions& options, const graph::Graph& graph) {
   std::int64_t largest = 0;  // values of a sample
   for (const auto& node : graph.nodes) largest = std::max(largest, node.shape.elements());
@@ -233,7 +234,7 @@ void require_possible_batch(const DoctorOptions& options, const graph::Graph& gr
         options.kernels_model, options.local_batch, gb(least));
 }
 
-/// As before a training: kernels are made with the model's arrays, and these must be there.
+/// Checks the memory as before a training, since making kernels needs the model's arrays.
 void require_memory(const DoctorOptions& options, const graph::Graph& graph, int cores) {
   using Place = graph::MemoryPlan::Place;
   require_possible_batch(options, graph);
@@ -301,7 +302,7 @@ std::vector<std::string> libraries() {
 
 void doctor(const DoctorOptions& options, const Session* session, const std::vector<RankOnGpu>& ranks_on_gpus,
             std::ostream& out) {
-  std::optional<graph::Graph> model;  // first of all: a wrong name is not said below pages of other things
+  std::optional<graph::Graph> model;  // first, so that a wrong name is reported before pages of other output
   if (!options.kernels_model.empty())
     model = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
   const auto topology = base::topology();

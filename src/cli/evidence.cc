@@ -35,7 +35,7 @@ Evidence read_evidence(const std::vector<fs::path>& paths, bool is_same_machine)
   Evidence evidence;
   for (const auto& path : paths) {
     std::error_code unreadable;
-    // What is not there, and pipes, which are read once, are the reader of records' to say.
+    // Missing files and pipes (which can be read only once) are left to the reader of records.
     if (!fs::is_regular_file(path, unreadable)) {
       records.push_back(path);
       continue;

@@ -28,7 +28,7 @@ void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
   try {
     thread_ = std::jthread(end);
   } catch (const std::system_error&) {
-    // The system refuses threads, most likely what the run has failed of: it ends without a last resort.
+    // The system refuses threads, which most likely made the run fail; it then ends without a watchdog.
   }
 }
 

@@ -24,13 +24,13 @@ std::string ranks_text(const std::vector<int>& ranks) {
 /// "GPU 2 of a"
 std::string name_of(const RankOnGpu& one) { return fmt::format("GPU {} of {}", one.gpu->index, one.host); }
 
-/// Each GPU once, with the ranks on it, in the order of the first ones.
+/// Each GPU once with its ranks, ordered by first rank.
 std::vector<std::pair<const RankOnGpu*, std::vector<int>>> each_gpu(const std::vector<RankOnGpu>& ranks) {
   std::vector<std::pair<const RankOnGpu*, std::vector<int>>> gpus;
   for (const auto& one : ranks) {
     if (!one.gpu) continue;
     const auto known = std::find_if(gpus.begin(), gpus.end(), [&](const auto& other) {
-      // Not by its number: in a container of its own each rank's only GPU is number 0.
+      // Not compared by index: in separate containers each rank's only GPU has index 0.
       return other.first->host == one.host && other.first->gpu->bus_id == one.gpu->bus_id;
     });
     if (known == gpus.end())
@@ -41,9 +41,9 @@ std::vector<std::pair<const RankOnGpu*, std::vector<int>>> each_gpu(const std::v
   return gpus;
 }
 
-/// A GPU that computes nothing lowers its link and its clocks to save power.
+/// Whether the GPU is idle, and may therefore have slowed its link and clocks to save power.
 bool is_idle(const GpuFacts& gpu) {
-  constexpr int kFast = 2;  // P0 to P2 are states of work
+  constexpr int kFast = 2;  // P0 to P2 are states of a working GPU
   return gpu.performance_state.value_or(kFast + 1) > kFast;
 }
 
@@ -100,7 +100,7 @@ std::string odd_mode(const GpuFacts& gpu) {
                                           : "";
 }
 
-/// Ranks of which no core lies near their GPU.
+/// Adds a sentence for ranks without a core near their GPU.
 void add_far(const std::vector<RankOnGpu>& ranks, std::vector<std::string>& odd) {
   for (const auto& one : ranks) {
     if (!one.gpu || !one.near || one.cores.empty()) continue;
@@ -115,7 +115,7 @@ void add_far(const std::vector<RankOnGpu>& ranks, std::vector<std::string>& odd)
   }
 }
 
-/// Where hosts or GPUs differ in `what`: who has which.
+/// Adds a sentence if hosts or GPUs differ in `what`, saying which ranks have which value.
 template <typename Get>
 void add_different(const std::vector<RankOnGpu>& ranks, const char* what, const char* follows, Get get,
                    std::vector<std::string>& odd) {
@@ -160,7 +160,7 @@ std::vector<std::string> odd_about_gpus(const std::vector<RankOnGpu>& ranks) {
 }
 
 void show_gpu_table(const std::vector<RankOnGpu>& ranks, std::ostream& out) {
-  constexpr std::size_t kUuid = 12;  // "GPU-4f2ab310" tells any two apart
+  constexpr std::size_t kUuid = 12;  // "GPU-4f2ab310" distinguishes any two GPUs
   using Line = std::array<std::string, 8>;
   std::vector<Line> lines{{"rank", "host", "GPU", "name", "UUID", "PCI", "near: cores", "node"}};
   for (const auto& one : ranks) {

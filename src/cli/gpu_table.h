@@ -1,6 +1,6 @@
 #pragma once
 
-/// The doctor's table of GPUs: which rank takes which GPU, what lies near it, and what is wrong with it.
+/// Makes the doctor's table of GPUs: which rank takes which GPU, which cores are near it, and what is wrong.
 
 #include <iosfwd>
 #include <optional>
@@ -14,36 +14,38 @@ namespace paceline::cli {
 
 class Session;
 
-/// A rank of one worker, and the GPU that it would take.
+/// A rank, and the GPU that it would compute on.
 struct RankOnGpu {
   int rank = 0;
   std::string host;
-  std::vector<int> cores;                     ///< that its process may use
+  std::vector<int> cores;                     ///< the cores that its process may use
   std::string driver;                         ///< "580.65.06"
-  std::optional<engine::cuda::GpuFacts> gpu;  ///< none: it sees no GPU
-  std::optional<base::PciLocality> near;      ///< none: the kernel does not say
-  std::string why_none;                       ///< without a GPU: a sentence, or ""
+  std::optional<engine::cuda::GpuFacts> gpu;  ///< empty: it sees no GPU
+  std::optional<base::PciLocality> near;      ///< cores and memory node near the GPU; empty: unknown
+  std::string why_none;                       ///< why it has no GPU: a sentence, or ""
 };
 
-/// What is wrong, a sentence each with what mends it: two ranks on one GPU, cores on the far socket, a link
-/// below what it could be, clocks held back, other processes, memory errors, drivers or GPUs that differ, a
-/// GPU that is lost. Pure function.
+/// Problems, one sentence each with its remedy: two ranks on one GPU, cores on another socket than the GPU, a
+/// link slower than possible, lowered clocks, other processes, memory errors, drivers or GPUs that differ
+/// between ranks, a lost GPU. A pure function.
 [[nodiscard]] std::vector<std::string> odd_about_gpus(const std::vector<RankOnGpu>& ranks);
 
-/// A line a rank: rank, host, GPU, its name, UUID (its begin), PCI, the cores and memory node near it.
-/// Nothing where no rank sees a GPU.
+/// Prints a line for each rank: rank, host, GPU, its name, the beginning of its UUID, PCI bus id, and the
+/// cores and memory node near it. Prints nothing if no rank sees a GPU.
 void show_gpu_table(const std::vector<RankOnGpu>& ranks, std::ostream& out);
 
-/// Of this process: what its rank would take; started alone, a rank for each GPU that it sees. Asks NVML and
-/// CUDA, makes no context.
+/// The rank of this process with its GPU; for a process without a launcher, one rank for each GPU that it
+/// sees. Asks NVML and CUDA, and creates no CUDA context.
 [[nodiscard]] std::vector<RankOnGpu> ranks_on_gpus(const Session* session);
-/// For the way to the first process. Errors   Error(data): another version's text
+/// Convert ranks to text and back, to send them to the first process.
+///
+/// Errors   Error(data): the text is of another version
 [[nodiscard]] std::string to_text(const std::vector<RankOnGpu>& ranks);
 [[nodiscard]] std::vector<RankOnGpu> ranks_from_text(const std::string& text);
 
-/// The memory node of each GPU that this process sees, cuda:0 first; -1: unknown. Empty: it sees none.
+/// The memory node of each GPU that this process sees, cuda:0 first; -1: unknown. Empty if it sees none.
 [[nodiscard]] std::vector<int> nodes_of_gpus();
-/// How many GPUs this process sees; 0: none, or no driver.
+/// The number of GPUs that this process sees; 0 without a driver.
 [[nodiscard]] int number_of_gpus();
 
 }  // namespace paceline::cli

@@ -21,9 +21,10 @@ void guard_against_being_stopped(int process, std::chrono::seconds longest) {
   const pid_t parent = ::getpid();
   if (::fork() != 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with its parent
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);  // and not before
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+    ::signal(signal, SIG_IGN);  // only SIGKILL ends it
   for (std::chrono::seconds::rep looks = 0; ::getppid() == parent;) {
-    // Looks are counted, not time: while this child is stopped too, none goes by.
+    // Counts checks instead of time, since no checks happen while this child is stopped too.
     looks = base::state_of_process(parent) == 'T' ? looks + 1 : 0;
     if (looks > longest.count()) {
       [[maybe_unused]] const auto written = ::write(STDERR_FILENO, sentence.data(), sentence.size());

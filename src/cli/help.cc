@@ -12,9 +12,9 @@
 namespace paceline::cli {
 namespace {
 
-constexpr std::size_t kLeft = 30;  ///< columns of the option's name
-constexpr int kWidest = 100;       ///< of a line, for reading
-constexpr int kWidthOfFiles = 80;  ///< of a line where there is no terminal
+constexpr std::size_t kLeft = 30;  ///< columns for the option's name
+constexpr int kWidest = 100;       ///< the most columns of a line
+constexpr int kWidthOfFiles = 80;  ///< columns of a line without a terminal
 
 /// `text` behind `left`, broken between words and indented to the right column.
 std::string two_columns(std::string left, std::string_view text, std::size_t width) {

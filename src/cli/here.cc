@@ -46,9 +46,9 @@ std::uint16_t free_port() {
   return ntohs(any.sin_port);
 }
 
-/// In the child: the program of `words` with its place among the others.
+/// Runs in the child: starts the program of `words` as process `process`.
 [[noreturn]] void become_process(int process, const std::vector<char*>& words, pid_t starter, int report) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // where the starter is killed, nobody else would tell this one
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // ends this process if the starter is killed
   if (::getppid() != starter) ::_exit(128 + SIGTERM);
   const auto number = std::to_string(process);
   ::setenv("RANK", number.c_str(), 1);
@@ -93,7 +93,7 @@ class ProcessesHere {
  private:
   /// 0, or why it could not be started.
   int start(int process, const std::vector<char*>& words) {
-    int ends[2];  // closed by a successful exec; else it brings the reason
+    int ends[2];  // closed by a successful exec; otherwise the child writes the error to it
     if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
     const pid_t starter = ::getpid(), child = ::fork();
     if (child == 0) become_process(process, words, starter, ends[1]);
@@ -148,13 +148,13 @@ class ProcessesHere {
 }  // namespace
 
 bool is_starter_here() {
-  // Whatever else the user's environment holds: a variable that was left there names no parent.
+  // A variable left in the user's environment does not name this process's parent.
   const char* const job = std::getenv(comm::kJobOfLaunch);
   return job != nullptr && std::strtol(job, nullptr, 10) == ::getppid();
 }
 
 int run_here(const std::vector<std::string>& line, int processes) {
-  // Of this try: what a try before it has left, if anything, is a stranger to its processes.
+  // A new name for each try, so that processes left over from an earlier try are not accepted.
   const char* const launch = std::getenv(comm::kJobOfLaunch);
   const auto job = fmt::format("{}.{}", launch == nullptr ? "" : launch, ::getpid());
   for (const auto& [name, value] : {std::pair<const char*, std::string>{comm::kJobOfLaunch, job},

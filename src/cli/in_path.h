@@ -1,6 +1,6 @@
 #pragma once
 
-/// Finds programs as a shell does.
+/// Finds programs in PATH, as a shell does.
 
 #include <string>
 

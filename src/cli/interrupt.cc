@@ -16,7 +16,7 @@
 namespace paceline::cli {
 namespace {
 
-// A signal handler has no argument of ours: what it touches must be global. Lock-free atomics only.
+// A signal handler gets no argument, so its data must be global; lock-free atomics only.
 std::atomic<int> caught_signal{0};
 std::atomic<int> pipe_end{-1};
 std::atomic<std::int64_t> caught_at{0};  ///< ms
@@ -75,7 +75,7 @@ Interrupt::Interrupt(std::function<bool()> silent) {
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, &previous_int);
   ::sigaction(SIGTERM, &action, &previous_term);
-  // A terminal that closes; one who began with nohup wants the run to outlive it.
+  // SIGHUP: the terminal closes. Ignored under nohup, whose purpose is to outlive the terminal.
   ::sigaction(SIGHUP, nullptr, &previous_hup);
   if (previous_hup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
 }

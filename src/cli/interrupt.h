@@ -1,7 +1,7 @@
 #pragma once
 
-/// Ctrl-C: the first press asks the run to stop after its step and keep its results; the second ends the
-/// process at once.
+/// Handles Ctrl-C: the first press asks the run to stop after its step and keep its results; the second ends
+/// the process at once.
 
 #include <functional>
 #include <stop_token>

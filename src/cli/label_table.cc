@@ -28,7 +28,7 @@ std::string in_small_letters(std::string text) {
   return text;
 }
 
-/// The first tables that lie in `folder` itself.
+/// The first tables directly in `folder`.
 std::vector<fs::path> tables_in(const fs::path& folder) {
   std::vector<fs::path> tables;
   std::error_code none;
@@ -40,7 +40,7 @@ std::vector<fs::path> tables_in(const fs::path& folder) {
   return tables;
 }
 
-/// Header and first line of `table`; nothing where there are none.
+/// Header and first line of `table`; empty if it has none.
 std::optional<std::array<table::CsvLine, 2>> head_of(const fs::path& table) {
   std::ifstream file(table);
   std::string text, line;
@@ -54,7 +54,8 @@ std::optional<std::array<table::CsvLine, 2>> head_of(const fs::path& table) {
   }
 }
 
-/// Where an image lies that a cell of the table names: before the name, and what the name lacks behind it.
+/// How to find the image that a cell of the table names: the path before the name, and the ending that the
+/// name lacks.
 struct Named {
   std::string before, behind;
 };
@@ -81,7 +82,7 @@ std::size_t label_column(const table::CsvLine& header, std::size_t image) {
   return image == 0 ? 1 : 0;
 }
 
-/// The line of shell: cells of a line are read into c0, c1, ...
+/// The shell line; it reads the cells of a line into c0, c1, ...
 std::string linking_line(const fs::path& table, const table::CsvLine& header, std::size_t image,
                          std::size_t label, const Named& named, char between) {
   std::string names;
@@ -120,7 +121,7 @@ std::string hint_of_table(const fs::path& table, const data::FolderScan& scan) {
   return "";
 }
 
-/// Files that other programs keep images in; counted down to `kDeep` folders.
+/// Finds files in which other programs store images, down to `kDeep` folders.
 std::string hint_of_other_files(const fs::path& folder) {
   constexpr int kDeep = 3;
   static const std::map<std::string, std::string> kKinds{{".npz", "arrays of NumPy"},
@@ -166,7 +167,7 @@ std::string way_to_class_folders(const std::string& folder) {
         if (auto hint = hint_of_table(table, scan); !hint.empty()) return hint;
     if (scan.listing.size() > 0) return "";
   } catch (const base::Error&) {
-    return "";  // a folder that cannot be read has been named
+    return "";  // an unreadable folder was already reported
   }
   return hint_of_other_files(folder);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Suggestions for folders that init cannot read: how to make class folders from what is there.
+/// Makes suggestions for folders that `paceline init` cannot read: how to make class folders from what is
+/// there.
 
 #include <string>
 

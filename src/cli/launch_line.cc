@@ -113,13 +113,13 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   if (places > 0 && places < processes)
     base::fail(base::ErrorKind::usage, "--hosts {} has places for {} processes, and --processes is {}",
                options.hosts, places, processes);
-  // --quiet: what went wrong is said by Paceline, once. The second gives the first process time to write its
-  // record when another one is lost.
+  // --quiet: Paceline itself reports errors, once. The second option gives the first process time to write
+  // its record when another process is lost.
   std::vector<std::string> line{
       "mpirun", "--quiet", "--mca", "odls_base_sigkill_timeout", "4", "-np", std::to_string(processes)};
   if (!options.hosts.empty()) line.insert(line.end(), {"--host", options.hosts});
-  // mpirun would bind each of two processes to one core, on a host of eight too; which cores a worker takes
-  // is the program's own care.
+  // mpirun would bind each of two processes to one core, even on a host with eight. Paceline binds workers
+  // itself.
   line.insert(line.end(), {"--bind-to", "none"});
   if (!options.interface.empty())
     line.insert(line.end(), {"--mca", "btl_tcp_if_include", options.interface, "--mca", "oob_tcp_if_include",

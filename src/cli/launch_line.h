@@ -1,6 +1,6 @@
 #pragma once
 
-/// The command lines of `paceline launch`: for mpirun, srun and itself. Pure functions.
+/// Makes the command lines that `paceline launch` runs: for mpirun, srun and itself. Pure functions.
 
 #include <functional>
 #include <string>

@@ -26,8 +26,8 @@ void row(std::ostream& out, const std::string& name, const std::string& text) {
   out << fmt::format("  {:<13} {}\n", name, text);
 }
 
-/// What launchers tell a process: what was asked for, and what it got. The cores that it really may use are
-/// in the table.
+/// Variables by which launchers tell a process what was requested and granted. The cores that it may really
+/// use are in the table.
 constexpr std::array kTold{"OMPI_COMM_WORLD_SIZE",
                            "OMPI_COMM_WORLD_LOCAL_SIZE",
                            "OMPI_MCA_hwloc_base_binding_policy",
@@ -85,7 +85,7 @@ std::string odd_about_one_alone(const comm::EnvironmentLookup& environment) {
 std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members) {
   struct Host {
     int processes = 0;
-    std::set<int> cores;  ///< that any process may use
+    std::set<int> cores;  ///< cores that any process may use
     int there = 0;
     std::size_t fewest = 0, most = 0;
     int poorest = 0;  ///< the process with the fewest

@@ -1,6 +1,7 @@
 #pragma once
 
-/// doctor's report on processes: the launcher of this one and its variables, or what could start several.
+/// Writes the doctor's report on processes: the launcher of this process and its variables, or what could
+/// start several processes.
 
 #include <iosfwd>
 #include <string>

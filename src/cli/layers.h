@@ -1,6 +1,6 @@
 #pragma once
 
-/// The layers of settings: what a recipe, a site file or the command line sets, and how they are joined.
+/// Reads and joins the layers of settings: those of a recipe, a site file and the command line.
 
 #include <filesystem>
 #include <string>

@@ -72,7 +72,7 @@ void Ear::listen() {
     ::poll(waiting, 2, -1);
     if (waiting[0].revents != 0) return;
     const comm::Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() < 0) std::this_thread::sleep_for(kToConnect);  // no descriptor is left, for now
+    if (socket.get() < 0) std::this_thread::sleep_for(kToConnect);  // no descriptor is free at the moment
     const auto line = socket.get() < 0 ? std::nullopt : comm::read_line(socket.get(), kToConnect, kLongest);
     if (!line) continue;
     std::string_view text = *line;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Messages about a run in progress, for the user who started it.
+/// Prints messages about a run in progress for the user who started it, from any process.
 ///
 /// From the moment that one process has died until it has ended all others, mpirun holds back the processes'
 /// output: for five seconds and more, the time that launch gives them to write their record. So launch

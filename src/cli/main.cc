@@ -47,7 +47,7 @@ std::string overview() {
   return text + "\n'paceline COMMAND --help' lists its options. A first run: paceline study --quick\n";
 }
 
-/// The words as a shell would take them again.
+/// The command line, quoted for a shell.
 std::string as_typed(int count, char** words) {
   std::vector<std::string> line(words, words + count);
   line.front() = "paceline";
@@ -68,7 +68,7 @@ const cli::CommandRow& find_command(const std::string& name) {
 
 const char* std_environment(const char* name) { return std::getenv(name); }
 
-/// Before the processes have joined: what every one of them finds out for itself is said by the first.
+/// Whether only the first process should report an error that all processes find before they have joined.
 bool is_for_the_first(base::ErrorKind kind) {
   try {
     return kind == base::ErrorKind::usage && comm::read_launch(std_environment).process > 0;
@@ -77,12 +77,12 @@ bool is_for_the_first(base::ErrorKind kind) {
   }
 }
 
-/// Whether the command deals out the GPUs of its hosts.
+/// Whether the command assigns the GPUs of its hosts to processes.
 bool asks_for_gpus(const cli::CommandRow& row, const cli::Settings& settings) {
   return row.command == cli::kDoctor || settings.train.device == "cuda";
 }
 
-/// The other processes, where a launcher started several; their commands are those that can use them.
+/// Joins the other processes if a launcher started several and the command can use them.
 std::unique_ptr<cli::Session> join_processes(const cli::CommandRow& row, const cli::Settings& settings) {
   auto launch = comm::read_launch(std_environment);
   if (settings.meet_within_s > 0) launch.meet_within = std::chrono::seconds(settings.meet_within_s);
@@ -135,17 +135,17 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   return code;
 }
 
-/// What the command line ends with after an error: said by one process, known to all.
+/// Ends the process after an error, which one process prints and all know. Returns the exit code.
 int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::string& text) {
   const bool mine = session == nullptr ? !is_for_the_first(kind) : session->fail(kind, text);
   if (mine) cli::log_line(text);
-  // A launcher ends all processes when one ends with an error: the first, which says it, is left the time to.
+  // A launcher ends all processes when one ends with an error, so this waits until the first has printed it.
   if (session == nullptr && !mine) std::this_thread::sleep_for(std::chrono::seconds(2));
   const bool known = session != nullptr && code != cli::kBugExitCode;
   return known ? static_cast<int>(session->kind_of_failure(kind)) : code;
 }
 
-/// What the system says of a file is no bug, wherever it was met.
+/// An error of the file system is a fault of the world, not a bug.
 std::string sentence_of(const std::filesystem::filesystem_error& error) {
   return fmt::format("{}: {}; check the path, its permissions and the disk", error.path1().string(),
                      error.code().message());
@@ -162,8 +162,8 @@ int end_with_bug(cli::Session* session, const std::exception& error) {
 
 int main(int count, char** words) {
   const auto started = base::Clock::now();
-  ::prctl(PR_SET_NAME, "paceline");  // for ps and pkill, where a bundle's loader was started
-  ::signal(SIGXFSZ, SIG_IGN);  // a file that meets ulimit -f is an error with its name, not a silent end
+  ::prctl(PR_SET_NAME, "paceline");  // for ps, since in a bundle the loader was started
+  ::signal(SIGXFSZ, SIG_IGN);        // exceeding ulimit -f becomes an error instead of ending the process
   std::unique_ptr<cli::Session> session;
   const auto end = [&](base::ErrorKind kind, const std::string& text) {
     return end_with(session.get(), kind, static_cast<int>(kind), text);

@@ -9,7 +9,7 @@
 namespace paceline::cli {
 namespace {
 
-/// `text` as roff takes it literally, a line of input.
+/// `text` escaped for roff, as one line of input.
 std::string in_roff(std::string_view text) {
   std::string result;
   const bool begins_as_a_request = !text.empty() && (text.front() == '.' || text.front() == '\'');
@@ -21,13 +21,13 @@ std::string in_roff(std::string_view text) {
       result += "\\-";
     else if (letter == '\n')
       result += ' ';
-    else if (letter != '`')  // Markdown's
+    else if (letter != '`')  // drops the backquotes of Markdown
       result += letter;
   }
   return result;
 }
 
-/// Lines that stay as they are.
+/// An example, whose lines are not joined.
 std::string example_in_roff(const std::string& text) {
   std::string result = ".nf\n";
   for (std::string_view rest = text; !rest.empty();) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The manual page paceline(1), made from the tables of commands and options. A pure function.
+/// Makes the manual page paceline(1) from the tables of commands and options. A pure function.
 
 #include <span>
 #include <string>

@@ -15,7 +15,7 @@ namespace {
 using base::ErrorKind;
 using measure::Setting;
 
-/// The layers as one: of every option the last text, and of two rivals the one of the later layer.
+/// Joins the layers: keeps the last text of every option, and of two rivals the one in the later layer.
 std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers) {
   std::vector<Assignment> joined;
   for (const auto& layer : layers) {
@@ -40,7 +40,7 @@ std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers)
   return joined;
 }
 
-/// In the table's order: the optimizer brings its own lr, which an explicit --lr then replaces.
+/// Sets values in the table's order: the optimizer sets its default lr, which an explicit --lr then replaces.
 void take_values(Settings& settings, const std::vector<Assignment>& joined) {
   for (const auto& option : options()) {
     for (const auto& given : joined) {
@@ -77,7 +77,7 @@ void take_defaults(Settings& settings) {
   }
 }
 
-/// Options that were given and change nothing, where every run is of these options (remedies bring their
+/// Notes options that were given but have no effect, unless some runs use other options (remedies set their
 /// own).
 void note_unread(Settings& settings) {
   if ((settings.command & (kTrain | kSweep | kScale | kSearch)) == 0) return;
@@ -91,7 +91,7 @@ void note_unread(Settings& settings) {
                     train.schedule.warmup_epochs, train.epochs));
 }
 
-/// What must hold between options whatever the data and the machine; the rest is train::resolve's.
+/// Checks rules between options that depend on neither data nor machine; train::resolve() checks the others.
 void check_together(Settings& settings) {
   const auto& train = settings.train;
   if (train.rule.nesterov && (train.rule.kind != engine::UpdateKind::sgd || train.rule.momentum == 0))
@@ -135,8 +135,8 @@ void check_together(Settings& settings) {
 
 namespace {
 
-/// Whether a search may vary it: what the result of a training depends on, but not the data, the length and
-/// who does the work.
+/// Whether a search may vary the option: the training's result must depend on it, but it must not be the
+/// data, the length or the workers.
 bool is_searched(const Option& option) {
   using measure::SettingRole;
   for (const Setting one : {Setting("model"), Setting("precision"), Setting("label-smoothing"),
@@ -148,8 +148,8 @@ bool is_searched(const Option& option) {
   return role == SettingRole::rule || role == SettingRole::remedy || role == SettingRole::lr_scaling;
 }
 
-/// Every combination of the values that lists give; of options without one the value itself. The first list
-/// varies slowest.
+/// Every combination of the values in lists, with the single values of other options. The first list varies
+/// slowest.
 std::vector<std::vector<Assignment>> combinations(const std::vector<Assignment>& joined) {
   std::vector<std::vector<Assignment>> all{{}};
   for (const auto& given : joined) {
@@ -173,7 +173,7 @@ std::vector<std::vector<Assignment>> combinations(const std::vector<Assignment>&
   return all;
 }
 
-/// "lr 0.1, local-batch 64": the values of the options that lists were given for.
+/// "lr 0.1, local-batch 64": the values of the options that have lists.
 std::string name_of(const std::vector<Assignment>& combination, const std::vector<Assignment>& joined) {
   std::string name;
   for (std::size_t i = 0; i < joined.size(); ++i)
@@ -182,7 +182,7 @@ std::string name_of(const std::vector<Assignment>& combination, const std::vecto
   return name.empty() ? "as given" : name;
 }
 
-/// All that a training of these settings depends on: equal texts, equal trainings.
+/// Everything on which a training with these settings depends: equal texts mean equal trainings.
 std::map<std::string, std::string> what_is_read(const Settings& settings) {
   auto read = train::settings(settings.train);
   for (const auto& unread : unread_options(settings)) read.erase(std::string(unread.setting.key()));
@@ -190,7 +190,7 @@ std::map<std::string, std::string> what_is_read(const Settings& settings) {
   return read;
 }
 
-/// What all of them say: an option that one of the configurations reads is not given in vain.
+/// The notes that all configurations have in common, since an option that any of them uses has an effect.
 std::vector<std::string> common_notes(const std::vector<Settings>& all) {
   auto notes = all.front().notes;
   std::erase_if(notes, [&](const std::string& note) {
@@ -201,8 +201,8 @@ std::vector<std::string> common_notes(const std::vector<Settings>& all) {
   return notes;
 }
 
-/// Settings of the first combination, and the options of all. Of combinations that differ only in what none
-/// of them reads (the momenta of adam) the first is trained, and a note says so.
+/// The settings of the first combination, and the options of all. If combinations differ only in options that
+/// none of them uses (the momentum of adam), only the first is trained, with a note.
 Settings merge_search(Command command, const std::vector<Assignment>& joined) {
   std::vector<Settings> all;
   std::vector<std::string> doubles;

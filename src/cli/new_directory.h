@@ -1,6 +1,6 @@
 #pragma once
 
-/// The output directory of a command without --out.
+/// Names the output directory of a command without --out.
 
 #include <filesystem>
 #include <string_view>

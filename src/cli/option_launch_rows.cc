@@ -1,4 +1,4 @@
-/// The rows of what lies between workers: collectives alone, emulated links, processes and hosts.
+/// The rows of options about collectives, emulated links, processes and hosts.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,8 +38,7 @@ std::string size_text(std::size_t bytes) {
   return bytes % 1024 == 0 ? fmt::format("{}K", bytes >> 10) : fmt::format("{}", bytes);
 }
 
-/// What becomes a part of a job script's #SBATCH lines, where a space would end it; the name, of the log's
-/// name too.
+/// A word for the #SBATCH lines of a job script, without spaces. A job's name is also part of its log's name.
 std::string job_word(Text text) {
   static const std::regex form("[A-Za-z0-9._][A-Za-z0-9._,-]*");
   const std::string word(text);
@@ -48,7 +47,7 @@ std::string job_word(Text text) {
   return word;
 }
 
-/// In one of Slurm's forms: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS.
+/// A time in one of Slurm's forms: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS.
 std::string job_time(Text text) {
   static const std::regex form("[0-9]+(:[0-9]{1,2}){0,2}|[0-9]+-[0-9]{1,2}(:[0-9]{1,2}){0,2}");
   const std::string time(text);
@@ -84,7 +83,7 @@ std::string mail_address(Text text) {
   return address;
 }
 
-/// Of an option that may be given several times.
+/// The values of an option that may be given several times.
 std::vector<std::string> lines_of(Text text) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -104,7 +103,8 @@ std::vector<std::string> slurm_options(Text text) {
   return options;
 }
 
-/// It stands between double quotes in the script: variables are the node's, commands are not run.
+/// A directory that is written between double quotes in the script: variables are expanded on the node;
+/// commands are refused.
 std::string stage_directory(Text text) {
   static const std::regex form("[A-Za-z0-9_./${}:@%+-]+");
   const std::string directory(text);
@@ -117,7 +117,7 @@ std::string stage_directory(Text text) {
   return directory;
 }
 
-/// The names of Linux: without blanks and slashes. Whether it is there is for each host to say.
+/// A name that Linux allows for an interface: no blanks or slashes. Each host later checks that it exists.
 std::string network_interface(Text text) {
   constexpr std::size_t kLongest = 15;
   static const std::regex form("[A-Za-z0-9_.:@-]+");
@@ -129,7 +129,7 @@ std::string network_interface(Text text) {
 }
 
 void choose_array(BatchOptions& options, Text text) {
-  constexpr int kMostTasks = 1000;  // what Slurm takes by default
+  constexpr int kMostTasks = 1000;  // Slurm's default limit
   const auto percent = text.find('%');
   options.array =
       static_cast<int>(whole_number_in(text, "number of jobs", text.substr(0, percent), 1, kMostTasks));

@@ -1,4 +1,4 @@
-/// The rows of the learning rule: optimizer, learning rate, schedule.
+/// The rows of options about the learning rule: optimizer, learning rate, schedule.
 
 #include "cli/option_rows.h"
 #include "train/names.h"
@@ -10,7 +10,7 @@ using train::Options;
 
 constexpr const char* kRule = "Optimizer and schedule";
 
-/// With the usual values of the rule, so that --optimizer adam alone is a sensible training.
+/// Sets the rule with its usual values, so that --optimizer adam alone is a sensible training.
 void choose_optimizer(Options& options, engine::UpdateKind kind) {
   const auto& row = engine::update_rules()[static_cast<std::size_t>(kind)];
   options.rule = row.usual;
@@ -100,7 +100,7 @@ constexpr Option kRuleRows[] = {
      }},
     {"warmup-start", "RATE|base", kRule,
      "the learning rate at which the warm-up begins; base: --lr, before it is scaled", kRuns,
-     [](S& s, Text t) {  // the table's order: --lr is set by now
+     [](S& s, Text t) {  // in the table's order --lr was set before
        s.train.schedule.warmup_start = t == "base" ? s.train.lr : decimal(t);
      },
      [](const S& s) { return as_text(s.train.schedule.warmup_start); }},

@@ -1,4 +1,4 @@
-/// The rows of what is varied and timed, and of what is left behind.
+/// The rows of options about what is varied and timed, and which files are written.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,7 +28,7 @@ std::string templates_in_words() {
   return fmt::format("print a table to fill in: {}", fmt::join(table::template_names(), ", "));
 }
 
-/// Lines of COLUMN=TEXT.
+/// Parses lines COLUMN=TEXT.
 void set_facts(Settings& settings, std::string_view text) {
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
@@ -98,7 +98,7 @@ constexpr Option kStudyRows[] = {
      "workers, each with the baseline's local batch, with its learning rate kept and scaled linearly",
      kConverge | kStudy,
      [](S& s, Text t) {
-       // The table's order: --workers is set by now.
+       // In the table's order --workers was set before.
        s.study.converge.workers = one_of(t, kCompared) == 1 ? s.study.scale.workers : std::vector<int>{};
      },
      [](const S& s) { return kCompared[s.study.converge.workers.empty() ? 0 : 1]; }},

@@ -1,4 +1,4 @@
-/// The rows of one training: what is trained, how much at a time and by whom, how long.
+/// The rows of options about one training: model, data, batch, workers, length.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,7 +24,7 @@ constexpr const char* kLong = "How long";
 
 constexpr int kMostPadding = 1024;
 
-/// The one of `names` that `text` is.
+/// `text`, if it is one of `names`; otherwise fails.
 std::string known(std::string_view text, const std::vector<std::string>& names) {
   return names[one_of(text, names)];
 }

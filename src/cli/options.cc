@@ -24,7 +24,7 @@ constexpr std::array kCommands{
 static_assert(kCommands.size() == kNumberOfCommands,
               "every command has its name here and its row in command_rows.cc");
 
-/// "scale and study": the commands of a row, for people.
+/// "scale and study": the commands of a row, for messages.
 std::string commands_of(unsigned commands) {
   std::string text;
   for (const auto& [bit, name] : kCommands)
@@ -59,7 +59,7 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
         "one worker takes a step, {0}global-batch B what all take together (B = workers x b)",
         prefix);
   }
-  // Before other commands' options: who gives --gpus to train means the workers, not sbatch's request.
+  // Checked before other commands' options: --gpus given to train means the workers, not sbatch's request.
   if (const auto hint = hint_for_other_word(name, prefix)) return *hint;
   for (const auto& option : options())
     if (option.name() == name)

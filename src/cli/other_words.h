@@ -1,7 +1,7 @@
 #pragma once
 
-/// Names of options in other programs (PyTorch's scripts, Keras, Horovod, Lightning, Slurm), and what to
-/// write here, for users who type the names that they know.
+/// Translates names of options in other programs (PyTorch's scripts, Keras, Horovod, Lightning, Slurm) for
+/// users who type the names that they know.
 
 #include <optional>
 #include <string>

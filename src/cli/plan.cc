@@ -23,26 +23,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// "recipes/mnist.toml:7: lr" is the place before the name; what was typed begins with dashes.
+/// "recipes/mnist.toml:7" from "recipes/mnist.toml:7: lr"; "typed" for an option that begins with dashes.
 std::string origin_of(const std::string& where) {
   if (where.starts_with("-")) return "typed";
   return where.substr(0, where.rfind(": "));
 }
 
-/// What all cells of one plan come to.
+/// Totals over the cells of a plan.
 struct PlanTotal {
   std::size_t run = 0;                  ///< cells that would be run
-  std::size_t known = 0;                ///< of them, those whose time an older record knows
+  std::size_t known = 0;                ///< of these, cells whose time an older record gives
   double seconds = 0;                   ///< of these
-  double repeats_s = 0;                 ///< of what a study measures again, by its chance (study/settle.h)
-  std::int64_t updates = 0;             ///< of all that are run
-  std::string from;                     ///< the record of the first that is known
-  std::optional<train::Setup> largest;  ///< by its memory
+  double repeats_s = 0;                 ///< expected time of a study's repeats (study/settle.h)
+  std::int64_t updates = 0;             ///< of all cells that are run
+  std::string from;                     ///< the record that gives the first known time
+  std::optional<train::Setup> largest;  ///< the cell with the largest memory plan
   std::string largest_id;
-  std::string excess;  ///< of the first that does not fit
+  std::string excess;  ///< of the first cell that does not fit
 };
 
-/// Cells of equal options are planned once: repeats differ in nothing that memory or time depends on.
+/// Plans cells with equal options once, since repeats have the same memory and time.
 class CellPlans {
  public:
   struct Plan {
@@ -55,7 +55,7 @@ class CellPlans {
   /// Errors   those of train::inspect()
   const Plan& of(const train::Options& options) {
     auto key = train::settings(options);
-    key["workers"] = std::to_string(options.workers);  // not in every record's settings
+    key["workers"] = std::to_string(options.workers);  // not in the settings of every record
     key.erase("seed");
     const auto found = plans_.find(key);
     if (found != plans_.end()) return found->second;
@@ -86,9 +86,10 @@ void add_plan(const CellPlans::Plan& plan, const std::string& id, PlanTotal& tot
   }
 }
 
-/// Of several cells those that are impossible get the reason as `skip`, as the study will leave them out.
+/// Plans all cells. If there are several, impossible ones get their reason as `skip`, since the study will
+/// leave them out.
 ///
-/// Errors   those of train::inspect() of a single cell, or where no cell is possible
+/// Errors   those of train::inspect() for a single cell, or if no cell is possible
 PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backend& backend,
                      const KnownTimes& times) {
   CellPlans plans(backend, times);
@@ -118,7 +119,7 @@ PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backen
       const auto& time = plans.of(cell.options).time;
       if (time) total.repeats_s += cell.chance * time->seconds;
     } catch (const base::Error&) {
-      continue;  // of a cell that is skipped
+      continue;  // the cell is skipped
     }
   }
   return total;
@@ -126,7 +127,7 @@ PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backen
 
 double gigabytes_of(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
-/// Bytes that are free where `directory` is, or its nearest parent that is there.
+/// Free bytes on the disk of `directory` or of its nearest existing parent.
 std::optional<std::int64_t> free_bytes(const std::filesystem::path& directory) {
   std::error_code none;
   auto there = std::filesystem::absolute(directory, none);

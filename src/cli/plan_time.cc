@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kMostRecords = 200;
-constexpr double kStepsOfAWindow = 3;  ///< at least, however short its time (train/window.cc)
+constexpr double kStepsOfAWindow = 3;  ///< the fewest steps of a window that ends by time (train/window.cc)
 constexpr int kDeepest = 3;            ///< paceline-out/study/records/x.json
 
 bool touches_time(const std::string& key) {
@@ -34,7 +34,7 @@ bool is_like(const measure::Record& record, const std::string& cpu, const train:
   return std::ranges::none_of(different, [](const auto& one) { return touches_time(one.setting); });
 }
 
-/// Of all steps of a window and its warm-up, which may end by its time.
+/// The time of a window with its warm-up; it may end by time.
 double seconds_of_window(const train::Options& options, double step, std::int64_t updates) {
   const auto warmup = static_cast<double>(options.warmup_steps);
   const double window = (static_cast<double>(updates) - warmup) * step;
@@ -66,7 +66,7 @@ KnownTimes::KnownTimes(const std::vector<fs::path>& directories) {
     try {
       records_.push_back({path, measure::read_record(path)});
     } catch (const base::Error&) {
-      continue;  // damaged, or of another version
+      continue;  // damaged, or another version
     }
   }
 }
@@ -76,7 +76,7 @@ std::optional<KnownTime> KnownTimes::of(const train::Options& options, const tra
   const auto cpu = measure::environment().cpu;
   for (const auto& [path, record] : records_) {
     if (!is_like(record, cpu, options, setup)) continue;
-    // A training's whole time says what another one takes; a window's steps what steps take.
+    // A training's record gives the time of a whole training; a window's record the time of steps.
     const bool is_training = !is_window && record.window.unit == "epoch" && !record.epochs.empty();
     const double begin = record.first_step_s.value_or(0);
     if (is_training)

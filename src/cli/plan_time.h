@@ -1,6 +1,6 @@
 #pragma once
 
-/// How long a training or a cell takes, from older records. Nothing is measured.
+/// Estimates how long a training or a cell takes, from older records. Nothing is measured.
 
 #include <filesystem>
 #include <map>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Process trees, from /proc.
+/// Finds the children and descendants of a process in /proc, and sends them signals.
 
 #include <sys/types.h>
 

@@ -13,13 +13,13 @@
 namespace paceline::cli {
 namespace {
 
-// Sizes of sets and images at which a choice changes; each is named in the reason that it decides.
-constexpr std::int64_t kFewImages = 5'000;  ///< a network of 11 million parameters learns so few by heart
-constexpr int kDigitSide = 40;              ///< grey images up to this side are taken for characters
+// Thresholds at which a choice changes. Reasons in the recipe name them.
+constexpr std::int64_t kFewImages = 5'000;  ///< a network with 11 million parameters memorises fewer images
+constexpr int kDigitSide = 40;              ///< grey images up to this size are probably characters
 constexpr int kLeastPhotoSide = 64;
 constexpr std::array kSides{224, 192, 160, 128, 96, 64, 48, 32, 24, 16};
-constexpr double kWishedSeconds = 1800;   ///< of the whole training, by kCountedFlops
-constexpr std::int64_t kUpdates = 3'000;  ///< that a training should have
+constexpr double kWishedSeconds = 1800;   ///< wanted time of the whole training, estimated by kCountedFlops
+constexpr std::int64_t kUpdates = 3'000;  ///< updates that a training should have
 constexpr std::int64_t kUpdatesAnEpoch = 40;
 constexpr int kFewestEpochs = 20, kMostEpochs = 60;
 
@@ -29,7 +29,7 @@ std::string small_letters_of(std::string text) {
   return text;
 }
 
-/// Why a mirror image may be another class; "": it is none.
+/// Why a mirrored image may be of another class; "" if it is not.
 std::string against_mirroring(const DataLook& look) {
   const auto is_character = [](const std::string& name) {
     static const std::array kWords{"zero", "one", "two",   "three", "four",
@@ -49,12 +49,12 @@ std::string against_mirroring(const DataLook& look) {
   return "";
 }
 
-/// What is chosen first, since the rest follows from it.
+/// The choices on which the others depend.
 struct Outline {
   std::string model;
   int side = 0;
   bool is_characters = false;
-  double flops = 0;  ///< of a trained image
+  double flops = 0;  ///< for training on one image
 };
 
 double flops_of(const DataLook& look, const std::string& model, int side) {
@@ -86,8 +86,8 @@ double seconds_of(const DataLook& look, const MachineLook& machine, double flops
   return flops * static_cast<double>(look.train) * epochs / (kCountedFlops * machine.cores);
 }
 
-/// The largest side that no image has to be enlarged for and whose training ends within kWishedSeconds, but
-/// no smaller than what shows something.
+/// Chooses the image size: the largest for which images need not be enlarged and the training ends within
+/// kWishedSeconds, but at least large enough to recognise something.
 Outline shape_for(const DataLook& look, const MachineLook& machine, int epochs) {
   const int natural = look.median_side();
   Outline shape{.is_characters = look.is_mostly_grey() && natural <= kDigitSide};
@@ -209,7 +209,7 @@ void choose_model(const DataLook& look, const Outline& shape, const MachineLook&
   proposal.options.model = shape.model;
 }
 
-/// Images of the median class.
+/// The number of images of the median class.
 std::int64_t median_class(const DataLook& look) {
   auto counts = look.per_class;
   std::ranges::sort(counts);
@@ -289,7 +289,7 @@ void choose_rule(const DataLook& look, const Outline& shape, std::int64_t batch,
                        "AdamW at 0.002 under one cycle is what recipes/mnist.toml was proven with."});
     choices.push_back({"lr", "0.002", ""});
   } else {
-    // Proven with batches from 32 on; below that a step is of fewer images and noisier.
+    // The rate was tested with batches from 32 on; smaller batches have noisier steps.
     constexpr double kProvenBatch = 32;
     const double peak = (shape.model == "resnet8-cifar" ? 0.1 : 0.05) *
                         std::min(1.0, static_cast<double>(batch) / kProvenBatch);
@@ -387,7 +387,7 @@ void warn(const DataLook& look, Proposal& proposal) {
 Proposal propose(const DataLook& whole, const MachineLook& machine) {
   Proposal proposal;
   DataLook look = whole;
-  choose_validation(whole, proposal);  // what is held back is not trained on
+  choose_validation(whole, proposal);  // before the rest, since validation images are not trained on
   const auto validation = proposal.choices.back();
   proposal.choices.clear();
   for (const auto count : whole.per_class)

@@ -1,4 +1,4 @@
-/// A proposal as words: the recipe, and what was found.
+/// Writes a proposal as text: the recipe, and the findings.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kColumns = 110;
 
-/// `text` as lines of comment.
+/// `text` as comment lines.
 std::string as_comment(const std::string& text, const std::string& begin = "# ") {
   std::string result, line;
   std::size_t at = 0;
@@ -30,7 +30,7 @@ std::string as_comment(const std::string& text, const std::string& begin = "# ")
   return result + (line.empty() ? "" : begin + line + "\n");
 }
 
-/// A class name may hold any letter, and a comment ends with its line.
+/// Replaces line ends, since a class name may contain any character and a comment ends with its line.
 std::string in_one_line(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');

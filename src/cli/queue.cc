@@ -14,7 +14,7 @@ struct Answer {
   std::string state, reason, start;
 };
 
-/// "PENDING|Priority|2026-11-25T08:00:00"
+/// Parses "PENDING|Priority|2026-11-25T08:00:00".
 std::optional<Answer> read_answer(std::string_view text) {
   text = text.substr(0, text.find('\n'));
   const auto first = text.find('|');
@@ -27,7 +27,7 @@ std::optional<Answer> read_answer(std::string_view text) {
 
 bool is_known(const std::string& start) { return !start.empty() && start != "N/A" && start != "Unknown"; }
 
-/// The reasons that most jobs have; the words of others say it themselves.
+/// Explanations of the most frequent reasons; others explain themselves.
 constexpr std::pair<std::string_view, std::string_view> kReasons[] = {
     {"Priority", "jobs before it come first"},
     {"Resources", "it is next, and waits until enough nodes are free"},

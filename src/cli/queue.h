@@ -1,6 +1,6 @@
 #pragma once
 
-/// Slurm's information about a waiting job, in words. Pure functions.
+/// Puts Slurm's information about a waiting job into words. Pure functions.
 
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// What a process knows of the GPU that its rank would take, and how it tells the first one.
+// Finds the GPU that a process's rank would take, and converts it to text for the first process.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ using engine::cuda::GpuFacts;
 using engine::cuda::GpuList;
 using GpuJson = nlohmann::json;
 
-/// In CUDA's order; where CUDA does not start, in NVML's.
+/// The PCI bus ids in CUDA's order; in NVML's if CUDA does not start.
 std::vector<std::string> ids_in_order(const GpuList& list) {
   try {
     return engine::cuda::visible_bus_ids();
@@ -37,7 +37,7 @@ std::optional<GpuFacts> facts_of(const GpuList& list, const std::string& bus_id)
   return std::nullopt;
 }
 
-/// The GPUs of this host; why there are none in `why`.
+/// The GPUs of this host; if there are none, `why` says the reason.
 std::optional<GpuList> gpus_here(std::string& why) {
   try {
     return engine::cuda::list_gpus(engine::cuda::load_nvml(base::process_environment()));

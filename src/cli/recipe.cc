@@ -19,7 +19,7 @@ bool known_anywhere(std::string_view name) {
   return false;
 }
 
-/// A model file is looked for beside the recipe that names it first, so that the two can be moved together.
+/// Looks for a model file first beside the recipe that names it, so that both can be moved together.
 std::string beside(const std::string& recipe, const std::string& model) {
   const auto path = std::filesystem::path(recipe).parent_path() / model;
   std::error_code unreadable;
@@ -27,8 +27,8 @@ std::string beside(const std::string& recipe, const std::string& model) {
                                                                                         : model;
 }
 
-/// What `table` gives, in the order of the file, so that the first mistake named is the first that the reader
-/// meets. Keys that only other commands take are added to `unused`.
+/// Reads `table` in the order of the file, so that the first mistake in it is reported. Keys that only other
+/// commands accept are added to `unused`.
 std::vector<Assignment> read_keys(const toml::table& table, const std::string& file, Command command,
                                   std::string& unused) {
   std::vector<std::pair<toml::source_index, Assignment>> found;
@@ -37,7 +37,7 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
     const auto line = toml_key.source().begin.line;
     const std::string where = fmt::format("{}:{}: {}", file, line, key);
     const Option* option = find_option(key, command);
-    if (key == "quick" && node.is_table()) continue;  // read apart
+    if (key == "quick" && node.is_table()) continue;  // read separately
     if (node.is_table())
       base::fail(ErrorKind::usage,
                  "{}:{}: a recipe has no table but [quick], and [{}] is one; write its keys at the top level",

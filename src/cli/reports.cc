@@ -28,15 +28,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What lies in the paths that were given.
+/// The files in the given paths.
 struct RecordPaths {
   std::vector<fs::path> records;
-  std::vector<fs::path> lost;       ///< JSON files that look like a record's remains
-  std::vector<fs::path> set_aside;  ///< folders that were passed over
-  int gone = 0;                     ///< files that a run removed or replaced while they were looked for
+  std::vector<fs::path> lost;       ///< JSON files that look like damaged records
+  std::vector<fs::path> set_aside;  ///< folders that were skipped
+  int gone = 0;                     ///< files that a run removed or replaced during the search
 };
 
-/// The text of a file in a directory where runs write; nothing: it is no longer there.
+/// The text of a file in a directory where runs write; empty if it was removed meanwhile.
 std::optional<std::string> text_of(const fs::path& file) {
   try {
     return base::read_file(file);
@@ -47,21 +47,22 @@ std::optional<std::string> text_of(const fs::path& file) {
   }
 }
 
-/// Where a study put what another machine or program measured, and what its own report therefore leaves out.
+/// Whether it is the folder for records of another machine or program, which a study's own report leaves out.
 bool is_set_aside(const fs::path& directory) {
   std::error_code unreadable;
   return directory.filename() == study::kSetAside &&
          fs::is_directory(directory.parent_path() / "records", unreadable);
 }
 
-/// A search's trainings stay until it has chosen: each rung's record of them is a file of its own already.
+/// Whether it belongs to a search, whose trainings are kept until it has chosen, and whose rungs have records
+/// of their own.
 bool is_of_search(const fs::path& directory) {
   return directory.parent_path().filename() == "trainings" &&
          directory.filename().string().starts_with("search-");
 }
 
-/// Whether a JSON file that is no record should be one: nothing is in it, its end is missing, or it has a
-/// record's name or place. Anything else is a report, or another program's.
+/// Whether a JSON file is probably a damaged record: it is empty, its end is missing, or it has a record's
+/// name or place. Others are reports, or files of other programs.
 bool looks_lost(const fs::path& file, const std::string& text) {
   const auto last = text.find_last_not_of(" \t\r\n");
   if (last == std::string::npos || (text[last] != '}' && text[last] != ']')) return true;
@@ -72,11 +73,11 @@ bool looks_lost(const fs::path& file, const std::string& text) {
 
 void look_into(const fs::path& directory, RecordPaths& found) {
   RecordPaths here;
-  std::error_code vanished;  // a folder that a run removes meanwhile
+  std::error_code vanished;  // a run may remove the folder meanwhile
   for (auto at = fs::recursive_directory_iterator(directory); at != fs::recursive_directory_iterator();
        at.increment(vanished)) {
     const auto& entry = *at;
-    std::error_code dangling;  // a link to nowhere or to itself is no record
+    std::error_code dangling;  // a broken link is not a record
     if (entry.is_directory(dangling) && is_set_aside(entry.path())) {
       at.disable_recursion_pending();
       here.set_aside.push_back(entry.path());
@@ -88,7 +89,7 @@ void look_into(const fs::path& directory, RecordPaths& found) {
       ++found.gone;
       continue;
     }
-    // A report is JSON too; records say what they are by their schema.
+    // Reports are JSON too; records are recognised by their schema.
     if (text->find("\"paceline-record-") != std::string::npos)
       here.records.push_back(entry.path());
     else if (looks_lost(entry.path(), *text))
@@ -125,19 +126,19 @@ RecordPaths look_for_records(const std::vector<fs::path>& paths) {
   return found;
 }
 
-/// Leaves every file once, under the first of its names; returns how many names went.
+/// Keeps every file once, under its first name; returns the number of names removed.
 std::size_t drop_repeated(std::vector<fs::path>& files) {
   std::set<fs::path> seen;
   return std::erase_if(files, [&](const fs::path& file) {
-    std::error_code is_pipe;  // `report <(...)` has no other name
+    std::error_code is_pipe;  // a pipe, as in `report <(...)`, has only one name
     const auto whole = fs::canonical(file, is_pipe);
     return !seen.insert(is_pipe ? file : whole).second;
   });
 }
 
-/// What two records have in common only if they are of the same measurement, whatever their names and
-/// whatever was edited around it: the host, the second it began in and all raw times, to the nanosecond.
-/// A record without times is the same only if all of it is.
+/// A text that is equal for two records only if they are of the same measurement, whatever their names and
+/// other edits: host, second of its beginning, and all raw times to the nanosecond. For a record without
+/// times it is the whole record.
 std::string identity(const measure::Record& record) {
   std::string times;
   const auto add = [&](const std::vector<double>& seconds) {
@@ -152,12 +153,12 @@ std::string identity(const measure::Record& record) {
 }
 
 struct Copies {
-  int number = 0, edited = 0;  ///< edited: the times are the same, not all of the rest
-  int gone = 0;                ///< files that were there before, and no longer
+  int number = 0, edited = 0;  ///< edited: copies with equal times but other differences
+  int gone = 0;                ///< files that were removed meanwhile
   std::string example;         ///< "b.json is a.json"
 };
 
-/// Every measurement once: the first record of it, or the first that does not contradict itself.
+/// Keeps each measurement once: its first record, or the first that does not contradict itself.
 std::vector<measure::Record> read_once(const std::vector<fs::path>& files, Copies& copies) {
   std::vector<measure::Record> records;
   std::map<std::string, std::size_t> by_identity;
@@ -225,7 +226,7 @@ std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, 
   return remarks;
 }
 
-/// Of a run that could leave nothing else.
+/// Whether the run wrote only events.
 bool holds_only_events(const fs::path& directory) {
   std::error_code unreadable;
   fs::directory_iterator entry(directory, unreadable);
@@ -251,8 +252,8 @@ OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
   }
 }
 
-/// `runs` and `serve` take the lock for a moment when they look whether a run goes on: no reason to refuse
-/// one.
+/// `runs` and `serve` hold the lock for a moment when they check whether a run is in progress, so this
+/// retries.
 bool OutputDirectory::lock_it() const {
   constexpr int kLooks = 6;
   constexpr auto kBetween = std::chrono::milliseconds(20);
@@ -271,7 +272,7 @@ OutputDirectory::~OutputDirectory() {
 }
 
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {
-  // Before any is written.
+  // Checked before any file is written.
   measure::require_output(where.markdown, "--markdown");
   measure::require_output(where.json, "--json");
   measure::require_output(where.html, "--html");

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Output directories, reading records, and writing reports.
+/// Makes output directories, reads records, and writes reports.
 
 #include <filesystem>
 #include <string>

@@ -30,7 +30,7 @@ int exit_code_of_launch(int exit_code) {
 
 std::vector<std::string> restart_words(const std::filesystem::path& out) {
   if (!train::checkpoints_in(out).empty()) return {"--resume", "auto"};
-  std::error_code ignored;  // what cannot be moved the run will name
+  std::error_code ignored;  // the run will report what cannot be moved
   std::filesystem::rename(out / "record.json", out / train::kLostRecord, ignored);
   return {};
 }
@@ -61,14 +61,14 @@ std::optional<train::LostBefore> read_lost(const char* text) {
 }
 
 std::string sentence_of_end(int code, const std::string& launcher) {
-  // Open MPI's own errors are negative, and 243 (-13) is no signal.
+  // Open MPI's own errors are negative: 243 (-13) is not a signal.
   if (code <= 128 || code - 128 > SIGRTMAX) return fmt::format("{} ended with {}", launcher, code);
   return fmt::format("{} ended with {} (signal {}, {})", launcher, code, code - 128, ::strsignal(code - 128));
 }
 
 std::int64_t progress_of(const std::filesystem::path& out) {
   if (const auto newest = train::checkpoints_in(out); !newest.empty()) {
-    std::int64_t update = 0;  // of checkpoint-00000812
+    std::int64_t update = 0;  // the number in checkpoint-00000812
     (void)std::sscanf(newest.front().filename().c_str(), "checkpoint-%" SCNd64, &update);
     return update;
   }

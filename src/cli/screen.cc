@@ -19,7 +19,7 @@ constexpr int kWidthOfFiles = 110;
 constexpr std::int64_t kBar = 20;
 constexpr double kSecondsBetweenDrawings = 0.1;
 
-/// "0:41 < 0:19": behind and ahead.
+/// "0:41 < 0:19": time elapsed and time left.
 std::string times(const Bar& bar) {
   return clock_text(bar.elapsed_s) + (bar.left_s ? " < " + clock_text(*bar.left_s) : "");
 }
@@ -31,7 +31,7 @@ std::string counted(const Bar& bar) {
   return text;
 }
 
-/// Heavy as far as it is done, with half a column's precision.
+/// The bar: heavy line for the part that is done, to half a column.
 std::string drawn(const Bar& bar) {
   const auto halves = bar.all > 0 ? 2 * kBar * std::clamp<std::int64_t>(bar.done, 0, bar.all) / bar.all : 0;
   std::string text;
@@ -52,14 +52,15 @@ std::string cut(const std::string& text, std::size_t width) {
   return result;
 }
 
-/// Of one training: what is left takes as long a step as what was done of this run, evaluations included.
+/// The progress of one training. The time left assumes the mean time of this run's steps so far, including
+/// evaluations.
 struct TrainingProgress {
   std::optional<std::int64_t> first_step{};
   base::TimePoint began = base::Clock::now();
 
   Bar bar(std::int64_t step, std::int64_t steps, double loss, double images_per_s) {
     if (!first_step) {
-      first_step = step;  // of a training that goes on not the first of all
+      first_step = step;  // in a resumed training not the first of all
       began = base::Clock::now();
     }
     Bar bar{.done = step,
@@ -106,7 +107,7 @@ void Screen::draw(const Bar& bar) {
   if (drawn_ && bar.done < bar.all && base::seconds_since(last_) < kSecondsBetweenDrawings) return;
   last_ = base::Clock::now();
   drawn_ = true;
-  const int width = terminal_width(STDERR_FILENO, width_);  // people resize windows
+  const int width = terminal_width(STDERR_FILENO, width_);  // the window may have been resized
   std::fprintf(stderr, "\r\033[K%s", bar_text(bar, width - 1).c_str());
   std::fflush(stderr);
 }
@@ -152,7 +153,7 @@ std::string broken(std::string_view text, int width) {
     const auto word = text.substr(0, end);
     const auto columns = report::display_width(word);
     if (column > 0 && result.back() == ' ' && column + columns > static_cast<std::size_t>(width)) {
-      result.back() = '\n';  // the blank behind the word before
+      result.back() = '\n';  // replaces the blank before the word
       column = 0;
     }
     result += word;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Output for the user while a command runs: permanent lines, and one progress bar.
+/// Screen writes the output for the user while a command runs: permanent lines, and one progress bar.
 ///
 /// On a terminal the bar is redrawn in place on standard error, at most ten times a second; elsewhere (a
 /// file, a CI log) only the lines are written. Lines go to standard output, or to standard error if standard

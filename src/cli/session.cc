@@ -35,19 +35,19 @@ namespace {
 
 constexpr std::size_t kMaxCores = 8192, kMostGpus = 32;
 
-/// At least, where the run's deadline is shorter: for the ways into MPI and out of it, which have none and
-/// nobody beside them who knows the processes, and for the first process's measuring of kernels.
+/// The shortest deadline for starting and ending MPI, which has no deadline itself and cannot name processes,
+/// and for measuring kernels in the first process.
 constexpr std::chrono::seconds kToMeet{60};
 
-/// As soon as a silent process is said to be one later on (comm::DetectorOptions); of which it is looked at
-/// for the last second.
+/// Reports silent processes after about as long as the detector does later (comm::DetectorOptions); observes
+/// them during the last second.
 constexpr std::chrono::seconds kToBegin{4}, kGlance{1};
 
-/// Ends this process, with a sentence, unless it is destroyed in time: a call that hangs inside a library
-/// cannot be told to stop.
+/// Ends this process with a message unless it is destroyed in time, since a call that hangs in a library
+/// cannot be stopped.
 class LastResort {
  public:
-  /// `here`, where given, knows who is to blame: said early and again at the end.
+  /// `here`, if given, names the processes to blame, early and again at the end.
   LastResort(int process, std::chrono::seconds longest, std::string sentence,
              const comm::StartupProbe* here = nullptr)
       : thread_([=](const std::stop_token& stop) {
@@ -69,7 +69,8 @@ class LastResort {
             log_line(
                 fmt::format("the processes of this run have not met: {}; given up after {} s at the latest",
                             *early, longest.count()));
-          // The first speaks for all, and its end is the others'; where it is the one that hangs, the next.
+          // The first process reports for all, and its end ends the others; if it hangs itself, the next one
+          // reports.
           const auto late = suspects_in(longest - kToBegin + std::chrono::seconds(5 * std::min(process, 3)));
           if (!late) return;
           const auto why = late->empty() ? sentence : fmt::format("{}: {}", sentence, *late);
@@ -81,18 +82,18 @@ class LastResort {
   std::jthread thread_;
 };
 
-/// What each process tells the others about itself at the start.
+/// The message about itself that each process sends to the others at the start.
 struct PackedProcessInfo {
   std::array<char, base::kHostNameBytes> host{};
-  std::array<char, 512> command{};                  ///< its begin
-  std::uint64_t whole_command = 0;                  ///< a hash
-  std::array<std::uint8_t, kMaxCores / 8> cores{};  ///< one bit each: may run there
-  std::int32_t cores_of_host = 0;                   ///< inside a Slurm job: its own
+  std::array<char, 512> command{};                  ///< the beginning of the command
+  std::uint64_t whole_command = 0;                  ///< hash of the whole command
+  std::array<std::uint8_t, kMaxCores / 8> cores{};  ///< a bit for each core that the process may use
+  std::int32_t cores_of_host = 0;                   ///< inside a Slurm job: the job's cores on the host
   std::int32_t usable = 0;
   std::array<char, 64> gpus{};
   std::int32_t node = -1;
   std::array<std::int8_t, kMostGpus> nodes_of_gpus{};
-  std::int32_t gpus_asked = 0;  ///< of which there are nodes
+  std::int32_t gpus_asked = 0;  ///< number of GPUs whose memory nodes follow
 };
 
 template <std::size_t size>
@@ -100,7 +101,7 @@ void put(std::array<char, size>& place, const std::string& text) {
   std::strncpy(place.data(), text.c_str(), size - 1);
 }
 
-/// By the driver's device files and the variable that hides some of them.
+/// The GPUs visible to this process, by the driver's device files and CUDA_VISIBLE_DEVICES.
 std::string my_gpus() {
   int there = 0;
   std::error_code none;
@@ -116,7 +117,7 @@ std::string my_gpus() {
   return fmt::format("{} of {}", *visible == '\0' ? "none" : visible, there);
 }
 
-/// Of all cores that this process may use; -1 where they have several.
+/// The memory node of all cores that this process may use; -1 if they have several.
 int own_memory_node() {
   std::set<int> nodes;
   for (const auto& core : base::topology().cores) nodes.insert(core.numa);
@@ -159,7 +160,8 @@ ProcessInfo unpack(const PackedProcessInfo& packed, int process) {
   return info;
 }
 
-/// Cores that the processes of `host` may use together: each set of cores counts once, and a quota within it.
+/// The number of cores that the processes of `host` may use together: each set of cores counts once, limited
+/// by its quota.
 int cores_together(std::span<const ProcessInfo> all, const std::string& host) {
   std::set<int> cores;
   std::map<std::vector<int>, int> usable;
@@ -211,15 +213,15 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
           stalls->hear(text);
         });
     exit_watchdog_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
-  } catch (...) {      // a thread that the system refuses, most likely
-    wire_->give_up();  // or its end would wait for the others, and they for this process
+  } catch (...) {      // most likely the system refused a thread
+    wire_->give_up();  // otherwise its end would wait for the others, and they for this process
     throw;
   }
 }
 
 Session::~Session() {
   const auto longest = std::max(deadline_, kToMeet);
-  // To the very end: what the libraries do behind main() can hang too.
+  // Kept to the very end, since the libraries can still hang after main().
   try {
     [[maybe_unused]] static const auto* const leave = new LastResort(
         place_.process, longest,
@@ -227,7 +229,7 @@ Session::~Session() {
                     "hangs, or their launcher does",
                     longest.count()));
   } catch (const std::system_error&) {
-    // The system refuses threads, most likely what the run has failed of: it ends without a last resort.
+    // The system refuses threads, which most likely made the run fail; it then ends without a last resort.
   }
   exit_watchdog_ = {};
   processes_.reset();
@@ -253,7 +255,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
 }
 
 void Session::require_one_version(const std::string& version) {
-  struct Label {  // of every version alike: the first that processes tell one another, by messages
+  struct Label {  // the first message between processes, the same in every version
     std::array<char, 64> host{}, version{};
   } mine;
   put(mine.host, base::host_name());
@@ -313,12 +315,12 @@ train::ProcessPlacement Session::place_among(std::span<const int> members) const
   train::ProcessPlacement place = place_;
   const ProcessInfo& mine = members_[static_cast<std::size_t>(place_.process)];
   place.processes = static_cast<int>(members.size());
-  // Of all processes, not of these members alone: cells of one session are of one machine.
+  // For all processes, not only these members, since all cells of a session are measured on one machine.
   place.host_cores = cores_together(members_, mine.host);
   place.is_beside_first = members_[0].host == mine.host;
   place.neighbours = place.core_sharers = place.core_share_index = 0;
   place.device_sharers = place.device_share_index = 0;
-  std::vector<int> nodes_of_sharers;  // of the device
+  std::vector<int> nodes_of_sharers;  // memory nodes of the processes that share the device
   std::vector<std::string> hosts;
   place.processes_of_hosts.clear();
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -349,15 +351,15 @@ train::ProcessPlacement Session::place_among(std::span<const int> members) const
 }
 
 bool Session::fail(base::ErrorKind kind, const std::string& text) {
-  // What every process finds out for itself needs no name; what one alone cannot do does.
+  // An error that every process finds needs no name of a process; an error of one process does.
   const bool of_all = kind == base::ErrorKind::usage || is_first();
   processes_->fail(
       of_all ? text : fmt::format("rank {} on host {} gave up: {}", place_.process, place_.host, text),
-      kind);  // the first failure counts: a worker may have told it already
+      kind);  // the first failure counts; a worker may have reported it already
   const bool own = processes_->failure_is_own();
   const bool heard = processes_->farewell();
   const auto failure = processes_->failure();
-  // A first process that hangs may hear of it all the same, and has then said it.
+  // A first process that hangs may still receive the failure and print it.
   if (failure && failure->of_first()) return own && !heard && place_.process == failure->speaker;
   return own && (is_first() || !heard);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// This process among those that a launcher (mpirun, srun) started. It joins them at the start, leaves at the
-/// end, and makes sure that one process reports for all.
+/// Session connects this process with the others that a launcher (mpirun, srun) started. It joins them at the
+/// start, leaves at the end, and makes sure that one process reports for all.
 
 #include <chrono>
 #include <functional>

@@ -5,8 +5,8 @@ namespace paceline::cli {
 Settings defaults(Command command) {
   Settings settings;
   settings.command = command;
-  if (command == kComm) settings.train.workers = 2;  // one alone has nobody to talk to
-  // The first steps of a cell touch memory for the first time and would be timed with it.
+  if (command == kComm) settings.train.workers = 2;  // a single worker has no one to communicate with
+  // The first steps of a cell touch memory for the first time, which should not be timed.
   if (command & (kSweep | kScale | kStudy)) settings.train.warmup_steps = 2;
   return settings;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The settings of a command, from recipe and command line: one struct for all commands.
+/// Settings: the settings of a command, from defaults, site file, recipe and command line. One struct serves
+/// all commands.
 
 #include <algorithm>
 #include <cstddef>

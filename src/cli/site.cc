@@ -20,7 +20,7 @@ namespace {
 
 using base::ErrorKind;
 
-/// The keys of each table that gives options, and the command whose options they are.
+/// The keys of each table of options, and the command to which they belong.
 struct SiteTable {
   std::string_view name;
   Command command;
@@ -36,13 +36,13 @@ const std::vector<SiteTable>& tables() {
   return all;
 }
 
-/// An option that recipes take says what is run and how: all that records keep, and which cells there are.
+/// Whether the option may change figures: options that recipes accept determine what is run and how.
 bool changes_figures(std::string_view key) {
   return std::ranges::any_of(options(),
                              [&](const Option& option) { return option.name() == key && option.in_recipes; });
 }
 
-/// Why `key` cannot stand there: the end of a sentence that begins with where it stands.
+/// Fails with the reason why `key` is not allowed at `where`.
 [[noreturn]] void refuse_key(const std::string& where, std::string_view key, std::string_view table,
                              const std::vector<std::string>& known) {
   if (changes_figures(key))
@@ -63,12 +63,13 @@ void take_table(const toml::table& table, const SiteTable& kind, const std::stri
     const std::string key(toml_key.str());
     const auto where = fmt::format("{}:{}: {}", file, toml_key.source().begin.line, key);
     if (std::ranges::find(kind.keys, key) == kind.keys.end()) refuse_key(where, key, kind.name, kind.keys);
-    // meet-within is an option of what launch starts.
+    // meet-within is an option of the command that launch starts.
     const Command reader = find_option(key, kind.command) != nullptr ? kind.command : kTrain;
     const Option& option = *find_option(key, reader);
     const auto text = typed_text(node, option.is_list ? '\n' : ',');
     if (!text) base::fail(ErrorKind::usage, "{} must be a text, a number or a list of them", where);
-    check_layer(reader, {{&option, *text, where}});  // here, not with the first command that reads it
+    check_layer(reader,
+                {{&option, *text, where}});  // checked here, not only by the first command that uses it
     if (const Option* mine = find_option(key, command); mine != nullptr && mine->setting == option.setting)
       given.push_back({mine, *text, where});
   }

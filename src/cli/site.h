@@ -1,6 +1,7 @@
 #pragma once
 
-/// The site file: settings that a site needs for every user's commands, and that must never change a figure.
+/// Reads the site file: settings that a site needs for every user's commands, and that must never change a
+/// figure.
 ///
 ///     [sbatch]                        [launch]                  [data]
 ///     account = "physics"             by = "srun"               imagenet = "folder:/data/imagenet"

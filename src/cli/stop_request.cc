@@ -13,7 +13,7 @@
 namespace paceline::cli {
 namespace {
 
-// A signal handler has no argument of ours. Lock-free atomics only.
+// A signal handler gets no argument, so its data must be global; lock-free atomics only.
 std::atomic<int> first_signal{0};
 std::atomic<std::int64_t> first_at_ms{0};
 std::atomic<bool> has_repeated{false};
@@ -21,7 +21,7 @@ std::atomic<bool> is_suspended{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
 constexpr std::array kSignals{SIGTERM, SIGINT, SIGHUP, SIGTSTP};
-/// What the signals did before: the process's own state.
+/// The former actions of the signals.
 std::array<struct sigaction, kSignals.size()> earlier_actions;
 
 extern "C" void note_signal(int signal) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// TOML helpers for recipes and site files. Included by their readers only, since toml++ is large.
+/// Parses TOML for recipes and site files. Only their readers include this header, since toml++ is large.
 
 #include <toml++/toml.h>
 

@@ -12,7 +12,7 @@ using measure::Setting;
 std::vector<UnreadOption> unread_options(const Settings& settings) {
   const auto& train = settings.train;
   std::vector<UnreadOption> unread;
-  const auto read = train::settings(train);  // where a number that nothing reads is absent
+  const auto read = train::settings(train);  // numbers without effect are absent there
   for (std::size_t row = 0; row < Setting::count(); ++row) {
     const auto setting = Setting::at(row);
     if (!settings.is_given(setting) || measure::find_text(read, setting) != nullptr) continue;

@@ -30,7 +30,7 @@ std::optional<std::int64_t> whole_number_between(std::string_view text, std::int
   return read && value >= least && value <= most ? std::optional(value) : std::nullopt;
 }
 
-/// What `text` is not. The largest number that fits is named where somebody asked for a larger one.
+/// The rule that `text` breaks. It names the largest number only if `text` is larger.
 std::string rule_of(std::string_view text, std::int64_t least, std::int64_t most) {
   std::int64_t value = 0;
   const auto error = std::from_chars(text.data(), text.data() + text.size(), value).ec;

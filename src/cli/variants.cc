@@ -16,13 +16,13 @@ namespace {
 using base::ErrorKind;
 using measure::SettingRole;
 
-/// Whether trainings that differ in the option are one training with another rule, and may be compared.
+/// Whether the option belongs to the learning rule, so that trainings that differ in it may be compared.
 bool is_of_the_rule(const Option& option) {
   const auto role = option.setting.role();
   return role == SettingRole::rule || role == SettingRole::remedy || role == SettingRole::lr_scaling;
 }
 
-/// Lets the variants whose names have "key value" change that option.
+/// Makes variants with "key value" in their name change that option.
 void add_change(Settings& settings, const std::string& key, const std::string& value) {
   const Option* const option = find_option(key, kConverge);
   if (option == nullptr)

@@ -1,6 +1,6 @@
 #pragma once
 
-/// --variants of converge: which remedies of a large batch to train.
+/// --variants of converge: parses which remedies of a large batch to train.
 
 #include <string_view>
 

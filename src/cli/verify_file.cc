@@ -109,7 +109,7 @@ Found verify_pack(const fs::path& path) {
   return {FileState::ok, fmt::format("{} images decode; they have no sum", all.size())};
 }
 
-/// What checks a file of that name; nullptr: nothing does.
+/// The check for files with that name; null if there is none.
 Found (*check_of(const fs::path& path))(const fs::path&) {
   const auto name = path.filename().string();
   const auto ending = path.extension();

@@ -3,7 +3,7 @@
 namespace paceline::comm {
 namespace {
 
-/// A collective that blocked, as a pending one.
+/// A finished blocking collective as a Pending.
 class Finished final : public Pending {
  public:
   explicit Finished(base::TimePoint posted) : timing_{.posted = posted, .done = base::Clock::now()} {}

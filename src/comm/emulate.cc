@@ -23,15 +23,15 @@ TimePoint later(TimePoint time, double seconds) {
   return time + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-/// A reduction of the inner communicator and when the link would have finished it. The link carries one after
-/// the other, so each knows the one before it until its own time is known.
+/// A reduction of the inner communicator, and when the emulated link would finish it. The link carries one at
+/// a time, so each refers to the previous one until its own time is known.
 struct LinkTransfer {
   std::unique_ptr<Pending> inner;
   double seconds = 0;  ///< on the link
   std::shared_ptr<LinkTransfer> before;
   std::optional<TimePoint> at;
 
-  /// Precondition: inner->complete(), and so are all before it.
+  /// Requires: inner->complete(), for all earlier ones too.
   TimePoint done() {
     if (!at) {
       const TimePoint summed = inner->timing().done;
@@ -133,12 +133,12 @@ class Emulated final : public Communicator {
   [[nodiscard]] Traffic traffic() const override { return inner_->traffic(); }
 
  private:
-  /// What the link joins: ranks or hosts.
+  /// The number of ends that the link joins: ranks or hosts.
   [[nodiscard]] int ends() const { return emulation_.link->between_hosts ? emulation_.hosts : size(); }
   [[nodiscard]] double one_way(std::size_t bytes) const {
     return emulation_.link ? link_seconds(*emulation_.link, ends(), bytes) / 2 : 0;
   }
-  /// `bytes` of every other rank, one after the other over the link of the rank in the middle.
+  /// The time for `bytes` of every other rank, one after the other over the central rank's link.
   [[nodiscard]] double by_root(std::size_t bytes) const {
     if (!emulation_.link) return 0;
     const auto& link = *emulation_.link;
@@ -164,13 +164,13 @@ class Emulated final : public Communicator {
     if (seconds > 0) rest_until(later(Clock::now(), seconds));
     left_ = Clock::now();
   }
-  /// A slow rank comes late: whatever it did since it last left the communicator took `slower` times as long.
+  /// Delays a slow rank: its work since it last left the communicator takes `slower` times as long.
   void lag() {
     if (slower_ <= 1 || left_ == TimePoint{}) return;
     const auto now = Clock::now();
     rest_until(later(now, (slower_ - 1) * base::seconds(now - left_)));
   }
-  /// Sleeps, and tells each second that it is there: one that does nothing is taken for one that hangs.
+  /// Sleeps, and reports progress each second, since an idle rank would be considered hanging.
   void rest_until(TimePoint end) {
     constexpr std::chrono::seconds kSign{1};
     for (; end - Clock::now() > kSign; inner_->at(step_, phase_)) std::this_thread::sleep_for(kSign);
@@ -215,7 +215,7 @@ double number(std::string_view text, const std::array<UnitFactor, count>& units)
              known.empty() ? "" : " with one of the units " + known);
 }
 
-/// Calls `take(key, value)` for each part of "key=value,key=value"; it answers whether it knows the key.
+/// Calls `take(key, value)` for each part of "key=value,key=value"; `take` returns whether it knows the key.
 template <typename Take>
 void each_part(std::string_view text, std::string_view example, const Take& take) {
   for (std::string_view rest = text; !rest.empty();) {

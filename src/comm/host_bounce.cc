@@ -10,14 +10,14 @@ namespace {
 
 using base::Array;
 
-/// When the last result of a rank was written: results are written one after the other.
+/// When a rank's last result was written, since results are written one after the other.
 struct WriteOrder {
   base::TimePoint last{};
 };
 
 class Bounced final : public Pending {
  public:
-  /// `own`: what `staged` lies in, or empty where it lies in memory that outlives this.
+  /// `own`: the buffer of `staged`; empty if `staged` is in memory that outlives this object.
   Bounced(std::unique_ptr<Pending> inner, base::Buffer own, std::span<const float> staged, Array dst,
           std::shared_ptr<WriteOrder> order)
       : own_(std::move(own)),
@@ -47,7 +47,7 @@ class Bounced final : public Pending {
   const std::span<const float> staged_;
   const Array dst_;
   const std::shared_ptr<WriteOrder> order_;
-  const std::unique_ptr<Pending> inner_;  ///< last: gone before what it reduces in
+  const std::unique_ptr<Pending> inner_;  ///< last, so that it is destroyed before its buffers
   bool is_written_ = false;
   Timing timing_;
 };
@@ -64,7 +64,7 @@ class HostBounce final : public Forwarding {
     if (memory.is_host()) return inner().array(size, memory);
     auto owned = memory.allocate(size);
     known_ = owned.array();
-    staging_ = {};  // before the next: what an earlier call gave is ordinary memory from now on
+    staging_ = {};  // memory of an earlier call becomes ordinary memory
     staging_ = inner().memory(known_.bytes());
     return owned;
   }
@@ -113,10 +113,11 @@ class HostBounce final : public Forwarding {
 
   [[nodiscard]] static bool lies_on_host(Array array) { return array.size == 0 || array.memory->is_host(); }
 
-  /// `src` on the host: in the memory that goes with `dst`, where array() gave it, else in memory of its own.
+  /// Copies `src` to the host: to the memory that belongs to `dst` if array() returned it, else to a new
+  /// buffer.
   [[nodiscard]] Staged stage(Array src, Array dst) {
     Staged staged;
-    // A number and no difference of pointers: they may point into unlike arrays.
+    // Computed with integers, since the pointers may point into different arrays.
     const auto begin = reinterpret_cast<std::uintptr_t>(dst.data),
                known = reinterpret_cast<std::uintptr_t>(known_.data);
     if (dst.memory == known_.memory && begin >= known && begin + dst.bytes() <= known + known_.bytes()) {
@@ -129,8 +130,8 @@ class HostBounce final : public Forwarding {
     return staged;
   }
 
-  Array known_;           ///< what array() gave last
-  base::Buffer staging_;  ///< as large
+  Array known_;           ///< the last result of array()
+  base::Buffer staging_;  ///< host memory of the same size
   const std::shared_ptr<WriteOrder> order_ = std::make_shared<WriteOrder>();
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Network interfaces of this host by name, for --interface.
+/// Finds addresses of this host's network interfaces by name, for --interface.
 
 #include <cstdint>
 #include <string>

@@ -13,16 +13,16 @@ namespace {
 
 enum class Starter { launch, torchrun, mpirun, srun, pmix, mpich, other };
 
-/// How one launcher says who a process is. In the order in which they are believed: mpirun inside a Slurm
-/// allocation sets its own variables beside Slurm's, and its own are right; so do torchrun and launch.
+/// The variables of a launcher. The order of the table is that of precedence: inside a Slurm allocation
+/// mpirun, torchrun and launch set their own variables beside Slurm's, and theirs are right.
 struct Convention {
   Starter by;
   const char* name;
   const char* rank;
   const char* size;
-  const char* only_with;  ///< must be set besides; nullptr: nothing
-  const char* local;      ///< its number on its host; nullptr: unknown
-  bool meets = false;     ///< its processes have to find one another
+  const char* only_with;  ///< another variable that must be set; null: none
+  const char* local;      ///< index of the process on its host; null: unknown
+  bool meets = false;     ///< whether processes must find one another by TCP
 };
 constexpr std::array kConventions{
     Convention{Starter::launch, "paceline launch", "RANK", "WORLD_SIZE", kJobOfLaunch, "LOCAL_RANK", true},
@@ -40,7 +40,7 @@ constexpr std::array kConventions{
 
 constexpr int kUnset = -1;
 
-/// The variable as a number, kUnset where it is not set.
+/// The variable as a number; kUnset if it is not set.
 int number(const EnvironmentLookup& environment, const char* name, int least) {
   const char* text = environment(name);
   if (text == nullptr || *text == '\0') return kUnset;
@@ -60,7 +60,7 @@ std::string text_from(const EnvironmentLookup& environment, const char* name) {
   return text == nullptr ? "" : text;
 }
 
-/// Of Slurm's "2(x3),1", tasks on each host in turn, those of host `index`; 0 where it does not say.
+/// The tasks of host `index` in Slurm's list of tasks for each host, "2(x3),1"; 0 if unknown.
 int tasks_of_host(std::string_view list, int index) {
   while (!list.empty() && index >= 0) {
     const auto one = list.substr(0, list.find(','));
@@ -83,7 +83,7 @@ std::string slurm_job(const EnvironmentLookup& environment) {
   return text_from(environment, "SLURM_JOB_ID") + "." + text_from(environment, "SLURM_STEP_ID");
 }
 
-/// What is good to know where processes do not come, and no reason to fail where it is not there.
+/// Reads which processes share the host, which helps to name missing ones. It is no error if it is unknown.
 void read_neighbours(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
   if (how.local == nullptr) return;
   launch.local = number(environment, how.local, 0);
@@ -91,7 +91,7 @@ void read_neighbours(const EnvironmentLookup& environment, const Convention& how
     launch.job = text_from(environment, kJobOfLaunch);
     launch.locals = launch.processes;
   } else if (how.by == Starter::torchrun) {
-    // A run that torchrun starts anew must not meet what is left of the one before.
+    // A run that torchrun restarts must not meet leftovers of the previous one.
     launch.job = text_from(environment, "TORCHELASTIC_RUN_ID") + "." +
                  text_from(environment, "TORCHELASTIC_RESTART_COUNT");
     launch.locals = std::max(0, number(environment, "LOCAL_WORLD_SIZE", 1));
@@ -107,9 +107,9 @@ void read_neighbours(const EnvironmentLookup& environment, const Convention& how
                                 number(environment, "SLURM_NODEID", 0));
 }
 
-constexpr int kTries = 8;  ///< ports at which processes look for process 0, where a port may be taken
+constexpr int kTries = 8;  ///< number of ports tried for process 0, since some may be in use
 constexpr int kLastPort = 65535;
-/// For processes that something else starts, one by one: an image may have to be pulled first.
+/// For processes that are started separately, some of which may first have to pull an image.
 constexpr std::chrono::seconds kFromOutside{600};
 
 void read_meeting(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
@@ -135,7 +135,7 @@ void read_meeting(const EnvironmentLookup& environment, const Convention& how, L
   launch.meeting_ports = std::min(kTries, kLastPort - port);
 }
 
-/// Where the tasks of a Slurm step meet that no PMIx joins (srun --mpi=none, pmi2).
+/// Reads where the tasks of a Slurm step meet if PMIx does not join them (srun --mpi=none, pmi2).
 void read_slurm_meeting(const EnvironmentLookup& environment, Launch& launch) {
   if (is_set(environment, "PMIX_RANK") || is_set(environment, "PMIX_NAMESPACE")) return;
   launch.job = slurm_job(environment);
@@ -154,7 +154,7 @@ void read_slurm_meeting(const EnvironmentLookup& environment, Launch& launch) {
                  "could meet; set MASTER_ADDR to the host of task 0, or use srun --mpi=pmix",
                  launch.processes, list);
   }
-  // Outside of the ports that Linux gives to connections (32768 and up); steps of one host get other ones.
+  // Below the ports that Linux gives to connections (32768 and up); different for the steps of one host.
   constexpr int kFirst = 20000, kGroups = 1250;
   const int job = std::max(0, number(environment, "SLURM_JOB_ID", 0));
   const int step = std::max(0, number(environment, "SLURM_STEP_ID", 0));

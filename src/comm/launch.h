@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the launcher (mpirun, srun, another) tells this process about the processes of the run.
+/// Reads what the launcher (mpirun, srun, another) tells this process about the processes of the run.
 
 #include <chrono>
 #include <cstdint>

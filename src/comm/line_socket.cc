@@ -118,7 +118,7 @@ void write_line(int socket, std::string text) {
   std::string_view rest = text;
   while (!rest.empty()) {
     const auto sent = ::send(socket, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent <= 0) return;  // full or broken: the reading side finds out
+    if (sent <= 0) return;  // the buffer is full or the connection broken; the reading side notices
     rest.remove_prefix(static_cast<std::size_t>(sent));
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Lines of text over non-blocking IPv4 sockets, for the connections of the failure detector.
+/// Sends and receives lines of text over non-blocking IPv4 sockets, for the connections of the failure
+/// detector.
 ///
 /// Threads  any
 

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The table of communicators; only this file names them.
+/// Makes communicators and the wire between processes. make.cc is the only place that names local, mpi and
+/// gloo.
 
 #include <chrono>
 #include <memory>

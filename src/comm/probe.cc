@@ -8,8 +8,8 @@
 namespace paceline::comm {
 namespace {
 
-// Small whole numbers: their sums are exact in any order, so a wrong element is wrong beyond doubt. The
-// period is no divisor of a segment or block, so a part in the wrong place shows.
+// Small integers, whose sums are exact in any order, so that a wrong element is certainly wrong. The period
+// divides no segment or block, so that misplaced parts are detected.
 constexpr std::size_t kPeriod = 13;
 
 float value_of(std::size_t i, int rank) { return static_cast<float>(i % kPeriod) + static_cast<float>(rank); }
@@ -18,7 +18,7 @@ void fill(std::span<float> values, int rank) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(i, rank);
 }
 
-/// Elements [begin, begin + values.size()) of the sum over `ranks`.
+/// Whether `values` are elements [begin, begin + values.size()) of the sum over `ranks`.
 bool holds_sum(std::span<const float> values, int ranks, std::size_t begin = 0) {
   const auto n = static_cast<float>(ranks);
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -32,8 +32,8 @@ bool holds_values_of(std::span<const float> values, int rank) {
   return true;
 }
 
-/// One collective with its arrays: prepared, run, checked. The whole is what all ranks have together, a part
-/// what one of them has of it (reduce_scatter: gets, all_gather: gives).
+/// Prepares, runs and checks one collective with its arrays. The whole is the array of all ranks; a part is
+/// what one rank receives (reduce_scatter) or gives (all_gather).
 class Run {
  public:
   Run(Communicator& communicator, Trial trial, std::size_t count, const ProbeArrays& arrays)
@@ -63,7 +63,7 @@ class Run {
   void run() {
     const auto pending = begin();
     pending->wait();
-    (void)pending->timing();  // a device may still be at it
+    (void)pending->timing();  // a device may still be computing
   }
   [[nodiscard]] bool is_correct() {
     const int rank = communicator_.rank();
@@ -89,7 +89,7 @@ class Run {
   }
 
  private:
-  /// An array's values on the host: itself, or a copy.
+  /// An array's values on the host: the array itself, or a copy.
   class Values {
    public:
     explicit Values(base::Array array)
@@ -133,7 +133,7 @@ class Run {
   std::size_t ranks_;
   std::size_t part_;  ///< floats
   const base::Array whole_;
-  const base::Array mine_;  ///< this rank's part, which is all of it where there are none
+  const base::Array mine_;  ///< this rank's part; the whole array for collectives without parts
 };
 
 }  // namespace

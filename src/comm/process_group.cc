@@ -15,14 +15,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A process that dies breaks its messages and its connection to the detector at the same time: how long the
-/// detector, which knows its name and place, is waited for before the broken message is reported instead.
+/// A dying process breaks its messages and its connection to the detector at the same time. This is how long
+/// to wait for the detector's report, which has name and phase, before the broken message is reported
+/// instead.
 constexpr milliseconds kForTheName{1500};
-/// How long the other processes wait at a deadline for the first one to say who is missing.
+/// How long other processes wait at a deadline for the first one to report who is missing.
 constexpr milliseconds kForTheFirst{1500};
 constexpr milliseconds kForTheRecord{5000};
-/// Process 0 is not lost to all others in the same moment: who knows it first stays for who asks a little
-/// later.
+/// Processes do not notice the loss of process 0 at the same moment: the first to notice stays this long to
+/// answer later ones.
 constexpr milliseconds kForTheRollCall{1500};
 
 double combine(Reduce reduce, double left, double right) {
@@ -71,7 +72,7 @@ std::string ProcessGroup::ranks_of(int process) const {
   const int each = ranks_each_, members = members_;
   int place = 0;
   while (place < members && number_of(place) != process) ++place;
-  if (place == members) return fmt::format("process {}", process);  // it has no rank in this cell
+  if (place == members) return fmt::format("process {}", process);  // the process has no rank in this cell
   if (each == 1) return fmt::format("rank {}", place);
   return fmt::format("ranks {} to {}", place * each, (place + 1) * each - 1);
 }
@@ -101,7 +102,7 @@ void ProcessGroup::held_up_by(const std::optional<RankStatus>& rank) {
 
 bool ProcessGroup::farewell() {
   wire_.give_up();
-  // From now: the roll call of a host that swallows questions takes as long as that by itself.
+  // Counted from now, since asking a host that does not respond takes as long by itself.
   const auto until = base::Clock::now() + kForTheRollCall;
   const bool heard = detector_->wait_until_heard(kForTheRecord);
   if (const auto failure = detector_->failure(); failure && failure->of_first())
@@ -125,7 +126,8 @@ std::string ProcessGroup::late(const std::vector<int>& missing, const std::strin
 void ProcessGroup::lose(const std::vector<int>& missing, const LazyName& what) {
   wire_.give_up();
   const bool of_first = std::find(missing.begin(), missing.end(), 0) != missing.end();
-  // The first process meets the same deadline about now, and it alone knows everybody's host and last place.
+  // The first process reaches the same deadline at about this time, and it alone knows host and last phase of
+  // all processes.
   const auto until = base::Clock::now() + kForTheFirst;
   while (wire_.process() != 0 && !of_first && !failed_ && base::Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -133,16 +135,16 @@ void ProcessGroup::lose(const std::vector<int>& missing, const LazyName& what) {
     Failure failure{.kind = base::ErrorKind::comm,
                     .text = late(missing, what()),
                     .detection_s = std::chrono::duration<double>(deadline_.load()).count()};
-    std::string others;  // whoever else is late is in the sentence
+    std::string others;  // other late processes are in the sentence
     if (of_first) failure.speaker = detector_->speaker_without_first(others);
     detector_->fail(failure);
-    failed_ = true;  // not before: another thread that sees it asks for the text
+    failed_ = true;  // set last, since another thread that sees it reads the text
   }
   check();
 }
 
-/// Lives while this process waits in a collective or for process 0's order. Tells the heartbeat so, from the
-/// first time that the wait goes on.
+/// Exists while this process waits in a collective or for an order of process 0, and reports that to the
+/// heartbeat from its first check on.
 class ProcessGroup::Wait {
  public:
   Wait(Heartbeat& heartbeat, Channel channel) : heartbeat_(heartbeat), channel_(channel) {}
@@ -215,7 +217,7 @@ void ProcessGroup::stage(Staged& staged, const LazyName& what, const Collective&
   const Channel channel = &staged == &*reductions_ ? Channel::reductions : Channel::exchanges;
   detector_->heartbeat().enters(channel);
   Wait wait(detector_->heartbeat(), channel);
-  base::TimePoint until{};  // from the first time that it is asked for: most collectives are over before
+  base::TimePoint until{};  // set at the first check, since most collectives end before
   const Staged::KeepWaiting keep_waiting = [&] {
     wait.goes_on();
     if (until == base::TimePoint{}) until = base::Clock::now() + deadline_.load();

@@ -1,6 +1,7 @@
 #pragma once
 
-/// InterProcessComm over any Wire: joins the processes of a run, with a FailureDetector that names lost ones.
+/// ProcessGroup joins the processes of a run: it implements InterProcessComm (collectives between processes)
+/// over any Wire (messages), with a FailureDetector that names lost processes.
 
 #include <atomic>
 #include <chrono>

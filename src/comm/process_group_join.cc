@@ -11,38 +11,40 @@
 #include "base/host_name.h"
 #include "comm/process_group.h"
 
-// How the processes of a run come together: their watch, the memory of their host, and once more for each
-// cell of a study.
+// Joins the processes of a run: connects the failure detector, sets up shared memory of a host, and regroups
+// processes for each cell of a study.
 
 namespace paceline::comm {
 namespace {
 
 using std::chrono::milliseconds;
 
-/// The others wait so much longer than the first for one that does not connect: it knows who that is.
+/// The other processes wait this much longer than the first for a process that does not connect, since the
+/// first knows which one it is.
 constexpr milliseconds kForTheFirstWord{5000};
 
 constexpr std::size_t kExchangesBlock = std::size_t{16} << 10;
-constexpr std::size_t kTraysOfAll = std::size_t{32} << 20;  ///< bytes at most: containers have little
+/// most bytes, since containers have little shared memory
+constexpr std::size_t kTraysOfAll = std::size_t{32} << 20;
 
 std::size_t block_bytes(std::size_t wanted, int processes) {
   const std::size_t share = kTraysOfAll / 8 / static_cast<std::size_t>(processes) / 4096 * 4096;
   return std::max(std::size_t{4096}, std::min(wanted, share));
 }
 
-/// About 20 microseconds of looking where every process has a core of its own. Where they share cores,
-/// looking takes the time of the one that is waited for: the core is given away instead.
+/// About 20 microseconds of spinning if every process has its own core. If they share cores, spinning would
+/// take time from the other process, so the core is yielded instead.
 SpinLimits spin_limits_of(int processes, int cores) {
   return processes <= cores ? SpinLimits{.looks = 400} : SpinLimits{.looks = 0, .yields = 50};
 }
 
-using MemoryName = std::array<char, 64>;  ///< empty: there is none
+using MemoryName = std::array<char, 64>;  ///< empty: no memory
 
-/// What each process tells the others before they share memory.
+/// The message of each process before they share memory.
 struct JoinMessage {
   std::array<char, base::kHostNameBytes> host{};
-  MemoryName memory{};  ///< of process 0
-  cpu_set_t cores{};    ///< that it may use
+  MemoryName memory{};  ///< the name of process 0's memory
+  cpu_set_t cores{};    ///< the cores that it may use
 };
 
 }  // namespace
@@ -57,7 +59,7 @@ void ProcessGroup::connect(const DetectorOptions& options) {
     survivor_probe_ = std::make_unique<SurvivorProbe>(options.interface);
     mine.front() = survivor_probe_->address();
   }
-  // The first knows who does not come; the others, who wait for it, would name it.
+  // The first process knows who does not come; the others, which wait for it, would blame it.
   const auto until =
       base::Clock::now() + options.connecting + (process() == 0 ? milliseconds(0) : kForTheFirstWord);
   const auto swap = [&](std::span<const Send> sends, std::span<const Receive> receives) {
@@ -67,7 +69,7 @@ void ProcessGroup::connect(const DetectorOptions& options) {
       base::fail(base::ErrorKind::comm, "{}: process {} did not answer within {} s of its start", name(),
                  fmt::join(missing, ", "), options.connecting.count() / 1000);
   };
-  // All to the first, and from there to all.
+  // Gathers at the first process, then sends to all.
   const auto whole = std::as_writable_bytes(std::span(addresses));
   if (process() == 0) {
     std::vector<Send> sends;
@@ -137,7 +139,8 @@ void ProcessGroup::join_memory() {
 base::Buffer ProcessGroup::memory(std::size_t bytes) {
   common_.reset();
   if (!reductions_ || wire_format_ != WireFormat::fp32 || bytes == 0) return base::Buffer(bytes);
-  // All come before any makes a name: who is killed while a late one is waited for leaves nothing behind.
+  // All processes must arrive before any creates a name, so that one that is killed while waiting leaves
+  // nothing behind.
   barrier();
   auto mine = SharedMemory::create(bytes);
   MemoryName name{};
@@ -180,7 +183,7 @@ void ProcessGroup::regroup(std::span<const int> members) {
                 "members are processes of the run in ascending order, 0 the first");
   if (wire_.processes() == 1) return;
   at(0, "the start");
-  meet_all();  // nobody uses the streams any more
+  meet_all();  // after this no process uses the streams
   detector_->heartbeat().counts_anew();
   common_.reset();
   reductions_.reset();

@@ -17,8 +17,9 @@ namespace {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "processes share no locks");
 
-constexpr int kEager = 100;  ///< looks without a pause: a small message takes less than some pauses
-constexpr long kLookAgainNs = 20'000'000;  ///< a sleeper asks this often whether it shall go on
+constexpr int kEager =
+    100;  ///< checks without a pause, since a small message takes less time than some pauses
+constexpr long kLookAgainNs = 20'000'000;  ///< interval at which a sleeping thread calls keep_waiting
 
 void pause() {
 #if defined(__x86_64__)
@@ -33,7 +34,7 @@ std::optional<SharedMemory> SharedMemory::create(std::size_t bytes) {
   const auto name = fmt::format("/paceline-{}-{:08x}{:08x}", ::getpid(), random(), random());
   const int descriptor = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0) return std::nullopt;
-  // Not ftruncate: pages that are promised and not there would end a process later, with a SIGBUS.
+  // Not ftruncate, which promises pages that may not exist; touching them would end a process with SIGBUS.
   if (::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) != 0) {
     ::close(descriptor);
     ::shm_unlink(name.c_str());
@@ -80,8 +81,8 @@ void SharedMemory::remove_name() {
   if (std::exchange(owns_name_, false)) ::shm_unlink(name_.c_str());
 }
 
-// Whoever raises stores, then looks for sleepers; whoever sleeps counts itself in, then looks at the count:
-// in one total order (seq_cst) at least one of the two sees the other.
+// The raising thread stores the count, then checks for sleepers; a sleeping thread registers, then checks the
+// count. In one total order (seq_cst) at least one of the two sees the other.
 
 void Signal::raise(std::uint32_t to) {
   count.store(to, std::memory_order_seq_cst);

@@ -7,10 +7,10 @@
 namespace paceline::comm {
 namespace {
 
-/// Of a core: below this a process does nothing but stay alive.
+/// Fraction of a core below which a process only stays alive.
 constexpr double kStaysAlive = 0.01;
-constexpr double kIsWorkAtOnce = 0.03;  ///< seconds of a core: beyond what others' work was charged as
-constexpr double kIsWorkAfter = 0.8;    ///< seconds: two heartbeats, each of which may come early
+constexpr double kIsWorkAtOnce = 0.03;  ///< seconds of a core: more than the system charges by mistake
+constexpr double kIsWorkAfter = 0.8;    ///< seconds: two heartbeats, each possibly early
 
 double processor_s(const rusage& used) {
   const auto seconds_of = [](const timeval& time) {

@@ -13,8 +13,8 @@ namespace {
 
 /// dst[x][c] = table[c][src[x * step][c]] for `count` pixels; step is 1, or -1 for a mirrored row.
 ///
-/// One load a value, no arithmetic: faster than converting and scaling without wide vectors, and the same
-/// bits whatever instructions the compiler picks.
+/// One load per value and no arithmetic: faster than converting and scaling without wide vectors, and the
+/// same bits whatever instructions the compiler chooses.
 template <int kChannels>
 void normalise_row(const std::uint8_t* src, int count, int step, int channels, const float* table,
                    float* dst) {
@@ -37,27 +37,28 @@ void normalise(const std::uint8_t* src, int count, int step, int channels, const
   }
 }
 
-/// `count` pixels of the padding: black in the stored image, hence the normalised value of byte 0.
+/// Writes `count` pixels of padding: black in the stored image, so the normalised value of byte 0.
 void fill_black(int count, int channels, const float* table, float* dst) {
   for (int x = 0; x < count; ++x)
     for (int c = 0; c < channels; ++c) *dst++ = table[c * 256];
 }
 
-/// ITU-R 601 in 1/65536, as PIL's grey.
+/// Grey by ITU-R 601 with weights in 1/65536, as PIL computes it.
 int grey_of(const std::uint8_t* rgb) {
   return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16;
 }
 
-constexpr int kFactorOne = 1 << 12;  // colour factors are whole: the same bits with every compiler
+constexpr int kFactorOne =
+    1 << 12;  // colour factors are integers in this unit, so that every compiler gives the same bits
 
-/// `other` and `value` blended: factor 1 gives the value, 0 the other, above 1 goes beyond the value.
+/// Blends `other` and `value`: factor 1 gives `value`, 0 gives `other`, a factor above 1 goes beyond `value`.
 std::uint8_t blend(int other, int value, int factor) {
   return static_cast<std::uint8_t>(
       std::clamp((other * kFactorOne + (value - other) * factor + kFactorOne / 2) >> 12, 0, 255));
 }
 
-/// Row or column `i` of an image mirrored at its first and last, of at least 2; i reaches less than `size`
-/// over.
+/// Row or column `i` of an image that is mirrored at its first and last row or column.
+/// Requires   size >= 2; i lies outside by less than `size`
 int reflected(int i, int size) {
   if (i < 0) return -i;
   return i < size ? i : 2 * size - 2 - i;
@@ -128,7 +129,7 @@ void Augment::show(std::span<const std::uint8_t> pixels, const base::SampleDraw&
       continue;
     }
     const std::uint8_t* src = pixels.data() + static_cast<std::ptrdiff_t>(src_y) * row_values;
-    // Columns [begin, end) of the row as it is stored, which the image does not have.
+    // Fills columns [begin, end) of the output row, which lie outside the image.
     const auto fill = [&](int begin, int end) {
       if (!reflects) return fill_black(end - begin, channels, table, row + begin * channels);
       for (int x = begin; x < end; ++x) {
@@ -185,7 +186,7 @@ Box Augment::part(int height, int width, std::int64_t epoch, std::int64_t positi
             .height = static_cast<double>(box_height),
             .width = static_cast<double>(box_width)};
   }
-  // A very long image: as much of its centre as has proportions in the range.
+  // For a very long image: the largest part of its centre with proportions in the range.
   const double ratio = std::clamp(static_cast<double>(width) / height, std::exp(least), std::exp(most));
   const double box_width = std::min<double>(width, height * ratio);
   const double box_height = std::min<double>(height, width / ratio);

@@ -9,7 +9,7 @@
 namespace paceline::data {
 namespace {
 
-/// A batch never holds more than the part: a short part does not take the memory of a long batch.
+/// A batch never holds more than the part has, so a short part does not take the memory of a long batch.
 std::int64_t slot_samples(const EvaluationOptions& options) {
   return std::min(options.batch, options.end - options.begin);
 }
@@ -23,10 +23,10 @@ struct EvaluationBatches::Impl {
   const std::int64_t batches_per_pass;
   std::int64_t yielded_in_pass = 0;
   EvaluationBatch current;
-  std::vector<base::SampleDraw> draws;  ///< with draws: of a batch
+  std::vector<base::SampleDraw> draws;  ///< with draws: those of one batch
   std::int64_t drawn = 0;               ///< likewise: batches so far
   std::optional<Prefetch>
-      prefetch;  ///< none for an empty part, and with draws; last: its threads use the rest
+      prefetch;  ///< none for an empty part or with draws. Last member, because its threads use the others
 
   Impl(const Dataset& set, const Augment& form, const EvaluationOptions& given)
       : dataset(set), augment(form), options(given), batches_per_pass(checked_batches(set, given)) {
@@ -48,7 +48,7 @@ struct EvaluationBatches::Impl {
             [this](std::int64_t number) { return std::min(options.batch, options.end - first(number)); },
         .prepare =
             [this](auto number, auto i, auto scratch, auto dst) {
-              if (is_past_the_end(number)) return std::int32_t{0};  // a slot that nobody will be given
+              if (is_past_the_end(number)) return std::int32_t{0};  // a slot that is never handed out
               const auto values = static_cast<std::size_t>(dataset.format().bytes());
               const std::int32_t label = dataset.read(first(number) + i, scratch);
               if (options.views == 1) augment.evaluate(scratch, dst);

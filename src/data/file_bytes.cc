@@ -13,7 +13,7 @@ namespace {
 
 using base::ErrorKind;
 
-/// A zlib stream over gzip data in memory: gives the next unpacked bytes, member after member.
+/// A zlib stream over gzip data in memory: gives the next unpacked bytes, one gzip member after the other.
 class Gunzip {
  public:
   Gunzip(const std::filesystem::path& path, std::span<const std::uint8_t> packed)
@@ -25,7 +25,7 @@ class Gunzip {
   Gunzip(const Gunzip&) = delete;
   Gunzip& operator=(const Gunzip&) = delete;
 
-  /// Fills `dst` as far as the file goes; returns how many bytes that was.
+  /// Fills `dst` as far as the file reaches; returns the number of bytes written.
   std::size_t read(std::span<std::uint8_t> dst) {
     std::size_t filled = 0;
     while (filled < dst.size() && !finished_) {
@@ -55,7 +55,7 @@ class Gunzip {
 
   void refill() {
     const std::size_t count = std::min<std::size_t>(rest_.size(), std::numeric_limits<uInt>::max());
-    stream_.next_in = const_cast<Bytef*>(rest_.data());  // zlib reads it only
+    stream_.next_in = const_cast<Bytef*>(rest_.data());  // zlib only reads it
     stream_.avail_in = static_cast<uInt>(count);
     rest_ = rest_.subspan(count);
   }

@@ -38,7 +38,7 @@ class FileBytes {
       const std::function<std::size_t(std::span<const std::uint8_t> header)>& needed_bytes);
 
  private:
-  std::span<const std::uint8_t> bytes_;  ///< of one of the two
+  std::span<const std::uint8_t> bytes_;  ///< of mapped_ or unpacked_
   MappedFile mapped_;
   base::Buffer unpacked_;
 };

@@ -10,7 +10,7 @@
 namespace paceline::data {
 namespace {
 
-/// Where batch `number` of a loader stands in the run.
+/// The position of batch `number` of a loader in the run.
 struct BatchPosition {
   std::int64_t epoch;
   std::int64_t step;
@@ -30,7 +30,7 @@ struct Loader::Impl {
   std::vector<base::SampleDraw> draws;
   std::vector<std::int32_t> labels;
   LoaderStatistics drawn;
-  std::optional<Prefetch> prefetch;  // else; last: its threads use the rest
+  std::optional<Prefetch> prefetch;  // without draws. Last member, because its threads use the others
 
   Impl(const Dataset& set, Sampler order, Augment form, const LoaderOptions& given)
       : dataset(set),
@@ -95,7 +95,8 @@ struct Loader::Impl {
     return current;
   }
 
-  /// The caller waits for itself, as where there are no threads: all of it is preparation, and waiting.
+  /// The caller prepares the batch itself, as without threads: all the time counts both as preparation and as
+  /// waiting.
   const Batch& draw() {
     const auto started = base::Clock::now();
     const double processor_before = base::thread_processor_s();

@@ -20,9 +20,9 @@ namespace {
 
 using base::ErrorKind;
 
-constexpr std::size_t kMostMappings = 1024;  // of more, the later ones are not guarded
+constexpr std::size_t kMostMappings = 1024;  // further mappings are not guarded
 
-/// A mapping as the signal handler sees it. Not in use: begin is 0.
+/// A mapping as the signal handler sees it. begin is 0 if the entry is not in use.
 struct Guarded {
   std::atomic<std::uintptr_t> begin = 0;
   std::atomic<std::size_t> bytes = 0;
@@ -44,9 +44,10 @@ extern "C" void on_bus_error(int signal, siginfo_t* info, void*) {
       break;
     std::int64_t none = -1;
     one.failed_at.compare_exchange_strong(none, static_cast<std::int64_t>(page - begin));
-    return;  // the instruction is tried again, and reads zeros
+    return;  // the instruction is repeated, and reads zeros
   }
-  ::sigaction(signal, &action_before, nullptr);  // as if this handler were not there: it is raised again
+  ::sigaction(signal, &action_before,
+              nullptr);  // restores the previous handler; the signal is then raised again
 }
 
 void handle_bus_errors() {
@@ -65,7 +66,7 @@ int guard(const void* begin, std::size_t bytes) {
   handle_bus_errors();
   for (std::size_t i = 0; i < kMostMappings; ++i) {
     Guarded& slot = guarded_mappings[i];
-    std::size_t free = 0;  // its length is what a slot is taken by
+    std::size_t free = 0;  // a slot is claimed by setting its length
     if (!slot.bytes.compare_exchange_strong(free, bytes)) continue;
     slot.failed_at = -1;
     slot.begin = reinterpret_cast<std::uintptr_t>(begin);
@@ -88,7 +89,7 @@ void forget(int slot) {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO is not waited for
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // opening a FIFO must not block
   if (file < 0) fail_open(path, std::strerror(errno));
   struct stat status {};
   int error = ::fstat(file, &status) != 0 ? errno : 0;

@@ -17,7 +17,8 @@
 namespace paceline::data {
 namespace {
 
-/// One row a format. A new data set is two files in formats/ and its row here, after `mnist`: docs/adding.md.
+/// One row per format. A new data set is two files in formats/ and its row here, after `mnist`:
+/// docs/adding.md.
 struct FormatRow {
   FormatInfo info;
   std::vector<std::string> options;
@@ -41,15 +42,16 @@ const std::vector<FormatRow>& table() {
   return rows;
 }
 
-/// What every format takes, beside options of its own.
+/// Options that every format accepts in addition to its own.
 const std::vector<std::string>& common_options() {
   static const std::vector<std::string> names = {"mean", "std", "train"};
   return names;
 }
 
-/// Another normalisation than the data set's own, and a part of its training images instead of all.
+/// Applies the options that replace the data set's normalisation, or that use only a part of its training
+/// images.
 void apply_common_options(const Spec& spec, const FormatInfo& format, Source& source) {
-  constexpr double kMost = 100;  // in units of the brightest pixel: far more than anybody means
+  constexpr double kMost = 100;  // in units of the brightest pixel: far above any sensible value
   const auto channels = static_cast<std::size_t>(source.train->format().channels);
   const auto set = [&](const char* key, double low, std::vector<float>& values) {
     const auto given = decimals_option(spec, key, channels, low, kMost);
@@ -57,7 +59,7 @@ void apply_common_options(const Spec& spec, const FormatInfo& format, Source& so
   };
   set("mean", -kMost, source.mean);
   set("std", 1e-6, source.stddev);
-  if (format.reads_files() && spec.options.contains("train"))  // others make as many as they are told
+  if (format.reads_files() && spec.options.contains("train"))  // the other formats generate any number
     cut_training(source, integer_option(spec, "train", 0, 1, source.train->size()));
 }
 
@@ -86,7 +88,7 @@ Source open(const std::string& text, const OpenOptions& options) {
   if (row == rows.end()) {
     std::vector<std::string> names;
     for (const auto& known : rows) names.push_back(known.info.name());
-    std::error_code unreadable;  // then it is no folder
+    std::error_code unreadable;  // then it is not a folder
     if (!text.empty() && std::filesystem::exists(text, unreadable))
       base::fail(
           base::ErrorKind::usage,

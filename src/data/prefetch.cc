@@ -19,12 +19,12 @@
 
 namespace paceline::data {
 
-/// One lock for all rings of a pool. A piece takes 80 us and more to prepare and 0.1 us to give out, so that
-/// 64 threads keep it busy for a tenth of the time.
+/// One lock for all rings of a pool. Preparing a piece takes at least 80 us and handing it out 0.1 us, so 64
+/// threads hold the lock for less than a tenth of the time.
 struct LoaderPool::Impl {
   mutable std::mutex mutex;
   std::vector<Prefetch::Impl*> members;  ///< under the mutex
-  int threads = 0;                       ///< likewise: of all members
+  int threads = 0;                       ///< of all members; under the mutex
 
   [[nodiscard]] Prefetch::Impl* choose(Prefetch::Impl& home) const;
   void call_all();
@@ -32,18 +32,19 @@ struct LoaderPool::Impl {
 
 struct Prefetch::Impl {
   const PrefetchOptions options;
-  std::unique_ptr<LoaderPool> alone;  ///< where no pool was given
+  std::unique_ptr<LoaderPool> alone;  ///< its own pool, if none was given
   LoaderPool::Impl& pool;
 
-  std::condition_variable room;   ///< for the threads of this ring: there may be work, here or elsewhere
-  std::condition_variable ready;  ///< for the reader, or who waits for the end: something was finished
+  std::condition_variable room;  ///< tells the threads of this ring that there may be work, here or elsewhere
+  std::condition_variable
+      ready;  ///< tells the reader, or whoever waits for the end, that a piece was finished
   // Under the pool's mutex.
   Ring ring;
   bool waiting = false;  ///< a call of next() is blocked
-  int under_way = 0;     ///< pieces of this ring that threads are at
+  int under_way = 0;     ///< pieces of this ring that threads are preparing
   Statistics statistics;
 
-  bool is_reader_alone = false;  ///< next() prepares what it yields; constant once the constructor ended
+  bool is_reader_alone = false;  ///< next() itself prepares what it returns; constant after the constructor
   std::atomic<bool> stopping{false};
   std::vector<std::vector<std::uint8_t>>
       scratches;  ///< [thread], or one of the reader's: one stored image; made here, since a thread may
@@ -62,7 +63,7 @@ struct Prefetch::Impl {
     threads.reserve(scratches.size());
     try {
       for (auto& scratch : scratches) threads.emplace_back([this, &scratch] { work(scratch); });
-    } catch (const std::system_error& error) {  // those that run must not outlive this object
+    } catch (const std::system_error& error) {  // threads already running must not outlive this object
       stop();
       throw base::refused_thread(fmt::format("loader thread {} of {}", threads.size() + 1, scratches.size()),
                                  error);
@@ -101,13 +102,13 @@ struct Prefetch::Impl {
     for (auto& thread : threads) thread.join();
   }
 
-  // What follows holds the pool's mutex, but for prepare().
+  // The functions below hold the pool's mutex, except prepare().
 
-  /// The reader waits for a piece that nobody has taken.
+  /// Whether the reader waits for a piece that no thread has taken.
   [[nodiscard]] bool is_urgent() const { return waiting && ring.lacks_next(); }
 
-  /// There is room: for its own threads, which wake up anyway once a step, and who then find this ring full
-  /// look at the others'.
+  /// Announces that there is room. It wakes this ring's own threads, which wake up once a step anyway; those
+  /// that find this ring full then look at the other rings.
   void call() {
     if (options.threads > 0)
       room.notify_all();
@@ -125,7 +126,8 @@ struct Prefetch::Impl {
     }
   }
 
-  /// Unlocks meanwhile. Afterwards this object may be gone, unless the caller is one of its own threads.
+  /// Prepares a piece; unlocks meanwhile. Afterwards this object may be destroyed, unless the caller is one
+  /// of its own threads.
   void work_on_piece(std::unique_lock<std::mutex>& lock, std::span<std::uint8_t> scratch) {
     const Ring::Piece piece = ring.take();
     ++under_way;
@@ -143,7 +145,7 @@ struct Prefetch::Impl {
     if (ring.finish(piece, at, error) || stopping) ready.notify_all();
   }
 
-  /// Prepares the samples of `piece`; `at` is left where it ended. What went wrong, or null.
+  /// Prepares the samples of `piece`; `at` is the position where it ended. Returns the exception, or null.
   std::exception_ptr prepare(const Ring::Piece& piece, std::int64_t& at, std::span<std::uint8_t> scratch) {
     try {
       for (; at < piece.end && !stopping.load(std::memory_order_relaxed); ++at)
@@ -179,7 +181,7 @@ struct Prefetch::Impl {
     waiting = false;
   }
 
-  /// The reader waits for itself: all of the preparation is its wait.
+  /// The reader prepares the batch itself: all of the preparation counts as waiting.
   void prepare_next(std::unique_lock<std::mutex>& lock) {
     ++statistics.waits;
     const double before = statistics.prepare_s;
@@ -196,7 +198,7 @@ struct Prefetch::Impl {
   }
 };
 
-/// Whose piece a thread of `home` takes next; null: there is nothing to do.
+/// The ring from which a thread of `home` takes its next piece; null if there is nothing to do.
 Prefetch::Impl* LoaderPool::Impl::choose(Prefetch::Impl& home) const {
   if (home.is_urgent()) return &home;
   Prefetch::Impl* emptiest = nullptr;

@@ -8,8 +8,8 @@
 namespace paceline::data {
 namespace {
 
-// Samples of a piece: few enough that threads share even a batch of 32, enough that taking the lock (about
-// 0.1 us) is nothing beside preparing them (5 us each and more).
+// Samples of a piece: few enough that threads share even a batch of 32, and enough that taking the lock
+// (about 0.1 us) is negligible beside preparing them (at least 5 us each).
 constexpr std::int64_t kPiece = 16;
 
 }  // namespace
@@ -34,7 +34,7 @@ const Ring::RingSlot& Ring::slot_of(std::int64_t number) const {
   return slots_[static_cast<std::size_t>(number) % slots_.size()];
 }
 
-/// Makes the slot of batch `number` empty, for that batch.
+/// Empties the slot for batch `number`.
 void Ring::open(std::int64_t number) {
   RingSlot& slot = slot_of(number);
   slot.samples = samples_(number);
@@ -53,7 +53,7 @@ Ring::Piece Ring::take() {
   if (piece.end == slot.samples) {
     ++next_batch_;
     next_sample_ = 0;
-    // The next slot is opened by whoever makes it available: here if it is free, else by take_back().
+    // The next slot is opened here if it is free, otherwise by take_back() when it becomes free.
     if (has_room()) open(next_batch_);
   }
   return piece;

@@ -9,7 +9,7 @@ namespace paceline::data {
 namespace {
 
 // Four rounds make a Feistel network a pseudo-random permutation when its round function is ideal (Luby &
-// Rackoff 1988); ours is a cheap mixer and the halves are small, so there are twice as many.
+// Rackoff 1988); this one is a cheap mixer and the halves are small, so twice as many rounds are used.
 constexpr int kRounds = 8;
 
 /// Murmur3's finaliser on (half, key): every bit of the result depends on every bit of both.

@@ -12,7 +12,7 @@ namespace paceline::data {
 
 namespace {
 
-/// Reports write commands with ~, and behind a colon no shell replaces it.
+/// Commands in reports are written with ~, which no shell expands after a colon.
 std::string with_home(const std::string& directory) {
   const char* const home = std::getenv("HOME");
   const bool is_of_home = directory == "~" || directory.starts_with("~/");
@@ -72,7 +72,7 @@ std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64
 
 namespace {
 
-/// The number that `text` is, if it is one in [low, high].
+/// `text` as a number, if it is one in [low, high].
 std::optional<double> decimal_in(std::string_view text, double low, double high) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -14,11 +14,11 @@
 namespace paceline::data {
 namespace {
 
-/// The samples of one class, by a hash of (purpose, index): (hash, index), ascending.
+/// The samples of one class as pairs (hash of purpose and index, index), ascending.
 using Members = std::vector<std::pair<std::uint64_t, std::int64_t>>;
 
 std::map<std::int32_t, Members> shuffled_classes(std::span<const std::int32_t> labels, CutFor purpose) {
-  constexpr std::uint64_t kSeed = 0;  // never the run's: the parts must not change with it
+  constexpr std::uint64_t kSeed = 0;  // never the run's seed: the parts must not depend on it
   std::map<std::int32_t, Members> classes;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     base::Rng rng(kSeed, base::Purpose::split, i, static_cast<std::uint64_t>(purpose));
@@ -104,8 +104,8 @@ void cut_training(Source& source, std::int64_t count) {
   const auto labels = labels_of(*source.train);
   base::expects(count >= 1 && count <= source.train->size(), "1 <= count <= training images");
   if (count == source.train->size()) return;
-  // An image's turn is the part of its class that has had theirs by then: at any count all classes are
-  // equally far.
+  // An image's turn is the fraction of its class that comes before it. So after any number of images all
+  // classes have advanced equally far.
   struct Turn {
     double part;
     std::uint64_t hash;

@@ -5,7 +5,7 @@
 namespace paceline::data {
 namespace {
 
-/// The earliest sample of each content.
+/// The earliest sample with each content, by the content's hash.
 using Originals = std::unordered_multimap<std::uint64_t, std::int64_t>;
 
 std::int64_t original_of(const Originals& originals, std::uint64_t hash, std::int64_t sample,

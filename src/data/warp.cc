@@ -9,11 +9,11 @@
 namespace paceline::data {
 namespace {
 
-/// Parts of a pixel: so many that a byte is off by less than one.
+/// Interpolation steps per pixel: enough that a byte is wrong by less than one.
 constexpr int kParts = 256;
 
-/// A coordinate of the image: the pixel before it, the one behind, and how many parts it lies beyond the
-/// first.
+/// A coordinate between two pixels of the image: the pixels before and after it, and its distance from the
+/// first in kParts.
 struct Between {
   int before, behind, parts;
 };

@@ -9,7 +9,8 @@
 namespace paceline::engine {
 namespace {
 
-/// Those of `request.given` where they can be had; by default the others, which the note counts.
+/// Takes the algorithms of `request.given` that are available here, and the defaults for other problems.
+/// `note` says how many those are.
 void take_given(const KernelProducts& products, const KernelRequest& request, KernelAlgorithms& algorithms,
                 std::string& note) {
   int unknown = 0, refused = 0;
@@ -41,7 +42,7 @@ void take_given(const KernelProducts& products, const KernelRequest& request, Ke
     note += fmt::format("{} {} cannot be had here ({})", unknown > 0 ? "," : "", refused, reason);
 }
 
-/// What is fastest here, known from before or found out now.
+/// Takes the fastest algorithms on this machine, from the cache or by measuring now.
 void take_measured(const KernelProducts& products, const KernelMeasuring& measuring,
                    PreparedKernels& prepared, KernelAlgorithms& algorithms) {
   KernelCache cache = measuring.open_cache();

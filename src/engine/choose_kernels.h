@@ -1,8 +1,11 @@
 #pragma once
 
-/// Which algorithm computes which product of a run: given by an earlier run, measured, or by default. The
-/// same scheme for every engine that has several algorithms; an engine says what its products are, what can
-/// compute them and how they are measured.
+/// choose_kernels() chooses an algorithm for each problem of a run. A problem is a convolution or dense layer
+/// in one direction; its name is a key of KernelAlgorithms (engine.h).
+///
+/// An algorithm comes from an earlier run, from measuring on this machine, or from the engine's defaults.
+/// Every engine with several algorithms uses this function: it passes its problems, its algorithms and a way
+/// to measure them.
 
 #include <functional>
 #include <optional>
@@ -13,22 +16,26 @@
 
 namespace paceline::engine {
 
+/// What an engine says of its problems, which the code here calls products.
 struct KernelProducts {
   std::string chosen_by;      ///< one word for the defaults: a table's name, "rules"
-  KernelAlgorithms defaults;  ///< of every product of the graph
-  /// Why the algorithm cannot compute the product here, to be read behind its name ("is for convolutions");
-  /// nothing: it can.
+  KernelAlgorithms defaults;  ///< for every problem of the graph
+  /// Why the algorithm cannot compute the problem here, as the end of a sentence that begins with the
+  /// algorithm's name ("is for convolutions"). Empty: it can.
   std::function<std::optional<std::string>(const std::string& product, const std::string& algorithm)> refusal;
 };
 
-/// How products are measured here; called where that is asked for.
+/// How an engine measures. Called only if the request asks for measuring.
 struct KernelMeasuring {
   std::function<KernelCache()> open_cache;
   KernelCache::Measure measure;
+  /// Problems measured before the cache is written and other processes get their turn.
   std::size_t portion = KernelCache::kAllAtOnce;
 };
 
-/// Errors   Error(usage) where the request insists on an algorithm that is refused; those of measuring
+/// Returns an algorithm for every problem of `products.defaults`, who chose it, and a note for the user.
+///
+/// Errors   Error(usage) if the request insists on an algorithm that is refused; errors of `measuring`
 [[nodiscard]] PreparedKernels choose_kernels(const KernelProducts& products, const KernelRequest& request,
                                              const KernelMeasuring& measuring);
 

@@ -39,8 +39,8 @@ enum class BatchNormMode {
   synchronised,  ///< the batches of all workers, through `reduce_statistics`
 };
 
-/// Maps each product of a graph (a convolution or dense layer in one direction) to the algorithm that
-/// computes it. The engine defines both strings. A product has the same string in every run, since records
+/// Maps each problem of a graph (a convolution or dense layer in one direction) to the algorithm that
+/// computes it. The engine defines both strings. A problem has the same string in every run, since records
 /// and checkpoints hold them.
 using KernelAlgorithms = std::map<std::string, std::string>;
 
@@ -57,8 +57,8 @@ struct CompileOptions {
   /// Only with `synchronised` batch norm; without it a shard is an engine's batch, and the caller adds.
   int shard = 0;
   std::uint64_t seed = 0;  ///< of dropout
-  /// The algorithms that prepare() (make.h) chose. For products that are not in it, and if it is null, the
-  /// engine chooses by the shape and the kind of processor alone.
+  /// The result of prepare() (make.h). For problems that are not in it, or if it is null, the engine chooses
+  /// by the shape and the kind of processor alone.
   std::shared_ptr<const KernelAlgorithms> algorithms = {};
   /// synchronised only: sums `values` over all workers, in place, to the same bits on each; blocks. The
   /// engine calls it inside forward and backward, in the same order on every worker.
@@ -74,10 +74,10 @@ struct CompileOptions {
   /// > 0: memory for this many images of the graph's input shape, a byte a value, where the engine computes.
   /// The engine's inputs are then draws from these, never images. Only if keeps_images() (make.h).
   std::int64_t stored_images = 0;
-  /// The index of this engine's worker among the workers of its host. With several devices, worker i takes
-  /// visible device i modulo their number, unless device_index is set.
+  /// The index of this engine's worker among the workers of its host. Worker i computes on visible device i
+  /// modulo the number of visible devices, unless device_index is set.
   int worker_on_host = 0;
-  std::optional<int> device_index;  ///< this device ("cuda:1"), whatever the worker
+  std::optional<int> device_index;  ///< use this device ("cuda:1") for every worker
 };
 
 /// How prepare() (make.h) shall choose the algorithms of a run.
@@ -93,7 +93,7 @@ struct KernelRequest {
 
 /// The result of prepare().
 struct PreparedKernels {
-  /// For every product of the graph; null if the engine has no choice.
+  /// For every problem of the graph; null if the engine has no choice.
   std::shared_ptr<const KernelAlgorithms> algorithms = {};
   /// One word: "given", "measured", or the default here: the name of a table, or "rules". Empty if
   /// `algorithms` is null.
@@ -206,9 +206,10 @@ struct QueuedStep {
 ///     ... up to lag() steps later: queue.collect()
 ///
 /// If the votes of a step say that a loss is not finite, the device itself skips the update of this step and
-/// of all later ones until Engine::weights_changed(): the host hears of it only later.
+/// of all later ones until Engine::weights_changed(), since the host learns of it only when it collects the
+/// step.
 ///
-/// Threads  the engine's
+/// Threads  the thread of the engine
 class StepQueue {
  public:
   virtual ~StepQueue() = default;

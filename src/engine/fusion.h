@@ -2,8 +2,8 @@
 
 /// Decides which ops of a graph are fused into one compiled op.
 ///
-/// A batch norm is fused with the residual sum and the ReLU behind it; a convolution, dense layer or sum is
-/// fused with the ReLU behind it. An op is fused only if nothing else reads the value between.
+/// A batch norm is fused with the residual sum and the ReLU after it; a convolution, dense layer or sum is
+/// fused with the ReLU after it. An op is fused only if nothing else reads the value between.
 
 #include <vector>
 

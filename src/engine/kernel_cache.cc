@@ -22,8 +22,8 @@
 namespace paceline::engine {
 namespace {
 
-/// Machines that share a home directory keep files of their own, and so do builds of one machine: what is
-/// compiled after measuring finds what was measured, whatever other builds do meanwhile.
+/// Each machine has its own file, since several may share a home directory, and so has each build: other
+/// builds cannot change what a run has measured before it compiles.
 std::string hardware_name(const std::string& machine) {
   return fmt::format("kernels-{:016x}", std::hash<std::string>{}(machine.substr(0, machine.rfind(';'))));
 }
@@ -32,7 +32,7 @@ std::filesystem::path file_for(const std::filesystem::path& directory, const std
          fmt::format("{}-{:08x}.txt", hardware_name(machine), std::hash<std::string>{}(machine)&0xffffffffu);
 }
 
-/// Removes the files of builds of this machine that nobody has written for a month, but `own`.
+/// Removes files of other builds on this machine that were not written for a month; keeps `own`.
 void remove_old(const std::filesystem::path& own, const std::string& prefix) {
   const auto month_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 30);
   std::error_code ignored;
@@ -44,7 +44,7 @@ void remove_old(const std::filesystem::path& own, const std::string& prefix) {
   }
 }
 
-/// Held while one process measures: the others wait, then read what it found.
+/// A lock that a process holds while it measures. Others wait for it, then read the results.
 ///
 /// Errors   Error(data) after kPatience
 class MachineLock {
@@ -55,7 +55,7 @@ class MachineLock {
       : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0)
       base::fail(base::ErrorKind::data, "{}: cannot be opened: {}", file.string(), std::strerror(errno));
-    // Measuring takes seconds; who holds the lock longer is stopped, or is no such process.
+    // Measuring takes seconds; a process that holds the lock longer is stopped or not measuring.
     const auto end = base::Clock::now() + kPatience;
     while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
       if (base::Clock::now() >= end) {
@@ -132,7 +132,7 @@ KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& produ
 
 KernelAlgorithms KernelCache::read() const {
   std::error_code unknown;
-  if (!std::filesystem::is_regular_file(file_, unknown)) return {};  // a FIFO would be waited for
+  if (!std::filesystem::is_regular_file(file_, unknown)) return {};  // opening a FIFO would block
   try {
     auto table = kernel_table_from(base::read_file(file_));
     if (!table || table->machine != machine_) return {};

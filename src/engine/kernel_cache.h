@@ -1,13 +1,13 @@
 #pragma once
 
-/// Which algorithm computes each product fastest on this machine: measured once, kept on disk.
+/// KernelCache keeps on disk which algorithm computes each problem fastest on this machine, so that it is
+/// measured once. A problem is a convolution or dense layer in one direction; the code calls it a product.
 ///
-/// A table from product to algorithm, in a file of its own for each kind of machine and program
-/// (`kernels-<hash>-<hash>.txt` in base::cache_directory(), text of kernel_table.h). Files of other builds
-/// that are a month old are removed. A file that is damaged, or of another machine or program, counts as
-/// empty and is measured anew.
+/// Each kind of machine and each build of the program has a file of its own (`kernels-<hash>-<hash>.txt`;
+/// kernel_table.h defines the text). A file that is damaged, or belongs to another machine or build, counts
+/// as empty. Files of other builds are removed when they are a month old.
 ///
-/// Threads  one at a time; several processes may have the same file
+/// Threads  one at a time; several processes may use the same file
 
 #include <filesystem>
 #include <functional>
@@ -21,29 +21,29 @@ namespace paceline::engine {
 
 class KernelCache {
  public:
-  /// The table kept in `directory`, as the disk has it now, for `machine`: "what computes, with which
-  /// libraries; this very program". A table with an algorithm that `is_known` denies counts as damaged.
+  /// Reads the file for `machine` in `directory`. `machine` names the hardware and libraries, then after the
+  /// last ';' this build of the program. A file with an algorithm for which `is_known` returns false counts
+  /// as damaged.
   KernelCache(const std::filesystem::path& directory, std::string machine,
               std::function<bool(const std::string& algorithm)> is_known);
 
-  /// Nothing: not measured.
+  /// The fastest algorithm; empty if the problem was not measured.
   [[nodiscard]] std::optional<std::string> find(const std::string& product) const;
 
   struct Outcome {
-    int measured = 0;    ///< products that had to be
-    double seconds = 0;  ///< that it took
-    std::string
-        trouble;  ///< not empty: the table could not be kept, so nothing was taken over from measuring
+    int measured = 0;     ///< problems that were not in the file
+    double seconds = 0;   ///< duration of complete(), waiting for other processes included
+    std::string trouble;  ///< Not empty: why the table could not be written. Measurements are then not used.
   };
-  /// The algorithm of each of `products`.
+  /// Measures, and returns the fastest algorithm for each of `products`.
   using Measure = std::function<KernelAlgorithms(const std::vector<std::string>& products)>;
   static constexpr std::size_t kAllAtOnce = static_cast<std::size_t>(-1);
-  /// Has those of `products` measured that the table does not have, each once, and keeps the table before it
-  /// is believed: another run must find the same answers. One process of a machine at a time. The table is
-  /// kept, and other processes get their turn, after every `portion` products: where a portion takes seconds,
-  /// nobody waits for long, and a run that is killed leaves what it measured.
+  /// Measures those of `products` that the table lacks, each once. The table is written before find() returns
+  /// new entries, so that another run gets the same answers. One process of a machine measures at a time.
+  /// After every `portion` problems the table is written and other processes get their turn; a killed run
+  /// thus leaves what it has measured.
   ///
-  /// Errors   what `measure` throws, but for Error(data)
+  /// Errors   those of `measure`, except Error(data), which becomes Outcome::trouble
   Outcome complete(const std::vector<std::string>& products, const Measure& measure,
                    std::size_t portion = kAllAtOnce);
 

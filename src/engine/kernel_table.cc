@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view kHeadOfTable = "paceline kernels, format 1\n";
 
-/// Takes the first line off `text`, without its end; nothing where no line ends.
+/// Removes the first line from `text` and returns it without its end; empty if there is no complete line.
 std::optional<std::string_view> take_line(std::string_view& text) {
   const auto end = text.find('\n');
   if (end == std::string_view::npos) return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<KernelTable> kernel_table_from(std::string_view text) {
     if (word.empty()) return std::nullopt;
     table.algorithms[rest] = word;
   }
-  return std::nullopt;  // cut off
+  return std::nullopt;  // incomplete
 }
 
 std::string as_text(const KernelTable& table) {

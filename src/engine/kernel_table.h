@@ -1,11 +1,12 @@
 #pragma once
 
-/// The text of a kernel cache (kernel_cache.h):
+/// Reads and writes the text of a kernel cache file (kernel_cache.h). A product is the name of a convolution
+/// or dense layer in one direction.
 ///
 ///     paceline kernels, format 1
 ///     MACHINE
 ///     ALGORITHM PRODUCT       a line for each product; an algorithm's name has no spaces
-///     end COUNT               the last line: without it the file was not written to its end
+///     end COUNT               the last line; a file without it is incomplete
 
 #include <optional>
 #include <string>
@@ -20,12 +21,12 @@ struct KernelTable {
   KernelAlgorithms algorithms;
 };
 
-/// Nothing where `text` is no whole table.
+/// Empty if `text` is not a complete table.
 [[nodiscard]] std::optional<KernelTable> kernel_table_from(std::string_view text);
-/// Requires   no algorithm has a space in its name, is empty or is called "end"
+/// Requires  no algorithm's name is empty, is "end" or has a space
 [[nodiscard]] std::string as_text(const KernelTable& table);
 
-/// Whether it begins like a table, whole or not.
+/// Whether `text` begins like a table, complete or not.
 [[nodiscard]] bool is_kernel_table(std::string_view text);
 
 }  // namespace paceline::engine

@@ -52,13 +52,14 @@ class Builder {
     }
   }
 
-  /// In backward order, so that a group's own gradient terms are all known when its inputs' are decided.
+  /// Goes through groups in backward order, so that all gradient terms of a group's output are known when
+  /// those of its inputs are assigned.
   void lay_out_gradients() {
     const std::vector<bool> needs = graph::needs_gradient(graph_);
     for (int at = count() - 1; at >= 0; --at) {
       const FusedGroup& group = groups_[static_cast<std::size_t>(at)];
-      // Terms of the incoming gradient that may be written over. A batch norm with a residual stores its
-      // masked gradient in the residual's term first and reads it again for d_src: those two must differ.
+      // Terms of the incoming gradient that may be overwritten. A batch norm with a residual first stores its
+      // masked gradient in the residual's term and reads it again for d_src, so these two must differ.
       std::vector<int> reusable;
       if (rule_of(graph_, group).in_place) reusable = gradient(group.last);
       for (std::size_t input = group.inputs.size(); input-- > 0;) {
@@ -101,14 +102,14 @@ class Builder {
 bool backward_reads_src(const graph::Graph& graph, const FusedGroup& group, std::size_t input,
                         LossKeeps loss) {
   const graph::OpRule& rule = rule_of(graph, group);
-  if (static_cast<int>(input) >= rule.inputs) return false;  // the other side of the sum behind a batch norm
+  if (static_cast<int>(input) >= rule.inputs) return false;  // the residual input of a batch norm
   return is_loss(graph, group) ? loss == LossKeeps::logits : rule.saved.src;
 }
 
 bool backward_reads_dst(const graph::Graph& graph, const FusedGroup& group, LossKeeps loss) {
   if (is_loss(graph, group)) return loss == LossKeeps::probabilities;
   if (!group.relu) return rule_of(graph, group).saved.dst;
-  // A lone batch norm computes the mask again from its input.
+  // A batch norm without residual recomputes the mask from its input.
   return op_of(graph, group).as<graph::BatchNorm>() == nullptr || group.sum;
 }
 

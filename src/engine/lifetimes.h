@@ -54,7 +54,7 @@ struct Lifetimes {
   std::vector<std::vector<int>> gradient;
 };
 
-/// The buffers of these terms; -1 becomes no buffer.
+/// `buffers[term]` for each of `terms`; no buffer for -1.
 [[nodiscard]] std::vector<BufferId> buffers_of(std::span<const int> terms, std::span<const BufferId> buffers);
 
 /// `groups` as fuse() returns them.

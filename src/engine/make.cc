@@ -51,7 +51,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   return cuda::prepare(graph, options, request, *runtime);
 }
 
-/// Of each GPU that devices.h opens: it refuses older ones than compute capability 8.0.
+/// True for every GPU that devices.h opens, since it refuses GPUs below compute capability 8.0.
 bool has_bf16_units() { return cuda::visible_device_count() > 0; }
 
 std::optional<DeviceInfo> info(std::optional<int> device, int first_worker, int workers) {
@@ -101,13 +101,13 @@ std::optional<DeviceInfo> processor_as_device(std::optional<int>, int, int) {
 
 struct DeviceRow {
   const char* device;
-  bool is_numbered;  ///< "device:K" chooses one of several
+  bool is_numbered;  ///< whether "device:K" is allowed
   bool keeps_images;
   std::unique_ptr<Engine> (*compile)(const graph::Graph&, const CompileOptions&);
   graph::MemoryPlan (*plan)(const graph::Graph&, const CompileOptions&);
   PreparedKernels (*prepare)(const graph::Graph&, const CompileOptions&, const KernelRequest&);
   bool (*has_bf16_units)();
-  /// Null for engines whose arrays lie in the host's memory.
+  /// Null for engines with arrays in the host's memory.
   std::optional<DeviceInfo> (*info)(std::optional<int> device, int first_worker, int workers);
   std::shared_ptr<const base::Memory> (*open_memory)(std::optional<int> device, int worker) = nullptr;
   /// Null for engines that use no GPU.
@@ -115,7 +115,7 @@ struct DeviceRow {
                                                   int workers) = nullptr;
 };
 
-/// Every engine there is. A new one is a row here and a folder beside reference/.
+/// All engines. A new one is a row here and a folder beside reference/.
 constexpr DeviceRow kEngines[] = {
     {"cpu", false, false, cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units, nullptr},
     {"reference", false, false, reference::compile, reference::plan, nothing_to_prepare, [] { return false; },
@@ -206,7 +206,7 @@ std::vector<std::string> gpu_bus_ids(const std::string& device, int workers) {
       ids.push_back(visible.at(static_cast<std::size_t>(gpu::device_of(engine.index, worker))));
     return ids;
   } catch (const std::exception&) {
-    return {};  // whoever computes there says why
+    return {};  // compile() will report the reason
   }
 }
 

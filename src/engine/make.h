@@ -26,8 +26,8 @@ namespace paceline::engine {
 /// Chooses algorithms for CompileOptions::algorithms. Call it before plan() and compile(), so that both use
 /// the same ones.
 ///
-/// Cost     nearly nothing by default; with request.is_measured about a second for a new model or batch,
-///          later nearly nothing
+/// Cost     microseconds by default; with request.is_measured about a second for a new model or batch, then
+///          microseconds
 /// Errors   Error(usage) if the request insists on an algorithm that is not available here
 [[nodiscard]] PreparedKernels prepare(const std::string& device, const graph::Graph& graph,
                                       const CompileOptions& options, const KernelRequest& request);
@@ -42,32 +42,33 @@ namespace paceline::engine {
 /// Whether engines for `device` keep gradients in the host's memory.
 [[nodiscard]] bool computes_on_host(const std::string& device);
 
-/// The device of workers `first_worker` to `first_worker + workers - 1` of this host; if they use several,
-/// the one with the least free memory. Empty for engines of the host.
+/// The device of workers `first_worker` to `first_worker + workers - 1` of this host; if they use several
+/// devices, the one with the least free memory. Empty for engines that compute on the host.
 ///
 /// Errors   Error(device): one sentence that says what is missing (module, driver, GPU, library)
 /// Cost     the first call creates a GPU's context: about a second
 [[nodiscard]] std::optional<DeviceInfo> device_info(const std::string& device, int first_worker, int workers);
 
-/// The memory of the device of worker `worker_on_host`, without an engine; for engines of the host, the
-/// host's.
+/// The memory of the device of worker `worker_on_host`, without an engine. The host's memory if the device is
+/// the host.
 ///
 /// Errors   Error(device) like device_info()
 /// Threads  one, like an engine
 [[nodiscard]] std::shared_ptr<const base::Memory> open_memory(const std::string& device, int worker_on_host);
 
-/// The PCI bus ids of the GPUs that workers 0 to `workers - 1` of this host compute on, one a worker; empty
-/// for engines that use none, and where CUDA does not start. Makes no context.
+/// The PCI bus ids of the GPUs of workers 0 to `workers - 1` of this host, one for each worker. Empty for
+/// engines that use no GPU, and if CUDA does not start. Creates no CUDA context.
 [[nodiscard]] std::vector<std::string> gpu_bus_ids(const std::string& device, int workers);
 
-/// What opens the GPUs that these workers compute on, to read them while they do; empty for engines that use
-/// none. It may be called on any thread, and makes no context.
+/// A function that opens the GPUs of these workers for monitoring (clocks, power, memory) during the run;
+/// empty for engines that use no GPU. It creates no CUDA context.
 ///
-/// Errors   of the function: Error(device) in one sentence: what is missing
+/// Errors   of the function: Error(device), one sentence that says what is missing
+/// Threads  the function may be called on any thread
 [[nodiscard]] std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& device,
                                                                            int first_worker, int workers);
 
-/// Whether the device has units for bf16 products: what --precision auto asks.
+/// Whether the device has instructions that multiply bf16 matrices. `--precision auto` depends on it.
 [[nodiscard]] bool has_bf16_units(const std::string& device);
 
 }  // namespace paceline::engine

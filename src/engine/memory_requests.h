@@ -2,8 +2,9 @@
 
 /// The buffers of an engine: requested while the graph is compiled, placed once, then looked up.
 ///
-/// There are two kinds. `live` buffers exist from one moment of a training step to another and share an
-/// arena. `kept` buffers exist as long as the engine. In addition one `scratch` area serves one op at a time.
+/// There are two kinds of buffers. `live` buffers exist from one moment of a training step to another and
+/// share an arena. `kept` buffers exist as long as the engine. In addition one `scratch` area serves one op
+/// at a time.
 
 #include <cstddef>
 #include <cstdint>

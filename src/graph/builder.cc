@@ -14,7 +14,7 @@ using base::fail;
 
 namespace {
 
-/// More fits no machine: 256 GB as float.
+/// A larger array fits into no machine: this is 256 GB of floats.
 constexpr double kMostElements = 0x1p36;
 
 }  // namespace
@@ -69,7 +69,7 @@ void Builder::require_usable_name(std::string_view kind, const std::string& name
     fail(ErrorKind::usage,
          "{} '{}': the name must be used once in model '{}', but an earlier op has it; choose another", kind,
          name, graph_.name);
-  // Checkpoints hold the parameters of all ops beside arrays of these names.
+  // In checkpoints, arrays with these prefixes stand beside the parameters of all ops.
   for (const std::string_view prefix : {"optimizer.", "lookahead."})
     if (name.starts_with(prefix))
       fail(

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Floating-point operations of a model: convolutions and dense layers; a multiply-add is 2.
+/// Counts the floating-point operations of a model: convolutions and dense layers; a multiply-add counts as
+/// 2.
 
 #include <cstdint>
 

@@ -16,7 +16,7 @@ std::vector<bool> nodes_feeding_batch_norm(const Graph& graph) {
   return feeds;
 }
 
-/// Elements that one output is summed from.
+/// Number of elements that are summed into one output.
 std::int64_t fan_in(const Graph& graph, const Node& owner) {
   const Parameter& weight = graph.parameters[static_cast<std::size_t>(owner.parameters.front())];
   return weight.elements() / weight.shape.front();
@@ -32,7 +32,7 @@ void draw_uniformly(std::span<float> part, std::int64_t fan_in, base::Rng& rng) 
   std::ranges::generate(part, [&] { return bound * (2 * rng.uniform() - 1); });
 }
 
-/// weight [K, C, R, R]: filter i becomes a one in the middle of channel i, as far as there are both.
+/// weight [K, C, R, R]: filter i is 1 in the middle of channel i and 0 elsewhere, as long as both exist.
 void pass_on(const Parameter& parameter, std::span<float> weight) {
   const auto filters = static_cast<std::size_t>(parameter.shape[0]);
   const auto channels = static_cast<std::size_t>(parameter.shape[1]);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Initial weights, distributed as in PyTorch. They depend on (seed, parameter) only, so they are the same
-/// for any number of workers and any engine.
+/// Sets initial weights, distributed as in PyTorch. They depend on (seed, parameter) only, so they are the
+/// same for any number of workers and any engine.
 
 #include <cstdint>
 #include <span>

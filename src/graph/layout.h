@@ -1,6 +1,6 @@
 #pragma once
 
-/// The position of each parameter in the flat arrays of weights, gradients and optimizer state.
+/// Layout: the position of each parameter in the flat arrays of weights, gradients and optimizer state.
 ///
 /// The order is that of the backward pass: the last op's parameters come first. So gradients become ready
 /// from the front, and one length says how much is ready. Running statistics lie beside the batch norm that

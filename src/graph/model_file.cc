@@ -23,12 +23,12 @@ using base::Error;
 using base::ErrorKind;
 using base::suggestion;
 
-/// "<file>:<line>: " in front of every sentence.
+/// Fails with "<file>:<line>: " in front of the sentence.
 [[noreturn]] void fail_at(const std::string& source, const toml::node& node, const std::string& sentence) {
   throw Error(ErrorKind::usage, fmt::format("{}:{}: {}", source, node.source().begin.line, sentence));
 }
 
-/// What stands in the file, for a sentence that ends "but is ...".
+/// The value as written in the file, for a sentence that ends "but is ...".
 std::string written(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return fmt::format("the text \"{}\"", *text);
   if (const auto truth = node.value_exact<bool>()) return *truth ? "true" : "false";
@@ -37,7 +37,7 @@ std::string written(const toml::node& node) {
   return node.is_array() ? "a list" : node.is_table() ? "a table" : "a date or a time";
 }
 
-/// One [[layer]] table: typed access to its keys, with errors that carry their place.
+/// One [[layer]] table: typed access to its keys, with errors that give file and line.
 class LayerTable {
  public:
   LayerTable(const toml::table& table, const std::string& source, int classes)
@@ -49,7 +49,7 @@ class LayerTable {
   [[nodiscard]] int integer(std::string_view key, int otherwise) const {
     return static_cast<int>(checked(key, get<std::int64_t>(key, "a whole number").value_or(otherwise)));
   }
-  /// A count that the layer cannot do without; the text "classes" stands for the data set's.
+  /// A required count; the text "classes" means the data set's number of classes.
   [[nodiscard]] int count(std::string_view key) const {
     const toml::node* node = table_.get(key);
     if (node == nullptr)
@@ -93,7 +93,7 @@ class LayerTable {
   int classes_;
 };
 
-/// A kind of layer as a file writes it: its own keys, and the attributes made from them.
+/// A kind of layer in model files: its keys, and the attributes made from them.
 struct LayerKind {
   const char* op;
   std::vector<std::string> keys;
@@ -174,7 +174,7 @@ void check_keys(const toml::table& table, const std::vector<std::string>& known,
               fmt::format("{} has no key '{}'{}", what, key.str(), suggestion(key.str(), known)));
 }
 
-/// Builds layer after layer, and knows the names given so far.
+/// Builds the layers one after the other, and keeps the names given so far.
 class ModelReader {
  public:
   ModelReader(Builder& model, const std::string& source, Shape input, int classes)

@@ -16,8 +16,8 @@ bool live_together(const BufferRequest& a, const BufferRequest& b) {
   return a.first_use <= b.last_use && b.first_use <= a.last_use;
 }
 
-/// Largest first; of equal size the longer lived, then the earlier, so that the result is one and the same
-/// whatever the sort does with ties.
+/// Largest first; with equal sizes the longer lived, then the earlier. So there are no ties, and the result
+/// does not depend on the sorting algorithm.
 std::vector<std::size_t> placement_order(const std::vector<BufferRequest>& requests) {
   std::vector<std::size_t> order(requests.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -67,7 +67,7 @@ Placement place(const std::vector<BufferRequest>& requests) {
 
 std::int64_t peak_bytes(const std::vector<BufferRequest>& requests) {
   std::map<std::int64_t, std::int64_t>
-      change;  // by time; at one time all that begins counts before what ended
+      change;  // by time; at equal times, buffers that begin are added before those that end are removed
   for (const BufferRequest& request : requests) {
     change[request.first_use] += request.bytes;
     change[std::int64_t{request.last_use} + 1] -= request.bytes;

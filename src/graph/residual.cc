@@ -6,7 +6,7 @@
 namespace paceline::graph {
 
 int zero_last_gammas(Graph& graph) {
-  std::vector<int> depth(graph.nodes.size(), 0);  // of the longest way from the image
+  std::vector<int> depth(graph.nodes.size(), 0);  // length of the longest path from the image
   int changed = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Residual blocks that start as the identity.
+/// Makes residual blocks start as the identity.
 
 #include "graph/graph.h"
 

@@ -11,7 +11,7 @@ Traffic training_traffic(const Graph& graph, std::int64_t activation_bytes, int 
   const std::vector<bool> needs = needs_gradient(graph);
   std::int64_t elements = 0;
   for (const Node& node : graph.nodes) {
-    if (node.inputs.empty()) continue;  // the image: read by the op behind it
+    if (node.inputs.empty()) continue;  // the image: the op that reads it counts it
     const OpRule& rule = rule_of(node.op);
     const std::int64_t output = node.shape.elements();
     std::int64_t inputs = 0, gradients = 0;
@@ -25,8 +25,8 @@ Traffic training_traffic(const Graph& graph, std::int64_t activation_bytes, int 
         (rule.saved.src ? inputs : 0) + (rule.saved.dst ? output : 0) + output + gradients;  // backward
   }
   constexpr std::int64_t kBytes = sizeof(float);
-  // Read forward and backward; gradient written, and read by the update, which reads and writes weight and
-  // state.
+  // The weight is read in forward and backward; its gradient is written, then read by the update, which reads
+  // and writes weight and state.
   const std::int64_t passes = 2 + 2 + 2 + 2 * state_arrays;
   return {.bytes_a_sample = activation_bytes * elements,
           .bytes_a_step = kBytes * passes * flat_layout(graph).elements};

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Bytes that a training step moves, counted op by op, for the arithmetic intensity.
+/// Counts the bytes that a training step moves, op by op, for the arithmetic intensity.
 
 #include <cstdint>
 

@@ -9,8 +9,9 @@
 namespace paceline::graph {
 namespace {
 
-constexpr double kEpsilon = 5e-4;  ///< keeps directions that hardly occur from being blown up
-constexpr int kMostSweeps = 100;   ///< Jacobi needs about ten
+constexpr double kEpsilon =
+    5e-4;  ///< prevents directions with hardly any variance from being amplified too much
+constexpr int kMostSweeps = 100;  ///< Jacobi's method needs about ten
 
 /// The mean of patch * patch^T over all patches that the convolution sees inside the images: [n][n], a patch
 /// in the weight's order (channel, row, column).
@@ -63,7 +64,7 @@ void whiten(const Graph& graph, const Layout& layout, std::span<const float> ima
     float* weight = weights.data() + layout.slots[static_cast<std::size_t>(slot)].offset;
     const int directions = conv->channels / 2;
     for (int i = 0; i < directions; ++i) {
-      // Rounding may leave the value of a direction that never occurs a little below zero.
+      // Rounding may make the eigenvalue of a direction without variance slightly negative.
       const double scale = 1 / std::sqrt(std::max(0.0, eigen.values[static_cast<std::size_t>(i)]) + kEpsilon);
       for (int j = 0; j < n; ++j) {
         const double value = scale * eigen.vectors[static_cast<std::size_t>(i * n + j)];

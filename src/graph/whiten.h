@@ -1,6 +1,6 @@
 #pragma once
 
-/// First-layer filters that decorrelate the patches of real images (Init::whiten).
+/// Computes first-layer filters that decorrelate the patches of real images (Init::whiten).
 ///
 /// Neighbouring pixels are nearly equal, and without whitening a network spends its first epochs on removing
 /// that correlation. With the patches' covariance E diag(l) E^T, filter i is column i of E divided by

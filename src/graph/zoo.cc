@@ -44,7 +44,7 @@ Graph residual_body(Builder& model, int value, const std::vector<Stage>& stages,
   return model.finish();
 }
 
-/// The stem for small images: one 3x3 convolution, nothing thrown away.
+/// The stem for small images: one 3x3 convolution, without stride or pooling.
 int small_image_stem(Builder& model, Shape input, int channels) {
   int value = model.conv2d(model.input(input), "conv1", {.channels = channels, .padding = 1});
   return model.relu(model.batch_norm(value, "bn1"), "relu");
@@ -57,7 +57,7 @@ Graph resnet18_cifar(Shape input, int classes, double smoothing) {
   return residual_body(model, small_image_stem(model, input, 64), kResnet18, classes, smoothing);
 }
 
-/// One basic block a stage, a quarter of the width: for studies that must end in minutes.
+/// One basic block per stage and a quarter of the width: for studies that must finish in minutes.
 Graph resnet8_cifar(Shape input, int classes, double smoothing) {
   Builder model("resnet8-cifar");
   return residual_body(model, small_image_stem(model, input, 16), {{16, 1}, {32, 1}, {64, 1}}, classes,

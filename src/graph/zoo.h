@@ -1,6 +1,6 @@
 #pragma once
 
-/// The models that have a name, and models from TOML files of layers.
+/// Makes models by name or from TOML files of layers.
 
 #include <string>
 #include <vector>

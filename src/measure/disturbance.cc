@@ -9,7 +9,8 @@
 namespace paceline::measure {
 namespace {
 
-constexpr double kBusy = 0.1;  ///< of the cores, kept busy by others: above it times are somebody else's
+constexpr double kBusy =
+    0.1;  ///< fraction of the cores kept busy by others, above which times are unreliable
 
 std::string name_of(const GpuProcessRecord& process) {
   if (process.pid == 0) return "a process of another program";
@@ -55,7 +56,7 @@ std::string disturbance_of_gpus(const Record& record) {
 std::string disturbance(const Record& record) {
   const auto of_gpus = disturbance_of_gpus(record);
   if (!are_cores_disturbed(record)) return of_gpus;
-  // A process that was bound to some cores knows those alone, and others may have used more.
+  // A process that was bound to some cores counts only those, but others may have used more.
   const double others = *record.window.others_cores;
   const int cores = record.environment.cores;
   const auto of_cores = others <= cores

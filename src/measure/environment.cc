@@ -20,7 +20,7 @@
 namespace paceline::measure {
 namespace {
 
-/// What stands behind the first `key` of /proc/cpuinfo: "model name : Intel ..." -> "Intel ...".
+/// The value of the first `key` in /proc/cpuinfo: "model name : Intel ..." -> "Intel ...".
 std::string cpu_info(const std::string& key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -42,7 +42,7 @@ std::string cpu_model() {
 }
 
 std::vector<std::string> instruction_sets() {
-  // Those that change which kernels run. x86 calls the line "flags", ARM "Features".
+  // Instruction sets that decide which kernels run. x86 calls the line "flags", ARM "Features".
   constexpr std::array kOfInterest{"avx2",        "fma",         "avx512f",  "avx512_vnni",
                                    "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
                                    "asimd",       "sve",         "sve2",     "bf16"};

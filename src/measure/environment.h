@@ -1,6 +1,7 @@
 #pragma once
 
-/// The environment of a measurement: machine, build, libraries. Every record has it.
+/// Describes the environment of a measurement for the record: machine, build, libraries; and reads how much
+/// memory there is.
 
 #include <cstdint>
 #include <optional>

@@ -14,7 +14,7 @@
 namespace paceline::measure {
 namespace {
 
-/// A descriptor for the length of a block.
+/// A file descriptor that is closed at the end of the block.
 class Opened {
  public:
   explicit Opened(int descriptor) : descriptor_(descriptor) {}
@@ -46,13 +46,13 @@ EventLog::~EventLog() {
 
 bool EventLog::open() {
   if (file_ >= 0) return true;
-  // Not through a link: the file is this run's own. Readable too, for the look at its last byte.
+  // Links are not followed, because the file is this run's own. Also readable, to check its last byte.
   file_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (file_ < 0) {
     give_up(errno);
     return false;
   }
-  // A run that was killed, or a disk that was full, may have left a part of a line: it stays one by itself.
+  // A killed run or a full disk may have left an incomplete line: end it, so that it stays separate.
   struct stat now {};
   if (::fstat(file_, &now) == 0 && now.st_size > 0 && !ends_a_line(file_, now.st_size) &&
       ::write(file_, "\n", 1) != 1)
@@ -74,7 +74,7 @@ void EventLog::write(const Event& event) {
   do written = ::write(file_, line.data(), line.size());
   while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(line.size())) return;
-  give_up(written < 0 ? errno : ENOSPC);  // a part of it was written: the disk ended there
+  give_up(written < 0 ? errno : ENOSPC);  // written in part: the disk is full
 }
 
 EventTail::EventTail(std::filesystem::path file, std::int64_t from)
@@ -100,7 +100,7 @@ std::vector<EventTail::Line> EventTail::read(std::int64_t most_bytes) {
   if (opened.get() < 0) return {};
   std::string text;
   std::vector<Line> lines;
-  // A line that is longer than most_bytes is read whole.
+  // A line longer than most_bytes is read completely.
   for (auto bytes = std::min(now.st_size - offset_, most_bytes);;
        bytes = std::min(now.st_size - offset_, 2 * bytes)) {
     text.resize(static_cast<std::size_t>(bytes));

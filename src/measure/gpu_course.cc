@@ -19,7 +19,7 @@ std::optional<double> as_number(const std::optional<Told>& told) {
   return told ? std::optional(static_cast<double>(*told)) : std::nullopt;
 }
 
-/// `column` of the rows; empty where no row has a number.
+/// One column of the rows; empty if no row has a number.
 template <typename Rows, typename Get>
 std::vector<double> column_of(const Rows& rows, Get get) {
   std::vector<double> column;
@@ -89,7 +89,7 @@ void GpuCourse::add(const base::GpuReading& reading, base::TimePoint at) {
 
 void GpuCourse::add_energy(const base::GpuReading& reading, double at_s) {
   if (reading.joules) {
-    // Backwards: the driver was loaded anew.
+    // The counter went backwards: the driver was reloaded.
     if (last_joules_ && *reading.joules < *last_joules_) has_counter_ = false;
     if (!first_joules_) first_joules_ = reading.joules, first_joules_at_s_ = at_s;
     last_joules_ = reading.joules;
@@ -139,7 +139,7 @@ GpuRecord GpuCourse::record(const base::GpuIdentity& identity) const {
                    .others = {},
                    .course = {}};
   if (first_s_) record.seconds = *last_s_ - *first_s_;
-  // Only where it covers the readings whole: energy over seconds is the mean power.
+  // Only if the counter covers all readings, so that energy over seconds is the mean power.
   if (has_counter_ && first_joules_ && record.seconds > 0 && first_joules_at_s_ == *first_s_ &&
       last_joules_at_s_ == *last_s_) {
     record.energy_j = *last_joules_ - *first_joules_;

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The readings of one GPU over a window, added up.
+/// GpuCourse collects the readings of one GPU over a measured window, and makes the GPU's part of the record:
+/// energy, rows over time, reasons for lowered clocks, errors, other processes.
 
 #include <cstdint>
 #include <map>
@@ -14,20 +15,20 @@
 
 namespace paceline::measure {
 
-/// Memory is bounded: where the rows are full, two neighbours become one.
+/// Memory is bounded: when there are `most_rows` rows, neighbouring rows are joined in pairs.
 ///
 /// Threads  one at a time
 class GpuCourse {
  public:
-  /// `most_rows`: even.
+  /// `most_rows`: the largest number of rows; even.
   GpuCourse(base::TimePoint begin, std::size_t most_rows) : begin_(begin), most_rows_(most_rows) {}
 
   void add(const base::GpuReading& reading, base::TimePoint at);
-  /// Of a GPU that is `identity`, without ranks and host.
+  /// The record of the GPU described by `identity`, without ranks and host.
   [[nodiscard]] GpuRecord record(const base::GpuIdentity& identity) const;
 
  private:
-  /// Sums over the readings of a row, or the most of them; NaN: none told.
+  /// Sums or maxima over the readings of a row.
   struct Row {
     double at_s = 0;
     int readings = 0;
@@ -47,7 +48,7 @@ class GpuCourse {
   std::int64_t readings_each_ = 1, readings_ = 0;
   std::vector<Row> rows_;
   std::optional<double> first_s_, last_s_;
-  // Energy, both ways.
+  // Energy, by the GPU's counter and by integrating its power.
   std::optional<double> first_joules_, last_joules_, watts_, watts_at_s_;
   double first_joules_at_s_ = 0, last_joules_at_s_ = 0;
   bool has_counter_ = true;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The keys of a GPU's part of a record: see record_fields.h.
+// The JSON keys of a GPU's part of a record, in the form of record_fields.h.
 
 #include "measure/gpu_record.h"
 #include "measure/gpu_watch.h"
@@ -60,7 +60,7 @@ void fields(A& archive, In<A, GpuRecord>& value) {
   archive("course", value.course);
 }
 
-/// Of no record: what processes tell one another.
+/// Not in records: processes send it to one another.
 template <typename A>
 void fields(A& archive, In<A, GpuReport>& value) {
   archive("pid", value.pid);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What a GPU was at while something was measured, as its driver's library (NVML) told it: a part of a
-/// record.
+/// GpuRecord is the part of a record about one GPU during the measured window: load, power, energy, clocks,
+/// errors, other processes. The values come from the driver's library NVML.
 
 #include <cstdint>
 #include <map>
@@ -11,52 +11,52 @@
 
 namespace paceline::measure {
 
-/// A process of somebody else's that computed on a GPU of the run.
+/// A process that is not of the run and computed on one of its GPUs.
 struct GpuProcessRecord {
-  std::int64_t pid = 0;                      ///< as the driver numbers it; 0: which it was is not told
-  std::string name;                          ///< empty: not told
-  std::optional<std::int64_t> memory_bytes;  ///< the most
-  double share = 0;                          ///< of the readings, in which it was there
+  std::int64_t pid = 0;                      ///< the driver's process id; 0: unknown
+  std::string name;                          ///< empty: unknown
+  std::optional<std::int64_t> memory_bytes;  ///< maximum over the window
+  double share = 0;                          ///< share of the readings in which it was present
 };
 
-/// Readings over time, a column each; of long windows the means of several. A figure that one reading lacks
-/// is null, a column that all lack is empty.
+/// Readings over time, in columns. In long windows a row is the mean of several readings. A missing value is
+/// NaN (null in JSON); a column without any value is empty.
 struct GpuCourseRecord {
-  std::int64_t readings_each = 1;  ///< of each row; the last may have fewer
-  std::vector<double> at_s;        ///< since the window began: of the row's first reading
+  std::int64_t readings_each = 1;  ///< readings in each row; the last row may have fewer
+  std::vector<double> at_s;        ///< time of the row's first reading since the window began
   std::vector<double> utilisation, memory_utilisation;
-  std::vector<double> memory_bytes;  ///< in use, the most of the row's readings
+  std::vector<double> memory_bytes;  ///< in use; maximum of the row
   std::vector<double> watts, sm_mhz, memory_mhz;
-  std::vector<double> celsius;  ///< the most
+  std::vector<double> celsius;  ///< maximum of the row
 };
 
 struct GpuLinkRecord {
-  int generation = 0, width = 0;  ///< of PCIe
+  int generation = 0, width = 0;  ///< PCIe generation and number of lanes
 };
 
 /// One GPU over the measured window.
 struct GpuRecord {
-  int index = 0;           ///< the driver's number
-  std::vector<int> ranks;  ///< that computed on it
+  int index = 0;           ///< the driver's index
+  std::vector<int> ranks;  ///< the ranks that computed on it
   std::string name;
   std::optional<std::string> uuid, bus_id;
-  std::optional<std::string> host;  ///< where several processes ran
+  std::optional<std::string> host;  ///< if several processes ran
   std::int64_t readings = 0;
-  double seconds = 0;              ///< from the first reading to the last: energy_j is of these
-  std::optional<double> energy_j;  ///< that the whole GPU took
-  /// "counter": the GPU's own; "power": the readings of its power, by trapezoids between them.
+  double seconds = 0;              ///< from the first reading to the last; energy_j covers these
+  std::optional<double> energy_j;  ///< energy used by the whole GPU
+  /// "counter": read from the GPU's energy counter; "power": the integral of its power readings (trapezoids).
   std::optional<std::string> energy_by;
   std::optional<double> watts_limit;
-  std::optional<std::int64_t> memory_bytes;  ///< that it has
+  std::optional<std::int64_t> memory_bytes;  ///< total
   std::optional<int> sm_mhz_most, memory_mhz_most;
-  std::optional<GpuLinkRecord> pcie;       ///< the best that was seen: an idle GPU lowers it to save power
-  std::optional<GpuLinkRecord> pcie_most;  ///< that GPU and slot can do
-  std::optional<int> nvlinks;              ///< active ones
-  /// What held its clocks back: part of the readings, by reason. None: it does not tell.
+  std::optional<GpuLinkRecord> pcie;  ///< the fastest seen, since an idle GPU slows its link to save power
+  std::optional<GpuLinkRecord> pcie_most;  ///< the fastest that GPU and slot support
+  std::optional<int> nvlinks;              ///< active links
+  /// Why its clocks were lowered: for each reason the share of readings. None: unknown.
   std::optional<std::map<std::string, double>> held_back;
-  /// Numbers of the driver's Xid errors in the window; none: there were none.
+  /// Numbers of the driver's Xid errors (GPU error reports) in the window. None: there were none.
   std::optional<std::vector<int>> xids;
-  std::optional<std::vector<GpuProcessRecord>> others;  ///< none: processes are not told
+  std::optional<std::vector<GpuProcessRecord>> others;  ///< none: the driver does not list processes
   GpuCourseRecord course;
 };
 

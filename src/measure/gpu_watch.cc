@@ -17,7 +17,7 @@
 
 namespace paceline::measure {
 
-/// What the thread and its owner share; the thread alone touches `source`.
+/// The state that the thread and its owner share. Only the thread uses `source`.
 struct GpuWatch::Shared {
   OpenGpus open;
   std::chrono::milliseconds period{};
@@ -26,16 +26,17 @@ struct GpuWatch::Shared {
   std::mutex mutex;
   std::condition_variable wake, answered;
   bool stops = false, has_ended = false;
-  std::int64_t window = 0;              ///< its number: readings of one before are not its own
-  std::int64_t asked = 0, answers = 0;  ///< readings that were asked for, and those that began after that
+  std::int64_t window = 0;  ///< number of the current window; readings of an earlier one do not count for it
+  std::int64_t asked = 0, answers = 0;  ///< number of extra readings requested, and of requests answered by a
+                                        ///< reading that began later
   base::TimePoint begin = base::Clock::now();
-  std::vector<GpuCourse> courses;  ///< one a GPU
+  std::vector<GpuCourse> courses;  ///< one for each GPU
   std::vector<base::GpuIdentity> gpus;
   std::vector<std::string> failures;
   std::thread thread;
 
   void run();
-  /// Returns the number of the window that was open when it began.
+  /// Reads all GPUs. Returns the number of the window that was open when the reading began.
   std::int64_t read_all();
   void say_once(const std::vector<std::string>& said);
 };
@@ -80,12 +81,12 @@ void GpuWatch::Shared::run() {
     while (true) {
       const auto read = read_all();
       std::unique_lock lock(mutex);
-      // A window that began during the reading has none of its own yet: it must not wait for a period.
+      // A window that began during the reading has no reading yet, so it is read at once.
       wake.wait_for(lock, period, [&] { return stops || window != read || asked != answers; });
       if (stops) break;
     }
     source.reset();
-  } catch (const std::exception& error) {  // no driver, no memory: the run is not to know
+  } catch (const std::exception& error) {  // for example no driver or no memory; the run continues
     const std::lock_guard lock(mutex);
     say_once({error.what()});
   }
@@ -115,7 +116,7 @@ GpuWatch::~GpuWatch() {
   if (ended)
     shared_->thread.join();
   else
-    shared_->thread.detach();  // a call of the driver's hangs: it must not hold up the end of the run
+    shared_->thread.detach();  // a call to the driver hangs; it must not delay the end of the run
 }
 
 void GpuWatch::begin() {
@@ -148,7 +149,7 @@ bool is_same_gpu(const GpuRecord& a, const GpuRecord& b) {
   return a.host == b.host && a.index == b.index && a.bus_id == b.bus_id;
 }
 
-/// Takes out the run's own processes: `own` of this host, `here` of which use this GPU.
+/// Removes the run's own processes from `others`: `own` are those of this host; `here` of them use this GPU.
 void leave_others(GpuRecord& gpu, const std::set<std::int64_t>& own, std::size_t here) {
   if (!gpu.others) return;
   auto& others = *gpu.others;
@@ -157,8 +158,8 @@ void leave_others(GpuRecord& gpu, const std::set<std::int64_t>& own, std::size_t
     std::erase_if(others, is_own);
     return;
   }
-  // Numbers of another namespace, or a process that the driver does not list at all. The run's own are there
-  // from the begin to the end.
+  // The process ids are of another namespace, or the driver does not list a process. The run's processes are
+  // those that were present longest.
   std::stable_sort(others.begin(), others.end(),
                    [](const auto& a, const auto& b) { return a.share > b.share; });
   others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(std::min(here, others.size())));
@@ -170,7 +171,7 @@ void leave_others(GpuRecord& gpu, const std::set<std::int64_t>& own, std::size_t
 std::vector<GpuRecord> join(std::span<const GpuReport> reports) {
   struct Joined {
     GpuRecord gpu;
-    std::size_t processes = 1;  ///< of the run, that use it
+    std::size_t processes = 1;  ///< processes of the run that use the GPU
   };
   std::vector<Joined> all;
   std::map<std::optional<std::string>, std::set<std::int64_t>> own;  // [host]

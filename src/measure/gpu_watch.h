@@ -1,6 +1,7 @@
 #pragma once
 
-/// Reads GPUs over time, on a thread of its own, so that a record can say what they were at.
+/// GpuWatch reads the GPUs of a run periodically on its own thread, for the GPU part of the record
+/// (gpu_record.h).
 
 #include <chrono>
 #include <functional>
@@ -14,54 +15,58 @@
 
 namespace paceline::measure {
 
-/// What one process read of the GPUs that its workers compute on.
+/// The readings of one process about the GPUs of its workers.
 struct GpuReport {
-  int pid = 0;  ///< of the process
-  /// `others` holds all processes that were seen, those of the run too: join() takes these out.
+  int pid = 0;  ///< the process's id
+  /// Here GpuRecord::others contains all processes that were seen; join() removes those of the run.
   std::vector<GpuRecord> gpus;
-  std::vector<std::string> failures;  ///< each call that failed, once
+  std::vector<std::string> failures;  ///< each failed call once
 };
 
-/// The GPUs of a run, by host and number, each once: those that several processes share with the ranks of
-/// all. Processes of the run are not `others`; where the driver numbers processes otherwise than they do
-/// themselves (in containers), as many as the run has there are left out.
+/// Joins the reports of all processes: each GPU once, ordered by host and index, with the ranks of all
+/// processes that share it. Removes processes of the run from `others`; if the driver's process ids differ
+/// from the processes' own (in containers), it removes as many processes as the run has on that GPU.
 [[nodiscard]] std::vector<GpuRecord> join(std::span<const GpuReport> reports);
 
-/// Opens the GPUs; called on the watch's thread. Errors   base::Error: what is missing
+/// Opens the GPUs; called on the watch's thread.
+///
+/// Errors   base::Error that says what is missing
 using OpenGpus = std::function<std::unique_ptr<base::GpuSource>()>;
 
-/// One thread, which reads each GPU every `period` (and at once where a window begins or ends) and sleeps in
-/// between. What goes wrong there is said once in the report; nothing of it reaches the run. A call of the
-/// driver's that hangs is waited for kPatience and then left behind with its thread.
+/// Its thread reads each GPU every `period`, and also when a window begins or ends. Failures are listed in
+/// the report and do not affect the run. If a call to the driver hangs, end() and the destructor wait
+/// kPatience, then abandon the thread.
 ///
-/// Cost     a reading is about twelve calls of NVML a GPU, some milliseconds, beside the run: less than a
-///          hundredth of a core. 64 bytes a row, kMostRows at most
-/// Threads  begin() and end() from any, one at a time
+/// Cost     a reading takes about twelve calls of NVML for each GPU, some milliseconds: less than a hundredth
+///          of a core. Memory: 64 bytes a row, at most kMostRows rows
+/// Threads  begin() and end() from any thread, one at a time
 class GpuWatch {
  public:
   static constexpr std::chrono::milliseconds kPeriod{500};
   static constexpr std::chrono::milliseconds kPatience{2000};
-  static constexpr std::size_t kMostRows = 512;  ///< of a course: twice as many are joined in pairs
+  static constexpr std::size_t kMostRows = 512;  ///< rows of one GPU; then rows are joined in pairs
 
-  /// Starts the thread; where the system refuses one, end() says so.
+  /// Starts the thread. If the system refuses a thread, the report of end() says so.
   explicit GpuWatch(OpenGpus open, std::chrono::milliseconds period = kPeriod);
-  /// Ends the thread. Blocks while it is in a call, for kPatience at most.
+  /// Ends the thread. Blocks while it is in a call, for at most kPatience.
   ~GpuWatch();
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
 
-  /// A window begins: what was read until now is forgotten. Returns at once.
+  /// Begins a window: discards earlier readings. Returns at once.
   void begin();
-  /// The window so far, with a last reading: waits for that, for kPatience at most. `first_rank`: of this
-  /// process.
+  /// Returns the window so far, after a last reading for which it waits at most kPatience. `first_rank`: the
+  /// first rank of this process.
   [[nodiscard]] GpuReport end(int first_rank);
 
  private:
   struct Shared;
-  std::shared_ptr<Shared> shared_;  ///< with the thread, which may outlive this
+  std::shared_ptr<Shared> shared_;  ///< shared with the thread, which may outlive this object
 };
 
-/// For messages between the processes of a run. Errors   base::Error(data), as record_from_json()
+/// Convert reports for messages between the processes of a run.
+///
+/// Errors   Error(data), like record_from_json()
 [[nodiscard]] std::string to_json(const GpuReport& report);
 [[nodiscard]] GpuReport gpu_report_from_json(const std::string& text);
 

@@ -9,15 +9,17 @@ namespace {
 
 constexpr double kMicrosecond = 1e-6;
 
-/// To a tenth of a microsecond: more digits than clocks have meaning would only make the file longer.
+/// Rounded to a tenth of a microsecond: more digits than the clock's precision would only make the file
+/// longer.
 double microseconds(double seconds) { return std::round(seconds / kMicrosecond * 10) / 10; }
 
-/// When the steps that are shown begin and end on one rank.
+/// Begin and end of the shown steps on one rank.
 Interval shown(const RankSteps& rank, std::size_t steps) {
   return {rank.steps_s[rank.steps_s.size() - 1 - steps], rank.steps_s.back()};
 }
 
-/// A collective belongs to the step in which it was posted, however short it was.
+/// Whether a span belongs to the interval: a collective belongs to the step in which it was posted, however
+/// short it was.
 bool lies_in(const TimelineSpan& span, Interval shown) {
   if (span.lane == TimelineSpan::Lane::collective)
     return span.begin_s >= shown.begin && span.begin_s < shown.end;
@@ -40,7 +42,7 @@ double waited(const RankSteps& rank, std::size_t steps) {
   return seconds;
 }
 
-/// Those that waited least and those that waited most, `most` in all, in the order of ranks.
+/// Chooses `most` ranks: those that waited least and those that waited most, in the order of ranks.
 std::vector<std::size_t> chosen(std::span<const RankSteps> ranks, std::size_t steps, std::size_t most) {
   std::vector<std::size_t> order(ranks.size());
   std::iota(order.begin(), order.end(), 0);

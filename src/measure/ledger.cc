@@ -21,7 +21,7 @@ std::vector<PhaseSpan> LatestSpans::since(base::TimePoint time) const {
 }
 
 bool LatestSpans::has_all_since(base::TimePoint time) const {
-  // The oldest that is kept begins where the last that is gone ended.
+  // The oldest span that is kept begins where the last removed one ended.
   return pushed_ <= spans_.size() || spans_[pushed_ & (spans_.size() - 1)].begin <= time;
 }
 
@@ -55,7 +55,8 @@ void Ledger::keep_spans(std::vector<PhaseSpan>* spans, std::size_t most) {
 }
 
 void Ledger::move(Phase from, Phase to, double seconds) {
-  // Never more than was booked: a negative phase would still add up, and hide the mistake.
+  // Never more than was booked: with a negative phase the sum would still be right, which would hide the
+  // mistake.
   const double moved = std::clamp(seconds, 0.0, seconds_[static_cast<std::size_t>(from)]);
   seconds_[static_cast<std::size_t>(from)] -= moved;
   seconds_[static_cast<std::size_t>(to)] += moved;

@@ -12,7 +12,7 @@
 namespace paceline::measure {
 namespace {
 
-/// The number behind "Key:" in a file of lines "Key:  123 kB", in bytes; 0 when it is not there.
+/// The number after "Key:" in a file with lines "Key: 123 kB", in bytes; 0 if there is none.
 std::int64_t kilobytes(const char* path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)

@@ -22,13 +22,14 @@ struct Stat {
 std::optional<Stat> read_stat(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string text;
-  // A process that ends between open and read is an error of the read, which getline keeps in the stream; an
+  // If a process ends between open and read, the read fails. getline keeps that error in the stream; an
   // istreambuf_iterator would throw it.
   if (!std::getline(file, text, '\0')) return std::nullopt;
   const auto open = text.find('('), close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   std::istringstream rest(text.substr(close + 1));
-  constexpr int kUserTime = 11, kSystemTime = 12, kStart = 19;  // fields behind the name, from 0
+  constexpr int kUserTime = 11, kSystemTime = 12,
+                kStart = 19;  // indices of the fields after the name, from 0
   std::int64_t ticks = 0;
   Stat stat{.name = text.substr(open + 1, close - open - 1)};
   std::string word;
@@ -60,7 +61,7 @@ ProgramTimes program_times(const std::string& left_out) {
     int id = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
     if (error != std::errc() || end != name.data() + name.size() || id == ::getpid()) continue;
-    const auto stat = read_stat(entry.path() / "stat");  // nothing: it ended meanwhile
+    const auto stat = read_stat(entry.path() / "stat");  // nullopt: the process has ended meanwhile
     if (!stat || (!left_out.empty() && stat->name == left_out)) continue;
     times.programs[{id, stat->started}] = {stat->name, stat->processor_s};
   }

@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a file is that must not be written over, as the object of "is"; nothing: it may be.
+/// Says what a file is that must not be overwritten, to follow the word "is"; nullopt if it may be
+/// overwritten.
 std::optional<std::string> precious(const fs::path& file) {
   if (file.extension() == ".safetensors") return "a checkpoint or a model's weights";
   if (file.extension() == ".toml") return "a recipe or a model file";

@@ -17,7 +17,7 @@ double seconds(const timeval& time) {
 }  // namespace
 
 std::optional<ProcessorTimes> processor_times() {
-  // "cpu  user nice system idle iowait irq softirq steal ..."; guests are part of user already.
+  // "cpu user nice system idle iowait irq softirq steal ..."; "user" already includes guests.
   std::ifstream file("/proc/stat");
   std::string word;
   long long user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;

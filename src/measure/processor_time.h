@@ -1,6 +1,6 @@
 #pragma once
 
-/// How much this process and others used the processor during a measurement.
+/// Measures how much this process and others used the processor.
 
 #include <optional>
 

@@ -7,7 +7,7 @@
 namespace paceline::measure {
 namespace {
 
-/// Of a candidate that was stopped early with every seed: as far as the longest of the others.
+/// For a candidate that stopped early with every seed: compare as far as the longest of the others.
 constexpr std::int64_t kItsEnd = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t updates_of(const Record& record) {
@@ -23,7 +23,7 @@ bool is_better(const ValidationFigure& a, const ValidationFigure& b) {
   return a.accuracy != b.accuracy ? a.accuracy > b.accuracy : a.loss < b.loss;
 }
 
-/// A record that is longer, or as long and complete, replaces another of its seed.
+/// Takes the record if it is longer than that of the same seed so far, or equally long and complete.
 void take(Candidate& candidate, const Record& record) {
   const auto same = std::find_if(candidate.records.begin(), candidate.records.end(),
                                  [&](const Record* other) { return seed_of(*other) == seed_of(record); });

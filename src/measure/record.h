@@ -28,11 +28,12 @@ struct RankRecord {
   double wall_s = 0;                ///< of the window, measured independently of the ledger
   PhaseSeconds phases{};            ///< the ledger; sums to wall_s within 1 %
   double communication_s = 0;       ///< time in which at least one all-reduce was posted and not complete
-  double transfer_s = 0;   ///< of it: moving bytes; of each collective the shortest duration over the ranks
-  double late_peer_s = 0;  ///< of it: waiting for a later rank, the rest
+  double transfer_s =
+      0;  ///< part of communication_s: moving bytes (for each collective the shortest duration over ranks)
+  double late_peer_s = 0;      ///< the rest of communication_s: waiting for a later rank
   std::vector<double> step_s;  ///< each step of the window
-  /// For each of them, this rank's own work: the step without the time that it waited for collectives, either
-  /// for bytes or for a later rank. As many as step_s; empty in older records.
+  /// This rank's own work in each step of step_s: the step without the time that it waited for collectives
+  /// (for bytes or for a later rank). None: an older record.
   std::optional<std::vector<double>> own_s = {};
   double loader_prepare_s = 0;  ///< for this rank's batches, summed over the threads that prepared them
   int loader_threads = 0;
@@ -269,13 +270,14 @@ struct Record {
   int threads_per_worker = 1;
   bool oversubscribed = false;  ///< more worker threads than cores
   std::int64_t local_batch = 0, global_batch = 0;
-  std::string batch_given_as;              ///< "local" or "global": which one the user set
-  std::string precision;                   ///< "fp32", "bf16": the one that was used
-  std::string device;                      ///< as requested: "cpu", "cuda", "cuda:1", "cuda-on-host"
-  std::optional<std::string> device_name;  ///< "NVIDIA H100 80GB HBM3"; none for engines of the host
-  std::string scaling;                     ///< "weak", "strong" or "": not a cell of a scaling table
-  std::optional<std::string> also;         ///< a second table that this cell belongs to: "sweep"
-  std::string variant;                     ///< converge: "baseline", "large batch", "+ linear scaling", ...
+  std::string batch_given_as;  ///< "local" or "global": which one the user set
+  std::string precision;       ///< "fp32", "bf16": the one that was used
+  std::string device;          ///< as requested: "cpu", "cuda", "cuda:1", "cuda-on-host"
+  std::optional<std::string>
+      device_name;                  ///< "NVIDIA H100 80GB HBM3"; none for engines that compute on the host
+  std::string scaling;              ///< "weak", "strong" or "": not a cell of a scaling table
+  std::optional<std::string> also;  ///< a second table that this cell belongs to: "sweep"
+  std::string variant;              ///< converge: "baseline", "large batch", "+ linear scaling", ...
   int repeat = 0;
 
   struct LearningRate {
@@ -321,8 +323,8 @@ struct Record {
   std::vector<RankRecord> ranks;
   std::vector<BucketRecord> buckets;
   std::optional<LastStepsRecord> last_steps = {};
-  /// Each GPU that ranks computed on, over the window; none of runs on the processor, in records of before
-  /// this key, and where the driver told nothing (a note says why).
+  /// Each GPU that ranks computed on, during the window. None: a run on the processor, an older record, or
+  /// the driver gave no values (a note says why).
   std::optional<std::vector<GpuRecord>> gpus = {};
   struct Communication {
     std::string communicator;                                 ///< "local", "mpi"; "none" for one worker
@@ -365,7 +367,7 @@ struct Record {
 [[nodiscard]] std::string sentence(const ChangeRecord& change);
 
 /// The final test accuracy of a training: if the test set was held back until the end (--test-set last), that
-/// of the epoch it was read for, else of the last epoch. None: the test set was not evaluated then.
+/// of the epoch whose weights were tested, else of the last epoch. None: the test set was not evaluated then.
 [[nodiscard]] std::optional<double> final_test_accuracy(const Record& record);
 
 [[nodiscard]] std::string to_json(const Record& record);

@@ -15,10 +15,10 @@ using base::kSha256Digits;
 
 constexpr std::string_view kEnd = "\n}\n", kBeforeDigits = "\n  \"sha256\": \"", kAfterDigits = "\"\n}\n";
 
-/// The second line of a record that has a sum; the first is its brace, then comes its schema.
+/// The second line of a record with a checksum; the first is the brace, the third the schema.
 constexpr std::string_view kSumLine = "  \"checksum\": \"sha256\",\n";
 
-/// Where the line behind the schema begins in a record's text; npos: it is none.
+/// Position of the line after the schema in a record's text; npos if it is not a record.
 std::size_t behind_schema(std::string_view text) {
   if (!text.starts_with("{\n  \"schema\": ")) return std::string_view::npos;
   const auto end = text.find('\n', 2);
@@ -33,7 +33,7 @@ std::string sum_of(std::string_view text) {
   return sum.digits();
 }
 
-/// Where the digits begin in a text that ends as with_checksum() lets it; npos: it does not.
+/// Position of the digits in a text that ends as with_checksum() writes it; npos if it does not.
 std::size_t digits_in(std::string_view text) {
   const auto length = kBeforeDigits.size() + kSha256Digits + kAfterDigits.size();
   if (text.size() < length || !text.ends_with(kAfterDigits)) return std::string_view::npos;

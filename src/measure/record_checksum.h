@@ -1,8 +1,8 @@
 #pragma once
 
-/// The SHA-256 in a record's file, so that a damaged record is detected. It is the last key, `sha256`, over
-/// the whole text with the 64 digits replaced by zeros. The second key, `checksum`, says that there is one,
-/// so that no single damage makes a record look like one without a checksum.
+/// Writes and checks the SHA-256 in a record's file, so that a damaged record is detected. It is the last
+/// key, `sha256`, over the whole text with the 64 digits replaced by zeros. The second key, `checksum`, says
+/// that there is one, so that no single damage makes a record look like one without a checksum.
 ///
 /// Pure functions. Older records have neither key and are read without a check.
 

@@ -12,7 +12,7 @@
 #include "measure/record_checksum.h"
 #include "measure/record_fields.h"
 
-// Writing and reading of what record_fields.h lists.
+// Writes and reads the fields that record_fields.h lists.
 
 namespace paceline::measure {
 namespace {
@@ -119,7 +119,7 @@ class JsonReader {
     if (value != wide) fail(key, "a whole number of 32 bits", json);
   }
   void read(const Json& json, const std::string& key, double& value) const {
-    if (json.is_null()) {  // a figure that is missing
+    if (json.is_null()) {  // a missing figure
       value = std::numeric_limits<double>::quiet_NaN();
       return;
     }
@@ -131,7 +131,7 @@ class JsonReader {
     if (json.is_null())
       value.reset();
     else
-      read(json, key, *(value = T{}));  // clang 16 finds no emplace() of a struct inside a struct
+      read(json, key, *(value = T{}));  // clang 16 cannot emplace() a struct inside a struct
   }
   template <typename T>
   void read(const Json& json, const std::string& key, std::vector<T>& values) const {
@@ -165,11 +165,11 @@ class JsonReader {
   std::string path_;
 };
 
-/// File names may hold any bytes and JSON only UTF-8: what is none becomes U+FFFD.
+/// File names may contain any bytes, but JSON only UTF-8: invalid bytes become U+FFFD.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// Objects and lists of objects over several lines, lists of plain values in one: a record is made to be
-/// looked at, and it may hold thousands of step times.
+/// Prints objects and lists of objects over several lines, and lists of plain values on one, so that a record
+/// with thousands of step times is readable.
 void print(const Json& json, int depth, std::string& text) {
   const bool open = json.is_object() || (json.is_array() && !json.empty() && json[0].is_structured());
   if (!open || json.empty()) {
@@ -190,8 +190,8 @@ void print(const Json& json, int depth, std::string& text) {
   text += json.is_object() ? '}' : ']';
 }
 
-/// Every figure of a report comes from these. A clock never gives another value, so such a file was damaged
-/// or edited: a step of -1 s would only make a median smaller, without a word.
+/// Refuses times of steps that no clock can give. Such a file was damaged or edited, and all figures of a
+/// report come from these times: a step of -1 s would silently lower a median.
 void require_times_of_steps(const Record& record, const std::string& where) {
   for (std::size_t rank = 0; rank < record.ranks.size(); ++rank) {
     const auto& steps = record.ranks[rank].step_s;
@@ -204,8 +204,8 @@ void require_times_of_steps(const Record& record, const std::string& where) {
   }
 }
 
-/// Drawn without a further look: a list that is short, or a phase that there is not, would be read beyond its
-/// end.
+/// Refuses last steps with lists of unequal length or an unknown phase, since they are drawn without further
+/// checks.
 void require_last_steps(const Record& record, const std::string& where) {
   if (!record.last_steps) return;
   for (std::size_t i = 0; i < record.last_steps->ranks.size(); ++i) {

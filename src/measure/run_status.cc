@@ -26,7 +26,7 @@ void RunStatus::take_start(const Event& event) {
   started_at = event.at();
   updates = event.whole("updates").value_or(0);
   cells = event.whole("cells").value_or(0);
-  // A run that goes on keeps what it has reached.
+  // A continued run keeps its best value so far.
   best_images_per_s = kept.best_images_per_s;
   best_cell = kept.best_cell;
   best_accuracy = kept.best_accuracy;
@@ -52,7 +52,7 @@ void RunStatus::take_accuracy(const Event& event) {
 
 void RunStatus::take_cell_done(const Event& event) {
   cells_done = event.whole("done").value_or(cells_done + 1);
-  cells = event.whole("cells").value_or(cells);  // a study adds repeats of cells that were disturbed
+  cells = event.whole("cells").value_or(cells);  // a study adds repeats for disturbed cells
   cell.clear();
   updates_done = updates = epoch = 0;
   const auto speed = event.number("images_per_s");

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The progress of a run, computed from its events, for `runs list`, `serve` and its metrics. A pure function
-/// of the events.
+/// RunStatus computes the progress of a run from its events, for `runs list`, `serve` and its metrics. A pure
+/// function of the events.
 
 #include <cstdint>
 #include <optional>

@@ -41,7 +41,7 @@ enum class Effect : std::uint8_t {
 };
 
 struct SettingRow {
-  /// Without effects a difference is refused: a record of another program may hold any key.
+  /// By default a difference is refused, since a record of another program may contain any key.
   consteval SettingRow(std::string_view row_key, SettingRole row_role, Effect effect_on_time = Effect::refuse,
                        Effect effect_on_accuracy = Effect::refuse)
       : key(row_key), role(row_role), on_time(effect_on_time), on_accuracy(effect_on_accuracy) {}

@@ -11,7 +11,7 @@ namespace {
 /// Calls `take` with each stretch of `part` that lies inside the `blocked` intervals.
 template <typename Take>
 void for_each_inside(Interval part, std::span<const Interval> blocked, Take take) {
-  // The first interval that ends after `part` begins; those before it cannot meet it.
+  // The first interval that ends after `part` begins; earlier ones cannot overlap it.
   auto at = std::partition_point(blocked.begin(), blocked.end(),
                                  [&](const Interval& interval) { return interval.end <= part.begin; });
   for (; at != blocked.end() && at->begin < part.end; ++at)
@@ -24,13 +24,13 @@ double inside(Interval part, std::span<const Interval> blocked) {
   return seconds;
 }
 
-/// A turn: first waiting for a later rank, then bytes that move.
+/// The turn of one collective: first waiting for a later rank, then transfer.
 struct Turn {
   Interval waiting, moving;
 };
 
 Turn taken_apart(Interval turn, double transfer) {
-  // Ranks on different clocks can disagree by a little; no part may be longer than the whole.
+  // Clocks of different ranks can differ slightly; no part may be longer than the whole.
   const double begin = turn.end - std::clamp(transfer, 0.0, turn.length());
   return {.waiting = {turn.begin, begin}, .moving = {begin, turn.end}};
 }

@@ -3,26 +3,26 @@
 /// Splits the communication of one rank into moving bytes and waiting for a later rank, and finds how much of
 /// both the step had to wait for. Pure functions of when each collective was posted and done.
 ///
-///   posted ........ this rank passed the bucket to the communicator
-/// done .......... the sum was available
-/// turn .......... from the later of posted and the previous collective's done, until done. Collectives
+///   posted ........ when this rank passed the bucket to the communicator
+///   done .......... when the sum was available
+///   turn .......... from the later of posted and the previous collective's done, until done. Collectives
 ///                   complete in the order posted, so turns do not overlap, and together they cover exactly
 ///                   the time in which any collective was in progress: a bucket that queues behind another
 ///                   is not counted twice.
 ///   transfer ...... the shortest turn of the same collective over all ranks. The rank that came last waited
 ///                   for nobody, so its turn is all transfer. Transfer is the last `transfer` seconds of
 ///                   every rank's turn.
-///   late peer ..... the time before that: this rank was ready and another one was not.
-/// blocked ....... the step could not continue and waited for collectives.
-/// exposed ....... the part of a turn inside a blocked interval; overlapped = total - exposed.
+///   late peer ..... the time before that: this rank was ready and another one was not
+///   blocked ....... the step could not continue and waited for collectives
+///   exposed ....... the part of a turn inside a blocked interval; overlapped = total - exposed
 ///
 ///        posted A      posted B    done A           done B
 ///          |              |          |                 |
 ///    A     [---- late ----[ transfer ]
-/// B                    (queues)   [-late-[ transfer ]
-/// step  backward ...........................][blocked]   exposed: the part of B under `blocked`
+///    B                    (queues)   [-late-[ transfer ]
+///    step  backward ...........................][blocked]   exposed: the part of B under `blocked`
 ///
-/// Times are seconds from any one origin.
+/// Times are seconds since any common origin.
 
 #include <span>
 #include <vector>

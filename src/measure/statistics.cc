@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kConfidence = 0.95;
 
-/// The samples in order, without the missing ones (NaN).
+/// The samples sorted, without missing ones (NaN).
 std::vector<double> in_order(std::span<const double> samples) {
   std::vector<double> sorted;
   std::copy_if(samples.begin(), samples.end(), std::back_inserter(sorted),
@@ -30,13 +30,14 @@ double quantile_of_sorted(const std::vector<double>& sorted, double q) {
 }
 
 /// The largest k (from 1) for which the k-th smallest and k-th largest of n samples enclose the median of
-/// their distribution, whatever it is, with at least 95 %; 0 when even the extremes do not (n < 6).
+/// their distribution, whatever its shape, with at least 95 % probability; 0 if even the extremes do not (n <
+/// 6).
 ///
 /// Each sample falls below the median with probability 1/2, so the interval misses it with 2 P(Binomial(n,
 /// 1/2) < k).
 int interval_rank(int n) {
   const double ln_half = std::log(0.5);
-  double below = 0;  // P(Binomial(n, 1/2) < k), built up term by term
+  double below = 0;  // P(Binomial(n, 1/2) < k), summed term by term
   for (int k = 1; k <= n / 2; ++k) {
     const int i = k - 1;
     below += std::exp(std::lgamma(n + 1.0) - std::lgamma(i + 1.0) - std::lgamma(n - i + 1.0) + n * ln_half);
@@ -90,8 +91,8 @@ double accuracy_standard_error(std::span<const double> accuracies, long samples)
 
 double as_rare_as_two_errors(double degrees) {
   base::expects(degrees >= 1, "degrees >= 1");
-  // Student's quantile out of the normal one, z = 2, in powers of 1 / degrees (Abramowitz and
-  // Stegun, 26.7.5): from two degrees on within 1 % of it, below that smaller by up to 12 %.
+  // Student's quantile as a series in 1 / degrees from the normal quantile z = 2 (Abramowitz and Stegun,
+  // 26.7.5): from two degrees on within 1 % of it, below that smaller by up to 12 %.
   const double v = 1 / degrees;
   return 2 + v * (10.0 / 4 + v * (294.0 / 96 + v * (1098.0 / 384 + v * 169950.0 / 92160)));
 }

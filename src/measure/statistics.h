@@ -1,6 +1,6 @@
 #pragma once
 
-/// Medians and intervals from raw samples: pure functions.
+/// Computes medians, intervals and errors from raw samples. Pure functions.
 
 #include <span>
 #include <vector>

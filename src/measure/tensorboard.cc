@@ -35,8 +35,8 @@ void add_little_endian(std::string& out, T value) {
     out += static_cast<char>(static_cast<std::uint64_t>(value) >> (8 * i));
 }
 
-// Protobuf's wire format: a key (field number and kind), then a number of 7 bits a byte, 4 or 8 bytes, or a
-// length and as many bytes.
+// Protobuf's wire format: a key (field number and kind), then a number with 7 bits per byte, 4 or 8 bytes, or
+// a length and that many bytes.
 enum class Wire : std::uint64_t { varint = 0, eight_bytes = 1, length = 2, four_bytes = 5 };
 
 void add_varint(std::string& out, std::uint64_t value) {
@@ -151,7 +151,7 @@ void TensorBoardFile::write(const std::string& records) {
   std::string text = records;
   if (file_ < 0) {
     const double now = unix_now();
-    // The name by which TensorBoard knows such files.
+    // TensorBoard recognises its files by this name.
     const auto path = directory_ / fmt::format("events.out.tfevents.{:010}.{}.{}",
                                                static_cast<std::int64_t>(now), base::host_name(), ::getpid());
     std::error_code ignored;  // then it cannot be opened either

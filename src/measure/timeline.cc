@@ -16,7 +16,7 @@ std::string name_of(const TimelineSpan& span) {
   return span.what == TimelineSpan::kStatistics ? "statistics" : fmt::format("bucket {}", span.what);
 }
 
-/// When `rank` handed over the last bucket of each step.
+/// Times at which `rank` handed over the last bucket of each step.
 std::vector<double> handed_over(const RankTimeline& rank, std::size_t buckets) {
   std::vector<double> times;
   for (const auto& span : rank.spans)
@@ -66,7 +66,7 @@ std::string chrome_trace(std::span<const RankTimeline> ranks, std::span<const st
     label(rank.rank, 1, "thread_name", "collectives");
     for (const auto& span : rank.spans) {
       const int lane = static_cast<int>(span.lane);
-      // Microseconds, as the format wants them.
+      // The format requires microseconds.
       fmt::format_to(out, "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"ts\":{:.3f},\"dur\":{:.3f}",
                      rank.rank, lane, name_of(span), 1e6 * span.begin_s, 1e6 * (span.end_s - span.begin_s));
       if (lane == 1 && span.what >= 0)
@@ -76,7 +76,7 @@ std::string chrome_trace(std::span<const RankTimeline> ranks, std::span<const st
   }
   nlohmann::json errors = nlohmann::json::array();
   for (const auto& rank : ranks) errors.push_back(1e6 * rank.clock_error_s);
-  if (text.ends_with(",\n")) text.erase(text.size() - 2, 1);  // JSON has no comma behind the last one
+  if (text.ends_with(",\n")) text.erase(text.size() - 2, 1);  // JSON allows no comma after the last element
   fmt::format_to(out, "],\"otherData\":{{\"clock_error_us\":{}}}}}\n", errors.dump());
   return text;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Every rank's spans on one time axis: written in the Chrome trace format, for Perfetto and
-/// chrome://tracing, and analysed for late ranks. Pure functions.
+/// Writes every rank's spans (stays in a phase) on one time axis in the Chrome trace format, for Perfetto and
+/// chrome://tracing, and finds late ranks. Pure functions.
 
 #include <cstdint>
 #include <optional>

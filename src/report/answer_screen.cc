@@ -13,7 +13,7 @@
 namespace paceline::report {
 namespace {
 
-/// "CPU, 2 cores · bf16", at most the width, broken between its parts.
+/// "CPU, 2 cores · bf16", wrapped between its parts at the width.
 std::string header(const Document& document, const Style& style) {
   std::vector<std::string> parts{document.title};
   parts.insert(parts.end(), document.circumstances.begin(), document.circumstances.end());
@@ -71,19 +71,19 @@ std::string lines_of(const std::vector<const Answer*>& answers, const Style& sty
   return out;
 }
 
-/// `most` neighbours of `all`, from the first on, or so far behind it that the one at `best` is among them.
+/// The first `most` values of `all`, or later ones if `best` would not be among them.
 std::vector<double> columns_around(const std::set<double>& all, double best, std::size_t most) {
   std::vector<double> columns(all.begin(), all.end());
   if (columns.size() <= most) return columns;
   const auto place = static_cast<std::size_t>(std::distance(all.begin(), all.find(best)));
-  // Where none is the best, `place` is behind the end: the first ones.
+  // If `best` is not in the list, `place` is past the end: take the first ones.
   const std::size_t first = place < most || place == columns.size() ? 0 : place + 1 - most;
   const auto begin = columns.begin() + static_cast<std::ptrdiff_t>(first);
   return {begin, begin + static_cast<std::ptrdiff_t>(most)};
 }
 
-/// Ways of using the machine by global batch: the first view of the figure, as far as it fits; the cell that
-/// is the answer is always among them.
+/// A grid of ways of using the machine by global batch, from the figure's first view, as far as it fits. It
+/// always includes the cell that is the answer.
 std::string grid(const Figure& hero, const Style& style) {
   if (hero.views.empty()) return "";
   const Figure::View& view = hero.views.front();
@@ -133,8 +133,8 @@ std::string warnings(const Document& document, const Style& style) {
   return style.warning(out);
 }
 
-/// A command that is longer than the line goes on behind a backslash, so that it can be copied; `takes`
-/// behind its last line where there is room.
+/// A command longer than the line is continued after a backslash, so that it can be copied; `takes` follows
+/// its last line if there is room.
 std::string command_lines(const std::string& command, const std::string& takes, std::size_t indent,
                           int width) {
   const auto room = static_cast<std::size_t>(width) - indent - 2;
@@ -146,7 +146,7 @@ std::string command_lines(const std::string& command, const std::string& takes, 
   return out;
 }
 
-/// The commands with what they take here; why stands in the report.
+/// The commands with their time on this machine; the reasons are in the report.
 std::string next_steps(const Next& next, const Style& style) {
   constexpr std::size_t kMost = 2, kIndent = 8;
   std::string out;
@@ -161,7 +161,8 @@ std::string next_steps(const Next& next, const Style& style) {
   return out;
 }
 
-/// One subject: what to do, its questions, then the grid and the next steps; the first with the warnings.
+/// The screen for one subject: what to do, its questions, the grid and the next steps. The first subject has
+/// the warnings.
 std::string answers_of(const Section& section, const Document& document, const Style& style) {
   const bool is_first = section.id == kAnswerSection;
   std::string out = is_first ? "" : " " + style.bold(section.title) + "\n", rest;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The answers of a report on one screen of a terminal: what to do, the questions, the best figures, caveats,
-/// and what to do next. At most 25 lines at 100 columns.
+/// Writes the answers of a report on one screen of a terminal: what to do, the questions, the best figures,
+/// caveats, and what to do next. At most 25 lines at 100 columns.
 
 #include <string>
 

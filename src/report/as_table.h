@@ -1,6 +1,6 @@
 #pragma once
 
-/// Converts drawings to tables, for renderers that cannot draw and for CSV.
+/// Converts a report's drawings to tables, for renderers that cannot draw and for CSV.
 
 #include "report/document.h"
 

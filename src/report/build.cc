@@ -172,14 +172,14 @@ void add_trust(Document& document, const Conclusions& conclusions) {
   document.trust += (unmeasured > 0 ? "; t" : is_quick ? "quick study: t" : "t") + about;
 }
 
-/// What a table of times is called, and its measured cells.
+/// The name of a table of times, and its measured cells.
 struct TableOfTimes {
   std::string name;
   std::vector<const analysis::Cell*> cells;
 };
 
-/// One for each model: the sweep on the fewest workers, weak, strong scaling. Set-ups inside scaling have
-/// columns of their own.
+/// The tables of each model: the sweep on the fewest workers, weak scaling, strong scaling. Set-ups within
+/// scaling have their own columns.
 std::vector<TableOfTimes> tables_of_times(const Conclusions& conclusions, const std::string& subject) {
   std::vector<TableOfTimes> tables;
   for (const auto& sweep : conclusions.sweeps) {
@@ -203,7 +203,7 @@ std::vector<TableOfTimes> tables_of_times(const Conclusions& conclusions, const 
   return tables;
 }
 
-/// How workers are joined, where all rows of a table have one way and another table has another.
+/// How workers are joined, if it is the same for all rows of each table but differs between tables.
 std::string said_of_joining(const std::vector<TableOfTimes>& tables) {
   std::vector<std::string> said;
   std::set<std::string> ways;
@@ -239,7 +239,7 @@ void warn_of_tables_with_other_settings(Document& document, const Conclusions& c
   }
 }
 
-/// A stopped study's report is of what it had measured until then: said before anything else.
+/// Warns first of all that the report of a stopped study covers only what was measured.
 void warn_of_a_stopped_study(Document& document, const Conclusions& conclusions) {
   const auto [all, unmeasured] = conclusions.stopped_study();
   if (unmeasured > 0)
@@ -266,7 +266,7 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
   if (const long over = number_of([](const auto& cell) { return cell.oversubscribed; }))
     warnings.push_back(fmt::format("{} of {} had more worker threads than cores; they are marked *.", over,
                                    count(all, "cell")));
-  // By what was emulated: a link of 1 ms says nothing of one of 50 us.
+  // Counted by what was emulated, since a link of 1 ms says nothing about one of 50 us.
   std::map<std::string, long> emulated;
   for (const auto& cell : conclusions.cells)
     if (!cell.emulated.empty()) ++emulated[cell.emulated];
@@ -318,7 +318,7 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
         count(wrong, "finding")));
 }
 
-/// A definition that stands above an earlier table of the section already is not printed again.
+/// Does not repeat a definition that an earlier table of the section has.
 void refer_to_earlier_definitions(Section& section) {
   std::map<std::string, std::string> title_of;
   for (Block& block : section.blocks) {
@@ -335,7 +335,7 @@ void add(Document& document, std::optional<Section> section) {
   document.sections.push_back(std::move(*section));
 }
 
-/// Collectives alone have neither model nor data, and answer none of the questions about a training.
+/// Records of collectives alone have neither model nor data, and answer no question about a training.
 void describe_collectives(Document& document, std::span<const Record> records, const BuildOptions& options) {
   const auto ranks =
       distinct(records, [](const Record& r) { return count(static_cast<long>(r.workers), "rank"); });
@@ -343,7 +343,7 @@ void describe_collectives(Document& document, std::span<const Record> records, c
   document.subtitle = count(static_cast<long>(records.size()), "record");
 }
 
-/// What the report is made of, without what says where things lie on somebody's machine.
+/// The records and options without paths of the user's machine.
 std::pair<std::vector<Record>, BuildOptions> for_sharing(std::span<const Record> records,
                                                          BuildOptions options) {
   const auto home = home_here();
@@ -390,7 +390,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     return is_of_search(record) || is_of_evaluation(record);
   };
   if (std::all_of(records.begin(), records.end(), answers_its_own)) {
-    // Here no line of circumstances counts them.
+    // Such a report has no line of circumstances that counts the records.
     subject.push_back(count(static_cast<long>(records.size()), "record"));
     document.subtitle = joined(subject);
     add(document, search_section(conclusions));

@@ -7,7 +7,7 @@
 namespace paceline::report {
 namespace {
 
-/// The file's name alone: where it lies is nobody's business who reads the page.
+/// Only the file's name, so that the page does not reveal its folder.
 std::string file_name(const table::Table& table) {
   const auto slash = table.where.find_last_of('/');
   return slash == std::string::npos ? table.where : table.where.substr(slash + 1);
@@ -35,8 +35,7 @@ Document build_with_tables(std::span<const measure::Record> records, std::span<c
     one.where = file_name(table);
     sections.push_back(check_section(one));
     if (auto parts = table_parts_section(one)) sections.push_back(std::move(*parts));
-    if (tables.size() < 2)
-      continue;  // several tables: each section says whose it is, and has an id of its own
+    if (tables.size() < 2) continue;  // with several tables each section names its table and has its own id
     for (auto i = sections.size(); i-- > 0 && !sections[i].title.ends_with(')');) {
       sections[i].title += fmt::format(" ({})", one.where);
       sections[i].id += fmt::format("-{}", &table - tables.data() + 1);

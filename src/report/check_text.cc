@@ -29,12 +29,12 @@ std::string many(std::size_t number, const char* what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
-/// Texts of files may hold any bytes: what is no UTF-8 is replaced.
+/// Texts from files may hold any bytes; invalid UTF-8 is replaced.
 std::string dumped(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-/// With the decimals of the printed figure where it has more than two; counts as they are.
+/// Formats with as many decimals as the printed figure if it has more than two; counts as integers.
 std::string as_printed(double value, const std::string& printed) {
   constexpr std::size_t kUsual = 2, kMost = 6;
   constexpr double kLargestCount = 1e12;
@@ -53,7 +53,7 @@ std::vector<std::string> check_lines(const Result& result) {
   std::vector<std::string> lines;
   for (const auto& finding : result.findings) {
     std::string interval;
-    // A warning's figure takes the place of none: it is what the words are about.
+    // A warning's figure does not replace the printed one; it is the figure that the words mention.
     const char* const what = finding.severity == Severity::error ? "Corrected" : "The figure";
     const auto digits = [&](double value) { return as_printed(value, finding.printed); };
     if (finding.corrected && finding.corrected->low < finding.corrected->high)

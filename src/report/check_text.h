@@ -1,6 +1,6 @@
 #pragma once
 
-/// The findings of `paceline check` as text, JSON and SARIF.
+/// Writes the findings of `paceline check` as text, JSON and SARIF.
 
 #include <string>
 #include <vector>

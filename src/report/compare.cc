@@ -46,7 +46,7 @@ const char* text_of(Change change) {
   return "";
 }
 
-/// Of what may be advised; null where there is nothing.
+/// The best cell that may be recommended; null if there is none.
 const Cell* best_of(const std::vector<Cell>& cells) {
   std::vector<const Cell*> pointers;
   for (const Cell& cell : cells) pointers.push_back(&cell);
@@ -59,7 +59,7 @@ std::string points(double ratio) {
   return std::abs(percent) < 9.95 ? fmt::format("{:.1f}", percent) : fmt::format("{:.0f}", percent);
 }
 
-/// "12 % faster [8, 16]": against 1, the smaller end of the interval first.
+/// "12 % faster [8, 16]": relative to 1, with the smaller end of the interval first.
 std::string faster(const analysis::Estimate& ratio) {
   const bool is_faster = ratio.median >= 1;
   const auto part = [&](double value) { return points(is_faster ? value - 1 : 1 - value); };
@@ -86,7 +86,7 @@ Comparison::Row row_of(const Pair& pair) {
   return row;
 }
 
-/// What the words mean: Criterion's.
+/// What the words mean (as in the benchmark library Criterion).
 std::string said_of_words(const RunComparison& comparison, double noise) {
   std::string text = fmt::format(
       "Ratio: images a second of B over those of A, with the 95 % interval. Improved and regressed: all of it "
@@ -119,7 +119,7 @@ std::string said_of_numbers(const RunComparison& comparison) {
   return text + ".";
 }
 
-/// Where the best cell of B is another than that of A.
+/// A sentence if the best cells of A and B differ.
 std::string said_of_best(const RunComparison& comparison) {
   const Cell* const a = best_of(comparison.a);
   const Cell* const b = best_of(comparison.b);
@@ -128,7 +128,7 @@ std::string said_of_best(const RunComparison& comparison) {
   if (pair != nullptr && pair->b == b) return "";
   const std::string there = fmt::format("B's best cell is another: {}, {}", b->name(), rate(*b));
   const Pair* const own = comparison.pair_of(b);
-  // Another model's throughput is in no ratio to this one's.
+  // Throughputs of different models cannot be compared.
   const bool is_comparable =
       (pair != nullptr && pair->is_compared()) || (own != nullptr && own->is_compared());
   if (!is_comparable) return there + ".";
@@ -201,7 +201,7 @@ std::optional<Table> accuracy_table(const RunComparison& comparison) {
   return table;
 }
 
-/// A refusal that all pairs share stands on top: then nothing is compared.
+/// A refusal shared by all pairs is shown at the top: then nothing is compared.
 void add_warnings(Document& document, const RunComparison& comparison, const CompareOptions& options) {
   document.warnings = options.remarks;
   if (comparison.pairs.empty()) {
@@ -234,7 +234,7 @@ std::string headline(const RunComparison& comparison, double noise) {
       return fmt::format("B is {} {}: within the noise of {} %", faster(pair->ratio), where,
                          points(pair->is_of_one_run ? std::max(noise, analysis::kNoiseOfOneRun) : noise));
     case Change::no_change:
-      // An interval that holds 1 and much else shows no change, and no lack of one either.
+      // A wide interval around 1 shows neither a change nor the absence of one.
       if (pair->ratio.low < 1 - analysis::kNoiseOfOneRun || pair->ratio.high > 1 + analysis::kNoiseOfOneRun)
         return fmt::format("Not decided {}: {:.2f} [{:.2f}, {:.2f}] times A", where, pair->ratio.median,
                            pair->ratio.low, pair->ratio.high);

@@ -4,8 +4,9 @@
 
 namespace paceline::report {
 
-/// `text` compressed by zlib (RFC 1950, with its checksum) and in base64, as a page embeds it. Browsers since
-/// 2023 can decompress it (web/src/data/inflate.ts); so can Python: zlib.decompress(base64.b64decode(text)).
+/// Compresses `text` with zlib (RFC 1950, with its checksum) and encodes it in base64, as a page embeds it.
+/// Browsers since 2023 can decompress it (web/src/data/inflate.ts); so can Python:
+/// zlib.decompress(base64.b64decode(text)).
 ///
 /// The JSON of a study is repetitive (field names, cells that are in several tables) and shrinks to about 30
 /// %.

@@ -12,8 +12,8 @@ using analysis::Mode;
 using analysis::ScalingGroup;
 using analysis::ScalingRow;
 
-/// Of a group: the most workers with a core each; else the most workers. Of as many, what is remarked least
-/// against the baseline: one version, not two.
+/// The group's row with the most workers that have a core each, or else with the most workers. Among equal
+/// numbers the one with the fewest remarks against the baseline, such as a different version.
 const ScalingRow* largest(const ScalingGroup& group) {
   const ScalingRow* best = nullptr;
   for (const ScalingRow& row : group.rows) {
@@ -111,7 +111,7 @@ Headline headline(const Conclusions& conclusions, std::string_view subject) {
   for (const auto* groups : {&conclusions.weak, &conclusions.strong}) {
     Headline best, at_knee;
     const auto take = [](Headline& place, const ScalingGroup& group, const ScalingRow* row) {
-      // Groups come by batch, and of each batch by set-up: the largest batch stays, and its first set-up.
+      // Groups are sorted by batch, then by set-up: the largest batch with its first set-up is kept.
       const bool is_other_setup =
           place.group != nullptr && place.group->batch == group.batch && place.group->setup != group.setup;
       if (!is_other_setup) place = {&group, row};

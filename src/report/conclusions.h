@@ -1,6 +1,6 @@
 #pragma once
 
-/// All results of analysis for a set of records, computed once for all sections.
+/// Conclusions: all results of analysis for a set of records, computed once for all sections.
 ///
 /// Lifetime  refers to the records; cannot be copied, since its parts point to its cells
 

@@ -12,8 +12,8 @@
 namespace paceline::report {
 namespace {
 
-/// RFC 4180: quotes around what holds a comma, a quote or a line end. A text that a spreadsheet would take
-/// for a formula gets an apostrophe in front, which makes it a text there.
+/// RFC 4180: a field with a comma, a quote or a line end is quoted. A text that a spreadsheet would take for
+/// a formula gets an apostrophe in front, which makes it a text.
 std::string field(const std::string& written) {
   const bool is_formula =
       written.size() > 1 && std::string_view("=+-@\t\r").find(written[0]) != std::string::npos;
@@ -27,8 +27,8 @@ std::string field(const std::string& written) {
   return result + "\"";
 }
 
-/// Empty where missing: a spreadsheet must not take a dash for a number. Twelve figures: more than any
-/// measurement has, less than what differs between compilers.
+/// Empty if missing, because a dash would be no number for a spreadsheet. Twelve digits: more than any
+/// measurement has, but fewer than those in which compilers differ.
 std::string figure(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? fmt::format("{:.12g}", *value) : "";
 }
@@ -43,7 +43,7 @@ bool has_interval(const Table& table, std::size_t column) {
                      [&](const auto& row) { return row[column].low && row[column].high; });
 }
 
-/// What a row's marks and notes say, each once: first the marks.
+/// The texts of a row's marks and notes, each once, marks first.
 std::string remarks(const std::vector<TableCell>& row) {
   std::vector<std::string> seen;
   const auto add = [&](const std::string& text) {
@@ -119,7 +119,7 @@ void add(std::vector<CsvFile>& files, const Waterfall& waterfall) {
 }
 void add(std::vector<CsvFile>& files, const Comparison& comparison) { add(files, as_table(comparison)); }
 void add(std::vector<CsvFile>& files, const Timeline& timeline) { add(files, as_table(timeline)); }
-// What has no figures of its own: words.
+// Blocks without figures of their own.
 void add(std::vector<CsvFile>&, const Paragraph&) {}
 void add(std::vector<CsvFile>&, const Answer&) {}
 void add(std::vector<CsvFile>&, const Next&) {}

@@ -14,11 +14,16 @@ namespace paceline::report {
 
 /// How numbers of a column are shown. Values keep their unit; only the text is rounded.
 ///
-/// text          the cell's text, left aligned integer       1,234,567 fixed1..3     with this many decimals
-/// percent1      the value is a ratio: 0.123 is shown as 12.3 % seconds       value in s, at least three
-/// significant figures: 0.0123, 0.123, 1.23, 12.3, 123.5, 1,235 (text.h) milliseconds  value in s, shown in
-/// ms and rounded likewise; the header says ms bytes         value in bytes, shown in kB, MB or GB (1e3, 1e6,
-/// 1e9) rate          rounded like seconds: images/s, GB/s scientific    1.23e-04
+///   text          the cell's text, left aligned
+///   integer       1,234,567
+///   fixed1..3     with this many decimals
+///   percent1      the value is a ratio: 0.123 is shown as 12.3 %
+///   seconds       value in s, at least three significant figures: 0.0123, 0.123, 1.23, 12.3, 123.5, 1,235
+///                 (text.h)
+///   milliseconds  value in s, shown in ms and rounded likewise; the header says ms
+///   bytes         value in bytes, shown in kB, MB or GB (1e3, 1e6, 1e9)
+///   rate          rounded like seconds: images/s, GB/s
+///   scientific    1.23e-04
 enum class Format {
   text,
   integer,
@@ -98,11 +103,11 @@ struct Paragraph {
 
 /// How certain an answer is.
 ///
-/// decided        no other candidate's interval reaches it
-/// tie            others' intervals overlap with it, and all of them are within 5 % of it
-/// not_decided    they overlap, but reach further
-/// careful        something named by the chip makes the figure doubtful: one seed, unknown disturbance
-/// not_measured   no record gives an answer
+///   decided        no other candidate's interval reaches it
+///   tie            others' intervals overlap with it, and all of them are within 5 % of it
+///   not_decided    they overlap, but reach further
+///   careful        something named by the chip makes the figure doubtful: one seed, unknown disturbance
+///   not_measured   no record gives an answer
 enum class Certainty { decided, tie, not_decided, careful, not_measured };
 
 /// One question with its answer: a tile of the page, a line of the terminal. The one with the id "best" says
@@ -238,29 +243,41 @@ struct CsvFile {
   bool is_table = false;
 };
 [[nodiscard]] std::vector<CsvFile> csv_files(const Document& document);
-/// {"schema": "paceline-report-2", "title", "subtitle", "circumstances": [text], "trust", "warnings": [text],
-/// "facts": [{"name", "value"}], "sections": [{"id", "title", "folded", "blocks": [block]}]}, where a block
-/// is one of
-/// {"type": "paragraph", "tone", "text"}
-/// {"type": "table", "id", "title", "definition", "footnotes": [text], "rows": number,
-/// "columns": [{"key", "label", "unit", "format", "group", "text"?: [..], "value"?: [..], "low"?: [..],
+/// The document as JSON. Fields marked ? are left out if they have only null, "" or 0; other fields are
+/// always present.
+///
+///   {"schema": "paceline-report-2", "title", "subtitle", "circumstances": [text], "trust",
+///    "warnings": [text], "facts": [{"name", "value"}],
+///    "sections": [{"id", "title", "folded", "blocks": [block]}]}
+///
+/// A block is one of
+///   {"type": "paragraph", "tone", "text"}
+///   {"type": "table", "id", "title", "definition", "footnotes": [text], "rows": number,
+///    "columns": [{"key", "label", "unit", "format", "group", "text"?: [..], "value"?: [..], "low"?: [..],
 ///                 "high"?: [..], "mark"?: [..], "note"?: [..]}]}
 ///   {"type": "plot", "id", "kind", "title", "caption", "x": axis, "y": axis, "series": [series],
-/// "categories": [text]} {"type": "answer", "id", "question", "certainty", "chip", "figure", "unit",
-/// "sentence", "value", "low", "high", "n", "evidence", "records": [id], "command"} {"type": "next", "steps":
-/// [{"title", "why", "command", "seconds"}], "not_answered": [text]} {"type": "figure", "id", "finding",
-/// "note", "views": [{"name", "x": axis, "y": axis, "series": [series], "marks": [{"axis": "x" or "y", "low",
-/// "high", "label"}]}]} {"type": "waterfall", "id", "finding", "note", "from": {"name", "seconds"}, "to":
-/// {"name", "seconds"}, "changes": [{"name", "seconds", "hint", "low", "high", "noise"}], "bars": [{"name",
-/// "seconds", "parts": [number]}]} {"type": "timeline", "id", "finding", "note", "lanes": [text], "phases":
-/// [text], "spans": {"lane": [..], "phase": [..], "begin": [..], "end": [..]}} {"type": "comparison", "id",
-/// "finding", "note", "name_of_ratio", "rows": [{"name", "word", "ratio", "low", "high", "before", "after",
-/// "why"}]} with axis {"label", "unit", "log"} and series {"name", "dashed", "hidden", "x": [..], "y": [..],
-/// "low"?, "high"?, "mark"?, "record"?, "n"?}. Numbers of rows and points are lists, one per field. A list
-/// marked ? is left out if it has only null, "" or 0; other fields are always present. Enums are written by
-/// name ("stacked_bar", "not_decided", "within_noise"); absent optionals and numbers that are not finite are
-/// null; an empty text is "". Numbers have seven digits. tests/golden/sample-report.json is an example,
-/// sample-report-1.json one of the previous schema, which the page still opens.
+///    "categories": [text]}
+///   {"type": "answer", "id", "question", "certainty", "chip", "figure", "unit", "sentence", "value", "low",
+///    "high", "n", "evidence", "records": [id], "command"}
+///   {"type": "next", "steps": [{"title", "why", "command", "seconds"}], "not_answered": [text]}
+///   {"type": "figure", "id", "finding", "note",
+///    "views": [{"name", "x": axis, "y": axis, "series": [series],
+///               "marks": [{"axis": "x" or "y", "low", "high", "label"}]}]}
+///   {"type": "waterfall", "id", "finding", "note", "from": {"name", "seconds"}, "to": {"name", "seconds"},
+///    "changes": [{"name", "seconds", "hint", "low", "high", "noise"}],
+///    "bars": [{"name", "seconds", "parts": [number]}]}
+///   {"type": "timeline", "id", "finding", "note", "lanes": [text], "phases": [text],
+///    "spans": {"lane": [..], "phase": [..], "begin": [..], "end": [..]}}
+///   {"type": "comparison", "id", "finding", "note", "name_of_ratio",
+///    "rows": [{"name", "word", "ratio", "low", "high", "before", "after", "why"}]}
+/// with
+///   axis    {"label", "unit", "log"}
+///   series  {"name", "dashed", "hidden", "x": [..], "y": [..], "low"?, "high"?, "mark"?, "record"?, "n"?}
+///
+/// Columns, points and spans are lists, one per field. Enums are written by name ("stacked_bar",
+/// "not_decided", "within_noise"); absent optionals and numbers that are not finite are null; an empty text
+/// is "". Numbers have seven digits. tests/golden/sample-report.json is an example, sample-report-1.json one
+/// of the previous schema, which the page still opens.
 [[nodiscard]] std::string to_json(const Document& document);
 /// One self-contained page: the built web/ page with the JSON embedded.
 [[nodiscard]] std::string to_html(const Document& document);

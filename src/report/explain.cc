@@ -55,7 +55,7 @@ Section section_of(const std::string& id, const Answer& answer, const char* rule
 
 void add(Section& section, std::string text) { section.blocks.emplace_back(plain(std::move(text))); }
 
-/// Who overlaps with whom, in numbers.
+/// Adds which intervals overlap, in numbers.
 void add_standing(Section& section, const analysis::Choice& choice) {
   if (choice.best == nullptr) return;
   constexpr std::size_t kMost = 4;
@@ -125,7 +125,7 @@ Section workers(const Subject& subject) {
   return section;
 }
 
-/// What its GPUs were at: busy by the ledger beside NVIDIA's utilisation.
+/// Adds the use of its GPUs: the busy share by the ledger beside NVIDIA's utilisation.
 void add_gpus(Section& section, const Cell& cell) {
   const auto uses = analysis::gpu_uses(cell);
   if (!uses) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How the answers follow from the records: each step with its formula and its numbers.
+/// Explains how the answers follow from the records: each step with its formula and its numbers.
 
 #include <span>
 

@@ -6,8 +6,8 @@
 namespace paceline::report {
 namespace {
 
-/// Where the data goes: just behind the script tag that names it. Bundlers reorder attributes and drop
-/// quotes, so the tag is looked for, not one spelling of it.
+/// Position for the data: directly after the script tag that names it. Bundlers reorder attributes and drop
+/// quotes, so any spelling of the tag is found.
 std::size_t place_of_data(const std::string& page) {
   for (std::size_t at = page.find("<script"); at != std::string::npos; at = page.find("<script", at + 1)) {
     const std::size_t end = page.find('>', at);
@@ -38,7 +38,7 @@ std::string fill_page(const std::string& page, const std::string& json) {
 }
 
 std::string page_of(const std::string& json) {
-  // The page that stands in for the built one reads plain JSON only.
+  // The placeholder for the built page reads only plain JSON.
   return fill_page(page_template(), page_is_built() ? compressed(json) : json);
 }
 

@@ -7,19 +7,19 @@
 #include "report/document.h"
 #include "report/names.h"
 
-// Points and rows go into the file as a list a field: a study has thousands of numbers, and their names would
-// be most of its size.
+// Points and rows are written as one list per field: a study has thousands of numbers, and repeated names
+// would be most of the file.
 
 namespace paceline::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Seven digits: more than any figure here is known to, and half the size of all of them. JSON has no NaN and
-/// no infinity: what is not finite is missing.
+/// Seven digits: more than any figure here is accurate to, and half the size of all digits. JSON has no NaN
+/// and no infinity, so a value that is not finite is left out.
 Json number(const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return nullptr;
-  constexpr double kExact = 1e15;  // a whole number stays one: bytes, parameters
+  constexpr double kExact = 1e15;  // whole numbers such as bytes and parameters stay exact
   if (*value == std::trunc(*value) && std::abs(*value) < kExact) return static_cast<std::int64_t>(*value);
   return std::strtod(fmt::format("{:.7g}", *value).c_str(), nullptr);
 }
@@ -29,7 +29,7 @@ bool is_nothing(const Json& value) {
          (value.is_number() && value == 0);
 }
 
-/// One field of all `things`; `into` does not get it where there is nothing in any of them.
+/// Writes one field of all `things` into `into`, unless it is empty in all of them.
 template <typename Thing, typename Get>
 void add_list(Json& into, const char* name, const std::vector<Thing>& things, Get get,
               bool is_always_there = false) {
@@ -160,7 +160,7 @@ Json json(const Figure::View& view) {
           {"marks", list_of(view.marks)}};
 }
 
-/// What all drawings begin with.
+/// The fields with which all drawings begin.
 template <typename Drawing>
 Json begun(const char* type, const Drawing& drawing) {
   return {{"type", type}, {"id", drawing.id}, {"finding", drawing.finding}, {"note", drawing.note}};
@@ -241,7 +241,8 @@ std::string to_json(const Document& document) {
                      {"subtitle", document.subtitle}, {"circumstances", document.circumstances},
                      {"trust", document.trust},       {"warnings", document.warnings},
                      {"facts", std::move(facts)},     {"sections", std::move(sections)}};
-  // A record may carry a path in another encoding: a report that cannot be written helps nobody.
+  // A record may contain a path in another encoding; invalid bytes are replaced so that the report can be
+  // written.
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

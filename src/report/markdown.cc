@@ -9,7 +9,7 @@
 namespace paceline::report {
 namespace {
 
-/// Words of records are words: no HTML, no link, no image, no line of its own.
+/// Texts from records must stay plain text: no HTML, links, images or line breaks.
 std::string without_markup(const std::string& text) {
   std::string result;
   for (const char letter : text) {
@@ -69,7 +69,7 @@ void append(std::string& out, const Table& table) {
   if (!table.footnotes.empty()) out += "\n";
 }
 
-/// A plot is the page's; its points stand in the tables. What it shows is said.
+/// Plots are only on the page; their points are in the tables. Here the caption is written.
 void append(std::string& out, const Plot& plot) {
   if (!plot.caption.empty())
     out += "*" + without_markup(plot.title) + ".* " + without_markup(plot.caption) + "\n\n";
@@ -91,7 +91,7 @@ void append(std::string& out, const Comparison& comparison) { append(out, as_tab
 
 void append_command(std::string& out, const std::string& command) {
   if (command.empty()) return;
-  std::string fence = "```";  // longer than any inside
+  std::string fence = "```";  // longer than any fence inside
   while (command.find(fence) != std::string::npos) fence += '`';
   out += fence + "\n" + command + "\n" + fence + "\n\n";
 }

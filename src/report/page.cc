@@ -1,7 +1,7 @@
 #include "report/page.h"
 
-// The assembler takes the file in as it is: no size limit of literals, no escaping, no time to compile a
-// megabyte.
+// The assembler includes the file directly: no limit on the size of literals, no escaping, and no time to
+// compile a megabyte.
 asm(".section .rodata\n"
     ".global paceline_page_begin\n"
     ".global paceline_page_end\n"

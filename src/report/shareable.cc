@@ -16,18 +16,18 @@ bool is_name(char letter) {
          letter == '-' || letter == '+' || letter == '@' || (static_cast<unsigned char>(letter) & 0x80) != 0;
 }
 
-/// Whether an absolute path may begin at `at`: a slash behind no name, and not the second of "//".
+/// Whether an absolute path may begin at `at`: a slash that follows no name and is not the second of "//".
 bool begins_path(std::string_view text, std::size_t at) {
   if (text[at] != '/' || at + 1 == text.size() || !is_name(text[at + 1])) return false;
   return at == 0 || (!is_name(text[at - 1]) && text[at - 1] != '/' && text[at - 1] != '~');
 }
 
-/// Whether `path` is `folder` or lies in it.
+/// Whether `path` is `folder` or is inside it.
 bool lies_in(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || !is_name(path[folder.size()]));
 }
 
-/// How long the home directory at the begin of `path` is.
+/// The length of the home directory at the begin of `path`; nullopt if `path` does not begin with one.
 std::optional<std::size_t> home_of(std::string_view path, std::string_view home) {
   if (home.size() > 1 && lies_in(path, home)) return home.size();
   if (lies_in(path, "/root")) return std::string_view("/root").size();
@@ -40,7 +40,7 @@ std::optional<std::size_t> home_of(std::string_view path, std::string_view home)
   return std::nullopt;
 }
 
-/// The path that begins `text`; a full stop or colon behind it is the sentence's.
+/// The path that begins `text`; a full stop or colon after it belongs to the sentence.
 std::string_view path_at(std::string_view text) {
   std::size_t end = 0;
   while (end < text.size() && (text[end] == '/' || is_name(text[end]))) ++end;

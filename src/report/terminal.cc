@@ -107,7 +107,8 @@ Table part_of(const Table& table, const std::vector<std::size_t>& places) {
   return part;
 }
 
-/// A table wider than the terminal even so: in parts, each behind the columns that name the row.
+/// A table that is still wider than the terminal is printed in parts, each after the columns that name the
+/// row.
 void append_in_parts(std::string& out, const Table& table, const Style& style) {
   const auto is_key = [&](std::size_t i) {
     return table.columns[i].format == Format::integer || table.columns[i].format == Format::text;
@@ -173,7 +174,7 @@ void append(std::string& out, const Timeline& timeline, const Style& style) {
   out += drawn_in_letters(timeline, style.width) + "\n";
 }
 
-/// A line for each number of workers: what arrives, then every loss by the letter that stands behind it.
+/// A line for each number of workers: the efficiency, then every loss, each drawn with its letter.
 void append_bars(std::string& out, const Waterfall& waterfall, const Style& style) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
   std::size_t longest = 0;

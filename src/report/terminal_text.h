@@ -1,6 +1,6 @@
 #pragma once
 
-/// Text layout for a terminal: line breaks, padding, colours.
+/// Lays out text for a terminal: line breaks, padding, colours.
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Figures as text. All rounding of a report's numbers happens here, for terminal and Markdown.
+/// Writes figures as text. All rounding of a report's numbers happens here, for terminal and Markdown.
 
 #include <string>
 #include <string_view>

@@ -6,7 +6,7 @@
 
 namespace paceline::report {
 
-/// A timeline drawn with letters: a line per lane, and in it a letter per slice of time, for the phase that
+/// Draws a timeline with letters: a line per lane, and in it a letter per slice of time, for the phase that
 /// takes most of the slice, or a blank if no phase takes a tenth of it. The total time is written above the
 /// lines, the meaning of the letters below.
 ///

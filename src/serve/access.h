@@ -1,7 +1,7 @@
 #pragma once
 
-/// Who may send requests. On the loopback address: every user of this machine, but no web page of another
-/// site. On other addresses: whoever has the token.
+/// Decides who may send requests. On the loopback address: every user of this machine, but no web page of
+/// another site. On other addresses: whoever has the token.
 
 #include <string>
 #include <string_view>

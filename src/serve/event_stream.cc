@@ -42,7 +42,8 @@ void EventFeed::look() {
   if (lines.empty() && !is_anew) return;
   std::string text;
   while (!lines.empty()) {
-    if (static_cast<std::int64_t>(text.size()) > kPieceBytes) {  // who is far behind reads for himself
+    if (static_cast<std::int64_t>(text.size()) >
+        kPieceBytes) {  // a client that is far behind reads the file itself
       begin = lines.front().end - static_cast<std::int64_t>(lines.front().text.size()) - 1;
       text.clear();
     }
@@ -77,7 +78,7 @@ std::optional<std::string> EventStream::next() {
   std::string text;
   if (!std::exchange(has_begun_, true)) text = "retry: 2000\n\n";
   const auto news = feed_->wait(at_, file_, text.empty() ? silence_ : std::chrono::milliseconds(0), stop_);
-  if (news.file != file_) {  // what the client has is of another run
+  if (news.file != file_) {  // the client's position belongs to another run
     file_ = news.file;
     at_ = 0;
     text += "event: reset\ndata: {\"event\":\"reset\",\"at\":0}\n\n";

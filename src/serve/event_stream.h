@@ -1,6 +1,6 @@
 #pragma once
 
-/// Sends a run's events to clients as server-sent events. The id of each is the file offset behind its line,
+/// Sends a run's events to clients as server-sent events. The id of each is the file offset after its line,
 /// so that a client that reconnects (Last-Event-ID) continues where it was.
 
 #include <chrono>

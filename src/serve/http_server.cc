@@ -1,4 +1,5 @@
-/// The one file that includes the HTTP library: how its server is given our limits, and its types are ours.
+/// The only file that includes the HTTP library. It gives the library's server our limits and converts
+/// between its types and ours.
 
 #include "serve/http_server.h"
 
@@ -33,8 +34,8 @@ bool is_ready(int socket, short what, milliseconds longest) {
   return ready > 0;
 }
 
-/// One connection. The library's own reads wait anew for every byte, so that a slow client holds a thread for
-/// hours; here the whole request has a time and a size.
+/// One connection. The library's own reads start a new timeout with every byte, so a slow client could hold a
+/// thread for hours; here time and size of the whole request are limited.
 class Connection : public httplib::Stream {
  public:
   Connection(int socket, const HttpLimits& limits)
@@ -60,13 +61,13 @@ class Connection : public httplib::Stream {
     return ::send(socket_, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  // Nobody asks for them here.
+  // Not used here.
   void get_remote_ip_and_port(std::string& ip, int& port) const override { ip.clear(), port = 0; }
   void get_local_ip_and_port(std::string& ip, int& port) const override { ip.clear(), port = 0; }
   [[nodiscard]] int socket() const override { return socket_; }
 
-  /// Ends the connection so that the client reads the answer also where it still sends: bytes that nobody
-  /// reads would make the system drop what was sent.
+  /// Ends the connection in such a way that the client gets the answer even while it is still sending: unread
+  /// bytes would make the system discard what was sent.
   void close() {
     constexpr milliseconds kLonger{200};
     constexpr int kMostReads = 16;
@@ -102,12 +103,12 @@ class Connection : public httplib::Stream {
   const HttpLimits& limits_;
   const base::TimePoint began_;
   std::array<char, 4096> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  ///< of what is in the buffer
+  std::size_t begin_ = 0, end_ = 0;  ///< of the valid bytes in the buffer
   std::size_t read_ = 0;
 };
 
-/// A thread for each connection, so that streams, which mostly wait, hold up nobody. One connection too many
-/// is served by the thread that accepts them: Guarded refuses those.
+/// A thread for each connection, so that streams, which mostly wait, do not block others. Above the limit,
+/// the accepting thread serves the connection itself: Guarded refuses it.
 class ThreadPerConnection : public httplib::TaskQueue {
  public:
   explicit ThreadPerConnection(int most) : most_(most) {}
@@ -160,7 +161,7 @@ void give(httplib::Response& response, HttpResponse answer) {
   response.status = answer.status;
   for (const auto& [name, value] : answer.headers) response.set_header(name.c_str(), value);
   if (answer.stream) {
-    // Without a length, and so uncompressed and unchunked: the end of the connection ends it.
+    // Sent without a length, so uncompressed and unchunked: the end of the connection ends it.
     response.set_content_provider(answer.type,
                                   [stream = std::move(answer.stream)](std::size_t, httplib::DataSink& sink) {
                                     const auto text = stream();
@@ -170,12 +171,12 @@ void give(httplib::Response& response, HttpResponse answer) {
     return;
   }
   if (!answer.body || answer.body->empty()) return response.set_content("", answer.type);
-  // By a provider: no copy for each client, and no time spent on compressing.
+  // A provider avoids a copy for each client and the time for compression.
   const auto body = answer.body;
   response.set_content_provider(
       body->size(), answer.type, [body](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
         constexpr std::size_t kPiece = 65536;
-        if (offset >= body->size()) return false;  // a range that the body lacks
+        if (offset >= body->size()) return false;  // a range beyond the body
         return sink.write(body->data() + offset, std::min({length, kPiece, body->size() - offset}));
       });
 }
@@ -187,12 +188,12 @@ class HttpServer::Library : public httplib::Server {
   Library(const std::string& host, int port, const HttpLimits& limits, HttpHandler handler)
       : limits_(limits), handler_(std::move(handler)) {
     new_task_queue = [this] { return new ThreadPerConnection(limits_.connections); };
-    // Before anything of the library's own looks at paths, bodies or ranges.
+    // This runs before the library itself looks at paths, bodies or ranges.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       answer(request, response);
       return HandlerResponse::Handled;
     });
-    // Not the library's SO_REUSEPORT, by which a second server would quietly share the port.
+    // Without the library's SO_REUSEPORT, with which a second server would silently share the port.
     set_socket_options([](socket_t socket) {
       const int yes = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -210,7 +211,7 @@ class HttpServer::Library : public httplib::Server {
   void serve(const std::stop_token& stop) {
     accepting_ = std::this_thread::get_id();
     std::atomic<bool> over = false;
-    // stop() does nothing before the library runs, and may come before that.
+    // The library's stop() has no effect before its server runs, but the request to stop may come earlier.
     const std::jthread watch([&] {
       while (!over) {
         if (stop.stop_requested()) this->stop();

@@ -30,7 +30,7 @@ constexpr std::string_view kHead = R"(<!doctype html>
 <body>
 )";
 
-/// Images a second of the last steps or cells as a line of 100 x 20 pixels.
+/// Draws the images per second of the last steps or cells as a line of 100 x 20 pixels.
 std::string sparkline(const std::vector<double>& values) {
   if (values.size() < 2) return "";
   const auto most = std::max(1e-9, *std::max_element(values.begin(), values.end()));
@@ -112,7 +112,7 @@ std::string list_page(std::span<const Run> runs, const std::string& directory, c
 
 std::string served_page(std::string page, const std::string& events) {
   constexpr std::string_view kPolicy = "default-src 'none';";
-  // The page of the build forbids every request; one that is served may ask where it came from.
+  // The page as built forbids every request; a served page may send requests to its own server.
   if (const auto at = page.find(kPolicy); at != std::string::npos)
     page.insert(at + kPolicy.size(), " connect-src 'self';");
   constexpr std::string_view kHeadTag = "<head>";

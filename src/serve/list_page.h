@@ -1,6 +1,6 @@
 #pragma once
 
-/// The pages of `serve` besides reports: the list of runs, and errors.
+/// Makes the pages of `serve` besides reports: the list of runs, and errors.
 
 #include <span>
 #include <string>

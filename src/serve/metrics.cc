@@ -8,7 +8,7 @@
 namespace paceline::serve {
 namespace {
 
-/// As a label's value: backslash, quote and line end are escaped.
+/// Escapes backslash, quote and line end for the value of a label.
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char letter : text) {

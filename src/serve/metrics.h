@@ -1,6 +1,6 @@
 #pragma once
 
-/// Figures of runs in Prometheus's text format. docs/live.md lists them.
+/// Writes figures of runs in Prometheus's text format. docs/live.md lists them.
 
 #include <span>
 #include <string>

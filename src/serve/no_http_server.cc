@@ -1,4 +1,4 @@
-/// Built where libcpp-httplib is not there.
+/// Built if libcpp-httplib is not installed: every attempt to serve is an error.
 
 #include "base/error.h"
 #include "serve/http_server.h"

@@ -68,7 +68,7 @@ std::string_view name(RunState state) {
 bool is_locked(const fs::path& directory) {
   const int opened = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return false;
-  // Shared: two that look do not see one another. It is given back at once.
+  // A shared lock, so that two readers do not mistake each other for a run. It is released at once.
   const bool locked = ::flock(opened, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(opened);
   return locked;
@@ -99,7 +99,8 @@ Run RunBook::read(const fs::path& folder) {
   Run run{.id = folder.lexically_relative(directory_).generic_string(), .path = folder};
   read_events(folder, run);
   if (!run.status.has_begun) read_records(folder, run);
-  // Of another host nobody here sees the lock: one that was told of within the last minute goes on.
+  // The lock of a run on another host is not visible here. Such a run counts as running if it wrote within
+  // the last minute.
   constexpr double kSilent_s = 60;
   const bool is_elsewhere = !run.status.host.empty() && run.status.host != base::host_name();
   const bool is_fresh = measure::unix_now() - run.changed_at < kSilent_s;
@@ -129,8 +130,8 @@ void RunBook::read_events(const fs::path& folder, Run& run) {
   run.changed_at = followed.status.last_at;
 }
 
-/// Of a run of before there were events. A training says its state itself; of a study's cells those that are
-/// not complete speak for it.
+/// For runs older than event logs. A training's record gives its state; for a study the cells that are not
+/// complete do.
 void RunBook::read_records(const fs::path& folder, Run& run) {
   std::vector<fs::path> files;
   std::error_code unreadable;

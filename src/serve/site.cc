@@ -31,7 +31,7 @@ constexpr double kListAge_s = 1;
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kJson = "application/json; charset=utf-8";
 
-/// One of the clients that follow a run, while it lives.
+/// While it lives, counts as one of the clients that follow a run.
 class Seat {
  public:
   explicit Seat(std::shared_ptr<std::atomic<int>> taken) : taken_(std::move(taken)) { number_ = ++*taken_; }
@@ -45,7 +45,7 @@ class Seat {
   int number_ = 0;
 };
 
-/// Of the run's records: changes with every one that is written.
+/// A stamp of the run's records that changes whenever one is written.
 std::string stamp_of(const fs::path& folder) {
   double newest = 0;
   std::int64_t files = 0, bytes = 0;
@@ -65,7 +65,8 @@ std::string stamp_of(const fs::path& folder) {
   return fmt::format("{} {} {:.9f}", files, bytes, newest);
 }
 
-/// Every answer is of now, is for nobody else, and is what it says it is.
+/// Adds headers to every answer: it must not be cached, must not be read by other sites, and has exactly the
+/// stated type.
 void add_headers(HttpResponse& response) {
   for (const auto& [name, value] : {std::pair{"Cache-Control", "no-store"},
                                     {"X-Content-Type-Options", "nosniff"},
@@ -148,9 +149,9 @@ std::vector<Run> Site::runs(double oldest_s) {
   return listed_;
 }
 
-/// By the list, so that nothing but a run that is in it is ever opened, whatever the address says.
+/// Looks the run up in the list, so that only listed runs are opened, whatever the address says.
 std::optional<Run> Site::find(const std::string& id) {
-  // Browsers shorten /run/. to /run/, so the run that is the directory itself is asked for by no name too.
+  // Browsers shorten /run/. to /run/, so an empty name also means the run that is the directory itself.
   const std::string asked = id.empty() ? "." : id;
   for (auto& run : runs(0))
     if (run.id == asked) return std::move(run);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The answers of `serve`: the list of runs, their reports and events, metrics. It only reads files.
+/// Site answers the requests of `serve`: the list of runs, their reports and events, metrics. It only reads
+/// files.
 
 #include <atomic>
 #include <filesystem>
@@ -35,11 +36,13 @@ class Site {
  public:
   explicit Site(SiteOptions options);
 
-  /// /                 the list of runs
-  /// /run/ID           a report page, which follows the run
-  /// /document/ID      its data, as `report --json` writes them
-  /// /events?run=ID    its events as they come; from Last-Event-ID or ?from= on
-  /// /metrics          runs in progress, for Prometheus
+  /// Answers a request for one of these paths:
+  ///
+  ///   /                 the list of runs
+  ///   /run/ID           a report page, which follows the run
+  ///   /document/ID      its data, as `report --json` writes them
+  ///   /events?run=ID    its events as they come; from Last-Event-ID or ?from= on
+  ///   /metrics          runs in progress, for Prometheus
   ///
   /// Cost     a look through the directory; a report only when a record has changed, and for a run in
   ///          progress at most every 5 s

@@ -34,8 +34,8 @@ PlannedCell scale_cell(const train::Options& base, const std::string& scaling, i
   return cell;
 }
 
-/// Whether the workers take the same batches in a row of each mode: of one worker alone always, and 4 x 32 is
-/// a row of the local batch 32 and one of the global batch 128.
+/// Whether one cell serves both modes of scaling. A single worker always does; and 4 x 32 is a cell of the
+/// weak series with local batch 32 and of the strong series with global batch 128.
 bool is_of_both(const Axes& axes, const std::string& scaling, int workers, std::int64_t batch) {
   if (axes.mode != "both") return false;
   const bool is_weak = scaling == "weak";
@@ -44,9 +44,9 @@ bool is_of_both(const Axes& axes, const std::string& scaling, int workers, std::
   return std::find(axes.batches.begin(), axes.batches.end(), in_the_other) != axes.batches.end();
 }
 
-/// The same threads for a worker in every cell, whatever the number of workers: else one worker would have
-/// all cores, N workers the same cores in parts, and the ideal would not be N. More workers than cores have
-/// one each.
+/// Gives a worker the same number of threads in every cell, whatever the number of workers. Otherwise one
+/// worker would use all cores, N workers would share the same cores, and the ideal speedup would not be N.
+/// With more workers than cores each has one thread.
 int threads_for_all(const std::vector<int>& workers, const CoresEach& cores_each) {
   int least = 0;
   for (const int count : workers) {
@@ -56,7 +56,7 @@ int threads_for_all(const std::vector<int>& workers, const CoresEach& cores_each
   return std::max(1, least);
 }
 
-/// How long convergence trains where nobody says: five times its longest warm-up (remedies.cc).
+/// Default length of a convergence training: five times its longest warm-up (remedies.cc).
 constexpr double kConvergeEpochs = 5;
 
 std::string slug(const std::string& variant) {
@@ -70,8 +70,9 @@ std::string slug(const std::string& variant) {
   return text;
 }
 
-/// Trainings of growing numbers of workers, each taking the same batch: the first number is the baseline, and
-/// every other keeps its learning rate once and scales it linearly once.
+/// Trainings with growing numbers of workers, each with the same local batch. The first number is the
+/// baseline; every other number is trained twice: with the baseline's learning rate and with the linearly
+/// scaled one.
 std::vector<PlannedCell> worker_cells(const train::Options& asked, const ConvergeAxes& axes) {
   train::Options base = asked;
   base.local_batch = 0;

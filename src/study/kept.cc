@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using measure::Record;
 
-/// The record in `path`; none where there is no file, or one that is damaged or of another version.
+/// The record in `path`; nullopt if there is no file, or if it is damaged or of another version.
 std::optional<Record> readable(const fs::path& path) {
   if (!fs::exists(path)) return std::nullopt;
   try {
@@ -34,8 +34,8 @@ void require_same_settings(const fs::path& path, const PlannedCell& cell, const 
                now.value_or("not given"));
 }
 
-/// Whether a record of the same settings is of this program, this machine and the same model and data: only
-/// then may its figures stand beside new ones.
+/// Whether a record with the same settings comes from this program, this machine and the same model and data.
+/// Only then may its figures be shown beside new ones.
 bool is_of_here(const Record& record, const measure::Environment& here, const train::Setup& setup) {
   const auto& there = record.environment;
   return there.host == here.host && there.cpu == here.cpu && there.cores == here.cores &&
@@ -46,7 +46,7 @@ bool is_of_here(const Record& record, const measure::Environment& here, const tr
          record.data.test_samples == setup.data.test_samples;
 }
 
-/// Whether a training that goes to `end` has nothing left to do after the checkpoint, or cannot read it.
+/// Whether a training that ends at `end` has nothing left to do after this checkpoint, or cannot read it.
 bool is_of_no_use(const fs::path& checkpoint, std::int64_t end) {
   try {
     return train::read_checkpoint_info(checkpoint).updates >= end;
@@ -55,7 +55,7 @@ bool is_of_no_use(const fs::path& checkpoint, std::int64_t end) {
   }
 }
 
-/// Removes such checkpoints, and takes them off the list.
+/// Removes such checkpoints from the disk and from the list.
 void remove_useless(std::vector<fs::path>& checkpoints, std::int64_t end) {
   std::erase_if(checkpoints,
                 [&](const fs::path& path) { return is_of_no_use(path, end) && fs::remove(path); });
@@ -120,8 +120,8 @@ bool can_go_on(const Runner& runner, const PlannedCell& cell) {
   if (training.empty()) return false;
   const auto record = readable(training / "record.json");
   auto checkpoints = train::checkpoints_in(training);
-  // Killed between its last checkpoint and its record: the last epoch is done again. And a search with other
-  // rungs may have trained it further than this cell goes.
+  // Killed between its last checkpoint and its record: the last epoch is trained again. Also, a search with
+  // other rungs may have trained further than this cell does.
   if (record && !record->epochs.empty()) {
     const auto end = train::inspect(cell.options, backend_for(runner, cell.options)).updates;
     if (record->epochs.back().updates >= end) remove_useless(checkpoints, end);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What an earlier, stopped run of a study left in its directory: records of complete cells, and unfinished
-/// trainings.
+/// Reads what an earlier, stopped run of a study left in its directory: records of complete cells, and
+/// unfinished trainings.
 
 #include <filesystem>
 #include <map>

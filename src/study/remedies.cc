@@ -28,7 +28,7 @@ void warm_up(Options& options, const ConvergeAxes& axes) {
       axes.warmup_epochs >= 0 ? axes.warmup_epochs : std::min(1.0, options.epochs / kTrainingOverWarmup);
 }
 
-/// One remedy: as --variants is told, as tables name it, and what it changes. In the order of application.
+/// One remedy: its name in --variants, its name in tables, and what it changes. In the order of application.
 struct Remedy {
   const char* word;
   const char* name;
@@ -74,7 +74,7 @@ std::vector<std::string> cut(std::string_view text, std::string_view separator) 
   return pieces;
 }
 
-/// The pieces of a variant's name: none of the baseline and of the large batch without remedy.
+/// The pieces of a variant's name: none for the baseline and for the large batch without remedies.
 std::vector<std::string> pieces_of(const std::string& variant) {
   constexpr std::string_view kBegin = "+ ";
   if (variant == kBaseline || variant == kLargeBatch) return {};
@@ -88,8 +88,8 @@ bool has(const std::vector<std::string>& pieces, std::string_view piece) {
 }  // namespace
 
 std::vector<std::string> converge_variants() {
-  // One remedy more in each, all of them in the last. LARS normalises by layer: linear scaling would count
-  // twice.
+  // Each variant adds one remedy; the last has all of them. LARS already normalises each layer, so its
+  // variants scale with the square root only.
   return {kBaseline,
           kLargeBatch,
           "+ linear scaling",

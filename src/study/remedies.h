@@ -1,8 +1,8 @@
 #pragma once
 
-/// The variants of `converge`: a large batch with remedies. A variant's name lists everything that it
-/// changes, and is parsed again: "+ linear, warm-up, zero gamma" has three remedies. A name with the last one
-/// only would credit it with the effect of all three.
+/// Names, parses and applies the variants of `converge`: a large batch with remedies. A variant's name lists
+/// everything that it changes, and is parsed again: "+ linear, warm-up, zero gamma" has three remedies. A
+/// name with the last one only would credit it with the effect of all three.
 
 #include <string>
 #include <string_view>

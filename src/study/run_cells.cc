@@ -58,7 +58,7 @@ void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& 
   if (train::is_data_parallel(cell.options)) record.communication.parallel = "data-parallel";
 }
 
-/// What can be said of a cell that is not run: its settings, its plan, and why.
+/// The record of a cell that is not run: its settings, its plan, and the reason.
 Record skipped(const Runner& runner, const PlannedCell& cell) {
   Record record;
   label(record, cell);
@@ -68,7 +68,7 @@ Record skipped(const Runner& runner, const PlannedCell& cell) {
   try {
     const auto setup = train::inspect(cell.options, backend_for(runner, cell.options));
     record.memory = setup.memory;
-    // It was found to fit a moment ago; a few pages less now are no end of memory.
+    // It was found to fit a moment ago; a few free pages less do not make it too large.
     const auto fitted = [](auto& memory) {
       memory.available_bytes = std::max(memory.available_bytes, memory.plan_bytes);
     };
@@ -77,15 +77,15 @@ Record skipped(const Runner& runner, const PlannedCell& cell) {
     record.model = setup.model;
     record.data = setup.data;
   } catch (const base::Error&) {
-    // The reason for skipping is often the very one for which there is no plan: what a smaller batch would
-    // tell is still true of model and data.
+    // Often the reason for skipping is also why there is no plan. A plan with a smaller batch still describes
+    // model and data.
     describe_without_plan(record, runner, cell);
   }
   return record;
 }
 
-/// Of a cell that is left when the study stops. No plan is made for it: who presses ctrl-C wants to be gone.
-/// Model and data are those of `other`, a record of the same study.
+/// The record of a cell that is left over when the study is stopped. It gets no plan, because after Ctrl-C
+/// the program should end quickly. Model and data are copied from `other`, a record of the same study.
 Record not_begun(const Runner& runner, const PlannedCell& cell, const Record* other) {
   Record record;
   label(record, cell);
@@ -95,13 +95,13 @@ Record not_begun(const Runner& runner, const PlannedCell& cell, const Record* ot
   if (other != nullptr) {
     record.model = other->model;
     record.data = other->data;
-    record.data.steps_per_epoch = record.data.dropped_per_epoch = 0;  // of the other's batch
+    record.data.steps_per_epoch = record.data.dropped_per_epoch = 0;  // these belong to the other's batch
   }
   return record;
 }
 
-/// What this process can tell alone of a cell before others begin it: Error for impossible options, or a plan
-/// that does not fit.
+/// Checks what this process alone can check before the processes begin a cell together.
+/// Errors   usage: impossible options, or a plan that does not fit into memory
 void require_possible(const train::Options& options, const train::Backend& backend) {
   const auto setup = train::inspect(options, backend);
   if (!setup.excess.empty())
@@ -113,14 +113,15 @@ Record not_completed(const Runner& runner, const PlannedCell& cell, const base::
   PlannedCell refused = cell;
   refused.skip = error.what();
   Record record = skipped(runner, refused);
-  // What the options or the plan ruled out never began: "skipped", as a sweep says it of the same batch.
+  // A cell that the options or the plan rule out never began: it is "skipped", as a sweep calls the same
+  // batch.
   const bool has_begun = error.kind() != base::ErrorKind::usage && !record.memory.exceeds_what_there_is();
   if (has_begun) record.status = "failed";
   return record;
 }
 
-/// The all-reduce alone, described as the study that it is of: its settings, model and data decide whether it
-/// is kept when the study goes on.
+/// Times the all-reduce alone. The record has the study's settings, model and data: they decide whether it is
+/// reused when the study is continued.
 Record time_collectives(const Runner& runner, const PlannedCell& cell, const train::Options& options,
                         const train::Backend& backend) {
   Record record = runner.collectives(options, backend, cell.collectives_s);
@@ -132,7 +133,7 @@ Record time_collectives(const Runner& runner, const PlannedCell& cell, const tra
   return record;
 }
 
-/// `resumed`: its training goes on from the checkpoint that an earlier, stopped study left.
+/// `resumed`: the training continues from the checkpoint of an earlier, stopped study.
 Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool resumed) {
   train::Options options = as_run(cell, runner.command);
   options.out = training_directory(runner, cell);
@@ -159,8 +160,8 @@ Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool r
   }
 }
 
-/// What an earlier, longer study left here as not begun, and this one does not have: its report would be
-/// called partial for ever.
+/// Removes the "not begun" records of an earlier, longer study whose cells this study does not have. They
+/// would make every report partial.
 void forget_not_begun(const Runner& runner, const std::vector<PlannedCell>& cells) {
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(runner.directory / "records", unreadable)) {
@@ -181,8 +182,9 @@ void forget_not_begun(const Runner& runner, const std::vector<PlannedCell>& cell
 train::Options as_run(const PlannedCell& cell, const std::string& command) {
   train::Options options = cell.options;
   options.command = command;
-  options.started = base::Clock::now();  // the first step is counted from the cell, not from the study
-  options.out.clear();                   // where a cell writes is the study's to say
+  options.started =
+      base::Clock::now();  // the first step is timed from the start of the cell, not of the study
+  options.out.clear();     // the study decides where a cell writes
   return options;
 }
 
@@ -193,7 +195,7 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
     const PlannedCell& cell = cells[i];
     auto kept = kept_records.take(cell.id);
     const bool fresh = !kept.has_value();
-    // An earlier run, without the sweep, did not know that the cell serves it too.
+    // An earlier run without the sweep did not know that the cell serves the sweep too.
     const bool is_new_to = kept && !cell.also.empty() && kept->also != cell.also;
     if (is_new_to) kept->also = cell.also;
     const bool resumed = fresh && cell.skip.empty() && can_go_on(runner, cell);
@@ -206,7 +208,7 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
                     : cell.skip.empty() ? run_cell(runner, cell, static_cast<int>(i), resumed)
                                         : skipped(runner, cell);
     if (record.status == "interrupted" && !runner.directory.empty() && cell.training.empty())
-      break;  // half a window is no measurement: the cell is run again when the study goes on
+      break;  // an unfinished window is no measurement: the cell is run again when the study is continued
     if ((fresh || is_new_to) && !runner.directory.empty())
       measure::write_record(record_path(runner, cell), record);
     if (runner.done) runner.done(record);
@@ -218,7 +220,7 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
     const Record* const other = records.empty() ? nullptr : &records.front();
     if (!record) {
       record = not_begun(runner, cells[i], other);
-      // An earlier run's record of a training that was begun has more to say.
+      // An existing record, of a training that was begun in an earlier run, holds more.
       if (!runner.directory.empty() && !std::filesystem::exists(record_path(runner, cells[i])))
         measure::write_record(record_path(runner, cells[i]), *record);
     }

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using measure::Record;
 
-/// A name as a part of a file's: "lr 0.1, bn sync" is "lr-0.1-bn-sync".
+/// A name as part of a file name: "lr 0.1, bn sync" is "lr-0.1-bn-sync".
 std::string file_part(const std::string& name) {
   std::string text;
   for (const char letter : name) {
@@ -47,7 +47,7 @@ std::int64_t whole_epochs(const Search& search) {
 train::Options as_searched(const Configuration& configuration, int seed, std::int64_t pause) {
   train::Options options = configuration.options;
   options.window_steps = 0;
-  options.test_set = train::TestSet::never;  // the chosen one's alone to read
+  options.test_set = train::TestSet::never;  // only the chosen configuration reads it
   options.evaluate_every = 1;
   options.seed += static_cast<std::uint64_t>(seed);
   options.pause_after_epochs = pause;
@@ -62,7 +62,7 @@ std::vector<measure::Candidate> ranked_candidates(const std::vector<Record>& rec
   return ranked;
 }
 
-/// The best `count` of those that have a figure, by name.
+/// The names of the best `count` configurations that have a figure.
 std::set<std::string> survivors(const std::vector<Record>& records, std::size_t count) {
   std::set<std::string> names;
   for (const auto& candidate : ranked_candidates(records))
@@ -70,7 +70,7 @@ std::set<std::string> survivors(const std::vector<Record>& records, std::size_t 
   return names;
 }
 
-/// Trainings of dropped configurations take room and are gone on with no more.
+/// Removes the trainings of dropped configurations: they take disk space and are never continued.
 void remove_trainings(const Runner& runner, const std::vector<PlannedCell>& cells,
                       const std::set<std::string>& kept) {
   for (const auto& cell : cells)
@@ -97,8 +97,8 @@ fs::path weights_of(const std::vector<PlannedCell>& cells, const Record& chosen,
                                      measure::best_validated(chosen)->updates);
 }
 
-/// A search keeps the weights of its winner only. Where a later one in the same directory, of other
-/// configurations or seeds, chooses another, that one is trained again: same settings, same bits.
+/// A search keeps the weights of its winner only. If a later search in the same directory, with other
+/// configurations or seeds, chooses another winner, that one is trained again: same settings, same bits.
 void train_again(const std::vector<PlannedCell>& cells, Record& chosen, const Runner& runner) {
   const PlannedCell& cell = cell_of(cells, chosen);
   const auto place = static_cast<std::size_t>(&cell - cells.data());
@@ -117,7 +117,8 @@ void train_again(const std::vector<PlannedCell>& cells, Record& chosen, const Ru
   measure::write_record(record_path(runner, cell), chosen);
 }
 
-/// What an earlier call of the search, in the same directory, left of its reading of the test set.
+/// The test-set evaluation that an earlier call of the search in this directory left behind; nullopt if there
+/// is none.
 std::optional<Record> read_before(const fs::path& path) {
   return fs::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
 }
@@ -126,19 +127,19 @@ fs::path evaluation_path(const Runner& runner) {
   return runner.directory / "records" / (std::string(kChosen) + ".json");
 }
 
-/// Whether it is what the chosen weights give, so that nothing is left to read.
+/// Whether `before` is the complete evaluation of the chosen weights, so that nothing has to be read.
 bool is_of(const std::optional<Record>& before, const fs::path& weights) {
   return before && before->evaluation && before->evaluation->checkpoint == weights.string();
 }
 
-/// Images of the test set that it read. One that was killed in the middle counts whole.
+/// Test images that it read. An evaluation that was killed half-way counts in full.
 std::int64_t reads_of(const std::optional<Record>& before) {
   if (!before) return 0;
   if (before->evaluation) return before->evaluation->reads;
   return before->test_set ? before->test_set->reads : 0;
 }
 
-/// What is left if the evaluation does not come to its end: that the test set was looked at.
+/// The record that remains if the evaluation does not finish. It says that the test set was read.
 Record begun_evaluation(const Record& chosen, std::int64_t reads) {
   Record record;
   record.kind = "evaluate";
@@ -156,8 +157,8 @@ Record begun_evaluation(const Record& chosen, std::int64_t reads) {
   return record;
 }
 
-/// The chosen one on the test set, read here and nowhere else; what an earlier call of the same search read
-/// of it is kept, and counted.
+/// Evaluates the chosen configuration on the test set, which nothing else in a search reads. Reads by an
+/// earlier call of the same search are kept and counted.
 std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells, const Record& chosen,
                                       const Runner& runner) {
   const PlannedCell& cell = cell_of(cells, chosen);
@@ -195,7 +196,8 @@ std::vector<Rung> rungs(std::size_t configurations, std::int64_t epochs, bool ha
     const double part =
         std::ldexp(static_cast<double>(epochs), static_cast<int>(i + 1) - static_cast<int>(counts.size()));
     const auto length = std::max<std::int64_t>(1, std::llround(part));
-    // Fewer epochs than halvings: those of one length are one rung, of as many as begin it.
+    // With fewer epochs than halvings several rungs have the same length; they become one, with the number of
+    // configurations of the first.
     if (all.empty() || length > all.back().epochs) all.push_back({length, counts[i]});
   }
   return all;

@@ -5,13 +5,15 @@
 /// A grid trains all configurations completely. Successive halving trains all for a few epochs, drops the
 /// worse half, and continues the others from their checkpoints for twice as many epochs, until one is left.
 /// The schedule is that of the whole training from the start, so the last one has the bits of the same
-/// training in the grid. Source: Jamieson & Talwalkar, "Non-stochastic best arm identification and
-/// hyperparameter optimization", AISTATS 2016.
+/// training in the grid.
 ///
 /// A search is a study: a stopped one can be continued, and decides alike, since every decision is a pure
 /// function of records. The test set is read once, with the chosen configuration. A search over other
 /// configurations may continue in the same directory: existing trainings are kept, and a winner whose weights
-/// were removed is trained again. again.
+/// were removed is trained again.
+///
+/// Source   Jamieson & Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization",
+///          AISTATS 2016
 
 #include <cstdint>
 #include <optional>

@@ -23,14 +23,15 @@ namespace {
 
 using measure::Record;
 
-/// More than a spare's time allows: its window ends by its time.
+/// More steps than fit into a spare's time, so that its window ends by time.
 constexpr std::int64_t kManySteps = 20'000;
 
 bool is_timed(const PlannedCell& cell) {
   return cell.training.empty() && cell.options.window_steps != 0 && !cell.is_of_collectives();
 }
 
-/// What repeats share: everything but the window, and by which question they were asked for.
+/// The text that repeats have in common: everything except the window, and the question for which they are
+/// measured.
 std::string set_up_of(const PlannedCell& cell) {
   const train::Options& options = cell.options;
   const auto local = options.local_batch > 0 ? options.local_batch : options.global_batch / options.workers;
@@ -45,15 +46,16 @@ std::string set_up_of(const PlannedCell& cell) {
 /// "scale-weak-w2-b32-r0" -> "scale-weak-w2-b32-spare"
 std::string id_of_spare(const std::string& id) { return id.substr(0, id.rfind("-r")) + "-spare"; }
 
-/// One set-up with what was measured of it.
+/// A set-up and its measurements.
 struct SetUp {
-  std::size_t spare = 0;  ///< place
+  std::size_t spare = 0;  ///< index of its spare
   bool has_spare = false, may_be_longer = false;
   bool is_spare_used = false;
   bool is_oversubscribed = false;
-  double known_s = 0, unknown_s = 0;  ///< measured, by whether others' work is known
-  std::vector<double> quiet, all;     ///< seconds of steps; `quiet`: of repeats that were not disturbed
-  const Record* worst = nullptr;      ///< the repeat that was disturbed most
+  double known_s = 0,
+         unknown_s = 0;  ///< measured time for which the load by other programs is known, and unknown
+  std::vector<double> quiet, all;  ///< seconds of steps; `quiet`: of repeats that were not disturbed
+  const Record* worst = nullptr;   ///< the repeat that was disturbed most
   double global_batch = 0;
 
   [[nodiscard]] double images_per_s() const {
@@ -66,7 +68,7 @@ struct SetUp {
 void add(SetUp& set_up, const Record& record) {
   set_up.is_oversubscribed = set_up.is_oversubscribed || record.oversubscribed;
   if (record.status != "complete" || record.ranks.empty()) return;
-  const auto& steps = record.ranks.front().step_s;  // ranks end a step together
+  const auto& steps = record.ranks.front().step_s;  // all ranks end a step at the same time
   set_up.global_batch = static_cast<double>(record.global_batch);
   set_up.all.insert(set_up.all.end(), steps.begin(), steps.end());
   (record.window.others_cores ? set_up.known_s : set_up.unknown_s) += record.window.wall_s;
@@ -79,7 +81,7 @@ void add(SetUp& set_up, const Record& record) {
   if (is_worst) set_up.worst = &record;
 }
 
-/// In the order of `cells`.
+/// The set-ups in the order of `cells`.
 std::vector<SetUp> set_ups_of(const std::vector<PlannedCell>& cells, std::span<const Record> records) {
   std::map<std::string, const Record*> by_id;
   for (const Record& record : records) by_id[record.id] = &record;
@@ -102,7 +104,7 @@ std::vector<SetUp> set_ups_of(const std::vector<PlannedCell>& cells, std::span<c
   return set_ups;
 }
 
-/// The fastest that may be advised.
+/// The fastest set-ups that may be recommended.
 std::vector<const SetUp*> fastest(const std::vector<const SetUp*>& by_rate) {
   std::vector<const SetUp*> eligible;
   for (const SetUp* set_up : by_rate)
@@ -111,7 +113,7 @@ std::vector<const SetUp*> fastest(const std::vector<const SetUp*>& by_rate) {
   return eligible;
 }
 
-/// Of one round, for people.
+/// Describes one round of repeats to the user.
 std::string sentence_on(const Repeats& repeats) {
   const auto disturbed = std::count_if(repeats.chosen.begin(), repeats.chosen.end(),
                                        [](const Repeat& repeat) { return repeat.is_disturbed; });
@@ -136,7 +138,7 @@ std::vector<std::size_t> measured_before(const std::vector<PlannedCell>& cells, 
     try {
       if (measure::read_record(path).status == "complete") places.push_back(place);
     } catch (const base::Error&) {
-      // Damaged, or of another version: measured again where it is needed.
+      // Damaged or of another version: measured again if it is needed.
     }
   }
   return places;

@@ -1,20 +1,19 @@
 #pragma once
 
-/// Repeats of a study's cells: what the answers depend on is measured long enough to know whether other
-/// programs disturbed it, and disturbed cells are measured again.
+/// Decides which cells of a study are measured again, and runs them: cells that other programs disturbed, and
+/// the best cells if they were measured too briefly to tell.
 ///
 /// After all its cells a study repeats
-/// - the three fastest set-ups that may be recommended (complete, a core for each thread, not disturbed), if
-///     most of their time was measured in windows too short to detect other programs,
-///   - then every timed set-up with a disturbed repeat, each at most once, and at most kMostRepeats in all. A
-/// repeat may change which set-ups are the fastest, so this is checked again until there is nothing left to
+///   - the three fastest set-ups that may be recommended (complete, a core for each thread, not disturbed),
+///     if most of their time was measured in windows too short to detect other programs,
+///   - then every timed set-up with a disturbed repeat, each at most once, and at most kMostRepeats in all.
+/// A repeat may change which set-ups are the fastest, so this is checked again until there is nothing left to
 /// repeat.
 ///
 /// Several processes agree on one list of cells before the first is run. So that list contains a spare for
 /// each timed set-up, and the first process runs the spares that are needed. Which ones are needed is a pure
 /// function of the records, so a continued study decides alike and keeps the spares that it has measured. An
-/// unused spare leaves nothing behind. spares that it has measured. A spare that is not needed leaves nothing
-/// behind.
+/// unused spare leaves nothing behind.
 
 #include <cstddef>
 #include <span>

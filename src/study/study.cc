@@ -14,7 +14,7 @@ bool is_given(const std::vector<measure::Setting>& given, measure::Setting setti
   return std::find(given.begin(), given.end(), setting) != given.end();
 }
 
-/// Threads that each of a sweep's workers has, who is alone on the cores.
+/// Threads of each of a sweep's workers. No other cell runs on the cores.
 int threads_alone(const train::Options& base, const Axes& axes) {
   if (base.threads > 0) return base.threads;
   return axes.cores_each ? axes.cores_each(1) : base::usable_cores();
@@ -25,15 +25,16 @@ bool is_same_set_up(const PlannedCell& sweep, const PlannedCell& scale) {
          scale.options.global_batch == 0 && scale.repeat == sweep.repeat;
 }
 
-/// One worker of a batch may stand in the sweep and be the baseline of scaling: where it has the same threads
-/// in both, the set-ups are the same in everything that can change a figure. It is then measured once, as
-/// scaling.
+/// One worker with some batch may occur both in the sweep and as the baseline of scaling. If it has the same
+/// number of threads in both, the two set-ups agree in everything that can change a figure. It is then
+/// measured once, as part of scaling.
 void measure_once(std::vector<PlannedCell>& sweep, std::vector<PlannedCell>& scale,
                   const StudyOptions& options, const train::Options& base) {
   if (scale.empty() || options.sweep.repeats != options.scale.repeats) return;
   const int threads = scale.front().options.threads;  // the same in all of them
   if (threads_alone(base, options.scale) != threads) return;
-  for (PlannedCell& cell : sweep) cell.options.threads = threads;  // said alike, so that all can be compared
+  for (PlannedCell& cell : sweep)
+    cell.options.threads = threads;  // the same here, so that all can be compared
   std::erase_if(sweep, [&](const PlannedCell& cell) {
     if (!cell.skip.empty()) return false;
     const auto same = std::find_if(scale.begin(), scale.end(),
@@ -63,12 +64,12 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
   if (!is_given(given, "data")) base.data = "synthetic,train=10240,test=2000";
   if (!is_given(given, "baseline-batch")) options.converge.baseline_batch = 64;
   if (!is_given(given, "large-batch")) options.converge.large_batch = 512;
-  // One remedy more in each variant; all of them together are left to `converge`, which trains for longer.
+  // Each variant adds one remedy. The combination of all is left to `converge`, which trains for longer.
   if (options.converge.variants.empty()) {
     options.converge.variants = converge_variants();
     options.converge.variants.pop_back();
   }
-  // With few updates a rate that is good for a small batch diverges once it is scaled: begin lower.
+  // With few updates, a rate that suits a small batch diverges once it is scaled. So begin lower.
   if (!is_given(given, "lr") && !is_given(given, "optimizer")) base.lr = 0.05;
 }
 

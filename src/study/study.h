@@ -1,8 +1,8 @@
 #pragma once
 
-/// Which cells to run, in which order, and when to stop. A cell is one configuration to measure; train::run
-/// runs it and writes one record. A stopped study can be continued: complete records with the same id and
-/// settings are read and not run again, and a training continues from its last checkpoint.
+/// Lists and runs the cells of a study. A cell is one configuration to measure; train::run() runs it and
+/// writes one record. A stopped study can be continued: complete records with the same id and settings are
+/// read instead of run again, and a training continues from its last checkpoint.
 
 #include <cstdint>
 #include <filesystem>
@@ -109,7 +109,7 @@ struct PlannedCell {
   int repeat = 0;
   train::Options options;
   std::string skip;  ///< if not empty, the reason why it is not run; its record has status "skipped"
-  /// It marks the largest batch whose plan fits the memory, and is skipped because it was not asked for.
+  /// Marks the largest batch whose memory plan fits; the cell is skipped because it was not requested.
   bool fits = false;
   /// For a whole training: its folder in Runner::directory/trainings. Empty: the cell is a timed window.
   std::string training = {};

@@ -1,4 +1,4 @@
-/// The cells of a batch sweep: the batch grows until the plan says that memory ends, or data does.
+/// The cells of a batch sweep: the batch grows until, by the plan, memory or data no longer suffice.
 
 #include <fmt/format.h>
 
@@ -20,8 +20,8 @@ PlannedCell sweep_cell(const train::Options& base, std::int64_t batch, int repea
   return cell;
 }
 
-/// Why a batch cannot be measured; empty when it can. A batch that breaks a rule of the options is that
-/// cell's reason, not the end of the sweep.
+/// Why a batch cannot be measured; empty if it can. A batch that breaks a rule of the options is skipped for
+/// that reason; the sweep continues.
 std::string refusal(const train::Options& options, const train::Backend& backend, std::int64_t samples) {
   if (options.local_batch * options.workers > samples)
     return fmt::format("exceeds the data set of {} training samples: every batch would be the whole set",
@@ -36,7 +36,7 @@ std::string refusal(const train::Options& options, const train::Backend& backend
   return "";
 }
 
-/// Batches by the factor, up to and including the first that cannot be measured.
+/// Batches that grow by the factor, up to and including the first that cannot be measured.
 std::vector<PlannedCell> automatic_cells(const train::Options& base, const Axes& axes,
                                          const train::Backend& backend, std::int64_t samples) {
   std::vector<PlannedCell> cells;
@@ -49,8 +49,8 @@ std::vector<PlannedCell> automatic_cells(const train::Options& base, const Axes&
   }
 }
 
-/// The largest batch that fits, unless it is one of the sweep's own: between the last that did and the first
-/// that did not.
+/// Adds the largest batch that fits, between the last batch that did and the first that did not, unless the
+/// sweep has it already.
 void add_largest(std::vector<PlannedCell>& cells, const train::Options& base, const train::Backend& backend) {
   train::Options options = base;
   options.global_batch = 0;

@@ -5,7 +5,7 @@
 namespace paceline::table {
 namespace {
 
-/// Walks over the text and knows where it is.
+/// Reads the text from begin to end and keeps its position.
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& where, std::size_t line)

@@ -20,7 +20,7 @@ using base::fail;
 /// A column of the file: one of the table's, or a setting.
 struct Heading {
   std::optional<Column> column;
-  std::string setting;  ///< the name behind "setting."
+  std::string setting;  ///< the name after "setting."
 };
 
 struct Place {
@@ -55,7 +55,7 @@ void set_cell(Row& row, const Heading& heading, std::string_view text, const Pla
   }
 }
 
-/// What holds of all rows, under what a row says itself.
+/// Fills in what holds for all rows, unless a row says otherwise itself.
 void fill_from_facts(Row& row, const Row& facts) {
   for (std::size_t i = 0; i < Column::count(); ++i) {
     const auto column = Column::at(i);
@@ -65,7 +65,8 @@ void fill_from_facts(Row& row, const Row& facts) {
   for (const auto& [name, text] : facts.settings) row.settings.try_emplace(name, text);
 }
 
-/// A fact that stands above the header: `# workers = 4` or `# model = "resnet18"`. Other comments are none.
+/// A fact that stands above the header: `# workers = 4` or `# model = "resnet18"`. Other comments are
+/// ignored.
 void take_fact(Row& facts, std::string_view line, const std::string& where, std::size_t number) {
   const auto body = trimmed(line.substr(1));
   const auto equals = body.find('=');
@@ -140,7 +141,7 @@ Table read_csv_table(std::string_view text, const std::string& where) {
   return table;
 }
 
-/// The text of a number as it stands in the file, with its digits; of a text what is between the quotes.
+/// The text of a number as written in the file, with its digits; for a string the text between the quotes.
 std::string source_text(const toml::node& node, const std::vector<std::string_view>& lines) {
   if (const auto* text = node.as_string()) return text->get();
   const auto& source = node.source();

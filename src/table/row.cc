@@ -15,7 +15,7 @@ namespace {
 using base::ErrorKind;
 using base::fail;
 
-/// 1,234,567 without its commas; nothing where they do not stand between groups of three digits.
+/// 1,234,567 without its commas; nullopt if the commas are not between groups of three digits.
 std::optional<std::string> without_groups(std::string_view text) {
   const auto first = text.find(',');
   if (first == std::string_view::npos) return std::string(text);
@@ -131,7 +131,7 @@ void Row::set(Column column, std::string_view given) {
 }
 
 void Row::set(Column column, double value) {
-  // What a sum of doubles leaves in the last places is no figure of the source.
+  // Rounding errors in the last places of a sum of doubles are not digits of the source.
   constexpr std::size_t kLongest = 14;
   auto text = fmt::format("{}", value);
   if (text.size() > kLongest) text = fmt::format("{:.12g}", value);

@@ -22,8 +22,8 @@ struct Number {
   std::string text;
 };
 
-/// Parses a number; nothing if `text` is none, is not finite or has other text after it. A "," between groups
-/// of three digits is skipped, as in 1,234,567.
+/// Parses a number; nullopt if `text` is not a number, is not finite or has other text after it. A ","
+/// between groups of three digits is skipped, as in 1,234,567.
 [[nodiscard]] std::optional<Number> read_number(std::string_view text);
 
 class Row {

@@ -11,7 +11,8 @@
 namespace paceline::table {
 namespace {
 
-/// Whether each row has the same known text there: then it is a fact. Names and figures stay columns.
+/// Whether the column becomes a fact above the header: all rows have the same known text. Names and figures
+/// remain columns.
 bool is_fact(const Table& table, Column column) {
   if (table.rows.size() < 2) return false;
   if (column.role() != ColumnRole::configuration && column.role() != ColumnRole::condition) return false;
@@ -100,7 +101,7 @@ std::string to_csv(const Table& table) {
   for (const auto& note : table.notes) {
     std::string plain = note;
     std::replace(plain.begin(), plain.end(), '\n', ' ');
-    std::replace(plain.begin(), plain.end(), '=', ':');  // else it would be a fact
+    std::replace(plain.begin(), plain.end(), '=', ':');  // otherwise it would be read as a fact
     text += fmt::format("# {}\n", plain);
   }
   std::vector<Column> columns;

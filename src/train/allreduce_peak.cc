@@ -22,7 +22,7 @@ double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets, 
     for (const auto& one : pending) one->wait();
     double seconds = base::seconds(pending.back()->timing().done - begin);
     communicator.all_reduce(std::span(&seconds, 1),
-                            comm::Reduce::min);  // the last to come waited for nobody
+                            comm::Reduce::min);  // the last rank to arrive did not wait
     if (i > 0) durations.push_back(seconds);
   }
   const double ranks = communicator.size();

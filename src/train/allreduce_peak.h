@@ -1,6 +1,6 @@
 #pragma once
 
-/// The best bandwidth that a step's own all-reduces could reach.
+/// Measures the best bandwidth that a step's own all-reduces could reach.
 
 #include "comm/communicator.h"
 #include "train/buckets.h"

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What a run gets from outside of train: engines, communicators, and the place of its process.
+/// Backend: what a run gets from outside of train: functions that make engines and communicators, and the
+/// place of its process.
 
 #include <chrono>
 #include <functional>
@@ -25,13 +26,13 @@ namespace paceline::train {
 struct ProcessPlacement {
   int process = 0;
   int processes = 1;
-  int neighbours = 1;                   ///< processes on this host, including this one: they share its memory
-  int core_sharers = 1;                 ///< of them, those that may run on the same cores as this one
-  int core_share_index = 0;             ///< this one's index among these
-  int host_cores = 0;                   ///< cores that all processes here may use together; 0: unknown
-  int device_sharers = 1;               ///< of the neighbours, those that see the same GPUs as this one
-  int device_share_index = 0;           ///< this one's index among these
-  int hosts = 1;                        ///< of all processes
+  int neighbours = 1;          ///< processes on this host, including this one: they share its memory
+  int core_sharers = 1;        ///< of the neighbours, those that may run on the same cores as this one
+  int core_share_index = 0;    ///< this one's index among these
+  int host_cores = 0;          ///< cores that all processes here may use together; 0: unknown
+  int device_sharers = 1;      ///< of the neighbours, those that see the same GPUs as this one
+  int device_share_index = 0;  ///< this one's index among these
+  int hosts = 1;               ///< of all processes
   std::vector<int> processes_of_hosts;  ///< on each host, in the order of their first processes
   std::string
       placement;  ///< "packed" or "spread": how a study chose the processes; empty: there was no choice
@@ -68,12 +69,13 @@ struct Backend {
   /// The communicators of this process's `ranks` workers.
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
       communicators;
-  /// Of sums that GPUs form among themselves, where every worker has one of its own: bytes of the buffers on
-  /// each GPU. 0: all sums go over the host's memory.
+  /// Bytes of the buffers on each GPU for sums that GPUs compute among themselves (when every worker has its
+  /// own GPU). 0: all sums go through the host's memory.
   std::int64_t device_sum_bytes = 0;
+  /// The lost rank, once a communicator has failed; empty if none was lost.
   std::function<std::optional<Loss>()> loss;
-  /// The device on which `local_workers` workers of this process would compute; nothing for engines of the
-  /// host. If empty: the same as nothing.
+  /// The device on which `local_workers` workers of this process would compute; empty for engines that
+  /// compute on the host. If the function is empty: the same.
   ///
   /// Errors   Error(device): what is missing
   std::function<std::optional<DeviceShare>(int local_workers)> device = {};

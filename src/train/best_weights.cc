@@ -17,7 +17,7 @@ void BestWeights::read(const std::filesystem::path& file) {
 }
 
 void BestWeights::put_back() {
-  engine_.fetch();  // a device's engine takes weights back only where none of its own are lost
+  engine_.fetch();  // a device's engine accepts weights only after its own were fetched
   const auto weights = engine_.weights();
   if (communicator_.rank() == 0) std::copy(weights_.begin(), weights_.end(), weights.begin());
   communicator_.broadcast(std::as_writable_bytes(weights), 0);

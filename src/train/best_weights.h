@@ -1,6 +1,6 @@
 #pragma once
 
-/// Keeps the weights of the best epoch on validation until the test set is evaluated with them.
+/// BestWeights keeps the weights of the best epoch on validation until the test set is evaluated with them.
 ///
 /// Rank 0 holds them in memory. If checkpoints are written they are in a file too (best_checkpoint_path),
 /// from which a resumed training reads them.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The figures of each bucket that the record of a window has.
+/// Fills the record's figures of each bucket (a part of the gradient that is reduced in one call).
 
 #include <cstddef>
 #include <span>
@@ -12,7 +12,8 @@
 namespace paceline::train {
 
 /// Makes one record per bucket in `records`, without times. With `keeps_ready` it reserves room for the times
-/// at which each bucket was ready in `steps` steps and returns the records; else it returns nothing.
+/// at which each bucket was ready in `steps` steps and returns the records; otherwise it returns an empty
+/// span.
 [[nodiscard]] std::span<measure::BucketRecord> begin_records(std::vector<measure::BucketRecord>& records,
                                                              const Buckets& buckets, std::size_t steps,
                                                              bool keeps_ready);

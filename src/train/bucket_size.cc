@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kShort = 65536 / sizeof(float);
 
-/// Seconds of one reduction: the median of some, each that of the last rank to come.
+/// Seconds of one reduction: the median of several, each timed on the rank that arrived last.
 double seconds_of(comm::Communicator& communicator, base::Array values, int tries) {
   std::vector<double> durations;
   for (int i = 0; i < tries; ++i) {
@@ -23,7 +23,7 @@ double seconds_of(comm::Communicator& communicator, base::Array values, int trie
     pending->wait();
     double seconds = base::seconds(pending->timing().done - begin);
     communicator.all_reduce(std::span(&seconds, 1), comm::Reduce::min);
-    if (i > 0) durations.push_back(seconds);  // the first one touches memory
+    if (i > 0) durations.push_back(seconds);  // the first one touches memory and is not counted
   }
   return measure::estimate(durations).median;
 }
@@ -33,7 +33,8 @@ double seconds_of(comm::Communicator& communicator, base::Array values, int trie
 BucketChoice best_bucket(double gradient_bytes, double latency_s, double bytes_per_s) {
   const double best = std::sqrt(gradient_bytes * latency_s * bytes_per_s);
   const double bytes = std::clamp(best, gradient_bytes / 100, gradient_bytes);
-  // Two digits: more would pretend to know better, and a text that is read back means the same size.
+  // Two digits: more would suggest a precision that the estimate does not have. The printed size, read back,
+  // is the same size.
   const double unit = std::pow(10, std::floor(std::log10(bytes)) - 1);
   const double megabytes = std::max(1.0, std::round(bytes / unit)) * unit / 1e6;
   return {.megabytes = megabytes,

@@ -25,7 +25,8 @@ std::string state_name(std::string_view array, const std::string& parameter) {
 
 std::string slow_name(const std::string& parameter) { return std::string(kSlowPrefix) + parameter; }
 
-/// PyTorch's module path of a running mean: "bn1.running_mean" -> "bn1.num_batches_tracked".
+/// PyTorch's name for the batch counter beside a running mean: "bn1.running_mean" ->
+/// "bn1.num_batches_tracked".
 std::string batches_name(const std::string& running_mean) {
   return running_mean.substr(0, running_mean.rfind('.') + 1) + "num_batches_tracked";
 }

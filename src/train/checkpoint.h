@@ -1,6 +1,7 @@
 #pragma once
 
-/// Checkpoints: weights, optimizer state and counters in one safetensors file (docs/formats.md).
+/// Writes and reads checkpoints: weights, optimizer state and counters in one safetensors file
+/// (docs/formats.md).
 ///
 /// Tensors have PyTorch's names and shapes, including `num_batches_tracked` of every batch norm. Optimizer
 /// state is `optimizer.<array>.<parameter>`, Lookahead's slow weights are `lookahead.<parameter>`. The file

@@ -54,8 +54,8 @@ void link_to(const fs::path& target, const char* name) {
   const auto made = target.parent_path() / (std::string(".") + name + ".paceline-new");
   std::error_code failed;
   const auto there = fs::symlink_status(link, failed);
-  if (fs::exists(there) && !fs::is_symlink(there)) return;  // somebody's file
-  fs::remove(made, failed);                                 // of one that was killed in the midst
+  if (fs::exists(there) && !fs::is_symlink(there)) return;  // a file that is not ours
+  fs::remove(made, failed);                                 // left by a process that was killed in between
   fs::create_symlink(target.filename(), made, failed);
   if (!failed) fs::rename(made, link, failed);
 }

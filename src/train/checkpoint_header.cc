@@ -18,7 +18,7 @@ constexpr const char* kGuardKey = "loss_guard";
 constexpr const char* kLossKey = "loss_checked";
 constexpr const char* kGoodLoss = "good";
 
-/// The whole text as a number: "12x" is none.
+/// The whole text as a number; "12x" is not one.
 template <typename T>
 T whole_text_in(const SafetensorsFile& checkpoint, const std::string& key) {
   const std::string text = text_in(checkpoint, key);
@@ -51,8 +51,9 @@ SafetensorsFile open_header(const std::filesystem::path& path) {
 }
 
 SafetensorsFile open_checkpoint(const std::filesystem::path& path) {
-  const auto sum = check_checksum(path);  // before it is mapped: a failing disk is an error then
-  auto file = open_header(path);          // whose errors say more: cut short, no JSON
+  const auto sum =
+      check_checksum(path);       // before the file is mapped, so that a failing disk is reported as an error
+  auto file = open_header(path);  // its errors say more: cut short, no JSON
   if (sum == Checksum::right || (sum == Checksum::absent && !is_summed(file))) return file;
   fail(ErrorKind::data,
        "{}: it is damaged: {}; take an earlier checkpoint (or, if another program has changed it on purpose, "
@@ -108,7 +109,7 @@ GuardState guard_in(const SafetensorsFile& checkpoint) {
   for (auto* value : {&state.seen, &state.above, &state.skipped, &state.skipped_in_row, &state.rollbacks})
     take(*value);
   take(state.lowest);
-  // The ring begins at the oldest.
+  // The ring buffer is read from the oldest entry on.
   const std::int64_t kept = std::min<std::int64_t>(state.seen, GuardState::kWindow);
   for (std::int64_t step = state.seen - kept; step < state.seen; ++step)
     take(state.losses[static_cast<std::size_t>(step) % GuardState::kWindow]);

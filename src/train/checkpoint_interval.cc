@@ -15,7 +15,7 @@ struct UnitName {
   std::string_view text;
   Unit unit;
 };
-/// "steps" before "s", which it ends with.
+/// "steps" comes before "s", because it ends with an "s" too.
 constexpr std::array<UnitName, 6> kNames{{{"steps", Unit::steps},
                                           {"step", Unit::steps},
                                           {"epochs", Unit::epochs},

@@ -1,6 +1,7 @@
 #pragma once
 
-/// How often a checkpoint is written: "500steps", "60s", "1epochs"; a bare number is epochs.
+/// Parses how often a checkpoint is written ("500steps", "60s", "1epochs"; a bare number is epochs), and
+/// decides when one is due.
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +18,7 @@ struct CheckpointInterval {
   friend bool operator==(const CheckpointInterval&, const CheckpointInterval&) = default;
 };
 
-/// Parses an interval; nothing if `text` is none.
+/// Parses an interval; nullopt if `text` is not one.
 [[nodiscard]] std::optional<CheckpointInterval> checkpoint_interval(std::string_view text);
 /// The text of an interval, as checkpoint_interval() reads it.
 [[nodiscard]] std::string text_of(const CheckpointInterval& interval);

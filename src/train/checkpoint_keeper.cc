@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Waits between two tries of a write that may succeed later.
+/// Pauses between two attempts at a write that may succeed later.
 constexpr std::array kWaits{std::chrono::milliseconds(250), std::chrono::milliseconds(1000),
                             std::chrono::milliseconds(4000)};
 
@@ -69,7 +69,7 @@ bool CheckpointKeeper::try_to_write(const std::string& what, const std::function
 void CheckpointKeeper::record(const std::vector<measure::EpochRecord>& epochs) {
   {
     const std::lock_guard lock(mutex_);
-    failure_.clear();  // a round of files begins with its record
+    failure_.clear();  // the record is the first of a set of files
   }
   if (job_.keep) try_to_write("the record", [&] { job_.keep(epochs); });
 }
@@ -108,7 +108,7 @@ void CheckpointKeeper::confirm(std::int64_t checked) {
       ++i;
       continue;
     }
-    std::error_code failed;  // one that cannot be removed only takes room
+    std::error_code failed;  // a file that cannot be removed only takes space
     fs::remove(own_[i].path, failed);
     if (failed)
       say(fmt::format("{} could not be removed ({}) and stays", own_[i].path.string(), failed.message()));
@@ -186,7 +186,7 @@ void CheckpointKeeper::take_older(const ResumePoint& point) {
 void CheckpointKeeper::watch_space(std::int64_t bytes) {
   if (has_said_space_) return;
   const auto lack =
-      lack_of_space(job_.options.out, bytes, 2);  // the old one stays until the new one is whole
+      lack_of_space(job_.options.out, bytes, 2);  // the old one is kept until the new one is complete
   if (!lack) return;
   has_said_space_ = true;
   say(*lack);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The checkpoint files of one run: which it writes, keeps and removes, and what it does when a write fails.
+/// CheckpointKeeper writes, keeps and removes the checkpoint files of one run, and decides what happens when
+/// a write fails.
 
 #include <cstdint>
 #include <filesystem>

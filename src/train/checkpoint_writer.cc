@@ -13,12 +13,13 @@
 namespace paceline::train {
 namespace {
 
-/// Nobody is to be said to hold up the others (comm/failure/rank_status.h) because its disk is slow.
+/// Ranks meet this often, so that none is reported as holding up the others (comm/failure/rank_status.h)
+/// because its disk is slow.
 constexpr std::chrono::milliseconds kMeeting{1500};
 
-/// A disk that takes longer is said to, once: with the meetings between, within 5 s.
+/// A disk that takes longer is reported, once: with the meetings in between, within 5 s.
 constexpr double kSlow_s = 3;
-/// A disk that takes longer than so many deadlines is dead.
+/// A disk that takes longer than this many deadlines is considered dead.
 constexpr double kDeadlinesOfADisk = 10;
 
 bool is_same(const ValidationState& a, const ValidationState& b) {
@@ -51,7 +52,7 @@ void CheckpointWriter::add_checkpoint(const Standing& standing) {
 }
 
 void CheckpointWriter::add_confirmation(const Standing& standing) {
-  // Weights are known to be good when the step after them has found a good loss.
+  // Weights are known to be good once the step after them has found a finite loss.
   const bool is_rollback = job_.options.on_nan == OnNan::rollback;
   const auto checked = standing.counters.update - standing.guard.above - (is_rollback ? 1 : 0);
   tasks_.add([this, checked] { keeper_.confirm(checked); });
@@ -79,7 +80,7 @@ void CheckpointWriter::after_step(const Epochs& epochs, Standing standing,
   const measure::InPhase copying(ledger_, measure::Phase::checkpoint);
   take_snapshot();
   update_ = standing.counters.update;
-  // First: what a record is ahead of its checkpoint is done again.
+  // The record comes first: steps by which it is ahead of its checkpoint are simply repeated.
   tasks_.add([this, epochs] { keeper_.record(epochs); });
   add_checkpoint(standing);
   add_confirmation(standing);
@@ -88,8 +89,8 @@ void CheckpointWriter::after_step(const Epochs& epochs, Standing standing,
 void CheckpointWriter::meet(std::int64_t update) {
   const measure::InPhase waiting(ledger_, measure::Phase::checkpoint);
   communicator_.at(update, "the checkpoint");
-  // A slow disk is no lost rank: while it writes they meet again and again, well before a collective's
-  // deadline.
+  // A slow disk must not look like a lost rank. While it writes, the ranks meet repeatedly, well before a
+  // collective's deadline.
   const auto between_meetings =
       std::min(std::chrono::milliseconds(std::int64_t{1000} * job_.options.deadline_s / 4), kMeeting);
   double busy = 1;
@@ -127,12 +128,12 @@ void CheckpointWriter::keep(const Epochs& epochs, const Standing& standing, What
   if (!begun && (is_due || is_best)) take_snapshot();
   update_ = counters.update;
   tasks_.add([this, epochs] { keeper_.record(epochs); });
-  // Before the checkpoint, which names it.
+  // Before the checkpoint, because that names this file.
   if (is_best) tasks_.add([this, standing] { keeper_.best(snapshot_.arrays(), standing); });
   const bool is_begun = begun && is_same(*begun, standing.validation);
   if (is_due)
     tasks_.add([this, standing, is_begun] {
-      if (!is_begun || !keeper_.has(standing.counters.update))  // it could not be written then
+      if (!is_begun || !keeper_.has(standing.counters.update))  // it could not be written at that time
         keeper_.checkpoint(snapshot_.arrays(), standing);
     });
   if (is_due) add_confirmation(standing);
@@ -206,7 +207,7 @@ void CheckpointWriter::look_at_disk(bool others_wait) {
       "--out {}: record and checkpoint of update {} could not be written within {:.0f} s; does its disk "
       "still answer?",
       job_.options.out.string(), update_, seconds);
-  // The writing thread has to end before this call does, and may never: all are told now.
+  // This call can end only after the writing thread, which may never end. So the message is printed now.
   if (job_.progress.say) job_.progress.say(text);
   communicator_.abort(text, base::ErrorKind::data);
   throw base::Error(base::ErrorKind::data, text);

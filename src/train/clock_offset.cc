@@ -23,12 +23,12 @@ ClockOffset clock_offset(comm::Communicator& communicator) {
   const auto me = static_cast<std::size_t>(communicator.rank());
   double most = std::numeric_limits<double>::infinity(), least = -most;
   for (int round = 0; round < kRounds; ++round) {
-    communicator.barrier();  // all begin at about the same time: the bounds are tight
+    communicator.barrier();  // all begin at about the same time, so the bounds are tight
     const auto begun = gather(communicator, now());
     const double ended = now();
     const double ended_at_first = gather(communicator, ended).front();
-    most = std::min(most, ended - begun.front());         // rank 0 had begun before I ended
-    least = std::max(least, begun[me] - ended_at_first);  // I had begun before rank 0 ended
+    most = std::min(most, ended - begun.front());         // rank 0 had begun before this rank ended
+    least = std::max(least, begun[me] - ended_at_first);  // this rank had begun before rank 0 ended
   }
   if (communicator.rank() == 0) return {};
   return {.seconds = (most + least) / 2, .error_s = (most - least) / 2};

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The offset between this rank's clock and rank 0's; steady clocks of two hosts have different origins.
+/// Measures the offset between this rank's clock and rank 0's; steady clocks of two hosts have different
+/// origins.
 
 #include "comm/communicator.h"
 
@@ -16,7 +17,7 @@ struct ClockOffset {
 /// Collective.
 ///
 /// Cost     32 small all-gathers. Drift (some microseconds a second between two hosts) is not corrected
-///          Source   Cristian, Distributed Computing 3 (1989), with bounds instead of a symmetric delay
+/// Source   Cristian, Distributed Computing 3 (1989), with bounds instead of a symmetric delay
 [[nodiscard]] ClockOffset clock_offset(comm::Communicator& communicator);
 
 }  // namespace paceline::train

@@ -6,13 +6,13 @@ namespace paceline::train {
 
 namespace {
 
-/// The cores near the GPU of each worker of the processes that share this one's cores, in their order; empty:
-/// nobody has a wish.
+/// The cores near the GPU of each worker of all processes that share cores with this one, in their order;
+/// empty if the run uses no GPU.
 std::vector<std::vector<int>> wishes(int workers_each, const Backend& backend) {
   const ProcessPlacement& place = backend.place;
   if (!backend.cores_near) return {};
   const int workers = workers_each * place.core_sharers;
-  // Worker i of those that share cores has GPU i of those that these processes see, or nobody says which.
+  // Worker i of the processes that share cores has GPU i that they see; otherwise the assignment is unknown.
   if (place.core_sharers == place.device_sharers && place.core_share_index == place.device_share_index)
     return backend.cores_near(workers);
   if (place.core_sharers > 1) return {};

@@ -53,7 +53,7 @@ DataParallelStepper::DataParallelStepper(const Job& job, engine::Engine& engine,
   }
   if (!engine.gradients().memory->is_host()) gradients_.resize(engine.gradients().size);
   const std::int64_t whole = engine.layout().elements;
-  engine.cut_backward({&whole, 1});  // nothing leaves before the end
+  engine.cut_backward({&whole, 1});  // nothing is sent before the end
 }
 
 void DataParallelStepper::exchange(const char* phase, std::int64_t update,
@@ -83,7 +83,7 @@ const data::Batch& DataParallelStepper::scatter(const data::Batch* whole, const 
     labels = whole->labels;
     batch_.images = part(images, static_cast<std::size_t>(samples) * pixels_of(job_), communicator_.rank());
     batch_.labels = part(labels, static_cast<std::size_t>(samples), communicator_.rank());
-    // Worker 0's part stays where it is: nothing is written there.
+    // Worker 0's part is used in place; nothing is written to it.
     my_images = {const_cast<float*>(batch_.images.data()), batch_.images.size()};
     my_labels = {const_cast<std::int32_t*>(batch_.labels.data()), batch_.labels.size()};
   }

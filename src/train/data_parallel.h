@@ -1,16 +1,16 @@
 #pragma once
 
-/// One step as torch.nn.DataParallel does it (--parallel data-parallel): worker 0 has the data, the weights
-/// and the optimizer; the others only compute. It exists to measure what passes worker 0, in comparison with
-/// an all-reduce (step.h).
+/// Runs a step as torch.nn.DataParallel does it (--parallel data-parallel): worker 0 has the data, the
+/// weights and the optimizer; the others only compute. It exists to compare the traffic through worker 0 with
+/// that of an all-reduce (step.h).
 ///
-///   scatter    worker 0 hands each worker its part of the global batch
-/// forward    everybody, on its part
-/// outputs    everybody's outputs to worker 0, and their gradients back
-/// backward   everybody
-/// reduce     everybody's gradient to worker 0, which adds them up
-/// update     worker 0 alone
-/// weights    worker 0's to everybody
+///   scatter    worker 0 sends each worker its part of the global batch
+///   forward    every worker, on its part
+///   outputs    every worker sends its outputs to worker 0, which sends their gradients back
+///   backward   every worker
+///   reduce     every worker sends its gradient to worker 0, which adds them
+///   update     worker 0 alone
+///   weights    worker 0 sends them to every worker
 ///
 /// Two details differ from DataParallel without changing bytes or order. Each worker computes the loss of its
 /// own outputs, and a message of the outputs' size is sent in their place. The weights are sent after the

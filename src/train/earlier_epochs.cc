@@ -18,7 +18,7 @@ using measure::RestartRecord;
 
 namespace {
 
-/// Two parts of one epoch as one: seconds add up, the training figures are means over both.
+/// Joins two parts of one epoch: seconds are added, the training figures are means over both.
 EpochRecord joined(const EpochRecord& first, EpochRecord rest) {
   const auto a = static_cast<double>(first.steps.value()), b = static_cast<double>(rest.steps.value());
   rest.seconds += first.seconds;
@@ -28,14 +28,14 @@ EpochRecord joined(const EpochRecord& first, EpochRecord rest) {
   return rest;
 }
 
-/// How `record`'s run was lost.
+/// Why the run of `record` was lost.
 RestartRecord loss_of(const measure::Record& record) {
   RestartRecord lost{.reason = record.reason, .workers = record.workers};
   if (record.loss) lost.detection_s = record.loss->detection_s;
   return lost;
 }
 
-/// `from`: the update that the next run begins with.
+/// `from`: the update at which the next run begins.
 void count_what_was_lost(RestartRecord& lost, std::optional<std::int64_t> updates_done, std::int64_t from,
                          std::int64_t global_batch) {
   if (!updates_done) return;
@@ -46,7 +46,7 @@ void count_what_was_lost(RestartRecord& lost, std::optional<std::int64_t> update
   lost.lost_samples = samples;
 }
 
-/// A record of before it was counted: each evaluation was one of the whole set.
+/// For records written before reads were counted: each evaluation read the whole set.
 std::int64_t test_reads_of(const measure::Record& record) {
   if (record.test_set) return record.test_set->reads;
   return record.data.test_samples *
@@ -54,8 +54,8 @@ std::int64_t test_reads_of(const measure::Record& record) {
                        [](const EpochRecord& epoch) { return epoch.test_accuracy.has_value(); });
 }
 
-/// Changes of resumes that lie behind the checkpoint are undone with their updates: what was there then is
-/// what this run differs from.
+/// Changes made by resumes after the checkpoint are undone together with their updates; this run is compared
+/// with the settings that held at the checkpoint.
 std::vector<ChangeRecord> changes_of(const measure::Record& record, const Options& options,
                                      std::int64_t update) {
   auto then = record.settings;
@@ -131,7 +131,7 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
 std::vector<EpochRecord> joined(std::vector<EpochRecord> earlier, std::vector<EpochRecord> here) {
   if (here.empty()) return earlier;
   const std::int64_t begin = here.front().updates - here.front().steps.value();
-  // A record may be ahead of its checkpoint: those updates are done again.
+  // A record may be ahead of its checkpoint; those updates are repeated.
   std::erase_if(earlier, [&](const EpochRecord& epoch) { return epoch.updates > begin; });
   if (!earlier.empty() && earlier.back().epoch == here.front().epoch) {
     if (earlier.back().updates == begin) here.front() = joined(earlier.back(), here.front());

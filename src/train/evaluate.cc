@@ -68,7 +68,7 @@ std::optional<engine::LossSums> Evaluator::evaluate_on(const data::Dataset& set,
                                       communicator_.rank(), communicator_.size(), job_.options.shard > 0);
     options.pool = &job_.pool;
     options.passes = passes;
-    // Looked at once more, though not read again: of the first time the store has read it.
+    // The set is evaluated once more, but not read again: the store has kept it since the first time.
     const auto reads = job_.test_reads.reads();
     if (store_ != nullptr) use_stored(set, options);
     batches.emplace(set, augment_, options);
@@ -78,7 +78,7 @@ std::optional<engine::LossSums> Evaluator::evaluate_on(const data::Dataset& set,
     job_.test_reads.count(batches->samples());
   }
   const auto sums = train::evaluate(*batches, job_.options.test_views, engine_, communicator_, job_.stop);
-  if (!sums) batches.reset();  // it stands in the middle of a pass
+  if (!sums) batches.reset();  // it stopped in the middle of a pass
   return sums;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Exact evaluation: every test sample once, whatever the number of workers.
+/// Evaluates a test or validation set exactly: every sample once, whatever the number of workers.
 
 #include <optional>
 #include <stop_token>

@@ -30,14 +30,14 @@ using measure::EvaluationRecord;
 using measure::MistakeRecord;
 using measure::Record;
 
-/// What came of one sample.
+/// The result of one sample.
 struct Outcome {
   std::int32_t label = 0, predicted = 0;
   bool in_five = false;
   double probability = 0;  ///< of the predicted class
 };
 
-/// `logits` [classes]. Of equal logits the first is the larger, as in the engines' count of correct ones.
+/// `logits` [classes]. The first of equal logits counts as the largest, as in the engines' counts.
 Outcome outcome_of(std::span<const double> logits, std::int32_t label) {
   constexpr std::ptrdiff_t kFive = 5;
   const auto largest = std::max_element(logits.begin(), logits.end());
@@ -69,10 +69,10 @@ struct Shared {
   std::vector<Outcome>& outcomes;  ///< [samples]
 };
 
-/// Rank `rank`'s part. Returns its sums; fewer samples where it was asked to stop.
+/// Evaluates the part of rank `rank`. Returns its sums, over fewer samples if it was asked to stop.
 engine::LossSums evaluate_part(const Shared& shared, int rank) {
   auto compiled = compile_options(shared.options, shared.resolved, shared.backend.place, rank);
-  // Statistics are the running ones: nothing is reduced, but the engine is made as the training's.
+  // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
   if (compiled.batch_norm == engine::BatchNormMode::synchronised)
     compiled.reduce_statistics = [](std::span<double>) {};
   const auto engine = shared.backend.compile(shared.graph, compiled);
@@ -98,7 +98,7 @@ engine::LossSums evaluate_part(const Shared& shared, int rank) {
   return sums;
 }
 
-/// The `most` wrong ones of which the model was surest; of as sure ones the first.
+/// The `most` mistakes with the highest probability; of equal ones the first.
 std::vector<MistakeRecord> worst_mistakes(const std::vector<Outcome>& outcomes, const data::Dataset& set,
                                           int most) {
   std::vector<std::size_t> wrong;
@@ -141,7 +141,7 @@ EvaluationRecord summarise(const std::vector<Outcome>& outcomes, const engine::L
   return result;
 }
 
-/// The part that is evaluated, taken out of `source`, with a count of what is read of it.
+/// Takes the part to evaluate out of `source`, and counts its reads.
 std::unique_ptr<data::CountedDataset> take_part(data::Source& source, const EvaluationRequest& request) {
   const bool is_validation = request.part == "validation";
   if (is_validation && source.validation == nullptr)
@@ -151,7 +151,7 @@ std::unique_ptr<data::CountedDataset> take_part(data::Source& source, const Eval
   return std::make_unique<data::CountedDataset>(std::move(is_validation ? source.validation : source.test));
 }
 
-/// Settings on which a figure of an evaluation depends; a training's are not this record's.
+/// Keeps only settings on which figures of an evaluation depend.
 void keep_own_settings(Record& record) {
   constexpr std::array kKept{"model",
                              "data",
@@ -191,7 +191,7 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   const auto graph = graph::make_model(options.model, {format.channels, format.height, format.width},
                                        source.classes(), options.label_smoothing);
   const RunConditions conditions{
-      // Nothing is trained, so no batch is too large for the training set.
+      // Nothing is trained, so the batch may exceed the training set.
       .train_samples = std::max(source.train->size(), options.local_batch * options.workers),
       .cores = base::usable_cores(),
       .has_bf16_units = backend.has_bf16_units,

@@ -40,7 +40,7 @@ void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledg
 
 void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank,
                          std::vector<measure::BucketRecord>& buckets) {
-  if (timings_.empty()) return;  // on every rank alike
+  if (timings_.empty()) return;  // the same on every rank
   const auto origin = timings_.front().posted;
   const auto since = [&](base::TimePoint time) { return base::seconds(time - origin); };
   std::vector<measure::CollectiveTimes> collectives;
@@ -59,7 +59,7 @@ void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledg
   rank.late_peer_s += total.late_peer;
   ledger.move(measure::Phase::exposed_transfer, measure::Phase::exposed_wait, total.exposed_wait);
 
-  if (!buckets.empty()) {  // never of one worker, which has no timings
+  if (!buckets.empty()) {  // a single worker has no timings
     base::expects(timings_.size() % buckets.size() == 0, "every step has one collective a bucket");
     for (std::size_t i = 0; i < times.size(); ++i) {
       auto& bucket = buckets[i % buckets.size()];

@@ -10,7 +10,7 @@
 namespace paceline::train {
 namespace {
 
-/// [count][H][W][C] as evaluation would show them.
+/// Images [count][H][W][C] as evaluation would prepare them.
 std::vector<float> images_to_whiten_by(const data::Source& source) {
   const data::Dataset& set = *source.train;
   const data::Augment augment(set.format(), {.mean = source.mean, .stddev = source.stddev});
@@ -30,7 +30,7 @@ std::vector<float> images_to_whiten_by(const data::Source& source) {
 void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine) {
   graph::initialise(job.graph, engine.layout(), job.options.seed, engine.weights());
   if (graph::wants_whitening(job.graph)) {
-    // Once and broadcast: sums of doubles need not come out alike on unlike processors.
+    // Computed once and broadcast: sums of doubles may differ between different processors.
     if (communicator.rank() == 0)
       graph::whiten(job.graph, engine.layout(), images_to_whiten_by(job.source), engine.weights());
     communicator.broadcast(std::as_writable_bytes(engine.weights()), 0);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The initial weights of a training.
+/// Sets the initial weights of a training.
 
 #include "comm/communicator.h"
 #include "engine/engine.h"

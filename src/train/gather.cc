@@ -13,11 +13,11 @@
 namespace paceline::train {
 namespace {
 
-constexpr std::size_t kHost = 8;      ///< doubles' worth of a host's name
-constexpr std::size_t kFigures = 14;  ///< besides phases, host, cores and steps
+constexpr std::size_t kHost = 8;      ///< doubles that hold a host's name
+constexpr std::size_t kFigures = 14;  ///< figures besides phases, host, cores and steps
 
-/// One rank's record as numbers, all of the same length on every rank: `cores` is filled up with -1. Whole
-/// numbers this small are exact in double.
+/// One rank's record as numbers, of the same length on every rank: `cores` is padded with -1. Integers of
+/// this size are exact in double.
 std::vector<double> pack(const measure::RankRecord& rank, std::size_t cores) {
   std::vector<double> numbers{rank.wall_s,
                               rank.communication_s,
@@ -78,7 +78,7 @@ measure::RankRecord unpack(std::span<const double> numbers, std::size_t cores, b
   return rank;
 }
 
-/// FNV-1a over words: no protection against malice, none needed.
+/// FNV-1a over words. It does not protect against malice, which is not necessary.
 class Hash {
  public:
   void add(std::uint32_t word) { value_ = (value_ ^ word) * 1099511628211u; }
@@ -88,7 +88,7 @@ class Hash {
   std::uint64_t value_ = 14695981039346656037u;
 };
 
-/// The first rank whose hash is not that of rank 0.
+/// The first rank whose hash differs from rank 0's.
 std::optional<int> rank_with_another(comm::Communicator& communicator, std::uint64_t hash) {
   std::vector<std::uint64_t> all(static_cast<std::size_t>(communicator.size()));
   communicator.all_gather(std::as_bytes(std::span(&hash, 1)), std::as_writable_bytes(std::span(all)));
@@ -142,7 +142,8 @@ std::vector<std::string> gather_texts(comm::Communicator& communicator, const st
   auto longest = static_cast<double>(mine.size());
   communicator.all_reduce(std::span(&longest, 1), comm::Reduce::max);
   std::string padded = mine;
-  padded.resize(static_cast<std::size_t>(longest) + 1);  // a text has no zero, so that the first one ends it
+  padded.resize(static_cast<std::size_t>(longest) +
+                1);  // texts contain no zero, so the first zero ends the text
   std::string all(padded.size() * static_cast<std::size_t>(communicator.size()), '\0');
   communicator.all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
   std::vector<std::string> texts;

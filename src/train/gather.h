@@ -14,8 +14,9 @@
 
 namespace paceline::train {
 
-/// The records of all ranks, in their order. Every rank has the same number of steps. Collective; the same
-/// result on every rank.
+/// The records of all ranks, in their order. Collective; the same result on every rank.
+///
+/// Requires  the same number of steps on every rank
 ///
 /// Cost     8 bytes a rank and step, on every rank
 [[nodiscard]] std::vector<measure::RankRecord> gather_ranks(comm::Communicator& communicator,
@@ -34,12 +35,15 @@ namespace paceline::train {
 /// Whether every rank has this text. Collective; the same answer on every rank.
 [[nodiscard]] bool is_same_everywhere(comm::Communicator& communicator, std::string_view text);
 
-/// Every rank's text, in their order. Collective; the same on every rank. Cost: ranks times the longest text,
-/// on every rank
+/// The texts of all ranks, in the order of ranks. Collective; the same on every rank.
+///
+/// Cost     sends and stores ranks * the longest text, on every rank
 [[nodiscard]] std::vector<std::string> gather_texts(comm::Communicator& communicator,
                                                     const std::string& mine);
 
-/// The sum of `count` over all ranks. Collective; below 2^53 in all.
+/// The sum of `count` over all ranks. Collective.
+///
+/// Requires  the sum is below 2^53
 [[nodiscard]] std::int64_t sum_of(comm::Communicator& communicator, std::int64_t count);
 
 }  // namespace paceline::train

@@ -7,7 +7,7 @@
 namespace paceline::train {
 namespace {
 
-/// Images are read into so much memory, then go to the device.
+/// Images are read into a buffer of this size, then copied to the device.
 constexpr std::int64_t kChunkBytes = std::int64_t{1} << 20;
 
 }  // namespace

@@ -38,8 +38,8 @@ engine::CompileOptions planning_options(const Options& options, const Resolved& 
 }
 
 data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {
-  // Worker 0 of --parallel data-parallel prepares the whole batch, with the threads of all loaders that there
-  // would be otherwise; the others have none.
+  // With --parallel data-parallel worker 0 prepares the whole batch, using the loader threads of all workers;
+  // the other workers have no loader.
   const bool prepares_all = options.data_parallel && rank == 0;
   const bool draws = resolved.stored.total() > 0;
   return {.global_batch = resolved.global_batch,

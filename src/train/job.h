@@ -1,6 +1,6 @@
 #pragma once
 
-/// What all workers of one run share. run() makes it before they start; it is constant while they work.
+/// Job: what all workers of one run share. run() makes it before they start; it is constant while they work.
 
 #include <atomic>
 #include <functional>
@@ -45,7 +45,7 @@ struct Job {
   data::LoaderPool& pool;                   ///< of all loader threads of this process
   /// Rank 0 calls it after each epoch with all epochs so far, so that a killed run leaves them in its record.
   std::function<void(const std::vector<measure::EpochRecord>&)> keep;
-  measure::GpuWatch* gpu_watch = nullptr;  ///< reads the GPUs of this process; nullptr: it uses none
+  measure::GpuWatch* gpu_watch = nullptr;  ///< reads the GPUs of this process; null if it uses none
   bool peak_is_ours = false;               ///< whether the process's peak memory is that of this run
   /// Set by rank 0 to the number of images before the held-back test set is read. They count as read from
   /// then on, so that a kill in between hides no reading.

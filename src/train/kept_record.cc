@@ -10,12 +10,12 @@
 namespace paceline::train {
 namespace {
 
-/// Counts above it are of no run, and sums of millions of them still fit 64 bits.
+/// No real run has a larger count, and sums of millions of such counts still fit 64 bits.
 constexpr std::int64_t kMostCount = std::int64_t{1} << 40;
 
 bool is_count(std::int64_t value) { return value >= 0 && value <= kMostCount; }
 
-/// What of `record` no run can have left; "" where there is nothing.
+/// Names a value in `record` that no run can have produced; "" if there is none.
 std::string impossible(const measure::Record& record) {
   std::int64_t before = 0;
   for (const auto& epoch : record.epochs) {

@@ -6,7 +6,7 @@
 namespace paceline::train {
 namespace {
 
-/// Those of a record, or of a checkpoint.
+/// The kernel algorithms kept in a record or in a checkpoint.
 engine::KernelAlgorithms kept_in(const std::filesystem::path& file) {
   engine::KernelAlgorithms found;
   if (file.extension() == ".json") {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The algorithms of a run: the request to the engine, and the answer as its record has it.
+/// Makes the request for the algorithms of a run, and describes the engine's answer for the record.
 
 #include "engine/engine.h"
 #include "measure/record.h"

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The algorithms of a run as text in checkpoints: one JSON object from convolution problem to algorithm.
+/// Converts the algorithms of a run to the text in checkpoints and back: one JSON object from convolution
+/// problem (layer shape and direction) to algorithm.
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a run that is lost leaves in its output directory for the run that resumes it.
+/// Writes what a lost run leaves in its output directory for the run that resumes it.
 
 #include <filesystem>
 

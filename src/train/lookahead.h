@@ -35,7 +35,7 @@ class Lookahead {
   /// Requires  is_due()
   void follow(std::int64_t updates_done, std::int64_t updates, std::span<float> weights);
 
-  /// The same for an engine's weights, if it is due.
+  /// Calls follow() for the engine's weights if is_due().
   void follow_where_due(std::int64_t updates_done, std::int64_t updates, engine::Engine& engine,
                         measure::Ledger& ledger);
 

@@ -25,7 +25,7 @@ void LossGuard::take(double loss) {
   ++state_.seen;
   auto sorted = state_.losses;
   const auto count = std::min(state_.seen, kWindow);
-  const auto middle = sorted.begin() + count / 2;  // of an even number the upper one
+  const auto middle = sorted.begin() + count / 2;  // for an even count the upper of the two
   std::nth_element(sorted.begin(), middle, sorted.begin() + count);
   state_.lowest = state_.seen == 1 ? *middle : std::min(state_.lowest, *middle);
 }

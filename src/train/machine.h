@@ -1,6 +1,6 @@
 #pragma once
 
-/// The machine of a run, for its record.
+/// Describes the machine of a run for its record.
 
 #include <string>
 #include <vector>

@@ -19,17 +19,17 @@ namespace {
 
 using Place = graph::MemoryPlan::Place;
 
-/// A process that has made its first kernels, beside its arrays: measured 24 MB with resnet8-cifar, one
-/// worker of 2 threads.
+/// Memory of a process after it has made its first kernels, without arrays: measured 24 MB with
+/// resnet8-cifar, one worker with 2 threads.
 constexpr std::int64_t kProcessBytes = 24'000'000;
 
-/// What a process's first run adds to what its plans left behind (code that only a run touches, threads):
-/// measured 0.8 to 1.3 MB with resnet8-cifar in bf16 and fp32, one worker of 2 threads. Later runs find it
-/// all there.
+/// Memory that a process's first run adds to what planning allocated (code that only a run uses, threads):
+/// measured 0.8 to 1.3 MB with resnet8-cifar in bf16 and fp32, one worker with 2 threads. Later runs add
+/// nothing.
 constexpr std::int64_t kFirstRunBytes = 1'100'000;
 
-/// Address space below which batches are not tried out: each brings kernels, and oneDNN 2.6 ends in a
-/// segmentation fault where room for their code is refused (seen with 90 MB left, not with 190 MB).
+/// Below this address space no batches are tried: each needs new kernels, and oneDNN 2.6 crashes if memory
+/// for their code is refused (seen with 90 MB left, not with 190 MB).
 constexpr std::int64_t kSearchBytes = 256'000'000;
 
 double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
@@ -39,15 +39,16 @@ std::int64_t process_bytes(const data::Source& source, const ProcessHistory& his
   return std::max(kProcessBytes, now + (history.has_run ? 0 : kFirstRunBytes));
 }
 
-/// What sums over GPUs take of each beside the engines' arrays, where GPUs can form them: every worker has
-/// one of its own.
+/// Adds the memory that sums over GPUs need on each GPU besides the engines' arrays, if every worker has its
+/// own GPU.
 void add_device_sums(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                      const Backend& backend, const MemoryLimits& limits, graph::MemoryPlan& plan) {
   if (backend.device_sum_bytes == 0 || !limits.device || limits.share->workers > 1) return;
   if (resolved.workers == 1 || is_data_parallel(options)) return;
   plan.lines.push_back({"NCCL's buffers", backend.device_sum_bytes, Place::device});
   if (options.shard == 0) return;
-  // The parts of all ranks of the longest array that is summed at a time; --bucket auto tries all of it.
+  // The parts of all ranks of the longest array that is summed in one call; --bucket auto tries the whole
+  // gradient.
   const graph::Layout layout = graph::flat_layout(graph);
   std::int64_t longest = 4 * layout.elements;
   if (!options.bucket_auto) {
@@ -91,7 +92,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
                            const data::Source& source, const Backend& backend, const MemoryLimits& limits) {
   graph::MemoryPlan plan = backend.plan(graph, planning_options(options, resolved, backend.place));
   const auto scale = [&](graph::MemoryPlan::Line& line) {
-    if (!limits.device) line.place = Place::host;  // a device in the host's memory
+    if (!limits.device) line.place = Place::host;  // the device uses the host's memory
     line.bytes *= line.place == Place::device ? limits.share->workers : resolved.local_workers;
   };
   const std::int64_t flat = 4 * graph::flat_layout(graph).elements;
@@ -151,7 +152,7 @@ std::int64_t largest_local_batch(Options options, const graph::Graph& graph, con
         .empty();
   };
   const std::int64_t unit = batch_unit(options);
-  // Shards a worker stay a power of two, so with --shard the search is over powers.
+  // The shards of a worker must stay a power of two, so with --shard the search is over powers.
   if (options.shard > 0) {
     std::int64_t best = 0;
     for (std::int64_t batch = unit; batch <= most && fits(batch); batch *= 2) best = batch;

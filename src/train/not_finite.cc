@@ -9,7 +9,7 @@
 namespace paceline::train {
 namespace {
 
-/// The sign of what is not a number says nothing, and "-nan" reads like something.
+/// The sign of NaN has no meaning, but "-nan" would look as if it had.
 double without_sign(double value) {
   return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
 }

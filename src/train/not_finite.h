@@ -1,6 +1,6 @@
 #pragma once
 
-/// Messages about a training that diverged, and a check that weights are finite.
+/// Makes messages about a training that diverged, and checks that weights are finite.
 
 #include <cstdint>
 #include <span>

@@ -65,7 +65,7 @@ struct Options {
   // What is trained, on what.
   std::string model = "resnet18-cifar";  ///< a name of the zoo, or a TOML file of layers
   std::string data = "synthetic";
-  std::string device = "cpu";      ///< "cpu" or "reference"
+  std::string device = "cpu";      ///< "cpu", "reference", "cuda", "cuda:K", "cuda-on-host"
   std::string precision = "auto";  ///< "fp32", "bf16", "auto"
   std::uint64_t seed = 0;
 

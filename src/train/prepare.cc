@@ -22,7 +22,7 @@ namespace {
 
 using measure::EpochRecord;
 
-/// An edge is mirrored from the pixels beside it, so these must be there.
+/// Mirroring an edge needs the pixels beside it, so the image must be large enough.
 void require_mirrored_edge(const Options& options, const data::Source& source) {
   const auto format = source.train->format();
   const int most = std::min(format.height, format.width) - 1;
@@ -45,7 +45,7 @@ void require_mirrored_edge(const Options& options, const data::Source& source) {
         format.height, format.width);
 }
 
-/// What decides on the validation part needs one, and looks at it.
+/// Options that decide by the validation part need such a part, and evaluations of it.
 void require_validation(const Options& options, const data::Source& source) {
   const bool plateau = options.schedule.kind == ScheduleKind::plateau;
   if ((options.early_stopping == 0 && !plateau) || options.window_steps != 0) return;
@@ -65,8 +65,8 @@ void tell(const Backend& backend, const char* phase) {
   if (backend.at) backend.at(phase);
 }
 
-/// Checkpoints of older versions hold no best epoch: what was validated before them cannot be chosen any
-/// more. Empty where that is not so.
+/// Checkpoints of older versions hold no best epoch: epochs validated before such a checkpoint can no longer
+/// be chosen. Returns the warning about it; empty if it does not apply.
 std::string forgotten_validation(const Prepared& run, const Options& options) {
   if (!run.resume || !validates(options, run.source.validation != nullptr)) return "";
   if (run.resume->standing.validation.best_update > 0) return "";
@@ -123,7 +123,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   const auto circumstances = circumstances_of(run.source, backend);
   run.resolved = resolve(options, circumstances);
   require_trainable(run.graph, options, run.resolved);
-  // The first process reads the checkpoint for all, and its host alone needs to have it.
+  // The first process reads the checkpoint for all; only its host needs the file.
   if (!options.resume.empty() && backend.place.is_first()) {
     tell(backend, "the reading of the checkpoint");
     run.resume = find_resume_point(options, run.resolved, run.graph);
@@ -140,13 +140,14 @@ Prepared prepare(const Options& options, const Backend& backend) {
     return planned;
   };
   auto planned = plan_that_fits();
-  engine::PreparedKernels kernels;  // measured only for what fits; the plan then is that of the kernels found
+  engine::PreparedKernels
+      kernels;  // measured only if the plan fits; the plan is then made again for the kernels found
   if (backend.prepare) {
     kernels = backend.prepare(
         run.graph, planning_options(options, run.resolved, backend.place),
         kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
     run.resolved.algorithms = kernels.algorithms;
-    measure::release_free_memory();  // what measuring gave back must not count as the process's own
+    measure::release_free_memory();  // memory freed by measuring must not count as the process's own
     planned = plan_that_fits();
   }
   tell(backend, "the preparation of the run");
@@ -169,7 +170,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   }
   if (!run.earlier.changes.empty()) run.record.changes = run.earlier.changes;
   const double warmup = options.schedule.warmup_epochs * static_cast<double>(run.resolved.steps_per_epoch);
-  if (options.window_steps == 0 && options.epochs == 0 &&  // of --epochs the command line knows
+  if (options.window_steps == 0 && options.epochs == 0 &&  // the command line checks --epochs
       warmup > static_cast<double>(run.resolved.length.updates))
     notes.push_back(fmt::format(
         "--warmup {:g} is {:.0f} steps, and this training has {}: the learning rate never reaches its peak",

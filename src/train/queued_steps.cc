@@ -91,7 +91,7 @@ void QueuedStepper::run_passes(const data::Batch& batch, Posted& step) {
     };
     if (!is_alone) reducer_.begin(queue_.gradients_and_votes());
     engine_.backward([&](std::int64_t ready) {
-      // The votes were there before any gradient.
+      // The votes are complete before any gradient.
       if (ready == elements) ready = buckets_.ends.back();
       mark_ready(ready, step);
       if (!is_alone) reducer_.ready(ready, join);
@@ -126,8 +126,8 @@ const std::deque<DoneStep>& QueuedStepper::read_all() {
   return read_;
 }
 
-/// A collective that was given up lets the device go on, on numbers that are none: whatever it then says, the
-/// communicator knows why.
+/// After a collective was abandoned the device continues on meaningless numbers. Whatever error it then
+/// reports, the communicator knows the cause.
 engine::QueuedStep QueuedStepper::collect() {
   try {
     engine::QueuedStep step = queue_.collect();
@@ -159,7 +159,7 @@ void QueuedStepper::book(const engine::QueuedStep& step, const Posted& posted, D
   base::TimePoint booked{};
   bool is_first_pass = true;
   for (const auto& [until, at] : step.marks) switch (until) {
-      case Stage::gap:  // the device had nothing to do: what did the host do then?
+      case Stage::gap:  // the device was idle: book what the host did meanwhile
         if (is_first_pass) {
           ledger_.book(Phase::other, std::min(posted.order.begin, at));
           ledger_.book(Phase::data_wait, std::min(posted.order.has_batch, at));

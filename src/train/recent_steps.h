@@ -31,8 +31,7 @@ class RecentSteps {
   void after_fold();
   /// Gathers all ranks' last steps at rank 0; the others get nothing. Collective.
   ///
-  /// `shares_clock`: all ranks are of one process. `collectives`: buckets per step
-  /// `shares_clock`: all ranks are of one process. `collectives`: buckets of a step
+  /// `shares_clock`: all ranks are of one process. `collectives`: buckets per step.
   [[nodiscard]] std::optional<measure::LastStepsRecord> gather(comm::Communicator& communicator,
                                                                bool shares_clock, std::size_t collectives);
 

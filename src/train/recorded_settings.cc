@@ -28,8 +28,8 @@ bool uses_final_factor(const Options& o) {
   return o.schedule.kind == ScheduleKind::cosine || uses_one_cycle(o);
 }
 bool uses_plateau(const Options& o) { return o.schedule.kind == ScheduleKind::plateau; }
-/// Of a data set that brings its validation part nothing is known here: what was done stands in the record's
-/// `test_set`.
+/// Whether the options hold the test set back. For a data set with a validation part of its own this cannot
+/// be known here; the record's `test_set` says it.
 bool holds_test_back(const Options& o) {
   return o.window_steps == 0 && test_policy(o, o.validation_split > 0) != TestSet::every;
 }
@@ -42,9 +42,9 @@ bool uses(const Options& o) {
 
 std::string text(const auto& value) { return fmt::format("{}", value); }
 
-/// The text of one setting in records. A number that the chosen optimizer or schedule does not read is
-/// absent. So is an option younger than the first records where it has its default: old and new records of
-/// the same run then agree.
+/// The text of one setting in records. A number that the chosen optimizer or schedule does not read is left
+/// out. An option that was added after the first records is left out at its default, so that old and new
+/// records of the same run agree.
 struct RecordedSetting {
   measure::Setting setting;
   std::string (*text)(const Options& options);
@@ -150,7 +150,7 @@ constexpr RecordedSetting kRecorded[] = {
     {"window-seconds", [](const Options& o) { return text(o.window_seconds); }},
 };
 
-/// Whether there is one row for each setting that records hold, and none for another.
+/// Whether the table has exactly one row for each setting that records hold.
 consteval bool has_row_of_each() {
   for (std::size_t i = 0; i < measure::Setting::count(); ++i) {
     const auto setting = measure::Setting::at(i);

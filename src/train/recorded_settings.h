@@ -1,6 +1,6 @@
 #pragma once
 
-/// The options of a training in the form of records, and the differences between two runs.
+/// Converts the options of a training to the form of records, and finds the differences between two runs.
 
 #include <map>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What happens when a training diverges: it stops, goes back to its newest good checkpoint, or skips the
-/// updates of bad steps (--on-nan). All ranks make the same decision in the same step.
+/// Recovery handles a training that diverges: it stops the training, goes back to its newest good checkpoint,
+/// or skips the updates of bad steps (--on-nan). All ranks make the same decision in the same step.
 
 #include <cstdint>
 #include <string>

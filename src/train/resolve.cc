@@ -15,9 +15,9 @@ using base::ErrorKind;
 using base::fail;
 
 constexpr std::int64_t kDefaultLocalBatch = 128;
-constexpr std::int64_t kMostThreadsACore = 8;  ///< beyond, starting them takes longer than what they compute
+constexpr std::int64_t kMostThreadsACore = 8;  ///< with more, starting threads takes longer than computing
 
-/// The sentence's end: the global batches beside `batch` that `workers` workers can share.
+/// The end of a sentence: the global batches nearest to `batch` that `workers` workers can divide.
 std::string nearest_that_divide(std::int64_t batch, std::int64_t workers) {
   const std::int64_t below = batch / workers * workers;
   if (below == 0) return fmt::format("the smallest that does is {}", workers);
@@ -100,7 +100,7 @@ void resolve_shards(const Options& options, Resolved& run) {
          run.local_batch /
              static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(run.shards_per_worker))));
   if (options.batch_norm == engine::BatchNormMode::synchronised) {
-    // Statistics over all shards: they must all be there at once, so the engine joins them itself.
+    // Statistics are over all shards, which must therefore be in one engine; it joins them itself.
     run.engine_shard = static_cast<int>(options.shard);
     run.shards_per_worker = 1;
     return;
@@ -108,7 +108,7 @@ void resolve_shards(const Options& options, Resolved& run) {
   run.engine_batch = options.shard;
 }
 
-/// Rounded; what no training comes to is refused before it overflows.
+/// Rounds, and refuses impossible numbers before they overflow.
 std::int64_t updates_of(double epochs, std::int64_t steps_per_epoch) {
   constexpr double kMostUpdates = 1e15;
   const auto steps = static_cast<double>(steps_per_epoch);
@@ -158,7 +158,7 @@ engine::Precision resolve_precision(const Options& options, bool has_bf16_units)
   fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", options.precision);
 }
 
-/// What has no counterpart in a step that goes by way of one worker.
+/// Refuses options that do not exist with --parallel data-parallel.
 void require_data_parallel(const Options& options, const RunConditions& circumstances) {
   if (!options.data_parallel) return;
   if (circumstances.processes > 1)

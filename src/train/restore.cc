@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<Restored>);
 
-/// Rank 0: what the run before has left to do for its last epoch.
+/// On rank 0: whether the previous run did not finish evaluating its last epoch.
 bool lacks_evaluation(const Job& job, const Restored& at) {
   if (at.standing.counters.update == 0 || !is_evaluated(job, at.standing.counters)) return false;
   const bool has_validation = job.source.validation != nullptr;
@@ -31,7 +31,7 @@ void read(const ResumePoint& point, const Job& job, engine::Engine& engine, Look
     best.read(best_checkpoint_path(point.path.parent_path(), update));
 }
 
-/// What rank 0 has read, for all.
+/// Sends what rank 0 has read to all ranks.
 void share_arrays(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
                   Lookahead& lookahead) {
   communicator.broadcast(std::as_writable_bytes(engine.weights()), 0);
@@ -52,7 +52,7 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
     lookahead.begin(engine.weights());
     return {};
   }
-  lookahead.begin(engine.weights());  // takes its memory
+  lookahead.begin(engine.weights());  // allocates its memory
   Restored at;
   if (communicator.rank() == 0) {
     read(*job.resume, job, engine, lookahead, best);
@@ -72,7 +72,7 @@ std::optional<Standing> restore_good(const Job& job, comm::Communicator& communi
     Standing standing;
     bool is_there = false;
   } found;
-  engine.fetch();  // a device's engine takes weights back only where none of its own are lost
+  engine.fetch();  // a device's engine accepts weights only after its own were fetched
   if (communicator.rank() == 0) {
     for (auto path = writer.good_before(before); !path.empty() && !found.is_there;
          path = writer.good_before(before)) {
@@ -80,7 +80,7 @@ std::optional<Standing> restore_good(const Job& job, comm::Communicator& communi
         const auto point = resume_point_of(path);
         read(point, job, engine, lookahead, best);
         found = {.standing = point.standing, .is_there = true};
-      } catch (const base::Error&) {  // damaged since: the one before it
+      } catch (const base::Error&) {  // damaged meanwhile: take the one before it
         before = *update_of(path);
       }
     }

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using base::ErrorKind;
 using base::fail;
 
-/// A checkpoint of before this key says nothing of it.
+/// An older checkpoint without this key is accepted.
 void require_same(const SafetensorsFile& file, const std::string& key, const char* what,
                   const std::string& now) {
   const auto then = text_in(file, key);
@@ -38,7 +38,7 @@ bool has_slow_weights(const SafetensorsFile& file) {
                      [](const Tensor& tensor) { return tensor.name.starts_with(kSlowPrefix); });
 }
 
-/// The three counters say the same in two ways, which a damaged file hardly does.
+/// Checks that the three counters are consistent, which they would hardly be in a damaged file.
 void require_possible(const ResumePoint& point, std::int64_t steps_per_epoch) {
   const auto& [update, epoch, step] = point.standing.counters;
   const bool in_range = update >= 0 && epoch >= 0 && epoch <= update && step >= 0 && step <= steps_per_epoch;
@@ -51,7 +51,7 @@ void require_possible(const ResumePoint& point, std::int64_t steps_per_epoch) {
        point.path.string(), step, epoch, update, steps_per_epoch);
 }
 
-/// The file of the best epoch, which a resume takes its weights from.
+/// Checks the file of the best epoch, from which a resumed training reads weights.
 void require_best(const ResumePoint& point) {
   const auto update = point.standing.validation.best_update;
   if (update == 0) return;
@@ -65,7 +65,7 @@ void require_best(const ResumePoint& point) {
   (void)open_checkpoint(best);
 }
 
-/// A checkpoint that is whole, and what it says.
+/// An undamaged checkpoint and its metadata.
 struct Candidate {
   SafetensorsFile file;
   ResumePoint point;
@@ -88,8 +88,9 @@ Candidate open_candidate(const fs::path& path) {
   return candidate;
 }
 
-/// The newest of a directory that is whole; what is broken is noted.
-/// Errors   Error(data) of the newest where none is whole
+/// The newest undamaged checkpoint of a directory; notes damaged ones.
+///
+/// Errors   Error(data) of the newest if all are damaged
 Candidate newest_whole(const fs::path& directory, const std::vector<fs::path>& paths) {
   std::vector<fs::path> broken;
   std::vector<std::string> reasons;
@@ -122,8 +123,8 @@ Candidate asked_for(const fs::path& resume) {
   return newest_whole(resume, paths);
 }
 
-/// Whether the run in --out has its last checkpoint and no record that says so: what is left to do is its
-/// last evaluation, or to write it.
+/// Whether the run in --out has its last checkpoint but no complete record, so that only its last evaluation,
+/// or the record, is missing.
 bool lost_at_its_end(const Options& options) {
   const auto path = options.out / "record.json";
   if (!goes_on_in_place(options)) return false;
@@ -132,7 +133,8 @@ bool lost_at_its_end(const Options& options) {
   return !kept.record || kept.record->status != "complete";
 }
 
-/// Whether the training in --out has come to its end at `update`, which may lie before the last one.
+/// Whether the training in --out ended at `update`, which may be before the last planned update (early
+/// stopping).
 bool stopped_early_at(const Options& options, std::int64_t update) {
   const auto record = read_kept_record(options.out / "record.json").record;
   return record && record->status == "complete" && record->chosen && record->chosen->stopped_early &&
@@ -201,7 +203,7 @@ AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& n
       (void)open_candidate(path);
       return AutoResume::resumed;
     } catch (const base::Error&) {
-      // find_resume_point says why, where another is whole; below, where none is
+      // the reason is reported by find_resume_point(), or below if all are damaged
     }
   }
   const auto record_path = options.out / "record.json";
@@ -232,7 +234,7 @@ AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& n
 }
 
 bool goes_on_in_place(const Options& options) {
-  std::error_code missing;  // then it is no place to go on in
+  std::error_code missing;  // then nothing can be continued there
   if (options.resume.empty() || options.out.empty()) return false;
   auto directory = fs::absolute(options.resume);
   if (!fs::is_directory(directory, missing)) directory = directory.parent_path();

@@ -40,7 +40,7 @@ std::string trace_of(const WorkerResult& first) {
   return measure::chrome_trace(first.timelines, bytes);
 }
 
-/// The first step's time, and with it that of the restart that led to it.
+/// Records the time of the first step, and of the restart that led to it.
 void note_first_step(Record& record, const Options& options, const Earlier& earlier, double first_step_s) {
   if (first_step_s == 0) return;
   record.first_step_s = first_step_s;
@@ -49,7 +49,8 @@ void note_first_step(Record& record, const Options& options, const Earlier& earl
   record.restarts->back().rebuild_s = began + first_step_s - *earlier.lost_at_s;
 }
 
-/// From where, and what becomes of the run that is gone on with: it stays as it is unless --out names it.
+/// Tells the user from which checkpoint the run continues, and that the earlier run's files stay unless --out
+/// names them.
 void say_of_resume(const Progress& progress, const Options& options, const ResumePoint& resume,
                    const Resolved& resolved) {
   progress.say(fmt::format("resumed from {}: update {} of {}, step {} of {} in epoch {}",
@@ -69,7 +70,7 @@ void tell(const Backend& backend, const char* phase) {
   if (backend.at) backend.at(phase);
 }
 
-/// The epoch with which the checkpoint ended, as its record has it.
+/// The record of the epoch with which the checkpoint ended.
 std::optional<EpochRecord> last_epoch(const Prepared& run) {
   if (!run.resume || run.earlier.epochs.empty()) return std::nullopt;
   const auto& last = run.earlier.epochs.back();
@@ -78,14 +79,14 @@ std::optional<EpochRecord> last_epoch(const Prepared& run) {
   return is_it ? std::optional(last) : std::nullopt;
 }
 
-/// Nobody is to take for good, or to overwrite, what this run found to be damaged in its own directory.
+/// Renames damaged files of this run's own directory, so that they are neither used nor overwritten.
 void set_damaged_aside(const Prepared& run, const Options& options) {
   if (!run.resume || !goes_on_in_place(options)) return;
   for (const auto& path : run.resume->broken) (void)set_aside_damaged(path);
   if (!run.earlier.damage.empty()) (void)set_aside_damaged(options.out / "record.json");
 }
 
-/// --resume auto, and the training in --out is complete: its record stays as it is.
+/// For --resume auto with a complete training in --out: leaves its record unchanged.
 Record leave_finished(const Options& options, const Backend& backend, const Progress& progress) {
   if (!backend.place.is_first()) {
     Record elsewhere;
@@ -98,14 +99,14 @@ Record leave_finished(const Options& options, const Backend& backend, const Prog
   return measure::read_record(options.out / "record.json");
 }
 
-/// Checkpoints that stay, and the one that is being written; 0: none are.
+/// The number of checkpoints that are kept, plus the one being written; 0 if none are written.
 int checkpoint_files(const Options& options) {
   if (!options.save_checkpoints || options.window_steps != 0) return 0;
   const bool has_best = options.validation_split > 0, goes_back = options.on_nan == OnNan::rollback;
   return options.keep_checkpoints + 1 + (has_best ? 1 : 0) + (goes_back ? 1 : 0);
 }
 
-/// The sentence where these do not fit on the disk.
+/// A sentence if these do not fit on the disk.
 std::optional<std::string> lack_of_checkpoint_space(const Options& options, const Prepared& run) {
   const int files = checkpoint_files(options);
   if (files == 0 || options.out.empty()) return std::nullopt;
@@ -113,7 +114,7 @@ std::optional<std::string> lack_of_checkpoint_space(const Options& options, cons
                        files);
 }
 
-/// What the user is told before the first step.
+/// Tells the user about the run before the first step.
 void introduce(const Prepared& run, const Options& options, const ProcessPlacement& place,
                const Progress& progress) {
   const Record& record = run.record;
@@ -136,23 +137,23 @@ void introduce(const Prepared& run, const Options& options, const ProcessPlaceme
   for (const auto& note : record.notes) progress.say(note);
 }
 
-/// A timeline that cannot be written is found now, not after hours.
+/// Fails now, not after hours, if the timeline cannot be written.
 void require_timeline(const std::filesystem::path& path) {
   if (path.empty()) return;
   measure::require_output(path, "--timeline");
-  if (!base::is_written_in_place(path))  // whose reader takes what comes first for all
+  if (!base::is_written_in_place(path))  // its reader would take a first write for the whole
     base::write_file(path, std::string_view(measure::chrome_trace({}, {})));
 }
 
-/// Leaves what a failed run knows: its record in `options.out`, and where process 0 is lost, which else
-/// writes it, this process's last words in `asked_out`.
+/// Writes what a failed run knows: its record in `options.out`; or, if process 0 (which writes the record) is
+/// lost, this process's last words in `asked_out`.
 void leave_failed(const Options& options, const std::filesystem::path& asked_out, const Record& record,
                   bool first_is_lost) {
   try {
     keep_record(options, record);
     if (first_is_lost) leave_last_words(asked_out, record);
   } catch (const base::Error&) {
-    // A full disk, most likely the one that ended the run: its first error is the one to tell.
+    // Most likely a full disk, which also ended the run; the first error is the one to report.
   }
 }
 
@@ -160,7 +161,7 @@ void tell_end(const Record& record, const Options& options, const Progress& prog
   if (progress.event) progress.event(end_event(record, base::seconds_since(options.started)));
 }
 
-/// The training as one, with the runs before this one; and what validation and test set say of it.
+/// Joins the record with the runs before this one, and adds sentences on validation and test set.
 void conclude(Record& record, const Earlier& earlier, const Progress& progress) {
   record.epochs = joined(earlier.epochs, std::move(record.epochs));
   fill_in_tested(record);
@@ -170,7 +171,7 @@ void conclude(Record& record, const Earlier& earlier, const Progress& progress) 
     if (progress.say && (note == best || note.starts_with(kStoppedEarly))) progress.say(note);
 }
 
-/// Whether the peak of memory is this run's from now on; else the record says so.
+/// Resets the peak memory. Returns false, with a note in the record, if that is not possible.
 bool start_peak_memory(Record& record) {
   if (measure::reset_peak_memory()) return true;
   record.notes.push_back(
@@ -220,7 +221,7 @@ std::int64_t largest_batch(const Options& options, const Backend& backend) {
 
 namespace {
 
-/// The run itself, once all that needs no worker is known. `asked_out`: --out as every process was given it.
+/// Runs the workers after preparation. `asked_out`: --out as given to every process.
 Record run_prepared(const Options& options, const std::filesystem::path& asked_out, const Backend& backend,
                     std::stop_token stop, const Progress& progress, Prepared& prepared) {
   const ProcessPlacement& place = backend.place;
@@ -237,7 +238,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   std::atomic<std::int64_t> updates_done{0};
   std::atomic<double> first_step_s{0};
   data::LoaderPool pool;
-  // A cell is too short to be gone on with, and nothing shall happen in it that is not timed.
+  // A timed cell is too short to be resumed, and must do nothing besides what is timed.
   const bool is_kept = options.window_steps == 0;
   UpdateCount update_count(is_kept ? options.out : std::filesystem::path());
   Job job{.options = options,
@@ -275,7 +276,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   }
 
   if (place.is_first()) require_timeline(options.timeline);
-  // On disk before this run can be lost too: what is known of those before it.
+  // Writes what is known of earlier runs before this run can be lost too.
   if (job.keep && (resume || record.restarts)) job.keep({});
   forget_last_words(options.out);
   update_count.set(resume ? resume->standing.counters.update : 0);
@@ -312,7 +313,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   conclude(record, earlier, progress);
   keep_record(options, record);
   update_count.forget();
-  // Behind the record: a timeline that cannot be written costs nothing that was measured.
+  // After the record, so that a timeline that cannot be written loses no measurement.
   tell_end(record, options, progress);
   if (!trace.empty()) base::write_file(options.timeline, std::string_view(trace));
   return std::move(record);
@@ -329,7 +330,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   std::vector<std::string> found_notes;
   if (options.resume_auto) {
     if (place.is_first()) found = begin_auto_resume(options, found_notes);
-    found = first_says(backend, found);  // the others may see another disk
+    found = first_says(backend, found);  // other processes may see another disk
     if (found == AutoResume::resumed)
       options.resume = place.is_first() ? options.out : std::filesystem::path("the first process's");
   }

@@ -86,7 +86,7 @@ Event event_of(const char* name, std::int64_t updates, const std::string& what, 
 void RunEvents::skipped(std::int64_t updates, const std::string& what, const BatchNames& batch,
                         const GuardState& state) {
   if (!is_root_) return;
-  constexpr std::int64_t kMostSaid = 20;  // the rest stands in the events
+  constexpr std::int64_t kMostSaid = 20;  // the rest is only in the event log
   if (job_.progress.say && state.skipped <= kMostSaid)
     job_.progress.say(fmt::format("step {}: {} in {}; its update is left out (the {}. of this training)",
                                   updates, what, sentence(batch), state.skipped));

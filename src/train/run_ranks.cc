@@ -12,8 +12,8 @@
 namespace paceline::train {
 namespace {
 
-/// The error that began it: a rank that failed drags the others into comm errors. What the ranks agreed on is
-/// the cause only where nothing else went wrong.
+/// The first cause among the ranks' errors: a rank that fails makes the others fail with comm errors. An
+/// error that the ranks agreed on is the cause only if nothing else went wrong.
 std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
   std::exception_ptr consequence, agreed;
   for (const auto& error : errors) {
@@ -48,7 +48,7 @@ base::ErrorKind kind_of(const std::exception_ptr& error) {
   } catch (const base::Error& typed) {
     return typed.kind();
   } catch (...) {
-    return base::ErrorKind::device;  // no memory, as main says it
+    return base::ErrorKind::device;  // out of memory, as main reports it
   }
 }
 
@@ -70,9 +70,9 @@ void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communica
           try {
             work(rank);
           } catch (const base::AgreedError&) {
-            errors[rank] = std::current_exception();  // nobody waits: the others throw it too
+            errors[rank] = std::current_exception();  // no rank waits for this one: the others throw it too
           } catch (const std::system_error& error) {
-            const bool refused = base::is_refused_thread(error);  // one that the work itself wanted
+            const bool refused = base::is_refused_thread(error);  // a thread that the work itself wanted
             give_up(rank, refused ? std::make_exception_ptr(base::refused_thread("a thread", error))
                                   : std::current_exception());
           } catch (...) {

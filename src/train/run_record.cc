@@ -34,7 +34,7 @@ Record::Model describe(const Options& options, const graph::Graph& graph, engine
           .bytes_a_step = traffic.bytes_a_step};
 }
 
-/// What travels between workers in a step: the parts of the flat gradient.
+/// Describes what workers exchange in a step: the parts of the flat gradient.
 Record::Communication describe_gradient(const graph::Graph& graph) {
   constexpr std::int64_t kBytes = sizeof(float);
   std::int64_t statistics = 0, trained = 0;
@@ -226,7 +226,7 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
         kStoppedEarly, root.validation.best_epoch));
   if (root.skipped_updates > 0) record.skipped_updates = root.skipped_updates;
   if (root.all_rollbacks > 0) {
-    // Of runs before, those that this one does not undo by having gone on from before them.
+    // Keeps rollbacks of earlier runs, except those after the checkpoint from which this run continued.
     auto all = record.rollbacks.value_or(std::vector<measure::RollbackRecord>());
     all.resize(std::min(all.size(), static_cast<std::size_t>(root.all_rollbacks) - root.rollbacks.size()));
     all.insert(all.end(), root.rollbacks.begin(), root.rollbacks.end());
@@ -260,7 +260,7 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
     record.notes.push_back(measure::sentence(*skew, error));
   }
   for (auto& note : root.notes) record.notes.push_back(std::move(note));
-  record.ranks = std::move(root.all_ranks);  // where there are several processes
+  record.ranks = std::move(root.all_ranks);  // if there are several processes
   if (record.ranks.empty())
     for (auto& result : results) record.ranks.push_back(std::move(result.rank));
   for (const auto& rank : record.ranks) record.window.wall_s = std::max(record.window.wall_s, rank.wall_s);
@@ -270,7 +270,7 @@ void fill_in_tested(Record& record) {
   if (!record.test_set || !record.test_set->epoch) return;
   for (auto& epoch : record.epochs)
     if (epoch.epoch == *record.test_set->epoch &&
-        // A run that ended inside an epoch may have chosen there, and a resume made the epoch whole.
+        // A run that ended inside an epoch may have chosen that epoch, which a resume then completed.
         (!record.chosen || record.chosen->epoch != epoch.epoch || record.chosen->updates == epoch.updates)) {
       epoch.test_loss = record.test_set->loss;
       epoch.test_accuracy = record.test_set->accuracy;
@@ -279,7 +279,7 @@ void fill_in_tested(Record& record) {
 
 namespace {
 
-/// Of a record whose test set was read once at the end, or never.
+/// A sentence for a record whose test set was read once at the end, or never.
 std::string said_of_test_set(const Record& record) {
   const auto& test = *record.test_set;
   if (test.policy == "never") return "the test set was not read";

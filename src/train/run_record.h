@@ -43,10 +43,10 @@ inline constexpr const char* kStoppedEarly = "stopped early";
 void complete_record(measure::Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator);
 
-/// Starts reading the GPUs of this process; nullptr if it uses none.
+/// Starts reading the GPUs of this process; null if it uses none.
 [[nodiscard]] std::unique_ptr<measure::GpuWatch> watch_gpus(const Backend& backend, int local_workers);
 
-/// Adds what the processes read of their GPUs, and a note of what their driver did not tell.
+/// Adds the GPU reports of all processes to the record, and a note about values that the driver did not give.
 void add_gpus(measure::Record& record, std::span<const measure::GpuReport> reports);
 
 /// Adds the final test figures to the epoch whose weights were tested. The record must have the epochs of all

@@ -61,7 +61,7 @@ std::string text_of_shape(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// Bytes of an array, or nothing where the product exceeds 63 bits.
+/// Bytes of an array; nullopt if the product exceeds 63 bits.
 std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::int64_t> shape) {
   std::uint64_t product = base::size_of(dtype);
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
@@ -89,13 +89,14 @@ std::string header_of(std::span<const Tensor> tensors, const Metadata& metadata)
         {"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  // Metadata may hold a path or a command line in some other encoding: written with replacement characters.
+  // Metadata may hold a path or a command line in another encoding; invalid bytes become replacement
+  // characters.
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
 }
 
-/// Where the JSON and the arrays lie.
+/// The sections of a file: the JSON header and the arrays.
 struct Sections {
   std::string_view header;
   std::span<const std::byte> data;
@@ -120,7 +121,7 @@ Sections split(const std::string& path, std::span<const std::byte> file) {
 }
 
 Json parse_header(const std::string& path, std::string_view text) {
-  // The parser would keep the last of two equal keys in silence.
+  // The parser would silently keep the last of two equal keys.
   std::set<std::string> names;
   std::optional<std::string> repeated;
   const auto note_names = [&](int depth, Json::parse_event_t event, Json& parsed) {
@@ -158,7 +159,7 @@ Metadata parse_metadata(const std::string& path, const Json& json) {
   return metadata;
 }
 
-/// A list of whole numbers from 0 on that fit 63 bits, or nothing.
+/// A list of non-negative integers that fit 63 bits; nullopt if it is anything else.
 std::optional<std::vector<std::int64_t>> whole_numbers(const Json& json, const char* key) {
   if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return std::nullopt;
   std::vector<std::int64_t> numbers;

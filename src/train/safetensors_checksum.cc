@@ -20,8 +20,8 @@ namespace {
 
 using base::kSha256Digits;
 
-/// Where the digits begin in a header. In JSON a quote inside a text is escaped, so that this is found only
-/// where the key is one of the metadata; nothing: nowhere, or twice.
+/// Position of the digits in a header; nullopt if the key is missing or occurs twice. JSON escapes quotes
+/// inside a text, so only a real metadata key is found.
 std::optional<std::size_t> digits_in(std::string_view header) {
   const std::string key = fmt::format("\"{}\":\"", kChecksumKey);
   const auto found = header.find(key);
@@ -33,7 +33,7 @@ std::optional<std::size_t> digits_in(std::string_view header) {
   return begin;
 }
 
-/// Of a whole file in pieces; the header is that with zeros.
+/// Computes the sum of a whole file in pieces, with zeros in place of the digits in the header.
 class Sum {
  public:
   explicit Sum(std::string_view header) {
@@ -48,10 +48,10 @@ class Sum {
   base::Sha256 sum_;
 };
 
-/// A file that is read from its begin to its end.
+/// A file that is read from begin to end.
 class Input {
  public:
-  /// O_NONBLOCK: a FIFO is refused, not waited for.
+  /// O_NONBLOCK: opening a FIFO must not block, so that it can be refused.
   explicit Input(const std::filesystem::path& path)
       : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (descriptor_ < 0) fail(errno);
@@ -69,7 +69,7 @@ class Input {
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
-  /// Fills `dst` as far as the file goes.
+  /// Fills `dst` as far as the file reaches.
   std::size_t read(std::span<std::byte> dst) {
     std::size_t filled = 0;
     while (filled < dst.size()) {

@@ -1,7 +1,8 @@
 #pragma once
 
-/// The SHA-256 in the safetensors files of this program: in `__metadata__` under kChecksumKey, over the whole
-/// file (length, header and data) with the 64 digits themselves replaced by zeros (docs/formats.md).
+/// Writes and checks the SHA-256 in the safetensors files of this program: in `__metadata__` under
+/// kChecksumKey, over the whole file (length, header and data) with the 64 digits themselves replaced by
+/// zeros (docs/formats.md).
 ///
 /// Readers that do not know it see one more text in the metadata.
 

@@ -19,7 +19,7 @@ double cosine_between(double from, double to, double part) {
 double learning_rate(const ScheduleOptions& options, double peak, std::int64_t update, const Length& length) {
   const double warmup = options.warmup_epochs * static_cast<double>(length.updates_per_epoch);
   if (static_cast<double>(update) < warmup) {
-    const double start = options.warmup_start;  // above 0 it is the first update's own rate
+    const double start = options.warmup_start;  // if above 0 it is the rate of the first update
     const double done = static_cast<double>(start > 0 ? update : update + 1) / warmup;
     return start + (peak - start) * std::min(1.0, done);
   }
@@ -46,8 +46,9 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t u
 
 namespace {
 
-/// Whether it is known for which batch the rate is meant: it was said, or the rate is SGD's usual one. One
-/// that was chosen for this training, or is the usual one of Adam and its like, is scaled from nothing.
+/// Whether it is known for which batch the rate is meant: it was given, or the rate is SGD's default. A rate
+/// chosen for this training, or the default of Adam and similar optimizers, belongs to no batch, so no scaled
+/// rate is suggested beside it.
 bool belongs_to_a_batch(const Options& options) {
   const bool is_usual = options.rule.kind == engine::UpdateKind::sgd && options.lr == Options{}.lr;
   return options.lr_batch > 0 || is_usual;

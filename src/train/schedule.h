@@ -1,6 +1,6 @@
 #pragma once
 
-/// The learning rate as a pure function of the update.
+/// Computes the learning rate as a pure function of the update.
 
 #include <cstdint>
 #include <string>

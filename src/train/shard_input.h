@@ -1,6 +1,7 @@
 #pragma once
 
-/// A shard of a batch as input for an engine.
+/// Makes the engine's input for a shard (a fixed number of samples whose gradient is one term of the sum) of
+/// a batch.
 
 #include <cstdint>
 

@@ -33,7 +33,8 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
     communicator_.at(update + 1, "forward");
     sums += engine_.forward(shard_input(batch, job_.resolved, shard, update));
     if (last && communicator_.size() > 1) {
-      // The votes travel beside the gradients: a small sum of their own that is long done when the step ends.
+      // The votes are summed in a small all-reduce beside the gradients, which is done long before the step
+      // ends.
       control_ = as_floats(votes_of(sums, enough));
       control_pending_ = communicator_.all_reduce(control_);
       reducer_.begin(gradients);
@@ -83,7 +84,8 @@ Votes Stepper::votes_of(const engine::LossSums& sums, bool enough) const {
 Votes Stepper::agree(const engine::LossSums& local, std::int64_t update, bool enough) {
   if (communicator_.size() == 1) return votes_from(as_floats(votes_of(local, enough)));
   communicator_.at(update + 1, "the reduction of gradients");
-  ledger_.enter(measure::Phase::exposed_transfer);  // what of it was waiting is known later: exposed_comm.h
+  ledger_.enter(
+      measure::Phase::exposed_transfer);  // the part that was waiting is separated later (exposed_comm.h)
   log_.begin_blocked();
   reducer_.wait(log_.timings());
   control_pending_->wait();

@@ -1,6 +1,6 @@
 #pragma once
 
-/// One global step of one worker: forward and backward by shards, reduction of buckets, update.
+/// Stepper runs a global step of one worker: forward and backward by shards, reduction of buckets, update.
 
 #include <array>
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace paceline::train {
 namespace {
 
-/// Images of the largest part of `samples` that a rank evaluates.
+/// Number of images in the largest part of `samples` that one rank evaluates.
 std::int64_t largest_part(std::int64_t samples, const Options& options, const Resolved& resolved) {
   std::int64_t most = 0;
   for (int rank = 0; rank < resolved.workers; ++rank) {
@@ -22,7 +22,7 @@ std::int64_t largest_part(std::int64_t samples, const Options& options, const Re
   return most;
 }
 
-/// Why the host must prepare the images, whatever memory there is; empty: it need not.
+/// Why the host must prepare the images, however much device memory there is; empty if it need not.
 std::string why_on_host(const Options& options, const data::Source& source) {
   if (is_data_parallel(options)) return "--parallel data-parallel hands them out from worker 0";
   if (!source.train->reads_from_memory()) return "they are decoded, or come from slow storage, at every read";

@@ -1,6 +1,6 @@
 #pragma once
 
-/// When a training reads its test set.
+/// Decides when a training reads its test and validation sets.
 
 #include "train/options.h"
 

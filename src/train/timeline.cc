@@ -14,7 +14,7 @@ using measure::TimelineSpan;
 
 double seconds_of(base::TimePoint time) { return base::seconds(time.time_since_epoch()); }
 
-/// What travels ahead of a rank's spans.
+/// The message that a rank sends before its spans.
 struct Head {
   std::array<char, base::kHostNameBytes> host{};
   double clock_error_s = 0;
@@ -22,7 +22,7 @@ struct Head {
   std::int64_t spans = 0;
 };
 
-/// Of gradients and statistics, in order: a rank waits for one of them at a time.
+/// The waits for gradients and statistics in order of time: a rank waits for one of them at a time.
 std::vector<measure::Interval> waits_of(const KeptSpans& kept, double shift) {
   std::vector<measure::Interval> all;
   for (const auto* log : {&kept.gradients, &kept.statistics})
@@ -60,7 +60,7 @@ std::vector<measure::RankTimeline> gather_timelines(comm::Communicator& communic
   const auto ranks = static_cast<std::size_t>(communicator.size());
   std::vector<Head> heads(ranks);
   communicator.all_gather(std::as_bytes(std::span(&head, 1)), std::as_writable_bytes(std::span(heads)));
-  std::size_t places = 0;  // of every rank alike: as many as the longest has
+  std::size_t places = 0;  // the same on every rank: as many as the longest list has
   for (const auto& one : heads) places = std::max(places, static_cast<std::size_t>(one.spans));
   auto spans = mine.spans;
   spans.resize(places);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Spans of all ranks on rank 0's clock, and --timeline, which collects them from the beginning of a window.
+/// Gathers the spans of all ranks on rank 0's clock; Timeline collects them from the beginning of a window
+/// (--timeline).
 
 #include <string>
 #include <vector>

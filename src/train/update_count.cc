@@ -24,7 +24,7 @@ void UpdateCount::set(std::int64_t updates) {
     file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (file_ < 0) return path_.clear();
   }
-  // As long as before: a write never leaves a part of an older one.
+  // Always the same length, so that no part of an older number remains.
   const auto line = fmt::format("{:019}\n", updates);
   [[maybe_unused]] const auto written = ::pwrite(file_, line.data(), line.size(), 0);
 }

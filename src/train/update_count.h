@@ -1,7 +1,7 @@
 #pragma once
 
-/// The number of updates done, in a small file in --out that survives a kill. The run that continues from the
-/// checkpoint reads in it how much work was lost.
+/// UpdateCount keeps the number of updates done in a small file in --out that survives a kill. The run that
+/// continues from the checkpoint reads in it how much work was lost.
 
 #include <cstdint>
 #include <filesystem>

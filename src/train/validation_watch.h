@@ -1,7 +1,7 @@
 #pragma once
 
-/// Decisions from validation figures during a training: which epoch is the best, when a plateau lowers the
-/// learning rate, and when early stopping ends the training.
+/// ValidationWatch decides from validation figures during a training: which epoch is the best, when a plateau
+/// lowers the learning rate, and when early stopping ends the training.
 ///
 /// The figures are the same bits on every rank, so all ranks decide alike without communication.
 

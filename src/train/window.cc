@@ -22,7 +22,7 @@ void Window::begin(const data::Loader* loader) {
 }
 
 void Window::reserve(std::int64_t steps, measure::RankRecord& rank) {
-  constexpr std::int64_t kMost = 1 << 16;  // of more the lists grow
+  constexpr std::int64_t kMost = 1 << 16;  // with more steps the lists grow
   const auto room = static_cast<std::size_t>(std::clamp<std::int64_t>(steps, 0, kMost));
   rank.step_s.clear();
   rank.step_s.reserve(room);
@@ -61,7 +61,7 @@ void Window::end(const data::Loader* loader, WorkerResult& result) {
   describe_loader(loader, result.rank);
 }
 
-/// Processor time at rank 0's host that went to no process of this run.
+/// Finds processor time at rank 0's host that was used by processes outside of this run.
 void Window::find_others(WorkerResult& result) {
   const bool is_root = communicator_.rank() == 0;
   const auto times = is_first_of_process() ? measure::processor_times() : std::nullopt;
@@ -77,7 +77,7 @@ void Window::find_others(WorkerResult& result) {
       measure::busiest_programs(programs_before_, measure::program_times(left_out()), result.rank.wall_s);
 }
 
-/// What every process read of its GPUs, at rank 0.
+/// Gathers the GPU reports of all processes at rank 0.
 void Window::find_gpus(WorkerResult& result) {
   std::string mine;
   if (is_first_of_process()) {
@@ -97,7 +97,8 @@ void Window::find_gpus(WorkerResult& result) {
     if (!text.empty()) result.gpus.push_back(measure::gpu_report_from_json(text));
 }
 
-/// Processes of one run have one name; a second run beside it is then not seen.
+/// The name of this run's processes, which do not count as others. A second run on the same host is therefore
+/// not seen.
 std::string Window::left_out() const {
   return job_.backend.place.processes > 1 ? measure::own_program_name() : "";
 }

@@ -82,13 +82,13 @@ class Worker {
   [[nodiscard]] const Length& length() const { return job_.resolved.length; }
   [[nodiscard]] std::int64_t end() const { return job_.resolved.end; }
 
-  /// Where rank 0's sentences for the record go; what the others say is nobody's.
+  /// Where sentences for the record go. Only rank 0's are kept; those of the others are not read.
   [[nodiscard]] std::vector<std::string>& notes() { return is_root() ? result_.notes : unread_notes_; }
 
-  /// nullptr: worker 0 hands out the batches.
+  /// nullptr if worker 0 distributes the batches.
   [[nodiscard]] const data::Loader* loader() const { return loader_ ? &*loader_ : nullptr; }
 
-  /// Which of its process's workers this is.
+  /// Index of this worker within its process.
   [[nodiscard]] int local_rank() const {
     return communicator_.rank() - job_.backend.place.process * job_.resolved.local_workers;
   }
@@ -99,7 +99,7 @@ class Worker {
     auto options = compile_options(job_.options, job_.resolved, job_.backend.place, local_rank());
     if (options.batch_norm == engine::BatchNormMode::synchronised)
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
-    if (!is_data_parallel(job_.options))  // which reduces nothing where the engine computes
+    if (!is_data_parallel(job_.options))  // data-parallel reduces nothing here
       options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
         return communicator_.array(size, memory);
       };
@@ -111,7 +111,8 @@ class Worker {
     best_weights_.emplace(communicator_, *engine_);
   }
 
-  /// Statistics of a synchronised batch norm: nothing else can be done meanwhile, so all of it is exposed.
+  /// Reduces the statistics of a synchronised batch norm. Nothing else can be done meanwhile, so all of its
+  /// time is exposed.
   void reduce_statistics(std::span<double> values) {
     if (communicator_.size() == 1) return;
     const InPhase exposed(ledger_, Phase::exposed_transfer);
@@ -130,7 +131,7 @@ class Worker {
                               std::to_string(counters_.update));
   }
 
-  /// Where the training stands, as checkpoints keep it.
+  /// The state of the training as checkpoints keep it.
   [[nodiscard]] Standing standing() { return {counters_, watch_.state(), recovery_.guard().state()}; }
 
   void go_on_from(const Standing& at) {
@@ -146,7 +147,7 @@ class Worker {
     options.start_step = counters_.step;
     options.pool = &job_.pool;
     const auto& train = *job_.source.train;
-    // Once: after a rollback the threads of the loader before may still read it.
+    // Made once: after a rollback, threads of the previous loader may still read it.
     if (!augment_) augment_.emplace(train.format(), augment_options(job_.options, job_.source));
     if (options.draws) {
       if (!image_store_) image_store_.emplace(job_, *augment_, *engine_);
@@ -176,14 +177,14 @@ class Worker {
     window_.end(loader(), result_);
   }
 
-  /// Everybody's figures at rank 0; and whether the weights are still the same everywhere.
+  /// Gathers the figures of all ranks at rank 0, and checks that the weights are still the same everywhere.
   void gather() {
     result_.rank.host = job_.backend.place.host;
     result_.rank.process = job_.backend.place.process;
     if (job_.peak_is_ours) result_.rank.peak_bytes = measure::peak_resident_bytes();
     if (!has_compared_) compare();
     auto ranks = gather_ranks(communicator_, result_.rank);
-    evaluator_.reset();  // nothing is read ahead any more
+    evaluator_.reset();  // stops reading ahead
     const bool counts = local_rank() == 0 && job_.backend.place.process != 0;
     result_.test_reads_elsewhere = sum_of(communicator_, counts ? job_.test_reads.reads() : 0);
     if (is_root()) result_.all_ranks = std::move(ranks);
@@ -204,7 +205,7 @@ class Worker {
   void train() {
     while (counters_.update < end() && !result_.interrupted) {
       const auto update = counters_.update;
-      if (watch_.is_over()) return;  // a resumed run may have nothing left to do
+      if (watch_.is_over()) return;  // a resumed run may have nothing left to train
       if (is_window() && update == job_.options.warmup_steps && update > 0) {
         communicator_.barrier();
         start_window();
@@ -248,8 +249,8 @@ class Worker {
                                      [this] { return steps_->guard_when_empty(); });
   }
 
-  /// Posts a step, and finishes those that are over; true when the run was asked to stop. Every rank does so
-  /// at the same places: where the queue is full, and all steps where somebody looks at weights or figures.
+  /// Queues a step and finishes steps that are done; true if the run was asked to stop. Every rank finishes
+  /// steps at the same places: one when the queue is full, and all before weights or figures are read.
   bool step(std::int64_t update) {
     StepOrder order{.update = update};
     const data::Batch& batch = steps_->next_batch(loader_ ? &*loader_ : nullptr, counters_, order);
@@ -270,11 +271,11 @@ class Worker {
     return is_stopped;
   }
 
-  /// True when the run was asked to stop.
+  /// True if the run was asked to stop.
   bool finish(const TakenStep& step) {
     const auto update = step.order.update;
     const double lr = step.order.lr;
-    if (step.result.verdict == Verdict::diverged) time_step(step);  // its collectives are in the logs
+    if (step.result.verdict == Verdict::diverged) time_step(step);  // the logs already hold its collectives
     const bool is_updated = recovery_.is_updated(step.result, update, lr, *checkpoint_writer_);
     if (is_updated) lookahead_.follow_where_due(update + 1, length().updates, *engine_, ledger_);
     count_updates(update + 1);
@@ -286,7 +287,7 @@ class Worker {
     return step.result.all.stop;
   }
 
-  /// A step is over; its seconds.
+  /// Records that a step is over; returns its seconds.
   double time_step(const TakenStep& step) {
     const auto end = step.end.value_or(base::Clock::now());
     recent_steps_.add(step.begin, end);
@@ -296,12 +297,12 @@ class Worker {
     return result_.rank.step_s.emplace_back(seconds);
   }
 
-  /// False where the run was asked to stop meanwhile: whoever goes on evaluates first.
+  /// False if the run was asked to stop meanwhile; the run that resumes it evaluates first.
   [[nodiscard]] bool evaluate(measure::EpochRecord& epoch) {
     const InPhase evaluation(ledger_, Phase::evaluation);
     communicator_.at(counters_.update, "the evaluation");
     const auto planned = planned_evaluations(job_, first_epoch_) + (evaluates_first_ ? 1 : 0);
-    if (!evaluator_->evaluate(epoch, planned)) {  // which reads no more ahead
+    if (!evaluator_->evaluate(epoch, planned)) {  // it has stopped reading ahead
       result_.interrupted = true;
       return false;
     }
@@ -328,7 +329,7 @@ class Worker {
     events_.epoch(epoch, result_.epochs.size() == 1);
   }
 
-  /// What an epoch, evaluated where it is, leaves behind.
+  /// Keeps the results of an epoch, after its evaluation if it has one: figures, best weights, checkpoint.
   void keep(const measure::EpochRecord& epoch, bool is_due) {
     const bool is_best = watch_.see(epoch);
     checkpoint_writer_->keep(result_.epochs, standing(),
@@ -339,14 +340,15 @@ class Worker {
     }
   }
 
-  /// Of an epoch whose evaluation was left: its checkpoint, from which a resumed run evaluates it.
+  /// Writes the checkpoint of an epoch whose evaluation was abandoned; a resumed run evaluates it from there.
   void keep_unevaluated(const measure::EpochRecord& epoch) {
     result_.epochs.push_back(epoch);
     checkpoint_writer_->keep(result_.epochs, standing(), {.is_due = true});
     events_.epoch(epoch, result_.epochs.size() == 1);
   }
 
-  /// The run before was lost, or stopped, in the evaluation of the epoch that its checkpoint ends with.
+  /// Evaluates the epoch with which the checkpoint ends: the previous run was lost, or stopped, during that
+  /// evaluation.
   void evaluate_last_epoch() {
     measure::EpochRecord epoch;
     if (is_root() && job_.last_epoch) epoch = *job_.last_epoch;
@@ -365,8 +367,8 @@ class Worker {
     if (!left_out.empty()) result_.notes.push_back(left_out);
   }
 
-  /// The test set that was held back until now, read once: with the weights of the best epoch on validation,
-  /// or without one with the last. A run that was stopped, or pauses, has not come to it.
+  /// Reads the test set, held back until now, once: with the weights of the best epoch on validation, or with
+  /// the last weights if there is none. A run that was stopped or paused does not get here.
   void test_chosen() {
     result_.validation = watch_.state();
     recovery_.tell(result_);
@@ -379,7 +381,7 @@ class Worker {
     const auto& chosen = watch_.state();
     WorkerResult::Tested tested{.epoch = epoch_number(counters_), .updates = counters_.update};
     if (chosen.best_update > 0 && chosen.best_update != counters_.update) {
-      if (is_of_several_processes()) compare();  // those that all ranks ended with
+      if (is_of_several_processes()) compare();  // the weights with which the ranks ended
       best_weights_->put_back();
       tested.epoch = chosen.best_epoch;
       tested.updates = chosen.best_update;
@@ -425,8 +427,8 @@ class Worker {
   EpochFigures epoch_;
   RunEvents events_;
   Recovery recovery_;
-  bool enough_ = false;        ///< the ranks agreed to end the window
-  bool has_compared_ = false;  ///< the weights of all ranks
+  bool enough_ = false;        ///< whether the ranks agreed to end the window
+  bool has_compared_ = false;  ///< whether the weights of all ranks were compared
 };
 
 }  // namespace

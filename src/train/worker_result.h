@@ -30,7 +30,7 @@ struct WorkerResult {
   std::optional<double> allreduce_peak_gb_per_s;       ///< allreduce_peak.h
   std::optional<double> others_cores;  ///< cores kept busy by other programs during the window; rank 0
   std::vector<measure::OtherProgramRecord> others;    ///< the busiest of these programs; rank 0
-  std::vector<measure::GpuReport> gpus;               ///< of each process that watches any; rank 0
+  std::vector<measure::GpuReport> gpus;               ///< one report for each process with GPUs; rank 0
   std::int64_t norm_bytes = 0, norm_collectives = 0;  ///< of synchronised batch norm, in the window
   bool interrupted = false;
   ValidationState validation;  ///< at the end

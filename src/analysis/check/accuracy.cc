@@ -1,4 +1,5 @@
-/// Losses and accuracies: what cannot be, what is noise, and what else differs.
+/// Rules for losses and accuracies: impossible values, differences within the noise, and comparisons in which
+/// something else differs.
 
 #include <fmt/format.h>
 
@@ -65,7 +66,7 @@ void check_count(const Study& study, Findings& findings) {
     const auto& of = row.text("quality_of");
     if (of.find("train") != std::string::npos || of.find("valid") != std::string::npos) continue;
     const double counted = accuracy->value * *samples;
-    // A mean over seeds, or over repeats where those were meant, is a count of so many times the images.
+    // A mean over seeds, or over repeats if those are meant, is a count out of that many times the images.
     const auto is_count = [&](double times) {
       const double slack = 2 * accuracy->half_unit * *samples * times + 1e-6;
       return std::floor(counted * times + slack) >= std::ceil(counted * times - slack);
@@ -83,7 +84,7 @@ void check_count(const Study& study, Findings& findings) {
   }
 }
 
-/// Squared standard error of an accuracy: of counting, and of the seeds.
+/// Squared standard error of an accuracy: from counting images and from the seeds.
 double variance(const Row& row) {
   const double p = *row.value("accuracy");
   const double counted =
@@ -92,7 +93,7 @@ double variance(const Row& row) {
   return counted + sd * sd / std::max(1.0, row.value("seeds").value_or(1));
 }
 
-/// Rows with an accuracy of one model on one set.
+/// Rows with an accuracy, all of one model on one data set.
 struct Rivals {
   std::size_t count = 0;
   std::vector<std::size_t> best = {};  ///< the two with the highest, the higher first
@@ -153,7 +154,8 @@ std::optional<double> updates_of(const Row& row) {
   return row.value("steps");
 }
 
-/// Rows with an accuracy, of one model on one set, the first of the smallest batch first.
+/// Groups of rows with an accuracy of one model on one data set. In each group the first row with the
+/// smallest batch comes first.
 std::vector<std::vector<std::size_t>> compared_trainings(const Study& study) {
   std::map<std::string, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < study.size(); ++i) {

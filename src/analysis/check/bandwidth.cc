@@ -1,4 +1,4 @@
-/// Bandwidths against the bytes and seconds that stand beside them.
+/// Checks bandwidths against the bytes and seconds in the same row.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 namespace paceline::analysis::rules {
 namespace {
 
-/// A known mistake as a factor on the right figure.
+/// A known mistake, as a factor on the correct figure.
 struct Mistake {
   std::string id;
   double factor;
@@ -74,13 +74,13 @@ std::optional<Claim> bandwidth_claim(const Row& row, std::size_t i) {
   Claim one{.row = i, .printed = *claim};
   if (is != "algbw") one.right.push_back(times(algbw, ring_factor(*n)));
   if (is == "algbw" || is.empty()) one.right.push_back(algbw);
-  // Nobody says how long an element is: half precision is as usual.
+  // The size of an element is not stated; half precision is as common as float.
   if (!row.knows("message_bytes") && !row.knows("element_bytes"))
     one.right.push_back(times(one.right.front(), 0.5));
-  // Of several passes only the last may reduce.
+  // With gradient accumulation it is possible that only the last pass reduces.
   if (const double passes = accumulation(row); passes > 1)
     for (std::size_t r = one.right.size(); r-- > 0;) one.right.push_back(times(one.right[r], 1 / passes));
-  // An algorithm that is no ring sends 2X or X of a step; what it sent is not known better.
+  // An algorithm other than a ring sends X or 2X per step; nothing more precise is known.
   if (is == "sent" && row.knows("algorithm") && row.text("algorithm").find("ring") == std::string::npos) {
     one.right.push_back(algbw);
     one.right.push_back(times(algbw, 2));
@@ -207,7 +207,7 @@ void check_trend(const Study& study, Findings& findings) {
   }
 }
 
-/// The rows of message sizes with a busbw, of one number of workers.
+/// The rows with a busbw for one number of workers, one row a message size.
 struct Sizes {
   double sum = 0, count = 0;
   std::size_t largest = 0;
@@ -229,7 +229,7 @@ std::map<std::string, Sizes> sizes_by_workers(const Study& study) {
   return all;
 }
 
-/// A mean of busbw over sizes, which is no bandwidth of any of them.
+/// Finds means of busbw over message sizes. Such a mean is the bandwidth of none of the sizes.
 void check_average(const Study& study, Findings& findings) {
   constexpr double kFewest = 3;
   const auto by_workers = sizes_by_workers(study);

@@ -18,7 +18,7 @@ bool is_known(const Table& table, std::string_view column) {
   return found && std::ranges::any_of(table.rows, [&](const Row& row) { return row.knows(*found); });
 }
 
-/// "columns time_s or rate_per_s" for each thing that no row has; "" where the rule has all it needs.
+/// Names what the rule needs and no row has, as "columns time_s or rate_per_s"; "" if it has all it needs.
 std::string missing_columns(const Table& table, std::string_view needs) {
   std::string text;
   for (const auto need : table::split_words(needs)) {
@@ -47,7 +47,7 @@ std::size_t Result::number_of(Severity severity) const {
       std::ranges::count_if(findings, [&](const Finding& one) { return one.severity == severity; }));
 }
 
-/// The row that is wrong, or of rows that are alike "a, b and 3 more".
+/// The row that is wrong, or for several similar rows "a, b and 3 more".
 std::string subject_of(const std::vector<std::string>& rows, bool is_of_all) {
   constexpr std::size_t kShown = 2;
   if (!is_of_all || rows.size() == 1) return rows.front();

@@ -7,16 +7,16 @@
 namespace paceline::analysis::rules {
 namespace {
 
-/// The forms that give the printed number and differ from what is right.
+/// The wrong forms that give the printed number and differ from the right values.
 std::vector<const WrongForm*> explanations(const Claim& claim) {
   std::vector<const WrongForm*> found;
-  // Close to what is right it may be right, of digits that were cut twice: it does not follow, and no more is
-  // said.
+  // A number close to a right value may be right but rounded twice. So no mistake is named; it is only said
+  // not to follow.
   if (std::ranges::any_of(claim.right,
                           [&](const Interval& right) { return meets(claim.printed, right, kApart); }))
     return found;
   for (const auto& form : claim.wrong) {
-    // What is the small rest of two figures is met by chance.
+    // A small difference of two large figures can be matched by chance.
     constexpr double kUndecided = 0.2;
     if (form.value.high - form.value.low > kUndecided * std::abs(form.value.middle())) continue;
     const bool is_apart = std::ranges::all_of(claim.right, [&](const Interval& right) {
@@ -66,7 +66,7 @@ std::vector<Judgement> judge(const std::vector<Claim>& claims) {
   }
   for (std::size_t i = 0; i < claims.size(); ++i) {
     if (explained[i].empty()) continue;
-    // The first of those with the most votes: simple forms stand first.
+    // Among the forms with the most votes the first, because simple forms come first.
     const auto best = std::ranges::max_element(
         explained[i], [&](const WrongForm* a, const WrongForm* b) { return votes[a->id] < votes[b->id]; });
     judgements[i] = {Judgement::Word::explained, *best};

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Whether a printed number follows from others, and if not, which known mistake explains it.
+/// Decides whether a printed number follows from others, and if not, which known mistake explains it.
 ///
 /// A claim c with half a unit h of its last digit follows from an interval if [c - t, c + t] meets it, with t
 /// = max(2h, 0.5 %), since people truncate, and round twice. A wrong form explains c at t = max(2h, 2 %), if

@@ -1,5 +1,5 @@
-/// Rows against each other: settings inside one ratio, one configuration with two figures, epochs that
-/// differ.
+/// Compares rows with each other: ratios of rows with different settings, one configuration with two
+/// different figures, different numbers of epochs.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,8 +14,8 @@
 namespace paceline::analysis::rules {
 namespace {
 
-/// The row that a claim of row `i` is over: of other settings where it follows from that one and not from its
-/// own.
+/// The row to which a claim of row `i` refers. It may have other settings, if the claim follows from that row
+/// and not from the row's own baseline.
 std::optional<std::size_t> compared_with(const Study& study, std::size_t i, const table::Number& printed,
                                          bool is_efficiency) {
   const auto& own = study.baselines(i);
@@ -36,8 +36,8 @@ void check_settings(const Study& study, Findings& findings) {
     if (!k) continue;
     const auto& base = study.row(*k);
     const auto differs = differing_settings(row, base);
-    // On as many workers the ratio is of what differs: of one thing it measures that, of several nobody knows
-    // which.
+    // With the same number of workers the ratio measures what differs. If that is one thing, the comparison
+    // is sound; if it is several, the cause is unknown.
     const bool is_comparison = workers(row) == workers(base);
     if (differs.empty() || (is_comparison && differs.size() == 1)) continue;
     const bool is_serial = differs == std::vector<std::string>{"program"};
@@ -59,7 +59,7 @@ void check_settings(const Study& study, Findings& findings) {
   }
 }
 
-/// Figures of which one configuration has one value.
+/// Figures that have one value for one configuration.
 constexpr Column kFigures[] = {Column("time_s"),          Column("rate_per_s"), Column("compute_s"),
                                Column("communication_s"), Column("accuracy"),   Column("loss"),
                                Column("updates")};
@@ -70,7 +70,7 @@ double tolerance_of(Column column, const Row& a, const Row& b) {
   return std::hypot(noise(a), noise(b));
 }
 
-/// Rows that say which repeat or seed they are, or how the figure was taken, are no conflict.
+/// Rows that say which repeat or seed they are, or how the figure was taken, do not conflict.
 bool is_told_apart(const Row& a, const Row& b) {
   for (const Column column :
        {Column("repeat"), Column("seed"), Column("statistic"), Column("communication_is")})
@@ -80,7 +80,7 @@ bool is_told_apart(const Row& a, const Row& b) {
 
 void check_conflict(const Study& study, Findings& findings) {
   constexpr std::size_t kCompared =
-      50;  // of a group, each with the first: a table of repeats has no conflicts anyway
+      50;  // rows of a group that are compared with its first: a table of repeats has no conflicts anyway
   for (const auto& group : study.same_configuration()) {
     for (std::size_t k = 1; k < std::min(group.size(), kCompared); ++k) {
       const auto& a = study.row(group.front());
@@ -104,7 +104,7 @@ void check_conflict(const Study& study, Findings& findings) {
   }
 }
 
-/// Epochs that the time of a run and that of an epoch imply, of one number of workers.
+/// The number of epochs implied by the time of a run and the time of an epoch, for one number of workers.
 struct ImpliedEpochs {
   std::size_t run, epoch;
   double value;
@@ -113,8 +113,8 @@ struct ImpliedEpochs {
 void check_epochs(const Study& study, Findings& findings) {
   constexpr double kApartEpochs = 1.15;
   std::map<std::string, std::size_t> epoch_of;
-  // Rows of an epoch and of a run know different columns: only those count that say what was trained, and on
-  // what.
+  // Rows of an epoch and rows of a run know different columns. Only columns that say what was trained, and on
+  // what data, are compared.
   const auto study_of = [](const Row& row) {
     return texts_of(row, {Column("program"), Column("model"), Column("train_samples")});
   };
@@ -143,7 +143,7 @@ void check_epochs(const Study& study, Findings& findings) {
       if (more < kApartEpochs * fewer) continue;
       const auto& row = study.row(all[k].run);
       const auto& first = study.row(all[0].run);
-      // Known to differ, and as they say: every ratio takes that into account.
+      // A stated difference in the number of epochs is fine: all ratios take it into account.
       if (row.knows("epochs") && first.knows("epochs") && row.text("epochs") != first.text("epochs"))
         continue;
       findings.add(

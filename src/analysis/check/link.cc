@@ -1,4 +1,4 @@
-/// Bandwidths against the specification of the link.
+/// Checks bandwidths against the specification of the link.
 
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ void check_above(const Study& study, Findings& findings) {
     const auto link = one_way(row);
     const auto n = workers(row);
     if (!claim || !link || row.text("link_is").empty() || n == 1.0) continue;
-    // What crosses the link one way: of algbw 2(N-1)/N of it.
+    // The rate over the link in one direction; for algbw it is 2(N-1)/N times that.
     const bool is_algbw = row.text("bandwidth_is") == "algbw";
     const double factor = is_algbw && n && *n > 1 ? ring_factor(*n) : 1;
     const bool in_switch = n && *n > 1 && row.text("bandwidth_is") != "sent" && may_reduce_in_switch(row);
@@ -63,7 +63,7 @@ void check_share(const Study& study, Findings& findings) {
     const auto right = times(interval_of(*claim), 1 / *link);
     if (meets(*share, right, kFollows)) continue;
     const bool is_of_both = meets(*share, times(right, 0.5), kExplains);
-    // GB/s over Gbit/s, or the other way round: the units' names look alike.
+    // GB/s divided by Gbit/s, or the reverse: the units' names are easily confused.
     const bool is_of_bits =
         meets(*share, times(right, 1.0 / 8), kExplains) || meets(*share, times(right, 8), kExplains);
     findings.add(

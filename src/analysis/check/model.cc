@@ -1,4 +1,4 @@
-/// Numbers of parameters of networks that everybody knows.
+/// Checks the numbers of parameters of well-known networks.
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ bool is_count(const table::Number& printed, double count) {
   return std::abs(printed.value - count) <= t;
 }
 
-/// The model and classes that have the printed number; "" where none has.
+/// The model and number of classes with the printed number of parameters; "" if there is none.
 std::string whose(const table::Number& printed, double classes) {
   for (const auto& model : kKnownModels)
     for (const double number : {classes, model.usual_classes, 10.0, 100.0, 1000.0})
@@ -64,7 +64,7 @@ void check_parameters(const Study& study, Findings& findings) {
       if (name != model.name) continue;
       const double right = count_of(model, *classes);
       if (is_count(*printed, right)) break;
-      // A ResNet-18 for small images keeps the name often enough.
+      // A ResNet-18 modified for small images often keeps the name.
       const auto other = whose(*printed, *classes);
       const bool is_small_form =
           name == "resnet18" && is_count(*printed, count_of(kKnownModels[5], *classes));

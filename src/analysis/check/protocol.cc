@@ -1,4 +1,4 @@
-/// How something was measured: repeats, warm-up, which of them is shown, spread, seeds.
+/// Rules for how something was measured: repeats, warm-up, which repeat is shown, spread, seeds.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 bool is_timed(const Row& row) { return row.knows("time_s") || row.knows("rate_per_s"); }
 
-/// Rows of one configuration that say which repeat they are; the ones without are figures of their own.
+/// Groups of rows of one configuration that say which repeat they are. Rows that do not say it are left out.
 std::vector<std::vector<std::size_t>> repeated(const Study& study) {
   std::vector<std::vector<std::size_t>> all;
   for (const auto& group : study.same_configuration()) {
@@ -68,7 +68,7 @@ void check_best(const Study& study, Findings& findings) {
         "many; show the median.");
 }
 
-/// Standard deviation, by the formula of a sample.
+/// Standard deviation of a sample (n - 1 in the denominator).
 double deviation(const std::vector<double>& all) {
   const auto n = static_cast<double>(all.size());
   double mean = 0, squares = 0;
@@ -102,7 +102,7 @@ void check_spread(const Study& study, Findings& findings) {
   }
 }
 
-/// Kendall's tau of the times over the repeats, as standard errors from zero.
+/// Kendall's tau between times and repeat numbers, in standard errors from zero.
 double trend(const std::vector<double>& times) {
   const auto n = static_cast<double>(times.size());
   double s = 0;
@@ -158,10 +158,10 @@ void check_seeds(const Study& study, Findings& findings) {
   }
 }
 
-/// Rivals that were measured one after the other: the rows of one program stand together, in the order of the
-/// table.
+/// Finds programs that were measured one after the other instead of in turn: in the table, the rows of each
+/// program are adjacent.
 void check_order(const Study& study, Findings& findings) {
-  std::vector<std::string> runs;  // of programs, in the order of the repeats
+  std::vector<std::string> runs;  // the programs in the order of the repeats
   std::map<std::string, int> counts;
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);

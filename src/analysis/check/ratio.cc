@@ -1,4 +1,4 @@
-/// Speedups and efficiencies against the times or rates that stand beside them.
+/// Checks speedups and efficiencies against the times or rates in the same table.
 
 #include <fmt/format.h>
 
@@ -19,15 +19,15 @@ struct RatioColumn {
   bool is_efficiency;
 };
 
-/// The claim of one row against its baselines; nothing where no ratio can be made.
+/// The claim of one row and the ratio to its baselines that it is checked against.
 struct RatioClaim {
   Claim claim;
-  Ratio ratio;  ///< as it stands: of the first baseline
+  Ratio ratio;  ///< to the first baseline
   std::size_t baseline = 0;
 };
 
-/// Of an efficiency that equals the speedup: it was not divided by `scale`, or it is what the row calls its
-/// speedup, itself `scale` times too large, divided by it. Then both findings have one cause.
+/// The sentence about an efficiency that equals the right speedup. Either it was not divided by `scale`; or
+/// the row's own speedup is `scale` times too large and was divided. Then both findings have one cause.
 std::string said_of_undivided(const table::Number& efficiency, double scale,
                               const std::optional<table::Number>& speedup) {
   if (speedup && meets(efficiency, times(interval_of(*speedup), 1 / scale), kFollows))
@@ -36,7 +36,7 @@ std::string said_of_undivided(const table::Number& efficiency, double scale,
   return fmt::format("{} is the speedup, not divided by {}", efficiency.text, shown(scale));
 }
 
-/// `speedup`: what the same row claims as such, where it does.
+/// `speedup`: the speedup that the same row claims, if it does.
 void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency,
                      const std::optional<table::Number>& speedup) {
   const double s = one.ratio.value;
@@ -44,7 +44,7 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency,
   const auto interval = one.ratio.interval;
   auto& wrong = one.claim.wrong;
   const auto shown_s = shown(s);
-  // The ratio of the times alone, where they are of other numbers of images.
+  // The ratio of the times alone, if they are of different numbers of images.
   if (!one.ratio.of_fixed_data && one.ratio.images > 0) {
     const auto bare = times(interval, 1 / one.ratio.images / (is_efficiency ? scale : 1));
     const double of_images = one.ratio.images;
@@ -93,16 +93,17 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency,
                    fmt::format("{} is 1 - 1 / {}: the part of the time that is saved", printed, shown_s)});
 }
 
-/// The same claim of other rows: another baseline with as few workers, or another row with as many.
+/// Adds the same ratio for other rows: another baseline with the same number of workers, or another row with
+/// the same number as this one.
 void add_other_pairs(const Study& study, RatioClaim& one, bool is_efficiency, double scale) {
   constexpr std::size_t kMost = 16;
   const std::size_t i = one.claim.row;
   const auto& baselines = study.baselines(i);
   std::size_t tried = 0;
-  // Of two digits some pair would be found by chance.
+  // With two digits only, some pair would match by chance.
   if (2 * one.claim.printed.half_unit > kExplains * one.claim.printed.value) return;
   const double n0 = *workers(study.row(one.baseline)), n = *workers(study.row(i));
-  // In the order of the table, whichever of the two they replace.
+  // In the order of the table, whichever of the two rows is replaced.
   const auto &first = study.with_workers(n0, study.row(i)), &second = study.with_workers(n, study.row(i));
   auto a_first = first.begin(), a_second = n == n0 ? second.end() : second.begin();
   while (tried < kMost && (a_first != first.end() || a_second != second.end())) {
@@ -123,8 +124,8 @@ void add_other_pairs(const Study& study, RatioClaim& one, bool is_efficiency, do
   }
 }
 
-/// What the baseline of row `i` claims, where that shows that it is not what the claims are over: neither 1
-/// nor the number of its workers, nor 100 %.
+/// The baseline's own claim, if it shows that the other claims do not refer to this baseline: it is neither
+/// 1, nor its number of workers, nor 100 %.
 std::optional<table::Number> claim_of_baseline(const Study& study, std::size_t i, std::size_t baseline,
                                                const RatioColumn& of) {
   if (study.row(i).knows("baseline")) return std::nullopt;
@@ -155,7 +156,8 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
     }
   if (!has_ratio) return {};
   if (const auto own = claim_of_baseline(study, i, one.baseline, of)) {
-    // A baseline that claims something itself is one link of a chain: its own baseline is not in the table.
+    // A baseline with a claim of its own is one link of a chain; the baseline at the chain's end is not in
+    // the table.
     one.ratio.interval = times(one.ratio.interval, interval_of(*own));
     one.ratio.value *= own->value;
     one.ratio.how = fmt::format("{} x {}", own->text, one.ratio.how);
@@ -163,7 +165,7 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
     return one;
   }
   if (follows(one.claim)) return one;
-  // Over rows of another set-up: compare.settings says so.
+  // The claim refers to rows of another set-up: the rule compare.settings reports that.
   if (baseline_of(study, i, study.of_other_settings(i), one.claim.printed, of.is_efficiency)) return {};
   add_wrong_forms(one, scale, of.is_efficiency, study.row(i).number("claimed_speedup"));
   add_other_pairs(study, one, of.is_efficiency, scale);
@@ -177,8 +179,8 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
   return one;
 }
 
-/// Where the baseline has several workers, speedups may be over an ideal single one: all of them N0 times as
-/// large. That is right where the baseline says so itself, or where several numbers of workers agree on it.
+/// If the baseline has N0 > 1 workers, speedups may refer to an ideal single worker; all are then N0 times as
+/// large. That is accepted if the baseline itself says so, or if several numbers of workers agree on it.
 void allow_ideal_baseline(const Study& study, std::vector<RatioClaim>& all) {
   std::set<double> numbers;
   bool is_said = true;
@@ -196,7 +198,7 @@ void allow_ideal_baseline(const Study& study, std::vector<RatioClaim>& all) {
     one.claim.right.push_back(times(one.claim.right.front(), *workers(study.row(one.baseline))));
 }
 
-/// A column in which some claims follow in per cent, and more than as parts of 1.
+/// Whether the column is in per cent: more claims follow if read as per cent than if read as parts of 1.
 bool is_in_per_cent(const std::vector<Claim>& claims) {
   int as_part = 0, in_per_cent = 0;
   for (const auto& claim : claims)
@@ -246,8 +248,8 @@ void check_efficiency(const Study& study, Findings& findings) {
   check_ratio(study, findings, {Column("claimed_efficiency"), true});
 }
 
-/// Rows that one whose workers nobody stated may be compared with: the named one, else of the same model and
-/// kind of time those with the fewest workers.
+/// Possible baselines for a row with an unknown number of workers: the named one; otherwise, among rows of
+/// the same model and kind of time, those with the fewest workers.
 std::vector<std::size_t> possible_baselines(const Study& study, std::size_t i) {
   const auto& row = study.row(i);
   std::vector<std::size_t> found;
@@ -271,13 +273,13 @@ std::vector<std::size_t> possible_baselines(const Study& study, std::size_t i) {
   return found;
 }
 
-/// A row whose workers nobody stated cannot have a baseline found for it by them.
+/// Checks rows with an unknown number of workers, for which no baseline can be found by that number.
 void check_no_workers(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto printed =
         row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
-    // Of rows that count nodes the number of those is what they scale over.
+    // Rows that count nodes scale over the number of nodes.
     if (!printed || workers(row) || row.knows("nodes")) continue;
     std::optional<Ratio> best;
     std::size_t baseline = i;
@@ -324,7 +326,7 @@ void check_superlinear(const Study& study, Findings& findings) {
     if (ratios.size() != 1 || !workers(study.row(i)) || !workers(study.row(k))) continue;
     const double scale = *workers(study.row(i)) / *workers(study.row(k));
     if (scale <= 1)
-      continue;  // of as many workers: another device or program may be any number of times as fast
+      continue;  // same number of workers: another device or program may be any number of times as fast
     const double error = std::hypot(noise(study.row(i)), noise(study.row(k))) / 1.96;
     cells.push_back({i, k, ratios.front(), scale, error});
     z.push_back(std::log(ratios.front().interval.low / scale) / std::max(error, 1e-9));

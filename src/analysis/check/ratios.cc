@@ -1,4 +1,4 @@
-/// How many times as fast one row is as another, by all that is known of both.
+/// Computes how many times as fast one row is as another, in all ways that the known columns allow.
 
 #include "analysis/check/ratios.h"
 
@@ -12,12 +12,12 @@
 namespace paceline::analysis::rules {
 namespace {
 
-/// How many times the images of row `b` row `a` takes: 1 where an epoch is meant and nothing else is said.
-/// Nothing where it cannot be known.
+/// Images of row `a` divided by images of row `b`; 1 if both mean an epoch and say nothing else; nullopt if
+/// it cannot be known.
 std::optional<Interval> image_ratio(const Row& a, const Row& b) {
   if (a.text("time_of") != "step") {
     const auto all = [&](const Row& row) {
-      // Of as many images unless both say how many.
+      // The same number of images unless both say how many.
       const bool has_samples = a.knows("train_samples") && b.knows("train_samples");
       const bool has_epochs = a.text("time_of") == "run" && a.knows("epochs") && b.knows("epochs");
       return (has_samples ? row.value("train_samples").value_or(0) : 1) *
@@ -41,8 +41,8 @@ std::optional<Interval> rate_of_all(const Row& row) {
   return n ? std::optional(times(interval_of(*rate), *n)) : std::nullopt;
 }
 
-/// Runs that are called weak and of which nobody says how much they trained on: the work may be fixed, or
-/// grow with the workers.
+/// Whether the rows are called weak but do not say how many images they trained on: the work may be fixed, or
+/// may grow with the workers.
 bool may_have_grown(const Row& a, const Row& b) {
   if (a.text("time_of") != "run" || a.text("scaling") != "weak" || !workers(a) || !workers(b)) return false;
   for (const Column column : {Column("train_samples"), Column("epochs"), Column("steps"), Column("updates")})
@@ -50,8 +50,8 @@ bool may_have_grown(const Row& a, const Row& b) {
   return true;
 }
 
-/// Rates are of the images that were taken, ratios of epochs of those that an epoch has: they differ by a
-/// last batch that was dropped or filled.
+/// Rates count the images that were processed, ratios of epochs those in the data set. The two differ by a
+/// last batch that was dropped or filled up.
 Interval with_tails(const Interval& ratio, const Row& a, const Row& b) {
   const auto tail = [](const Row& row) {
     const auto samples = row.value("train_samples"), batch = global_batch(row);
@@ -69,7 +69,7 @@ std::string image_factor(double factor) { return factor == 1 ? "" : fmt::format(
 
 namespace {
 
-/// Rates of which nobody says whether they are of one worker or of all.
+/// Adds ratios of rates that may be per worker or of all workers.
 void add_unlabelled_rates(const Row& a, const Row& b, std::vector<Ratio>& ratios) {
   const auto rate = a.number("rate_per_s"), rate0 = b.number("rate_per_s");
   if (rate->value <= 0 || rate0->value <= 0 || !workers(a) || !workers(b)) return;
@@ -98,7 +98,7 @@ std::vector<Ratio> speedups(const Row& a, const Row& b) {
     if (const auto factor = image_ratio(a, b)) {
       add(*factor);
       if (may_have_grown(a, b)) add(exactly_one(*workers(a) / *workers(b)));
-    } else if (workers(a) && workers(b)) {  // steps of batches that nobody named: strong, or weak
+    } else if (workers(a) && workers(b)) {  // the batches of the steps are unknown: strong or weak
       add(exactly_one(1));
       add(exactly_one(*workers(a) / *workers(b)));
     }
@@ -127,7 +127,7 @@ std::optional<std::size_t> baseline_of(const Study& study, std::size_t i,
   return std::nullopt;
 }
 
-/// Images/s of `row` over those of `base` as far as that is known without the number of workers.
+/// Images/s of `row` divided by those of `base`, if that is known without the number of workers.
 std::optional<Ratio> ratio_without_workers(const Row& row, const Row& base) {
   const auto t = row.number("time_s"), t0 = base.number("time_s");
   const auto all = row.value("global_batch"), all0 = global_batch(base);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Speedups of a row over its baseline.
+/// Computes speedups of a table's row over its baseline, and finds rows whose rate does not grow with the
+/// workers.
 
 #include <optional>
 #include <string>

@@ -11,8 +11,8 @@ namespace {
 
 using measure::Record;
 
-/// Rules of tables that say something of records too; the others need what somebody claimed, or settings that
-/// records hold apart.
+/// The rules for tables that also apply to records. The others need claims, or compare settings that records
+/// keep apart anyway.
 constexpr std::string_view kOfRecords[] = {"size.data", "size.product", "accuracy.loss-bound",
                                            "protocol.repeats", "protocol.drift"};
 
@@ -42,7 +42,7 @@ Table with_named_records(Table table, std::span<const Record> records) {
     if (record == nullptr) continue;
     auto row = row_of(*record);
     row.set("device", "");
-    // Of a machine of its own, and a clock of its own: no other figure of it is in the table's ratios.
+    // The table's ratios use only the times and rates of a record's row, so its other figures are removed.
     for (const Column column :
          {Column("accuracy"), Column("loss"), Column("quality_of"), Column("test_samples")})
       row.set(column, "");

@@ -1,6 +1,7 @@
 #pragma once
 
-/// A rule of the catalogue: its needs, and the function that applies it to a table.
+/// Rule: a rule of `paceline check`, with the columns that it needs and the function that applies it to a
+/// table; and the catalogue of all rules.
 
 #include <span>
 #include <string>

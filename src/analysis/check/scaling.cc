@@ -1,4 +1,4 @@
-/// What is said of rows with several numbers of workers: weak or strong, slower, behind one source,
+/// Rules for rows with several numbers of workers: weak or strong, slower, limited by one shared source,
 /// predicted.
 
 #include <fmt/format.h>
@@ -14,7 +14,8 @@
 namespace paceline::analysis::rules {
 namespace {
 
-/// Called weak with one global batch, strong with one local batch, or neither stays in one ratio.
+/// Finds rows called weak with one global batch, called strong with one local batch, or ratios in which
+/// neither batch stays the same.
 void check_mixed(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
@@ -25,7 +26,7 @@ void check_mixed(const Study& study, Findings& findings) {
                all0 = global_batch(base);
     if (!b || !b0 || !workers(base) || *workers(row) <= *workers(base)) continue;
     const bool is_weak = row.text("scaling") == "weak";
-    const double rounding = *workers(row);  // a global batch that the workers do not divide
+    const double rounding = *workers(row);  // a global batch that is not divisible by the number of workers
     const bool keeps = is_weak ? *b == *b0 : std::abs(*all - *all0) < rounding;
     const bool both =
         base.knows("scaling") && base.text("scaling") != row.text("scaling") && *workers(base) > 1;
@@ -100,7 +101,7 @@ std::optional<double> images_per_s(const Row& row) {
 
 namespace {
 
-/// Measured parts make up the time and say that it is communication which holds the row back, not data.
+/// Whether measured parts add up to the time and show that communication, not data, limits the row.
 bool is_held_by_communication(const Row& row) {
   constexpr double kClosure = 0.05, kLarge = 0.2;
   const auto time = row.value("time_s"), compute = row.value("compute_s"),
@@ -124,7 +125,7 @@ std::vector<Ceiling> input_ceilings(const Study& study) {
     auto key = texts_of(row, {Column("program"), Column("model"), Column("device"), Column("train_samples"),
                               Column("time_of"), Column("scaling"), Column("repeat")});
     for (const auto& [name, value] : row.settings) key += name + '=' + value + '\x1f';
-    // One batch at all numbers of workers: that of each, or that of all.
+    // One batch for all numbers of workers: the local or the global one.
     const bool of_all =
         row.text("scaling") == "strong" || (row.knows("global_batch") && !row.knows("local_batch"));
     if (row.text("scaling") != "strong")

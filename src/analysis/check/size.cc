@@ -1,4 +1,4 @@
-/// Batches, workers, steps and samples against each other.
+/// Checks batches, workers, steps and samples against each other.
 
 #include <fmt/format.h>
 
@@ -10,8 +10,9 @@
 namespace paceline::analysis::rules {
 namespace {
 
-/// All numbers of steps that E epochs of D samples can take at b a worker on n workers: tails dropped or
-/// kept, of an epoch, of all epochs, of a worker's shard; and of one epoch, which may be what was printed.
+/// All numbers of steps that E epochs of D samples can take with n workers and a local batch b. The tail may
+/// be dropped or kept, for an epoch, for all epochs together or for a worker's shard; the printed number may
+/// also be that of one epoch.
 std::vector<double> possible_steps(double samples, double batch, double n, double epochs) {
   const double all = batch * n, shard_up = std::ceil(samples / n), shard_down = std::floor(samples / n);
   const double one[] = {std::floor(samples / all), std::ceil(samples / all), std::ceil(shard_up / batch),
@@ -25,7 +26,7 @@ std::vector<double> possible_steps(double samples, double batch, double n, doubl
   return found;
 }
 
-/// Whether the steps are those of a number of epochs that nobody stated.
+/// Whether the steps fit some unstated number of epochs.
 bool is_of_some_epochs(double steps, double samples, double batch, double n, bool is_run) {
   const double one[] = {std::floor(samples / (batch * n)), std::ceil(samples / (batch * n))};
   if (std::ranges::any_of(
@@ -53,7 +54,7 @@ void check_workers(const Study& study, Findings& findings) {
     if (epochs <= 0 || is_possible(*printed, *samples, *batch, *n, epochs) ||
         is_possible(*printed, *samples, *batch * accumulation(row), *n, epochs))
       continue;
-    // Beside the time of an epoch the steps of an epoch are printed; else they may be of any number.
+    // Beside the time of an epoch, the steps are those of an epoch; otherwise of any number of epochs.
     if (!row.knows("epochs") && row.text("time_of") != "epoch" &&
         is_of_some_epochs(*printed, *samples, *batch, *n, row.text("time_of") == "run"))
       continue;
@@ -118,7 +119,7 @@ void check_product(const Study& study, Findings& findings) {
     if (!local || !all || !n || *local <= 0) continue;
     const double product = *local * *n * accumulation(row);
     if (product == *all || *local * *n == *all) continue;
-    // A global batch that the workers do not divide: some have one image less.
+    // A global batch that is not divisible by the number of workers: some workers have one image less.
     if (std::abs(product - *all) < *n && std::ceil(*all / *n) == *local) continue;
     findings.add(Severity::error, {{i}, row.text("global_batch"), Figure{product, product, product}},
                  fmt::format("{:g} workers of local batch {:g} make a global batch of {:g}, not {}.", *n,

@@ -12,15 +12,15 @@
 namespace paceline::analysis::rules {
 namespace {
 
-/// What a program was set to, in columns of their own.
+/// Settings of a program that have columns of their own.
 constexpr Column kOfSetup[] = {"program", "model", "device", "train_samples", "covers", "excludes", "clock"};
 
-/// What must agree for two rows to stand in one ratio at all, where the time is that of `time_of`.
+/// A key of what must agree before two rows may form a ratio, if the time is that of `time_of`.
 std::string subject_of(const Row& row, std::string_view time_of) {
   return fmt::format("{}\x1f{}\x1f{}\x1f", row.text("model"), row.text("message_bytes"), time_of);
 }
 
-/// The kinds of time that a row may be a baseline for: of one that nobody stated, all.
+/// The kinds of time for which a row may be a baseline; all kinds if its own is not stated.
 std::vector<std::string_view> kinds_of(const Row& row) {
   if (!row.knows("time_of")) return {"", "step", "epoch", "run"};
   return {"", row.text("time_of")};
@@ -28,7 +28,7 @@ std::vector<std::string_view> kinds_of(const Row& row) {
 
 std::string program_of(const Row& row) { return texts_of(row, {Column("model"), Column("program")}); }
 
-/// Whether a ratio can be made of the two rows at all.
+/// Whether any ratio of the two rows can be formed.
 bool has_ratio(const Row& a, const Row& b) {
   if (a.knows("rate_per_s") && b.knows("rate_per_s")) return true;
   return a.knows("time_s") && b.knows("time_s") && a.text("time_of") == b.text("time_of");
@@ -38,7 +38,7 @@ bool is_equal(const Row& a, const Row& b, Column column) {
   return a.knows(column) && a.text(column) == b.text(column);
 }
 
-/// As differing_settings(), for who asks often.
+/// Like differing_settings().empty(), but faster.
 bool has_same_settings(const Row& a, const Row& b) {
   for (const Column column : kOfSetup)
     if (a.knows(column) && b.knows(column) && a.text(column) != b.text(column)) return false;
@@ -52,7 +52,7 @@ bool has_same_settings(const Row& a, const Row& b) {
   return true;
 }
 
-/// How much row b is like row a, as its baseline.
+/// How similar row b is to row a, as a candidate for its baseline.
 int likeness(const Row& a, const Row& b) {
   int score = has_ratio(a, b) ? 64 : 0;
   score += has_same_settings(a, b) ? 128 : 0;
@@ -76,7 +76,7 @@ std::string setup_of(const Row& row) {
   return text;
 }
 
-/// The columns of the configuration, apart from numbers of steps which follow.
+/// Columns of the configuration, without the numbers of steps, which follow from the others.
 bool is_of_configuration(Column column) { return column.role() == table::ColumnRole::configuration; }
 
 Interval whole_steps(double samples, double batch) {
@@ -105,7 +105,7 @@ void Study::find_baselines() {
   for (std::size_t i = 0; i < size(); ++i) {
     by_run.try_emplace(row(i).text("run"), i);
     if (workers(row(i)) == 1.0) on_one.insert(row(i).text("program"));
-    // Also rows without a time: what was not printed may be what the others are held against.
+    // Rows without a time count too: the others may refer to a row whose time was not printed.
     if (!workers(row(i))) continue;
     for (const auto kind : kinds_of(row(i))) {
       const auto subject = subject_of(row(i), kind);
@@ -126,19 +126,19 @@ void Study::find_baselines() {
     std::vector<std::size_t> own;
     if (const auto found = of_setup.find(subject + setup_of(row(i))); found != of_setup.end()) {
       own = baselines_of(i, found->second);
-      // The least of its set-up, with more rows of it, is a baseline itself.
+      // The row with the fewest workers of its set-up is itself a baseline if the set-up has more rows.
       if (own.empty() && found->second.has_more) {
         of_other_settings_[i] = std::exchange(baselines_[i], {});
         continue;
       }
     }
-    // A serial program is what a parallel one is held against that was not run on one worker itself.
+    // A parallel program that was not run on one worker is compared with the serial program.
     const auto& base = row(baselines_[i].front());
     if (own.empty() && workers(base) == 1.0 && !on_one.contains(row(i).text("program")) &&
         differing_settings(row(i), base) == std::vector<std::string>{"program"})
       continue;
     if (!own.empty() && !has_same_settings(row(i), row(own.front())))
-      baselines_[i] = std::move(own);  // its own, of other data: no ratio, and that is to be said
+      baselines_[i] = std::move(own);  // its own, on other data: no ratio, which has to be reported
     else
       of_other_settings_[i] = std::exchange(baselines_[i], std::move(own));
   }
@@ -155,7 +155,8 @@ void Study::add(Smallest& smallest, std::size_t i) const {
 }
 
 std::vector<std::size_t> Study::baselines_of(std::size_t i, const Smallest& fewest) const {
-  constexpr std::size_t kMany = 64;  // of so many that have the batch the likest is found among the first
+  constexpr std::size_t kMany =
+      64;  // with more candidates than this, only the first are searched for the most similar
   const auto n = workers(row(i));
   if (!n || fewest.all.empty() || fewest.workers >= *n) return {};
   const auto with_batch = [&](const auto& by_batch, std::optional<double> batch) {
@@ -257,7 +258,7 @@ std::optional<Interval> steps(const Row& row) {
   if (of.empty() || !samples || !batch || !epochs || *samples <= 0) return std::nullopt;
   const auto a_epoch = whole_steps(*samples, *batch);
   const Interval all{a_epoch.low * *epochs, a_epoch.high * *epochs};
-  // Which of them it was may be said.
+  // The row may say which of them it was.
   if (const auto known = row.value("steps"); known && *known >= all.low && *known <= all.high)
     return exactly_one(*known);
   return all;

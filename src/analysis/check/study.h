@@ -1,7 +1,7 @@
 #pragma once
 
-/// A table prepared for the rules: baselines of rows, images of a row's time, precision of its time. No
-/// judgement.
+/// Prepares a table for the rules of `check`: baselines of rows, images of a row's time, precision of its
+/// time. It judges nothing.
 
 #include <cstdint>
 #include <initializer_list>

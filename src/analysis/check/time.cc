@@ -1,4 +1,4 @@
-/// The parts of a time against the time, and times against rates and what a device can do.
+/// Checks the parts of a time against the time, and times against rates and against what a device can do.
 
 #include <fmt/format.h>
 
@@ -16,14 +16,15 @@ namespace {
 constexpr std::array kParts{Column("compute_s"), Column("communication_s"), Column("data_wait_s"),
                             Column("update_s"), Column("other_s")};
 
-/// Steps of as many images for each worker take as long on all numbers of them.
+/// Whether these are steps with the same local batch (weak scaling): ideally they take equally long on any
+/// number of workers.
 bool is_weak_step(const Row& row, const Row& base) {
   return row.text("time_of") == "step" && row.text("scaling") != "strong" &&
          local_batch(row) == local_batch(base);
 }
 
-/// T(N) - T(N0) of the same images: over N/N0 where T(N0) took all of them alone. By the column of times that
-/// is meant.
+/// T(N) - T(N0) for the same images; T(N0) is divided by N/N0 if the baseline processed all images itself.
+/// `times_in`: the column of times.
 std::optional<Interval> residual_of(const Study& study, std::size_t i, Column times_in) {
   if (study.baselines(i).empty()) return std::nullopt;
   const auto& row = study.row(i);
@@ -36,14 +37,14 @@ std::optional<Interval> residual_of(const Study& study, std::size_t i, Column ti
   return Interval{all.low - ideal.high, all.high - ideal.low};
 }
 
-/// The printed communication is that difference, to its digits.
+/// Whether the printed communication is that difference, to its digits.
 bool is_residual(const Study& study, std::size_t i, Column times_in) {
   const auto printed = study.row(i).number("communication_s");
   const auto residual = residual_of(study, i, times_in);
   if (!printed || !residual || printed->value <= 0) return false;
   const double middle = residual->middle(),
                slack = (residual->high - residual->low) / 2 + 2 * printed->half_unit;
-  // Of a small rest of large numbers the digits leave too much open: it would be met by chance.
+  // The digits leave a small difference of large numbers too uncertain: it would be matched by chance.
   constexpr double kUndecided = 0.1;
   if (slack > kUndecided * printed->value) return false;
   return std::abs(printed->value - middle) <= std::max(slack, 1e-3 * printed->value);
@@ -172,7 +173,7 @@ void check_clock(const Study& study, Findings& findings) {
   }
 }
 
-/// rate x time against the images, for a rate of all workers or of one.
+/// The claim that rate x time equals the images, for a rate of all workers or of one.
 std::optional<Claim> rate_claim(const Row& row, std::size_t i) {
   const auto rate = row.number("rate_per_s"), time = row.number("time_s");
   const auto all = images(row);
@@ -184,7 +185,7 @@ std::optional<Claim> rate_claim(const Row& row, std::size_t i) {
   const bool is_of_worker = of == "worker";
   if (of.empty() || !is_of_worker) claim.right.push_back(of_all);
   if (of.empty() || is_of_worker) claim.right.push_back(times(of_all, 1 / n));
-  // The local batch may be that of one pass of several before an update, and the time that of all of them.
+  // With gradient accumulation the local batch may be that of one pass and the time that of all passes.
   if (const double passes = accumulation(row); passes > 1 && row.text("time_of") == "step")
     claim.right.push_back(times(claim.right.front(), passes));
   if (follows(claim)) return claim;

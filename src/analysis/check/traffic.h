@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the all-reduces of a row move, and in what time.
+/// Computes from a table's row what its all-reduces move, and in what time.
 
 #include <optional>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Units of bandwidth as people write them.
+/// Parses units of bandwidth as people write them.
 
 #include <optional>
 #include <string_view>

@@ -37,7 +37,7 @@ std::vector<int> packed(std::size_t count, const std::vector<std::vector<int>>& 
   return chosen;
 }
 
-/// A process of each node in turn: no node has two more than another that has any left.
+/// Takes a process of each node in turn, so that nodes are filled evenly.
 std::vector<int> spread(std::size_t count, const std::vector<std::vector<int>>& nodes) {
   std::vector<int> chosen;
   for (std::size_t round = 0; chosen.size() < count; ++round)
@@ -46,7 +46,7 @@ std::vector<int> spread(std::size_t count, const std::vector<std::vector<int>>& 
   return chosen;
 }
 
-/// `workers` in these processes: cores that the worker with the fewest has.
+/// The number of cores of the worker with the fewest, for `workers` in these processes.
 int cores_each(int workers, std::span<const int> processes, std::span<const ProcessInfo> members) {
   if (processes.empty()) return 0;
   const auto info_of = [&](int process) -> const ProcessInfo& {
@@ -72,7 +72,7 @@ std::vector<int> processes_for(int workers, Placement placement, std::span<const
   const auto count = static_cast<std::size_t>(std::min(workers, all));
   const auto nodes = by_node(members);
   auto chosen = placement == Placement::packed ? packed(count, nodes) : spread(count, nodes);
-  std::ranges::sort(chosen);  // ranks are in the order of processes, and sums in that of ranks
+  std::ranges::sort(chosen);  // since ranks follow the order of processes, and sums that of ranks
   return chosen;
 }
 
@@ -99,7 +99,7 @@ std::vector<study::PlannedCell> assign_processes(const std::vector<study::Planne
         placed.skip =
             fmt::format("{} workers do not divide by {} processes", cell.options.workers, members.size());
       if (placement == Placement::spread) {
-        // The same cell, and the same record, whatever else was asked for beside it.
+        // If both placements give the same processes, it is one cell with one record.
         if (placement_text(placed.options, members).empty())
           placed.options.placement = Placement::packed;
         else {

@@ -18,11 +18,11 @@ namespace {
 
 constexpr double kSecondsBetweenBars = 0.1;
 constexpr double kSecondsBetweenLines = 10;
-constexpr double kSecondsWithoutEstimate = 60;  ///< where nobody knows how long it takes
+constexpr double kSecondsWithoutEstimate = 60;  ///< if the duration is unknown
 constexpr double kShareBetweenLines = 0.1;
-/// A cell of so many seconds leaves a line: a person waits for it, and looks whether it has come.
+/// A cell that takes at least this many seconds gets a permanent line.
 constexpr double kLong = 60;
-constexpr std::size_t kMostFailures = 3;  ///< of a part that are told one by one
+constexpr std::size_t kMostFailures = 3;  ///< failures of a part that are listed one by one
 
 std::int64_t local_batch(const study::PlannedCell& cell) {
   const auto& options = cell.options;
@@ -34,7 +34,7 @@ std::int64_t global_batch(const study::PlannedCell& cell) {
   return options.global_batch > 0 ? options.global_batch : options.local_batch * options.workers;
 }
 
-/// Where a cell stands: "256", "2 x 32".
+/// The size of a cell: "256", "2 x 32".
 std::string place_of(const study::PlannedCell& cell) {
   return cell.kind == "sweep" ? fmt::format("{}", local_batch(cell))
                               : fmt::format("{} x {}", cell.options.workers, local_batch(cell));
@@ -42,13 +42,13 @@ std::string place_of(const study::PlannedCell& cell) {
 
 std::string rounded(double value) { return report::integer(std::round(value)); }
 
-/// Of a record with times: from the median step, as the report's.
+/// images/s from the median step, as in the report.
 double images_per_s(const measure::Record& record) {
   if (record.ranks.empty() || record.ranks.front().step_s.empty()) return 0;
   return static_cast<double>(record.global_batch) / measure::quantile(record.ranks.front().step_s, 0.5);
 }
 
-/// What came out of a training, or of a cell that took long.
+/// The result of a training, or of a cell that took long.
 std::string result_of(const measure::Record& record) {
   if (const auto accuracy = measure::final_test_accuracy(record))
     return fmt::format("test accuracy {:.2f} % after {} updates", 100 * *accuracy,
@@ -96,7 +96,7 @@ void CellProgress::begin(std::size_t cell, study::Begin how) {
     Part& part = parts_.emplace_back();
     part.name = name;
     part.is_of_trainings = !planned.training.empty();
-    // The largest batch that fits is a line of the plan, and takes no time.
+    // The cell that marks the largest batch that fits is not run.
     part.all = chosen_ > 0 ? chosen_
                            : static_cast<std::size_t>(std::count_if(
                                  cells_.begin(), cells_.end(),
@@ -118,7 +118,7 @@ void CellProgress::begin(std::size_t cell, study::Begin how) {
   show();
 }
 
-/// Steps of a window are timed: nothing is worked out that is not shown.
+/// Whether to redraw now. Checked first, since steps are timed and must not be slowed.
 bool CellProgress::is_due() const {
   const double since = base::seconds_since(last_shown_);
   return since >= (screen_.is_live() ? kSecondsBetweenBars : kSecondsBetweenLines);
@@ -193,7 +193,7 @@ void CellProgress::choose(const std::vector<std::size_t>& places, const std::str
 void CellProgress::finish() {
   if (parts_.empty() || parts_.back().name.empty()) return;
   Part& part = parts_.back();
-  if (part.all == 0) return part.name.clear();  // another part runs its cells
+  if (part.all == 0) return part.name.clear();  // its cells belong to another part
   std::string text = fmt::format("  {:<9} {} {}", part.name, part.failed > 0 ? "✗" : "✓",
                                  plural(part.done, part.is_of_trainings ? "training" : "cell"));
   std::vector<std::string> apart;
@@ -206,7 +206,7 @@ void CellProgress::finish() {
   text += "  " + report::duration(base::seconds_since(part.began));
   if (!part.best_text.empty()) text += "   best " + part.best_text;
   screen_.explain(text);
-  part.name.clear();  // said
+  part.name.clear();  // its line was printed
 }
 
 Bar CellProgress::bar() const {

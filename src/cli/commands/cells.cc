@@ -42,7 +42,7 @@ bool says_recipe(const measure::Record& record, const std::string& recipe) {
   return std::find(record.notes.begin(), record.notes.end(), recipe) != record.notes.end();
 }
 
-/// What the user is told before the first cell.
+/// Tells the user what will run, before the first cell.
 void introduce(const Settings& settings, std::size_t cells, const std::filesystem::path& directory,
                Screen& screen) {
   const auto name = command_name(settings.command);
@@ -55,7 +55,7 @@ void introduce(const Settings& settings, std::size_t cells, const std::filesyste
   if (const auto watch = watch_line(directory); !watch.empty()) screen.say(watch);
 }
 
-/// Error when no cell gave a figure: one that failed is the reason, else one that could not be run as asked.
+/// Fails if no cell gave a figure, with the reason of a cell that failed, else of one that could not be run.
 void require_a_figure(const std::vector<measure::Record>& records) {
   const auto with = [&](const char* status) {
     return std::find_if(records.begin(), records.end(),
@@ -67,14 +67,14 @@ void require_a_figure(const std::vector<measure::Record>& records) {
   base::fail(base::ErrorKind::usage, "no cell can be run; the first: {}", records.front().reason);
 }
 
-/// A study's report is many screens long: the terminal gets the answers, the files have the tables.
+/// Shortens a study's long report to its answers for the terminal; the files have the tables.
 report::Document beginning(report::Document document) {
   std::erase_if(document.sections, [](const auto& section) { return !report::is_answer(section); });
   document.facts.clear();
   return document;
 }
 
-/// The report: on the screen (with --json the records on standard output instead) and in `directory`.
+/// Writes the report to the screen (with --json the records to standard output instead) and to `directory`.
 void show_report(const Settings& settings, const std::vector<measure::Record>& records,
                  const std::filesystem::path& directory, Screen& screen) {
   const auto document = report::build(records, {.title = "", .command = settings.typed});
@@ -92,8 +92,8 @@ void show_report(const Settings& settings, const std::vector<measure::Record>& r
   for (const auto& line : write_reports(document, where)) screen.say(line);
 }
 
-/// What the cores reach at most, for the sections that say how much of it the steps reached; nothing for
-/// other devices, and where it cannot be measured.
+/// The measured peak of the cores, to compare steps with; empty for other devices, and if it cannot be
+/// measured.
 std::optional<measure::PeakRecord> measured_peak(const Settings& settings) {
   constexpr std::int64_t kLeastMemory = std::int64_t{1} << 30;
   const auto& train = settings.train;
@@ -109,11 +109,11 @@ std::optional<measure::PeakRecord> measured_peak(const Settings& settings) {
                                .flops_per_s = peak.flops_per_s,
                                .bytes_per_s = peak.bytes_per_s};
   } catch (const base::Error&) {
-    return std::nullopt;  // the tables do without
+    return std::nullopt;  // the tables then lack it
   }
 }
 
-/// How far a study came that was stopped with `not_begun` cells to go.
+/// Says how far a stopped study came; `not_begun` cells are left.
 std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdiff_t not_begun) {
   const auto begun = std::count_if(records.begin(), records.end(),
                                    [](const auto& record) { return record.status == "interrupted"; }) -
@@ -123,8 +123,8 @@ std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdi
                      all - begun - not_begun, all, begun > 0 ? ", one begun" : "");
 }
 
-/// With --only-cells every N-th cell, so that each part has small and large ones. What a study repeats when
-/// it has seen all of its cells is left out: no part sees them.
+/// With --only-cells: every N-th cell, so that each part has small and large ones. Spare repeats are left
+/// out, since deciding about them needs all cells.
 std::vector<study::PlannedCell> part_of(const Settings& settings, std::vector<study::PlannedCell> cells) {
   const auto& part = settings.cell_part;
   if (part.of == 0) return cells;
@@ -216,7 +216,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   show_report(settings, records, directory, screen);
   const int stopped = interrupt.exit_code();
   if (stopped != 0) screen.explain(text_of_stop(records, not_begun));
-  // A part may have got nothing but cells that cannot be run; the whole then says it.
+  // A part may contain only cells that cannot be run; the report of the whole study then says so.
   const bool has_failed =
       std::ranges::any_of(records, [](const auto& record) { return record.status == "failed"; });
   if (stopped == 0 && (settings.cell_part.of == 0 || has_failed)) require_a_figure(records);

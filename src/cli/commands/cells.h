@@ -1,6 +1,6 @@
 #pragma once
 
-/// Shared by sweep, scale, converge and study: runs a list of cells, shows it, and writes records and a
+/// Runs a list of cells for sweep, scale, converge and study: shows the progress, and writes records and a
 /// report.
 
 #include <functional>

@@ -12,7 +12,8 @@ namespace {
 using analysis::rules::Result;
 using analysis::rules::Severity;
 
-constexpr int kDoesNotHold = 1;  ///< the exit code; 2 and more are errors of the call
+constexpr int kDoesNotHold =
+    1;  ///< the exit code if something is wrong in the table; 2 and more are other errors
 
 void append(Result& all, Result one) {
   all.findings.insert(all.findings.end(), one.findings.begin(), one.findings.end());

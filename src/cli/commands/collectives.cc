@@ -20,13 +20,13 @@ namespace {
 constexpr comm::Trial kAllReduce{comm::Collective::all_reduce, true};
 constexpr double kSmallestBytes = 4096, kLargestBytes = 16 << 20, kLargestOfLargeBuckets = 64 << 20;
 
-/// What this process's ranks can hold at once without harm.
+/// The number of bytes that this process's ranks can safely allocate together.
 double affordable_bytes(int local_workers) {
   constexpr double kPart = 0.25;
   return kPart * static_cast<double>(measure::available_memory_bytes()) / local_workers;
 }
 
-/// The same on all ranks, whose hosts may have unequal memory.
+/// The sizes to time, the same on all ranks although their hosts may have different memory.
 std::vector<std::size_t> sizes_for_all(comm::Communicator& communicator, const train::Options& options,
                                        int local_workers) {
   double most = options.bucket_mb * 1e6 > kLargestBytes ? kLargestOfLargeBuckets : kLargestBytes;
@@ -38,20 +38,20 @@ std::vector<std::size_t> sizes_for_all(comm::Communicator& communicator, const t
   return sizes;
 }
 
-/// Known of devices' arrays once they were asked for.
+/// Records the communicator's name, which is known for devices only after array() was called.
 void name_carrier(measure::Record& record, const comm::Communicator& communicator) {
   record.communication.communicator = communicator.name();
   record.communication.algorithm = communicator.algorithm();
 }
 
-/// Times one size for about `seconds`, which all ranks call with the same.
+/// Times one size for about `seconds`. All ranks call it with the same arguments.
 comm::Probe timed(comm::Communicator& communicator, std::size_t bytes, double seconds,
                   const comm::ProbeArrays& arrays) {
   constexpr int kWarmup = 1, kFewest = 5;
   constexpr double kMost = 200;
   const auto begin = base::Clock::now();
   auto probe = comm::probe(communicator, kAllReduce, bytes / sizeof(float), kWarmup, kFewest, arrays);
-  // With what filling and checking take: the slowest rank's, so that all go on for as long.
+  // Includes filling and checking; takes the slowest rank's time, so that all ranks repeat equally often.
   double each = base::seconds_since(begin) / (kWarmup + kFewest);
   communicator.all_reduce(std::span(&each, 1), comm::Reduce::max);
   const double left = std::clamp(seconds / each - kWarmup - kFewest, 0.0, kMost);
@@ -104,7 +104,7 @@ const measure::CollectiveRecord& add_collective(measure::Record& record, comm::T
 }
 
 void add_link_fit(measure::Record& record, comm::Trial trial) {
-  if (record.workers < 2) return;  // with one rank X is not moved: the slope is nothing's
+  if (record.workers < 2) return;  // with one rank no bytes move, so a slope has no meaning
   std::vector<analysis::TimedMessage> messages;
   for (const auto& one : *record.collectives)
     if (one.collective == name(trial.collective) && one.in_place == trial.in_place)

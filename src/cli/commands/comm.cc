@@ -27,15 +27,15 @@
 namespace paceline::cli {
 namespace {
 
-/// Small messages are over in microseconds and scatter: they are repeated more often.
+/// Small messages take microseconds and vary more, so they are repeated more often.
 int repeats_of(std::size_t bytes, int asked) { return bytes <= 65536 ? 5 * asked : asked; }
 
-/// What one process's ranks share while they measure.
+/// What the ranks of one process share while they measure.
 struct Bench {
   const Settings& settings;
   const base::CorePlan& cores;
   int first_core = 0;        ///< the plan's entry for this process's first rank
-  Screen* screen = nullptr;  ///< of the first process alone, as the log
+  Screen* screen = nullptr;  ///< only in the first process
   RunLog* log = nullptr;
   measure::Record& record;
   const std::vector<std::unique_ptr<ProbeMemory>>& memory;  ///< of this process's ranks
@@ -64,7 +64,7 @@ measure::Event start_event(const measure::Record& record) {
       .set("workers", record.workers);
 }
 
-/// One size of one collective.
+/// The event for one size of one collective.
 measure::Event event_of(const measure::CollectiveRecord& one, int ranks) {
   const auto figures = analysis::figures(one, ranks);
   measure::Event event("collective");
@@ -110,7 +110,7 @@ std::string fit_line(const measure::LinkFitRecord& fit, const measure::Record& r
                      fit.bytes_per_s / 1e9, 100 * fit.residual);
 }
 
-/// As train does: what was measured is not lost to a second call.
+/// Refuses to overwrite the record of an earlier measurement, as `train` does.
 void refuse_another_record(const std::filesystem::path& out) {
   std::error_code unreadable;
   if (std::filesystem::exists(out / "record.json", unreadable))
@@ -128,7 +128,7 @@ int workers_among(const Settings& settings, const train::ProcessPlacement& place
   return workers;
 }
 
-/// The limit that busbw of a device's arrays stands beside.
+/// The bandwidth limit of the device's links, shown beside busbw.
 std::string describe_link(const std::string& device) {
   const auto limit = device == "cuda-on-host" ? std::nullopt : engine::cuda::nvlink_one_way();
   if (!limit) return "one-way limit of the link between the devices: unknown";
@@ -136,7 +136,7 @@ std::string describe_link(const std::string& device) {
                      limit->made_of);
 }
 
-/// Memory of the device for each of this process's ranks; says on the way who carries it.
+/// Allocates device memory for each of this process's ranks, and prints which library carries it.
 std::vector<std::unique_ptr<ProbeMemory>> open_memory(
     const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Settings& settings,
     const train::ProcessPlacement& place) {
@@ -149,7 +149,7 @@ std::vector<std::unique_ptr<ProbeMemory>> open_memory(
   return memory;
 }
 
-/// What every process read of its GPUs while it measured. All processes together.
+/// Adds the GPU reports of all processes. Collective.
 void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const Session* session, int local) {
   if (watch == nullptr) return;
   if (session == nullptr) return train::add_gpus(record, std::vector{watch->end(0)});
@@ -161,7 +161,7 @@ void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const Se
   train::add_gpus(record, all);
 }
 
-/// What the user is told before the first row.
+/// Prints what is measured, before the first row.
 void introduce(Screen& screen, const measure::Record& record, int processes) {
   screen.explain(fmt::format("{} {} in {} {}, {}: {}", record.workers, record.workers == 1 ? "rank" : "ranks",
                              processes, processes == 1 ? "process" : "processes",
@@ -174,7 +174,7 @@ void introduce(Screen& screen, const measure::Record& record, int processes) {
                          "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
 }
 
-/// What the user is told behind the last row.
+/// Prints the conclusions after the last row.
 void conclude(Screen& screen, const measure::Record& record) {
   if (record.workers == 1)
     screen.explain(

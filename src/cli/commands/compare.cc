@@ -21,7 +21,7 @@ void add_remarks(std::vector<std::string>& all, const std::filesystem::path& sid
   for (const auto& remark : remarks) all.push_back(fmt::format("{}: {}", side.string(), remark));
 }
 
-/// Error where a CI would pass without anything having been compared.
+/// Fails if nothing was compared, so that a CI does not pass by mistake.
 void require_something_compared(const analysis::RunComparison& comparison) {
   const bool any = std::any_of(comparison.pairs.begin(), comparison.pairs.end(), [](const auto& pair) {
     return pair.is_compared() || (pair.accuracy && pair.accuracy->difference);

@@ -19,7 +19,7 @@
 namespace paceline::cli {
 namespace {
 
-/// What reading every sample of one set tells.
+/// Figures from reading every sample of one set.
 struct Census {
   std::vector<std::int64_t> per_class;
   std::vector<double> mean, stddev;   ///< per channel, of pixels / 255

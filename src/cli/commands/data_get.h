@@ -1,6 +1,6 @@
 #pragma once
 
-/// `paceline data get`.
+/// Implements `paceline data get`, which downloads a public data set.
 
 #include "cli/settings.h"
 

@@ -19,7 +19,7 @@
 namespace paceline::cli {
 namespace {
 
-constexpr std::size_t kListed = 20;  ///< of a kind; the rest is counted
+constexpr std::size_t kListed = 20;  ///< names printed of each kind; the rest is counted
 
 std::vector<data::PartReport> inspect_all(const data::Source& source, const std::vector<ImagePart>& parts,
                                           bool decode) {
@@ -184,7 +184,7 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
             part.set->name(i), broken.what());
       }
       const auto label = static_cast<std::size_t>(part.set->label(i));
-      // Numbers as names keep the order, and so the training, that the folder gives.
+      // Numbers as names keep the order of the folder, and thereby the training.
       tar.add(fmt::format("{}/{}/{:08}.{}", part.name == "validation" ? "val" : part.name,
                           source.class_names[label], i, ending),
               file);

@@ -19,7 +19,7 @@ int doctor_command(const Settings& settings) {
   std::vector<RankOnGpu> ranks = ranks_on_gpus(settings.session);
   if (settings.session != nullptr) {
     const auto all = settings.session->gather(to_text(ranks));
-    if (!settings.session->is_first()) return 0;  // the first one speaks for all
+    if (!settings.session->is_first()) return 0;  // the first process prints for all
     ranks.clear();
     for (const auto& text : all)
       for (auto& one : ranks_from_text(text)) ranks.push_back(std::move(one));

@@ -23,7 +23,7 @@
 namespace paceline::cli {
 namespace {
 
-/// Nothing of what the figures depend on is guessed.
+/// Fails if an option on which the figures depend is unknown.
 void require_known(const Settings& settings) {
   const auto checkpoint = settings.evaluate.checkpoint.string();
   for (const auto& [setting, example] : {std::pair{measure::Setting("model"), "--model resnet18-cifar"},
@@ -70,7 +70,7 @@ measure::Event end_event(const measure::Record& record, double seconds) {
   return end;
 }
 
-/// Evaluates, and says so in the directory's events; but not in those of the training that it may be of.
+/// Evaluates, and writes events to the output directory, but never to those of the training.
 measure::Record evaluate(const train::Options& options, const Settings& settings,
                          const train::Backend& backend, std::stop_token stop, Screen& screen) {
   const auto run = [&] {

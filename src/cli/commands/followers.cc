@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::int32_t kNoMore = -1;
 
-/// What the first process tells before each cell.
+/// The message of the first process before each cell.
 struct CellMessage {
   std::int32_t index = kNoMore;
-  std::int32_t threads = 0;  ///< as the first process shares out the cores of its host
+  std::int32_t threads = 0;  ///< as the first process divides the cores of its host
   std::int32_t resumed = 0;  ///< 1: from a checkpoint, which the first process reads for all
 };
 
@@ -31,7 +31,7 @@ std::vector<int> processes_of(const train::Options& options, const Session& sess
   return processes_for(options.workers, options.placement, session.members());
 }
 
-/// Returns the processes that run the cell; none after the last cell.
+/// Sends the message, and returns the processes that run the cell; none after the last cell.
 std::vector<int> send(Session& session, const std::vector<study::PlannedCell>& cells, CellMessage& order) {
   session.processes().order(std::as_writable_bytes(std::span(&order, 1)));
   if (order.index == kNoMore) return {};
@@ -40,7 +40,8 @@ std::vector<int> send(Session& session, const std::vector<study::PlannedCell>& c
   return processes;
 }
 
-/// Every process makes the list of cells itself; what it depends on (the memory of a host) may differ.
+/// Checks that all processes have the same list of cells. Each makes it itself, and it may depend on a host's
+/// memory.
 void require_same_cells(const Session& session, const std::vector<study::PlannedCell>& cells) {
   const std::uint64_t mine = std::hash<std::string>()(study::agreed_on(cells));
   std::vector<std::uint64_t> all(static_cast<std::size_t>(session.place().processes));
@@ -60,7 +61,7 @@ train::Backend backend_for(const Settings& settings, const train::Options& optio
   Session* const session = settings.session;
   std::vector<int> processes;
   if (session != nullptr) processes = processes_of(options, *session);
-  if (session != nullptr && processes.empty()) processes = {0};  // a cell that is only described
+  if (session != nullptr && processes.empty()) processes = {0};  // the cell is only described, not run
   auto backend =
       make_backend(options.device, session, emulation_of(options), comm::WireFormat::fp32, processes);
   if (session != nullptr) backend.place.placement = placement_text(options, session->members());
@@ -106,7 +107,8 @@ int follow(const Settings& settings, const std::vector<study::PlannedCell>& cell
       else
         (void)train::run(options, backend, interrupt.token(), train::Progress{});
     } catch (const base::AgreedError&) {
-      // The first process has it too: it notes it in the cell's record and goes on with the next.
+      // The first process has the same error, writes it to the cell's record, and continues with the next
+      // cell.
     }
   }
 }

@@ -35,7 +35,7 @@ void require_free(const std::filesystem::path& out, bool force) {
                out.string());
 }
 
-/// A proposal whose batch this machine's memory holds.
+/// A proposal with a batch that fits this machine's memory.
 Proposal propose_what_fits(const DataLook& look, train::Setup& setup) {
   MachineLook machine{.cores = base::usable_cores(), .has_bf16 = engine::has_bf16_units("cpu")};
   while (true) {
@@ -55,7 +55,7 @@ int init_command(const Settings& settings) {
   if (out.extension() != ".toml")
     base::fail(base::ErrorKind::usage, "init: --out {} must end in .toml, by which commands know a recipe",
                out.string());
-  // A folder that is not there is the first thing to say; what lies in one is looked at for seconds.
+  // A missing folder is reported first; examining one takes seconds.
   if (std::filesystem::exists(settings.init.directory)) require_free(out, settings.init.force);
   const auto look = look_at_data(settings.init.directory, base::usable_cores());
   for (const auto& line : findings(look)) std::printf("%s\n", line.c_str());
@@ -64,7 +64,7 @@ int init_command(const Settings& settings) {
   const auto proposal = propose_what_fits(look, setup);
   const auto file = base::shell_word(out.string());
   base::write_file(out, recipe_text(look, proposal, file));
-  (void)parse(kTrain, {out.string()});  // that it is read is not left to the first training
+  (void)parse(kTrain, {out.string()});  // checks that the recipe can be read
   const auto& chosen = proposal.options;
   std::printf("%-12s%s, batch %lld, %g epochs of %lld steps; %.2f GB of %.2f GB of memory\n", "chosen",
               chosen.model.c_str(), static_cast<long long>(chosen.global_batch), chosen.epochs,

@@ -41,9 +41,9 @@ Surroundings look_around() {
           .in_allocation = in_job && !in_path("srun").empty()};
 }
 
-/// What the environment of a Slurm allocation says in place of options.
+/// Takes options that were not given from the environment of a Slurm allocation.
 void take_allocation(LaunchOptions& options) {
-  const char* const tasks = std::getenv("SLURM_NTASKS");  // as many as it was asked for
+  const char* const tasks = std::getenv("SLURM_NTASKS");  // the requested number of tasks
   if (options.processes == 0 && options.hosts.empty() && tasks != nullptr)
     options.processes = static_cast<int>(whole_number(tasks, 1, 100000));
   if (options.by != LaunchBy::srun) return;
@@ -54,7 +54,7 @@ void take_allocation(LaunchOptions& options) {
       std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) && srun_has_pmix();
 }
 
-/// One worker a GPU of this host, where nobody says how many.
+/// Sets one worker for each GPU of this host if the number was not given.
 void take_gpus(LaunchOptions& options, const std::string& device) {
   if (device != "cuda" || options.processes > 0 || !options.hosts.empty() || options.by == LaunchBy::srun)
     return;
@@ -64,7 +64,8 @@ void take_gpus(LaunchOptions& options, const std::string& device) {
                  options.processes);
 }
 
-/// What joins the processes must be there before any is started, or each of them would say so.
+/// Checks before any process is started that the library which joins them is installed; otherwise each would
+/// report it.
 void require_what_joins(const LaunchOptions& options) {
   if (options.by == LaunchBy::here || (options.by == LaunchBy::srun && !options.has_pmix))
     base::require_module(comm::gloo::kModule);
@@ -72,7 +73,8 @@ void require_what_joins(const LaunchOptions& options) {
     base::require_module(comm::mpi::kModule);
 }
 
-/// What is started, with the interface that launch was told; where this host has processes it must have it.
+/// The command to start, with the network interface given to launch, which must exist if this host has
+/// processes.
 std::vector<std::string> child_of(const Settings& settings, const LaunchOptions& options) {
   auto words = settings.child;
   if (options.interface.empty()) return words;
@@ -80,14 +82,14 @@ std::vector<std::string> child_of(const Settings& settings, const LaunchOptions&
     try {
       (void)comm::address_of_interface(options.interface);
     } catch (const base::Error& error) {
-      base::fail(base::ErrorKind::usage, "{}", error.what());  // said once, and no loss of a process
+      base::fail(base::ErrorKind::usage, "{}", error.what());  // reported once, and not as a lost process
     }
   }
   words.insert(words.begin() + 1, {"--interface", options.interface});
   return words;
 }
 
-/// As sentences about its end begin.
+/// The launcher's name, for sentences about its end.
 std::string name_of(LaunchBy by) {
   if (by == LaunchBy::here) return "a process of the run";
   return by == LaunchBy::srun ? "srun" : "mpirun";
@@ -124,7 +126,7 @@ int launch_command(const Settings& settings) {
   take_allocation(options);
   if (!settings.has_child_workers) take_gpus(options, settings.child_device);
   const auto child = child_of(settings, options);
-  const bool trains = settings.child.front() == "train";  // the cells of a study are kept in any case
+  const bool trains = settings.child.front() == "train";  // a study keeps its cells in any case
   if (options.restarts > 0 && trains && settings.child_out.empty())
     base::fail(
         base::ErrorKind::usage,

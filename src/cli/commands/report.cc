@@ -35,7 +35,7 @@ int report_command(const Settings& settings) {
   if (!evidence.tables.empty())
     screen.say(
         fmt::format("{} table{} read", evidence.tables.size(), evidence.tables.size() == 1 ? "" : "s"));
-  if (!written.empty())  // else they stand on top of what is shown
+  if (!written.empty())  // otherwise they are at the top of what is shown
     for (const auto& remark : remarks) screen.say(remark);
   for (const auto& line : written) screen.say(line);
   if (written.empty()) screen.say("shown here only; --html, --markdown, --csv and --json write it to files");

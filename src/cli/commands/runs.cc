@@ -57,8 +57,9 @@ void print_json(const std::vector<Run>& runs) {
   std::printf("%s\n", list.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
-/// The run whose directory `path` is, there or below paceline-out. Errors   Error(data): it is none, or holds
-/// several
+/// The run in directory `path`, or in `path` below paceline-out.
+///
+/// Errors   Error(data): it is not a run, or contains several
 Run find_run(const fs::path& path) {
   std::error_code unreadable;
   const fs::path folder =
@@ -136,7 +137,7 @@ void remove(const Settings& settings, Screen& screen) {
   if (!settings.runs.yes && !is_confirmed(runs)) return screen.say("nothing was removed");
   for (const auto& run : runs) {
     {
-      // A run that begins now is refused, and one that has begun since is found here.
+      // Locks the directory: a run that begins now is refused, and one that is running is detected.
       const OutputDirectory mine(run.path);
       std::error_code failed;
       fs::remove_all(run.path, failed);

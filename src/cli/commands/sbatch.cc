@@ -25,7 +25,7 @@ namespace paceline::cli {
 namespace {
 
 struct Output {
-  std::string text;  ///< standard output, without line ends behind it
+  std::string text;  ///< standard output without trailing line ends
   int code = 0;
 };
 
@@ -42,7 +42,7 @@ Output run_in_shell(const std::string& line) {
   return output;
 }
 
-/// The answer to `line`, which must end well.
+/// Runs `line`, which must succeed, and returns its output.
 std::string output_of(const std::string& line) {
   auto output = run_in_shell(line);
   if (output.code != 0)
@@ -52,8 +52,8 @@ std::string output_of(const std::string& line) {
   return std::move(output.text);
 }
 
-/// Why the job waits and until when, as far as Slurm knows a moment after the submission. "" where it does
-/// not say: the job is submitted all the same.
+/// Why the job waits and until when, as far as Slurm knows shortly after the submission. "" if it does not
+/// say, which is no error.
 std::string ask_the_queue(const std::string& job) {
   const auto line = shell_line(queue_line(job)) + " 2>/dev/null";
   constexpr int kLooks = 3;
@@ -68,7 +68,7 @@ std::string ask_the_queue(const std::string& job) {
 void write_script(const std::filesystem::path& path, const std::string& text) {
   measure::require_output(path, "--script");
   base::write_file(path, text);
-  if (std::filesystem::is_regular_file(path))  // nobody starts a FIFO, and a device is not ours to change
+  if (std::filesystem::is_regular_file(path))  // FIFOs and devices are not made executable
     std::filesystem::permissions(path, std::filesystem::perms::owner_exec,
                                  std::filesystem::perm_options::add);
 }

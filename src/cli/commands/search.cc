@@ -10,7 +10,7 @@
 namespace paceline::cli {
 namespace {
 
-constexpr double kValidationSplit = 0.1;  ///< where the data has no validation part and nobody says how large
+constexpr double kValidationSplit = 0.1;  ///< if the data has no validation part and no size was given
 
 }  // namespace
 

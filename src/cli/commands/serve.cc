@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// In the order in which a study's cells were done, as it reported them itself: records of the same second
-/// else stand in the order of their names.
+/// Sorts records in the order in which the study reported its cells; by time alone, records of the same
+/// second would be ordered by name.
 void order_by_events(std::vector<measure::Record>& records, const fs::path& run) {
   std::map<std::string, std::size_t> places;
   std::size_t done = 0;
@@ -41,11 +41,11 @@ void order_by_events(std::vector<measure::Record>& records, const fs::path& run)
   std::ranges::stable_sort(records, {}, place);
 }
 
-/// As the command that measured them made it: a study's page is that of its report.html.
+/// Makes the same report as the command that measured the records.
 report::Document document_of(const fs::path& run) {
   std::error_code unreadable;
   const bool is_study = fs::is_directory(run / "records", unreadable);
-  // Not the trainings of a study that goes on: their records come when they are complete.
+  // Without the trainings of a running study, whose records are added when they are complete.
   auto [records, remarks] = read_records({is_study ? run / "records" : run});
   order_by_events(records, run);
   return report::build(records, {.title = "", .command = records.front().command, .remarks = remarks});

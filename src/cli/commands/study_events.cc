@@ -30,13 +30,13 @@ const char* word(study::Begin how) {
   return "";
 }
 
-/// Of a cell that was timed; nothing for a training.
+/// images/s of a timed cell; empty for a training.
 std::optional<double> images_per_s(const measure::Record& record) {
   if (!record.epochs.empty() || record.window.wall_s <= 0) return std::nullopt;
   return static_cast<double>(record.window.samples) / record.window.wall_s;
 }
 
-/// Of a training: on the test set, else on validation.
+/// The accuracy of a training on the test set, else on the validation set.
 std::optional<double> accuracy(const measure::Record& record) {
   if (const auto test = measure::final_test_accuracy(record)) return test;
   if (const auto best = measure::best_validated(record)) return best->accuracy;

@@ -13,9 +13,10 @@ namespace {
 
 using study::PlannedCell;
 
-constexpr double kLeastSteps = 3;  ///< of a window, however short its time
+constexpr double kLeastSteps = 3;  ///< the fewest steps of a window that ends by time
 constexpr double kWorthShowing = 0.1;
-constexpr double kEvaluationCost = 1.0 / 3;  ///< of an image, against training: forward alone
+constexpr double kEvaluationCost =
+    1.0 / 3;  ///< cost of evaluating an image relative to training: only the forward pass
 
 double local_batch(const PlannedCell& cell) {
   const auto& options = cell.options;
@@ -27,7 +28,7 @@ double global_batch(const PlannedCell& cell) { return local_batch(cell) * cell.o
 
 bool is_timed(const PlannedCell& cell) { return cell.options.window_steps != 0; }
 
-/// What repeats share.
+/// The text that repeats have in common.
 std::string key_of(const PlannedCell& cell) {
   const auto& options = cell.options;
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", cell.kind, cell.variant, cell.stage, options.workers,
@@ -69,7 +70,7 @@ TimeLeft::Way TimeLeft::way_of(const PlannedCell& cell) const {
   return {options.workers, options.threads > 0 ? options.threads : std::max(1, cores_ / options.workers)};
 }
 
-/// Cores at work; a device is one.
+/// The number of cores in use; a device counts as one.
 double TimeLeft::cores_of(const Way& way) const {
   const bool is_on_cores = cells_.empty() || cells_.front().options.device == "cpu";
   return is_on_cores ? std::min(cores_, way.first * way.second) : way.first;
@@ -97,7 +98,7 @@ void TimeLeft::note(std::size_t place, const measure::Record& record, double sec
   if (!cell.training.empty() && !record.epochs.empty()) {
     const auto found = trained_.find(cell.training);
     if (found != trained_.end()) before = found->second;
-    // A training goes on in the next rung of a search: what this run added is known.
+    // In a search a training continues in the next rung, and what this run added is known.
     is_whole = is_whole || (how_ == study::Begin::resumed && found != trained_.end());
     trained_[cell.training] = static_cast<double>(record.epochs.back().updates) * global_batch(cell);
   }
@@ -118,7 +119,7 @@ void TimeLeft::note(std::size_t place, const measure::Record& record, double sec
   beside_.push_back(std::max(0.0, seconds - steps * step));
 }
 
-/// On a line over the logarithm; beyond the batches that were measured as at the nearest.
+/// Interpolates linearly over the logarithm of the batch; beyond the measured batches uses the nearest.
 double TimeLeft::of_batch(double batch) const {
   const auto above = by_batch_.lower_bound(batch);
   if (above == by_batch_.begin()) return above->second.value();
@@ -128,7 +129,7 @@ double TimeLeft::of_batch(double batch) const {
   return below->second.value() + part * (above->second.value() - below->second.value());
 }
 
-/// Core-seconds.
+/// Core-seconds for an image.
 double TimeLeft::of_image(const PlannedCell& cell) const {
   const double base = of_batch(local_batch(cell));
   if (!is_timed(cell)) return base * (trainings_.n > 0 ? trainings_.value() : 1);
@@ -147,16 +148,16 @@ double TimeLeft::timed_seconds(const PlannedCell& cell) const {
   return static_cast<double>(options.warmup_steps) * step + std::min(steps * step, limit) + beside;
 }
 
-/// Images that are trained on and, as a part of such, evaluated.
+/// The work in trained images; evaluated images count as a fraction.
 double TimeLeft::work_of_training(const PlannedCell& cell, double samples) const {
   const int every = cell.options.evaluate_every;
   if (every <= 0 || epoch_samples_ <= 0) return samples;
-  constexpr double kDroppedTail = 0.1;  ///< of an epoch, which a full batch no longer fits
+  constexpr double kDroppedTail = 0.1;  ///< fraction of an epoch that is dropped because it fills no batch
   const double evaluations = std::floor((samples / epoch_samples_ + kDroppedTail) / every);
   return samples + evaluations * kEvaluationCost * test_samples_;
 }
 
-/// What the cell has yet to do.
+/// The work that the cell still has to do.
 double TimeLeft::training_work(std::size_t place) const {
   const PlannedCell& cell = cells_[place];
   const auto& options = cell.options;
@@ -165,7 +166,7 @@ double TimeLeft::training_work(std::size_t place) const {
   double epochs = options.epochs > 0 ? options.epochs : 1, before = 0;
   if (options.pause_after_epochs > 0)
     epochs = std::min(epochs, static_cast<double>(options.pause_after_epochs));
-  // Earlier rungs of a search have trained a part of it.
+  // Earlier rungs of a search have done a part of it.
   for (std::size_t i = 0; i < place; ++i)
     if (!cell.training.empty() && cells_[i].training == cell.training)
       before = std::max(before, static_cast<double>(cells_[i].options.pause_after_epochs));

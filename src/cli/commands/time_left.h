@@ -2,13 +2,13 @@
 
 /// Estimates how long the rest of a list of cells takes, from the cells that were run so far.
 ///
-/// Cells differ by a factor of a hundred, so each has its own cost: - a set-up that was run before takes as
-/// long as it did then; - another one takes what its images cost: the core-seconds per image for its local
-/// batch (interpolated over the
-///     logarithm between two measured batches), times the known overhead of its number of workers and
-///     threads, plus the time of a cell outside its steps (the median so far);
+/// Cells differ by a factor of a hundred, so each has its own cost:
+///   - a set-up that was run before takes as long as it did then;
+///   - another one takes what its images cost: the core-seconds per image for its local batch (interpolated
+///     over the logarithm between two measured batches), times the known overhead of its number of workers
+///     and threads, plus the time of a cell outside its steps (the median so far);
 ///   - the all-reduce alone takes its planned time;
-/// - a training takes per image what earlier trainings took, and before the first one what cells took.
+///   - a training takes per image what earlier trainings took, and before the first one what cells took.
 /// A cell that is run only if it is chosen counts with its probability until then.
 
 #include <cstddef>

@@ -45,8 +45,8 @@ std::function<bool()> silence(const Session* session) {
   return [session] { return session->silent(); };
 }
 
-/// The processes that have the workers; empty: all. With --placement fewer workers than processes are a
-/// choice of these; without it they are most likely a mistake, which resolve() refuses.
+/// The processes that have workers; empty: all. With --placement there may be fewer workers than processes;
+/// without it that is most likely a mistake, which resolve() refuses.
 std::vector<int> choose_processes(const Settings& settings, const train::Options& options) {
   Session* const session = settings.session;
   if (!settings.is_given("placement")) return {};
@@ -67,12 +67,13 @@ train::Backend backend_of(const train::Options& options, Session* session,
   return backend;
 }
 
-/// A process that is not the first: works, and leaves words and files to the first. One without a worker only
-/// waits for the end.
+/// Runs a process other than the first: it works, while the first prints and writes files. A process without
+/// a worker only waits for the end.
 int follow_session(const train::Options& options, Session& session, const std::vector<int>& processes) {
   const Interrupt interrupt(silence(&session));
   if (!processes.empty() && !std::ranges::binary_search(processes, session.place().process)) {
-    session.part();  // under the handler: a signal to all processes must not end this one before the others
+    session.part();  // while the signal handler is installed, so that a signal to all processes does not end
+                     // this one before the others
     return interrupt.exit_code();
   }
   const auto record =
@@ -122,7 +123,7 @@ int train_command(const Settings& settings) {
   const std::string watch = watch_line(options.out);
   progress.event = [&](const measure::Event& event) {
     log.write(event);
-    if (event.name() == "start" && !watch.empty()) screen.say(watch);  // not of a run that is refused
+    if (event.name() == "start" && !watch.empty()) screen.say(watch);  // not if the run is refused
     if (board) board->take(event);
   };
   measure::Record record = std::move(
@@ -131,7 +132,7 @@ int train_command(const Settings& settings) {
   screen.clear_bar();
   const auto path = options.out / "record.json";
   const bool is_told = std::ranges::find(record.notes, settings.recipe) != record.notes.end();
-  if (!settings.recipe.empty() && !is_told) {  // it is where --resume auto found nothing left to do
+  if (!settings.recipe.empty() && !is_told) {  // false if --resume auto found nothing left to do
     record.notes.push_back(settings.recipe);
     measure::write_record(path, record);
   }

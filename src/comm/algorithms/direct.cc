@@ -14,19 +14,18 @@
 // A ring moves each partial sum through N - 1 neighbours because a network card reaches one peer at a time.
 // Threads of one process reach everything at once, so each rank does for its own segment what the ring does
 // in 2 (N - 1) steps: it reads the segment from all N buffers, adds them up, and writes the sum to all N
-// buffers. The reading is the reduce-scatter, the writing the all-gather; they are fused, block by block, so
-// that what was read is still in the cache when it is overwritten. No rank touches another's segment, so
-// nothing is locked while it goes on: ranks meet once before (all buffers are ready) and once after (all
+// buffers. Reading corresponds to the reduce-scatter, writing to the all-gather; they are fused, block by
+// block, so that data that was read is still in the cache when it is overwritten. No rank touches another's
+// segment, so no locks are needed: ranks meet once before (all buffers are ready) and once after (all
 // segments are done).
 //
 // The order of additions is the tree of base/summation_tree.h, the same for every element: it depends neither
-// on the segment's owner nor on who came first. So every rank ends with the same bits, and every run with the
-// same bits.
+// on the segment's owner nor on the order of arrival. So all ranks, and all runs, get the same bits.
 //
 // The additions cost nothing beside the traffic (one for 8 bytes read and 8 written), so the loops are plain
 // and the compiler vectorises them; N = 2 and N = 4, the common cases, keep the whole tree in registers.
 
-// ifunc resolvers run before a sanitizer has set itself up, so instrumented builds get the plain version.
+// ifunc resolvers run before a sanitizer is initialised, so instrumented builds use the plain version.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define PACELINE_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -41,8 +40,8 @@ constexpr std::size_t kLineElements =
     64 / sizeof(float);               ///< two ranks never write the same cache line of aligned buffers
 constexpr std::size_t kBlock = 4096;  ///< elements; 16 KB for each rank
 
-// A target may be the very source of its rank, never an element before or behind: ivdep says so, where
-// restrict would forbid it.
+// A target may be the source of its rank at the same addresses, but never shifted. ivdep allows that;
+// restrict would not.
 
 PACELINE_VECTOR_CLONES
 void reduce_two(const float* a, const float* b, float* to_a, float* to_b, std::size_t count) {

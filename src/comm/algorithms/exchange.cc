@@ -11,30 +11,30 @@
 // The exchange all-reduce.
 //
 //   process   0 ... P-1, each with X bytes that only it can reach
-//   block     a part of at most kExchangeBlock bytes, so that what comes in is summed while it is in a cache
+//   block     a part of at most kExchangeBlock bytes, so that received data is summed while it is in a cache
 //   segment   a block's part of about 1/P; process p owns segment p of every block
-//   scatter   everybody sends each segment to its owner, who then adds up P of them
-//   gather    the owner sends the sum to everybody
+//   scatter   every process sends each segment to its owner, which then adds P of them
+//   gather    the owner sends the sum to all
 //
-// A ring adds as it passes on, ((r1 + r2) + r3) + r0 for one segment and another order for the next, so its
-// bits depend on P and on who owns what. Here one process has all P parts of a segment at hand and joins them
-// in the order of the tree: the bits are those of P workers in one process. The bytes are a ring's,
-// 2 (P-1)/P X, sent in 2 rounds where a ring takes 2 (P-1); the price is P-1 messages at a time.
+// A ring adds while it passes data on, ((r1 + r2) + r3) + r0 for one segment and another order for the next,
+// so its bits depend on P and on the owners. Here one process has all P parts of a segment and adds them in
+// the tree's order: the bits are those of P workers in one process. It sends as many bytes as a ring, 2
+// (P-1)/P X, but in 2 rounds instead of 2 (P-1); in return P-1 messages are sent at a time.
 //
 // Rounds are pipelined: block k is scattered in the same round in which the sums of block k-1 are gathered.
 //
-// As bf16 the rounds are the same. What leaves is packed into a room of its own first, what comes in is
-// unpacked when the round is over; a process's own part is added up as it is, in float.
+// With bf16 the rounds are the same. Data is packed into a buffer before it is sent, and unpacked after the
+// round; a process's own part is added unrounded, in float.
 //
 // A reduce-scatter is the first half alone; its segments are the parts that the caller wants.
 //
-// A small message costs its latency, not its bytes: everybody sends everything to everybody in one round, and
-// everybody adds up all of it, in the same order, to the same bits.
+// A small message costs its latency, not its bytes: all processes send everything to all others in one round,
+// and each adds everything in the same order, to the same bits.
 
 namespace paceline::comm {
 namespace {
 
-/// The others in the order p+1, p+2, ...: so that not everybody begins with process 0.
+/// The other processes in the order p+1, p+2, ..., so that not all begin with process 0.
 std::vector<int> others(int process, int processes) {
   std::vector<int> list;
   for (int step = 1; step < processes; ++step) list.push_back((process + step) % processes);
@@ -48,8 +48,8 @@ void unpack(std::span<const base::BFloat16> packed, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = base::to_float(packed[i]);
 }
 
-/// The parts of all processes in order: `mine` in my place, those received (in the order of `from`) in
-/// theirs.
+/// The parts of all processes in order: `mine` at this process's index, the received ones (in the order of
+/// `from`) at theirs.
 std::vector<const float*> in_order(const float* mine, std::span<const std::byte> received, std::size_t bytes,
                                    std::span<const int> from, int process) {
   std::vector<const float*> parts(from.size() + 1);
@@ -158,7 +158,8 @@ class Exchange {
   [[nodiscard]] static std::span<T> part(std::span<T> values, Segment where) {
     return values.subspan(where.begin, where.count());
   }
-  /// My sum goes to all, rounded here as well; theirs come into `sums`, each to its place in the block.
+  /// Sends this process's sum to all, and rounds it here too; receives the other sums into `sums`, each at
+  /// its place in the block.
   void gather_as_bf16(Segment block, std::span<base::BFloat16> sum, std::span<base::BFloat16> sums) {
     const auto mine = part(dst_, segment(block, process_));
     pack(mine, sum);

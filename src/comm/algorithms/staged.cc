@@ -9,45 +9,45 @@
 // Collectives through trays.
 //
 //   process   0 ... P-1, each with X bytes that only it can reach
-//   block     a part of the buffer, numbered on and on through all collectives
+//   block     a part of the buffer; numbers continue through all collectives
 //   segment   a block's part of about 1/P; process p owns segment p of every block
-//   tray      a place in shared memory for one block: `given` holds what a process gives to the others to be
-//             summed, `sums` the sum of its segment. Block n of a process lies in tray n mod kTrays
-//   signal    for each process and kind of tray, how many blocks have been laid there
+//   tray      a place in shared memory for one block: `given` holds values of a process that others sum,
+//             `sums` the sum of its segment. Block n of a process is in tray n mod kTrays
+//   signal    for each process and kind of tray, the number of blocks written to it
 //
 //   give      copy the segments of a block that others own into my tray
 //   add up    read my segment from all P trays (my own part from my buffer), add up in the order of the tree,
 //             write the sum to my buffer and my other tray
 //   take      copy the others' sums to my buffer
 //
-// That is the exchange (exchange.cc) with the library's two copies of every message taken out: what others
-// gave is summed where it lies. Trays are small, so they stay in a cache, and what give() read of a block is
-// still there when take() overwrites it: memory is read once and written once, as in the direct all-reduce
-// inside a process.
+// This is the exchange (exchange.cc) without the library's two copies of every message: values of other
+// processes are summed in place. Trays are small and stay in a cache, and the data of a block that give() has
+// read is still there when take() overwrites it. So memory is read once and written once, as in the direct
+// all-reduce inside a process.
 //
 // The three stages of a block are one iteration apart: while block k is given, k-1 is summed and k-2 taken,
-// so what a process waits for had a whole iteration's time to come.
+// so data that a process waits for had a whole iteration's time to arrive.
 //
 // Who may overwrite a tray?  `given` of block n, when all have added up block n - kTrays, that is laid their
 // sums of it: this is waited for.  `sums` of block n, when all have taken block n - kTrays: they gave block n
 // only after that (block n-1 was given before block n-3 was taken, so kTrays >= 4), and add_up() waits until
 // they have. Collectives that use one kind of tray alone raise the signal of the other all the same.
 //
-// Looking at a signal that another core has just written costs a small message a good part of its time. Who
-// has given block g has added up all blocks up to g - 2 at least, so what was seen of a process when its
-// block was waited for mostly tells that a tray is free.
+// Reading a signal that another core has just written takes a large part of a small message's time. A process
+// that has given block g has added all blocks up to g - 2, so the value seen while waiting for its block
+// usually shows already that a tray is free.
 //
-// A small message is given whole, and everybody adds up all of it.
+// A small message is given as a whole, and every process adds all of it.
 //
-// Values that lie where all can reach them need no trays but for the agreement that they do: each gives the
-// place of its own, and only where all are the same is the sum formed in all of them at once (direct.cc).
+// Values in memory that all processes can access need trays only to agree on that: each process gives the
+// offset of its values, and only if all are equal is the sum computed in place by all at once (direct.cc).
 
 namespace paceline::comm {
 namespace {
 
 constexpr std::uint32_t kTrays = 4;
 constexpr std::size_t kLineBytes = 64;
-constexpr std::size_t kApart = ~std::size_t{0};  ///< the place of what is not in common memory
+constexpr std::size_t kApart = ~std::size_t{0};  ///< offset of values that are not in common memory
 
 std::size_t whole_lines(std::size_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
 
@@ -63,15 +63,15 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
 /// Where `values` begin in `block`, in bytes.
 std::size_t place_in(std::span<const std::byte> block, std::span<const float> values) {
   const auto inside = std::as_bytes(values);
-  const std::less_equal<const std::byte*> before;  // of pointers into different arrays, too
+  const std::less_equal<const std::byte*> before;  // also valid for pointers into different arrays
   if (!before(block.data(), inside.data()) ||
       !before(inside.data() + inside.size(), block.data() + block.size()))
     return kApart;
   return static_cast<std::size_t>(inside.data() - block.data());
 }
 
-/// Takes the lines away from whoever has read them last, before they are written and while others work:
-/// asking costs nothing, and a small message would wait for it.
+/// Prefetches cache lines for writing while other processes still work. Otherwise a small message would wait
+/// for the lines.
 void fetch_for_writing(std::byte* begin, std::size_t bytes) {
 #if defined(__x86_64__)
   for (std::size_t at = 0; at < bytes; at += kLineBytes) asm volatile("prefetchw %0" : : "m"(begin[at]));

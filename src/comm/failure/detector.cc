@@ -18,9 +18,9 @@
 // The lines, each ended by '\n':
 //   hello TOKEN PROCESS HOST   the first one of a process (detector_connections.cc)
 //   at WHEREABOUTS             a heartbeat (comm/failure/rank_status.h)
-//   failed KIND MS TEXT        from a process to 0, from 0 to all; MS: a loss took to be known, or -
-//   heard                      process 0 has noted the sender's failure
-//   bye                        the end of the connection is no loss
+//   failed KIND MS TEXT        from a process to 0, from 0 to all; MS: time to detect a loss, or -
+//   heard                      process 0 confirms the failure that the process sent
+//   bye                        farewell: the end of the connection is not a loss
 
 namespace paceline::comm {
 namespace {
@@ -28,14 +28,15 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
-/// Of a host that goes all processes go at once: after the end of one, the others' ends are waited for.
+/// If a host fails, all its processes end at once: after the end of one, waits this long for the ends of
+/// others.
 constexpr milliseconds kForTheirNeighbours{50};
 
-/// Between two looks at who is silent, in which a second may pass unnoticed less than a beat.
+/// Time between two checks for silent processes.
 constexpr milliseconds kLook{250};
 
-/// One that does nothing while all others only follow it has no deadline of a collective: it is given up
-/// after so many.
+/// A first process that is idle while all others only follow it is not in a collective; it is given up after
+/// this many deadlines.
 constexpr int kDeadlinesOfTheFirst = 10;
 
 }  // namespace
@@ -80,7 +81,7 @@ void FailureDetector::serve() {
     for (std::size_t i = 0; i < peers_.size(); ++i)
       if (waiting[i + 1].revents != 0 && !read_from(peers_[i])) ended.push_back(&peers_[i]);
     if (!ended.empty()) lose_ended(ended);
-    // It was stopped, and most likely the others with it: what they have not done since is no sign.
+    // This process was stopped, and most likely the others too, so their silence means nothing.
     if (Clock::now() - next > options_.silent) begin_anew();
     if (Clock::now() >= next_beat) {
       next_beat = Clock::now() + options_.beat;
@@ -119,8 +120,8 @@ void FailureDetector::take(Peer& peer, std::string_view line) {
     peer.heard = Clock::now();
     peer.warned = false;
     if (what == "bye") peer.left = true;
-    // What process 0 tells it has said: nobody else needs to, even of a failure that it found by itself as
-    // well.
+    // Process 0 has printed every failure that it sends, so this process need not, even if it found the
+    // failure too.
     if (what == "heard" || (what == "failed" && process_ != 0)) heard_ = true;
     if (auto where = what == "at" ? rank_status_of(line) : std::nullopt) {
       peer.seen.take(std::move(*where), peer.heard);
@@ -133,7 +134,7 @@ void FailureDetector::take(Peer& peer, std::string_view line) {
 }
 
 void FailureDetector::look_for_silence(Peer& peer) {
-  // A shorter deadline is one of collectives: a heartbeat may be late without a loss.
+  // A shorter deadline applies only to collectives, since a heartbeat may be late without a loss.
   const milliseconds deadline = std::max(deadline_.load(), options_.silent);
   std::string text;
   {
@@ -150,7 +151,7 @@ void FailureDetector::look_for_silence(Peer& peer) {
     }
   }
   if (!text.empty()) {
-    // Of a silent first process the lowest of the others says it.
+    // If the first process is silent, the lowest other process warns.
     if (callbacks_.warn && (process_ == 0 || probe_survivors(process_, addresses_).lowest == process_))
       callbacks_.warn(text);
     return;
@@ -159,7 +160,7 @@ void FailureDetector::look_for_silence(Peer& peer) {
                      base::seconds(deadline));
   {
     const std::lock_guard lock(mutex_);
-    peer.left = true;  // said once
+    peer.left = true;  // reported once
     std::vector<std::string> others;
     for (const auto& other : peers_)
       if (other.warned && !other.left) others.push_back(sentence_of(other));
@@ -226,7 +227,7 @@ void FailureDetector::lose_ended(std::vector<Peer*> ended) {
   for (auto& peer : peers_)
     while (is_new(peer) && wait_for(peer.socket, POLLIN, milliseconds(0)))
       if (!read_from(peer)) ended.push_back(&peer);
-  std::sort(ended.begin(), ended.end());  // as they stand in peers_: by process
+  std::sort(ended.begin(), ended.end());  // in the order of peers_, by process
   std::vector<std::string> names;
   for (const Peer* peer : ended) names.push_back(describe(peer->process));
   const bool one = names.size() == 1;

@@ -12,7 +12,7 @@
 #include "comm/failure/detector.h"
 #include "comm/line_socket.h"
 
-// The connections of a watch: how they come about, and how they end.
+// Opens and closes the connections of the failure detector.
 
 namespace paceline::comm {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
-/// How long process 0 reads on after its farewell.
+/// How long process 0 continues to read after its farewell.
 constexpr milliseconds kForTheEnds{500};
 
 constexpr milliseconds kToConnect{3000};
@@ -84,7 +84,7 @@ void FailureDetector::accept_all() {
   const auto until = Clock::now() + options_.connecting;
   for (std::size_t connected = 0; connected < peers_.size();) {
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
-    // In short looks: who waits is told from who hangs by its running now and then
+    // Waits in short intervals, since other processes recognise a waiting process by its occasional activity
     // (comm/failure/startup_probe.h).
     if (left.count() > 0 && !wait_for(listener_, POLLIN, std::min(left, kLookForThem))) continue;
     if (left.count() <= 0) {

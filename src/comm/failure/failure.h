@@ -1,6 +1,6 @@
 #pragma once
 
-/// A failure of a run of several processes, as they report it to one another.
+/// Failure: the failure of a run of several processes, as they report it to one another.
 
 #include <optional>
 #include <string>

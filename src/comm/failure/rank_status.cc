@@ -21,13 +21,13 @@ milliseconds since(base::TimePoint begin, base::TimePoint now) {
 
 bool is_there_for_others(const WatchedProcess& one) { return !one.is_out && one.at.doing != Doing::follows; }
 
-/// How long it has given no sign of going on: what counts as one depends on where it is.
+/// How long the process has shown no progress; what counts as progress depends on its phase.
 milliseconds rested(const WatchedProcess& one, bool may_work, base::TimePoint now) {
   return since(may_work ? std::max(one.moved, one.worked) : one.moved, now);
 }
 
-/// Where all wait for one another, and those who are behind for `longest`: these. Nobody where one is silent,
-/// since all may wait for that one, or where all have come equally far.
+/// If all processes wait: those that have been behind the others for `longest`. None if one is silent, since
+/// all may wait for it, or if all have entered equally many collectives.
 std::vector<std::size_t> who_is_behind(std::span<const WatchedProcess* const> all, milliseconds longest) {
   std::vector<std::size_t> behind;
   std::int64_t least = 0, most = 0;
@@ -45,7 +45,7 @@ std::vector<std::size_t> who_is_behind(std::span<const WatchedProcess* const> al
   return least < most ? behind : std::vector<std::size_t>();
 }
 
-/// All that do not follow the first process, where none of them waits and none has done anything for
+/// All processes that do not follow the first one, if none of them waits and none has done anything for
 /// `longest`.
 HeldUp who_stands_still(std::span<const WatchedProcess* const> all, milliseconds longest,
                         base::TimePoint now) {
@@ -125,7 +125,7 @@ HeldUp who_holds_up(std::span<const WatchedProcess* const> all, milliseconds lon
     if (!held.by.empty()) return held;
   }
   auto still = who_stands_still(all, longest, now);
-  // The first alone, while others follow it: it may be in files of its own, not in a run.
+  // Only the first process, while others follow it: it may be busy with files, outside of a run.
   const bool is_followed = still.by == std::vector<std::size_t>{0} && following.waited.count() > 0;
   if (is_followed && following.waited < longest) return {};
   if (is_followed) still.waited = following.waited;

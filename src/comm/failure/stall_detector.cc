@@ -3,8 +3,8 @@
 namespace paceline::comm::local {
 namespace {
 
-/// A look that comes so much too late was that of a process that was stopped as a whole: what the others have
-/// not done meanwhile is no sign.
+/// If a check is this many intervals late, the whole process was stopped, and the ranks' inactivity means
+/// nothing.
 constexpr int kLooksLate = 8;
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace paceline::comm {
 namespace {
 
-/// A name that needs no file: its first byte is 0.
+/// An abstract socket name, which needs no file: its first byte is 0.
 struct SocketAddress {
   sockaddr_un address{};
   socklen_t size = 0;
@@ -37,13 +37,13 @@ int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NO
 
 enum class PeerState { absent, there, stopped, idle };
 
-/// And its process id where it is known, else 0.
+/// The state of a process, and its process id if known, else 0.
 std::pair<PeerState, pid_t> look_for(const Launch& launch, int local) {
   const auto name = name_of(launch, local);
   const Socket socket(new_socket());
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0)
     return {errno == ECONNREFUSED ? PeerState::absent : PeerState::there,
-            0};  // EAGAIN: so many have asked already
+            0};  // EAGAIN: too many have asked already
   ucred owner{};
   socklen_t size = sizeof owner;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &size) != 0) return {PeerState::there, 0};
@@ -81,7 +81,8 @@ std::vector<std::string> StartupProbe::absent(const Glance& before) const {
     const auto at = static_cast<std::size_t>(local);
     return at < before.size() && before[at] && before[at] == base::ran_for_ns(process);
   };
-  if (was_idle(launch_.local, ::getpid())) return {};  // who can say whether it hangs or only sleeps?
+  if (was_idle(launch_.local, ::getpid()))
+    return {};  // its own first thread was idle too, so nothing can be concluded about others
   std::vector<std::string> sentences;
   for (int local = 0; socket_ >= 0 && local < launch_.locals; ++local) {
     if (local == launch_.local) continue;
@@ -91,7 +92,7 @@ std::vector<std::string> StartupProbe::absent(const Glance& before) const {
       if (local < launch_.local) return {};
       continue;
     }
-    // Only where all are on this host is the number on it that of the whole run.
+    // Numbers on the host are numbers of the run only if all processes are on this host.
     const auto who = launch_.locals == launch_.processes
                          ? fmt::format("process {}", local)
                          : fmt::format("the process with local rank {}", local);

@@ -20,21 +20,24 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kToAnswer{500};
-/// Who has connected has its question on the way; a stranger that has none holds nobody up for longer.
+/// How long to wait for the question of a connected process; a stranger that sends none must not block others
+/// longer.
 constexpr milliseconds kToAsk{200};
-/// Less than they stay for it (Processes::farewell): who has left since would be called missing.
+/// Shorter than processes stay to answer (ProcessGroup::farewell()); otherwise those that have left would be
+/// called missing.
 constexpr milliseconds kForThoseAbove{1000};
 
 std::string question(const Address& asked) { return fmt::format("there? {}", asked.token); }
 std::string answer(const Address& asked) { return fmt::format("here {}", asked.token); }
 
-/// `silent_hosts`: of which one process has swallowed the question; they are not asked again.
+/// `silent_hosts`: hosts on which a process did not respond; they are not asked again.
 bool answers(const Address& asked, std::vector<std::string>& silent_hosts) {
   if (std::find(silent_hosts.begin(), silent_hosts.end(), asked.host) != silent_hosts.end()) return false;
   const auto begin = base::Clock::now();
   const Socket socket(connect_to(asked, kToAnswer));
   if (socket.get() < 0) {
-    // A process that has ended refuses at once. One that is stopped does not, and its host may be well.
+    // The host of an ended process refuses the connection at once. A stopped process accepts it, and its host
+    // may be fine.
     if (base::Clock::now() - begin >= kToAnswer) silent_hosts.emplace_back(asked.host);
     return false;
   }
@@ -65,7 +68,7 @@ void SurvivorProbe::answer_all() {
     ::poll(waiting, 2, -1);
     if (waiting[0].revents != 0) return;
     const Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() < 0) std::this_thread::sleep_for(kToAsk);  // no descriptor is left, for now
+    if (socket.get() < 0) std::this_thread::sleep_for(kToAsk);  // no descriptor is free at the moment
     if (socket.get() >= 0 && read_line(socket.get(), kToAsk) == question(address_))
       write_line(socket.get(), answer(address_));
   }

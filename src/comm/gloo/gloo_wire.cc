@@ -1,7 +1,7 @@
 /// The messages of wire.h through gloo's TCP transport. Built as a module of its own, paceline_gloo.so, which
 /// the program opens only when RANK and WORLD_SIZE are set and no launcher of MPI's is there.
 ///
-/// gloo is asked for point-to-point messages only: the order of sums is ours (comm/algorithms).
+/// gloo is used only for point-to-point messages, since comm/algorithms fixes the order of sums.
 
 #include <gloo/config.h>
 #include <gloo/rendezvous/context.h>
@@ -28,7 +28,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLookAgain{50};  ///< while nothing arrives: whether it shall be waited on
+constexpr milliseconds kLookAgain{50};  ///< interval at which keep_waiting is called while nothing arrives
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 
 using ::gloo::transport::UnboundBuffer;
@@ -39,8 +39,8 @@ struct Message {
   std::unique_ptr<UnboundBuffer> buffer;
 };
 
-/// Ends a wait that shall not go on. A time that passes in gloo breaks all of the process's connections, so
-/// messages are waited for without one, and a thread of this class aborts the wait.
+/// Ends waits. A timeout in gloo would break all connections of the process, so messages are waited for
+/// without timeout, and a thread of this class aborts the wait.
 class Guard {
  public:
   Guard() : thread_([this] { serve(); }) {}
@@ -55,7 +55,7 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  /// Waits for `message`; false when `keep_waiting` said no.
+  /// Waits for `message`; returns false when `keep_waiting` returned false.
   bool wait(Channel channel, Message& message, const std::function<bool()>& keep_waiting) {
     auto& mine = waits_[static_cast<std::size_t>(channel)];
     set(mine, {&message, &keep_waiting});
@@ -134,7 +134,8 @@ class GlooWire final : public Wire {
   }
   ~GlooWire() override {
     if (!gave_up_) return;
-    // The connections of the lost would be waited for; the process ends now, and the system closes them.
+    // Leaks the context, since its destructor would wait for lost processes; the process ends now and the
+    // system closes the connections.
     new std::shared_ptr<::gloo::rendezvous::Context>(context_);
     new std::vector<std::unique_ptr<UnboundBuffer>>(std::move(unfinished_));
   }
@@ -174,7 +175,8 @@ class GlooWire final : public Wire {
   void give_up() override { gave_up_ = true; }
 
  private:
-  using Counts = std::map<int, std::uint64_t>;  ///< [peer]: how many have gone that way; numbers the next
+  using Counts =
+      std::map<int, std::uint64_t>;  ///< [peer]: messages so far, which is the number of the next one
 
   std::unique_ptr<UnboundBuffer> buffer(std::byte* bytes, std::size_t size) {
     return context_->createUnboundBuffer(bytes, size);
@@ -183,7 +185,7 @@ class GlooWire final : public Wire {
     const auto which = static_cast<std::size_t>(channel);
     return (std::uint64_t{which} << 56) | counts[which][peer]++;
   }
-  /// Messages from number `first` on are given up: gloo may know of them until the end.
+  /// Gives up messages from index `first` on. gloo may refer to them until the end, so they are kept.
   std::vector<int> leave(std::vector<Message>& messages, std::size_t first) {
     std::vector<int> missing;
     const std::lock_guard lock(unfinished_mutex_);
@@ -199,7 +201,7 @@ class GlooWire final : public Wire {
   int process_, processes_;
   std::optional<MeetingServer> server_;
   std::shared_ptr<::gloo::rendezvous::Context> context_;
-  /// [channel]: two threads may use two channels at once, so each has counts of its own.
+  /// [channel]: separate counts, since two threads may use the two channels at once.
   std::array<Counts, 2> sent_, received_;
   std::mutex unfinished_mutex_;
   std::vector<std::unique_ptr<UnboundBuffer>> unfinished_;

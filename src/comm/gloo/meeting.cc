@@ -18,10 +18,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-// What goes over a connection, lengths as 4 bytes, least first:
-//   GREETING                          both ways, first: so that a stranger's port is noticed
+// The protocol of a connection; lengths are 4 bytes, little-endian:
+//   GREETING                          first, in both directions, to recognise strangers
 //   's' LENGTH name LENGTH value      keep it
-//   'g' LENGTH name                   answered by LENGTH value, once somebody has written it
+//   'g' LENGTH name                   answered by LENGTH value, once it was written
 
 namespace paceline::comm::gloo {
 namespace {
@@ -29,7 +29,8 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kLongest = std::size_t{1} << 24;  ///< bytes of a value; real ones have some hundred
+/// bytes of a value; real ones have some hundred bytes
+constexpr std::size_t kLongest = std::size_t{1} << 24;
 
 std::string greeting_of(const MeetingPlace& place) {
   return fmt::format("paceline meeting of {:06}{}{}\n", place.processes, place.job.empty() ? "" : " ",
@@ -80,7 +81,7 @@ int connect_to(const std::string& address, std::uint16_t port) {
   return -1;
 }
 
-/// ", whose name has no address here" where that is why nobody was found; else "".
+/// ", whose name has no address here" if that is the reason why nobody was found; else "".
 std::string found_by(const std::string& host) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
@@ -105,7 +106,7 @@ bool send_all(int socket, std::string_view bytes) {
 
 namespace {
 
-/// A socket that listens at `port`, on all addresses of this host; -1 and errno where it is not free.
+/// A socket that listens at `port` on all addresses of this host; -1 and errno if the port is not free.
 int listen_at(std::uint16_t port) {
   const int on = 1, off = 0;
   int listener = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -226,7 +227,8 @@ void MeetingServer::answer(Guest& guest) {
 
 Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
     : place_(fmt::format("{}:{}", place.host, ports_of(place))), longest_(longest) {
-  // Who answers at one of several ports may be anybody; a process 0 that is busy is asked again.
+  // With several ports the answering process may be a stranger, so the patience is short; a busy process 0 is
+  // asked again.
   const milliseconds patience(place.ports == 1 ? 5000 : 1000);
   const auto until = Clock::now() + longest;
   for (auto pause = milliseconds(10);; pause = std::min(2 * pause, milliseconds(500))) {
@@ -241,7 +243,9 @@ Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
   }
 }
 
-/// Whether process 0 answers at that port. Errors   as the constructor, where it is the only one
+/// Whether process 0 answers at that port.
+///
+/// Errors   those of the constructor, if there is only one port
 bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patience) {
   socket_ = connect_to(place.host, port_of(place, number));
   if (socket_ < 0) return false;
@@ -327,7 +331,7 @@ std::string Meeting::own_address() const {
   ::getsockname(socket_, reinterpret_cast<sockaddr*>(&here), &size);
   ::getnameinfo(reinterpret_cast<sockaddr*>(&here), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
   std::string address = text;
-  if (address.starts_with("::ffff:")) address.erase(0, 7);  // an IPv4 address, as a socket of both sees it
+  if (address.starts_with("::ffff:")) address.erase(0, 7);  // an IPv4 address, as an IPv6 socket reports it
   return address;
 }
 

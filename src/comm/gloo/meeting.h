@@ -1,7 +1,7 @@
 #pragma once
 
-/// How processes without a common launcher meet: process 0 listens at MASTER_ADDR:MASTER_PORT and keeps a
-/// key-value store, in which all processes write and read. It implements gloo's Store.
+/// Lets processes without a common launcher meet: process 0 listens at MASTER_ADDR:MASTER_PORT and keeps a
+/// key-value store (gloo's Store), in which all processes write and read.
 ///
 /// Threads  the client: one at a time; the server has its own thread
 

@@ -13,11 +13,11 @@
 namespace paceline::comm::local {
 namespace {
 
-/// About 10 microseconds of looking: the length of a small exchange between ranks that run at the same time.
-/// Much more would take the core from this rank's own progress thread, which is pinned to it.
+/// About 10 microseconds of spinning, the length of a small exchange between running ranks. Longer spinning
+/// would take the core from this rank's progress thread, which is pinned to it.
 constexpr int kSpins = 200;
 
-/// The text of an Error(comm), which only InterProcessComm throws where this is asked; "" for anything else.
+/// The text of an Error(comm), which here only InterProcessComm throws; "" for other errors.
 std::string between_processes(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -124,7 +124,7 @@ void Group::exchange(int rank, const Description& what, RankBuffers place, const
   try {
     work(operation->places);
   } catch (...) {
-    // Of the half between processes the reason is known; anything else is this rank's own.
+    // An error between processes has its own reason; any other error is this rank's.
     const auto reason = between_processes(std::current_exception());
     lock.lock();
     --operation->working;
@@ -209,7 +209,7 @@ Traffic Group::do_part(Operation& operation, int rank) const {
     const auto me = static_cast<std::size_t>(rank);
     segment = {me * count, (me + 1) * count};
     direct_sum(sources, segment, targets[me]);
-  } else {  // every process needs its sum of all parts before they go across
+  } else {  // the process's sum must be complete before parts are sent to other processes
     segment = direct_segment(count * static_cast<std::size_t>(world()), rank, ranks_);
     direct_sum(sources, segment, operation.sum.as<float>().data() + segment.begin);
   }
@@ -227,7 +227,7 @@ void Group::begin_reduction(const OperationRef& operation) {
     for (auto& progress : progress_) progress->wake.notify_one();
     return;
   }
-  queue_across(operation);  // one rank alone has nothing to add up here
+  queue_across(operation);  // a single rank has nothing to add here
 }
 
 void Group::finish_reduction(Operation& operation) {
@@ -262,7 +262,7 @@ void Group::check() const {
 }
 
 Traffic Group::traffic(int rank) const {
-  // What went between processes went on behalf of all the group's ranks: it is counted once, at the first.
+  // Traffic between processes belongs to all ranks of the group; it is counted once, for the first.
   const Traffic between = across_ != nullptr && rank == 0 ? across_->traffic() : Traffic{};
   const std::lock_guard lock(mutex_);
   Traffic sum = traffic_[static_cast<std::size_t>(rank)];
@@ -289,9 +289,9 @@ void Group::CollectiveQueue::drop_done() {
   }
 }
 
-/// One that was done is used again when nobody holds it any more: a small message between processes would
-/// spend a tenth of its time on the memory of its own. Of one rank alone only: all others that let go of an
-/// operation do it with the mutex held, and this rank is the one that comes.
+/// Reuses a finished operation that nobody refers to any more, since allocating one takes a tenth of a small
+/// message's time between processes. Only with a single rank: then all other threads release operations while
+/// they hold the mutex, and this rank is the one that arrives.
 OperationRef Group::new_operation(CollectiveQueue& queue) const {
   if (ranks_ == 1 && queue.spare && queue.spare.use_count() == 1) return std::move(queue.spare);
   return std::make_shared<Operation>(ranks_);

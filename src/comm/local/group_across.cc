@@ -7,14 +7,14 @@
 #include "base/clock.h"
 #include "comm/local/group.h"
 
-// A reduction's second half: between processes. Who does it? The group's thread, so that it goes on while the
-// ranks compute; a rank that waits, where the thread has not begun; and the waiting rank alone for a small
-// message with nothing before it, since waking a thread takes longer than the message.
+// The second half of a reduction, between processes. The group's thread does it, so that it continues while
+// the ranks compute; or a rank that waits, if the thread has not begun. A small message with nothing before
+// it is left to the waiting rank, since waking a thread takes longer than the message.
 
 namespace paceline::comm::local {
 namespace {
 
-/// A reduction between processes whose cost is its latency.
+/// Up to this size the cost of a reduction between processes is its latency.
 constexpr std::size_t kLeftToWaiter = 4096;  ///< floats
 
 }  // namespace

@@ -11,9 +11,9 @@
 #include "comm/local/group.h"
 #include "comm/work_meter.h"
 
-// How a rank waits for the others of its process, and finds out meanwhile who of them does not come. Between
-// processes process 0 says it; it hears from here which rank of this process it is. And how a process alone
-// finds out that none of its ranks goes on, when none of them waits in a collective.
+// Waiting of a rank for the other ranks of its process, and detection of those that do not come. With several
+// processes, process 0 reports late ranks, and learns from here which rank of this process it is. A single
+// process also detects here that all its ranks hang while none waits in a collective.
 
 namespace paceline::comm::local {
 namespace {
@@ -21,10 +21,10 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
-constexpr int kLooks = 12;  ///< in the time after which it is said
+constexpr int kLooks = 12;  ///< checks until a late rank is reported
 constexpr milliseconds kSaidAgain{60000};
 
-/// While one lives a thread more waits. With the mutex held, at both ends.
+/// Counts a waiting thread during its lifetime. Constructor and destructor require the mutex.
 struct Waits {
   explicit Waits(int& threads) : threads(threads) { ++threads; }
   ~Waits() { --threads; }
@@ -74,10 +74,10 @@ void Group::wait(Operation& operation) {
     if (across_ != nullptr) across_->held_up_by({});
   }
   if (!settled()) {
-    // What goes between processes has a deadline of its own, and knows the name of who is late.
+    // The half between processes has its own deadline, and names late processes itself.
     const bool under_way = across_ != nullptr && operation.arrived == ranks_;
     if (!failed_ && !under_way) fail(late(operation));
-    changed_.wait(lock, settled);  // bounded: a part that has begun runs to its end, no other begins
+    changed_.wait(lock, settled);  // bounded: parts that have begun end, and no others begin
   }
   if (operation.done) return;
   throw_if_failed();
@@ -137,7 +137,7 @@ void Group::look_for_standstill() {
     for (const auto& where : where_) signs_now += where.signs.load(std::memory_order_relaxed);
     const bool has_told = std::exchange(signs, signs_now) != signs_now;
     const bool has_worked = work.has_worked() || has_told;
-    if (waiting_ > 0) {  // who waits looks by itself
+    if (waiting_ > 0) {  // a waiting rank checks by itself
       stall_detector.reset();
       continue;
     }

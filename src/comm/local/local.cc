@@ -13,7 +13,7 @@
 namespace paceline::comm::local {
 namespace {
 
-/// A reduction of one rank alone.
+/// A finished reduction of a single rank.
 class Complete final : public Pending {
  public:
   void wait() override {}
@@ -41,14 +41,15 @@ class Reduction final : public Pending {
   [[nodiscard]] bool complete() const override { return operation_->done.load(std::memory_order_acquire); }
   [[nodiscard]] Timing timing() const override {
     base::expects(complete(), "complete()");
-    // What was left to the waiter has taken no time before: nothing was under way.
+    // A reduction that was left to the waiter was not in progress before the waiter began it.
     return {std::max(posted_, operation_->begun_at), operation_->done_at};
   }
 
  private:
   std::shared_ptr<Group> group_;
   int rank_;
-  base::TimePoint posted_;  ///< before the operation: waiting for the group's mutex is communication too
+  base::TimePoint
+      posted_;  ///< taken before the operation, since waiting for the group's mutex is communication too
   OperationRef operation_;
 };
 
@@ -94,7 +95,7 @@ class Local final : public Communicator {
     return reduce({.kind = OperationKind::reduce_scatter, .count = dst.size()}, src, dst);
   }
 
-  /// Between processes only the first rank's place is seen: what its process has joined is there.
+  /// Other processes see only the first rank's memory, which holds its process's joined values.
   base::Buffer memory(std::size_t bytes) override {
     base::Buffer mine;
     group_->exchange(rank_, {.kind = OperationKind::memory, .count = bytes}, {.target = &mine},
@@ -151,7 +152,7 @@ class Local final : public Communicator {
                   "all.size() == size() * mine.size()");
     const Description what{.kind = OperationKind::all_gather, .count = mine.size()};
     group_->exchange(rank_, what, {mine.data(), all.data()}, [&](const std::vector<RankBuffers>& places) {
-      // The first rank's result is made whole, then copied to the others.
+      // Completes the first rank's result, then copies it to the other ranks.
       const auto begin = static_cast<std::size_t>(group_->first_rank()) * mine.size();
       auto* const whole = static_cast<std::byte*>(places[0].target);
       for (std::size_t r = 0; r < places.size(); ++r)
@@ -234,7 +235,7 @@ class Local final : public Communicator {
     base::expects(root >= 0 && root < size(), "0 <= root < size");
     base::expects(across() == nullptr, "the ranks are those of one process");
   }
-  /// `bytes` between the root and each other rank, away from it or to it.
+  /// Counts `bytes` between the root and each other rank, from the root or to it.
   void count_star(std::size_t bytes, int root, bool from_root) {
     const auto each = static_cast<std::int64_t>(bytes);
     const std::int64_t here = rank() == root ? each * (size() - 1) : each;
@@ -246,7 +247,7 @@ class Local final : public Communicator {
   static void copy(void* target, const void* source, std::size_t bytes) {
     if (bytes > 0 && target != source) std::memcpy(target, source, bytes);
   }
-  /// `sent` and `received` as if each rank moved its own part: the work is done by whoever came last.
+  /// Counts traffic as if each rank moved its own part, although the last rank to arrive does the work.
   void count_exchange(std::int64_t sent, std::int64_t received) {
     const bool alone = group_->ranks() == 1;
     group_->count(rank_, {.collectives = 1,

@@ -12,17 +12,17 @@
 namespace paceline::comm::mpi {
 namespace {
 
-/// MPI reads these when it starts; what the user has set himself stays.
+/// Sets variables that MPI reads when it starts; values that the user has set stay.
 void choose_interface(const std::string& name) {
   if (name.empty()) return;
   for (const char* variable : {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "FI_TCP_IFACE"})
     ::setenv(variable, name.c_str(), 0);
 }
 
-/// The module for MPICH's family names no library: whichever of the family is there is opened before it.
+/// Opens the installed library of MPICH's family, since its module names none.
 void open_mpich() {
   std::string why;
-  for (const char* name : {"libmpich.so.12", "libmpi.so.12"}) {  // Debian's name, and everybody else's
+  for (const char* name : {"libmpich.so.12", "libmpi.so.12"}) {  // Debian's name, and the usual name
     if (::dlopen(name, RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
     why += fmt::format("{}{}", why.empty() ? "" : "; ", ::dlerror());
   }

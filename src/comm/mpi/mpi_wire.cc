@@ -1,11 +1,10 @@
-/// The messages of wire.h through MPI. Built as a module of its own, paceline_mpi.so, which the program opens
-/// only when a launcher started it (comm/mpi/load.cc): so the program needs no MPI to be installed.
+/// Implements wire.h with MPI. It is built as a separate module, paceline_mpi.so, which the program opens
+/// only when a launcher started it (comm/mpi/load.cc), so that the program runs without MPI.
 ///
-/// Nothing of ours is linked in: what is used of base is in headers.
+/// No library of this project is linked: it uses only headers of base.
 ///
-/// MPI is asked for MPI_THREAD_SERIALIZED only, and a mutex keeps its promise: two channels are all that ever
-/// call it, calls do not block, and this avoids the locks that MPI_THREAD_MULTIPLE would take in every one of
-/// them.
+/// It uses MPI_THREAD_SERIALIZED with a mutex: only two channels call MPI, and calls do not block. This
+/// avoids the locks that MPI_THREAD_MULTIPLE would take in every call.
 
 #include <mpi.h>
 #include <sched.h>
@@ -37,8 +36,9 @@ void check(int code, const char* call) {
              std::string(text.data(), static_cast<std::size_t>(length)));
 }
 
-/// How a thread waits for messages without taking the core from the one that computes on it: it looks for
-/// some microseconds, as long as a small message between running processes takes, then sleeps ever longer.
+/// Lets a thread wait for messages without taking the core from computing threads: it polls for some
+/// microseconds, as long as a small message between running processes takes, then sleeps for longer and
+/// longer times.
 class Backoff {
  public:
   explicit Backoff(bool cores_are_shared) : shared_(cores_are_shared) {}
@@ -53,7 +53,7 @@ class Backoff {
  private:
   static constexpr int kLooks = 100;
   static constexpr long kLongestSleepNs = 200'000;
-  /// A process that has no work waits for minutes: a hundredth of that is late enough.
+  /// After a long wait the sleep is about a hundredth of the time waited.
   static constexpr long kLongWaitNs = 500'000'000, kLongWaitSleepNs = 5'000'000;
   bool shared_;
   int looks_ = 0;
@@ -79,7 +79,7 @@ class MpiWire final : public Wire {
     cores_are_shared_ = more_neighbours_than_cores();
   }
   ~MpiWire() override {
-    if (gave_up_) return;  // MPI_Finalize would wait for the lost
+    if (gave_up_) return;  // MPI_Finalize would wait for lost processes
     for (auto& channel : channels_) MPI_Comm_free(&channel);
     MPI_Finalize();
   }
@@ -129,7 +129,7 @@ class MpiWire final : public Wire {
     std::vector<int> peer;  ///< [request]
   };
 
-  /// One message as as many as its length needs; the other side cuts it at the same places.
+  /// Splits a long message into several; the other side splits it at the same places.
   template <typename Message>
   void post(const Message& message, MPI_Comm where, Requests& requests) {
     for (std::size_t begin = 0; begin < message.bytes.size(); begin += kLongest) {
@@ -171,7 +171,7 @@ class MpiWire final : public Wire {
     return missing;
   }
 
-  /// Whether processes of this host share cores: then looking for a message takes time from whoever sends it.
+  /// Whether processes of this host share cores; polling then takes time from the sender.
   static bool more_neighbours_than_cores() {
     MPI_Comm host = MPI_COMM_NULL;
     int neighbours = 1;

@@ -39,7 +39,7 @@ Api nccl_api(const base::SharedLibrary& library) {
       base::fail(base::ErrorKind::device, "nccl: {} has no {}; install {}, for example: {}", library.path,
                  name, kWanted.product, kWanted.install);
   };
-#define PACELINE_FIND(name) find(#name, api.name)  // a name that is written once cannot differ
+#define PACELINE_FIND(name) find(#name, api.name)  // written once: the names cannot differ
   PACELINE_FIND(ncclGetVersion);
   PACELINE_FIND(ncclGetUniqueId);
   PACELINE_FIND(ncclGetErrorString);

@@ -13,7 +13,7 @@ using base::ErrorKind;
 constexpr std::chrono::milliseconds kWatchPause{10};
 constexpr std::chrono::microseconds kPollPause{100};
 constexpr std::chrono::milliseconds kShort{
-    1};  ///< a call of every step is over by then, and not slept through
+    1};  ///< calls that happen in every step end within this time, without a sleep
 
 }  // namespace
 
@@ -23,8 +23,8 @@ Connection::Connection(const Api& api, std::unique_ptr<base::SideStream> stream,
 
 Connection::~Connection() {
   watch_.reset();
-  // Not ncclCommFinalize and ncclCommDestroy, which wait for peers: those of this process end one after the
-  // other, in one thread. What was under way is done, or has failed.
+  // Not ncclCommFinalize and ncclCommDestroy, which wait for peers: the communicators of this process end one
+  // after the other in one thread. Collectives are done by now, or have failed.
   const std::lock_guard lock(mutex_);
   if (comm_ != nullptr) (void)api_.ncclCommAbort(comm_);
 }
@@ -76,7 +76,7 @@ void Connection::settle(Lock& lock, const std::string& what, const char* functio
   while (status == kInProgress) {
     const auto gone = Clock::now() - begin;
     const bool is_long = gone > kShort;
-    lock.unlock();  // the watch gets in between
+    lock.unlock();  // so that the watch thread can run
     is_long ? std::this_thread::sleep_for(kPollPause) : std::this_thread::yield();
     lock.lock();
     throw_failure();
@@ -109,7 +109,7 @@ bool Connection::is_done(const Operation& operation) const {
 }
 
 Timing Connection::timing(const Operation& operation) {
-  stream_->wait(operation.end);  // without the mutex: the watch must be able to end it
+  stream_->wait(operation.end);  // without the mutex, so that the watch thread can end the wait
   const Lock lock(mutex_);
   throw_failure();
   return {.posted = stream_->done_at(operation.begin), .done = stream_->done_at(operation.end)};
@@ -138,7 +138,7 @@ void Connection::look() {
     } catch (const base::Error& error) {
       return give_up(error.kind(), fmt::format("{}: {} was given up: {}", who(), what, error.what()));
     }
-    // What the device has not come to yet waits for the engine, not for a peer.
+    // A collective that the device has not reached waits for the engine, not for a peer.
     if (oldest == nullptr || !stream_->is_done(oldest->begin)) return;
     if (watched_ != oldest->number) {
       watched_ = oldest->number;
@@ -146,7 +146,7 @@ void Connection::look() {
     } else if (Clock::now() - watched_since_ > deadline_) {
       give_up(ErrorKind::comm, late(what));
     }
-  } catch (const std::exception& error) {  // of the device, which the engine's thread meets too
+  } catch (const std::exception& error) {  // an error of the device, which the engine's thread also gets
     give_up(ErrorKind::device, fmt::format("{}: {}", who(), error.what()));
   }
 }

@@ -50,7 +50,7 @@ class Connection {
   /// Joins the ranks that pass the same `id`. A collective call, once; blocks.
   void open(const UniqueId& id);
 
-  /// Puts a collective on the stream, after all work that the engine has been given.
+  /// Enqueues a collective on the stream, after all work that the engine has enqueued.
   using Call = std::function<Status(Comm, void* stream)>;
   /// Work on the stream that follows the call and belongs to the collective.
   using Finish = std::function<void(base::SideStream&)>;
@@ -59,7 +59,7 @@ class Connection {
   /// Orders the engine's later work after `operation`.
   void order(const Operation& operation);
   [[nodiscard]] bool is_done(const Operation& operation) const;
-  /// Blocks until it is done. `posted` is when the device came to it.
+  /// Blocks until it is done. In the result, `posted` is when the device reached it.
   [[nodiscard]] Timing timing(const Operation& operation);
 
   /// Throws the failure, if there is one.

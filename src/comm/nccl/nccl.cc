@@ -14,9 +14,9 @@ namespace {
 
 using base::Array;
 
-/// What a rank brings to the decision; texts end with 0.
+/// The data of a rank for the decision; texts end with 0.
 struct Offer {
-  std::array<char, 128> device{};   ///< with its host
+  std::array<char, 128> device{};   ///< device and host
   std::array<char, 384> problem{};  ///< why this rank cannot; empty: it can
 };
 
@@ -25,7 +25,7 @@ void put(std::array<char, size>& text, const std::string& value) {
   std::copy_n(value.begin(), std::min(value.size(), size - 1), text.begin());
 }
 
-/// Why NCCL cannot join these; empty: it can.
+/// Why NCCL cannot join these ranks; empty if it can.
 std::string problem_of(std::span<const Offer> offers) {
   for (std::size_t rank = 0; rank < offers.size(); ++rank)
     if (offers[rank].problem[0] != '\0') return fmt::format("rank {}: {}", rank, offers[rank].problem.data());
@@ -126,7 +126,7 @@ class Nccl final : public Forwarding {
     return is_open() && a.memory == memory_ && b.memory == memory_;
   }
 
-  /// Joins the devices of all ranks, or finds with them that it cannot be. Collective.
+  /// Joins the devices of all ranks, or agrees with them that it is not possible. Collective.
   void join(const base::Memory& memory) {
     connection_.reset();
     gathered_ = {};
@@ -156,7 +156,7 @@ class Nccl final : public Forwarding {
                  describe_error(*api_, nullptr, status, "ncclGetUniqueId"));
     inner().broadcast(std::as_writable_bytes(std::span(&id, 1)), 0);
     int version = 0;
-    (void)api_->ncclGetVersion(&version);  // it was asked before; this is for the record
+    (void)api_->ncclGetVersion(&version);  // cannot fail, since it was called before
     version_ = version_text(version);
     auto connection = std::make_shared<Connection>(*api_, std::move(stream), inner(), options_.deadline);
     connection->open(id);
@@ -171,7 +171,7 @@ class Nccl final : public Forwarding {
 
   /// dst = the sum over ranks of their src from `begin` on.
   std::unique_ptr<Pending> gather_and_add(const char* name, Array src, std::size_t begin, Array dst) {
-    // Parts that nobody here wants are gathered too where dst is a part of src: the others want theirs.
+    // For a reduce-scatter all parts are gathered too, since other ranks need theirs.
     if (gathered_.size < src.size * ranks()) gathered_ = memory_->allocate(src.size * ranks());
     float* const all = gathered_.data.get();
     count(ranks() - 1, src.bytes() * (ranks() - 1));
@@ -185,7 +185,7 @@ class Nccl final : public Forwarding {
         });
   }
 
-  /// A ring's: what NCCL really moves it does not say.
+  /// Counts a ring's traffic, since NCCL does not report what it moves.
   void count(std::size_t steps, std::size_t bytes) {
     ++traffic_.collectives;
     traffic_.steps += static_cast<std::int64_t>(steps);
@@ -196,7 +196,7 @@ class Nccl final : public Forwarding {
   const Options options_;
   const Api* api_ = nullptr;
   std::string version_;
-  const base::Memory* memory_ = nullptr;  ///< that was decided on last
+  const base::Memory* memory_ = nullptr;  ///< the memory of the last decision
   base::OwnedArray gathered_;             ///< the parts of all ranks, for the tree
   bool tree_ = false;
   Traffic traffic_;

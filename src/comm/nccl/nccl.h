@@ -17,8 +17,8 @@
 
 namespace paceline::comm::nccl {
 
-/// What NCCL takes of a GPU for its channels when it joins several. A guess until GPUs tell: it depends on
-/// how they are linked, and on NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS.
+/// The memory that NCCL uses on each GPU for its channels, for the memory plan. An estimate that was not
+/// measured: the real size depends on the links, NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS.
 inline constexpr std::int64_t kBufferBytes = 400'000'000;
 
 struct Options {

@@ -23,7 +23,7 @@ constexpr std::int64_t kPlane = 32 * 32;
 constexpr std::int64_t kRecord = 1 + 3 * kPlane;
 constexpr int kClasses = 10;
 
-/// The images of one file, where they lie in it.
+/// The images of one file, as pointers into it.
 struct CifarFile {
   FileBytes bytes;
   std::vector<std::uint8_t> own_labels = {};  ///< python version: its list, as bytes
@@ -107,9 +107,9 @@ class CifarDataset final : public Dataset {
 
 /// One of the two versions that CIFAR-10 is published in.
 struct CifarVersion {
-  const char* folder;  ///< that its archive unpacks to
+  const char* folder;  ///< into which its archive unpacks
   const char* ending;  ///< of its files' names
-  const char* words;   ///< behind the file names in descriptions
+  const char* words;   ///< after the file names in descriptions
   CifarFile (*read)(const fs::path& path);
 };
 constexpr CifarVersion kBinary{"cifar-10-batches-bin", ".bin", "", read_binary};
@@ -120,8 +120,8 @@ struct CifarFolder {
   const CifarVersion* version;
 };
 
-/// DIR itself or its child with the name that an archive unpacks to, whichever has the first training file;
-/// of both versions the binary one.
+/// DIR itself, or its subfolder with the name into which an archive unpacks, whichever contains the first
+/// training file. If both versions are there, the binary one.
 CifarFolder find_folder(const Spec& spec) {
   const fs::path given = spec.directory;
   for (const CifarVersion* version : {&kBinary, &kPython})
@@ -165,7 +165,7 @@ Source open_cifar10(const Spec& spec) {
   source.test = std::move(test);
   source.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                         "dog",      "frog",       "horse", "ship", "truck"};
-  // Per channel over the 50,000 training images; the values everybody uses.
+  // Per channel over the 50,000 training images; the values in common use.
   source.mean = {0.4914f, 0.4822f, 0.4465f};
   source.stddev = {0.2470f, 0.2435f, 0.2616f};
   source.crop_padding = 4;

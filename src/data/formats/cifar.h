@@ -1,8 +1,8 @@
 #pragma once
 
-/// CIFAR-10, binary version (records of 1 label byte and 3,072 pixel bytes: red, green, blue plane; no
-/// header) or Python version (cifar_python.h). docs/formats.md describes both. Files are read by fixed names,
-/// not by `*.bin`.
+/// Opens CIFAR-10, in its binary version (records of 1 label byte and 3,072 pixel bytes: red, green, blue
+/// plane; no header) or its Python version (cifar_python.h). docs/formats.md describes both. Files are read
+/// by fixed names, not by `*.bin`.
 
 #include "data/dataset.h"
 #include "data/spec.h"

@@ -15,11 +15,11 @@ using Value = Pickle::Value;
 constexpr std::int64_t kImageBytes = 3072;
 constexpr std::int64_t kLabels = 10;
 
-/// The arguments of a call of `name` ("numpy\ndtype"), of which there must be `count`.
+/// The arguments of a call of `name` ("numpy\ndtype"), which must have `count` arguments.
 const Value& arguments_of(const Pickle& pickle, const Value& call, std::string_view name, std::size_t count) {
   (void)pickle.expect(call, Kind::call, "a NumPy array or its type is needed");
   const Value& called = pickle.at(call.members[0]);
-  // Since NumPy 2 the same function lives in another module.
+  // Since NumPy 2 the same function is in a different module.
   const bool is_renamed = name.starts_with("numpy.core.") && called.text.starts_with("numpy._core.") &&
                           name.substr(11) == called.text.substr(12);
   if (called.text != name && !is_renamed) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A file of CIFAR-10's Python version, as torchvision downloads it to cifar-10-batches-py: a pickled
+/// Reads a file of CIFAR-10's Python version, as torchvision downloads it to cifar-10-batches-py: a pickled
 /// dictionary with "data", a byte array [images][3072] (red, green, blue plane), and "labels", a list.
 
 #include <cstdint>

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorKind;
 
-/// Files below a directory. Each read opens and closes its file: nothing is kept open for 200,000 of them.
+/// Files below a directory. Each read opens and closes its file: 200,000 files cannot all be kept open.
 class FolderStore final : public ImageStore {
  public:
   FolderStore(fs::path top, ImageListing listing) : top_(std::move(top)), listing_(std::move(listing)) {}
@@ -33,7 +33,7 @@ class FolderStore final : public ImageStore {
   [[nodiscard]] std::span<const std::uint8_t> bytes(std::int64_t index,
                                                     std::vector<std::uint8_t>& buffer) const override {
     const fs::path file = path(index);
-    // Without waiting: a pipe that is named as an image would never answer.
+    // O_NONBLOCK: a pipe with the name of an image would block for ever.
     const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status {};
     bool good = descriptor >= 0 && ::fstat(descriptor, &status) == 0;
@@ -45,7 +45,7 @@ class FolderStore final : public ImageStore {
       if (buffer.size() < bytes) buffer.resize(bytes);
       while (good && got < bytes) {
         const auto count = ::read(descriptor, buffer.data() + got, bytes - got);
-        if (count == 0) break;  // shortened meanwhile: the decoder finds that
+        if (count == 0) break;  // the file was shortened meanwhile: the decoder notices that
         good = count > 0;
         got += good ? static_cast<std::size_t>(count) : 0;
       }

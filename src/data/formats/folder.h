@@ -1,7 +1,7 @@
 #pragma once
 
-/// JPEG and PNG files of any size in class folders, or in a tar archive of such folders. They are listed when
-/// opened and decoded when read. docs/formats.md has the rules for parts and classes.
+/// Opens JPEG and PNG files of any size in class folders, or in a tar archive of such folders. They are
+/// listed when opened and decoded when read. docs/formats.md has the rules for parts and classes.
 
 #include "data/dataset.h"
 #include "data/spec.h"

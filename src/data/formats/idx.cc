@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 using base::ErrorKind;
 
 constexpr int kDigits = 10;
-constexpr std::uint32_t kMaxSide = 4096;  // of an image; larger is a damaged header
+constexpr std::uint32_t kMaxSide = 4096;  // of an image; a larger value means a damaged header
 
-/// One kind of IDX file: unsigned bytes (0x08) in so many dimensions.
+/// One kind of IDX file: unsigned bytes (0x08) in the given number of dimensions.
 struct IdxKind {
   const char* word;  ///< for messages
   std::uint32_t magic;
@@ -44,7 +44,7 @@ struct IdxFile {
   }
 };
 
-/// Checks the header and returns the length of the whole file that it announces.
+/// Checks the header; returns the length that the whole file must have.
 std::size_t read_header(IdxFile& idx, const IdxKind& kind, std::span<const std::uint8_t> bytes) {
   const std::string path = idx.path.string();
   if (bytes.size() < kind.header_bytes())
@@ -136,7 +136,7 @@ class IdxDataset final : public Dataset {
   [[nodiscard]] std::int64_t resident_bytes() const {
     return static_cast<std::int64_t>(images_.file.bytes().size() + labels_.file.bytes().size());
   }
-  /// A plain file is mapped, and its images are read when they are asked for.
+  /// A plain file is mapped, and its images are read on demand.
   [[nodiscard]] std::int64_t unread_bytes() const {
     return images_.path.extension() == ".gz" ? 0 : static_cast<std::int64_t>(images_.file.bytes().size());
   }
@@ -147,7 +147,7 @@ class IdxDataset final : public Dataset {
   IdxFile labels_;
 };
 
-/// The plain file or the packed one, whichever is there.
+/// The plain file or the packed one, whichever exists.
 std::optional<fs::path> find_file(const fs::path& directory, const std::string& name) {
   for (const char* ending : {"", ".gz"})
     if (fs::path path = directory / (name + ending); fs::exists(path)) return path;
@@ -196,7 +196,7 @@ Source open_mnist(const Spec& spec) {
   source.train = std::move(train);
   source.test = std::move(test);
   for (int c = 0; c < kDigits; ++c) source.class_names.push_back(std::to_string(c));
-  source.mean = {0.1307f};  // over the 60,000 training images; the values everybody uses
+  source.mean = {0.1307f};  // over the 60,000 training images; the value in common use
   source.stddev = {0.3081f};
   return source;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// MNIST as IDX files: big-endian header (magic, counts, sizes), then bytes; plain or .gz. See
+/// Opens MNIST as IDX files: big-endian header (magic, counts, sizes), then bytes; plain or .gz. See
 /// docs/formats.md.
 
 #include "data/dataset.h"

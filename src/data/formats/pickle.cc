@@ -45,7 +45,7 @@ void Pickle::step(std::uint8_t operation, std::size_t offset) {
   fail(offset, fmt::format("the operation {:#04x} is none of those that are read", operation));
 }
 
-/// Operations that push a value which stands in the file.
+/// Operations that push a value read from the file.
 bool Pickle::read_value(std::uint8_t operation, std::size_t offset) {
   const auto number = [&](std::int64_t value) {
     push({.kind = Kind::integer, .offset = offset, .number = value});
@@ -85,7 +85,7 @@ bool Pickle::read_value(std::uint8_t operation, std::size_t offset) {
   }
 }
 
-/// Operations on the numbered memory of values, and marks.
+/// Operations on the memo (the numbered memory of values) and on marks.
 bool Pickle::remember_or_recall(std::uint8_t operation, std::size_t offset) {
   switch (operation) {
     case 'q':
@@ -111,7 +111,7 @@ bool Pickle::remember_or_recall(std::uint8_t operation, std::size_t offset) {
   }
 }
 
-/// Operations that make or fill what holds other values, and the end.
+/// Operations that make or fill containers, and the end.
 bool Pickle::collect(std::uint8_t operation, std::size_t offset) {
   const auto tuple_of = [&](std::size_t count) {
     std::vector<int> members(count);

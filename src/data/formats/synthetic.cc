@@ -15,7 +15,8 @@ namespace {
 constexpr int kClasses = 10;
 constexpr std::uint32_t kFalseCueOf16 = 2;  // in 2 of 16 images one cue is drawn at random instead
 
-/// The label of `index`: each block of ten consecutive samples has every class once, in an order of its own.
+/// The label of `index`: each block of ten consecutive samples contains every class once, in its own random
+/// order.
 int label_of(std::int64_t index, base::Rng& rng) {
   constexpr std::uint32_t kSteps[] = {1, 3, 7, 9};  // prime to 10
   const std::uint32_t word = rng.next_u32();
@@ -44,7 +45,8 @@ class SyntheticDataset final : public Dataset {
     base::expects(index >= 0 && index < size_, "0 <= index < size");
     base::expects(static_cast<std::int64_t>(pixels.size()) == format().bytes(), "pixels hold one image");
     if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
-    // Streams: 2 * split for the order of labels, 2 * split + 1 for the images, so that all four are apart.
+    // Streams: 2 * split for the order of labels, 2 * split + 1 for the images, so that all four are
+    // independent.
     const auto split = static_cast<std::uint64_t>(split_);
     base::Rng order(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index / kClasses), 2 * split);
     const int label = label_of(index, order);
@@ -102,7 +104,7 @@ Source open_synthetic(const Spec& spec) {
     source.class_names.push_back(
         fmt::format("{} {} {}", kTextures[cues.texture], kSchemes[cues.scheme], kShapes[cues.shape]));
   }
-  source.mean = {0.408f, 0.362f, 0.364f};  // measured over the training images of seed 0; a test holds them
+  source.mean = {0.408f, 0.362f, 0.364f};  // measured over the training images of seed 0; a test checks them
   source.stddev = {0.178f, 0.153f, 0.174f};
   source.crop_padding = 4;
   source.flip = Flip::random;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <type_traits>
 
-// Vocabulary. The CANVAS holds the picture in light of full strength, [kSide][kSide][3], 0 .. 255. First the
+// Terms. The CANVAS holds the picture in light of full strength, [kSide][kSide][3], 0 .. 255. First the
 // GROUND is drawn on it: a blend of four corner colours with a faint texture. Then some DISTRACTORS, small
 // plain patches in the colours that objects have. Then the OBJECT: a shape filled with a texture of two
 // colours. Then one more distractor, which may cover a part of the object. Last, LIGHT and noise turn the
@@ -38,8 +38,8 @@ int sine(int angle) {
 }
 int cosine(int angle) { return sine(angle + 64); }
 
-// Five colours on a wheel. A scheme is two that are not neighbours: each colour stands in two schemes, and
-// the mean of a scheme is near grey.
+// Five colours on a wheel. A scheme is two that are not neighbours: each colour is in two schemes, and the
+// mean of a scheme is near grey.
 constexpr Colour kWheel[5] = {{208, 62, 54}, {206, 178, 56}, {66, 172, 78}, {58, 96, 206}, {168, 74, 190}};
 
 Colour vary(base::Rng& rng, Colour colour, int by) {
@@ -47,15 +47,15 @@ Colour vary(base::Rng& rng, Colour colour, int by) {
   return colour;
 }
 
-/// Two coordinates that turn and scale with something: linear in the pixel's x and y.
+/// Two coordinates that rotate and scale with an object or a texture; both are linear in the pixel's x and y.
 struct Frame {
   int along_x, across_x;  ///< change for one pixel to the right
   int along_y, across_y;  ///< for one pixel down
   int along_0, across_0;  ///< at the centre of pixel (0, 0)
 };
 
-/// Where a frame lies. Drawn inside braces, whose parts are evaluated in order; those of a call are not, and
-/// the images would depend on the compiler.
+/// Position and scale of a frame. Random numbers are drawn inside braces, whose parts are evaluated in order.
+/// The order of a call's arguments depends on the compiler, and so would the images.
 struct FramePlace {
   int x, y;  ///< of the origin, px8
   int angle;
@@ -112,14 +112,15 @@ int texel(int p, int q) {
     const int a = (p & (kPeriod - 1)) - kHalf, b = (q & (kPeriod - 1)) - kHalf;
     return a * a + b * b < 1250 * 1250;
   }
-  if constexpr (kTexture == bands) {  // octagons about the origin
+  if constexpr (kTexture == bands) {  // octagons around the origin
     const int a = std::abs(p), b = std::abs(q);
     return ((std::max(a, b) + (std::min(a, b) * 3 >> 3)) & kHalf) != 0;
   }
   if constexpr (kTexture == halves) return p >= 0;
 }
 
-/// Calls `body` with the number itself as a constant, so that the inner loops know their shape and texture.
+/// Calls `body` with the number as a compile-time constant, so that the inner loops know their shape and
+/// texture.
 template <typename Body>
 void with_constant(int value, Body body) {
   switch (value) {
@@ -136,12 +137,12 @@ void with_constant(int value, Body body) {
   }
 }
 
-/// Four corner colours blended over the canvas, plus or minus a faint texture of any kind.
+/// Draws four corner colours blended over the canvas, plus or minus a faint texture of any kind.
 void draw_ground(base::Rng& rng, Canvas& canvas) {
   std::array<Colour, 4> corners;
   for (auto& corner : corners) {
     const Colour hue = kWheel[rng.below(5)];
-    const int grey = between(rng, 40, 200), strength = between(rng, 40, 230);  // of the hue, in 1/256
+    const int grey = between(rng, 40, 200), strength = between(rng, 40, 230);  // strength of the hue in 1/256
     for (std::size_t c = 0; c < 3; ++c) corner[c] = grey + (hue[c] - grey) * strength / 256;
   }
   const int contrast = between(rng, 0, 26);
@@ -151,7 +152,7 @@ void draw_ground(base::Rng& rng, Canvas& canvas) {
                                   .length = between(rng, 4 * 256, 9 * 256),
                                   .units = kPeriod});
   with_constant(
-      static_cast<int>(rng.below(4)), [&](auto texture) {  // not halves: it would be an edge, no texture
+      static_cast<int>(rng.below(4)), [&](auto texture) {  // not the texture "halves", which would be an edge
         std::int16_t* dst = canvas.data();
         for (int y = 0; y < kSide; ++y) {
           std::array<int, 3> left, step;
@@ -173,7 +174,7 @@ void draw_ground(base::Rng& rng, Canvas& canvas) {
       });
 }
 
-/// A plain disc or rectangle of 2 to 4 pixels' radius, in a colour that an object may have.
+/// Draws a plain disc or rectangle with a radius of 2 to 4 pixels, in a colour that objects have.
 void draw_distractor(base::Rng& rng, Canvas& canvas) {
   const int x = between(rng, 0, kSide * 256 - 1), y = between(rng, 0, kSide * 256 - 1);
   const int radius_x = between(rng, 256, 3 * 256), radius_y = between(rng, 256, 3 * 256);
@@ -208,7 +209,7 @@ void draw_object(const Cues& cues, base::Rng& rng, Canvas& canvas) {
   const Colour one = vary(rng, kWheel[cues.scheme], 34), other = vary(rng, kWheel[(cues.scheme + 2) % 5], 34);
   const Colour colours[2] = {swapped ? other : one, swapped ? one : other};
 
-  const int reach = radius * 23 / 16;  // of a square's corner
+  const int reach = radius * 23 / 16;  // distance of a square's corner
   const int from_y = std::max(0, (y - reach) / 256), to_y = std::min(kSide - 1, (y + reach) / 256);
   const int from_x = std::max(0, (x - reach) / 256), to_x = std::min(kSide - 1, (x + reach) / 256);
   with_constant(cues.shape, [&](auto shape) {
@@ -235,8 +236,8 @@ void draw_object(const Cues& cues, base::Rng& rng, Canvas& canvas) {
   });
 }
 
-/// The next 64 bits of a splitmix64 sequence (Steele, Lea & Flood, OOPSLA 2014): a Philox call a pixel would
-/// be most of the cost of an image.
+/// The next 64 bits of a splitmix64 sequence (Steele, Lea & Flood, OOPSLA 2014): a Philox call per pixel
+/// would be most of the cost of an image.
 std::uint64_t splitmix(std::uint64_t& state) {
   std::uint64_t z = state += 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -244,9 +245,9 @@ std::uint64_t splitmix(std::uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-/// pixels = light * canvas + offset + noise. Light has a colour of its own: each channel its own strength.
-/// The noise of a value is the difference of two uniform bytes: a triangle of standard deviation 104 before
-/// it is scaled.
+/// pixels = light * canvas + offset + noise. The light has a colour: each channel has its own strength. The
+/// noise of a value is the difference of two uniform bytes, a triangular distribution with standard deviation
+/// 104 before it is scaled.
 void expose(base::Rng& rng, const Canvas& canvas, std::span<std::uint8_t> pixels) {
   const int light = between(rng, 150, 290);  // 1/256
   std::array<int, 3> lights;

@@ -29,7 +29,7 @@ using base::ErrorKind;
 constexpr long kHttpRangeNotThere = 416;
 constexpr double kProgressS = 0.2;
 
-/// The part of a file that has come, kept open and locked while it grows.
+/// The downloaded part of a file, kept open and locked while it grows.
 class PartialFile {
  public:
   explicit PartialFile(fs::path path) : path_(std::move(path)) {
@@ -47,7 +47,7 @@ class PartialFile {
   void clear() {
     if (::ftruncate(descriptor_, 0) != 0) fail("cannot be emptied");
   }
-  /// False, with errno, when the disk takes no more.
+  /// False, with errno, if the disk accepts no more.
   [[nodiscard]] bool append(const char* data, std::size_t count) {
     ::lseek(descriptor_, 0, SEEK_END);
     while (count > 0) {
@@ -86,9 +86,9 @@ struct Transfer {
   const DownloadOptions& options;
   PartialFile& part;
   std::int64_t have = 0;
-  bool in_pieces = false;  ///< what is there came by several requests, perhaps of several files
+  bool in_pieces = false;  ///< the part came in several requests, perhaps from different versions of the file
   int write_error = 0;     ///< errno of a write that failed
-  bool too_long = false;   ///< more came than the file has
+  bool too_long = false;   ///< more was received than the file has
   base::TimePoint told{};
 };
 
@@ -125,7 +125,7 @@ struct Attempt {
 
 const char* std_environment(const char* name) { return std::getenv(name); }
 
-/// One request for what is missing of the part.
+/// One request for the missing bytes.
 Attempt request(const std::string& url, Transfer& transfer) {
   const std::unique_ptr<CURL, EasyCloser> handle(curl_easy_init());
   base::expects(handle != nullptr, "libcurl has the memory for a transfer");
@@ -163,7 +163,7 @@ Attempt request(const std::string& url, Transfer& transfer) {
     errno = transfer.write_error;
     transfer.part.fail("cannot be written");
   }
-  // The server has another file, or cannot give a part of one: from the begin, then.
+  // The server has a different file, or cannot send a range: start from the begin.
   const bool no_range = code == CURLE_RANGE_ERROR || status == kHttpRangeNotThere;
   if (transfer.too_long || no_range) {
     const bool resumed = transfer.part.bytes() > 0;
@@ -174,7 +174,7 @@ Attempt request(const std::string& url, Transfer& transfer) {
   if (code == CURLE_OK) {
     curl_off_t announced = -1;
     curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
-    const bool is_all = announced >= 0;  // as long as it said it would be: no transfer that broke
+    const bool is_all = announced >= 0;  // the announced length was received: the transfer was not cut off
     if (is_all) transfer.part.clear();
     return {is_all ? Ending::no_use : Ending::again,
             fmt::format("the server gave {} bytes of a file of {}", transfer.have, transfer.file.bytes)};
@@ -185,7 +185,7 @@ Attempt request(const std::string& url, Transfer& transfer) {
           reason};
 }
 
-/// Sleeps, but not longer than until a stop is asked for.
+/// Sleeps until the time is over or a stop is requested.
 void pause(double seconds, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any wake;
@@ -198,7 +198,7 @@ void require_going_on(const DownloadOptions& options, const fs::path& path) {
     base::fail(ErrorKind::data, "{}: stopped; the same command goes on where this one was", path.string());
 }
 
-/// Until the part is as long as the file, from one address. Empty, or why it did not come to that.
+/// Downloads from one address until the part is as long as the file. Returns empty, or why that failed.
 std::string fetch(const std::string& url, Transfer& transfer, const fs::path& path) {
   std::string reason;
   double wait = transfer.options.pause_s;
@@ -212,7 +212,8 @@ std::string fetch(const std::string& url, Transfer& transfer, const fs::path& pa
     if (attempt.ending == Ending::no_use) break;
     if (transfer.part.bytes() > furthest) {
       furthest = transfer.part.bytes();
-      wait = transfer.options.pause_s;  // it moves: a long file over a bad line may break often
+      wait = transfer.options
+                 .pause_s;  // there is progress: a long file over a bad connection may be cut off often
       left = transfer.options.tries;
     } else {
       --left;
@@ -236,8 +237,8 @@ void download(const RemoteFile& file, const fs::path& path, const DownloadOption
   Transfer transfer{.file = file, .options = options, .part = part};
   std::vector<std::string> failures;
   for (const auto& url : file.urls) {
-    // Pieces may be of two files, the one before and the one after a change of the server's, or of what lay
-    // there from before: then the same address once more, from the begin.
+    // Pieces may come from two versions of the file, if the server's changed or an old part was on disk. Then
+    // try the same address once more, from the begin.
     for (int rounds = 2; rounds > 0; --rounds) {
       transfer.in_pieces = part.bytes() > 0;
       const std::string reason = fetch(url, transfer, path);

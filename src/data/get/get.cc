@@ -23,14 +23,14 @@ using base::ErrorKind;
 
 constexpr const char* kNote = "paceline-get.txt";
 
-/// The publisher's address first, then copies that others keep.
+/// The publisher's address first, then mirrors.
 std::vector<std::string> addresses(const std::vector<std::string>& folders, const std::string& name) {
   std::vector<std::string> urls;
   for (const auto& folder : folders) urls.push_back(folder + "/" + name);
   return urls;
 }
 
-/// The four files of a set in MNIST's form.
+/// The four files of a data set in MNIST's format.
 std::vector<RemoteFile> idx_files(const std::vector<std::string>& folders,
                                   const std::vector<std::pair<std::int64_t, std::string>>& sizes_and_sums) {
   const std::vector<std::string> names{"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
@@ -44,14 +44,14 @@ std::vector<RemoteFile> idx_files(const std::vector<std::string>& folders,
   return files;
 }
 
-/// What the note of a complete package says.
+/// The text of the note that marks a package as complete.
 std::string note_of(const Package& package) {
   std::string text = fmt::format("{}, {}; by paceline data get\n", package.name, package.source);
   for (const auto& file : package.files) text += fmt::format("{}  {}\n", file.sha256, file.name);
   return text;
 }
 
-/// A folder that is removed unless it was renamed.
+/// A temporary folder that is removed unless it was renamed.
 class Draft {
  public:
   explicit Draft(fs::path path) : path_(std::move(path)) { fs::create_directories(path_); }
@@ -87,7 +87,7 @@ void write_member(archive* handle, const fs::path& packed, const fs::path& targe
                base::reason_of_write(errno));
 }
 
-/// The files of a .tar.gz (without the folders they lie in) or the one of a .gz.
+/// Unpacks the files of a .tar.gz (without their folders) or the single file of a .gz.
 void unpack(const fs::path& packed, const fs::path& directory) {
   const ArchiveReader handle(archive_read_new());
   base::expects(handle != nullptr, "libarchive has the memory for a reader");

@@ -10,7 +10,7 @@
 namespace paceline::data {
 namespace {
 
-/// `box` of the whole image in the pixels of its reduced form.
+/// Converts `box` from pixels of the whole image to pixels of its reduced form.
 Box reduced(const Box& box, const ImageHeader& header, const RgbImage& image) {
   const double down = static_cast<double>(image.height) / header.height;
   const double across = static_cast<double>(image.width) / header.width;

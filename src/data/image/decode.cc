@@ -14,9 +14,9 @@
 namespace paceline::data {
 namespace {
 
-// The least that a pixel takes in a file. JPEG: a block of 8x8 costs a bit in one scan, and with the widest
-// chroma subsampling (4x4) 18 blocks hold 1,024 pixels: 455 a byte. PNG: deflate packs at most 1032 to 1, and
-// a byte of its input holds at most 8 pixels.
+// Upper bounds for the pixels per byte of a file. JPEG: a block of 8x8 costs at least a bit per scan, and
+// with the widest chroma subsampling (4x4) 18 blocks hold 1,024 pixels: 455 per byte. PNG: deflate packs at
+// most 1032 to 1, and a byte of its input holds at most 8 pixels.
 constexpr std::int64_t kJpegPixelsAByte = 512;
 constexpr std::int64_t kPngPixelsAByte = 1032 * 8;
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
@@ -40,14 +40,14 @@ void require_decompressor(JpegHandle& handle) {
   base::expects(handle != nullptr, "libjpeg-turbo has the memory for a decompressor");
 }
 
-/// One that failed is not used again: it may stand in the middle of the broken file and take the next one for
-/// its rest, which would then be broken too.
+/// A decoder that failed is not reused: it may be in the middle of the broken file and take the next file for
+/// the rest of it.
 [[noreturn]] void fail_jpeg(JpegHandle& handle, const std::string& said) {
   handle.reset();
   throw BrokenImage("JPEG: " + said);
 }
 
-/// Stray bytes between two segments change no pixel, and cameras write them.
+/// Stray bytes between two segments, which some cameras write, change no pixel.
 bool is_harmless(std::string_view warning) {
   return warning.find("extraneous bytes") != std::string_view::npos;
 }
@@ -73,8 +73,8 @@ ImageHeader jpeg_header(JpegHandle& handle, std::span<const std::uint8_t> bytes)
 
 bool is_cmyk(const ImageHeader& header) { return std::string_view(header.colour) == "CMYK"; }
 
-/// Adobe writes CMYK inverted (255: no ink), and nobody else writes it: a colour is its own light times
-/// black's.
+/// Only Adobe's programs write CMYK, and they write it inverted (255 is no ink). So a colour is its own value
+/// times black's.
 void multiply_out(std::span<const std::uint8_t> cmyk, std::span<std::uint8_t> rgb) {
   for (std::size_t i = 0, o = 0; o < rgb.size(); i += 4, o += 3)
     for (std::size_t c = 0; c < 3; ++c)
@@ -116,8 +116,8 @@ void check_png(int status) {
 PngContext open_png(std::span<const std::uint8_t> bytes) {
   PngContext context(spng_ctx_new(0));
   base::expects(context != nullptr, "spng has the memory for its context");
-  check_png(
-      spng_set_chunk_limits(context.get(), bytes.size(), bytes.size()));  // no chunk is longer than its file
+  check_png(spng_set_chunk_limits(context.get(), bytes.size(),
+                                  bytes.size()));  // no chunk can be longer than its file
   check_png(spng_set_png_buffer(context.get(), bytes.data(), bytes.size()));
   return context;
 }
@@ -159,8 +159,9 @@ void decode_png(std::span<const std::uint8_t> bytes, const ImageHeader& header, 
 
 // ---- PPM
 
-/// Where the pixels begin: behind "P6", width, height and 255, each followed by one blank or line end. That
-/// is how to_ppm and most programs write it; comments, which the format also allows, are not taken.
+/// The header and the position of the pixels: after "P6", width, height and 255, each followed by one blank
+/// or line end. to_ppm and most programs write it like this; comments, which the format also allows, are not
+/// accepted.
 struct PpmHeader {
   int height = 0, width = 0;
   std::size_t pixels_at = 0;

@@ -20,7 +20,8 @@
 namespace paceline::data {
 namespace {
 
-/// Calls `body(thread's buffers, i)` for every i below `count`, on `threads` threads; throws what one threw.
+/// Calls `body(thread's buffers, i)` for every i below `count` on `threads` threads; rethrows an exception of
+/// a thread.
 struct Buffers {
   std::vector<std::uint8_t> encoded;
   ImageDecoder decoder;
@@ -45,7 +46,7 @@ void for_each_image(std::size_t count, int threads, const std::function<void(Buf
     try {
       for (int i = 1; i < threads; ++i) workers.emplace_back(work);
     } catch (const std::system_error& refusal) {
-      next = count;  // those that were started end at once
+      next = count;  // makes the threads already started end at once
       throw base::refused_thread(fmt::format("decoding thread {} of {}", workers.size() + 2, threads),
                                  refusal);
     }
@@ -68,14 +69,14 @@ std::uint64_t hash_of(std::span<const std::uint8_t> bytes) {
   return hash;
 }
 
-/// What a store says of a file that it cannot read begins with the file's name, which stands beside it
-/// already.
+/// A store's message about an unreadable file begins with the file's name. The name is removed here, because
+/// it is already shown beside the message.
 std::string without_name(std::string said, const std::string& name) {
   if (said.starts_with(name + ": ")) said.erase(0, name.size() + 2);
   return said;
 }
 
-constexpr int kClose = 24;        ///< levels of 255: a background's noise, and what a JPEG adds to it
+constexpr int kClose = 24;        ///< of 255 levels: the noise of a background and what JPEG adds to it
 constexpr int kGreyRounding = 6;  ///< levels by which a grey JPEG's channels may differ
 constexpr int kSideOfLook = 32;
 
@@ -88,7 +89,8 @@ bool is_grey(const RgbImage& image) {
 }
 
 /// Whether nine tenths of the pixels in the four corners, a tenth of each side, are close to their median, in
-/// every channel. (The edges would not do: people cut their pictures to the thing, which then touches them.)
+/// every channel. (Edges cannot be used instead: pictures are often cropped to the object, which then touches
+/// them.)
 bool has_plain_corners(const RgbImage& image) {
   const int tall = std::max(1, image.height / 10), wide = std::max(1, image.width / 10);
   for (int channel = 0; channel < 3; ++channel) {
@@ -109,8 +111,8 @@ bool has_plain_corners(const RgbImage& image) {
   return true;
 }
 
-/// A hash of each of `set`'s images whose length `wanted` has; of the others their number, which no hash is
-/// expected to be. What cannot be read counts as an image of its own.
+/// A hash for each image of `set` whose length is in `wanted`; for the others their index, which is not
+/// expected to equal any hash. An unreadable image counts as unique.
 std::vector<std::uint64_t> hashes_where(const ImageDataset& set, const std::vector<std::int64_t>& lengths,
                                         const std::function<bool(std::int64_t)>& wanted, int threads) {
   std::vector<std::uint64_t> hashes(lengths.size());
@@ -240,7 +242,7 @@ std::vector<Duplicate> find_duplicates(const ImageDataset& first, const PartRepo
         const auto x = a.encoded(i, one), y = b.encoded(j, other);
         return std::equal(x.begin(), x.end(), y.begin(), y.end());
       } catch (const base::Error&) {
-        return false;  // cannot be read: among the broken
+        return false;  // unreadable: listed among the broken
       }
     };
   };
@@ -264,7 +266,7 @@ std::vector<Duplicate> find_duplicates(const ImageDataset& first, const ImageDat
   const auto comes_twice = [&](std::int64_t length) {
     return is_same ? count[length] > 1 : count.contains(length) && count_of_others.contains(length);
   };
-  // The counts are only read from here on: at() and find() of a map that many threads share.
+  // From here on the counts are only read, by at() and find(), so threads may share the map.
   std::vector<std::int64_t> twice;
   for (const auto& [length, times] : count)
     if (comes_twice(length)) twice.push_back(length);
@@ -272,7 +274,7 @@ std::vector<Duplicate> find_duplicates(const ImageDataset& first, const ImageDat
   PartReport report{.hashes = hashes_where(first, lengths, wanted, threads)};
   if (is_same) return find_duplicates(first, report, second, report);
   PartReport other{.hashes = hashes_where(second, others, wanted, threads)};
-  // Numbers stand for images without a hash; those of the two sets must not be taken for one another's.
+  // Images without a hash are represented by their index; indices of the two sets must not match.
   for (std::size_t i = 0; i < other.hashes.size(); ++i)
     if (!wanted(others[i])) other.hashes[i] = ~std::uint64_t{i};
   return find_duplicates(first, report, second, other);

@@ -40,13 +40,13 @@ std::optional<Split> split_of(std::string_view folder) {
   return std::nullopt;
 }
 
-/// Where each directory's images go: a split and a class, or nowhere.
+/// Where the images of a directory belong: to a split and a class, or nowhere.
 struct Destination {
   std::optional<Split> split;
   std::string class_name;
 };
 
-/// The directories that hold images, as the rules see them: without the first folder that all share.
+/// The directories that contain images, without a first folder that all have in common.
 class Folders {
  public:
   Folders(const std::string& spec, const ImageListing& listing) : spec_(spec), listing_(listing) {
@@ -66,7 +66,7 @@ class Folders {
   [[nodiscard]] bool has(Split split) const { return !names_[split].empty(); }
 
   [[nodiscard]] std::vector<Destination> destinations(ClassDepth depth, std::vector<std::string>& notes) {
-    // A folder "train" alone is the whole set.
+    // If "train" is the only folder, it is the whole data set.
     if (!has_parts() && share_first() && split_of(first_part(paths_[used()]))) strip();
     if (!has_parts()) refuse_lone_part();
     std::map<std::string, std::int64_t, std::less<>> left_out;
@@ -97,7 +97,7 @@ class Folders {
         std::find_if(counts_.begin(), counts_.end(), [](auto n) { return n > 0; }) - counts_.begin());
   }
 
-  /// Whether all images lie below one folder, and not all of them in it.
+  /// Whether all images are below one folder, but not all directly in it.
   [[nodiscard]] bool share_first() const {
     const auto first = first_part(paths_[used()]);
     bool deeper = false;
@@ -122,8 +122,8 @@ class Folders {
                  spec_, names_[split], name);
   }
 
-  /// "train" beside "tests": a part whose counterpart is misspelt would be read as classes, train/cat and
-  /// tests/cat. A folder "train" that holds images itself is a class (of vehicles).
+  /// Refuses "train" beside a misspelt "tests": both would be read as classes, with train/cat and tests/cat.
+  /// A folder "train" that contains images directly is a class (of vehicles).
   void refuse_lone_part() const {
     std::string_view part, other;
     for (std::size_t d = 0; d < paths_.size(); ++d) {
@@ -219,7 +219,8 @@ std::int64_t ImageListing::bytes() const {
 
 bool is_image_name(std::string_view name) {
   const auto dot = name.rfind('.');
-  if (dot == std::string_view::npos || dot == 0 || name.front() == '.') return false;  // "._a.jpg" is none
+  if (dot == std::string_view::npos || dot == 0 || name.front() == '.')
+    return false;  // "._a.jpg" is not an image
   const std::string ending = lower(name.substr(dot));
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".ppm";
 }

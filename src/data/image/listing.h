@@ -65,8 +65,7 @@ struct Arranged {
 
 /// The rules, in this order:
 /// - A first folder that all paths share is skipped ("fruits-360/Training/..."), unless no class folder would
-/// be
-///   left below it.
+///   be left below it.
 /// - train or training, val, valid or validation, test or testing (in any case) are the parts. Other folders
 ///   beside them are left out, with a note. Without a test folder, val is the test set and there is no
 ///   validation set.

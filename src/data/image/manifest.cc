@@ -28,7 +28,7 @@ using base::ErrorKind;
 
 constexpr std::string_view kFirstLine = "paceline-manifest-1";
 
-/// A file that is being written; gone again where that came to nothing.
+/// A file that is being written; removed if that fails.
 struct File {
   std::string path;
   int descriptor = -1;
@@ -52,7 +52,7 @@ class LineReader {
   explicit LineReader(std::string_view text) : rest_(text) {}
   [[nodiscard]] bool next(std::string_view& line) {
     const auto end = rest_.find('\n');
-    if (end == std::string_view::npos) return false;  // a last line that breaks off is none
+    if (end == std::string_view::npos) return false;  // a last line without its line end is incomplete
     line = rest_.substr(0, end);
     rest_.remove_prefix(end + 1);
     return true;
@@ -74,12 +74,12 @@ bool take(std::string_view& line, std::string_view word) {
   return true;
 }
 
-/// A path below the top, as a scan writes it: nothing absolute, no part that leads up.
+/// Whether it is a path below the top folder, as a scan writes it: not absolute and without "..".
 bool is_below(std::string_view path) {
   return !path.starts_with('/') && (fmt::format("/{}/", path).find("/../") == std::string::npos);
 }
 
-/// False where the text is no whole manifest.
+/// False if the text is not a complete manifest.
 bool parse(std::string_view text, FolderScan& scan) {
   LineReader lines(text);
   std::string_view line;
@@ -112,8 +112,8 @@ bool parse(std::string_view text, FolderScan& scan) {
 
 FolderScan write_manifest(const fs::path& top) {
   const fs::path path = top / kManifestName;
-  // Written in place: a file that is renamed into the folder would change the very time that is noted. One
-  // that was not written to its end has no last line and is not read.
+  // Written in place, because renaming a file into the folder would change the folder's time that is noted in
+  // it. An incomplete file has no last line and is ignored.
   File file{.path = path.string(),
             .descriptor = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)};
   if (file.descriptor < 0)

@@ -25,7 +25,7 @@ ImageFormat format_of(const Spec& spec) {
     const auto side = static_cast<int>(integer_option(spec, "size", kUsualSide, 1, kMostSide));
     return {.height = side, .width = side, .channels = 3};
   }
-  Spec sides = spec;  // each number under the same rule and the same message
+  Spec sides = spec;  // each number is checked by the same rule with the same message
   sides.options["size"] = text.substr(0, cross);
   const auto height = static_cast<int>(integer_option(sides, "size", kUsualSide, 1, kMostSide));
   sides.options["size"] = text.substr(cross + 1);
@@ -44,7 +44,7 @@ ClassDepth depth_of(const Spec& spec) {
       spec.text, found->second);
 }
 
-/// Takes broken images out of `part` and says which they were.
+/// Removes broken images from `part` and reports them.
 void leave_out_broken(const ImageStore& store, const char* name, const OpenOptions& how, ArrangedPart& part,
                       std::vector<std::string>& notes) {
   constexpr std::size_t kNamed = 5;
@@ -73,7 +73,7 @@ void leave_out_broken(const ImageStore& store, const char* name, const OpenOptio
   part = std::move(whole);
 }
 
-/// Says which classes have no training image (any more), of which nothing can be learned.
+/// Reports classes without any (remaining) training image, which cannot be learned.
 void name_empty_classes(const ArrangedPart& train, const std::vector<std::string>& names,
                         std::vector<std::string>& notes) {
   std::vector<bool> has_some(names.size());
@@ -127,7 +127,7 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
                   source.train->size(),
                   source.validation ? fmt::format("{} to validate, ", source.validation->size()) : "",
                   source.test->size(), format.height, format.width);
-  // Over the photographs of ImageNet; the values everybody uses where a set has none of its own.
+  // Over the photographs of ImageNet; the values in common use for data sets without their own.
   source.mean = {0.485f, 0.456f, 0.406f};
   source.stddev = {0.229f, 0.224f, 0.225f};
   return source;

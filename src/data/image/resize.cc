@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 
-// The vertical pass goes first and one output row at a time: it runs over whole rows, which compilers turn
-// into vector code, and leaves the horizontal pass only as many rows as come out.
+// The vertical pass comes first, one output row at a time. It runs over whole rows, which compilers
+// vectorise, and leaves only the output rows to the horizontal pass.
 
 namespace paceline::data {
 namespace {
@@ -25,7 +25,7 @@ void add_row(const std::uint8_t* __restrict src, std::int16_t weight, std::size_
 }  // namespace
 
 void Resizer::Taps::set(double begin, double length, int inputs, int outputs) {
-  const double scale = length / outputs;  // inputs an output
+  const double scale = length / outputs;  // input pixels per output pixel
   const double reach = std::max(scale, 1.0);
   most = std::min(inputs, static_cast<int>(std::ceil(2 * reach)) + 2);
   const auto places = static_cast<std::size_t>(outputs), stride = static_cast<std::size_t>(most);
@@ -44,7 +44,7 @@ void Resizer::Taps::set(double begin, double length, int inputs, int outputs) {
       weight = std::max(0.0, 1 - std::abs((in + 0.5 - centre) / reach));
       total += weight;
     }
-    if (total <= 0) {  // between two pixels at the edge: the nearest
+    if (total <= 0) {  // between two pixels at the edge: take the nearest
       exact[0] = total = 1;
       std::fill(exact.begin() + 1, exact.begin() + (to - from), 0.0);
     }
@@ -54,7 +54,8 @@ void Resizer::Taps::set(double begin, double length, int inputs, int outputs) {
       whole[i] = static_cast<std::int16_t>(std::lround(exact[static_cast<std::size_t>(i)] / total * kOne));
       left -= whole[i];
     }
-    *std::max_element(whole, whole + (to - from)) += static_cast<std::int16_t>(left);  // rounding, back to 1
+    *std::max_element(whole, whole + (to - from)) +=
+        static_cast<std::int16_t>(left);  // corrects the rounding, so that the sum is 1 again
     first[out] = from;
     count[out] = to - from;
   }

@@ -13,21 +13,21 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorKind;
 
-constexpr int kDeepest = 16;  // folders inside one another: more is a link that leads back
+constexpr int kDeepest = 16;  // nested folders; more means a link that leads back
 
 void enter(const fs::path& directory, const std::string& relative, int depth, FolderScan& scan) {
   if (depth > kDeepest)
     base::fail(ErrorKind::data,
                "{}: folders lie more than {} deep, perhaps a link that leads back; remove it",
                directory.string(), kDeepest);
-  // The time before the names: what comes in between makes the manifest out of date, not wrong.
+  // The time is read before the names: a change in between makes the manifest outdated, not wrong.
   scan.folders.push_back({.path = relative, .modified_ns = modified_ns(directory)});
   const std::size_t self = scan.folders.size() - 1;
   std::vector<std::string> images, folders;
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
     std::string name = entry->path().filename().string();
-    std::error_code unknown;  // a link to nowhere is neither
+    std::error_code unknown;  // a dangling link is neither
     if (name.front() == '.') continue;
     if (entry->is_directory(unknown))
       folders.push_back(std::move(name));

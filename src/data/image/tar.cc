@@ -43,20 +43,21 @@ std::pair<std::string, std::string> parts_of(std::string_view path) {
   return {std::string(path.substr(0, slash)), std::string(path.substr(slash + 1))};
 }
 
-/// The path to which a member that is a link leads; empty: it is none. A hard link names a path of the
-/// archive, a symbolic one a path from its own folder on.
+/// The path to which a link in the archive leads; empty if the member is no link. A hard link names a path in
+/// the archive, a symbolic link a path relative to its own folder.
 std::string target_of(archive_entry* entry, const std::string& directory) {
   const char* const hard = archive_entry_hardlink(entry);
   const char* const symbolic = archive_entry_symlink(entry);
   if (hard == nullptr && symbolic == nullptr) return "";
   const fs::path target = hard != nullptr ? fs::path(hard) : fs::path(directory) / symbolic;
   const auto [folder, name] = parts_of(target.lexically_normal().string());
-  if (hard == nullptr && fs::path(symbolic).is_absolute()) return "/";  // nothing of the archive is called so
+  if (hard == nullptr && fs::path(symbolic).is_absolute())
+    return "/";  // no member of the archive has this name
   return folder.empty() ? name : folder + "/" + name;
 }
 
-/// Folders in the order of a walk, which enters a folder before its later sisters: '/' comes before all
-/// letters.
+/// Orders folders as a recursive walk does, which enters a folder before the next one beside it: '/' comes
+/// before all letters.
 bool walked_before(const std::string& a, const std::string& b) {
   return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
     const auto order = [](char c) { return c == '/' ? -1 : static_cast<int>(static_cast<unsigned char>(c)); };
@@ -66,7 +67,7 @@ bool walked_before(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-/// A file of the archive, or a link until it is known to which.
+/// A file of the archive, or a link whose target is not known yet.
 struct TarStore::ArchiveEntry {
   std::string directory, name;
   Member member;
@@ -86,7 +87,7 @@ TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map
   std::stable_sort(found.begin(), found.end(), [](const ArchiveEntry& a, const ArchiveEntry& b) {
     return a.directory == b.directory ? a.name < b.name : walked_before(a.directory, b.directory);
   });
-  // A name that was appended again replaces what came before it, as it does when the archive is unpacked.
+  // If a name occurs again, the later member replaces the earlier, as when the archive is unpacked.
   for (std::size_t i = 1; i < found.size(); ++i)
     found[i - 1].is_left_out =
         found[i].directory == found[i - 1].directory && found[i].name == found[i - 1].name;
@@ -111,7 +112,7 @@ std::vector<TarStore::ArchiveEntry> TarStore::read_headers() {
   while ((status = archive_read_next_header(handle.get(), &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
     const char* name = archive_entry_pathname(entry);
     auto [directory, file] = parts_of(name ? name : "");
-    // The member's data begins behind what was read up to here: the header and nothing of the data.
+    // The member's data begins here: so far its header was read and none of its data.
     const Member member{static_cast<std::uint64_t>(archive_filter_bytes(handle.get(), 0)),
                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, archive_entry_size(entry)))};
     ArchiveEntry one{.directory = std::move(directory), .name = std::move(file), .member = member};
@@ -160,7 +161,7 @@ std::string TarStore::name(std::int64_t index) const {
 std::span<const std::uint8_t> TarStore::bytes(std::int64_t index, std::vector<std::uint8_t>&) const {
   const Member& member = members_[static_cast<std::size_t>(index)];
   const auto bytes = file_.bytes().subspan(member.begin, member.bytes);
-  // Every page is read once here: who decodes zeros would take them for a damaged image.
+  // Every page is read once here, since zeros in place of an unreadable page would look like a damaged image.
   constexpr std::size_t kPage = 4096;
   const volatile std::uint8_t* const begin = bytes.data();
   for (std::size_t at = 0; at < bytes.size(); at += kPage)
@@ -174,7 +175,7 @@ std::span<const std::uint8_t> TarStore::bytes(std::int64_t index, std::vector<st
 struct TarWriter::Impl {
   fs::path path;
   base::Replacement file;
-  std::unique_ptr<archive, WriteCloser> handle;  ///< first to go: it writes to the file
+  std::unique_ptr<archive, WriteCloser> handle;  ///< destroyed first, because it writes to the file
 
   explicit Impl(fs::path to) : path(std::move(to)), file(path) {}
   void check(int status) const {
@@ -187,8 +188,8 @@ struct TarWriter::Impl {
 
 TarWriter::TarWriter(fs::path path) : impl_(std::make_unique<Impl>(std::move(path))) {
   impl_->handle.reset(archive_write_new());
-  // Names are bytes here, as in a directory. Pax says of those beyond ASCII in which character set they are,
-  // and without a locale libarchive says "binary", at which GNU tar warns once a file.
+  // Names are bytes here, as in a directory. The pax format states the character set of names beyond ASCII;
+  // without a locale libarchive states "binary", and GNU tar then warns for every file.
   archive_write_set_format_gnutar(impl_->handle.get());
   impl_->check(archive_write_open_fd(impl_->handle.get(), impl_->file.descriptor()));
 }
@@ -200,7 +201,8 @@ void TarWriter::add(const std::string& name, std::span<const std::uint8_t> bytes
   archive_entry_set_pathname(entry.get(), name.c_str());
   archive_entry_set_size(entry.get(), static_cast<std::int64_t>(bytes.size()));
   archive_entry_set_filetype(entry.get(), AE_IFREG);
-  archive_entry_set_perm(entry.get(), 0644);  // no owner and no time: the same images give the same archive
+  archive_entry_set_perm(entry.get(),
+                         0644);  // no owner and no time, so that the same images give the same archive
   impl_->check(archive_write_header(impl_->handle.get(), entry.get()));
   const auto written = archive_write_data(impl_->handle.get(), bytes.data(), bytes.size());
   if (written != static_cast<la_ssize_t>(bytes.size())) impl_->check(ARCHIVE_FATAL);

@@ -53,7 +53,8 @@ class CpuEngine final : public Engine {
         slot_done_(program_.layout().slots.size()) {
     if (!options.training) return;
     for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
-    // Unlike processors may have unlike kernels, whose gradients must not be added up as they lie.
+    // Different processors may use kernels with different gradient orders; such gradients must not be added
+    // directly.
     exec_.own_gradient_order = options.all_workers_say && options.all_workers_say(own_gradient_orders());
   }
 
@@ -112,7 +113,7 @@ class CpuEngine final : public Engine {
 
   void backward(const GradientReady& on_ready) override {
     base::expects(has_forward_, "backward follows a training forward");
-    has_forward_ = false;  // gradients were written over activations: a second time is wrong
+    has_forward_ = false;  // gradients have overwritten activations, so a second backward pass would be wrong
     const OneThread one_thread;
     std::fill(slot_done_.begin(), slot_done_.end(), false);
     std::size_t done_slots = 0;
@@ -152,7 +153,7 @@ class CpuEngine final : public Engine {
 
   [[nodiscard]] std::vector<KernelChoice> measured_kernels() override {
     if (!exec_.options.training || exec_.options.reduce_statistics) return kernels();
-    // A real step first, so that all buffers hold ordinary numbers.
+    // Runs a real step first, so that all buffers hold ordinary numbers.
     std::vector<float> images(static_cast<std::size_t>(exec_.options.batch * sample_elements()));
     base::Rng rng(0, base::Purpose::test);
     for (float& pixel : images) pixel = rng.normal();
@@ -169,10 +170,10 @@ class CpuEngine final : public Engine {
   }
 
  private:
-  /// The names of all weights whose gradients have an order of their own, and of those orders. Where nobody
-  /// asks which element is which they stay in it: sums over workers and shards are formed element by element,
-  /// and update() turns them in the cache. All rules give the same bits but LARS, which sums the squares of a
-  /// gradient in this order.
+  /// The names of all weights whose gradients have an order of their own, and of those orders. Gradients stay
+  /// in this order as long as the position of an element does not matter: sums over workers and shards are
+  /// formed element by element, and update() reorders them in the cache. All rules give the same bits except
+  /// LARS, which sums the squares of a gradient in this order.
   [[nodiscard]] std::string own_gradient_orders() const {
     std::string orders;
     for (const auto& entry : program_.ops())
@@ -182,7 +183,8 @@ class CpuEngine final : public Engine {
     return orders;
   }
 
-  /// What costs the same for any batch. With a rate of zero; the optimizer's state changes.
+  /// Measures the costs that do not depend on the batch. The learning rate is zero, but the optimizer's state
+  /// changes.
   void measure_update(std::vector<KernelChoice>& choices) {
     const double seconds = seconds_of([&] { update(exec_.options.rule, 0, 1); });
     const auto bytes = static_cast<double>(weight_passes_.update_bytes(static_cast<int>(state_.size())));
@@ -205,7 +207,7 @@ class CpuEngine final : public Engine {
     std::ranges::fill(arena_.as<std::uint32_t>(), 0x7fffffffu);  // NaN as float and as either half's bf16
     std::ranges::fill(scratch_.as<std::uint32_t>(), 0x7fffffffu);
     if (!exec_.options.training) return;
-    for (const graph::Slot& slot : layout().slots)  // the padding between them is zero for good
+    for (const graph::Slot& slot : layout().slots)  // the padding between them always stays zero
       std::fill_n(exec_.gradients + slot.offset, slot.elements, std::numeric_limits<float>::quiet_NaN());
   }
 
@@ -236,7 +238,7 @@ class CpuEngine final : public Engine {
 
 std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options,
                                 const Tuning& tuning) {
-  const OneThread one_thread;  // oneDNN chooses its primitives for as many as will call them
+  const OneThread one_thread;  // oneDNN chooses its primitives for the number of threads that will call them
   return std::make_unique<CpuEngine>(graph, options, tuning);
 }
 std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {

@@ -18,7 +18,7 @@ namespace {
 
 using dnnl::memory;
 
-/// One thread's matrix product, [kSide][kSide] times [kSide][kSide], in the layouts that oneDNN likes best.
+/// One thread's matrix product, [kSide][kSide] times [kSide][kSide], in the layouts that oneDNN prefers.
 class Product {
  public:
   static constexpr memory::dim kSide = 512;
@@ -48,7 +48,7 @@ class Product {
   std::vector<memory> arrays_;
 };
 
-/// The shortest of `repeats` calls, after one that warms up.
+/// The shortest of `repeats` calls, after a warm-up call.
 template <typename Work>
 double best_seconds(int repeats, const Work& work) {
   work();
@@ -63,7 +63,7 @@ double best_seconds(int repeats, const Work& work) {
 }
 
 double flops_per_s(base::ThreadPool& pool, Precision precision) {
-  constexpr int kRounds = 4;  // of a thread between two looks at the clock
+  constexpr int kRounds = 4;  // of a thread between two readings of the clock
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   std::vector<std::unique_ptr<Product>> products(static_cast<std::size_t>(pool.threads()));
   const auto work = [&] {

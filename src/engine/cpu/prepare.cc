@@ -28,7 +28,8 @@ std::string processor() {
   return " unknown processor";
 }
 
-/// Processor, instruction sets, oneDNN; this very program: another build may have faster kernels.
+/// A text of everything that decides how fast kernels are: processor, instruction sets, oneDNN, and this
+/// build of the program.
 std::string machine_here() {
   const auto* version = dnnl_version();
   const std::string_view limit = isa_limit();
@@ -40,7 +41,7 @@ std::string machine_here() {
 
 using ProblemByKey = std::map<std::string, ConvProblem>;
 
-/// Each once, however many layers have it.
+/// The convolution problems of the network, each once even if several layers have it.
 ProblemByKey products_of(const graph::Graph& graph, const CompileOptions& options) {
   std::vector<ConvProblem> all;
   const Program program(graph, options, {});

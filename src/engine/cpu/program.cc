@@ -22,7 +22,7 @@ CompileOptions checked(const CompileOptions& options) {
   return options;
 }
 
-/// Fills in what the caller left open, for this machine.
+/// Fills in, for this machine, what the caller left open.
 Tuning settled(Tuning tuning) {
   const std::vector<Isa>& isas = isas_here();
   if (!tuning.isa) tuning.isa = isas.back();
@@ -110,7 +110,7 @@ int Program::writer_of(BufferId term, int node) const {
   return -1;
 }
 
-/// Lets the convolutions around each batch norm take its sums, where they can.
+/// Lets the convolutions around each batch norm take its sums, if they can.
 void Program::fuse_batch_norm_stats() {
   const auto taken_by = [&](int op, FusedBatchNormStats& sums, Pass pass) {
     if (op < 0) return -1;
@@ -129,8 +129,8 @@ void Program::fuse_batch_norm_stats() {
   }
 }
 
-/// Lets the op behind each convolution with a ReLU mask the gradient that it writes, where it is the only
-/// one.
+/// Lets the op after each convolution with a ReLU mask the gradient that it writes, if it is the only such
+/// op.
 void Program::share_masks() {
   for (Entry& entry : ops_) {
     Value& dst = value(entry.group.last);
@@ -142,7 +142,7 @@ void Program::share_masks() {
   }
 }
 
-/// Bytes of the values by which an op masks the gradients that it writes.
+/// Bytes of the values that an op reads to mask the gradients that it writes.
 std::int64_t Program::masks_read(int op) const {
   std::int64_t bytes = 0;
   if (ops_[static_cast<std::size_t>(op)].op->masking() != Masking::by_value) return bytes;

@@ -1,10 +1,11 @@
 #pragma once
 
-/// One convolution or dense layer as the CUDA engine computes it, and the interface of what computes it.
+/// ConvProblem describes one convolution or dense layer in one direction on the GPU; Convolution is the
+/// interface of an implementation that is ready to compute it.
 ///
-/// Layouts   activations [N][H][W][C] and weights [K][R][S][C], both of `precision`; channels in and out are
-///           padded to multiples of 8, and padding holds zeros. A dense layer is a 1x1 convolution of one
-///           pixel whose channels are the flattened input.
+/// Layouts  activations [N][H][W][C] and weights [K][R][S][C], both stored in `precision`; input and output
+///          channels are padded with zeros to multiples of 8. A dense layer is a 1x1 convolution of one pixel
+///          whose channels are the flattened input.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace paceline::engine::cuda {
 
-/// Channels as they lie in memory.
+/// The number of channels in memory: rounded up to a multiple of 8.
 [[nodiscard]] constexpr int padded_channels(int channels) { return (channels + 7) / 8 * 8; }
 
 enum class ConvDirection { forward, backward_data, backward_weights };
@@ -30,16 +31,17 @@ struct ConvProblem {
   int channels_out = 0, height_out = 0, width_out = 0;  ///< channels padded
   int kernel_height = 1, kernel_width = 1;
   int stride = 1, padding = 0;
-  /// Forward: sums of the output over samples and pixels are taken in the same kernel. A candidate beside a
-  /// convolution and a kernel of sums (kSeparate), and taken where measuring found it faster alone.
+  /// Forward: the kernel also sums its output over samples and pixels, for the batch norm behind. The
+  /// alternative is a convolution and a separate kernel for the sums (kSeparate). Fusing is used only where
+  /// measuring found it faster.
   bool has_statistics = false;
-  /// Backward data: with what the backward pass of the batch norm before it begins is computed in the same
-  /// kernel. The gradient, to which a second term is added (has_addend), is kept where the batch norm's
-  /// output is positive; sums of that and of its products with the batch norm's input are taken. A candidate
-  /// as above.
+  /// Backward data: the kernel also does the first part of the backward pass of the batch norm and ReLU that
+  /// produced its input. It adds a second gradient term (if has_addend), sets the sum to zero where the batch
+  /// norm's output is not positive, and sums this gradient, and this gradient times the batch norm's input,
+  /// over samples and pixels. Used only where measuring found it faster.
   bool has_masked_sums = false, has_addend = false;
   bool operator==(const ConvProblem&) const = default;
-  /// Whether it computes more than a convolution.
+  /// Whether the kernel computes more than a convolution.
   [[nodiscard]] bool is_fused() const { return has_statistics || has_masked_sums; }
 
   [[nodiscard]] std::int64_t src_elements() const {
@@ -53,50 +55,51 @@ struct ConvProblem {
   }
 };
 
-/// The arrays of a convolution; each direction reads two and overwrites the third: forward src, weight ->
+/// The arrays of a convolution. Each direction reads two and overwrites the third: forward src, weight ->
 /// dst; backward data d_dst, weight -> d_src; backward weights src, d_dst -> d_weight.
 struct ConvOperands {
-  void* src = nullptr;     ///< src or d_src
-  void* dst = nullptr;     ///< dst or d_dst
-  void* weight = nullptr;  ///< weight or d_weight
+  void* src = nullptr;     ///< src or d_src [N][H][W][C]
+  void* dst = nullptr;     ///< dst or d_dst [N][H][W][K]
+  void* weight = nullptr;  ///< weight or d_weight [K][R][S][C]
   void* workspace = nullptr;
-  /// With ConvProblem::has_statistics: [2][channels out], the sums of dst and of its square; with
-  /// has_masked_sums: [2][channels in], of d_src and of d_src * values. 16-byte aligned.
+  /// With ConvProblem::has_statistics: [2][channels_out], the sums of dst and of its squares. With
+  /// has_masked_sums: [2][channels_in], the sums of d_src and of d_src * values. Aligned to 16 bytes.
   float* sums = nullptr;
-  const void* addend = nullptr;  ///< with has_addend, as d_src
-  const void* mask = nullptr;    ///< with has_masked_sums, as d_src: the batch norm's output,
-  const void* values = nullptr;  ///< and its input
+  const void* addend = nullptr;  ///< with has_addend: shape of d_src
+  const void* mask = nullptr;    ///< with has_masked_sums: the batch norm's output, shape of d_src
+  const void* values = nullptr;  ///< with has_masked_sums: the batch norm's input, shape of d_src
   bool operator==(const ConvOperands&) const = default;
 };
 
-/// A convolution that is ready to run: a chosen engine of cuDNN's, or the host's loops.
+/// A convolution that is ready to run: a plan of cuDNN, or loops on the host.
 class Convolution {
  public:
   virtual ~Convolution() = default;
   [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
-  /// Its name among the algorithms for the problem, without spaces: records and checkpoints keep it, and
-  /// Runtime::make_convolution makes the same again by it. "cudnn-9.19.0-engine-47(2=5,14=1)", "host-loops".
+  /// The algorithm's name, without spaces: "cudnn-9.19.0-engine-47(2=5,14=1)", "host-loops". Records and
+  /// checkpoints hold it; Runtime::make_convolution() makes the same convolution from it.
   [[nodiscard]] virtual std::string algorithm() const = 0;
-  /// Puts the work on `stream`; returns before it is done. Deterministic: same operands, same bits.
+  /// Enqueues the work on `stream` and returns before it is done. Deterministic: same operands, same bits.
+  ///
   /// Errors   Error(device) naming the call and the layer
   virtual void run(Stream stream, const ConvOperands& operands) = 0;
 };
 
-/// With ConvProblem::is_fused() the choice that there is no such kernel: the default, which
-/// Runtime::make_convolution() does not make.
+/// The default algorithm of a fused problem (ConvProblem::is_fused()): use no fused kernel, but a convolution
+/// and separate kernels. Runtime::make_convolution() does not accept it.
 inline constexpr const char* kSeparate = "separate";
 
-/// The algorithms of a convolution that are worth being measured.
+/// The algorithms of a convolution that are worth measuring.
 struct ConvCandidates {
-  std::vector<std::string> algorithms;  ///< the one by default first
-  /// Those that want more than kWorkspaceLimit: "NAME (300 MB)".
+  std::vector<std::string> algorithms;  ///< the default first
+  /// Those that need more workspace than kWorkspaceLimit: "NAME (300 MB)".
   std::vector<std::string> left_out;
 };
 
-/// The algorithm asked for cannot compute the problem here.
+/// The requested algorithm cannot compute the problem on this device.
 class AlgorithmRefused : public base::Error {
  public:
-  /// `why`: to be read behind the algorithm's name: "is no algorithm of this version".
+  /// `why`: the end of a sentence that begins with the algorithm's name: "is no algorithm of this version".
   AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm, const std::string& why);
   [[nodiscard]] const std::string& why() const { return why_; }
 

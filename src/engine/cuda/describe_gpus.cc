@@ -30,8 +30,8 @@ std::string describe_gpu(const GpuFacts& gpu) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// "bus 00000000:01:00.0, performance state P0, fan 30 %, ECC on, MIG off, compute mode default"; empty where
-/// nothing is told.
+/// "bus 00000000:01:00.0, performance state P0, fan 30 %, ECC on, MIG off, compute mode default"; empty if
+/// nothing is known.
 std::string describe_state(const GpuFacts& gpu) {
   const auto on = [](bool is_on) { return is_on ? "on" : "off"; };
   std::vector<std::string> parts;
@@ -60,7 +60,7 @@ std::string describe_process(const GpuProcess& process) {
                      process.memory_bytes ? fmt::format(", {:.1f} GB", gb(*process.memory_bytes)) : "");
 }
 
-/// Of each device that CUDA sees; empty where CUDA does not start.
+/// The PCI bus id of each device that CUDA sees; empty if CUDA does not start.
 std::vector<std::string> bus_ids_of_cuda() {
   try {
     return visible_bus_ids();
@@ -69,7 +69,7 @@ std::vector<std::string> bus_ids_of_cuda() {
   }
 }
 
-/// A sentence for a row whose label already says of what.
+/// Removes `prefix` from a sentence, for a row whose label says it already.
 std::string without_prefix(std::string text, std::string_view prefix) {
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }

@@ -14,7 +14,7 @@ double gb(std::size_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 }  // namespace
 
-/// A convolution whose errors say device, step and op.
+/// Adds device, step and op to the errors of a convolution.
 class LocatedConvolution final : public Convolution {
  public:
   LocatedConvolution(const DeviceRuntime& runtime, std::unique_ptr<Convolution> convolution)
@@ -41,7 +41,8 @@ DeviceRuntime::DeviceRuntime(const CudaApi& api, int device, const OpenConvoluti
   std::array<char, 256> name{};
   check(api_.device_name(name.data(), static_cast<int>(name.size()), device_), "cudaGetDeviceProperties");
   name_ = name.data();
-  // The destructor does not run when a constructor throws: what is opened last need not be closed here.
+  // The destructor does not run if the constructor throws, so allocations are freed here. What is opened last
+  // need not be.
   try {
     convolutions_ = open_convolutions([this](Stream stream) -> void* { return native(stream); });
   } catch (const base::Error& error) {
@@ -50,7 +51,7 @@ DeviceRuntime::DeviceRuntime(const CudaApi& api, int device, const OpenConvoluti
 }
 
 DeviceRuntime::~DeviceRuntime() {
-  // A failed call is no reason to keep the rest; its error was, or is, thrown where it can be said.
+  // Errors are ignored here, so that everything is freed; they were or will be thrown elsewhere.
   (void)api_.cudaSetDevice(device_);
   for (auto* stream : streams_) (void)api_.cudaStreamSynchronize(stream);
   convolutions_.reset();
@@ -59,7 +60,7 @@ DeviceRuntime::~DeviceRuntime() {
   for (auto* stream : streams_) (void)api_.cudaStreamDestroy(stream);
   for (void* memory : pinned_) (void)api_.cudaFreeHost(memory);
   for (void* memory : memory_) (void)api_.cudaFree(memory);
-  (void)api_.cudaGetLastError();  // what failed here is no error of the runtime that comes next
+  (void)api_.cudaGetLastError();  // clears the error, which does not concern the next runtime
 }
 
 void DeviceRuntime::enter() const { check(api_.cudaSetDevice(device_), "cudaSetDevice"); }
@@ -74,7 +75,7 @@ std::string DeviceRuntime::where() const {
 
 void DeviceRuntime::check(CudaStatus status, const std::string& call) const {
   if (status == kCudaSuccess) return;
-  (void)api_.cudaGetLastError();  // else the next launch would report it once more, as its own
+  (void)api_.cudaGetLastError();  // clears the error, which the next launch would otherwise report again
   base::fail(base::ErrorKind::device, "--device cuda: {}", describe_cuda_error(api_, status, call, where()));
 }
 
@@ -117,7 +118,7 @@ void DeviceRuntime::fail_allocation(CudaStatus status, std::size_t bytes) const 
 std::byte* DeviceRuntime::allocate(std::size_t bytes) {
   enter();
   bytes = allocated_bytes(bytes);
-  memory_.reserve(memory_.size() + 1);  // so that nothing throws once there is something to free
+  memory_.reserve(memory_.size() + 1);  // so that push_back cannot throw after the allocation
   void* memory = nullptr;
   const auto status = api_.cudaMalloc(&memory, bytes);
   if (status == kCudaErrorMemoryAllocation) fail_allocation(status, bytes);
@@ -231,8 +232,8 @@ CapturedSection DeviceRuntime::capture(Stream stream, const std::function<void()
     post();
   } catch (const base::Error& error) {
     is_capturing_ = false;
-    // The stream leaves the capture in any case. Whether that was what failed, the end of the capture says:
-    // libraries have errors of their own for it.
+    // Ends the capture in any case. Its status says whether the capture failed, since libraries throw errors
+    // of their own for that.
     const auto status = api_.cudaStreamEndCapture(native(stream), &graph);
     if (graph != nullptr) (void)api_.cudaGraphDestroy(graph);
     (void)api_.cudaGetLastError();
@@ -272,7 +273,7 @@ bool DeviceRuntime::is_done(Event event) {
   enter();
   const auto status = api_.cudaEventQuery(native(event));
   if (status == kCudaErrorNotReady) {
-    (void)api_.cudaGetLastError();  // which is no error, but kept as one
+    (void)api_.cudaGetLastError();  // clears cudaErrorNotReady, which CUDA keeps as an error
     return false;
   }
   check(status, "cudaEventQuery");
@@ -302,7 +303,7 @@ std::unique_ptr<Convolution> DeviceRuntime::make_convolution(const ConvProblem& 
   try {
     return std::make_unique<LocatedConvolution>(*this, convolutions_->make(problem, algorithm));
   } catch (const AlgorithmRefused&) {
-    throw;  // the device is well
+    throw;  // not a fault of the device
   } catch (const base::Error& error) {
     fail_located(error);
   }
@@ -318,12 +319,12 @@ ConvCandidates DeviceRuntime::convolution_candidates(const ConvProblem& problem)
 }
 
 void DeviceRuntime::fail_located(const base::Error& error) const {
-  // A failure of cuDNN's may be that of a kernel before it. cuDNN has a CUDA runtime of its own, whose errors
-  // ours does not keep; but such an error comes back from every call that waits for the device.
-  // A capture must not wait, and nothing of it has run.
+  // cuDNN may report the failure of an earlier kernel. It has its own CUDA runtime, whose errors ours does
+  // not see; but a sticky error is returned by every call that waits for the device. Waiting is forbidden in
+  // a capture, and none of its work has run.
   CudaStatus status =
       streams_.empty() || is_capturing_ ? kCudaSuccess : api_.cudaStreamSynchronize(streams_.front());
-  if (!is_sticky(status)) status = kCudaSuccess;  // then the library's own words say more
+  if (!is_sticky(status)) status = kCudaSuccess;  // the library's own message says more
   (void)api_.cudaGetLastError();
   std::string text = fmt::format("--device cuda: {}: {}", where(), error.what());
   if (status != kCudaSuccess) text += "; " + describe_cuda_error(api_, status, "cudaStreamSynchronize", "");

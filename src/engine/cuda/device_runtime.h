@@ -1,6 +1,6 @@
 #pragma once
 
-/// The Runtime of a GPU, over tables of CUDA's and cuDNN's functions.
+/// The Runtime of a GPU. It calls CUDA and cuDNN through tables of function pointers.
 
 #include <functional>
 #include <memory>
@@ -12,37 +12,40 @@
 
 namespace paceline::engine::cuda {
 
-/// What makes the convolutions of a device.
+/// Makes the convolutions of a device (cuDNN, or a test's imitation).
 class ConvolutionLibrary {
  public:
   virtual ~ConvolutionLibrary() = default;
   [[nodiscard]] virtual std::string version() const = 0;  ///< "cuDNN 9.19.0"
-  /// As Runtime::make_convolution.
+  /// Like Runtime::make_convolution().
   [[nodiscard]] virtual std::unique_ptr<Convolution> make(const ConvProblem& problem,
                                                           const std::string& algorithm) = 0;
-  /// As Runtime::convolution_candidates.
+  /// Like Runtime::convolution_candidates().
   [[nodiscard]] virtual ConvCandidates candidates(const ConvProblem& problem) = 0;
 };
 
-/// The cudaStream_t of a stream.
+/// Returns the cudaStream_t of a Stream.
 using NativeStream = std::function<void*(Stream)>;
-/// Opens the library for the device that is current, with the streams of its runtime, which outlives it.
+/// Opens the library for the current device. `streams` looks up streams of the runtime, which outlives the
+/// library.
 using OpenConvolutions = std::function<std::unique_ptr<ConvolutionLibrary>(const NativeStream& streams)>;
 
 class DeviceRuntime final : public Runtime {
  public:
-  /// `api` outlives the runtime. `device`: its number among those that are visible; it is there.
+  /// `device`: its index among the visible devices.
+  ///
+  /// Requires  the device exists; `api` outlives the runtime
   DeviceRuntime(const CudaApi& api, int device, const OpenConvolutions& open_convolutions);
-  /// Waits for what the streams were given, then frees all that was allocated. Convolutions must be gone.
+  /// Waits for the work of all streams, then frees all memory. Convolutions must be destroyed before.
   ~DeviceRuntime() override;
   DeviceRuntime(const DeviceRuntime&) = delete;
   DeviceRuntime& operator=(const DeviceRuntime&) = delete;
 
   [[nodiscard]] DeviceFacts facts() const override;
-  /// Takes whole multiples of 2 MiB, as the driver does: the sum of what is asked for is then what it takes.
+  /// Rounds up to a multiple of 2 MiB, as the driver does, so that the memory plan equals what is used.
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override;
   [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override;
-  /// The device prefers work of later streams to work of the first.
+  /// Streams after the first get a higher priority than the first.
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
   [[nodiscard]] Event make_timed_event() override;
@@ -56,7 +59,7 @@ class DeviceRuntime final : public Runtime {
   void launch(Stream stream, int kernel, const void* arguments, std::size_t bytes, const Grid& grid) override;
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
-  /// In mode ThreadLocal: other workers of the process may do what they like meanwhile.
+  /// Captures in mode ThreadLocal, so that other workers of the process are not restricted meanwhile.
   [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override;
   void replay(Stream stream, CapturedSection section) override;
   [[nodiscard]] bool is_done(Event event) override;
@@ -70,9 +73,10 @@ class DeviceRuntime final : public Runtime {
 
  private:
   friend class LocatedConvolution;
-  /// Makes the device current on this thread: another runtime may have used the thread.
+  /// Makes the device current on this thread, which another runtime may have used before.
   void enter() const;
-  /// Throws Error(device) unless `status` is success. `call`: CUDA's name and what it was given.
+  /// Throws Error(device) unless `status` is success. `call`: CUDA's name of the function, with its
+  /// arguments.
   void check(CudaStatus status, const std::string& call) const;
   void check(CudaStatus status, const char* call) const {
     if (status != kCudaSuccess) check(status, std::string(call));
@@ -82,9 +86,9 @@ class DeviceRuntime final : public Runtime {
   [[nodiscard]] Event make_event(unsigned flags);
   [[nodiscard]] CudaStreamHandle native(Stream stream) const;
   [[nodiscard]] CudaEventHandle native(Event event) const;
-  /// Throws `error`, which a library's call has thrown, with device, step and op.
-  /// Makes a captured graph ready to start; it is given back whether or not that works.
+  /// Makes a captured graph ready to launch. Destroys `graph` in any case.
   [[nodiscard]] CudaGraphExecHandle instantiate(CudaGraphHandle graph) const;
+  /// Throws `error` of a library's call again, with device, step and op in its text.
   [[noreturn]] void fail_located(const base::Error& error) const;
   [[noreturn]] void fail_allocation(CudaStatus status, std::size_t bytes) const;
 
@@ -99,13 +103,13 @@ class DeviceRuntime final : public Runtime {
   std::unique_ptr<ConvolutionLibrary> convolutions_;
 };
 
-/// Memory that an allocation of `bytes` takes on a device.
+/// The memory that an allocation of `bytes` uses on a device: a multiple of 2 MiB.
 [[nodiscard]] constexpr std::size_t allocated_bytes(std::size_t bytes) {
   constexpr std::size_t kUnit = std::size_t{2} << 20;
   return bytes == 0 ? kUnit : (bytes + kUnit - 1) / kUnit * kUnit;
 }
 
-/// The device that worker `worker` of this host computes on, of `visible`: workers take turns.
+/// The device of worker `worker` of this host, of `visible` devices.
 [[nodiscard]] constexpr int device_of_worker(int worker, int visible) { return worker % visible; }
 
 }  // namespace paceline::engine::cuda

@@ -105,7 +105,7 @@ bool DeviceSideStream::is_done(int mark) const {
   enter();
   const auto status = api_.cudaEventQuery(at(mark).event);
   if (status == kCudaErrorNotReady) {
-    (void)api_.cudaGetLastError();  // it is no error, but kept as one
+    (void)api_.cudaGetLastError();  // clears cudaErrorNotReady, which CUDA keeps as an error
     return false;
   }
   check(status, "cudaEventQuery");

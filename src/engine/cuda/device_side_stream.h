@@ -1,6 +1,6 @@
 #pragma once
 
-/// The side stream of a GPU, over a table of CUDA's functions.
+/// The side stream of a GPU: a second stream on which collectives run beside the engine (base/side_stream.h).
 
 #include <string>
 #include <vector>
@@ -12,7 +12,9 @@ namespace paceline::engine::cuda {
 
 class DeviceSideStream final : public base::SideStream {
  public:
-  /// `api` outlives this. `device`: its number among the visible ones; `engine`: the stream of its engine.
+  /// `device`: its index among the visible devices; `engine`: the engine's compute stream.
+  ///
+  /// Requires  `api` outlives this object
   DeviceSideStream(const CudaApi& api, int device, CudaStreamHandle engine);
   ~DeviceSideStream() override;
   DeviceSideStream(const DeviceSideStream&) = delete;
@@ -34,7 +36,7 @@ class DeviceSideStream final : public base::SideStream {
   struct Mark {
     CudaEventHandle event = nullptr;
     bool is_set = false;
-    bool is_before_anchor = false;  ///< it was done when the anchor was recorded
+    bool is_before_anchor = false;  ///< reached before the anchor was recorded
   };
   /// Throws Error(device) unless `status` is success.
   void check(CudaStatus status, const char* call) const;
@@ -49,7 +51,7 @@ class DeviceSideStream final : public base::SideStream {
   const CudaStreamHandle engine_;
   std::string bus_id_;
   CudaStreamHandle stream_ = nullptr;
-  CudaStreamHandle idle_ = nullptr;  ///< carries the anchor alone: it is done at once
+  CudaStreamHandle idle_ = nullptr;  ///< only for the anchor, which is thus reached at once
   CudaEventHandle engine_came_ = nullptr;
   CudaEventHandle anchor_ = nullptr;  ///< an event whose time on the host's clock is known
   base::TimePoint anchor_at_{};

@@ -11,7 +11,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-/// Loaded once: the library stays open, and runtimes refer to the table.
+/// Loads cuDNN once; it stays open, since runtimes refer to the table.
 const CudnnApi& open_cudnn_library() {
   static const CudnnApi api = [] {
     forbid_tf32();

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The GPUs that this process may use, with the libraries that it finds at run time.
+/// Lists and opens the GPUs that this process may use. CUDA and cuDNN are loaded at run time.
 
 #include <memory>
 #include <string>
@@ -10,25 +10,25 @@
 
 namespace paceline::engine::cuda {
 
-/// How many GPUs are visible, at least 1.
+/// The number of visible GPUs, at least 1.
 ///
-/// Errors   Error(device), one sentence: module, driver or GPU is missing (load.h)
+/// Errors   Error(device), one sentence that says whether module, driver or GPU is missing (load.h)
 [[nodiscard]] int visible_device_count();
 
-/// The PCI bus id of each GPU that is visible, cuda:0 first, as CUDA writes it. Makes no context.
+/// The PCI bus id of each visible GPU, cuda:0 first, as CUDA writes it. Creates no CUDA context.
 ///
-/// Errors   Error(device): as visible_device_count
+/// Errors   like visible_device_count()
 [[nodiscard]] std::vector<std::string> visible_bus_ids();
 
-/// The runtime of GPU `device` of those that are visible; --device cuda:K gives K. Takes a second or more the
-/// first time, when CUDA makes the device's context, and some 500 MB of its memory.
+/// Opens visible GPU `device` (the K of `--device cuda:K`).
 ///
-/// Errors   Error(device), one sentence: as visible_device_count; no such GPU, one that is too old, cuDNN is
-///          missing or too old, a failed call
+/// Cost     the first call creates the CUDA context: a second or more, and about 500 MB of the GPU's memory
+/// Errors   like visible_device_count(); Error(device) if there is no such GPU, the GPU is too old, cuDNN is
+///          missing or too old, or a call fails
 [[nodiscard]] std::unique_ptr<Runtime> open_device_runtime(int device);
 
-/// "ready: 2 GPUs, CUDA 13.0 (driver for 13.0), cuDNN 9.19.0", or the sentence that --device cuda would end
-/// with. Makes no context.
+/// "ready: 2 GPUs, CUDA 13.0 (driver for 13.0), cuDNN 9.19.0", or the error with which `--device cuda` would
+/// end. Creates no CUDA context.
 [[nodiscard]] std::string describe_readiness();
 
 }  // namespace paceline::engine::cuda

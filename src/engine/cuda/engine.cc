@@ -41,7 +41,7 @@ class CudaEngine final : public Engine {
         optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_.is_halted()),
         sections_(*runtime_, compute_, settings.captures, why_eager(program_)),
         backward_sections_(cut_backward_pass(program_, {})) {
-    weights_changed();  // the device's arrays become the host's, all 0
+    weights_changed();  // copies the host's arrays, which are 0, to the device
   }
 
   [[nodiscard]] std::string name() const override { return settings_.name; }
@@ -75,7 +75,7 @@ class CudaEngine final : public Engine {
       runtime_->copy_to_device(compute_, device_array(i), host_copies_[i].data(),
                                host_copies_[i].size_bytes());
     optimizer_.pack();
-    settle();  // the caller may write them again
+    settle();  // so that the caller may write them again
     host_is_current_ = true;
   }
 
@@ -105,7 +105,7 @@ class CudaEngine final : public Engine {
 
   void backward(const GradientReady& on_ready) override {
     base::expects(has_forward_, "backward follows a training forward");
-    has_forward_ = false;  // gradients are written over activations: a second time is wrong
+    has_forward_ = false;  // backward overwrites activations, so it cannot run twice
     if (settings_.poison) poison_gradients();
     int part = 0;
     for (const BackwardSection& section : backward_sections_) {
@@ -186,16 +186,16 @@ class CudaEngine final : public Engine {
    private:
     struct End {
       std::int64_t samples = 0;  ///< of the step
-      std::int64_t puts = 0;     ///< InputBuffers::puts() at its end
+      std::int64_t puts = 0;     ///< InputBuffers::puts() at the step's end
     };
     CudaEngine& engine_;
     StepReports& reports_;
-    std::deque<End> ends_;  ///< of the steps that are not collected
+    std::deque<End> ends_;  ///< of the steps that were not collected
   };
 
   [[nodiscard]] std::int64_t sample_elements() const { return program_.graph().input_shape().elements(); }
   [[nodiscard]] bool is_storing() const { return program_.options().stored_images > 0; }
-  /// Whether `input` shows `samples` samples, in the form that this engine takes.
+  /// Whether `input` has `samples` samples, as images or draws as this engine requires.
   [[nodiscard]] bool is_whole(const StepInput& input, std::int64_t samples) const {
     const std::int64_t images = is_storing() ? 0 : samples * sample_elements();
     return static_cast<std::int64_t>(input.images.size()) == images &&
@@ -205,7 +205,7 @@ class CudaEngine final : public Engine {
     return static_cast<std::size_t>(layout().elements) * sizeof(float);
   }
 
-  /// The flat arrays, and the host's copies of weights and state.
+  /// Allocates the flat arrays, and the host's copies of weights and state.
   FlatArrays allocate_arrays() {
     const auto allocate = [&] { return reinterpret_cast<float*>(runtime_->allocate(flat_bytes())); };
     FlatArrays arrays{.weights = allocate(), .gradients = gradients_.data.get()};
@@ -219,7 +219,7 @@ class CudaEngine final : public Engine {
     }
     return arrays;
   }
-  /// Of host_copies_[i].
+  /// The device array of host_copies_[i].
   [[nodiscard]] float* device_array(std::size_t i) const {
     return i == 0 ? arrays_.weights : arrays_.state[i - 1];
   }
@@ -244,8 +244,8 @@ class CudaEngine final : public Engine {
             .loss = reinterpret_cast<LossResult*>(runtime_->allocate(sizeof(LossResult)))};
   }
 
-  /// Steps on black images, the last of them captured: only then is it known whether a device can. Weights
-  /// stay.
+  /// Runs steps on black images, the last of them captured, to find out whether the device can capture. The
+  /// weights do not change.
   void try_captures() {
     const auto batch = static_cast<std::size_t>(program_.options().batch);
     const std::vector<float> images(batch * static_cast<std::size_t>(sample_elements()));
@@ -257,7 +257,7 @@ class CudaEngine final : public Engine {
     }
   }
 
-  /// Waits for all that was put on the compute stream.
+  /// Waits for the compute stream.
   void settle() {
     runtime_->synchronize(compute_);
     memory_.has_settled();
@@ -268,7 +268,7 @@ class CudaEngine final : public Engine {
     runtime_->fill_bytes(compute_, const_cast<void*>(memory), kPoison, bytes);
   }
   void poison_gradients() {
-    for (const graph::Slot& slot : layout().slots)  // the padding between them is zero for good
+    for (const graph::Slot& slot : layout().slots)  // the padding between slots stays zero
       poison(arrays_.gradients + slot.offset, static_cast<std::size_t>(slot.elements) * sizeof(float));
   }
 
@@ -278,13 +278,14 @@ class CudaEngine final : public Engine {
     if (observer_) observer_(node, pass, true);
     pass == Pass::forward ? entry.op->forward(exec_) : entry.op->backward(exec_);
     if (observer_) {
-      settle();  // so that times between the calls are the op's
+      settle();  // so that the time between the calls is that of the op
       observer_(node, pass, false);
     }
     runtime_->set_op("");
   }
 
-  /// Captured ones run at once; an observer hears of single ops, between which the host waits.
+  /// Runs a section. With an observer, ops run one by one and the host waits after each, so nothing is
+  /// captured.
   void run_section(const Section& section, const char* name, const std::function<void()>& post) {
     observer_ ? post() : sections_.run(section, name, post);
   }
@@ -316,7 +317,7 @@ class CudaEngine final : public Engine {
     const auto post = [&] {
       for (const auto& entry : program_.ops()) run_op(entry, Pass::forward);
       if (!exec_.training) return;
-      runtime_->set_op("votes");  // of a step that is waited for nobody reads them
+      runtime_->set_op("votes");  // not read if the step is not queued
       exec_.launch(WriteVotes{
           .result = exec_.loss, .numbers = exec_.numbers, .report = reports_.on_device(), .votes = votes()});
       runtime_->set_op("");
@@ -329,20 +330,20 @@ class CudaEngine final : public Engine {
     else
       post();
   }
-  /// Whether no further sample fits into the batch: kernels hold the number of samples, and an evaluation has
-  /// one short batch, its last.
+  /// Whether the batch is full. Kernels contain the number of samples, and only the last batch of an
+  /// evaluation is short, so only full batches are captured.
   [[nodiscard]] bool is_full() const { return exec_.samples + exec_.views > program_.options().batch; }
   [[nodiscard]] float* votes() const { return gradients_.data.get() + layout().elements; }
 
-  /// The sums of the forward pass that was put on the compute stream last.
+  /// Waits for the sums of the last forward pass.
   LossSums wait_for_loss() {
     base::expects(reports_.is_empty(), "all steps are collected before a forward that waits");
     runtime_->record(loss_is_there_, compute_);
     runtime_->wait(copies_, loss_is_there_);
     runtime_->copy_to_host(copies_, pinned_loss_, exec_.loss, sizeof(LossResult));
     runtime_->synchronize(copies_);
-    memory_.has_settled();                       // the loss came behind all that the compute stream had
-    inputs_.have_been_read(inputs_.puts() - 1);  // the backward pass reads the latest once more
+    memory_.has_settled();                       // the loss was the last item of the compute stream
+    inputs_.have_been_read(inputs_.puts() - 1);  // the backward pass will read the latest batch again
     return {
         .loss = pinned_loss_->loss, .correct = pinned_loss_->correct, .samples = exec_.samples / exec_.views};
   }
@@ -360,7 +361,7 @@ class CudaEngine final : public Engine {
     host_is_current_ = false;
   }
 
-  /// `given` has at least as many images or draws, and labels.
+  /// Evaluates `count` samples of `given`.
   LossSums evaluate_input(StepInput given, int count, int views, std::span<double> logits) {
     base::expects(logits.empty() || static_cast<std::int64_t>(logits.size()) >=
                                         std::int64_t{1} * count * program_.graph().classes(),
@@ -402,7 +403,7 @@ class CudaEngine final : public Engine {
   StepReports reports_;
   StoredImages stored_;
   const base::OwnedArray gradients_;
-  std::vector<std::span<float>> host_copies_;  ///< weights, then state by slot; pinned
+  std::vector<std::span<float>> host_copies_;  ///< pinned copies of the weights, then of the state by slot
   const FlatArrays arrays_;
   LossResult* pinned_loss_ = nullptr;
   ExecContext exec_;
@@ -410,7 +411,7 @@ class CudaEngine final : public Engine {
   LogitsReader logits_;
   Sections sections_;
   std::vector<BackwardSection> backward_sections_;
-  int input_set_ = 0;  ///< of the last pass
+  int input_set_ = 0;  ///< the input set of the last pass
   bool host_is_current_ = true;
   bool has_forward_ = false;
   OpObserver observer_;

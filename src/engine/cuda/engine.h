@@ -1,14 +1,15 @@
 #pragma once
 
-/// The CUDA engine: one GPU, or the processor in its place, above the interface of runtime.h.
+/// Compiles a graph for the CUDA engine, which computes on one GPU, or on the processor in its place. All
+/// calls to the device go through the interface of runtime.h.
 ///
-/// A graph becomes a list of ops that put kernels and convolutions on one stream, `compute`; images go to the
-/// device and loss sums come back on another, `copies`. What a training step puts on `compute` is cut into
-/// sections that are captured in the third step and replayed from then on (sections.h), and so are full
-/// batches that are evaluated. forward() waits for its loss sums: one wait of the host a step. All else
-/// returns before it is done.
+/// A graph becomes a list of ops that enqueue kernels and convolutions on one stream, `compute`. Another
+/// stream, `copies`, carries images to the device and loss sums back. The work of a training step is cut into
+/// sections, which are captured as CUDA graphs in the third step and replayed afterwards (sections.h);
+/// evaluations of full batches are captured too. The host waits once a step, in forward(), for the loss sums.
+/// Other calls return before the device is done.
 ///
-/// Threads   an engine belongs to the thread that calls it; it has no others
+/// Threads  one calling thread; the engine starts none
 
 #include <memory>
 #include <string>
@@ -20,25 +21,26 @@ namespace paceline::engine::cuda {
 
 struct EngineSettings {
   std::string name = "cuda";  ///< Engine::name(), and that of its Memory
-  /// Fills all that a pass writes with NaN before it: for tests.
+  /// For tests: fills all memory that a pass writes with NaN before the pass.
   bool poison = false;
-  /// Sections of a step are captured once and replayed (sections.h); off: every step launches kernel by
-  /// kernel.
+  /// Whether sections of a step are captured and replayed (sections.h); otherwise each kernel is launched.
   bool captures = true;
 };
 
-/// Errors   Error(usage) for options that cannot be; Error(device) when memory is refused or a call fails
+/// Compiles `graph` for the device of `runtime`.
+///
+/// Errors   Error(usage) for impossible options; Error(device) when memory is refused or a call fails
 [[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options,
                                               std::unique_ptr<Runtime> runtime,
                                               const EngineSettings& settings = {});
 
-/// What compile() would allocate; nothing is allocated to find out.
+/// The memory that compile() would allocate. Allocates none of it.
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options,
                                      Runtime& runtime);
 
 }  // namespace paceline::engine::cuda
 
-/// The same on the host runtime: for --device cuda-on-host.
+/// The same on the host runtime, for `--device cuda-on-host`.
 namespace paceline::engine::cuda_on_host {
 
 [[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options);

@@ -8,7 +8,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-/// A number of NVML's as another kind of number; nothing where it was refused.
+/// Asks NVML for a number and converts it; empty if NVML refuses.
 template <typename Number, typename... Parameters, typename... Arguments>
 std::optional<Number> number_of(NvmlAsker& ask, const char* call, NvmlStatus (*function)(Parameters...),
                                 Arguments... arguments) {
@@ -52,19 +52,19 @@ class NvmlSource final : public base::GpuSource {
 
  private:
   void open(const GpuOfRun& gpu);
-  /// Xid errors that the driver has told since the last look, to the GPUs that they are of.
+  /// Reads the Xid errors since the last call, and assigns them to their GPUs.
   void take_events();
 
   const NvmlApi api_;
   const NvmlSession session_;
-  std::vector<NvmlDevice> devices_;  ///< nullptr: not found
+  std::vector<NvmlDevice> devices_;  ///< null: not found
   std::vector<base::GpuIdentity> gpus_;
-  NvmlEventSet events_ = nullptr;       ///< nullptr: the driver has none
-  std::vector<std::vector<int>> xids_;  ///< of each GPU, not read yet
+  NvmlEventSet events_ = nullptr;       ///< null: the driver does not support events
+  std::vector<std::vector<int>> xids_;  ///< by GPU: errors not returned by read() yet
 };
 
 void NvmlSource::take_events() {
-  constexpr int kMostAtOnce = 64;  // a GPU that tells without end must not keep this thread
+  constexpr int kMostAtOnce = 64;  // a GPU that reports errors without end must not block this thread
   NvmlEvent event{};
   for (int i = 0; i < kMostAtOnce && events_ != nullptr; ++i) {
     if (api_.ask(api_.nvmlEventSetWait_v2, events_, &event, 0U) != kNvmlSuccess) return;

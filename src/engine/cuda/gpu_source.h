@@ -1,6 +1,6 @@
 #pragma once
 
-/// GPUs that are read over and over while a run lasts, by NVML.
+/// Reads GPUs (clocks, power, memory, errors) repeatedly during a run, through the driver's library NVML.
 
 #include <memory>
 #include <string>
@@ -11,23 +11,24 @@
 
 namespace paceline::engine::cuda {
 
-/// A GPU of the run.
+/// A GPU that the run uses.
 struct GpuOfRun {
-  std::string bus_id;        ///< CUDA's
-  std::vector<int> workers;  ///< of this process, that compute on it
+  std::string bus_id;        ///< as CUDA writes it
+  std::vector<int> workers;  ///< the workers of this process that compute on it
 };
 
-/// `api` is copied. A GPU that NVML does not find stays in the list, with the reason.
+/// Opens `gpus` for reading. A GPU that NVML does not find stays in the list, with the reason. `api` is
+/// copied.
 ///
-/// Errors   Error(device), one sentence, when NVML does not start
+/// Errors   Error(device), one sentence, if NVML does not start
 [[nodiscard]] std::unique_ptr<base::GpuSource> open_gpu_source(const NvmlApi& api,
                                                                const std::vector<GpuOfRun>& gpus);
 
-/// What NVML's bits say holds the clocks back, as base::bit() of each.
+/// Converts NVML's reasons for lowered clocks to a mask of base::bit(base::GpuBrake).
 [[nodiscard]] std::uint32_t brakes_of(unsigned long long reasons);
 
-/// The reasons for which clocks are held back now, from a driver of either name for them (before and since
-/// 535).
+/// Asks NVML why the clocks are lowered now, as NVML's bits. Drivers before 535 have another name for the
+/// function; either is called.
 [[nodiscard]] NvmlStatus ask_clock_reasons(const NvmlApi& api, NvmlDevice device, unsigned long long* bits);
 
 }  // namespace paceline::engine::cuda

@@ -16,7 +16,7 @@ typedef float Eight __attribute__((vector_size(4 * kEight)));
 /// Pixels that are computed side by side: with 8 channels each they fill the registers.
 constexpr int kPixels = 4;
 
-/// An operand as floats: itself, or a converted copy.
+/// A view of an operand as floats: of the operand itself, or of a converted copy.
 class FloatView {
  public:
   FloatView(const void* data, std::int64_t elements, Precision precision) {
@@ -62,10 +62,10 @@ int output_position(const ConvProblem& p, int in, int tap, int size) {
   return shifted / p.stride;
 }
 
-/// Where the values of each tap come from, for kPixels pixels: [tap][pixel]. Padding reads zeros.
+/// The addresses of the values of each tap, for kPixels pixels: [tap][pixel]. Padding points to zeros.
 using Taps = std::vector<const float*>;
 
-/// Calls visit(i) for each i in [0, count), in the order that `loops` says.
+/// Calls visit(i) for each i in [0, count), in the order of `loops`.
 template <typename Visit>
 void for_each_in(HostLoops loops, int count, const Visit& visit) {
   if (loops == HostLoops::ascending)
@@ -87,9 +87,9 @@ void multiply(HostLoops loops, const Taps& taps, int channels, const float* weig
   for (int i = 0; i < pixels; ++i) std::memcpy(dst + i * dst_stride, &acc[i], sizeof acc[i]);
 }
 
-/// Forward and backward data are one loop: each pixel of `to` gathers from pixels of `from` by
-/// `position(p, at, tap)`, which tells row or column of `from`, with weights packed as
-/// [channels of to / 8][tap][channels of from][8].
+/// Forward and backward data use the same loop: each pixel of `to` gathers from pixels of `from`.
+/// `position(p, at, tap)` returns the row or column of `from`; weights are packed as [channels of to /
+/// 8][tap][channels of from][8].
 template <typename Position>
 void gather(HostLoops loops, const ConvProblem& p, const float* from_data, Side from, void* to_data, Side to,
             const std::vector<float>& weights, const Position& position) {
@@ -162,13 +162,12 @@ void backward_data(HostLoops loops, const ConvProblem& p, const ConvOperands& op
          [&](int at, int tap, int size) { return output_position(p, at, tap, size); });
 }
 
-/// Output pixels of the whole batch, a chunk at a time, turned so that 8 channels of consecutive pixels lie
-/// together: [channels / 8][pixel][8].
+/// Pixels of the batch, a chunk at a time, reordered to [channels / 8][pixel][8].
 class Panels {
  public:
-  static constexpr int kMost = 256;  ///< pixels of a chunk
+  static constexpr int kMost = 256;  ///< most pixels of a chunk
   explicit Panels(int channels) : channels_(channels), values_(static_cast<std::size_t>(channels) * kMost) {}
-  /// Pixel `i` of the chunk; null: zeros.
+  /// Sets pixel `i` of the chunk; null: zeros.
   void set(int i, const float* pixel) {
     for (int c = 0; c < channels_; c += kEight) {
       float* to = values_.data() + (std::int64_t{1} * c * kMost + std::int64_t{1} * i * kEight);
@@ -187,8 +186,8 @@ class Panels {
   std::vector<float> values_;
 };
 
-/// d_weight[k .. k + 3][c .. c + 7] += the products over a chunk's pixels; `half` picks k's half of its
-/// eight.
+/// d_weight[k .. k + 3][c .. c + 7] += the products over a chunk's pixels. `half`: whether k is in the first
+/// or second half of its eight channels.
 void accumulate(HostLoops loops, const float* d_dst, int half, const float* src, int pixels, float* d_weight,
                 std::int64_t stride) {
   Eight acc[4] = {};
@@ -248,7 +247,7 @@ void sum_output(const ConvProblem& p, const ConvOperands& operands) {
   std::ranges::transform(sums, operands.sums, [](double sum) { return static_cast<float>(sum); });
 }
 
-/// Rounded once, behind sum and mask.
+/// Backward data of a fused problem; the result is rounded once, after sum and mask.
 void backward_with_masked_sums(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
   const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
   const FloatView weight(operands.weight, p.weight_elements(), p.precision);
@@ -258,7 +257,7 @@ void backward_with_masked_sums(HostLoops loops, const ConvProblem& p, const Conv
   plain.has_masked_sums = plain.has_addend = false;
   backward_data(loops, plain,
                 {.src = d_src.data(),
-                 .dst = const_cast<float*>(d_dst.data()),  // which it reads
+                 .dst = const_cast<float*>(d_dst.data()),  // only read
                  .weight = const_cast<float*>(weight.data())});
   const FloatView mask(operands.mask, p.src_elements(), p.precision);
   const FloatView values(operands.values, p.src_elements(), p.precision);

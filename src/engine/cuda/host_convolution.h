@@ -1,25 +1,25 @@
 #pragma once
 
-/// Convolutions of the host runtime: the three directions as plain loops on the processor.
+/// Convolutions on the processor, as plain loops. The host runtime uses them where a GPU would use cuDNN.
 ///
-/// They take the layouts and storage of conv_problem.h and stand in for cuDNN where there is no GPU: inputs
-/// in the storage type, products and sums in float, the result rounded once. The order of additions depends
-/// on the shape and the algorithm alone; that of a sample's output not even on the other samples.
+/// Layouts and storage are those of conv_problem.h. Multiplies and adds in float, and rounds the result once.
+/// The order of additions depends on the shape and the algorithm alone; a sample's output does not depend on
+/// the other samples.
 ///
-/// Cost   about 5 to 10 GFLOP/s on one core; float copies of the operands on top of them
+/// Cost   5 to 10 GFLOP/s on one core, and memory for float copies of the operands
 
 #include "engine/cuda/conv_problem.h"
 
 namespace paceline::engine::cuda {
 
-/// Two algorithms, which differ in bits: so tests see which one a run computes with.
+/// Two algorithms whose results differ in rounding, so that tests can tell which one ran.
 enum class HostLoops {
-  ascending,   ///< sums go over channels (of weights' gradients: pixels) in their order
-  descending,  ///< ... in the opposite order
+  ascending,   ///< adds over channels (weight gradients: pixels) in increasing order
+  descending,  ///< adds in decreasing order
 };
 
-/// Computes one direction at once. Reads and writes exactly the operands' elements. Sums are of what is
-/// stored, taken in double, rounded once.
+/// Computes `problem` before it returns. Reads and writes exactly the operands' elements. The sums of fused
+/// problems are added in double, from the stored (rounded) values, and rounded once.
 void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands,
                       HostLoops loops = HostLoops::ascending);
 

@@ -52,8 +52,8 @@ std::int64_t machine_bytes(int pages) {
 HostRuntime::HostRuntime(const HostRuntimeOptions& options)
     : options_(options),
       rng_(options.seed, base::Purpose::test),
-      // Some seeds mix item by item; in others one stream gets far ahead of another, which shows most
-      // mistakes.
+      // With some seeds streams alternate item by item; with others one stream gets far ahead of another,
+      // which reveals most mistakes.
       longest_burst_(1u << rng_.below(10)) {}
 
 HostRuntime::~HostRuntime() = default;
@@ -192,7 +192,7 @@ void HostRuntime::launch(Stream stream, int kernel, const void* arguments, std::
   });
 }
 
-/// Blocks and threads have no order of their own either.
+/// The order of blocks and threads is varied too.
 HostOrder HostRuntime::order_of_threads() {
   const bool is_descending = options_.order == StreamOrder::last_first ||
                              (options_.order == StreamOrder::random && rng_.below(2) == 1);
@@ -228,7 +228,7 @@ void HostRuntime::expect_no_capture(const char* call) const {
 
 CapturedSection HostRuntime::capture(Stream stream, const std::function<void()>& post) {
   expect_no_capture("a section");
-  static_cast<void>(queue(stream));  // it is a stream of ours
+  static_cast<void>(queue(stream));  // checks that the stream exists
   if (!refusal_.empty()) throw CannotCapture(refusal_);
   return sections_.record(stream, post);
 }

@@ -1,17 +1,18 @@
 #pragma once
 
-/// A Runtime on the processor: for machines without a GPU, and for finding mistakes of order and memory.
+/// HostRuntime is a Runtime on the processor. It runs the CUDA engine without a GPU, and is made to reveal
+/// missing synchronisation and wrong use of memory.
 ///
-/// Nothing runs when it is posted. synchronize() runs streams item by item, in one of the orders that events
-/// allow, until what it waits for is done; work that nobody waits for stays where it is. So a missing wait, a
-/// host buffer that is changed too early and memory that is read before it is written all change the result.
-/// All memory starts as NaN (bytes 0xff), between guard zones that are checked after each item.
+/// Enqueued work does not run at once. synchronize() runs the items of the streams, in one of the orders that
+/// events allow, until the item that it waits for is done; other items stay queued. So a missing wait, a host
+/// buffer that is changed too early, and memory that is read before it is written all change the result.
+/// Memory starts as NaN (bytes 0xff), between guard zones that are checked after each item.
 ///
-/// A captured section is the list of what was posted, with its arguments: number by number the same work each
-/// time, so that what should have changed from step to step and did not changes the result too.
+/// A captured section is the list of enqueued items with their arguments. A replay uses exactly these
+/// arguments, so an argument that should differ between steps gives a wrong result, as on a GPU.
 ///
 /// Errors   Error(device) for a write outside of a block, a copy from or to memory of the wrong kind, streams
-///          that wait for one another, and a section that does what Runtime::capture forbids
+///          that wait for one another, and a section that does something that Runtime::capture() forbids
 /// Threads  one. The same options and calls give the same order and the same bits.
 
 #include <cstdint>
@@ -32,12 +33,12 @@
 
 namespace paceline::engine::cuda {
 
-/// Which of the streams that may go on runs next.
+/// Which of the streams that are not waiting runs next.
 enum class StreamOrder {
-  as_posted,    ///< the oldest item first: what a device with one queue would do
-  first_first,  ///< the stream made first, as far as it goes
-  last_first,   ///< the stream made last, as far as it goes
-  random,       ///< any, for a random number of items
+  as_posted,    ///< the oldest item first, like a device with one queue
+  first_first,  ///< the stream made first, until it waits or is empty
+  last_first,   ///< the stream made last, until it waits or is empty
+  random,       ///< a random stream, for a random number of items
 };
 
 struct HostRuntimeOptions {
@@ -57,7 +58,7 @@ class HostRuntime final : public Runtime {
   [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override;
   [[nodiscard]] Stream make_stream() override;
   [[nodiscard]] Event make_event() override;
-  /// All events note the host's time.
+  /// All events record the host's time.
   [[nodiscard]] Event make_timed_event() override { return make_event(); }
   [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream(
       Stream engine) override;  ///< host_side_stream.h
@@ -81,28 +82,28 @@ class HostRuntime final : public Runtime {
                                                               const std::string& algorithm) override;
   [[nodiscard]] ConvCandidates convolution_candidates(const ConvProblem& problem) override;
 
-  /// Puts work of any kind on a stream. `what` names it in errors.
+  /// Enqueues any work on a stream. `what` names it in errors.
   void post(Stream stream, const char* what, std::function<void()> work);
 
   // ---- for tests
 
-  /// Of all blocks, without guard zones.
+  /// The sum over all blocks, without guard zones.
   [[nodiscard]] std::int64_t allocated_bytes() const;
 
-  /// How many waits of streams for events, and of the host for either, were called.
+  /// The number of calls that made a stream wait for an event, or the host for a stream or an event.
   [[nodiscard]] int waits() const { return waits_; }
-  /// How often the host waited: for a stream, and for an event.
+  /// How often the host waited for a stream, and for an event.
   [[nodiscard]] int stream_synchronizations() const { return stream_synchronizations_; }
   [[nodiscard]] int event_synchronizations() const { return event_synchronizations_; }
-  /// Work that was put on streams and has not run.
+  /// The number of items that were enqueued and have not run.
   [[nodiscard]] std::size_t queued() const;
-  /// From now on the wait with this number (waits() before it) does nothing.
+  /// Makes the wait with this number do nothing; numbers count as waits() does, from 0.
   void drop_wait(std::optional<int> number) { dropped_wait_ = number; }
 
-  /// How many sections were captured, and replayed.
+  /// The number of sections captured, and of replays.
   [[nodiscard]] int captures() const { return sections_.count(); }
   [[nodiscard]] int replays() const { return replays_; }
-  /// From now on capture() throws CannotCapture with this text; empty: it does not.
+  /// Makes capture() throw CannotCapture with this text; empty: it works again.
   void refuse_captures(std::string why) { refusal_ = std::move(why); }
 
  private:
@@ -110,21 +111,21 @@ class HostRuntime final : public Runtime {
   struct Block {
     Kind kind;
     std::size_t bytes;
-    std::unique_ptr<std::byte[]> memory;  ///< with both guard zones
+    std::unique_ptr<std::byte[]> memory;  ///< including both guard zones
     std::byte* first;
   };
-  /// One record of an event.
+  /// What one record() of an event marks.
   struct Reached {
-    bool is_done = false;  ///< its stream has come so far,
-    base::TimePoint at{};  ///< then
+    bool is_done = false;  ///< whether its stream has reached it
+    base::TimePoint at{};  ///< when it was reached
   };
   using Mark = std::shared_ptr<Reached>;
   struct Item {
-    std::uint64_t number = 0;  ///< items count up over all streams
+    std::uint64_t number = 0;  ///< counts over all streams
     const char* what = "";
-    std::string op;  ///< of set_op() when it was posted; empty: none
+    std::string op;  ///< the op of set_op() when it was enqueued; may be empty
     std::function<void()> work;
-    Mark waits_for;  ///< null: for nothing
+    Mark waits_for;  ///< null: waits for nothing
   };
 
   [[nodiscard]] HostOrder order_of_threads();
@@ -133,25 +134,25 @@ class HostRuntime final : public Runtime {
   [[nodiscard]] bool is_in(Kind kind, const void* first, std::size_t bytes) const;
   void expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const;
   void check_guards(const Item& after) const;
-  /// "cuda-on-host, in step 12, op conv1": where the work of `op` was put.
+  /// "cuda-on-host, in step 12, op conv1", for errors.
   [[nodiscard]] std::string where(const std::string& op) const;
   [[nodiscard]] std::deque<Item>& queue(Stream stream);
-  /// Refuses what must not be in a captured section.
+  /// Fails if a section is being captured, since `call` must not be in one.
   void expect_no_capture(const char* call) const;
-  /// Counts a wait; whether it is the one to be left out.
+  /// Counts a wait. Returns whether it is the one that drop_wait() named.
   [[nodiscard]] bool is_dropped();
   void run_until(const std::function<bool()>& is_done);
-  /// The stream to run next; -1: none can go on.
+  /// The stream to run next; -1 if all wait.
   [[nodiscard]] int next_stream();
 
   const HostRuntimeOptions options_;
   base::Rng rng_;
   std::map<const std::byte*, Block> blocks_;  ///< by their first byte
   std::vector<std::deque<Item>> streams_;
-  std::vector<Mark> events_;  ///< as recorded last; null: never
+  std::vector<Mark> events_;  ///< the last record() of each; null if there was none
   std::uint64_t posted_ = 0;
-  std::uint32_t longest_burst_;  ///< random: a stream that is chosen goes on for at most so many items
-  int burst_stream_ = -1;        ///< which one it is, and how many more
+  std::uint32_t longest_burst_;  ///< random: the most items that a chosen stream runs
+  int burst_stream_ = -1;        ///< the chosen stream; burst_ is how many items it may still run
   std::uint32_t burst_ = 0;
   RecordedSections<Item> sections_;
   int replays_ = 0;

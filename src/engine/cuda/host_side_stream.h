@@ -1,6 +1,7 @@
 #pragma once
 
-/// The side stream of a HostRuntime, on which tests run an imitation of a collectives library.
+/// The side stream of a HostRuntime (base/side_stream.h). Tests run an imitation of a collectives library on
+/// it.
 
 #include <atomic>
 #include <memory>
@@ -14,7 +15,7 @@ namespace paceline::engine::cuda {
 
 class HostRuntime;
 
-/// What native() of a HostSideStream points to. HostRuntime::post() puts work on it.
+/// What native() of a HostSideStream points to. HostRuntime::post() enqueues work on it.
 struct HostStream {
   HostRuntime& runtime;
   Stream stream;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Brings batches to the device: through pinned memory, on the stream of copies, into one of three sets of
-/// buffers.
+/// InputBuffers copies batches to the device: through pinned memory, on the stream of copies, into one of
+/// three sets of buffers.
 ///
 /// While a step reads one set, the next two batches are copied to the others. A set may be overwritten three
 /// batches later if its step has read it by then. The engine ensures that by waiting for the loss, or by
@@ -27,15 +27,15 @@ class InputBuffers {
   struct Batch {
     const float* images = nullptr;            ///< [samples][H][W][C]; null if there are draws
     const base::SampleDraw* draws = nullptr;  ///< [samples]
-    const std::int32_t* labels = nullptr;     ///< one for each sample, however many views it has
+    const std::int32_t* labels = nullptr;     ///< one for each sample, not for each view
     const StepNumbers* numbers = nullptr;
     int set = 0;  ///< index of its set, below kSets
   };
   /// Copies the images or draws, the labels and the numbers of a batch, and makes `reader` wait for the
-  /// copies. The caller may overwrite its memory after the call. `is_first_pass`: of its step. Waits for
-  /// `reader` if it has not yet read the batch of three calls ago.
+  /// copies. The caller may overwrite its memory after the call. `is_first_pass`: whether this is the first
+  /// pass of a step. Waits for `reader` if it has not yet read the batch of three calls ago.
   ///
-  /// Errors   Error(data) for a label that is no class
+  /// Errors   Error(data) for a label that is not a class
   Batch put(const StepInput& input, Stream reader, StepFlags flags = {}, bool is_first_pass = true);
 
   [[nodiscard]] std::int64_t puts() const { return puts_; }

@@ -9,7 +9,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-constexpr int kOldestCapability = 80;  // bf16 on tensor cores, and the oldest target of the module
+constexpr int kOldestCapability = 80;  // has bf16 tensor cores; the oldest target of the module
 constexpr std::size_t kOldestCudnn = 91100;
 
 constexpr base::LibraryWanted kCudnn{.kind = base::ErrorKind::device,
@@ -73,7 +73,7 @@ const CudaApi& open_cuda(const std::filesystem::path& folder) {
 }
 
 void check_module(const CudaApi& api, const std::filesystem::path& module) {
-  // table_bytes is the first member: it can be read of any table.
+  // table_bytes is the first member, so it can be read from the table of any build.
   if (api.table_bytes != sizeof(CudaApi) || api.kernel_count != kKernelCount ||
       !same_kernels(api, static_cast<const Kernels*>(nullptr)))
     base::fail(base::ErrorKind::device,

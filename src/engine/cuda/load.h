@@ -20,38 +20,38 @@ inline constexpr base::Module kModule{.kind = base::ErrorKind::device,
                                       .built_with = "the CUDA toolkit 12.8 or later",
                                       .remedy = "build it anew: cmake --preset release && ./x build"};
 
-/// The module's table of functions. The module stays open until the process ends.
+/// Opens the module and returns its table of functions. The module stays open until the process ends.
 ///
-/// Errors   Error(device), one sentence: the module is not there and how to build it, or it belongs to
+/// Errors   Error(device), one sentence: the module is missing (and how to build it), or it belongs to
 ///          another build of this program
 /// Threads  any
 [[nodiscard]] const CudaApi& open_cuda();
-/// The same with the module in `folder`.
+/// The same for the module in `folder`.
 [[nodiscard]] const CudaApi& open_cuda(const std::filesystem::path& folder);
-/// Refuses the table of a module that does not belong to this build. `module`: its path.
+/// Refuses a module of another build of this program. `module`: its path.
 ///
-/// Errors   as open_cuda
+/// Errors   like open_cuda()
 void check_module(const CudaApi& api, const std::filesystem::path& module);
 
-/// How many GPUs this process may use, at least 1.
+/// The number of GPUs that this process may use, at least 1.
 ///
 /// Errors   Error(device), one sentence: no driver, a driver that is too old, no GPU, CUDA_VISIBLE_DEVICES
 ///          hides all
 [[nodiscard]] int visible_devices(const CudaApi& api, const base::EnvironmentLookup& environment);
 
-/// Refuses a GPU that is not there (`--device cuda:K`) or that the kernels are not built for.
+/// Refuses a GPU that does not exist (`--device cuda:K`) or for which the kernels are not built.
 ///
-/// Errors   Error(device), one sentence; as visible_devices
+/// Errors   Error(device), one sentence; those of visible_devices()
 void check_device(const CudaApi& api, int device, const base::EnvironmentLookup& environment);
 
 /// Finds cuDNN, at least version 9.11.
 ///
-/// Errors   as base::find_library
+/// Errors   those of base::find_library()
 [[nodiscard]] base::SharedLibrary find_cudnn(const base::EnvironmentLookup& environment);
 /// The same, in the loader's default folders and `folders`.
 [[nodiscard]] base::SharedLibrary find_cudnn(const std::vector<std::filesystem::path>& folders);
 
-/// "13.0" of 13000.
+/// "13.0" for 13000.
 [[nodiscard]] std::string cuda_version(int version);
 
 }  // namespace paceline::engine::cuda

@@ -10,15 +10,16 @@
 namespace paceline::engine::cuda {
 namespace {
 
-/// Of the default's time: what another one must stay below. Near ties would fall either way, and change bits.
+/// Another algorithm must take less than this fraction of the default's time. Otherwise noise would decide
+/// near ties, and change bits.
 constexpr double kClearlyFaster = 0.95;
 constexpr int kRounds = 7, kLeastRounds = 3;
-constexpr int kRunsOfRound = 3;   ///< between two events, whose distances are about 0.5 us exact
-constexpr double kEnough = 0.25;  ///< seconds for a problem, beyond which more rounds would only cost
-/// 0.0115 in both storages: neither zeros nor denormals, which have a speed of their own.
+constexpr int kRunsOfRound = 3;   ///< runs between two events; their distance is exact to about 0.5 us
+constexpr double kEnough = 0.25;  ///< seconds for each problem; more rounds would not help
+/// 0.0115 as float and as bf16. Zeros and denormals would have a different speed.
 constexpr std::uint8_t kByte = 0x3c;
 
-/// The convolution by default, and the own kernel behind it that a fused one makes superfluous.
+/// The default convolution followed by the kernel that a fused convolution replaces, to compare with.
 class SeparateConvolution final : public Convolution {
  public:
   SeparateConvolution(Runtime& runtime, Stream stream, const ConvProblem& problem)
@@ -96,7 +97,8 @@ ConvolutionTimer::ConvolutionTimer(Runtime& runtime)
 
 std::byte* ConvolutionTimer::at_least(Block& block, std::size_t bytes) {
   if (bytes <= block.bytes) return block.first;
-  // What it had is freed with the runtime: twice as much each time, so that all of them are at most twice.
+  // Earlier blocks are freed only with the runtime. The size doubles each time, so that they take at most as
+  // much again.
   block.bytes = std::max(bytes, 2 * block.bytes);
   block.first = runtime_.allocate(block.bytes);
   runtime_.fill_bytes(stream_, block.first, kByte, block.bytes);
@@ -139,7 +141,7 @@ MeasuredConvolution ConvolutionTimer::measure(const ConvProblem& problem) {
     operands.values = at_least(values_, src_bytes);
     if (problem.has_addend) operands.addend = at_least(addend_, src_bytes);
   }
-  for (const auto& convolution : convolutions) convolution->run(stream_, operands);  // loads its kernels
+  for (const auto& convolution : convolutions) convolution->run(stream_, operands);  // loads the kernels
   std::vector<std::vector<double>> seconds(convolutions.size());
   const auto begin = base::Clock::now();
   for (int round = 0; round < kRounds; ++round) {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Which algorithm computes a convolution fastest on a device: events around runs of all candidates, in
-/// turns.
+/// ConvolutionTimer measures which algorithm computes a convolution fastest on a device. The candidates run
+/// in turns, between timed events.
 
 #include <cstddef>
 #include <string>
@@ -12,27 +12,30 @@
 namespace paceline::engine::cuda {
 
 struct MeasuredConvolution {
-  std::string algorithm;  ///< the fastest; the one by default unless another is clearly faster
+  std::string algorithm;  ///< the fastest; the default unless another is clearly faster
   struct Time {
     std::string algorithm;
-    double seconds = 0;  ///< of one run: a median
+    double seconds = 0;  ///< of one run; a median
   };
-  std::vector<Time> times;            ///< the one by default first
+  std::vector<Time> times;            ///< the default first
   std::vector<std::string> left_out;  ///< ConvCandidates::left_out
 };
 
-/// Measures on a runtime that nothing else uses meanwhile.
+/// Allocates its operands once and reuses them for all problems.
 class ConvolutionTimer {
  public:
-  /// Requires   `runtime` outlives it
+  /// Requires  `runtime` outlives this object, and nothing else uses it meanwhile
   explicit ConvolutionTimer(Runtime& runtime);
 
-  /// Cost     a GPU: some 50 ms; memory for the largest operands and workspace so far, until the runtime ends
-  /// Errors   as Runtime::convolution_candidates; Error(device)
+  /// Measures all candidates of `problem`.
+  ///
+  /// Cost     on a GPU about 50 ms; keeps memory for the largest operands and workspace so far, until the
+  ///          runtime ends
+  /// Errors   like Runtime::convolution_candidates(); Error(device)
   [[nodiscard]] MeasuredConvolution measure(const ConvProblem& problem);
 
  private:
-  /// Memory of the device that grows.
+  /// Device memory that grows on demand.
   struct Block {
     std::byte* first = nullptr;
     std::size_t bytes = 0;

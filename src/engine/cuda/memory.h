@@ -1,6 +1,7 @@
 #pragma once
 
-/// base::Memory on the device of one CUDA engine: everything in the order of the engine's compute stream.
+/// DeviceMemory implements base::Memory (allocate, copy, add flat arrays) for one CUDA engine. All work runs
+/// on the engine's compute stream, in order.
 
 #include <cstddef>
 #include <memory>
@@ -13,7 +14,9 @@ namespace paceline::engine::cuda {
 
 class DeviceMemory final : public base::Memory {
  public:
-  /// `runtime` and arrays outlive this; its memory is freed with `runtime`, not before.
+  /// `name`: for messages. Its memory is freed with `runtime`, not before.
+  ///
+  /// Requires  `runtime` outlives this object
   DeviceMemory(Runtime& runtime, Stream compute, std::string name);
 
   [[nodiscard]] std::string name() const override { return name_; }
@@ -30,10 +33,10 @@ class DeviceMemory final : public base::Memory {
 
   /// Copies any bytes to the device; `src` may be overwritten when this returns.
   void upload(void* dst, const void* src, std::size_t bytes) const;
-  /// The caller has waited for all that the compute stream was given.
+  /// Call it after the host has waited for the compute stream, so that the next copy need not wait.
   void has_settled() const { staging_is_free_ = true; }
 
-  /// Pinned memory that read(), write() and upload() go through, in pieces.
+  /// Size of the pinned memory through which read(), write() and upload() copy, piece by piece.
   static constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 
  private:
@@ -46,7 +49,7 @@ class DeviceMemory final : public base::Memory {
   mutable bool staging_is_free_ = true;
 };
 
-/// The memory of `runtime` alone, with a stream of its own; it keeps both.
+/// A DeviceMemory without an engine, which owns `runtime` and a stream.
 [[nodiscard]] std::shared_ptr<const base::Memory> open_memory(std::unique_ptr<Runtime> runtime,
                                                               const std::string& name);
 

@@ -1,7 +1,7 @@
-/// paceline_cuda.so: the table of CUDA's functions, filled.
+/// Fills the table of CUDA's functions (CudaApi), for the module paceline_cuda.so.
 ///
-/// The only C++ file that includes CUDA's headers. It is no part of the program: with kernels/device.cu and
-/// the CUDA runtime (static) it makes the module that load.h opens.
+/// This is the only C++ file that includes CUDA's headers. It is not part of the program: with
+/// kernels/device.cu and the static CUDA runtime it forms the module that load.h opens.
 
 #include <cuda_runtime_api.h>
 
@@ -60,7 +60,7 @@ cudaGraphExec_t native(CudaGraphExecHandle exec) { return reinterpret_cast<cudaG
 
 template <typename... Kernel>
 constexpr auto sizes(const std::tuple<Kernel...>*) {
-  return std::array<std::size_t, sizeof...(Kernel) + 1>{sizeof(Kernel)..., 0};  // none is no array
+  return std::array<std::size_t, sizeof...(Kernel) + 1>{sizeof(Kernel)..., 0};  // an array must not be empty
 }
 constexpr auto kKernelBytes = sizes(static_cast<const Kernels*>(nullptr));
 
@@ -71,7 +71,7 @@ CudaStatus device_name(char* name, int bytes, int device) {
   return status;
 }
 
-// Each entry is a function of ours with plain types that calls the runtime's.
+// Each entry is a function with plain types that calls CUDA's function.
 const CudaApi kApi{
     .table_bytes = sizeof(CudaApi),
     .kernel_count = kKernelCount,

@@ -12,7 +12,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-/// How the GPU is set up and what it is at, beyond memory, load and power.
+/// Asks for configuration and state, except memory, load and power.
 void ask_state(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& gpu) {
   constexpr std::array kModes{"default", "exclusive thread", "prohibited", "exclusive process"};
   unsigned percent = 0, current = 0, pending = 0;
@@ -32,7 +32,7 @@ void ask_state(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& 
     gpu.compute_mode = kModes[static_cast<std::size_t>(mode)];
 }
 
-/// Its link, what holds it back, and what its memory has suffered.
+/// Asks for the PCIe link, the reasons for lowered clocks, and memory errors.
 void ask_health(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& gpu) {
   base::PcieLink link;
   const auto take = [&](const char* call, auto function, int& to) {
@@ -91,7 +91,7 @@ GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
   return gpu;
 }
 
-/// Counts the active NVLinks of `device`, and where they lead.
+/// Counts the active NVLinks of `device`, by the GPU to which they lead.
 void ask_nvlinks(const NvmlApi& api, NvmlDevice device, const std::vector<GpuFacts>& gpus, GpuFacts& gpu) {
   NvmlAsker ask(api, gpu.unknown);
   for (unsigned link = 0; link < kNvmlMostLinks; ++link) {
@@ -99,7 +99,7 @@ void ask_nvlinks(const NvmlApi& api, NvmlDevice device, const std::vector<GpuFac
     const auto status = api.ask(api.nvmlDeviceGetNvLinkState, device, link, &active);
     if (status == kNvmlErrorInvalidArgument || status == kNvmlErrorNotSupported ||
         status == kNvmlErrorFunctionNotFound)
-      return;  // it has no further links, or none at all
+      return;  // it has no further links
     if (status != kNvmlSuccess) {
       gpu.unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetNvLinkState"));
       return;
@@ -157,7 +157,7 @@ std::vector<std::string> visible_bus_ids(const GpuList& list, const char* visibl
     const auto found = std::find_if(list.gpus.begin(), list.gpus.end(), [&](const GpuFacts& gpu) {
       return word == std::to_string(gpu.index) || (word.size() > 4 && gpu.uuid.starts_with(word));
     });
-    if (found == list.gpus.end()) break;  // as CUDA does: what stands behind is not seen
+    if (found == list.gpus.end()) break;  // as in CUDA, later entries are ignored
     ids.push_back(found->bus_id);
   }
   return ids;
@@ -181,7 +181,7 @@ GpuList list_gpus(const NvmlApi& api) {
     devices.push_back(device);
     list.gpus.push_back(status == kNvmlSuccess ? ask_gpu(api, index, device) : GpuFacts{.index = index});
     if (status == kNvmlSuccess) continue;
-    devices.back() = nullptr;  // a GPU that has fallen off the bus, or that another container holds
+    devices.back() = nullptr;  // a GPU that is lost, or belongs to another container
     list.gpus.back().unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetHandleByIndex"));
   }
   for (std::size_t i = 0; i < devices.size(); ++i) {

@@ -11,7 +11,7 @@ std::optional<std::vector<base::GpuProcessReading>> processes_on(const NvmlApi& 
   std::vector<NvmlProcess> found(64);
   auto count = static_cast<unsigned>(found.size());
   auto status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
-  if (status == kNvmlErrorInsufficientSize) {  // `count` says how many there are, and more may come
+  if (status == kNvmlErrorInsufficientSize) {  // `count` is the present number, and more may start
     found.resize(count + 64);
     count = static_cast<unsigned>(found.size());
     status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
@@ -22,7 +22,7 @@ std::optional<std::vector<base::GpuProcessReading>> processes_on(const NvmlApi& 
     base::GpuProcessReading process{.pid = static_cast<int>(found[i].pid)};
     if (found[i].used_memory != ~0ULL) process.memory_bytes = static_cast<std::int64_t>(found[i].used_memory);
     std::array<char, 256> name{};
-    // Names of other containers' processes are not told; that is no failure either.
+    // NVML does not give names of processes in other containers; this is no failure either.
     if (api.ask(api.nvmlSystemGetProcessName, found[i].pid, name.data(), 255U) == kNvmlSuccess) {
       process.name = name.data();
       process.name = process.name.substr(process.name.find_last_of('/') + 1);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// NVML while it is used, and questions that it may leave open.
+/// Helpers to call NVML, the driver's library for watching GPUs: start and stop it, ask it for values that it
+/// may not have, list the processes of a GPU.
 
 #include <optional>
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace paceline::engine::cuda {
 
-/// NVML while it is started.
+/// Starts NVML, and stops it in the destructor.
 class NvmlSession {
  public:
   /// Errors   Error(device)
@@ -26,17 +27,18 @@ class NvmlSession {
   const NvmlApi& api_;
 };
 
-/// Asks for what may be refused, and keeps why.
+/// Asks NVML for optional values, and collects the reasons for failures in `unknown`.
 class NvmlAsker {
  public:
   NvmlAsker(const NvmlApi& api, std::vector<std::string>& unknown) : api_(api), unknown_(unknown) {}
 
-  /// Whether it was answered. That a GPU or a driver does not have a thing is no failure.
+  /// Calls `function`. Returns whether it gave a value. That a GPU or driver does not support the call is not
+  /// recorded as a failure.
   template <typename... Parameters, typename... Arguments>
   bool operator()(const char* call, NvmlStatus (*function)(Parameters...), Arguments... arguments) {
     return answered(call, api_.ask(function, arguments...));
   }
-  /// The same of a call that has been made.
+  /// The same for the status of a call that was made already.
   bool answered(const char* call, NvmlStatus status) {
     if (status != kNvmlSuccess && status != kNvmlErrorNotSupported && status != kNvmlErrorFunctionNotFound)
       unknown_.push_back(describe_nvml_error(api_, status, call));
@@ -48,7 +50,7 @@ class NvmlAsker {
   std::vector<std::string>& unknown_;
 };
 
-/// The processes that compute on `device`; nothing where they are not told.
+/// The processes that compute on `device`; empty if NVML does not list them.
 [[nodiscard]] std::optional<std::vector<base::GpuProcessReading>> processes_on(const NvmlApi& api,
                                                                                NvmlDevice device,
                                                                                NvmlAsker& ask);

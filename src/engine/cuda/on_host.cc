@@ -21,6 +21,6 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
                   (prepared.note.empty() ? "" : "; " + prepared.note);
   return prepared;
 }
-bool has_bf16_units() { return false; }  // loops imitate bf16, which costs time and saves none
+bool has_bf16_units() { return false; }  // the loops emulate bf16, which is slower than fp32
 
 }  // namespace paceline::engine::cuda_on_host

@@ -9,10 +9,10 @@
 
 namespace paceline::engine::cuda {
 
-/// The tables of update_tables.h and of the layers, and where each begins in one block of memory.
+/// The tables of update_tables.h and of the layers, and the offset of each in one block of memory.
 struct Optimizer::Tables {
   UpdateTables update;
-  std::vector<LayerWeight> layers;  ///< those that the update does not pack first
+  std::vector<LayerWeight> layers;  ///< first those that the update kernel does not pack
   std::int64_t lars_chunks = 0, first_lars_chunk = 0, running = 0, numbers = 0, norms = 0, rates = 0,
                layers_at = 0, all = 0;
 };

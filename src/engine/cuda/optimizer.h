@@ -1,7 +1,7 @@
 #pragma once
 
-/// What happens to the weights once an update: the rule, the running statistics, and the copies of the
-/// weights that convolutions read.
+/// Optimizer performs an update on the device: it applies the update rule, updates running statistics, and
+/// writes the copies of the weights that convolutions read.
 
 #include <array>
 #include <cstdint>
@@ -26,28 +26,27 @@ class Optimizer {
   Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
             const Arena& arena, FlatArrays arrays, const std::int32_t* is_halted);
 
-  // An update, on the compute stream: first what changes from one to the next, then the rest, which is the
-  // same work each time and can be captured.
+  // An update is two calls, both on the compute stream: put_numbers() writes what differs between updates,
+  // update() does work that is the same each time and can be captured.
 
-  /// Copies the numbers of update number `update`, from 1, to the device. Waits for the device where
-  /// kNumberSets updates before this one are still in its queue.
+  /// Copies rule, learning rate and number of the update (`update`, from 1) to the device. Waits for the
+  /// device if it still has kNumberSets earlier updates in its queue.
   ///
-  /// Requires   the engine was compiled for a rule with as much state
+  /// Requires  the engine was compiled for a rule with the same arrays of state
   void put_numbers(const UpdateRule& rule, double lr, std::int64_t update);
-  /// Weights, state, running statistics and the weights' copies become new, by the numbers on the device.
-  /// Where `is_halted`, on the device, is not 0 then, all stays as it is.
+  /// Updates weights, state, running statistics and the copies of the weights, with the numbers of
+  /// put_numbers(). Changes nothing if the device's `is_halted` is not 0.
   void update() const;
-  /// Copies the weights into the order and storage that convolutions read. After they were written from
-  /// outside.
+  /// Rewrites the copies that convolutions read. Call it after the weights were written from outside.
   void pack() const { pack(layers_); }
 
-  /// What the tables of this program take on the device, and of pinned memory.
+  /// The device memory and pinned memory that an Optimizer for `program` allocates.
   [[nodiscard]] static std::int64_t bytes(const Program& program);
   [[nodiscard]] static std::int64_t pinned_bytes(const Program& program);
 
  private:
   struct Tables;
-  /// Layers from the first one on, and the blocks that pack them.
+  /// The first `count` layers, and the thread blocks that pack them.
   struct Layers {
     int count = 0, blocks = 0;
   };
@@ -71,7 +70,7 @@ class Optimizer {
   const FlatArrays arrays_;
   const std::int32_t* const is_halted_;
   std::byte* memory_at_ = nullptr;
-  /// Numbers of the rule on their way to the device: the host goes on meanwhile.
+  /// Numbers of an update on their way to the device, while the host continues.
   struct NumberSet {
     std::byte* pinned = nullptr;
     Event copied;
@@ -80,9 +79,10 @@ class Optimizer {
   std::array<NumberSet, kNumberSets> number_sets_;
   std::size_t next_numbers_ = 0;
   int tiles_ = 0, lars_chunks_ = 0, running_ = 0;
-  std::int64_t elements_ = 0;  ///< that learn
-  Layers layers_, apart_;      ///< all, and the first ones, which the update does not pack
-  // Offsets of the tables; that of tiles is 0.
+  std::int64_t elements_ = 0;  ///< trainable elements
+  Layers layers_,
+      apart_;  ///< all layers, and the first ones, which update() packs with a kernel of their own
+  // Offsets of the tables; that of the tiles is 0.
   std::int64_t lars_chunks_at_ = 0, first_lars_chunk_at_ = 0, running_at_ = 0, numbers_at_ = 0, norms_at_ = 0,
                rates_at_ = 0, layers_at_ = 0;
 };

@@ -11,8 +11,8 @@ namespace paceline::engine::cuda {
 
 namespace {
 
-/// What the context, CUDA's and cuDNN's loaded kernels and handles take of a device beside the engine's own
-/// blocks, for each worker. A guess until a GPU tells: the sizes are not to be had without one.
+/// Device memory of the CUDA context, loaded kernels and handles for each worker, besides the engine's own
+/// blocks. An estimate, since it was never measured on a GPU.
 constexpr std::int64_t kDriverAndLibraryBytes = 600'000'000;
 
 }  // namespace
@@ -24,7 +24,7 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   const int states = options.training ? state_slots(options.rule) : 0;
   const std::int64_t input = InputBuffers::bytes_of_set(program.graph(), options);
   graph::MemoryPlan plan;
-  // Blocks of one size, allocated one by one.
+  // Adds a line for `count` blocks of equal size, each of which is allocated separately.
   const auto on_device = [&](const char* purpose, std::int64_t count, std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);
     plan.lines.push_back({purpose,

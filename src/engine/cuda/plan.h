@@ -1,6 +1,6 @@
 #pragma once
 
-/// The memory plan of an engine, on the device and on the host.
+/// plan_of() lists the memory of a CUDA engine, on the device and on the host, before it is allocated.
 
 #include "engine/cuda/program.h"
 #include "graph/plan.h"

@@ -18,16 +18,18 @@ namespace {
 
 using ProblemByKey = std::map<std::string, ConvProblem>;
 
-/// Products that are measured between two writes of the cache: some seconds, for plans that are compiled.
+/// Problems that are measured between two writes of the cache. Plans that are compiled at run time make this
+/// take some seconds.
 constexpr std::size_t kPortion = 4;
 
-/// Kind of device, its size (a part of a GPU is another one), libraries; this very program.
+/// The cache's name for this machine: kind and size of the device (a part of a GPU is a different device),
+/// libraries, build of this program.
 std::string machine_of(const DeviceFacts& facts) {
   return fmt::format("{}, {} multiprocessors, {}; {}", facts.name, facts.multiprocessors, facts.libraries,
                      base::build_id());
 }
 
-/// What measuring left out for want of workspace, as the end of a note.
+/// The end of a note about algorithms that were not measured because they need too much workspace.
 std::string sentence_of(const std::vector<std::string>& left_out) {
   if (left_out.empty()) return "";
   constexpr std::size_t kNamed = 4;
@@ -47,7 +49,8 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
                         const KernelRequest& request, Runtime& runtime) {
   CompileOptions by_default = options;
   by_default.algorithms = nullptr;
-  // Its convolutions stay until the choice is made, so that plans which are asked for again are there.
+  // Keeps its convolutions until the choice is made, so that plans which are requested again need not be made
+  // again.
   const Program program(graph, by_default, runtime);
   const std::vector<ConvChoice> choices = program.convolutions();
   const DeviceFacts facts = runtime.facts();
@@ -78,7 +81,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
     return found;
   };
   KernelRequest asked = request;
-  // What an earlier run did not know as one product, it computed separately.
+  // An earlier run that does not list a fused problem computed it with separate kernels.
   if (!asked.given.empty())
     for (const auto& [key, problem] : problems)
       if (problem.is_fused()) asked.given.emplace(key, kSeparate);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// engine::prepare() (engine/make.h) for the CUDA engine.
+/// Implements engine::prepare() (engine/make.h) for the CUDA engine: chooses cuDNN's algorithms for a run.
 
 #include "engine/cuda/runtime.h"
 #include "engine/engine.h"
@@ -8,11 +8,13 @@
 
 namespace paceline::engine::cuda {
 
-/// Chooses the algorithms of the convolutions and dense layers of `graph` on `runtime`, which nothing else
-/// uses meanwhile.
+/// Chooses the algorithms of the convolutions and dense layers of `graph`, by measuring on `runtime` if
+/// `request` says so.
 ///
-/// Cost     that of the plans; measured: some 50 ms for each product of a GPU the first time
-/// Errors   as engine::prepare(); Error(device)
+/// Requires  nothing else uses `runtime` meanwhile
+/// Cost      makes a plan for each problem (a layer in one direction); measuring takes about 50 ms for each
+///           problem the first time
+/// Errors    those of engine::prepare(); Error(device)
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                                       const KernelRequest& request, Runtime& runtime);
 

@@ -49,7 +49,8 @@ void Program::lay_out(const std::vector<FusedGroup>& groups) {
   choose_masked_sums(groups, lives, terms);
 }
 
-/// Sums are of one engine's whole batch, in one piece.
+/// Fused sums are over the whole batch of one engine, so they are possible only if that is what the batch
+/// norm needs.
 bool Program::may_fuse_sums() const {
   return options_.training && options_.batch_norm != BatchNormMode::ghost && options_.shard == 0 &&
          (options_.batch_norm == BatchNormMode::local || options_.world_size == 1);
@@ -61,7 +62,8 @@ bool Program::is_chosen(const ConvProblem& problem) {
   return fused_.back().algorithm != kSeparate;
 }
 
-/// A convolution takes the sums of a batch norm that alone reads its output as it is, without a bias.
+/// Lets a convolution compute the sums of the batch norm after it, if the batch norm alone reads its output
+/// and there is no bias.
 void Program::choose_statistics(const std::vector<FusedGroup>& groups) {
   if (!may_fuse_sums()) return;
   for (const FusedGroup& group : groups) {
@@ -86,8 +88,8 @@ void Program::choose_statistics(const std::vector<FusedGroup>& groups) {
 }
 
 /// The first convolution in forward order that reads the output of a batch norm with a ReLU writes the last
-/// term of its gradient, and can go on with what the batch norm begins its backward pass with. cuDNN has no
-/// such engine for a stride.
+/// term of its gradient, and can also compute the first part of the batch norm's backward pass. cuDNN has no
+/// such engine for convolutions with a stride.
 void Program::choose_masked_sums(const std::vector<FusedGroup>& groups, const Lifetimes& lives,
                                  const std::vector<BufferId>& terms) {
   if (!may_fuse_sums()) return;
@@ -96,7 +98,7 @@ void Program::choose_masked_sums(const std::vector<FusedGroup>& groups, const Li
   const auto last_of = [&](BufferId buffer) -> int& {
     return last[static_cast<std::size_t>(std::ranges::find(terms, buffer) - terms.begin())];
   };
-  // In backward order: what changes places for one batch norm does so for all before it.
+  // In backward order, since an exchange of buffers for one batch norm also affects all before it.
   for (int norm = static_cast<int>(groups.size()) - 1; norm >= 0; --norm) {
     const FusedGroup& group = groups[static_cast<std::size_t>(norm)];
     if (node(group.node).as<graph::BatchNorm>() == nullptr || !group.relu) continue;
@@ -107,7 +109,7 @@ void Program::choose_masked_sums(const std::vector<FusedGroup>& groups, const Li
       const std::vector<int>& inputs = groups[static_cast<std::size_t>(group_at)].inputs;
       return std::ranges::find(inputs, group.last) != inputs.end();
     };
-    while (!reads(reader)) ++reader;  // it has a gradient, hence a reader
+    while (!reads(reader)) ++reader;  // a value with a gradient has a reader
     const FusedGroup& first = groups[static_cast<std::size_t>(reader)];
     const auto* conv = node(first.node).as<graph::Conv2d>();
     const BufferId own = d_srcs_[static_cast<std::size_t>(reader)].front();
@@ -118,8 +120,8 @@ void Program::choose_masked_sums(const std::vector<FusedGroup>& groups, const Li
                                        ConvDirection::backward_data);
     problem.has_masked_sums = true;
     problem.has_addend = dst.gradient.size() == 2;
-    // The masked gradient is that of a residual too, and lies in the convolution's own term: then the
-    // residual's term and that one change places.
+    // The masked gradient is also the residual's gradient, but is written to the convolution's term. So the
+    // two terms exchange their buffers.
     const std::vector<BufferId>& written = d_srcs_[static_cast<std::size_t>(norm)];
     const BufferId residual = group.sum ? written[1] : BufferId{};
     if (residual && residual != own && written[0] != own) continue;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// A graph compiled for a device: its ops in order, its values, and all its memory, asked for but not there.
-/// When each buffer is in use: engine/lifetimes.h.
+/// Program is a graph compiled for a device: its ops in order, its values, and requests for all its memory,
+/// which is not allocated yet. engine/lifetimes.h says when each buffer is in use.
 
 #include <deque>
 #include <memory>
@@ -15,9 +15,11 @@ namespace paceline::engine::cuda {
 
 class Program {
  public:
-  /// Convolutions are made by `runtime`, which must outlive the program; it allocates nothing.
+  /// Compiles `graph`, and makes its convolutions with `runtime`. Allocates no device memory.
   ///
-  /// Errors   Error(usage) for impossible options; those of Runtime::make_convolution
+  /// Requires  `runtime` outlives the program
+  ///
+  /// Errors    Error(usage) for impossible options; those of Runtime::make_convolution()
   Program(const graph::Graph& graph, const CompileOptions& options, Runtime& runtime);
 
   struct Entry {
@@ -31,9 +33,10 @@ class Program {
   [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
   [[nodiscard]] std::int64_t pinned_bytes() const { return pinned_bytes_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
-  /// All convolutions as they were made, and the choice for each that could compute more.
+  /// The algorithm of every convolution, and of every fused problem (ConvProblem::is_fused()) that was
+  /// considered.
   [[nodiscard]] std::vector<ConvChoice> convolutions() const;
-  /// What the loss reads; intact until the next forward.
+  /// The input of the loss; valid until the next forward pass.
   [[nodiscard]] const Value& logits() const { return values_[static_cast<std::size_t>(graph_.logits())]; }
 
  private:
@@ -46,14 +49,14 @@ class Program {
     return options_.batch * value.elements() * bytes_of(options_.precision);
   }
   void lay_out(const std::vector<FusedGroup>& groups);
-  /// Whether convolutions may compute sums for the batch norms beside them.
+  /// Whether convolutions may compute the sums of adjacent batch norms.
   [[nodiscard]] bool may_fuse_sums() const;
-  /// Puts the choice for a fused convolution on the list; whether it is to be made.
+  /// Appends the choice for a fused problem to `fused_`. Returns whether the fused kernel is used.
   bool is_chosen(const ConvProblem& problem);
   void choose_statistics(const std::vector<FusedGroup>& groups);
   void choose_masked_sums(const std::vector<FusedGroup>& groups, const Lifetimes& lives,
                           const std::vector<BufferId>& terms);
-  /// The two buffers of gradients change places in all that runs backward behind group `group`.
+  /// Exchanges two gradient buffers in all groups that run backward after group `group`.
   void swap_behind(int group, const std::vector<FusedGroup>& groups, BufferId one, BufferId other);
   void make_ops(const std::vector<FusedGroup>& groups, Runtime& runtime);
 
@@ -62,9 +65,9 @@ class Program {
   const CompileOptions options_;
   MemoryRequests memory_;
   std::int64_t pinned_bytes_ = 0;
-  std::deque<Value> values_;                   ///< by node; only groups' outputs are used
+  std::deque<Value> values_;                   ///< by node; used only for outputs of groups
   std::vector<std::vector<BufferId>> d_srcs_;  ///< by op and input
-  std::vector<ConvChoice> fused_;              ///< of convolutions that could compute more
+  std::vector<ConvChoice> fused_;              ///< choices for fused problems
   std::vector<Entry> ops_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Captured sections of the runtimes that have no device: lists of what was put on a stream, as it was then.
+/// RecordedSections implements Runtime::capture() for runtimes without a device: it records a captured
+/// section as the list of items that were enqueued on a stream.
 
 #include <functional>
 #include <utility>
@@ -15,8 +16,8 @@ namespace paceline::engine::cuda {
 template <typename Work>
 class RecordedSections {
  public:
-  /// Calls `post` and keeps what it gives to add(), as the section that is returned. What `post` throws ends
-  /// the recording, and nothing is kept.
+  /// Calls `post` and returns what it passes to add() as a section. If `post` throws, nothing is kept, and
+  /// the exception passes on.
   [[nodiscard]] CapturedSection record(Stream stream, const std::function<void()>& post) {
     std::vector<Work> section;
     recording_ = &section;
@@ -32,7 +33,7 @@ class RecordedSections {
     return {static_cast<int>(sections_.size()) - 1};
   }
   [[nodiscard]] bool is_recording() const { return recording_ != nullptr; }
-  /// Of the section that is recorded.
+  /// The stream of the section being recorded.
   [[nodiscard]] Stream stream() const { return stream_; }
   void add(Work work) { recording_->push_back(std::move(work)); }
 
@@ -44,7 +45,7 @@ class RecordedSections {
 
  private:
   std::vector<std::vector<Work>> sections_;
-  std::vector<Work>* recording_ = nullptr;  ///< null: work goes to its stream
+  std::vector<Work>* recording_ = nullptr;  ///< null: not recording, work goes to its stream
   Stream stream_;
 };
 

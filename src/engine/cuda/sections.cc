@@ -19,7 +19,8 @@ std::vector<BackwardSection> cut_backward_pass(const Program& program, std::span
     const std::int64_t ready = done < is_done.size() ? layout.slots[done].offset : layout.elements;
     const bool is_wanted =
         ready > told && (ends.empty() || (next_end < ends.size() && ready >= ends[next_end]));
-    const bool is_last = ready == layout.elements || op == 0;  // what is left (the input) has no gradients
+    const bool is_last =
+        ready == layout.elements || op == 0;  // the remaining op, the input, has no gradients
     if (!is_wanted && !is_last) continue;
     while (next_end < ends.size() && ready >= ends[next_end]) ++next_end;
     sections.push_back({.first_op = first, .last_op = is_last ? 0 : op, .ready = ready > told ? ready : 0});
@@ -37,7 +38,7 @@ std::string why_eager(const Program& program) {
 }
 
 void Sections::run(const Section& section, const char* name, const std::function<void()>& post) {
-  // What it launches is the same for all inputs, and so is whether it can be captured.
+  // Sections of different input sets launch the same kernels, so either all or none can be captured.
   Section any_inputs = section;
   any_inputs.input_set = 0;
   const bool is_evaluation = section.part == SectionPart::evaluation;
@@ -45,7 +46,7 @@ void Sections::run(const Section& section, const char* name, const std::function
   if (!may_be_captured || refused_.contains(any_inputs)) return post();
   auto found = captured_.find(section);
   if (found == captured_.end()) {
-    // It has run before it is captured.
+    // It must have run once before it is captured.
     if (seen_.insert(any_inputs).second || (is_evaluation ? evaluations_ : steps_) <= kEagerSteps)
       return post();
     try {

@@ -1,16 +1,17 @@
 #pragma once
 
-/// The sections of training steps and evaluations, and how they run: launch by launch in the first two steps
-/// and evaluated batches, then captured once and replayed by one call each.
+/// Sections captures the work of training steps and evaluations as CUDA graphs. The first two steps, and the
+/// first two evaluated batches, launch each kernel; the third is captured, and later ones are replayed with
+/// one call for each section.
 ///
-/// A section is what the engine puts on the compute stream without a break: the forward pass; the backward
-/// pass up to each point where the caller wants to hear of final gradients, since collectives go between; the
-/// update; the forward pass of a full batch that is evaluated. Kernels of passes hold addresses of one set of
-/// input buffers, so that each set has its own. What changes from step to step (step numbers, learning rate,
-/// scale) they read from memory.
+/// A section is work that the engine enqueues on the compute stream without a break: the forward pass; a part
+/// of the backward pass, which ends where the caller wants to know that gradients are final, since it starts
+/// collectives there; the update; the forward pass of a full batch in evaluation. A section's kernels hold
+/// addresses of one set of input buffers, so each set has its own captured section. Numbers that differ
+/// between steps (step, learning rate, scale) are read from device memory.
 ///
-/// The first steps are not captured because libraries load kernels and allocate when they first run, which a
-/// capture must not.
+/// The first steps are not captured because libraries load kernels and allocate memory when they first run,
+/// which is forbidden in a capture.
 
 #include <compare>
 #include <cstdint>
@@ -27,36 +28,38 @@
 
 namespace paceline::engine::cuda {
 
-/// A stretch of the backward pass.
+/// A part of the backward pass between two points where gradients become final.
 struct BackwardSection {
-  int first_op = 0, last_op = 0;  ///< of Program::ops(), from first down to last, which belongs to it
-  std::int64_t ready = 0;         ///< gradients in [0, ready) are final after it; 0: no more than before
+  int first_op = 0,
+      last_op = 0;  ///< indices in Program::ops(): runs from first_op down to last_op, inclusive
+  std::int64_t ready =
+      0;  ///< gradients in [0, ready) of the flat array are final after it; 0: no more than before
 };
 
-/// The backward pass, cut after the op that completes the gradients up to each of `ends`. No ends: wherever
-/// an op makes more gradients final.
+/// Cuts the backward pass after the ops that complete the gradients up to each of `ends`. If `ends` is empty:
+/// after each op that makes more gradients final.
 [[nodiscard]] std::vector<BackwardSection> cut_backward_pass(const Program& program,
                                                              std::span<const std::int64_t> ends);
 
-/// Why no training step of this program can be captured: the first op that needs the host. Empty: it can.
+/// Why no training step of this program can be captured: the reason of the first op that needs the host.
+/// Empty if it can be captured.
 [[nodiscard]] std::string why_eager(const Program& program);
 
 enum class SectionPart { forward, backward, update, evaluation };
 
 struct Section {
   SectionPart part = SectionPart::forward;
-  int number = 0;     ///< of several in this part; of an evaluation the forms of each sample
-  int input_set = 0;  ///< whose addresses its kernels hold; 0 where they hold none
+  int number = 0;     ///< index of the section in its part; for an evaluation, the views of each sample
+  int input_set = 0;  ///< the set of input buffers that its kernels read; 0 if they read none
   auto operator<=>(const Section&) const = default;
 };
 
 class Sections {
  public:
-  /// So many steps, and evaluated batches, are not captured.
+  /// The number of first steps, and of first evaluated batches, that are not captured.
   static constexpr int kEagerSteps = 2;
 
-  /// `captures`: whether anything is. `why_eager`: nothing of a training step is, for this reason; empty:
-  /// everything is.
+  /// `captures`: whether to capture at all. `why_eager`: the reason not to capture training steps, or empty.
   Sections(Runtime& runtime, Stream compute, bool captures, std::string why_eager)
       : runtime_(runtime),
         compute_(compute),
@@ -65,13 +68,14 @@ class Sections {
 
   void begin_step() { ++steps_; }
   void begin_evaluation() { ++evaluations_; }
-  /// Puts a section on the compute stream. `post` does so launch by launch; it is called as long as there is
-  /// no captured section, and must put the same each time. `name` stands in errors for the op.
+  /// Enqueues a section on the compute stream: replays it if it is captured, otherwise calls `post`, which
+  /// enqueues it kernel by kernel. `post` must enqueue the same work each time. Errors of a replay give
+  /// `name` in place of an op.
   ///
-  /// Errors   Error(device); that a section cannot be captured is none: it stays eager, and describe() says
-  /// why
+  /// Errors   Error(device). A section that cannot be captured is no error: it is launched kernel by kernel,
+  ///          and describe() says why
   void run(const Section& section, const char* name, const std::function<void()>& post);
-  /// Nothing of the backward pass counts as captured any more: `post` will put something else.
+  /// Discards the captured sections of the backward pass. Call it if `post` will enqueue other work for them.
   void forget_backward();
   /// The row of Engine::kernels() that says how steps are launched.
   [[nodiscard]] KernelChoice describe() const;
@@ -84,7 +88,7 @@ class Sections {
   std::int64_t steps_ = 0, evaluations_ = 0;
   std::set<Section> seen_;  ///< with input_set 0
   std::map<Section, CapturedSection> captured_;
-  std::map<Section, std::string> refused_;  ///< why they cannot be; with input_set 0
+  std::map<Section, std::string> refused_;  ///< why they cannot be captured; with input_set 0
 };
 
 }  // namespace paceline::engine::cuda

@@ -37,7 +37,7 @@ double seconds_of(const ConvProblem& problem) {
   const double products = 2.0 * static_cast<double>(problem.dst_elements()) * problem.kernel_height *
                           problem.kernel_width * problem.channels_in;
   const bool is_bf16 = problem.precision == Precision::bf16;
-  // Of the batch norm's output and input, and of a second term.
+  // Bytes of the batch norm's output and input, and of a second gradient term.
   const std::int64_t more =
       ((problem.has_masked_sums ? 2 : 0) + (problem.has_addend ? 1 : 0)) * problem.src_elements();
   const auto bytes =

@@ -1,19 +1,20 @@
 #pragma once
 
-/// A Runtime with a clock in place of a device: nothing is computed, everything has a predicted duration.
+/// SimulatedRuntime is a Runtime that computes nothing and predicts how long a GPU would take. It shows
+/// whether the engine ever lets the device wait.
 ///
-/// A kernel or convolution, fused or not, takes the larger of its two floors, bytes through
-/// memory and products, and no less than the shortest kernel does; a copy takes its bytes over the link. The
-/// host pays for each call. Work begins when the host has put it there, its stream has come so far, the
-/// events it waits for have passed and what carries it out (multiprocessors, either direction of the link) is
-/// free; what is ready first goes first. So an engine that waits, or launches more than a device's time can
-/// hide, shows as a device that idles. The rates are those that were seen on an H100 for large work; a real
-/// kernel of a real size is slower, and this clock does not know it.
+/// A kernel or convolution takes the longest of three times: its bytes at memory bandwidth, its FLOPs at peak
+/// rate, and the duration of the shortest kernel. A copy takes its bytes at link bandwidth. Each call costs
+/// time on the host. Work begins when the host has enqueued it, earlier work of its stream is done, the
+/// events it waits for are reached and its unit (multiprocessors, or one direction of the link) is free; the
+/// unit runs work in the order in which it becomes ready. An engine that waits, or launches more kernels than
+/// the device's time can hide, thus shows as an idle device. The rates were measured on an H100 with large
+/// work; real kernels of usual sizes are slower than predicted.
 ///
-/// Device memory is addresses alone: whoever reads or writes it from the host ends with a fault. Pinned
-/// memory is there, and holds zeros until the host writes it.
+/// Device memory is reserved addresses: reading or writing it from the host is a segmentation fault. Pinned
+/// memory is real and starts as zeros.
 ///
-/// Errors   Error(device) when addresses run out, and as Runtime::capture
+/// Errors   Error(device) when addresses run out; those of Runtime::capture()
 /// Threads  one. The same calls give the same times.
 
 #include <cstdint>
@@ -29,28 +30,28 @@
 
 namespace paceline::engine::cuda {
 
-/// The simulated machine: an H100, and a host that is slow to launch.
+/// The rates of the simulated machine: an H100, and a host that is slow to launch.
 namespace simulated {
 constexpr double kBytesPerSecond = 3.0e12;         ///< through device memory: a large copy, as measured
 constexpr double kBf16ProductsPerSecond = 798e12;  ///< FLOP/s of a large bf16 matrix product, as measured
 constexpr double kFp32ProductsPerSecond = 67e12;   ///< FLOP/s without tensor cores, data sheet
 constexpr double kLinkBytesPerSecond = 50e9;       ///< PCIe 5.0 x16, pinned memory, each direction
 constexpr double kShortestKernelSeconds = 2e-6;    ///< from the begin of a small kernel to that of the next
-constexpr double kCopyLatencySeconds = 5e-6;       ///< of a copy over the link, before its bytes
-constexpr double kLaunchSeconds = 10e-6;  ///< of the host, for a kernel, copy, fill or captured section
-constexpr double kEventSeconds = 1e-6;    ///< of the host, to record an event or have a stream wait
-constexpr double kWakeSeconds = 10e-6;    ///< of the host, from the end of what it waited for
-constexpr double kFillPinnedBytesPerSecond = 10e9;  ///< the host's copy into pinned memory before the link's
+constexpr double kCopyLatencySeconds = 5e-6;       ///< of a copy over the link, before its first byte
+constexpr double kLaunchSeconds = 10e-6;  ///< host time to enqueue a kernel, copy, fill or captured section
+constexpr double kEventSeconds = 1e-6;    ///< host time to record an event or to make a stream wait
+constexpr double kWakeSeconds = 10e-6;    ///< from the end of the work until the waiting host continues
+constexpr double kFillPinnedBytesPerSecond = 10e9;  ///< the host's copy into pinned memory
 }  // namespace simulated
 
-/// What carries work out; each does one thing at a time.
+/// What does the work; each unit does one thing at a time.
 enum class Unit { host, compute, link_in, link_out };
 [[nodiscard]] const char* name_of(Unit unit);
 
-/// Something that took time.
+/// An interval in which a unit was busy.
 struct SimulatedSpan {
   Unit unit = Unit::host;
-  std::string op;         ///< of set_op() when it was put there, or when it was captured
+  std::string op;         ///< the op of set_op() when the work was enqueued or captured
   const char* what = "";  ///< "kernel", "convolution forward", "copy in", "launch", "wait"
   double begin_s = 0, end_s = 0;
   [[nodiscard]] double seconds() const { return end_s - begin_s; }
@@ -89,20 +90,22 @@ class SimulatedRuntime final : public Runtime {
                                                               const std::string& algorithm) override;
   [[nodiscard]] ConvCandidates convolution_candidates(const ConvProblem& problem) override;
 
-  /// Puts work of `seconds` on a stream.
+  /// Enqueues work that takes `seconds` on `unit`.
   void post(Stream stream, Unit unit, const char* what, double seconds);
 
   // ---- the clock
 
-  /// The host waits for all that any stream was given.
+  /// The host waits for all streams.
   void synchronize_all();
-  /// Where the host is, and when `unit` will have done all that it was given so far. Seconds from the start.
+  /// The host's time, and the time at which `unit` will have done all work enqueued so far. Seconds since the
+  /// start.
   [[nodiscard]] double now() const { return now_; }
   [[nodiscard]] double end_of(Unit unit) const { return end_of_unit_[static_cast<int>(unit)]; }
-  /// Everything since the start or clear_spans(), as it was put there; those of one unit do not overlap.
+  /// All intervals since the start or clear_spans(), in the order of enqueuing; those of one unit do not
+  /// overlap.
   [[nodiscard]] std::span<const SimulatedSpan> spans() const { return spans_; }
   void clear_spans() { spans_.clear(); }
-  /// Calls that the host paid a launch for, since the start.
+  /// The number of calls that cost kLaunchSeconds, since the start.
   [[nodiscard]] std::int64_t launches() const { return launches_; }
 
  private:
@@ -115,17 +118,17 @@ class SimulatedRuntime final : public Runtime {
   [[nodiscard]] std::byte* map(std::size_t bytes, int protection);
   [[nodiscard]] double& end_of_stream(Stream stream);
   void run(Stream stream, const Work& work);
-  /// The first time from `ready` on at which `unit` has nothing else to do for so long; it is taken.
+  /// Reserves the first interval of `seconds`, from `ready` on, in which `unit` is free. Returns its begin.
   [[nodiscard]] double take(Unit unit, double ready, double seconds);
   void spend(const char* what, double seconds);
-  /// Refuses what must not be in a section.
+  /// Fails if a section is being captured, since `call` must not be in one.
   void expect_no_capture(const char* call) const;
   void wait_until(double time);
 
   double now_ = 0;
   double end_of_unit_[4] = {};
-  std::map<double, double> busy_[4];      ///< by unit: begin and end of what is not over for the host
-  std::vector<double> streams_, events_;  ///< when they will have come so far
+  std::map<double, double> busy_[4];      ///< by unit: begin and end of work that ends after the host's time
+  std::vector<double> streams_, events_;  ///< when each is done with its work so far
   std::vector<SimulatedSpan> spans_;
   RecordedSections<Work> sections_;
   std::int64_t launches_ = 0;

@@ -14,10 +14,10 @@ namespace paceline::engine::cuda {
 namespace {
 
 constexpr int kWarmUpSteps = 8, kMeasuredSteps = 8;
-constexpr int kDrawnStep = 4;  ///< of those that are measured: the host is at later ones meanwhile
+constexpr int kDrawnStep = 4;  ///< index among the measured steps; the host works on later ones meanwhile
 constexpr int kColumns = 96;
 
-/// The part of [begin, end) in which spans of `unit` lie; `counts` picks among them.
+/// The fraction of [begin, end) covered by spans of `unit` for which `counts` returns true.
 template <typename Counts>
 double seconds_within(std::span<const SimulatedSpan> spans, Unit unit, double begin, double end,
                       const Counts& counts) {
@@ -29,7 +29,7 @@ double seconds_within(std::span<const SimulatedSpan> spans, Unit unit, double be
 }
 bool is_work(const SimulatedSpan& span) { return std::string_view(span.what) != "wait"; }
 
-/// As the worker drives an engine (train/queued_steps.h, train/step.h).
+/// Drives an engine as a worker does (train/queued_steps.h, train/step.h).
 class SimulatedSteps {
  public:
   SimulatedSteps(const graph::Graph& graph, const CompileOptions& options, const SimulatedStepOptions& how)
@@ -52,7 +52,8 @@ class SimulatedSteps {
     engine_->cut_backward({&whole, 1});
   }
 
-  /// Returns when the update ends on the device, or the host has the loss of an evaluated batch.
+  /// Returns the time at which the update ends on the device, or at which the host has the loss of an
+  /// evaluated batch.
   double run() {
     if (how_.evaluates) return evaluate();
     const StepInput input{.images = images_,
@@ -99,15 +100,15 @@ class SimulatedSteps {
 
   const CompileOptions options_;
   const SimulatedStepOptions how_;
-  std::vector<float> images_;            ///< one of the two
-  std::vector<base::SampleDraw> draws_;  ///< is empty
+  std::vector<float> images_;            ///< images_ or draws_
+  std::vector<base::SampleDraw> draws_;  ///< is empty, the other is used
   const std::vector<std::int32_t> labels_;
   SimulatedRuntime* runtime_ = nullptr;
   std::unique_ptr<Engine> engine_;
   std::int64_t steps_ = 0;
 };
 
-/// How full each column of a unit's line is.
+/// The time line of a unit: how busy it is in each column.
 std::string marks_of(const SimulatedStep& step, Unit unit) {
   std::string marks;
   const double width = step.seconds / kColumns;

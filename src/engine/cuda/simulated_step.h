@@ -1,6 +1,7 @@
 #pragma once
 
-/// Training steps of the CUDA engine on a simulated clock, and their picture: does the device ever wait?
+/// Simulates training steps of the CUDA engine (simulated_runtime.h) and draws them, to show whether the
+/// device ever waits.
 
 #include <string>
 #include <vector>
@@ -11,29 +12,30 @@
 
 namespace paceline::engine::cuda {
 
-/// What is done to the steps, to see what it costs.
+/// Variants of the simulated steps, to see what each costs.
 struct SimulatedStepOptions {
   enum class Wait { none, loss, middle, end };
   bool captures = true;  ///< EngineSettings::captures
-  /// The device keeps the images, and steps name them (CompileOptions::stored_images); off: they are copied.
+  /// Whether the device keeps the images (CompileOptions::stored_images); otherwise each batch is copied.
   bool stores_images = true;
-  /// Convolutions compute what the batch norms beside them need (ConvProblem::is_fused).
+  /// Whether convolutions compute the sums of adjacent batch norms (ConvProblem::is_fused()).
   bool fuses = false;
-  /// Full batches are evaluated, one after the other, in place of training steps; `wait` is without effect.
+  /// Whether to evaluate full batches, one after the other, instead of training; `wait` then has no effect.
   bool evaluates = false;
-  /// Where the host waits for the device: for each step's loss, in Engine::forward(), or for all, between
-  /// forward and backward or after the update. None: steps go into the queue, and the oldest is collected.
+  /// Where the host waits for the device. loss: for the loss, in Engine::forward(); middle: for all work,
+  /// between forward and backward; end: for all work, after the update; none: steps are queued and collected
+  /// later (StepQueue).
   Wait wait = Wait::none;
 };
 
-/// One step of many that follow one another, in the steady state.
+/// One step in the steady state.
 struct SimulatedStep {
-  double seconds = 0;                ///< from the end of an update on the device to that of the next; or from
-                                     ///< one evaluated batch's loss on the host to the next one's
-  double busy = 0;                   ///< share of it in which the device computes
-  double host_busy = 0;              ///< share of it in which the host does not wait
-  double launches = 0;               ///< that the host paid for
-  std::vector<SimulatedSpan> spans;  ///< in the order of their begin, seconds from the begin of the step
+  double seconds = 0;    ///< from the end of an update on the device to the end of the next; in evaluation,
+                         ///< from one batch's loss on the host to the next
+  double busy = 0;       ///< share of the step in which the device computes
+  double host_busy = 0;  ///< share of the step in which the host does not wait
+  double launches = 0;   ///< of the host, in the step
+  std::vector<SimulatedSpan> spans;  ///< ordered by begin, in seconds since the begin of the step
 };
 
 /// Compiles `graph` for a simulated GPU and runs steps as train does for one worker.
@@ -42,10 +44,10 @@ struct SimulatedStep {
 [[nodiscard]] SimulatedStep simulate_step(const graph::Graph& graph, const CompileOptions& options,
                                           const SimulatedStepOptions& how = {});
 
-/// A line of figures, a line of marks for each unit, and a table of what the device computed when, folded by
-/// the first part of the ops' names ("layer1" of "layer1.0.conv1").
+/// Draws a step as text: a line of figures, a time line for each unit, and a table of what the device
+/// computed when. Rows are grouped by the first part of the ops' names ("layer1" for "layer1.0.conv1").
 [[nodiscard]] std::string picture_of(const SimulatedStep& step, const std::string& title, int batch);
-/// The line of figures alone.
+/// Only the line of figures.
 [[nodiscard]] std::string figures_of(const SimulatedStep& step, int batch);
 
 }  // namespace paceline::engine::cuda

@@ -42,7 +42,7 @@ void StepReports::mark(Stage until) {
 
 void StepReports::close() {
   base::expects(is_open_, "a step ends that has begun");
-  // On the compute stream: the next step writes the report anew. 64 bytes take some microseconds.
+  // On the compute stream, since the next step overwrites the report. 64 bytes take some microseconds.
   runtime_.copy_to_host(compute_, slot(first_ + closed_).pinned, on_device_, sizeof(StepReport));
   mark(Stage::update);
   is_open_ = false;

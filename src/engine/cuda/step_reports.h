@@ -1,6 +1,7 @@
 #pragma once
 
-/// The steps in a device's queue: what each reports to the host, and when the device passed its marks.
+/// StepReports keeps, for the steps in a device's queue, what each step reports to the host (loss sums,
+/// votes) and when the device reached the step's marks.
 ///
 /// Each step has a pinned copy of its report and timed events; both are reused after the step is collected.
 /// Event times are converted to the host's clock by an anchor: an event, and the host's time when it was
@@ -28,7 +29,7 @@ class StepReports {
   [[nodiscard]] std::int32_t* is_halted() const { return is_halted_; }
 
   [[nodiscard]] bool is_open() const { return is_open_; }
-  /// No step is open or waits to be collected.
+  /// Whether no step is open or waits to be collected.
   [[nodiscard]] bool is_empty() const { return !is_open_ && closed_ == 0; }
 
   /// Begins a step. Waits for the device if the queue was empty.
@@ -48,13 +49,13 @@ class StepReports {
   [[nodiscard]] static std::int64_t pinned_bytes() { return kSlots * sizeof(StepReport); }
 
  private:
-  /// One is open, kLag wait, and the end of the last collected one is the time from which the next is
-  /// measured.
+  /// One step is open, kLag wait to be collected, and the times of the oldest are measured from the end of
+  /// the step collected before it.
   static constexpr int kSlots = kLag + 2;
   struct Slot {
     StepReport* pinned = nullptr;
     std::vector<Event> events;  ///< made at their first use
-    std::vector<Stage> stages;  ///< of the first stages.size() events
+    std::vector<Stage> stages;  ///< of the first stages.size() events of the step
   };
   [[nodiscard]] Slot& slot(std::int64_t step) { return slots_[static_cast<std::size_t>(step % kSlots)]; }
 

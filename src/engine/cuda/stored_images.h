@@ -1,6 +1,7 @@
 #pragma once
 
-/// The images that a device keeps for the whole run. Steps refer to them by draws (base/sample_draw.h).
+/// StoredImages keeps a data set's images on the device for the whole run. Steps refer to them by draws
+/// (base/sample_draw.h).
 
 #include <cstdint>
 #include <span>

@@ -1,11 +1,11 @@
 #pragma once
 
-/// Handles of a Runtime's streams, events and captured sections. They are small numbers, valid for the
-/// runtime that made them.
+/// Handles of a Runtime's streams, events and captured sections: small numbers, valid for the runtime that
+/// made them.
 
 namespace paceline::engine::cuda {
 
-/// A queue of work that runs in order. Work of two streams runs in any order that events allow.
+/// A queue of work that runs in order. Different streams run in any order that events allow.
 struct Stream {
   int index = -1;
   bool operator==(const Stream&) const = default;

@@ -8,8 +8,10 @@
 
 namespace paceline::engine::cuda {
 
-/// Calls launch(kernel) for each level of the tree over `parts` arrays (at least two), the lowest first: see
-/// base::SideStream::tree_sum. Nothing to launch for empty arrays.
+/// Calls launch(kernel) for each level of the tree over `parts` arrays, the lowest level first. Arguments are
+/// those of base::SideStream::tree_sum(). Launches nothing if `count` is 0.
+///
+/// Requires  parts >= 2
 template <typename Launch>
 void for_each_tree_level(float* first, int parts, std::size_t stride, std::size_t count, float* dst,
                          const Launch& launch) {

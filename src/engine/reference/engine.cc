@@ -41,7 +41,7 @@ graph::MemoryPlan plan_of(const graph::Graph& graph, const CompileOptions& optio
     plan.lines.push_back({"optimizer state", flat * state_slots(options.rule)});
   }
   std::int64_t workspace = workspace_elements(graph) * bytes_per_element;
-  if (bytes_per_element != sizeof(float))  // the flat arrays once more, in the program's own numbers
+  if (bytes_per_element != sizeof(float))  // the program's own copy of the flat arrays, in its number type
     workspace +=
         flat / static_cast<std::int64_t>(sizeof(float)) * bytes_per_element * (options.training ? 2 : 1);
   plan.lines.push_back({"workspace", workspace});

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The reference engine: plain loops behind the interface of engine/engine.h, with which the fast engines are
-/// compared.
+/// The reference engine: plain loops that implement the interface of engine/engine.h, with which the fast
+/// engines are compared.
 
 #include <memory>
 

@@ -36,7 +36,7 @@ BatchNormGroups groups_of(const CompileOptions& options) {
   return {};
 }
 
-/// The loss keeps its probabilities; every other node its output.
+/// Elements kept for the backward pass: the loss keeps its probabilities, every other node its output.
 std::int64_t kept_elements(const graph::Graph& graph, std::size_t node) {
   return node + 1 == graph.nodes.size() ? graph.classes() : graph.nodes[node].shape.elements();
 }
@@ -72,7 +72,7 @@ std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& o
   return bytes;
 }
 
-/// What each op computes, and, below, what it sends back: one case an op.
+/// The forward pass, and below it the backward pass: one overload for each op.
 template <typename T>
 struct Program<T>::Forward {
   Program& program;
@@ -146,7 +146,7 @@ struct Program<T>::Forward {
   }
 };
 
-/// d_src is added to, since several ops may read one value.
+/// Adds to d_src, since several ops may read one value.
 template <typename T>
 struct Program<T>::Backward {
   Program& program;
@@ -170,8 +170,8 @@ struct Program<T>::Backward {
     const BatchNormStatistics& statistics = program.statistics_[static_cast<std::size_t>(i)];
     batch_norm_backward(program.shapes(i), program.groups_, statistics, program.src(i), program.weight(i, 0),
                         program.d_dst(i), program.d_src(i), program.d_weight(i, 0), program.d_weight(i, 1));
-    // Running statistics travel in the gradient array, weighted as gradients are, so that summing over
-    // workers averages them.
+    // Running statistics are sent in the gradient array, weighted like gradients, so that the sum over
+    // workers is their average.
     const double share = program.pass_.batch * program.pass_.gradient_scale;
     std::transform(statistics.batch_mean.begin(), statistics.batch_mean.end(), program.d_weight(i, 2),
                    [&](double mean) { return static_cast<T>(mean * share); });

@@ -22,7 +22,8 @@ std::string attributes(const Attributes& op) {
 
 }  // namespace
 
-// Nothing is saved: the mask is a pure function of its place and is drawn again in the backward pass.
+// Nothing is saved: the mask is a pure function of seed and position and is computed again in the backward
+// pass.
 OpRule make_rule(const Dropout&) {
   return {.kind = "dropout", .in_place = true, .attributes = attributes, .shape = shape};
 }

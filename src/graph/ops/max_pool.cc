@@ -9,7 +9,7 @@ namespace {
 
 Shape shape(const OpSite& site) {
   const auto& pool = site.as<MaxPool>();
-  // PyTorch's rule; it also keeps every window in touch with the image.
+  // PyTorch's rule; it also ensures that every window overlaps the image.
   if (2 * pool.padding > pool.kernel)
     base::fail(base::ErrorKind::usage,
                "max_pool '{}': padding must be at most half the kernel {}, but is {}; lower it", site.name,

@@ -13,7 +13,7 @@
 namespace paceline::graph {
 namespace {
 
-/// In the order of the variant, whatever that is.
+/// The rules in the order of the variant's alternatives.
 template <typename... Ops>
 std::array<OpRule, sizeof...(Ops)> rules_of(std::type_identity<std::variant<Ops...>>) {
   return {make_rule(Ops{})...};

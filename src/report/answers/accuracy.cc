@@ -11,7 +11,7 @@
 #include "report/sections/parts.h"
 #include "report/text.h"
 
-// What the accuracy pays for a larger batch.
+// How much accuracy a larger batch costs.
 
 namespace paceline::report {
 namespace {
@@ -44,7 +44,7 @@ std::string said_of_large(const Convergence& result) {
                        : said + ".";
 }
 
-/// What a plot of convergence lies over.
+/// The x axis of a plot of convergence.
 Over over_of(const Plot& plot) {
   if (plot.id.ends_with("epochs")) return Over::epochs;
   return plot.id.ends_with("updates") ? Over::updates : Over::seconds;
@@ -54,14 +54,14 @@ std::string name_of(Over over) {
   return over == Over::epochs ? "epoch" : over == Over::updates ? "update" : "time";
 }
 
-/// The variants that the answer is about: the baseline, the large batch, the best remedy.
+/// Whether the answer is about this variant: the baseline, the large batch or the best remedy.
 bool is_told(const Convergence& result, std::size_t place) {
   return place == result.baseline.value_or(0) || (result.large && place == *result.large) ||
          (!result.give_back_most.empty() && place == result.give_back_most.front());
 }
 
-/// Lines of the variants that `plot` has: those that can be compared over its axis. Training lines of
-/// variants that the answer is not about are there for who asks.
+/// Adds lines for the variants in `plot`, which can be compared over its axis. Training lines of variants
+/// that the answer is not about are hidden at first.
 void add_lines(Figure::View& view, const Convergence& result, const Plot& plot, Quantity quantity) {
   const bool is_training = quantity == Quantity::train_accuracy || quantity == Quantity::train_loss;
   for (std::size_t i = 0; i < result.variants.size(); ++i) {

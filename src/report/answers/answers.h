@@ -1,6 +1,7 @@
 #pragma once
 
-/// The first screen of a report and the figures behind it. All of it is about one cell, the operating point.
+/// Makes the answers of a report's first screen and the figures behind them. All are about one cell, the
+/// operating point.
 
 #include <optional>
 #include <string>

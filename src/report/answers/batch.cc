@@ -17,7 +17,7 @@ std::string batch_of(const analysis::Cell& cell) { return integer(static_cast<do
 /// "16 and 64 are as good within the noise. 128 is 12 % slower."
 std::string said_of_others(const std::vector<const analysis::Cell*>& cells, const analysis::Choice& choice) {
   std::vector<std::string> alike;
-  const analysis::Cell* next = nullptr;  // the fastest of those that are told apart
+  const analysis::Cell* next = nullptr;  // the fastest of those that clearly differ from the best
   for (const analysis::Cell* cell : cells) {
     if (cell == choice.best) continue;
     const bool overlaps =

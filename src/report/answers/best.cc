@@ -29,7 +29,7 @@ const analysis::Cell* fastest_of_one_worker(const Subject& subject) {
   return nullptr;
 }
 
-/// What holds it, as far as one phase does.
+/// What limits the cell, if one phase does.
 std::string said_of_limit(const analysis::Cell& cell) {
   const auto parts = analysis::breakdown(cell).mean;
   constexpr double kMost = 0.5;

@@ -12,7 +12,7 @@
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
 
-// Every cell in one table: what was measured of it, by groups of columns.
+// One table of all cells: their measurements, in groups of columns.
 
 namespace paceline::report {
 namespace {
@@ -106,7 +106,7 @@ Table cells_table(const Conclusions& conclusions) {
   Footnotes footnotes;
   std::vector<const Cell*> cells;
   for (const Cell& cell : conclusions.cells) cells.push_back(&cell);
-  // The ways in the order of the records, each by its batches.
+  // Ways of using the machine in the order of the records, each sorted by batch.
   std::vector<std::string> ways;
   const auto place_of = [&](const Cell* cell) {
     const std::string way = way_of(*cell);
@@ -122,7 +122,7 @@ Table cells_table(const Conclusions& conclusions) {
   });
   std::transform(placed.begin(), placed.end(), cells.begin(),
                  [](const auto& one) { return std::get<2>(one); });
-  // What was planned and not run, such as a batch that memory does not hold, is looked for last.
+  // Cells that were planned but not run, such as a batch too large for the memory, come last.
   std::stable_partition(cells.begin(), cells.end(), [](const Cell* cell) { return cell->is_measured(); });
   for (const Cell* cell : cells) {
     table.rows.push_back(row_of(*cell));

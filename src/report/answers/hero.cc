@@ -17,10 +17,10 @@ namespace {
 
 using analysis::Cell;
 
-/// A line: cells that differ in their batches alone, as far as their name says.
+/// A line of the figure: cells with the same name except for the batch.
 struct Way {
   std::string name;
-  std::vector<const Cell*> cells;  ///< by global batch, one each: of two the faster
+  std::vector<const Cell*> cells;  ///< by global batch, one for each: the faster if there are two
   [[nodiscard]] double fastest() const {
     double most = 0;
     for (const Cell* cell : cells) most = std::max(most, cell->images_per_s.median);
@@ -28,14 +28,14 @@ struct Way {
   }
 };
 
-/// All measured cells that are timed for their own sake, or where there are none those of trainings.
+/// All measured cells that were run for timing, or those of trainings if there are none.
 std::vector<const Cell*> drawn(const Subject& subject) {
   std::vector<const Cell*> cells = subject.point.eligible;
   for (const auto& one : subject.point.left_out) cells.push_back(one.cell);
   return cells;
 }
 
-/// The way of the best first, then the others, fastest first.
+/// The way of the best cell first, then the others, the fastest first.
 std::vector<Way> ways_of(const Subject& subject) {
   std::map<std::string, std::map<std::int64_t, const Cell*>> by_name;
   for (const Cell* cell : drawn(subject)) {
@@ -67,7 +67,8 @@ Series series_of(const Way& way, const Subject& subject, bool is_hidden) {
   return series;
 }
 
-/// N times the baseline's way at equal local batches: the gap below it is the efficiency that was lost.
+/// N times the baseline's line at equal local batches. The gap between it and a measured line is the lost
+/// efficiency.
 Series ideal_of(const std::vector<Way>& ways, const Subject& subject) {
   const Cell& best = *subject.best();
   if (subject.group == nullptr || best.workers < 2) return {};
@@ -131,7 +132,7 @@ Figure::View speedups(const Subject& subject, analysis::Mode mode) {
   return view;
 }
 
-/// What one sees: which way is fastest, as far as the intervals say.
+/// The caption: which way is fastest, as far as the intervals allow.
 std::string finding_of(const Subject& subject) {
   const Cell& best = *subject.best();
   const std::string way = way_of(best);

@@ -15,7 +15,7 @@ namespace paceline::report {
 namespace {
 
 struct Share {
-  const char* name;  ///< as the large figure
+  const char* name;  ///< as the heading
   const char* part;  ///< inside a sentence
   double seconds;
 };
@@ -53,7 +53,7 @@ Answer limit_answer(const Subject& subject) {
     answer.sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(answer.sentence[0])));
   }
   judge(answer, *best);
-  // Two phases of one size: which of them limits is not decided.
+  // If two phases are equally large, it is undecided which of them limits.
   constexpr double kApart = 0.1;
   if (shares[0].seconds - shares[1].seconds < kApart * parts.total()) {
     answer.certainty = Certainty::not_decided;

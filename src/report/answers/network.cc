@@ -11,12 +11,12 @@
 #include "report/sections/sections.h"
 #include "report/text.h"
 
-// What the network gives, and what a free one would.
+// The speed of the network, and what an infinitely fast one would gain.
 
 namespace paceline::report {
 namespace {
 
-/// Whose all-reduces these are: "alone, 2 ranks", "alone, 4 ranks in 2 processes, spread".
+/// Names the workers whose all-reduces these are: "alone, 2 ranks", "alone, 4 ranks in 2 processes, spread".
 std::string name_alone(const measure::Record& record) {
   std::string name = fmt::format("alone, {}", count(record.workers, "rank"));
   const auto& how = record.communication;
@@ -25,14 +25,15 @@ std::string name_alone(const measure::Record& record) {
   return name;
 }
 
-/// Of a study with several models a record that names one is of that one.
+/// Whether the record belongs to the subject. In a study of several models, a record that names a model
+/// belongs to that model.
 bool is_of(const Subject& subject, const measure::Record& record) {
   if (record.model.name.empty() || subject.cells.cells.empty()) return true;
   const auto& own = subject.cells.cells.front()->record();
   return own.model.name == record.model.name && own.data.spec == record.data.spec;
 }
 
-/// Bus bandwidth by size as it was timed.
+/// Measured bus bandwidth by size.
 Series timed_alone(const measure::Record& record) {
   Series series{.name = name_alone(record)};
   for (const auto& one : *record.collectives) {
@@ -47,7 +48,7 @@ Series timed_alone(const measure::Record& record) {
   return series;
 }
 
-/// What latency and bandwidth, fitted over the same sizes, make of them.
+/// Bus bandwidth by size as predicted by latency and bandwidth, fitted to the same sizes.
 std::optional<Series> fitted(const measure::Record& record, const Series& timed) {
   if (!record.link_fits) return std::nullopt;
   for (const auto& fit : *record.link_fits) {
@@ -65,7 +66,7 @@ std::optional<Series> fitted(const measure::Record& record, const Series& timed)
   return std::nullopt;
 }
 
-/// The buckets of trainings, each where its largest message stands.
+/// The buckets of trainings, each at the size of its largest message.
 Series in_training(const Subject& subject) {
   Series series{.name = "in training, by its largest bucket"};
   for (const analysis::Cell* cell : subject.point.eligible)

@@ -11,7 +11,7 @@
 #include "report/sections/sections.h"
 #include "report/text.h"
 
-// What to do next: what would change a verdict, with the command and what it takes here.
+// The next steps: measurements that could change a verdict, with the command and its time on this machine.
 
 namespace paceline::report {
 namespace {
@@ -19,12 +19,12 @@ namespace {
 using analysis::Cell;
 
 constexpr int kRepeats = 5;
-constexpr double kWindow_s = 1;  ///< long enough to know of other programs
+constexpr double kWindow_s = 1;  ///< long enough to notice other programs
 constexpr long kLeastSteps = 10;
 constexpr double kAround_s = 0.5;  ///< a cell's start and end
 constexpr std::size_t kMostBatches = 4;
 
-/// A stopped study goes on by the command that began it.
+/// A stopped study is continued with the command that began it.
 std::optional<Next::Step> finish(const Subject& subject) {
   const auto [all, unmeasured] = subject.conclusions.stopped_study();
   const auto& command = subject.best()->record().command;
@@ -34,14 +34,14 @@ std::optional<Next::Step> finish(const Subject& subject) {
                     .command = command};
 }
 
-/// Settles what cannot be told apart: the same cells with more repeats and longer windows.
+/// Suggests more repeats and longer windows for cells between which no difference is certain.
 std::optional<Next::Step> settle(const Subject& subject) {
   const Cell& best = *subject.best();
   const auto& choice = subject.point.choice;
   const bool is_unsure = choice.standing != analysis::Standing::decided ||
                          best.others == analysis::Others::unknown || best.records.size() < 2;
   if (!is_unsure) return std::nullopt;
-  // Cells that one command measures: those of the best's way where there are any, else of the next.
+  // Cells that one command can measure: those like the best cell if there are any, otherwise like the next.
   const auto is_alike = [](const Cell& a, const Cell& b) {
     return a.threads_per_worker == b.threads_per_worker;
   };
@@ -77,7 +77,7 @@ std::optional<Next::Step> settle(const Subject& subject) {
       .seconds = cells * (kAround_s + static_cast<double>(steps + 2) * slowest)};
 }
 
-/// More seeds where the accuracy rests on one.
+/// Suggests more seeds if the accuracy is from a single one.
 std::optional<Next::Step> seeds(const Subject& subject) {
   constexpr int kSeeds = 3;
   const Answer accuracy = accuracy_answer(subject);
@@ -104,7 +104,7 @@ std::optional<Next::Step> seeds(const Subject& subject) {
       .seconds = kSeeds * seconds};
 }
 
-/// Collectives alone, where workers send and nobody timed them.
+/// Suggests timing collectives alone, if workers communicate and that was not done.
 std::optional<Next::Step> network(const Subject& subject) {
   const Cell& best = *subject.best();
   const auto& records = subject.conclusions.records;

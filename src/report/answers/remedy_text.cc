@@ -14,7 +14,7 @@ namespace {
 using analysis::Remedy;
 using analysis::RemedyKind;
 
-/// The command without an option that the remedy says anew, and without its value.
+/// The command without an option (and its value) that the remedy sets differently.
 std::string without_option(const std::string& command, const std::string& option) {
   std::istringstream words(command);
   std::string kept;
@@ -33,7 +33,7 @@ std::string like(const analysis::EfficiencyLoss& loss, const std::vector<std::st
   return command + " " + options;
 }
 
-/// The two cells again: "--mode weak --workers 1,4 --batches 32".
+/// Options that measure the two cells again: "--mode weak --workers 1,4 --batches 32".
 std::string cells_of(const analysis::EfficiencyLoss& loss, int workers, std::int64_t batch) {
   return fmt::format("--mode {} --workers {},{} --batches {} --repeats 3", analysis::name(loss.mode),
                      loss.baseline->workers, workers, batch);
@@ -43,7 +43,7 @@ std::int64_t batch_of(const analysis::EfficiencyLoss& loss) {
   return loss.mode == analysis::Mode::weak ? loss.cell->local_batch : loss.cell->global_batch;
 }
 
-/// On hosts of their own: what a remedy cannot do on this one.
+/// The command that runs the cells on two hosts, for remedies that one host cannot offer.
 std::string elsewhere(const analysis::EfficiencyLoss& loss) {
   const std::string command = like(loss, {}, cells_of(loss, loss.cell->workers, batch_of(loss)))
                                   .substr(std::string("paceline ").size());

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Remedies in words, and commands that test them.
+/// Puts remedies of a loss of efficiency into words, and makes commands that test them.
 
 #include <string>
 

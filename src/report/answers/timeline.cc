@@ -12,7 +12,8 @@
 #include "report/sections/parts.h"
 #include "report/text.h"
 
-// A few steps of the operating point, as they happened: who computed, who waited, when gradients moved.
+// A timeline of a few steps of the operating point: which worker computed, which waited, when gradients were
+// sent.
 
 namespace paceline::report {
 namespace {
@@ -20,8 +21,8 @@ namespace {
 using measure::Record;
 using measure::TimelineSpan;
 
-/// Of the records that hold steps the one most like the cell: not disturbed where there is such a one, and
-/// its median step nearest to that of all.
+/// The most typical record with steps: undisturbed if possible, and with the median step nearest to that of
+/// all.
 const Record* record_to_show(const analysis::Cell& cell) {
   const Record* found = nullptr;
   const auto distance = [&](const Record& record) {
@@ -36,7 +37,7 @@ const Record* record_to_show(const analysis::Cell& cell) {
   return found;
 }
 
-/// What one sees, as far as all repeats agree on it.
+/// The caption, as far as all repeats agree.
 std::string finding_of(const analysis::Cell& cell, std::int64_t steps) {
   const auto workers = analysis::by_worker(cell);
   const std::string shown = count(steps, "step");

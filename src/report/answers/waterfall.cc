@@ -10,7 +10,7 @@
 #include "report/sections/parts.h"
 #include "report/text.h"
 
-// Where the efficiency of the operating point goes, and the same over all numbers of workers of its group.
+// How the efficiency of the operating point is lost, and the same for all numbers of workers of its group.
 
 namespace paceline::report {
 namespace {
@@ -30,7 +30,7 @@ std::string hint_of(const analysis::Remedies& remedies, LossPart part, const ana
   return "";
 }
 
-/// Parts of which any row has something; what is 0 everywhere is no bar.
+/// Parts that are not 0 in every row; only these get a bar.
 std::vector<LossPart> parts_of(const LossesOfGroup& losses) {
   std::vector<LossPart> parts;
   for (std::size_t i = 0; i < analysis::kLossParts; ++i)
@@ -40,7 +40,7 @@ std::vector<LossPart> parts_of(const LossesOfGroup& losses) {
   return parts;
 }
 
-/// The largest part that is beyond noise is named, and none where all may be chance.
+/// Names the largest part that exceeds the noise; none if all may be chance.
 std::string finding_of(const EfficiencyLoss& loss) {
   const auto who = count(loss.cell->workers, "worker");
   if (loss.loss_s() <= 0) return fmt::format("{} lose nothing of one's efficiency", who);

@@ -20,8 +20,8 @@ using measure::Record;
 using measure::Setting;
 using measure::SettingRole;
 
-/// Whether an option of one command means the same to another: what is trained and how, not how much of it
-/// is measured.
+/// Whether an option is copied from one command to another: options that say what is trained and how, but not
+/// how much is measured.
 bool is_carried_over(Setting setting) {
   switch (setting.role()) {
     case SettingRole::fixed:
@@ -42,7 +42,7 @@ std::vector<std::vector<std::string>> typed_options(const std::string& command) 
   std::vector<std::vector<std::string>> options;
   std::istringstream words(command);
   for (std::string word; words >> word;) {
-    std::erase(word, '\'');  // as typed it may be quoted; whoever uses it quotes it anew
+    std::erase(word, '\'');  // it may be typed with quotes; they are added again on use
     if (word.starts_with("--"))
       options.push_back({word});
     else if (!options.empty())
@@ -161,7 +161,7 @@ std::string command_like(const Record& record, std::string_view verb, std::strin
     says_rate = says_rate || *setting == "lr";
     for (const auto& word : option) command += " " + base::shell_word(word);
   }
-  // A quick study lowers the rate without being told to.
+  // A quick study lowers the rate by itself.
   const auto rate = record.settings.find("lr");
   if (!says_rate && rate != record.settings.end() && (verb == "train" || verb == "converge"))
     command += " --lr " + base::shell_word(rate->second);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Texts that answers share, and how certain they are.
+/// Makes texts that answers share, and sets how certain an answer is.
 
 #include <string>
 #include <string_view>

@@ -9,14 +9,14 @@
 #include "report/sections/parts.h"
 #include "report/text.h"
 
-// How many workers: of each number the fastest cell.
+// How many workers to use, comparing the fastest cell for each number.
 
 namespace paceline::report {
 namespace {
 
 using analysis::Mode;
 
-/// Cores that the run could use, all nodes together.
+/// Cores that the run could use, over all nodes.
 int cores_there(const measure::Record& record) { return record.environment.cores * analysis::nodes(record); }
 
 /// "1.88 times 1 worker, 1 core [1.84, 1.92]: 94 % efficient."
@@ -27,7 +27,7 @@ std::string said_of_speedup(const Subject& subject) {
                      baseline_name(*subject.group->baseline), about(subject.row->efficiency.median));
 }
 
-/// "4 workers need 4 cores." of what was measured and left out for want of cores.
+/// "4 workers need 4 cores." about cells that were left out because cores are missing.
 std::string said_of_left_out(const Subject& subject) {
   int most = 0;
   for (const auto& [cell, why] : subject.point.left_out)
@@ -71,7 +71,8 @@ Answer workers_answer(const Subject& subject) {
         fmt::format("Only {} {} measured with a core for each thread.", count(best->workers, "worker"),
                     best->workers == 1 ? "was" : "were"),
         command_like(record, "scale", fmt::format("--workers 1,2 --batches {}", best->local_batch)));
-  // Any cell of another number that reaches the best leaves the number open, not only the fastest of its own.
+  // The number is undecided if any cell with another number reaches the best, not only the fastest of its
+  // number.
   std::vector<const analysis::Cell*> rivals{best};
   for (const analysis::Cell* cell : subject.point.eligible)
     if (cell->workers != best->workers) rivals.push_back(cell);
@@ -92,7 +93,7 @@ Answer workers_answer(const Subject& subject) {
   judge(answer, choice);
   if (subject.row != nullptr && subject.row->efficiency.low > 1 &&
       answer.certainty != Certainty::not_decided) {
-    answer.certainty = Certainty::careful;  // more than N workers can give: the baseline met a slow moment
+    answer.certainty = Certainty::careful;  // more than N times: the baseline was measured at a slow moment
     answer.chip = "above the ideal";
   }
   take_figures(answer, best->images_per_s, *best);

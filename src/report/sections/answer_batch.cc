@@ -12,7 +12,7 @@
 namespace paceline::report {
 namespace {
 
-/// What the batch could grow to, and which limit it met there.
+/// The largest batch that was reached, and the limit there.
 std::string largest(const analysis::Sweep& sweep) {
   if (!sweep.largest_that_fits) return "";
   const std::string size = integer(static_cast<double>(*sweep.largest_that_fits));
@@ -31,12 +31,13 @@ long count_measured(const analysis::Sweep& sweep) {
                        [](const analysis::SweepPoint& point) { return point.cell->is_measured(); });
 }
 
-/// How the workers of the first cell are joined, where others of as many are joined otherwise.
+/// How the workers of the first cell are joined, if other cells with the same number of workers are joined
+/// differently.
 std::string joined_among(const std::vector<const analysis::Cell*>& alike) {
   return analysis::are_joined_otherwise(alike) ? analysis::joined_as(alike.front()->record()) : "";
 }
 
-/// A knee among batches of several versions may be a difference of these.
+/// A knee among batches measured by several versions may come from the difference between versions.
 std::string said_of_mixture(const analysis::Sweep& sweep) {
   std::vector<const analysis::Cell*> compared;
   for (const analysis::SweepPoint& point : sweep.points)
@@ -52,7 +53,7 @@ std::string batch_on(const analysis::Cell& cell, const std::string& which) {
                      workers_on_cores(cell), behind(which));
 }
 
-/// `is_only`: there is no other sweep of the model to be the best of.
+/// `is_only`: the model has no other sweep with which to compare it.
 std::string said_of_sweep(const Conclusions& conclusions, const analysis::Sweep& sweep, bool is_only) {
   const auto& knee = *sweep.points[*sweep.knee].cell;
   const auto& best = *sweep.points[*sweep.best].cell;
@@ -102,7 +103,7 @@ std::string which_of_several(const Conclusions& conclusions, const analysis::Sca
   return fmt::format("{}", fmt::join(said, ", "));
 }
 
-/// Every sweep has an answer of its own; of several of one model the best of all is said behind them.
+/// Every sweep gets its own answer; if a model has several sweeps, the best of all follows.
 void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
   const std::size_t before = blocks.size();
   for (const auto& subject : conclusions.subjects) {

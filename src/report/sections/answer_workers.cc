@@ -27,7 +27,8 @@ bool was_disturbed(const analysis::Cell& cell) {
                      [](const measure::Record* record) { return analysis::is_disturbed(*record); });
 }
 
-/// "other programs kept 0.75 cores busy": of the repeat that was disturbed most. Precondition: one was.
+/// "other programs kept 0.75 cores busy", for the repeat that was disturbed most. Requires: one was
+/// disturbed.
 std::string worst_disturbance(const analysis::Cell& cell) {
   const auto others = [](const measure::Record* record) {
     return std::pair(analysis::is_disturbed(*record), record->window.others_cores.value_or(0));
@@ -39,8 +40,8 @@ std::string worst_disturbance(const analysis::Cell& cell) {
              : fmt::format("other programs kept {:.2f} cores busy", others(&worst).second);
 }
 
-/// Why an efficiency exceeds 100 %. Records tell a disturbed baseline from a quiet one; whether a quiet one
-/// met a slow moment or had too little cache, they do not.
+/// Why an efficiency exceeds 100 %. Records show whether the baseline was disturbed, but not whether an
+/// undisturbed one had a slow moment or too little cache.
 std::string above_the_ideal(const ScalingGroup& group, const ScalingRow& row) {
   if (row.efficiency.median <= 1) return "";
   if (!analysis::has_interval(row.efficiency)) return "above 100 %, of a single step: it may be noise";
@@ -51,7 +52,7 @@ std::string above_the_ideal(const ScalingGroup& group, const ScalingRow& row) {
   return "above the ideal: the baseline was measured in a slower moment, or a worker's share fits a cache";
 }
 
-/// What makes a speedup doubtful, all of it.
+/// Everything that makes a speedup doubtful.
 std::vector<std::string> caveats(const ScalingGroup& group, const ScalingRow& row) {
   std::vector<std::string> all;
   if (const auto ledger = analysis::breakdown(*row.cell); analysis::is_data_bound(ledger))
@@ -75,7 +76,7 @@ std::vector<const analysis::Cell*> choice_among(const FewestWorkers& choice) {
   return cells;
 }
 
-/// What of the rivals and of the rows left out a reader must know, to stand among the caveats.
+/// Adds to the caveats what a reader must know about rivals and omitted rows.
 void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
   const auto rate = [](const ScalingRow* row) { return row->cell->images_per_s; };
   std::vector<std::string> open;
@@ -95,12 +96,12 @@ void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
   if (const auto few = fewest_repeats(choice_among(choice)); !few.empty()) all.push_back(few);
 }
 
-/// "batch 128", "batch 128, version 0.2.0"; model and set-up are said in front of all batches.
+/// "batch 128", "batch 128, version 0.2.0". Model and set-up are named once, before all batches.
 std::string name_of(const ScalingGroup& group) {
   return fmt::format("batch {}{}", group.batch, behind(group.circumstances));
 }
 
-/// N workers of weak scaling do more work in a step, not the same one faster.
+/// The answer for a group. In weak scaling N workers do more work per step, not the same work faster.
 std::string describe(const ScalingGroup& group, const FewestWorkers& choice, Mode mode) {
   const ScalingRow& row = *choice.row;
   if (row.is_baseline) {
@@ -118,7 +119,7 @@ std::string describe(const ScalingGroup& group, const FewestWorkers& choice, Mod
                      said.empty() ? "" : fmt::format(" ({})", fmt::join(said, "; ")));
 }
 
-/// Of rows that are not there to be compared, each with its reason.
+/// Rows that are not compared, each with its reason.
 std::vector<std::string> why_not_compared(const ScalingGroup& group) {
   std::vector<std::string> why;
   for (const ScalingRow& row : group.rows) {
@@ -139,7 +140,7 @@ std::string said_of_whom(const ScalingGroup& group) {
   return (group.subject.empty() ? "" : " of " + group.subject) + behind(group.setup);
 }
 
-/// A group that has no two rows to choose from: what it has, and what is missing.
+/// For a group with fewer than two rows to choose from: what it has, and what is missing.
 std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choice, Mode mode) {
   std::string has =
       group.baseline == nullptr ? "no measured cell" : count(group.baseline->workers, "worker") + " alone";
@@ -155,7 +156,7 @@ std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choi
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-/// Which of the rows that were compared are of emulated hardware.
+/// Says which compared rows are of emulated hardware.
 std::string said_of_emulated_rows(const std::vector<const ScalingGroup*>& groups) {
   std::map<std::string, std::vector<int>> workers_of;
   for (const ScalingGroup* group : groups)
@@ -172,8 +173,8 @@ std::string said_of_emulated_rows(const std::vector<const ScalingGroup*>& groups
   return said;
 }
 
-/// A set-up of which one number of workers was measured has nothing to choose from; what it gave stands
-/// beside the other set-ups all the same.
+/// Describes a set-up that was measured with one number of workers. It offers no choice, but is shown beside
+/// other set-ups.
 std::string describe_alone(const ScalingGroup& group) {
   const ScalingRow& row = group.rows.front();
   const std::string few = few_repeats(*row.cell);
@@ -182,7 +183,7 @@ std::string describe_alone(const ScalingGroup& group) {
                      in_brackets(few));
 }
 
-/// Groups of one mode with one answer: of a model and set-up, all batches.
+/// Collects the groups of a mode that share an answer: all batches of one model and set-up.
 std::vector<std::vector<const ScalingGroup*>> answered_together(const std::vector<ScalingGroup>& groups) {
   std::vector<std::vector<const ScalingGroup*>> parts;
   for (const ScalingGroup& group : groups) {
@@ -194,7 +195,7 @@ std::vector<std::vector<const ScalingGroup*>> answered_together(const std::vecto
   return parts;
 }
 
-/// The row of a group with so many workers that answers are made of: measured, and joined somehow.
+/// The measured row of a group with that many workers, joined in a known way.
 const ScalingRow* row_of(const ScalingGroup& group, int workers) {
   for (const ScalingRow& row : group.rows)
     if (row.cell->workers == workers && row.cell->is_measured() &&
@@ -253,7 +254,8 @@ std::vector<std::string> said_of_joining(const std::vector<ScalingGroup>& groups
   return said;
 }
 
-/// One finding for each model and set-up. Groups without two rows to choose from are said in `nothing`.
+/// Adds a finding for each model and set-up. Groups with fewer than two rows to choose from are listed in
+/// `nothing`.
 void answer_mode(std::vector<Block>& blocks, const Conclusions& conclusions, Mode mode,
                  std::vector<std::string>& nothing) {
   const auto& all = conclusions.scaling(mode);

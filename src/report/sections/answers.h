@@ -1,6 +1,6 @@
 #pragma once
 
-/// The longer answers of the summary.
+/// Makes the longer answers of a report's summary: which batch, how many workers, what was not measured.
 
 #include <string>
 #include <string_view>

@@ -100,7 +100,7 @@ bool is_in(const std::vector<analysis::ScalingGroup>& groups, const analysis::Ce
   });
 }
 
-/// Of trainings and sweeps outside scaling groups.
+/// The table for trainings and sweeps outside scaling groups.
 std::optional<Table> single_table(const Conclusions& conclusions) {
   Table table{.id = "bandwidth",
               .title = "The all-reduce",

@@ -47,7 +47,7 @@ TableCell part(const Breakdown& ledger, Get get) {
   std::vector<double> repeats;
   for (const Parts& parts : ledger.repeats) repeats.push_back(get(parts));
   const auto [low, high] = std::minmax_element(repeats.begin(), repeats.end());
-  if (*low == *high) return cell;  // nothing was there to vary
+  if (*low == *high) return cell;  // without spread no extremes are shown
   cell.low = *low;
   cell.high = *high;
   return cell;
@@ -62,7 +62,7 @@ TableCell communication_part(const Breakdown& ledger) {
   return cell;
 }
 
-/// One breakdown a row; `row` is null for cells outside a scaling group.
+/// A row of the table, with its breakdown; `row` is null for cells outside a scaling group.
 struct BreakdownLine {
   std::int64_t batch = 0;
   std::string label;  ///< in plots: "b 128, N 2", for a global batch "B 128, N 2"
@@ -95,7 +95,8 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
   Table table{
       .id = id, .title = title, .definition = kLedgerDefinition, .columns = ledger_columns(batch_label)};
   Footnotes footnotes;
-  std::pair<double, double> late{std::numeric_limits<double>::infinity(), 0};  // least and most, s a step
+  std::pair<double, double> late{std::numeric_limits<double>::infinity(),
+                                 0};  // least and most, in seconds per step
   for (const BreakdownLine& line : lines) {
     const Breakdown ledger = analysis::breakdown(*line.cell);
     const auto& mean = ledger.mean;
@@ -236,7 +237,7 @@ std::vector<BreakdownLine> lines_of(const std::vector<ScalingGroup>& groups, ana
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows) {
-      // A worker alone is the baseline of several groups.
+      // A single worker can be the baseline of several groups.
       if (!row.cell->is_measured() || std::find(cells.begin(), cells.end(), row.cell) != cells.end())
         continue;
       lines.push_back({.batch = group.batch,
@@ -253,7 +254,7 @@ std::vector<BreakdownLine> lines_of(const std::vector<ScalingGroup>& groups, ana
   return lines;
 }
 
-/// Trainings that stand in no scaling group.
+/// Lines for trainings that are in no scaling group.
 std::vector<BreakdownLine> single_lines(const Conclusions& conclusions) {
   std::vector<BreakdownLine> lines;
   for (const auto& cell : conclusions.cells) {

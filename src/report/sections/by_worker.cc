@@ -48,7 +48,7 @@ std::string lead_of(const ByWorker& cell) {
   return fmt::format("{} ms {}", text.figure, text.interval);
 }
 
-/// Of a cell in which one worker has the most work, but not beyond what its repeats differ by.
+/// For a cell in which one worker has the most work, but by no more than the difference between repeats.
 Paragraph undecided(const ByWorker& cell) {
   const WorkerShare& slowest = cell.workers[cell.slowest];
   const std::string why =
@@ -77,7 +77,7 @@ Paragraph verdict(const ByWorker& cell) {
       in_brackets(few_repeats(*cell.cell)), said_of_emulation(*cell.cell)));
 }
 
-/// Of cells whose workers are alike: one sentence for all.
+/// For cells whose workers are equally fast: one sentence for all.
 Paragraph alike(const std::vector<const ByWorker*>& cells) {
   const ByWorker& most =
       **std::ranges::max_element(cells, {}, [](const auto* cell) { return cell->imbalance; });

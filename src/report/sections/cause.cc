@@ -137,7 +137,7 @@ std::string of_the_peak(const Cause& cause) {
                      percent(*before));
 }
 
-/// What a part of the change is, with why it depends on the batch.
+/// Names a part of the change, and why it depends on the batch.
 std::string said_of_part(const Cause& cause, const Cause::Part& part) {
   const double times =
       static_cast<double>(cause.to->cell->local_batch) / static_cast<double>(cause.from->cell->local_batch);
@@ -160,7 +160,7 @@ std::string said_of_part(const Cause& cause, const Cause::Part& part) {
   return text;
 }
 
-/// The parts that make most of the change: at most two, the first always.
+/// The main parts of the change: at most two, always including the first.
 std::string main_parts(const Cause& cause) {
   constexpr double kWorthNaming = 0.15;
   std::vector<std::string> parts{said_of_part(cause, cause.parts[0])};
@@ -169,7 +169,7 @@ std::string main_parts(const Cause& cause) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-/// What holds the steps of the fastest batch: its largest part.
+/// What limits the steps of the fastest batch: its largest part.
 std::string what_is_left(const Reach& reach) {
   const auto& parts = reach.ledger.mean;
   const double computing = (parts.forward + parts.backward) / parts.total();
@@ -190,8 +190,8 @@ std::string setup_of(const analysis::Cell& cell) {
   return fmt::format("{}, {}", cell.part(), workers_on_cores(cell));
 }
 
-/// "an image takes 18.2 ms instead of 30.0 ms (one repeat)". The times are a step over the local batch: of
-/// several workers each has images of its own meanwhile.
+/// "an image takes 18.2 ms instead of 30.0 ms (one repeat)". The times are a step divided by the local batch;
+/// with several workers each processes its own images meanwhile.
 std::string times(const Cause& cause) {
   return fmt::format("{} takes {} instead of {}{}",
                      cause.from->cell->workers > 1 ? "an image of a worker" : "an image",

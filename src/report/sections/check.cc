@@ -17,7 +17,7 @@ using analysis::rules::Finding;
 using analysis::rules::Result;
 using analysis::rules::Severity;
 
-/// In the unit of the printed figure, which a finding does not say: digits as they come.
+/// In the unit of the printed figure, which a finding does not name; so the number has no fixed digits.
 TableCell corrected_cell(const Finding& finding) {
   if (!finding.corrected) return missing("no single figure can be given");
   TableCell cell{.value = finding.corrected->value};
@@ -50,7 +50,7 @@ Table findings_table(const Result& result) {
   return shown;
 }
 
-/// Speedups over workers, as printed and as they follow from the times.
+/// Speedups against workers, as printed and as calculated from the times.
 std::optional<Plot> speedup_plot(const table::Table& table, const Result& result) {
   std::map<std::string, const Finding*> wrong;
   for (const auto& finding : result.findings)

@@ -30,7 +30,7 @@ struct NaturalOrder {
 };
 using Values = std::set<std::string, NaturalOrder>;
 
-/// Values that each setting takes over all records. A batch of 0 is the one that is derived from the other.
+/// The values of each setting in all records. A batch of 0 (local or global) is derived from the other one.
 std::map<std::string, Values> values_of_settings(std::span<const Record> records) {
   std::map<std::string, Values> values;
   for (const Record& record : records)
@@ -51,7 +51,7 @@ Table settings_table(std::span<const Record> records) {
   return table;
 }
 
-/// "record" or "record (and 11 more like it)": whose numbers stand in the sentence.
+/// "record" or "record (and 11 more like it)": the record whose numbers are in the sentence.
 std::string said_of(const Remark& remark) {
   const std::size_t more = remark.records.size() - 1;
   return more == 0 ? remark.records.front()

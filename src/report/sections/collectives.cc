@@ -8,7 +8,7 @@
 #include "report/sections/sections.h"
 #include "report/text.h"
 
-// What `paceline comm` leaves: collectives alone, without a training around them.
+// The results of `paceline comm`: collectives alone, without training.
 
 namespace paceline::report {
 namespace {
@@ -19,7 +19,7 @@ constexpr const char* kNothingMoved = "one rank alone transfers nothing";
 
 std::string form(bool in_place) { return in_place ? "in place" : "out of place"; }
 
-/// "2 ranks in 2 processes, mpi: exchange": whose collectives these are.
+/// "2 ranks in 2 processes, mpi: exchange": names the workers whose collectives these are.
 std::string whose(const Record& record) {
   const auto& how = record.communication;
   std::string text = count(record.workers, "rank");
@@ -89,7 +89,7 @@ std::optional<Table> fits(const Record& record, const std::string& id) {
   return table;
 }
 
-/// Bus bandwidth over sizes, a line for each collective and form of which there are two sizes at least.
+/// Bus bandwidth over sizes, a line for each collective and form with at least two sizes.
 std::optional<Plot> bandwidths(const Record& record, const std::string& id) {
   if (record.workers < 2) return std::nullopt;
   Plot plot{.id = id,

@@ -77,7 +77,7 @@ std::vector<TableCell> table_row(const Convergence& result, std::size_t i) {
           given_back_cell(result, variant)};
 }
 
-/// "a, b: remark." Variants of the same batch mostly share theirs.
+/// "a, b: remark." Variants with the same batch mostly share their remarks.
 std::vector<std::string> joined_remarks(const std::vector<Variant>& variants) {
   std::vector<std::pair<std::string, std::vector<std::string>>> names_of;
   for (const Variant& variant : variants) {

@@ -15,7 +15,7 @@ namespace {
 using analysis::Convergence;
 using analysis::Variant;
 
-/// What the points are of: "Means over 3 seeds, with one standard error to either side."
+/// What the points show: "Means over 3 seeds, with one standard error to either side."
 std::string said_of_seeds(const std::vector<Variant>& variants) {
   const auto [fewest, most] = std::minmax_element(
       variants.begin(), variants.end(), [](const Variant& a, const Variant& b) { return a.seeds < b.seeds; });
@@ -45,8 +45,8 @@ Plot plot(const Convergence& result, bool over_updates) {
   return plot;
 }
 
-/// Which of two is ahead may change from one axis to another: a larger batch that loses at equal epochs may
-/// win at equal seconds.
+/// The order of two variants may depend on the axis: a larger batch that is worse at equal epochs may be
+/// better at equal seconds.
 Plot plot_over_seconds(const Convergence& result) {
   Plot plot{.id = "converge-seconds",
             .title = "Test accuracy over training time",

@@ -38,7 +38,7 @@ std::vector<TableCell> course_row(const Variant& variant, const Course& course, 
   return row;
 }
 
-/// One figure of every variant over epochs; no series where nobody has it.
+/// One figure of every variant over epochs; variants without it have no series.
 Plot plot_of(const Convergence& result, const std::vector<Course>& courses, const char* id, const char* title,
              const char* unit, std::optional<double> (*figure)(const CourseEpoch& epoch)) {
   const bool is_accuracy = std::string_view(unit) == "%";

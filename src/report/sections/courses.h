@@ -1,6 +1,7 @@
 #pragma once
 
-/// The course of trainings: training, validation and test figures of each, and sentences about overfitting.
+/// Makes tables, plots and sentences about the course of trainings: training, validation and test figures of
+/// each epoch, and overfitting.
 
 #include <optional>
 #include <string>

@@ -37,7 +37,8 @@ std::optional<double> value_of(const EpochRecord& epoch, Quantity quantity) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-/// The table's of a test accuracy, which joins the counting of the test images; of all else the seeds' alone.
+/// For a test accuracy the table's standard error, which includes the counting error of the test images; for
+/// everything else that of the seeds only.
 double standard_error(const Variant& variant, Quantity quantity, const std::vector<double>& values) {
   if (quantity == Quantity::test_accuracy)
     return measure::accuracy_standard_error(values, static_cast<long>(variant.record->data.test_samples));
@@ -48,7 +49,7 @@ struct At {
   std::vector<double> x, y;
 };
 
-/// One seed is given no interval, since what the test set alone says would be taken for a spread.
+/// A single seed gets no interval, because the test set's counting error would be mistaken for a spread.
 Point mean_point(const Variant& variant, Quantity quantity, const At& at) {
   const double scale = is_accuracy(quantity) ? 100 : 1;
   const double mean = measure::mean(at.y);

@@ -8,7 +8,7 @@
 #include "report/sections/sections.h"
 #include "report/text.h"
 
-// Where the efficiency goes: a row a part of each number of workers.
+// How efficiency is lost: one row per part, for each number of workers.
 
 namespace paceline::report {
 namespace {

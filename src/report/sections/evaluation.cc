@@ -14,7 +14,7 @@ namespace {
 using analysis::Evaluation;
 using analysis::Proportion;
 
-constexpr std::size_t kWidestMatrix = 20;  ///< classes of a matrix that a terminal and an eye can hold
+constexpr std::size_t kWidestMatrix = 20;  ///< the most classes for which a matrix is readable on a terminal
 constexpr std::size_t kListedConfusions = 20;
 
 TableCell share(const std::optional<Proportion>& proportion, const char* reason) {

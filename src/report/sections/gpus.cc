@@ -37,7 +37,7 @@ TableCell told_of(const std::optional<double>& number, const std::optional<doubl
   return cell;
 }
 
-/// "power cap 35.0 %, thermal (driver) 2.0 %"; "-" for never.
+/// "power cap 35.0 %, thermal (driver) 2.0 %"; "-" if clocks were never lowered.
 TableCell held_back(const GpuUse& use) {
   if (!use.held_back) return missing(kUntold);
   std::vector<std::pair<double, std::string>> reasons;
@@ -76,7 +76,7 @@ std::vector<TableCell> row_of(const GpuUses& uses, const GpuUse& use, Footnotes&
           held_back(use)};
 }
 
-/// What is wrong with GPUs, a sentence for each of a cell.
+/// Adds problems of the GPUs of a cell, one sentence each.
 void add_findings(Section& section, const GpuUses& uses) {
   for (const auto& use : uses.gpus)
     if (!use.link.empty())

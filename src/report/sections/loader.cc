@@ -36,7 +36,7 @@ std::string verdict(const analysis::Breakdown& ledger) {
 
 /// The cells whose loader is the limit.
 struct DataBound {
-  int cells = 0, of = 0;  ///< and all that were measured
+  int cells = 0, of = 0;  ///< limited by the loader, and measured in all
   std::optional<analysis::Breakdown>
       ledger;  ///< the cell of the summary's answers, else the one that waits most
 };
@@ -58,9 +58,9 @@ DataBound find_data_bound(const Conclusions& conclusions) {
   return bound;
 }
 
-/// What makes such a loader faster, by what holds it up.
+/// Advice on making such a loader faster, depending on what limits it.
 std::string advice(const analysis::LoaderUse& loader, const measure::Record& record) {
-  constexpr double kMostlyWaiting = 0.25;  // computing for less than this part of the time
+  constexpr double kMostlyWaiting = 0.25;  // a thread that computes for less than this fraction of the time
   if (record.data.images_on == "device")
     return "The images lie on the device: each worker only draws, before it computes, which of them are shown and how.";
   if (loader.threads_per_worker == 0)

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The loaders of all measured cells: what they delivered and could have delivered.
+/// Makes the table of the loaders of all measured cells: what they delivered and could have delivered.
 
 #include <optional>
 

@@ -30,7 +30,7 @@ std::string form(const analysis::Cell& cell) {
                      in_brackets(joined));
 }
 
-/// What costs the more workers the most time, in words; they are not faster.
+/// Explains why more workers are not faster: what costs them the most time.
 std::string why_not_faster(const SameCores& pair) {
   std::array parts{std::pair{pair.compute_s, "slower compute"},
                    std::pair{pair.exposed_transfer_s, "transfer that nothing hides"},
@@ -44,7 +44,7 @@ std::string why_not_faster(const SameCores& pair) {
   return said.empty() ? "" : fmt::format("{}", fmt::join(said, ", "));
 }
 
-/// `of_model`: " of resnet8-cifar" where there are several.
+/// `of_model`: " of resnet8-cifar" if there are several models.
 Paragraph verdict(const SameCores& pair, const std::string& of_model) {
   const std::string who =
       fmt::format("{} against {} on {}, global batch {}{}: {} times the images/s", form(*pair.workers),

@@ -126,7 +126,7 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
   return table;
 }
 
-/// What lies below the ideal, in one sentence. Where the loader is the limit it is not to be called
+/// Explains the gap to the ideal in one sentence. If the loader is the limit, the gap must not be called
 /// communication.
 std::string said_of_the_loss(const std::vector<ScalingGroup>& groups) {
   for (const ScalingGroup& group : groups)
@@ -151,8 +151,8 @@ std::vector<GroupRow> rows_with_ratios(std::span<const ScalingGroup> groups) {
   return rows;
 }
 
-/// Where a batch was measured twice with as many workers, by two versions say, one line of both would go
-/// straight up: then each has a line, and the text says whose it is.
+/// If a batch was measured twice with the same number of workers, for example by two versions, a single line
+/// through both would be vertical. So each gets its own line, and the text names it.
 std::vector<std::string> texts_of(const std::vector<GroupRow>& rows) {
   std::vector<const analysis::Cell*> cells;
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
@@ -163,7 +163,7 @@ std::vector<std::string> texts_of(const std::vector<GroupRow>& rows) {
   return analysis::cell_labels(cells, places);
 }
 
-/// The rows of a group as the lines of a plot, with what each is called by.
+/// The rows of a group as named lines of a plot.
 std::map<std::string, std::vector<GroupRow>> lines_of(const ScalingGroup& group) {
   const auto rows = rows_with_ratios({&group, 1});
   const auto texts = texts_of(rows);
@@ -235,7 +235,7 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
       const auto& first = line.front().row->cell->record();
       Series series{.name = workers_on_cores(*line.front().row->cell) + behind(subject) + behind(key.second)};
       for (const auto& [group, row] : line) {
-        // One line is of one set of settings.
+        // All points of a line have the same settings.
         if (!analysis::compare(first, row->cell->record(), analysis::Topic::tables).comparable()) {
           ++left_out;
           continue;
@@ -260,8 +260,8 @@ std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
-/// Whether more workers ever made it slower: said, never left to the reader. Where one of both has few
-/// repeats, their intervals are of steps and say little of the next run.
+/// States whether more workers ever made it slower. If one of the two has few repeats, its interval is over
+/// steps only and says little about another run.
 void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
   for (const auto& [text, rows] : lines_of(group)) {
     const analysis::Cell* before = nullptr;

@@ -24,7 +24,7 @@ constexpr const char* kSearchDefinition =
     "with the spread over seeds. To the best: at equal epochs; below its standard error it is noise, and the two "
     "tie. Training: seconds of all seeds, without evaluation.";
 
-/// As Difference::word, whose error is the test set's: here it is the validation part's.
+/// Like Difference::word, but with the error of the validation part instead of the test set.
 std::string word_of(const analysis::Difference& difference) {
   if (difference.is_clear() && difference.one_seed) return "beyond the validation part's error; one seed";
   return difference.word();
@@ -134,7 +134,7 @@ std::string answer(const SearchResult& result) {
                      said_of_test(result));
 }
 
-/// How one of several searches is told from the others.
+/// What distinguishes one of several searches.
 struct Told {
   std::string id;       ///< of its table
   std::string subject;  ///< "resnet8-cifar on cifar10: "; empty for the only one

@@ -19,8 +19,8 @@
 #include "report/text.h"
 
 // The five questions. Every answer carries its numbers, the batch and workers that they belong to, and what
-// makes them doubtful; a question without records is said not to have been measured, with the command that
-// would.
+// makes them doubtful; for a question without records the report says that it was not measured, and gives the
+// command that would measure it.
 
 namespace paceline::report {
 namespace {
@@ -62,8 +62,8 @@ std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakd
                      duration(split.residual_s), fmt::join(said, ", "), in_doubt);
 }
 
-/// Other measured cells of as many workers at the same batch, one for each other way of joining them, that
-/// may be set against it.
+/// Other measured cells with the same number of workers and batch, one for each other way of joining the
+/// workers, that may be compared with it.
 std::vector<const analysis::Cell*> joined_otherwise(const analysis::CellGroup& subject,
                                                     const analysis::Cell& cell) {
   std::vector<const analysis::Cell*> others;
@@ -150,7 +150,7 @@ std::string no_network(const Conclusions& conclusions) {
                          : "Not measured: no record has more than one worker.");
 }
 
-/// Nothing of a model that was run on one worker alone.
+/// Adds nothing for a model that was run on one worker only.
 void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions,
                     const analysis::CellGroup& subject) {
   const auto [group, row] = headline(conclusions, subject.name);
@@ -175,7 +175,7 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions,
                           said_of_emulation(*one->cell))));
 }
 
-/// "; of 'sqrt' 1 of 2 seeds failed": a remedy that diverges is none, whatever the other seeds came to.
+/// "; of 'sqrt' 1 of 2 seeds failed": a remedy that diverges is no remedy, whatever the other seeds reached.
 std::string said_of_failed(const std::vector<const analysis::Variant*>& remedies) {
   std::string text;
   for (const auto* one : remedies)
@@ -185,7 +185,7 @@ std::string said_of_failed(const std::vector<const analysis::Variant*>& remedies
   return text;
 }
 
-/// Which remedy gives back most, as far as it is told apart from the others.
+/// Which remedy gives back most, as far as the differences are certain.
 std::string said_of_remedies(const analysis::Convergence& result) {
   const auto& variants = result.variants;
   const auto is_remedy = [&](const analysis::Variant& one) {
@@ -229,7 +229,7 @@ std::string epochs_of(const analysis::Variant& variant) {
   return fmt::format("{} epoch{}", amount(variant.epochs), variant.epochs == 1 ? "" : "s");
 }
 
-/// "2 seeds each", "one seed against 3 of 4": on how many trainings a difference stands.
+/// "2 seeds each", "one seed against 3 of 4": the number of trainings behind a difference.
 std::string seeds_of(const analysis::Variant& one, const analysis::Variant& baseline) {
   const auto said = [](const analysis::Variant& variant) {
     const int all = variant.seeds + variant.failed;
@@ -286,8 +286,7 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   blocks.push_back(finding(text));
 }
 
-/// What stands behind a figure in brackets, said once for the whole report: docs/measuring.md has the
-/// reasons.
+/// Explains the figures in brackets, once for the whole report; docs/measuring.md has the reasons.
 std::optional<Paragraph> said_of_intervals(const Conclusions& conclusions) {
   const bool any = std::any_of(conclusions.cells.begin(), conclusions.cells.end(), [](const auto& cell) {
     return cell.is_measured() && analysis::has_interval(cell.step_s);

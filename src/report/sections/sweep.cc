@@ -163,7 +163,7 @@ std::string said_of_the_knee(const Sweep& sweep, const std::string& where) {
                      in_brackets(said_of_repeats(sweep)));
 }
 
-/// One model's sweeps on common axes: images/s of two models say nothing of each other.
+/// The sweeps of one model share axes; images/s of different models cannot be compared.
 void append_plots(std::vector<Block>& blocks, std::span<const Sweep> sweeps, const std::string& subject,
                   const std::string& behind_id) {
   std::vector<Series> rates, epochs;

@@ -66,7 +66,8 @@ Table table(const Record& record, const std::string& id) {
   return table;
 }
 
-/// The run's own word on the epoch that its validation set chose: an answer, not a circumstance.
+/// The run's own note on the epoch chosen by its validation set; it belongs to the answers, not to the
+/// circumstances.
 std::optional<Paragraph> chosen_epoch(const Record& record) {
   for (const std::string& note : record.notes)
     if (note.starts_with("best epoch by validation accuracy"))

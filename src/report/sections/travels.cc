@@ -35,8 +35,8 @@ std::string batch_norm_of(const Record& record) {
   return mode == nullptr ? "local" : *mode;
 }
 
-/// The first record of the cell that says of what X consists. None of data-parallel: there is no X, worker 0
-/// hands out weights and takes gradients.
+/// The first record of the cell that says what X (the reduced bytes) consists of. None with data-parallel,
+/// which has no X: worker 0 distributes weights and collects gradients.
 const Record* told_by(const analysis::Cell& cell) {
   for (const Record* record : cell.records)
     if (record->workers > 1 && !record->communication.parallel && record->communication.parameter_bytes &&
@@ -51,7 +51,8 @@ std::vector<TableCell> row_of(const analysis::Cell& cell, const Record& record) 
   const auto bytes_of = [](std::int64_t number) { return value(static_cast<double>(number)); };
   const std::int64_t norm = travels.norm_collectives.value_or(0);
   const auto buckets = static_cast<std::int64_t>(record.buckets.size());
-  // Where fewer were counted than a collective of their own would need, the votes went with the last bucket.
+  // If there were too few collectives for the votes to have one of their own, they were sent with the last
+  // bucket.
   const auto votes = travels.collectives < (buckets + 1 + norm) * record.window.steps ? 0 : 1;
   const auto collectives = static_cast<double>(buckets + votes + norm);
   const std::string name =
@@ -92,7 +93,7 @@ std::optional<Section> travels_section(const Conclusions& conclusions) {
     const Record* record = told_by(cell);
     if (record == nullptr) continue;
     table.rows.push_back(row_of(cell, *record));
-    // A model without batch norm has the setting too.
+    // Models without batch norm have the setting too.
     if (*record->communication.statistics_bytes > 0)
       footnotes.add(said_of_batch_norm(batch_norm_of(*record)));
     footnotes.explain_marks(cell);

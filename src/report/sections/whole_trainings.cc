@@ -37,7 +37,7 @@ TableCell ratio_cell(const std::optional<Estimate>& ratio, bool is_baseline, con
   return ratio ? figure(*ratio) : missing(is_baseline ? "is the baseline" : reason);
 }
 
-/// Why a ratio of times in all is not given.
+/// Why no ratio of total times is given.
 std::string no_total(const Variant& variant, const Variant& baseline, const WholeTraining& one) {
   if (!one.times.comparable()) return kRefused;
   if (!one.as_many_epochs)
@@ -73,13 +73,13 @@ std::vector<TableCell> row_of(const Variant& variant, const Variant& baseline, c
   return row;
 }
 
-/// What forbids or qualifies the ratios of its times, by the rules of all times.
+/// Adds footnotes on what forbids or qualifies the ratios of its times.
 void explain(Footnotes& footnotes, const Variant& variant, const WholeTraining& one) {
   for (const std::string& refusal : one.times.refusals)
     footnotes.add(
         fmt::format("{}: its times are not compared with the baseline's: {}.", variant.name, refusal));
   for (const std::string& remark : one.times.remarks) {
-    // A remark on an option is on the rule of training, which the name says and which costs no time.
+    // A remark on an option concerns the training rule, which the name states and which costs no time.
     if (!remark.starts_with("--"))
       footnotes.add(fmt::format("{}{}: {}.", one.times.shares_cores ? "† " : "", variant.name, remark));
   }
@@ -90,7 +90,7 @@ std::string at_every(std::int64_t epochs) {
   return epochs == 1 ? "after every epoch" : fmt::format("every {} epochs", epochs);
 }
 
-/// A time to an accuracy that is looked at more seldom can only be later.
+/// If the accuracy is evaluated less often, the time to reach it can only be later.
 void explain_looks(Footnotes& footnotes, const Variant& variant, const WholeTraining& one,
                    const WholeTraining& baseline) {
   if (one.looked_every == baseline.looked_every || one.looked_every == 0 || baseline.looked_every == 0)
@@ -157,7 +157,8 @@ std::optional<std::string> said_of_whole_trainings(const Convergence& result, co
   for (std::size_t i = 0; i < whole.trainings.size(); ++i) {
     const WholeTraining& one = whole.trainings[i];
     if (i == whole.baseline || !one.epoch_speedup) continue;
-    // Of as many workers the more accurate one: who trains on more of them does what keeps the accuracy.
+    // With the same number of workers the more accurate variant: anyone who trains on more workers uses the
+    // remedy that keeps the accuracy.
     const auto workers = [&](const WholeTraining& of) { return result.variants[of.variant].cell->workers; };
     const auto accuracy = [&](const WholeTraining& of) { return result.variants[of.variant].accuracy; };
     if (most == nullptr || workers(one) > workers(*most) ||

@@ -1,5 +1,5 @@
-/// What PyTorch's benchmark of DistributedDataParallel writes: seconds a step of each model, of growing sets
-/// of ranks.
+/// Reads the output of PyTorch's benchmark of DistributedDataParallel: seconds per step of each model, for
+/// growing sets of ranks.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ Spread spread_of(std::vector<double> all) {
   return spread;
 }
 
-/// A result of one set of ranks; nothing where it has no times.
+/// The row for one set of ranks; nullopt if it has no times.
 std::optional<Row> row_of_result(const json& result, std::size_t workers) {
   std::vector<double> seconds;
   for (const auto& one : member(result, "measurements"))
@@ -66,7 +66,7 @@ Table read_ddp(std::span<const std::filesystem::path> files, const GivenFacts&) 
       if (workers == 0) continue;
       auto row = row_of_result(result, workers);
       if (!row) continue;
-      // Of the two results of rank 0 the first is without DDP.
+      // Of the two results with rank 0 alone the first is without DDP.
       const bool is_plain = workers == 1 && of_one_rank++ == 0;
       row->settings["ddp"] = is_plain ? "no" : "yes";
       if (const auto bucket = text_at(file, "bucket_size")) row->settings["bucket"] = *bucket;

@@ -9,7 +9,7 @@ namespace paceline::table {
 void GzFile::Close::operator()(void* file) const { gzclose(static_cast<gzFile>(file)); }
 
 GzFile::GzFile(const std::filesystem::path& path) {
-  // A folder opens, and reads as nothing.
+  // A folder can be opened, but reads as an empty file.
   if (std::error_code none; !std::filesystem::is_directory(path, none))
     file_.reset(gzopen(path.c_str(), "rb"));
   if (!file_)

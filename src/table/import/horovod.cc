@@ -1,5 +1,5 @@
-/// Horovod's timeline: when each rank was ready for a tensor, and when it was reduced. One file, of rank 0;
-/// it may lack its end.
+/// Reads Horovod's timeline: when each rank was ready for a tensor, and when it was reduced. It is one file,
+/// written by rank 0, and may be cut off.
 
 #include <fmt/format.h>
 
@@ -18,9 +18,9 @@ namespace {
 /// What happened to one tensor.
 struct Tensor {
   std::string name;
-  std::vector<std::pair<std::string, double>> open;  ///< begun and not ended
-  std::vector<double> begins;                        ///< of its negotiations
-  std::vector<double> ticks;                         ///< of the present one: a rank got ready
+  std::vector<std::pair<std::string, double>> open;  ///< operations that have begun and not ended
+  std::vector<double> begins;                        ///< when its negotiations began
+  std::vector<double> ticks;  ///< times at which a rank became ready in the present negotiation
   double bytes = 0;
 };
 
@@ -28,7 +28,7 @@ struct Timeline {
   std::map<std::string, Tensor> tensors;  ///< by pid
   std::vector<Stretch> transfer, late;
   int ranks = 0;
-  std::map<int, int> last;  ///< how often a rank was the last to get ready
+  std::map<int, int> last;  ///< how often each rank was the last to become ready
   int last_of_present = -1;
   double begin = 1e300, end = -1e300;
 };
@@ -99,7 +99,7 @@ Table read_horovod(std::span<const std::filesystem::path> files, const GivenFact
   Timeline timeline;
   (void)read_trace(files.front(), true, [&](TraceEvent& event) { take(timeline, event); });
   Table table{.where = files.front().string()};
-  const Tensor* clock = nullptr;  // the tensor that was reduced most often tells the steps
+  const Tensor* clock = nullptr;  // the tensor that was reduced most often marks the steps
   double bytes = 0;
   for (const auto& [pid, tensor] : timeline.tensors) {
     bytes += tensor.bytes;

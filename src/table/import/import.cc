@@ -25,7 +25,7 @@ const Importer& importer_of(const fs::path& path) {
        path.string(), names);
 }
 
-/// What the user knows fills what the files do not say; it never replaces what they do.
+/// Facts from the user fill gaps in the files; they never replace what the files say.
 void fill_in(Table& table, const GivenFacts& given) {
   for (const auto& [name, text] : given) {
     if (name.starts_with(kSettingPrefix)) {
@@ -62,8 +62,9 @@ std::string begin_of(const fs::path& path) {
 }
 
 std::span<const Importer> importers() {
-  // Traces first: they name the version of NCCL too, by which the JSON of nccl-tests is told. CSVs of metrics
-  // last: they are told by a comma and the word epoch or step.
+  // The order matters. Traces come first, because they too contain the version of NCCL, by which the JSON of
+  // nccl-tests is recognised. CSVs of metrics come last: a comma and the word epoch or step is enough for
+  // them.
   static const std::array kImporters{kineto(),           nccl_tests_json(), ddp_benchmark(),
                                      horovod_timeline(), nccl_tests_text(), metrics_csv()};
   return kImporters;

@@ -1,5 +1,5 @@
-/// Traces of PyTorch's profiler (Kineto): what a step's device time was spent on, for one rank or for all of
-/// a run.
+/// Reads traces of PyTorch's profiler (Kineto): on what a step's device time was spent, for one rank or all
+/// ranks of a run.
 
 #include <fmt/format.h>
 
@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 struct Collective {
   double begin = 0, end = 0;  ///< us
   std::string group;
-  double bytes = 0;  ///< 0: not said
+  double bytes = 0;  ///< 0: not stated
 };
 
-/// A kernel, with the number of the call that launched it; 0: not said.
+/// A kernel, with the number of the call that launched it; 0: not stated.
 struct Kernel {
   Stretch span;
   double call = 0;
@@ -33,7 +33,7 @@ struct Kernel {
 /// A call on a thread of the host: the launch of a kernel, or a step of an optimizer.
 struct Call {
   Stretch span;
-  double number = 0;  ///< of a launch
+  double number = 0;  ///< the number of a launch
 };
 
 /// One rank's trace: spans only.
@@ -41,7 +41,7 @@ struct Trace {
   fs::path file;
   std::optional<double> rank, world;
   std::string device;
-  std::vector<Kernel> kernels;                                 ///< that are no collectives
+  std::vector<Kernel> kernels;                                 ///< kernels other than collectives
   std::map<std::string, std::vector<Call>> launches, updates;  ///< by process and thread
   std::vector<Stretch> compute, update, copy, next;
   std::vector<std::pair<double, Stretch>> steps;  ///< by their number
@@ -54,8 +54,9 @@ std::string lower(std::string_view text) {
   return all;
 }
 
-/// By what the profiler says of the kernel, or by its name. Others have once shown no communication since
-/// kernels were renamed: where a group has several workers and nothing is found, it is not known.
+/// Decides by the profiler's metadata of the kernel, or by its name. Other tools have shown no communication
+/// after kernels were renamed. So if a group of several workers has no collective, the communication is
+/// unknown, not zero.
 bool is_collective(const TraceEvent& event) {
   if (event.args.contains("Collective name")) return true;
   const auto name = lower(event.name);
@@ -112,7 +113,7 @@ void take_event(Trace& trace, const TraceEvent& event) {
   }
 }
 
-/// Tells the kernels apart that a step of an optimizer launched: by the number of the call.
+/// Separates the kernels that the optimizer's step launched, by the number of the call.
 void split_update(Trace& trace) {
   std::vector<double> of_update;
   for (auto& [thread, steps] : trace.updates) {
@@ -151,7 +152,7 @@ Trace read_one(const fs::path& file) {
   return trace;
 }
 
-/// The stretches that the figures are of: from the begin of each step to that of the next.
+/// The stretches of time that are measured: from the begin of each step to the begin of the next.
 std::vector<Stretch> windows_of(const Trace& trace) {
   std::vector<Stretch> windows;
   for (std::size_t i = 0; i < trace.steps.size(); ++i) {
@@ -233,7 +234,7 @@ Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table&
     row.set(column, us * kMicro);
     known += us;
   };
-  // Of a device that was not recorded nobody knows what it copied, nor when it had nothing to do.
+  // If the device was not recorded, its copies and idle times are unknown.
   const bool has_device =
       !trace.compute.empty() || !trace.update.empty() || !trace.collectives.empty() || !trace.copy.empty();
   const bool is_alone = trace.world && *trace.world == 1;
@@ -256,8 +257,8 @@ Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table&
   return row;
 }
 
-/// Transfer and waiting, where all ranks are there: of the k-th collective of a group the shortest stay is
-/// transfer, what others stay longer is waiting for a later rank.
+/// Splits communication into transfer and waiting, if all ranks are present. Of the k-th collective of a
+/// group the shortest duration is transfer; the excess on other ranks is waiting for a later rank.
 void split_waiting(const std::vector<Trace>& traces, const std::vector<std::vector<Stretch>>& windows,
                    Table& table) {
   std::vector<std::map<std::string, std::vector<const Collective*>>> by_group(traces.size());

@@ -1,4 +1,4 @@
-/// CSVs of metrics as trainers write them: `epoch`, `step`, and names of their own.
+/// Reads CSVs of metrics as training programs write them: `epoch`, `step`, and names of their own.
 
 #include <fmt/format.h>
 
@@ -21,8 +21,8 @@ using base::ErrorKind;
 constexpr std::string_view kMapped[] = {"loss",   "accuracy",      "updates",   "steps",
                                         "time_s", "learning_rate", "rate_per_s"};
 
-/// Which column of the file each column of the table is: those that the user names, else those of the same
-/// name.
+/// For each column of the table its column in the file: the one that the user names, otherwise the one of the
+/// same name.
 std::map<std::string, std::size_t> mapping(const CsvLine& header, const GivenFacts& given,
                                            const std::string& where, std::set<std::string>& taken) {
   std::vector<std::string> names;
@@ -67,7 +67,7 @@ Table read_metrics(std::span<const std::filesystem::path> files, const GivenFact
     if (cells.size() != lines.front().size())
       base::fail(ErrorKind::data, "{}:{}: the line has {} cells, and the header {}; was it cut?", where,
                  cells.front().line, cells.size(), lines.front().size());
-    // Trainers write training and validation of an epoch in lines of their own: they are one row.
+    // Some programs write training and validation of an epoch in separate lines; they become one row.
     const auto& key = epoch < cells.size() ? cells[epoch].text : cells[step].text;
     const auto [found, is_new] = by_epoch.try_emplace(key, table.rows.size());
     if (is_new) {

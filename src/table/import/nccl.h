@@ -1,6 +1,6 @@
 #pragma once
 
-/// One line of nccl-tests' output as a row of a table, for the readers of its text and JSON.
+/// Converts a line of nccl-tests' output to a row of a table, for the readers of its text and JSON.
 
 #include <string>
 

@@ -1,4 +1,4 @@
-/// What nccl-tests write with -J (version 3).
+/// Reads the JSON that nccl-tests write with -J (version 3).
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Each iteration's slowest process, in microseconds; empty where they were not kept.
+/// The time of the slowest process in each iteration, in microseconds; empty if they were not kept.
 std::vector<double> slowest_iterations(const json& result, const char* key) {
   std::vector<double> all;
   const auto& kept = member(result, key);
@@ -58,7 +58,7 @@ std::string collective_of(const json& file) {
   return end == std::string::npos ? "" : program.substr(0, end);
 }
 
-/// A measurement of one size; nothing where it was not made.
+/// The row for one measurement of one size; nullopt if it was not made.
 std::optional<Row> measurement(const json& result, NcclLine line, const char* key, const char* iterations) {
   const auto& one = member(result, key);
   if (!one.is_object()) return std::nullopt;
@@ -74,7 +74,7 @@ std::optional<Row> measurement(const json& result, NcclLine line, const char* ke
   auto row = row_of(line);
   auto times = slowest_iterations(result, iterations);
   if (times.size() > 1) {
-    // The printed bandwidth belongs to the mean; beside a median it would not follow.
+    // The printed bandwidth belongs to the mean and does not match a median.
     row.set("claimed_bandwidth", "");
     row.set("bandwidth_unit", "");
     row.set("bandwidth_is", "");

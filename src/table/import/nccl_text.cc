@@ -1,4 +1,5 @@
-/// What nccl-tests print: `all_reduce_perf` and its kin, with one or two measurements a line.
+/// Reads the text that nccl-tests print (`all_reduce_perf` and similar programs), with one or two
+/// measurements per line.
 
 #include <fmt/format.h>
 
@@ -16,9 +17,9 @@ namespace {
 
 using base::ErrorKind;
 
-/// What a launcher wrote in front of a line: "[1,0]<stdout>:" of mpirun, "0: " of srun.
+/// Removes what a launcher wrote in front of a line: "[1,0]<stdout>:" of mpirun, "0: " of srun.
 std::string_view without_launcher(std::string_view line) {
-  line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t")));  // a log that was quoted
+  line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t")));  // indentation of a quoted log
   if (line.starts_with('[')) {
     const auto end = line.find(">:");
     if (end != std::string_view::npos && end < 40) line.remove_prefix(end + 2);
@@ -30,7 +31,7 @@ std::string_view without_launcher(std::string_view line) {
   return line;
 }
 
-/// "#  Rank  3 Group  0 Pid 12 on host-a device  3 [0x8a] NAME": the host, and whether it is such a line.
+/// "# Rank 3 Group 0 Pid 12 on host-a device 3 [0x8a] NAME": the host; "" if it is not such a line.
 std::string host_of(const std::vector<std::string_view>& words) {
   if (words.size() < 4 || words[0] != "#" || words[1] != "Rank") return "";
   for (std::size_t i = 2; i + 1 < words.size(); ++i)
@@ -38,7 +39,7 @@ std::string host_of(const std::vector<std::string_view>& words) {
   return "";
 }
 
-/// What one test printed; a log may hold several, of other collectives or the same again.
+/// The output of one test. A log may hold several, of different collectives or of the same one.
 struct Test {
   std::string collective;
   std::set<std::string> hosts;
@@ -71,7 +72,7 @@ void take_comment(Reading& reading, std::string_view line, const std::vector<std
   for (const char* const name : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall",
                                  "reduce", "gather", "scatter", "sendrecv"}) {
     if (line.find(std::string(name) + "_perf") == std::string_view::npos) continue;
-    // Behind the figures the name is that of the test which has ended, or of the next.
+    // After the figures the name is that of the test that has ended, or of the next.
     if (line.find("concluded") == std::string_view::npos) {
       reading.begin_test();
       reading.test().collective = name;
@@ -118,7 +119,7 @@ void take_figures(Reading& reading, const std::vector<std::string_view>& words, 
   }
 }
 
-/// Which run of the same test it is, where a log holds several: 1, 2, ..; 0 where it holds one.
+/// The number of this run if the log holds several runs of the same test: 1, 2, ...; 0 if it holds one.
 int repeat_of(const Reading& reading, std::size_t t) {
   int all = 0, before = 0;
   for (std::size_t k = 0; k < reading.tests.size(); ++k) {
@@ -155,7 +156,7 @@ void add_rows(Table& table, Reading& reading, std::size_t t) {
   row.set("bandwidth_unit", "GB/s");
   row.set("bandwidth_is", "busbw");
   row.set("statistic", "mean");
-  // Of several tests in one log each has its average.
+  // Each of several tests in one log has its own average.
   if (reading.tests.size() > 1 && !test.collective.empty()) row.settings["collective"] = test.collective;
   table.rows.push_back(row);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Sets of time intervals, for traces.
+/// Unions, differences and intersections of sets of time intervals, for traces.
 
 #include <vector>
 

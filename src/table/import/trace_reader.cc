@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-/// The parser calls this for each token. A path of keys says where it is; deeper than events go nothing is
-/// kept.
+/// The parser calls this for each token. A path of keys gives the position; anything deeper than events is
+/// skipped.
 class Handler : public nlohmann::json_sax<json> {
  public:
   Handler(TraceFacts& facts, const std::function<void(TraceEvent&)>& takes) : facts_(facts), takes_(takes) {}
@@ -56,7 +56,7 @@ class Handler : public nlohmann::json_sax<json> {
  private:
   struct Level {
     bool is_array;
-    std::string key;  ///< under which it stands
+    std::string key;  ///< the key of the container
   };
 
   [[nodiscard]] bool in_events() const {

@@ -9,7 +9,7 @@
 
 namespace paceline::engine::cpu {
 
-// Each is defined in the file of its name.
+// Each is defined in the file with its name.
 ConvAlgorithm winograd_algorithm();
 ConvAlgorithm gemm_per_tap_algorithm();
 ConvAlgorithm dgrad_as_forward_algorithm();
@@ -17,7 +17,7 @@ ConvAlgorithm onednn_algorithm();
 
 namespace {
 
-/// A bf16 algorithm on one unit. The unit is asked about in runs in bf16 only: it is checked then.
+/// A bf16 algorithm on one unit. Only bf16 runs ask for the unit, because asking runs its self-check.
 ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, tiles::Unit unit) {
   return {.name = std::string(tiles::name_of(unit)) + "-" + algorithm.name,
           .family = std::string(tiles::name_of(unit)),
@@ -99,7 +99,7 @@ const ConvAlgorithm& usual_algorithm(const ConvProblem& problem) {
   const auto table = conv_algorithms();
   for (const ConvAlgorithm& row : table)
     if (!row.refusal(problem) && row.prefers(problem)) return row;
-  return table.back();  // oneDNN says what it cannot
+  return table.back();  // oneDNN reports what it cannot do
 }
 
 std::string list_others(const ConvAlgorithm& chosen,

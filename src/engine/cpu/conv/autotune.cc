@@ -23,15 +23,18 @@
 namespace paceline::engine::cpu {
 namespace {
 
-/// Of the usual algorithm's time: what another one must stay below (docs/decisions/measured-kernels.md).
+/// Another algorithm is chosen only if its time is below this fraction of the usual one's
+/// (docs/decisions/measured-kernels.md).
 constexpr double kClearly = 0.8, kClearlyInBf16 = 0.9;
-constexpr double kHopeless = 2;   ///< times the best: out of the race
-constexpr int kLeastRuns = 2;     ///< the first one warms up
-constexpr double kEnough = 0.12;  ///< seconds for a product, beyond which more runs would only cost
+constexpr double kHopeless = 2;  ///< a candidate slower than the best by this factor is dropped
+constexpr int kLeastRuns = 2;    ///< the first run is a warm-up
+constexpr double kEnough =
+    0.12;  ///< seconds spent on a problem after which more runs are not worth their time
 constexpr int kRuns = 8;
-constexpr std::int64_t kFarBytes = 6 << 20;  ///< of src and dst: more than a cache of one core holds
+constexpr std::int64_t kFarBytes =
+    6 << 20;  ///< bytes of src and dst together; larger than the caches of one core
 
-/// Numbers of both signs around 0.1: neither zeros nor denormals, which have a speed of their own.
+/// Numbers of both signs around 0.1: no zeros and no denormals, whose speed can differ.
 base::Buffer numbers(std::int64_t count, Storage type) {
   constexpr std::size_t kPeriod = 1024;
   base::Buffer buffer(static_cast<std::size_t>(whole_lines(count * bytes_of(type))));
@@ -46,7 +49,7 @@ base::Buffer numbers(std::int64_t count, Storage type) {
   return buffer;
 }
 
-/// The thread's own time: what other processes take of the core meanwhile is no algorithm's fault.
+/// The thread's own processor time, so that other processes on the core do not count.
 template <typename Call>
 void time_once(const Call& call, double& least) {
   const double begin = base::thread_processor_s();
@@ -54,7 +57,7 @@ void time_once(const Call& call, double& least) {
   least = std::min(least, base::thread_processor_s() - begin);
 }
 
-/// One algorithm's way to compute a chunk of the problem, to be timed again and again.
+/// One algorithm for a chunk of the problem, set up so that it can be timed repeatedly.
 class Candidate {
  public:
   Candidate(const ConvProblem& problem, const ConvAlgorithm& algorithm)
@@ -102,7 +105,7 @@ class Candidate {
     if (chunks_.count() > 1) time_once(run_chunk, next_chunk_);
   }
 
-  /// Of the whole batch, by the least time that each part took so far.
+  /// Seconds for the whole batch, from the shortest time of each part so far.
   [[nodiscard]] double seconds() const {
     if (chunks_.count() == 1) return update_ + first_chunk_;
     return update_ + first_chunk_ + (chunks_.count() - 1) * (next_chunk_ + join_);
@@ -130,25 +133,26 @@ class Candidate {
   const ConvKernel& kernel_ = readers_ ? static_cast<const ConvKernel&>(readers_->any()) : wgrads_->any();
   const Storage dst_type_;
   const std::int64_t src_bytes_, dst_bytes_;  ///< of a sample
-  const int held_;                            ///< samples; each chunk takes the next ones
+  const int held_;                            ///< samples in memory; each chunk uses the next ones
   int first_ = 0;
   base::Buffer src_, dst_, weights_, packed_, sum_, bias_, scratchpad_;
   base::ThreadPool here_{1};
   const Kernels& own_ = kernels_for(isas_here().back());
-  double update_ = kNever;       ///< once an update: packing weights, unpacking their gradient
-  double first_chunk_ = kNever;  ///< with weights (or a gradient) that lie where packing has left them
-  double next_chunk_ = kNever;   ///< ... where the chunk before has used them
-  double join_ = kNever;         ///< for each chunk but the first: its gradient added to the others'
+  double update_ = kNever;  ///< once an update: packing weights, unpacking their gradient
+  double first_chunk_ =
+      kNever;  ///< with weights (or a gradient) in the cache level in which packing left them
+  double next_chunk_ = kNever;  ///< with weights (or a gradient) that the chunk before has just used
+  double join_ = kNever;        ///< for each chunk but the first: its gradient added to the others'
 };
 
-/// The fastest of `algorithms`; `usual`, which is one of them, unless another is clearly faster.
+/// The fastest of `algorithms`, but `usual`, which is one of them, unless another is clearly faster.
 const ConvAlgorithm* winner(const ConvProblem& problem, std::span<const ConvAlgorithm* const> algorithms,
                             const ConvAlgorithm* usual) {
   std::vector<std::unique_ptr<Candidate>> candidates;
   for (const ConvAlgorithm* algorithm : algorithms)
     candidates.push_back(std::make_unique<Candidate>(problem, *algorithm));
   const auto by_seconds = [](const auto& a, const auto& b) { return a->seconds() < b->seconds(); };
-  // In turns: a slow moment of the machine hits all of them.
+  // Candidates run in turns, so that a slow moment of the machine affects all of them.
   const auto begin = base::Clock::now();
   for (int run = 0; run < kRuns && (run < kLeastRuns || base::seconds_since(begin) < kEnough); ++run) {
     for (auto& candidate : candidates) candidate->run();
@@ -175,7 +179,7 @@ double seconds_of(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
 
 std::vector<const ConvAlgorithm*> side_by_side(const std::vector<ConvProblem>& problems,
                                                MeasureProblem measure) {
-  constexpr int kMostThreads = 16;  // each holds the arrays of a problem
+  constexpr int kMostThreads = 16;  // each thread holds the arrays of a problem
   const int count = static_cast<int>(problems.size());
   std::vector<const ConvAlgorithm*> found(problems.size());
   base::ThreadPool pool(std::clamp(count, 1, std::min(base::usable_cores(), kMostThreads)),
@@ -195,8 +199,8 @@ const ConvAlgorithm* autotune(const ConvProblem& problem) {
   }
   if (algorithms.size() == 1) return usual;
   const ConvAlgorithm* const found = winner(problem, algorithms, usual);
-  // Once more, in other memory: where the first lay may have been all its luck. A third one, which would have
-  // been second, is not asked.
+  // Measured again in different memory: the winner may only have had a lucky position. Only the usual one and
+  // the winner take part.
   return found == usual ? usual : winner(problem, std::array{usual, found}, usual);
 }
 

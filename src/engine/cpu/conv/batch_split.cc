@@ -8,13 +8,14 @@
 namespace paceline::engine::cpu {
 
 int samples_of_chunk(const ConvShape& batch, Direction direction) {
-  // A gradient's chunk writes a whole copy of the weights, to be summed up later: it wants enough pixels for
-  // that to be little. The others read the weights once a chunk, from a far cache.
+  // A chunk of the weight gradient writes a full copy of the weights, which is summed later; it needs enough
+  // pixels to make that cost small. The other directions read the weights once per chunk, from a distant
+  // cache.
   const bool sums = direction == Direction::backward_weights;
   const std::int64_t most_chunks = sums ? 8 : kMostRanges;
   const std::int64_t pixels = sums ? 2048 : batch.is_dense ? 32 : 256;
-  // About half a millisecond on one core; but no more than stays in the second-level cache, where sums over
-  // rows are taken from what was just written (norm_epilogue.h).
+  // About half a millisecond on one core; but no more data than fits into the second-level cache, because
+  // sums over rows are taken from rows just written (norm_epilogue.h).
   constexpr std::int64_t kProducts = 50'000'000, kBytes = 1 << 20;
   const std::int64_t products = (kProducts + batch.products() - 1) / batch.products();
   const std::int64_t cached = std::max<std::int64_t>(1, kBytes / (4 * batch.dst.elements()));
@@ -22,7 +23,8 @@ int samples_of_chunk(const ConvShape& batch, Direction direction) {
     return (pixels + batch.dst_pixels() - 1) / batch.dst_pixels();
   };
   std::int64_t least = samples_of(pixels);
-  // One chunk is one thread's, while another waits: rather two, slower each, that are not too small.
+  // With a single chunk the other threads wait. Two chunks are better, though each is less efficient, if they
+  // are not too small.
   constexpr std::int64_t kHalfPixels = 64;
   if (!sums && !batch.is_dense && least >= batch.samples)
     least = std::max<std::int64_t>(samples_of(kHalfPixels), (batch.samples + 1) / 2);

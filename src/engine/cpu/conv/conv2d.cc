@@ -1,11 +1,11 @@
-// Convolutions and dense layers, in one of two ways: kernels work on the stored values themselves; or, bf16
-// on machines without bf16 units, where it is not by Winograd, on float copies of a block of samples at a
-// time, which stay in the cache.
-// Either way storage is bf16, sums are float, and the weights are rounded to bf16 once an update.
+// Convolutions and dense layers, in one of two ways: kernels work on the stored values directly; or, for bf16
+// on machines without bf16 units and if Winograd is not used, on float copies of a block of samples at a
+// time, which stay in the cache. Either way storage is bf16, sums are float, and the weights are rounded to
+// bf16 once an update.
 //
 // A direction is cut into chunks of samples (batch_split.h), which are the tasks of the threads. Weight
-// gradients are summed over a few sections of the batch, each into an array of its own, and these as a tree:
-// the same bits for any number of threads. Backward's two products are tasks of one loop.
+// gradients are summed over a few sections of the batch, each into its own array, and the arrays are added in
+// a fixed tree: the same bits for any number of threads. Backward's two products are tasks of one loop.
 
 #include <algorithm>
 
@@ -45,7 +45,7 @@ class Conv2dOp final : public ConvOp {
     const FusedBatchNormStats*& taker = pass == Pass::forward ? dst_sums_ : d_src_sums_;
     if (taker != nullptr) return false;
     const ChunkKernels<WeightReader>& chunks = pass == Pass::forward ? forward_ : *backward_;
-    if (direct_ && chunks.any().parts() > 1) return false;  // a part's rows lie apart
+    if (direct_ && chunks.any().parts() > 1) return false;  // the rows of a part are not contiguous
     if (!sums.accept({.pass = pass, .chunks = chunks.count(), .samples = chunks.size(0), .moment = moment},
                      memory))
       return false;
@@ -74,7 +74,7 @@ class Conv2dOp final : public ConvOp {
 
   void backward(ExecContext& exec) override {
     if (!gradient_) clear_gradients(exec);
-    if (!gradient_ && !backward_) return;  // frozen, and nothing before it learns
+    if (!gradient_ && !backward_) return;  // frozen, and no earlier layer is trained
     merged_gradient(exec, dst_);
     if (relu_ && !dst_.gradient_comes_masked)
       parallel_ranges(exec.pool, batch_ * dst_.shape.elements(), kRangeElements, [&](int, Range part) {
@@ -94,7 +94,7 @@ class Conv2dOp final : public ConvOp {
 
   [[nodiscard]] Masking masking() const override {
     const bool whole_chunks = backward_ && (!direct_ || backward_->any().parts() == 1);
-    return whole_chunks ? Masking::by_value : Masking::none;  // a part's rows lie apart
+    return whole_chunks ? Masking::by_value : Masking::none;  // the rows of a part are not contiguous
   }
   [[nodiscard]] bool has_relu_pass() const override { return relu_ && direct_ && forward_.any().parts() > 1; }
   void describe(const ExecContext&, std::vector<KernelChoice>& choices) const override {
@@ -135,7 +135,7 @@ class Conv2dOp final : public ConvOp {
     build.memory.scratch(threads_at_ + thread_bytes_ * build.options.threads);
   }
 
-  /// Those of the forward pass that are worth computing: all in training, fewer in a short evaluation.
+  /// Number of forward chunks with samples: all in training, fewer in a short evaluation.
   [[nodiscard]] int chunks_with_samples(const ExecContext& exec) const {
     return (exec.samples + forward_.size(0) - 1) / forward_.size(0);
   }
@@ -143,7 +143,7 @@ class Conv2dOp final : public ConvOp {
   [[nodiscard]] std::byte* own(const ExecContext& exec, int thread, std::int64_t at) const {
     return exec.memory.scratch + threads_at_ + thread_bytes_ * thread + at;
   }
-  /// The gradient of a section's samples; the first one takes the sum of all in the end.
+  /// The gradient of a section's samples; in the end the first one holds the sum of all.
   [[nodiscard]] float* partial_gradient(const ExecContext& exec, int number) const {
     if (number == 0 && weights_.leaves_own_order(exec)) return exec.gradients + weights_.offset();
     return reinterpret_cast<float*>(exec.memory.scratch + partial_gradient_bytes_ * number);
@@ -152,7 +152,7 @@ class Conv2dOp final : public ConvOp {
     return reinterpret_cast<float*>(exec.memory.scratch + partial_gradient_bytes_ * number + d_bias_at_);
   }
 
-  /// What a chunk has of a value.
+  /// The elements of a value that belong to a chunk.
   static Range elements_of(const BatchSplit& chunks, int chunk, const Value& value) {
     const std::int64_t begin = chunks.first(chunk) * value.shape.elements();
     return {.begin = begin, .end = begin + chunks.size(chunk) * value.shape.elements()};
@@ -198,7 +198,7 @@ class Conv2dOp final : public ConvOp {
     mask_d_src(exec, task / backward_->any().parts());
   }
 
-  /// One task of a direction, and the sums over its rows that somebody wants.
+  /// Runs one task of a direction, and takes the sums over its rows if they are wanted.
   void run_and_sum(const ExecContext& exec, const ChunkKernels<WeightReader>& chunks, Operands& o, int task,
                    const FusedBatchNormStats* sums, Pass pass) const {
     const int parts = chunks.any().parts(), chunk = task / parts;
@@ -276,7 +276,7 @@ class Conv2dOp final : public ConvOp {
     mask_d_src(exec, chunk);
   }
 
-  /// The blocks of one section, one after the other, into that section's sum.
+  /// Adds the blocks of one section, one after the other, to the section's sum.
   void sum_partial_gradient(const ExecContext& exec, int number, int thread) const {
     const Range blocks = range_of(gradient_->count(), number, partial_gradients_);
     for (auto block = static_cast<int>(blocks.begin); block < blocks.end; ++block) {
@@ -301,7 +301,7 @@ class Conv2dOp final : public ConvOp {
     if (bias_at_ >= 0) std::fill_n(exec.gradients + bias_at_, dst_.shape.channels, 0.0f);
   }
 
-  /// All sections into the first, as a tree, and from there into the flat gradient.
+  /// Adds all sections into the first, as a tree, and copies the sum into the flat gradient.
   void join_partial_gradients(const ExecContext& exec) const {
     const auto join = [&](const auto& at, std::int64_t count) {
       parallel_ranges(exec.pool, count, kRangeElements, [&](int, Range part) {
@@ -337,10 +337,10 @@ class Conv2dOp final : public ConvOp {
   const std::optional<ChunkKernels<WgradKernel>>& gradient_ = kernels_.gradient();
   const int partial_gradients_ = kernels_.partial_gradients();
   const int gradient_tasks_ = !gradient_ ? 0 : direct_ ? gradient_->tasks() : partial_gradients_;
-  /// The tasks of backward's loop: the gradient's, which are longer, and then d_src's.
+  /// The tasks of the backward loop: first the weight gradient's, which take longer, then d_src's.
   const std::vector<int> backward_order_;
   const FusedBatchNormStats *dst_sums_ = nullptr,
-                            *d_src_sums_ = nullptr;  ///< taken on the way, for a batch norm
+                            *d_src_sums_ = nullptr;  ///< taken while rows are written, for a batch norm
   std::int64_t partial_gradient_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
   std::int64_t src_at_ = 0, dst_at_ = 0, block_d_weight_at_ = 0, scratchpad_at_ = 0;
 };

@@ -10,10 +10,10 @@
 namespace paceline::engine::cpu {
 namespace {
 
-/// Beyond it a row says nothing: factors that multiply to 16.
+/// Rows farther away than this are ignored: the factors between the sizes multiply to 16.
 constexpr int kTooFar = 4 * 256;
 
-/// 256 times the binary logarithm, straight between powers of two; at most 22 off.
+/// 256 times the binary logarithm, linear between powers of two; the error is at most 22.
 int log2_256(std::int64_t value) {
   const int whole = std::bit_width(static_cast<std::uint64_t>(value)) - 1;
   return 256 * whole + static_cast<int>((value << 8 >> whole) - 256);
@@ -21,7 +21,7 @@ int log2_256(std::int64_t value) {
 
 int factor(std::int64_t a, std::int64_t b) { return std::abs(log2_256(a) - log2_256(b)); }
 
-/// Dense layers see an image as channels.
+/// For a dense layer every element of the image is a channel.
 std::int64_t src_channels(const ConvShape& s) { return s.is_dense ? s.src.elements() : s.src.channels; }
 
 constexpr auto kForward = Direction::forward, kBackwardData = Direction::backward_data,

@@ -1,8 +1,8 @@
-// d_src of a convolution with stride 1 as what it is: the forward convolution of d_dst with the weights'
-// channels exchanged and their taps turned round. oneDNN's kernels for forward and for d_src are different
-// ones, and either may be the faster.
+// Computes d_src of a convolution with stride 1 as a forward convolution of d_dst, with input and output
+// channels of the weights exchanged and the taps rotated by 180 degrees. oneDNN has different kernels for
+// forward and for d_src, and either may be faster.
 //
-// The packed weights are oneDNN's, and behind them room to turn the flat ones.
+// The packed weights are oneDNN's, followed by space in which the flat ones are rotated.
 
 #include <algorithm>
 #include <utility>

@@ -1,13 +1,13 @@
 // Convolution as one matrix product for each (output pixel, tap): the images of one pixel, all samples, are a
-// matrix [samples][channels] with a long stride, used where it lies. Taps outside the image are skipped: on
-// 4x4 images with a 3x3 kernel that is 31 % of the work.
+// matrix [samples][channels] with a long stride, used in place. Taps outside the image are skipped: on 4x4
+// images with a 3x3 kernel that is 31 % of the work.
 //
-// It needs many samples (rows of the matrices) and many channels. For 512 channels at 4x4 and 64 samples, one
-// core of a Cascade Lake, fp32, GFLOP/s of the work that a full kernel would have: forward 160 (oneDNN 2.6.3
-// channels last: 51), d_src 155 (78), d_weight 170 (45). Gathering the rows of a tap into one longer product
-// was slower (70 to 90 for d_weight): its operands leave the second-level cache.
+// It pays for many samples (rows of the matrices) and many channels. For 512 channels at 4x4 and 64 samples,
+// one core of a Cascade Lake, fp32, GFLOP/s counted for the full kernel: forward 160 (oneDNN 2.6.3 channels
+// last: 51), d_src 155 (78), d_weight 170 (45). Gathering the rows of a tap into one longer product was
+// slower (70 to 90 for d_weight): its operands leave the second-level cache.
 //
-// Parts are an output pixel (forward), an input pixel (d_src), a tap and a block of channels (d_weight).
+// A part is an output pixel (forward), an input pixel (d_src), or a tap and a block of channels (d_weight).
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -39,7 +39,7 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix a, Matrix b
 
 constexpr const char* kName = "own tap products (onednn sgemm)";
 
-/// Where the operands of the products lie.
+/// Computes the addresses of the products' operands.
 class TapGeometry {
  protected:
   explicit TapGeometry(const ConvShape& shape) : s_(shape) { generate_matrix_product(); }
@@ -83,7 +83,7 @@ class GemmPerTapReader final : public WeightReader, private TapGeometry {
   void pack(const float* weights, void* packed) const override {
     to_tap_order(s_, weights, static_cast<float*>(packed));
   }
-  /// Forward and d_src read the same order, the one of them transposed.
+  /// Forward and d_src read the same packed order; one of them transposes it.
   [[nodiscard]] bool packs_like(const WeightReader& other) const override {
     return dynamic_cast<const GemmPerTapReader*>(&other) != nullptr;
   }
@@ -175,8 +175,8 @@ std::optional<std::string> refusal(const ConvProblem& problem) {
   return std::nullopt;
 }
 
-/// Where one product by tap and pixel is faster than oneDNN: few pixels, many channels, and samples to fill
-/// the rows.
+/// Where one product for each tap and pixel is faster than oneDNN: few pixels, many channels, and enough
+/// samples to fill the rows.
 bool prefers(const ConvProblem& problem) {
   constexpr int kPixels = 16, kChannels = 256, kSamples = 32;
   const ConvShape& s = problem.shape;
@@ -192,12 +192,13 @@ ConvAlgorithm gemm_per_tap_algorithm() {
       .refusal = refusal,
       .prefers = prefers,
       .preference = [](const ConvProblem&) { return "wants many channels and samples, and few pixels"; },
-      .chunk = [](const ConvShape& batch, Direction) { return batch.samples; },  // parts share the batch
+      .chunk = [](const ConvShape& batch,
+                  Direction) { return batch.samples; },  // all parts use the whole batch
       .make_reader = [](const ConvShape& chunk, Direction direction,
                         const WeightReader*) { return std::make_unique<GemmPerTapReader>(chunk, direction); },
       .make_wgrad = [](const ConvShape& chunk,
                        const WgradKernel*) { return std::make_unique<GemmPerTapWgrad>(chunk); },
-      // All samples of a pixel at a time are too many for a large image.
+      // For a large image all samples of a pixel are too much data at a time.
       .is_hopeless =
           [](const ConvShape& s) {
             return s.dst_pixels() > 16 || std::min(s.src.channels, s.dst.channels) < 128;

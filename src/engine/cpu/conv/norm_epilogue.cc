@@ -5,9 +5,10 @@
 namespace paceline::engine::cpu {
 namespace {
 
-constexpr int kGuessRows = 8;  // rows that the guess of the mean averages
+constexpr int kGuessRows = 8;  // number of rows averaged for the guess of the mean
 
-/// Average of a few rows spread over all: near enough to the mean that the squares around it do not cancel.
+/// Guesses the mean as the average of a few rows spread over all. It is close enough that sums of squares
+/// around it do not suffer from cancellation.
 void guess_mean(const Epilogue& e, const TypedKernels& kernels, Storage storage, const std::byte* first,
                 std::int64_t rows, int channels) {
   const std::int64_t count = std::min<std::int64_t>(rows, kGuessRows);

@@ -14,7 +14,8 @@ namespace {
 using dnnl::memory;
 using Arguments = std::unordered_map<int, memory>;
 
-/// Every call into oneDNN goes through here: its exceptions say a status and nothing of ours.
+/// Every call into oneDNN goes through this function, because oneDNN's exceptions give only a status; context
+/// is added here.
 template <typename Call>
 auto checked(const ConvShape& shape, const char* what, Call call) {
   try {
@@ -42,8 +43,8 @@ memory::desc activation(int samples, const graph::Shape& shape, Storage type) {
   return {activation_dims(samples, shape), type_of(type), memory::format_tag::nhwc};
 }
 
-/// The same numbers as PyTorch shapes them: a dense layer's weight is [features, C*H*W], which is the order
-/// of [features, C, H, W].
+/// The weight's dimensions as in PyTorch. A dense layer's [features, C*H*W] has the same order as [features,
+/// C, H, W].
 memory::dims weight_dims(const ConvShape& s) {
   if (s.is_dense) return {s.dst.channels, s.src.channels, s.src.height, s.src.width};
   return {s.dst.channels, s.src.channels, s.kernel, s.kernel};
@@ -51,7 +52,7 @@ memory::dims weight_dims(const ConvShape& s) {
 
 struct Descriptors {
   memory::desc src, dst, d_dst, weight, d_weight, flat_weight, bias;
-  memory::desc any_weight;  ///< of the forward product that backward ones are described with
+  memory::desc any_weight;  ///< the forward weights, with which backward primitives are described
   memory::dims strides, padding;
   dnnl::primitive_attr attributes;
 };
@@ -79,7 +80,7 @@ Descriptors descriptors(const ConvShape& s) {
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-/// A primitive of either op and any direction, seen the same way.
+/// The common view of primitives for either op and any direction.
 struct Described {
   dnnl::primitive primitive;
   memory::desc weight, scratchpad;
@@ -144,8 +145,8 @@ Described describe_dense(const ConvShape& shape, Direction direction, const Desc
   return described<Backward>(pd, pd.diff_weights_desc());
 }
 
-/// Taps of a convolution that read padding alone, whatever the output: what they multiply is 0, and so is
-/// their gradient.
+/// Taps of a convolution that read only padding for every output, so that their products and their gradient
+/// are 0.
 std::vector<int> idle_taps(const ConvShape& s) {
   std::vector<int> taps;
   if (s.is_dense) return taps;
@@ -194,7 +195,7 @@ class OnednnPrimitive {
       stream.wait();
     });
   }
-  /// `add` puts the direction's own operands beside the scratchpad.
+  /// `add` adds the direction's own operands to the scratchpad.
   template <typename Add>
   void execute(void* scratchpad, const Add& add) const {
     checked(shape_, name_of(direction_), [&] {
@@ -253,8 +254,9 @@ class OnednnWgrad final : public WgradKernel, private OnednnPrimitive {
 
   void unpack(base::ThreadPool&, const float* packed, float* d_weights) const override {
     reorder("a reorder of gradients", at(made_.weight, packed), at(desc_.flat_weight, d_weights));
-    // In bf16 oneDNN (2.6.3) turns a row into one a stride's remainder; of a row narrower than its stride
-    // some have no pixel, and it multiplies what lay in its scratchpad instead.
+    // For bf16 oneDNN (2.6.3) splits a row into one for each remainder modulo the stride. If a row is
+    // narrower than the stride, some of these have no pixel, and oneDNN then multiplies undefined values of
+    // its scratchpad.
     const int taps = shape_.kernel * shape_.kernel;
     for (const int tap : idle_taps_)
       for (std::int64_t at = tap; at < shape_.weights(); at += taps) d_weights[at] = 0;

@@ -32,7 +32,8 @@ ConvShape conv_shape(const BuildContext& build, const Value& src, const Value& d
   return shape;
 }
 
-/// Shards of a whole engine's batch are chunks: then nothing but their tree is left to join them.
+/// Samples of a chunk: those of a shard if the batch has shards, otherwise all `samples`. With one shard per
+/// chunk only the tree over the shards is left to be summed.
 int whole_or_shard(const BuildContext& build, int samples) {
   return build.options.shard > 0 ? build.options.shard : samples;
 }
@@ -46,14 +47,14 @@ int samples_of_block(const BuildContext& build, const Value& src, const Value& d
   return static_cast<int>((batch + blocks - 1) / blocks);
 }
 
-/// Not float copies of them.
+/// Whether kernels multiply the stored values and not float copies of them.
 bool multiplies_stored(const BuildContext& build, const Value& src, const Value& dst) {
   if (src.storage == Storage::f32) return true;
   if (build.tuning.bf16_products) return *build.tuning.bf16_products;
   if (bf16_products_here() == Bf16Products::in_hardware) return true;
   const ConvProblem stored{.shape = conv_shape(build, src, dst, true)};
   if (build.tuning.algorithms.empty()) {
-    // Whatever is preferred to Winograd multiplies stored values as well.
+    // An algorithm that is preferred to Winograd multiplies stored values too.
     const auto wants = [&](const ConvAlgorithm& row) { return !row.refusal(stored) && row.prefers(stored); };
     return std::ranges::any_of(conv_algorithms(),
                                [&](const ConvAlgorithm& row) { return row.converts_bf16 && wants(row); });
@@ -74,14 +75,14 @@ ConvPlan::ConvPlan(const BuildContext& build, const Value& src, const Value& dst
   if (has_d_src) backward_.emplace(readers(build, Direction::backward_data));
   if (!build.options.training || !graph::learns(build.graph, build.node)) return;
   gradient_.emplace(wgrads(build));
-  // In blocks, a section of the batch is several of them.
+  // With float copies, a section of the batch consists of several blocks.
   const int samples = samples_of_chunk(shape_, Direction::backward_weights);
   partial_gradients_ = direct_ || build.options.shard > 0
                            ? gradient_->count()
                            : std::min(gradient_->count(), (batch_ + samples - 1) / samples);
 }
 
-/// What the algorithms are chosen for.
+/// The problem for which the algorithm is chosen.
 ConvProblem ConvPlan::problem(Direction direction) const {
   ConvProblem problem{.shape = shape_, .direction = direction};
   if (!direct_) problem.shape.samples = block_;
@@ -118,7 +119,7 @@ ConvPlan::Cut ConvPlan::cut(const BuildContext& build, Direction direction) {
 }
 
 ConvShape ConvPlan::Cut::settled(ConvShape chunk) const {
-  // A worker with one shard must compute as one with several does.
+  // A worker with one shard must compute in the same way as a worker with several.
   chunk.is_alone = chunk.is_alone && !has_shards;
   chunk.threads = threads;
   return chunk;
@@ -148,7 +149,8 @@ void ConvPlan::describe(std::vector<KernelChoice>& choices) const {
   const auto add = [&](Direction direction, const ConvKernel& kernel) {
     const ConvAlgorithm& chosen = *algorithms_[static_cast<std::size_t>(direction)];
     const ConvProblem stored{.shape = shape_, .direction = direction};
-    // What the rules would not have taken is what times said, here or where the table was made.
+    // An algorithm that the rules would not have chosen was chosen by measured times, on this machine or in
+    // the default table.
     std::string reason = why_not_others(chosen, stored, &chosen != &usual_algorithm(problem(direction)));
     if (!direct_)
       reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
@@ -169,7 +171,7 @@ void ConvPlan::measure(const OpTraffic& traffic, const std::function<void()>& fo
   const auto megabytes = [](std::int64_t bytes) {
     return fmt::format(" ({:.1f} MB)", static_cast<double>(bytes) / 1e6);
   };
-  if (!direct_) {  // blocks have one way, whose conversions belong to it
+  if (!direct_) {  // with float copies there is one way, and its conversions are part of it
     choices[first].rate = rate(seconds_of(forward_pass)) + megabytes(traffic.forward);
     for (std::size_t row = first + 1; row < choices.size(); ++row)
       choices[row].rate = rate(seconds_of(backward_pass) / static_cast<double>(choices.size() - first - 1)) +

@@ -7,13 +7,13 @@
 namespace paceline::engine::cpu {
 namespace {
 
-/// One output's elements [in][tap] are a row here, of `row()` floats.
+/// The order of elements; the [in][tap] elements of one output form a row of `row()` floats.
 struct Order {
   std::int64_t taps, ins, outs;
   explicit Order(const ConvShape& s)
       : taps(std::int64_t{1} * s.kernel * s.kernel), ins(s.src.channels), outs(s.dst.channels) {}
   [[nodiscard]] std::int64_t row() const { return ins * taps; }
-  /// Where element `at` of the outputs' rows lies among the taps, for output 0.
+  /// For output 0: the position in tap order of element `at` of a row.
   [[nodiscard]] std::int64_t tapped(std::int64_t at) const { return (at % taps * ins + at / taps) * outs; }
 };
 

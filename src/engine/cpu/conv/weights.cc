@@ -9,8 +9,8 @@
 namespace paceline::engine::cpu {
 namespace {
 
-/// Of a tile of weights: little enough that its gradient, its state and all of the next one's are
-/// near too.
+/// Bytes of a tile of weights: small enough that its gradient and optimizer state, and the next tile's, are
+/// in the cache too.
 constexpr std::int64_t kWeightTileBytes = 40 << 10;
 
 const graph::Parameter& weight_of(const BuildContext& build) {
@@ -84,7 +84,7 @@ void ConvWeights::update_and_pack(const ExecContext& exec, const Update& update,
       update.apply(slot_, {.begin = at, .end = at + row},
                    leaves_own_order(exec) ? scratch + (out - outs.begin) * row : exec.gradients + at);
     }
-    // Packing writes past the caches, a slow way that leaves time to read.
+    // Packing uses streaming stores, which are slow enough to prefetch meanwhile.
     const std::int64_t next = offset_ + step * taps;
     const bool is_last = first + step >= ins_;
     pack_tile(exec, tile, is_last ? nullptr : exec.weights + next,
@@ -107,7 +107,7 @@ std::int64_t ConvWeights::scratch_bytes() const {
   return whole_lines(4 * most * row_elements() / ins_);
 }
 
-/// Whole blocks of outputs, of enough elements to be worth a task.
+/// Tasks are whole blocks of outputs, with enough elements to be worthwhile.
 int ConvWeights::tasks() const {
   return static_cast<int>(std::max<std::int64_t>(
       1, std::min<std::int64_t>(elements_ / kRangeElements, outs_ / kWeightTileChannels)));

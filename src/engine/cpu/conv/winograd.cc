@@ -1,4 +1,4 @@
-// Winograd's row of the table of algorithms: what it can compute, where it pays, how it cuts a batch.
+// Winograd's row in the table of algorithms: what it can compute, when it pays, how it splits a batch.
 // Rounding: docs/decisions/winograd.md.
 
 #include <algorithm>
@@ -28,15 +28,17 @@ std::optional<std::string> refusal(const ConvProblem& problem) {
   return std::nullopt;
 }
 
-/// With AMX what is not by own tiles is oneDNN's, unless that may not use it (ONEDNN_MAX_CPU_ISA).
+/// With AMX, what this project's tile kernels do not compute is left to oneDNN, unless oneDNN may not use AMX
+/// (ONEDNN_MAX_CPU_ISA).
 bool leaves_it_to_amx(const ConvShape& s) {
   return !tiles::refusal_to_multiply(tiles::Unit::amx, s) &&
          bf16_products_here() == Bf16Products::in_hardware;
 }
 
-/// Where a quarter of the multiplications pays for the transforms: enough channels, whole tiles, and enough
-/// of them to be worth reading the weights' fourfold form. With a stride of 2 more than half of them are
-/// left: then tiles must not hang over the images by much, and few channels want more tiles.
+/// Where needing only a quarter of the multiplications outweighs the transforms: with enough channels, whole
+/// tiles, and enough tiles to be worth reading the transformed weights, which are four times as large. With
+/// stride 2 more than half of the multiplications remain; then tiles must not extend far beyond the images,
+/// and few channels need more tiles.
 bool prefers(const ConvProblem& problem) {
   constexpr int kLeastChannels = 32, kMostChannels = 512, kPixels = 16, kTiles = 32;
   constexpr int kManyChannels = 128, kMostPercent = 120;
@@ -61,11 +63,11 @@ std::string preference(const ConvProblem& problem) {
 int chunk(const ConvShape& batch, Direction direction) {
   const int usual = samples_of_chunk(batch, direction);
   if (direction == Direction::backward_weights) return usual;
-  // Four times the weights are read for a chunk: the more of them, the more tiles that must be worth it.
+  // Each chunk reads four times the weights: the more weights, the more tiles a chunk needs.
   const std::int64_t tiles = batch.weights() > 128 * 128 * 9 ? 96 : 48;
   const std::int64_t samples = (tiles + image_tiles(batch) - 1) / image_tiles(batch);
-  // Nearly equal, and even in number where they are few: of an odd number, or of one, the last is one
-  // thread's, while another one waits.
+  // Chunks of nearly equal size; if they are few, an even number of them. With an odd number one thread
+  // computes the last chunk while another waits.
   constexpr std::int64_t kFew = 8;
   const std::int64_t most = std::clamp<std::int64_t>(samples, usual, batch.samples);
   std::int64_t chunks = (batch.samples + most - 1) / most;

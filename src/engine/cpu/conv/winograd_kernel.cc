@@ -1,7 +1,7 @@
 // 3x3 convolutions by Winograd's minimal filtering (kernels/winograd/winograd.h): blocks of tiles are
-// transformed, multiplied at each of P positions, and transformed back, all while they are in the cache. P is
-// 36, or 81 with a stride of 2, where up to 16 positions share one of the 36 matrices of weights. Images may
-// be bf16: they are float from their transform to the one back.
+// transformed, multiplied at each of P positions, and transformed back, all of it in the cache. P is 36, or
+// 81 with a stride of 2, where up to 16 positions share one of the 36 matrices of weights. Images may be
+// bf16; between the two transforms they are float.
 //
 // Legend: C channels that come in, K that go out (d_src: the other way round), T tiles of a block.
 //   v [P][T][C] the tiles · u [36][panel][C][32] the weights · m [P][T][K] their products
@@ -42,7 +42,7 @@ class WinogradReader final : public WeightReader, private WinogradTiles {
   [[nodiscard]] bool packs_plainly() const override { return false; }
   void pack(const float* weights, void* packed) const override {
     auto* u = static_cast<float*>(packed);
-    // The transform of rounded weights, not rounded transforms.
+    // Weights are rounded before the transform; the transformed ones are not rounded.
     const bool rounds = s_.type == Storage::bf16 || s_.in_blocks;
     const bool rotates = !is_forward_;
     // A filter's taps: of output channel k and input channel c at (k * C + c) * 9.
@@ -57,8 +57,7 @@ class WinogradReader final : public WeightReader, private WinogradTiles {
         for (int p = 0; p < kMatrices; ++p) std::fill_n(at + p * u_stride(), kFilters, 0.0f);
       }
     };
-    // The weights in the order in which they lie: what is read is fetched ahead, what is written needs no
-    // such help.
+    // Reads the weights in memory order, with prefetching; the writes need none.
     if (rotates) {
       for (int in = 0; in < from_.channels; ++in)
         for (int out = 0; out < panels() * kPanel; out += kFilters) pack_filters(out, in);
@@ -130,8 +129,7 @@ class WinogradReader final : public WeightReader, private WinogradTiles {
       make_plain(*o.epilogue, std::int64_t{1} * s_.samples * to_.height * to_.width, to_.channels);
   }
 
-  /// Moments are taken around the mean of the first tile: near enough to all of them that squares do not
-  /// cancel.
+  /// Moments are taken around the mean of the first tile, which is close enough to avoid cancellation.
   void begin_sums(const Epilogue& e, const float* m, const float* bias, void* dst) const {
     std::fill_n(e.sums, 2 * to_.channels, 0.0);
     if (e.what != Epilogue::Sums::moments) return;
@@ -154,7 +152,7 @@ class WinogradReader final : public WeightReader, private WinogradTiles {
     for (int c = 0; c < to_.channels; ++c) e.shift[c] /= static_cast<float>(rows * columns);
   }
 
-  /// What forward adds.
+  /// The bias that the forward pass adds.
   [[nodiscard]] const float* bias(const Operands& o) const {
     return s_.bias && is_forward_ ? o.bias : nullptr;
   }

@@ -11,8 +11,8 @@ using namespace winograd;
 
 namespace {
 
-/// Of v and m (or z), so that they stay in the second-level cache; more where too few tiles would fit to be
-/// worth reading the weights (tiles_of_block()).
+/// Bytes of v and m (or z) that stay in the second-level cache; more if so few tiles would fit that reading
+/// the weights would not pay (tiles_of_block()).
 constexpr std::int64_t kBlockBytes = 448 << 10;
 
 int rounded_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -29,7 +29,7 @@ int padding(const ConvShape& shape, Direction direction) {
   return shape.stride == 1 ? 2 - shape.padding : 0;
 }
 
-/// Those that share a matrix one behind the other.
+/// Orders positions so that those with the same matrix follow each other.
 template <typename Position>
 std::vector<Position> by_matrix(int positions) {
   std::vector<Position> order;
@@ -67,7 +67,7 @@ std::string WinogradTiles::name() const {
          std::string(name_of(kernels_.isa));
 }
 
-/// Few enough to stay in the cache, and enough to be worth reading the weights once more.
+/// Few enough tiles to stay in the cache, and enough to be worth reading the weights again.
 int WinogradTiles::tiles_of_block() const {
   const std::int64_t bytes = std::int64_t{4} * positions() * (from_.channels + width_);
   const int fitting = static_cast<int>(kBlockBytes / bytes) / kMultiplyRows * kMultiplyRows;
@@ -79,9 +79,9 @@ int WinogradTiles::tiles_of_block() const {
   return std::min(std::max(fitting, worth), rounded_up(tiles(), kMultiplyRows));
 }
 
-/// Where a tile's pixels begin, `step` from one to the next, in pixels from the chunk's first on: exactly
-/// that of the first tile of a row, in proportion those within it. Of the tile behind the last: where the
-/// chunk ends.
+/// The position of a tile's first pixel, counted in pixels from the chunk's first; tiles are `step` apart. It
+/// is exact for the first tile of a row and proportional within a row. For the tile after the last it is the
+/// end of the chunk.
 std::int64_t WinogradTiles::pixel(const ImageView& image, int step, int index) const {
   const Tile at = tile(index);
   const int row = std::min(image.height, at.row * step), column = std::min(image.width, at.column * step);

@@ -71,7 +71,7 @@ class WinogradTiles {
   };
   /// What to prefetch while `position` is multiplied: a share of the array elements of the block after the
   /// one that begins at tile `first`. Positions take the arrays in turn. After the last block this is the
-  /// memory behind the chunk, which most likely belongs to the thread's next chunk.
+  /// memory after the chunk, which most likely belongs to the thread's next chunk.
   [[nodiscard]] winograd::FetchAhead next_block(const Arrays& arrays, int first, int position) const;
 
   void transform_tiles(const void* src, int first, int count, float* v) const;

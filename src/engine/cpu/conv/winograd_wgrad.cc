@@ -1,6 +1,6 @@
 // The weights' gradient of 3x3 convolutions by Winograd's minimal filtering (winograd_kernel.cc): blocks of
 // tiles of the input and of the output's gradient are transformed and multiplied at each of P positions; the
-// sums over all tiles are transformed once, in the end.
+// sums over all tiles are transformed once at the end.
 //
 // Legend: C channels that come in, K' of the K that go out, T tiles of a block.
 //   v [P][T][C] the input's tiles · z [P][T][K'] the output's gradient · sums [36][C][K']
@@ -20,7 +20,7 @@ namespace {
 
 using namespace winograd;
 
-constexpr int kPartChannels = 128;  ///< the more, the fewer times v is made
+constexpr int kPartChannels = 128;  ///< with more channels per part v is computed fewer times
 
 class WinogradWgrad final : public WgradKernel, private WinogradTiles {
  public:

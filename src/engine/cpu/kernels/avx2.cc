@@ -1,6 +1,6 @@
-// The kernels for AVX2. The pragma, not a compiler flag, chooses the instruction set: what is included in
-// front of it is compiled for the baseline, so that no inline function shared with other files is built for
-// this one.
+// The kernels for AVX2. A pragma instead of a compiler flag chooses the instruction set. Everything included
+// before it is compiled for the baseline, so that no inline function shared with other files is compiled for
+// AVX2.
 #include "engine/cpu/kernels/kernels.h"
 
 #pragma GCC target("avx2,fma")

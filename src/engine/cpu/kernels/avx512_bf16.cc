@@ -2,7 +2,8 @@
 #include "engine/cpu/kernels/kernels.h"
 
 #pragma GCC target("avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
-#if defined(__clang__)  // knows no GCC target, and refuses the rounding's operands without it
+#if defined(__clang__)  // clang does not know GCC's target pragma, and without it refuses the operands of the
+                        // rounding
 #pragma clang attribute push( \
     __attribute__((target("avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
 #endif

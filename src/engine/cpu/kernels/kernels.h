@@ -22,7 +22,7 @@
 
 namespace paceline::engine::cpu {
 
-/// How backward finds the elements where a ReLU behind the op lets the gradient pass.
+/// How backward finds the elements where a ReLU after the op lets the gradient pass.
 enum class Mask {
   none,      ///< there is no ReLU
   from_src,  ///< where the batch norm's result, computed again from its input, is above 0 or NaN

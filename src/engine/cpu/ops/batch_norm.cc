@@ -1,13 +1,13 @@
-// Batch norm with the residual sum and the ReLU behind it.
+// Batch norm with the residual sum and the ReLU that follow it.
 //
 // Forward in training: one pass for the moments, one that normalises. Backward: one pass for the two sums,
-// one for d_src. Where the gradient has several terms or a residual wants it, the first of these stores it
-// under the ReLU's mask and the second reads it there; otherwise both recompute the mask from the input, and
+// one for d_src. If the gradient has several terms, or a residual needs it, the first of these stores the
+// gradient masked by the ReLU and the second reads it; otherwise both recompute the mask from the input, and
 // no output is kept for it.
 //
-// The first pass of each is left out where the convolution that writes its rows takes the sums on the way
-// (norm_epilogue.h): forward the convolution in front, backward the one whose d_src is the gradient's last
-// term.
+// The first pass of each is omitted if the convolution that writes its rows takes the sums meanwhile
+// (norm_epilogue.h): in forward the convolution before the batch norm, in backward the one whose d_src is the
+// gradient's last term.
 
 #include <algorithm>
 #include <cmath>
@@ -55,7 +55,7 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     slope_ = build.memory.kept(of_groups);
     offset_ = build.memory.kept(of_groups);
     statistics_ = build.memory.kept(8 * std::int64_t{3} * groups_ * channels_);
-    // Without a residual that wants it, the masked gradient may replace the one that came in.
+    // If no residual needs it, the masked gradient may overwrite the incoming one.
     if (build.options.training && (residual != nullptr || dst.gradient.size() > 1))
       d_masked_ = d_residual ? d_residual : dst.gradient.front();
     least_ = least_of(channels_);
@@ -63,7 +63,7 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     shard_sums_.resize(2 * static_cast<std::size_t>(channels_ * shards_));
   }
 
-  /// BatchSplit must not reach over the samples of two groups or shards.
+  /// A chunk must not span samples of two groups or shards.
   bool accept(const Writer& writer, MemoryRequests& memory) override {
     const std::int64_t samples = rows_ / src_.pixels() / shards_;
     if (groups_ * shards_ > 1 && samples % writer.samples != 0) return false;
@@ -192,8 +192,8 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
       add_to_shard(shard, taken.of_chunk(exec, chunk, channels_));
   }
 
-  /// The shard's rows in a pass of their own: what(part's first row) is each part's epilogue but for its
-  /// sums.
+  /// Takes the sums of a shard's rows in a separate pass; what(first row of a part) gives each part's
+  /// epilogue without its sums.
   template <typename What>
   void sum_over_parts(const ExecContext& exec, int group, int shard, const What& what) {
     const std::int64_t rows = rows_ / shards_, doubles = doubles_of(channels_);
@@ -233,7 +233,7 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
       for (int c = 0; c < channels_; ++c) {
         const double mean = sums[c] / count_;
         double variance = sums[channels_ + c] / count_ - mean * mean;
-        if (variance < 0) variance = 0;  // rounding; NaN stays
+        if (variance < 0) variance = 0;  // negative only by rounding; NaN is kept
         set_channel(exec, group, c, mean, variance);
         statistic(exec, 2, group)[c] = variance * (count_ > 1 ? count_ / (count_ - 1) : 1);
       }
@@ -341,8 +341,8 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     });
   }
 
-  /// d_weight and d_bias, and the batch's statistics in the slots of the running ones: weighted as gradients
-  /// are, so that summing over workers averages them.
+  /// Stores d_weight and d_bias, and the batch's statistics in the slots of the running ones, weighted like
+  /// gradients, so that the sum over workers is their average.
   void store_parameter_gradients(const ExecContext& exec) const {
     const double share = exec.options.batch * exec.input.gradient_scale / (groups_ * shards_);
     for (int c = 0; c < channels_; ++c) {
@@ -384,9 +384,9 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
   const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
   const int forward_at_, backward_at_;  ///< on the time axis of live buffers
   BufferId mean_, scale_, slope_, offset_, statistics_;
-  BufferId d_masked_;               ///< where the masked gradient lies between the two passes; none: nowhere
-  Taken moments_, gradient_sums_;   ///< without chunks: in a pass of our own
-  std::vector<double> shard_sums_;  ///< [shards][2 channels], of the pass that goes on
+  BufferId d_masked_;  ///< holds the masked gradient between the two passes; none if it is not stored
+  Taken moments_, gradient_sums_;   ///< without chunks: taken in a separate pass
+  std::vector<double> shard_sums_;  ///< [shards][2 channels], of the current pass
   std::vector<double> own_sums_;    ///< d_bias, d_weight over this engine's samples
 };
 

@@ -1,5 +1,5 @@
-// Dropout. The mask counts elements in C, H, W order (dropout_mask.h) and lies here as the values do,
-// channels last: one byte an element, kept from forward to backward.
+// Dropout. The mask counts elements in C, H, W order (dropout_mask.h) and is stored like the values, channels
+// last: one byte per element, kept from forward to backward.
 
 #include <vector>
 
@@ -23,7 +23,7 @@ class DropoutOp final : public CompiledOp {
     if (build.options.training)
       keep_ =
           build.memory.live(build.options.batch * src.shape.elements(), build.forward_at, build.backward_at);
-    // Each thread turns one sample's mask at a time.
+    // Each thread transposes the mask of one sample at a time.
     build.memory.scratch(build.options.threads * whole_lines(src.shape.elements()));
   }
 

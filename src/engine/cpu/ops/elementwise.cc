@@ -1,4 +1,4 @@
-// Compiled ops of one value in, one value out: the input's conversion, ReLU, GELU, and the sum of two.
+// Compiled elementwise ops: conversion of the input, ReLU, GELU, and the sum of two values.
 
 #include "engine/cpu/ops/factories.h"
 #include "engine/cpu/parallel.h"
@@ -30,7 +30,7 @@ class InputOp final : public CompiledOp {
       const std::int64_t middle = std::clamp(given, part.begin, part.end);
       typed.from_float(exec.input.images.data() + part.begin, offset(dst, part.begin, dst_.storage), false,
                        middle - part.begin);
-      // Behind a short evaluation: zeros, so that nothing undefined is computed on.
+      // After the samples of a short evaluation: zeros, so that no op computes with undefined values.
       const std::int64_t size = bytes_of(dst_.storage);
       std::fill_n(offset(dst, middle, dst_.storage), (part.end - middle) * size, std::byte{0});
     });
@@ -48,7 +48,7 @@ struct MapKernels {
   void (*TypedKernels::*backward)(const void* kept, const void* d_dst, void* d_src, std::int64_t count);
 };
 
-/// An op that takes each element by itself: those of kernels/map_ops.h.
+/// An op that maps each element separately (kernels/map_ops.h).
 class MapOp final : public CompiledOp {
  public:
   MapOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src,

@@ -74,7 +74,7 @@ class MaxPoolOp final : public CompiledOp {
   BufferId winner_;
 };
 
-/// Rows of d_src that were just written, where a ReLU in front wants them masked.
+/// Masks rows of d_src that were just written, if a ReLU before the pool requires it.
 void mask_rows(const ExecContext& exec, const Value& src, BufferId d_src, Range rows) {
   if (!src.gradient_comes_masked) return;
   const std::int64_t row = std::int64_t{1} * src.shape.width * src.shape.channels;

@@ -1,4 +1,5 @@
-// Softmax cross-entropy with label smoothing, in double: a batch has few logits, and the sums must be exact.
+// Softmax cross-entropy with label smoothing, in double: a batch has few logits, and the sums must be
+// accurate.
 
 #include <algorithm>
 #include <cmath>

@@ -31,7 +31,7 @@ WeightPasses::WeightPasses(const Program& program) : elements_(program.layout().
       loose_.push_back({.slot = slot, .range = {.begin = offset + range.begin, .end = offset + range.end}});
     }
   }
-  // The longer ones first, so that update()'s loops end evenly.
+  // Longer passes first, so that the threads in update()'s loops finish at about the same time.
   const int threads = program.options().threads;
   for (auto* packs : {&first_packs_, &later_packs_}) {
     std::ranges::stable_sort(*packs, std::ranges::greater{}, &Pack::bytes);

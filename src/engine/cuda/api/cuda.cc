@@ -3,7 +3,7 @@
 namespace paceline::engine::cuda {
 
 bool is_sticky(CudaStatus status) {
-  switch (status) {  // of which CUDA's documentation says that the process must be terminated
+  switch (status) {  // errors after which, by CUDA's documentation, the process must be terminated
     case 214:        // ECC uncorrectable
     case 220:        // NVLink uncorrectable
     case 226:        // contained

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The functions of the CUDA runtime that the engine calls, as a table, without CUDA's headers.
+/// CudaApi is a table of the CUDA runtime functions that the engine calls, declared without CUDA's headers.
 ///
 /// The module paceline_cuda.so fills the table (module.cc, the only C++ file that includes CUDA's headers; it
 /// asserts that the constants below are CUDA's). Tests fill one of their own, in which any call can fail.
-/// Members have CUDA's names and meanings; CUDA's programming guide documents them.
+/// Members have CUDA's names and meanings.
 
 #include <cstddef>
 #include <string>
@@ -28,25 +28,26 @@ using CudaGraphExecHandle = CudaGraphExecObject*;  ///< cudaGraphExec_t
 constexpr CudaStatus kCudaSuccess = 0;
 constexpr CudaStatus kCudaErrorInvalidValue = 1;
 constexpr CudaStatus kCudaErrorMemoryAllocation = 2;
-constexpr CudaStatus kCudaErrorStubLibrary = 34;         ///< libcuda is the toolkit's, which only links
+constexpr CudaStatus kCudaErrorStubLibrary =
+    34;  ///< libcuda is the toolkit's stub, which is only for linking
 constexpr CudaStatus kCudaErrorInsufficientDriver = 35;  ///< no libcuda, or one that is too old
 constexpr CudaStatus kCudaErrorNoDevice = 100;
 constexpr CudaStatus kCudaErrorInvalidDevice = 101;
 constexpr CudaStatus kCudaErrorNotReady = 600;
 constexpr CudaStatus kCudaErrorIllegalAddress = 700;
 constexpr CudaStatus kCudaErrorLaunchFailure = 719;
-constexpr CudaStatus kCudaErrorStreamCaptureUnsupported = 900;  ///< the first that says: not in a capture
+constexpr CudaStatus kCudaErrorStreamCaptureUnsupported = 900;  ///< the first of the errors of captures
 constexpr CudaStatus kCudaErrorStreamCaptureInvalidated = 901;
-constexpr CudaStatus kCudaErrorStreamCaptureWrongThread = 908;  ///< and the last
+constexpr CudaStatus kCudaErrorStreamCaptureWrongThread = 908;  ///< the last of them
 constexpr CudaStatus kCudaErrorSystemNotReady = 802;
 constexpr CudaStatus kCudaErrorSystemDriverMismatch = 803;
 
-// Of cudaDeviceAttr.
+// Values of cudaDeviceAttr.
 constexpr int kCudaDevAttrMultiProcessorCount = 16;
 constexpr int kCudaDevAttrComputeCapabilityMajor = 75;
 constexpr int kCudaDevAttrComputeCapabilityMinor = 76;
 
-// Of cudaMemcpyKind, and flags.
+// Values of cudaMemcpyKind, and flags.
 constexpr int kCudaMemcpyHostToDevice = 1;
 constexpr int kCudaMemcpyDeviceToHost = 2;
 constexpr int kCudaMemcpyDeviceToDevice = 3;
@@ -54,9 +55,9 @@ constexpr unsigned kCudaStreamNonBlocking = 1;
 constexpr unsigned kCudaEventDefault = 0;
 constexpr unsigned kCudaEventDisableTiming = 2;
 constexpr unsigned kCudaHostAllocDefault = 0;
-constexpr int kCudaStreamCaptureModeThreadLocal = 1;  ///< of cudaStreamCaptureMode
+constexpr int kCudaStreamCaptureModeThreadLocal = 1;  ///< a cudaStreamCaptureMode
 
-/// All pointers are set.
+/// No pointer is null.
 struct CudaApi {
   // What the module was built from, which open_cuda() compares with the program's own.
   std::size_t table_bytes;          ///< sizeof(CudaApi)
@@ -64,19 +65,20 @@ struct CudaApi {
   const std::size_t* kernel_bytes;  ///< sizeof each kernel of kernels/table.h
   int built_with;                   ///< CUDART_VERSION: 13000 for 13.0
 
-  // Versions: 13000 for 13.0. The driver's is the newest CUDA that it can serve, 0 where there is none.
+  // Versions: 13000 for 13.0. cudaDriverGetVersion gives the newest CUDA that the driver supports, 0 without
+  // a driver.
   CudaStatus (*cudaDriverGetVersion)(int* version);
   CudaStatus (*cudaRuntimeGetVersion)(int* version);
 
   const char* (*cudaGetErrorName)(CudaStatus status);    ///< "cudaErrorIllegalAddress"
   const char* (*cudaGetErrorString)(CudaStatus status);  ///< "an illegal memory access was encountered"
-  CudaStatus (*cudaGetLastError)();                      ///< also forgets it, unless it is sticky (is_sticky)
+  CudaStatus (*cudaGetLastError)();                      ///< also clears the error, unless it is_sticky()
 
   CudaStatus (*cudaGetDeviceCount)(int* count);
-  CudaStatus (*cudaSetDevice)(int device);  ///< of the calling thread
+  CudaStatus (*cudaSetDevice)(int device);  ///< for the calling thread
   CudaStatus (*cudaDeviceGetAttribute)(int* value, int attribute, int device);
   CudaStatus (*cudaDeviceGetPCIBusId)(char* id, int bytes, int device);
-  /// cudaGetDeviceProperties, of which only the name is taken: the struct differs between versions of CUDA.
+  /// The name in cudaGetDeviceProperties; only the name, since the struct differs between versions of CUDA.
   CudaStatus (*device_name)(char* name, int bytes, int device);
   CudaStatus (*cudaMemGetInfo)(std::size_t* free, std::size_t* total);
 
@@ -110,25 +112,24 @@ struct CudaApi {
   CudaStatus (*cudaGraphLaunch)(CudaGraphExecHandle exec, CudaStreamHandle stream);
   CudaStatus (*cudaGraphExecDestroy)(CudaGraphExecHandle exec);
 
-  /// Puts kernel number `kernel` of kernels/table.h on `stream`. `arguments` are the kernel's `bytes` bytes,
-  /// which are copied.
+  /// Enqueues kernel number `kernel` of kernels/table.h on `stream`. `arguments`: the kernel struct, `bytes`
+  /// bytes, which are copied.
   CudaStatus (*launch)(int kernel, const void* arguments, std::size_t bytes, const Grid* grid,
                        CudaStreamHandle stream);
 };
 
-/// Whether every further call of this process would return the same error: the device's state is lost, and
-/// only the end of the process frees the device.
+/// Whether every further call of this process would return the same error. The device's state is then lost
+/// until the process ends.
 [[nodiscard]] bool is_sticky(CudaStatus status);
 
-/// Whether a call says that it cannot be part of a capture, or that the capture is lost.
+/// Whether the error says that the call is not allowed in a capture, or that the capture has failed.
 [[nodiscard]] constexpr bool is_of_capture(CudaStatus status) {
   return status >= kCudaErrorStreamCaptureUnsupported && status <= kCudaErrorStreamCaptureWrongThread;
 }
 
 /// "cudaMalloc failed on GPU 0, in step 12, op conv1: out of memory (cudaErrorMemoryAllocation)". Sticky
-/// errors add that the process must end.
-/// `call`: CUDA's name and what it was given, "cudaMalloc of 2097152 bytes"; `where`: the rest up to the
-/// colon, "on GPU 0, in step 12, op conv1".
+/// errors add that the process must end. `call`: CUDA's function with its arguments, "cudaMalloc of 2097152
+/// bytes"; `where`: "on GPU 0, in step 12, op conv1".
 [[nodiscard]] std::string describe_cuda_error(const CudaApi& api, CudaStatus status, const std::string& call,
                                               const std::string& where);
 

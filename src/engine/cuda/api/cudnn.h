@@ -1,11 +1,11 @@
 #pragma once
 
-/// What of cuDNN's C interface is used, without its header: constants, opaque types, and a table of
-/// functions.
+/// The part of cuDNN's C interface that the engine uses, declared without cuDNN's header: constants, opaque
+/// types, and CudnnApi, a table of functions.
 ///
-/// The values are those of cuDNN 9, and tests/engine/cuda/cudnn/constants_test.cc holds them against its
-/// header where there is one. The comment beside a constant is its name there, without the common prefix.
-/// Everything goes through the table, so that a test can let each call fail.
+/// The values are those of cuDNN 9; tests/engine/cuda/cudnn/constants_test.cc compares them with cuDNN's
+/// header, if it is installed. The comment beside a constant is its name in cuDNN, without the common prefix.
+/// All calls go through the table, so that tests can make each of them fail.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,16 +18,15 @@ namespace paceline::engine::cuda {
 
 namespace cudnn {
 
-using Status = int;  ///< 0 is success; thousands are the kind of error
+using Status = int;  ///< 0 is success; the thousands digit is the kind of error
 using Handle = struct OpaqueHandle*;
 using RawDescriptor = void*;
 
 constexpr Status kSuccess = 0;
 constexpr Status kHostAllocationFailed = 4003;
 constexpr Status kDeviceAllocationFailed = 4004;
-constexpr Status kExecutionFailed = 5000;  ///< and those up to 5999
-/// Whether a call may succeed another time, or the device is broken: what failed says nothing of its
-/// arguments.
+constexpr Status kExecutionFailed = 5000;  ///< to 5999
+/// Whether the failure is one of memory or device, and so does not mean that the arguments are unsupported.
 [[nodiscard]] constexpr bool is_of_the_device(Status status) {
   return status == kHostAllocationFailed || status == kDeviceAllocationFailed ||
          status / 1000 * 1000 == kExecutionFailed;
@@ -129,7 +128,7 @@ enum class Attribute : int {             // CUDNN_ATTR_...
   device_properties_json = 2702,       // DEVICEPROP_JSON_REPRESENTATION
 };
 
-/// What the elements of an attribute are.
+/// The type of an attribute's elements.
 enum class AttributeType : int {  // CUDNN_TYPE_...
   handle = 0,                     // HANDLE
   data_type = 1,                  // DATA_TYPE
@@ -155,7 +154,8 @@ enum class ConvolutionMode : int { cross_correlation = 1 };                     
 enum class PointwiseMode : int { add = 0, multiply = 1, relu_backward = 200 };  // CUDNN_POINTWISE_...
 enum class ReductionOperator : int { add = 0 };                                 // CUDNN_REDUCE_TENSOR_ADD
 enum class StatisticsMode : int { sums_and_squares = 0 };                       // CUDNN_GENSTATS_SUM_SQSUM
-/// Who orders the engines: b by a model of their time, a quickly, fallback lists what is always there.
+/// How cuDNN orders engines: b by a model of their time, a by a fast rule, fallback lists engines that always
+/// exist.
 enum class HeuristicsMode : int { b = 1, fallback = 2, a = 3 };  // CUDNN_HEUR_MODE_...
 enum class NumericalNote : int {                                 // CUDNN_NUMERICAL_NOTE_...
   tensor_core = 0,
@@ -171,7 +171,7 @@ constexpr int kBehaviorNotes = 5;                            // CUDNN_BEHAVIOR_N
 
 }  // namespace cudnn
 
-/// Members have cuDNN's names and meanings.
+/// cuDNN's functions, under their own names.
 struct CudnnApi {
   std::size_t (*cudnnGetVersion)() = nullptr;
   const char* (*cudnnGetErrorString)(cudnn::Status) = nullptr;
@@ -190,23 +190,26 @@ struct CudnnApi {
                                        cudnn::RawDescriptor variant_pack) = nullptr;
 };
 
-/// Tells NVIDIA's libraries of this process that fp32 is fp32: engines without tensor cores may else multiply
-/// by cuBLASLt with TF32. To be called before cuDNN is opened; bf16 stays as it is. Not while other threads
-/// read the environment.
+/// Disables TF32 in NVIDIA's libraries for this process, by an environment variable: otherwise cuDNN's
+/// engines without tensor cores may multiply fp32 through cuBLASLt with TF32. bf16 is not affected.
+///
+/// Requires  cuDNN is not open yet
+/// Threads   no other thread reads the environment meanwhile
 void forbid_tf32();
 
-/// The table of cuDNN's functions in `library`, which find_cudnn() found.
+/// The table of cuDNN's functions in `library`, which find_cudnn() opened.
 ///
-/// Errors   Error(device) that names library and function when it lacks one
+/// Errors   Error(device) with library and function if one is missing
 [[nodiscard]] CudnnApi cudnn_api(const base::SharedLibrary& library);
 
 /// "9.19.0"
 [[nodiscard]] std::string cudnn_version(const CudnnApi& api);
 
-/// One line: the status's name and what cuDNN has to say about it.
+/// One line: the status's name and cuDNN's message.
 [[nodiscard]] std::string error_text(const CudnnApi& api, cudnn::Status status);
 
-/// Throws Error(device) when a call has failed: "cudnnBackendFinalize of a tensor failed for PROBLEM: TEXT".
+/// Throws Error(device) unless `status` is success: "cudnnBackendFinalize of a tensor failed for PROBLEM:
+/// TEXT".
 void check(const CudnnApi& api, cudnn::Status status, std::string_view call, std::string_view problem);
 
 }  // namespace paceline::engine::cuda

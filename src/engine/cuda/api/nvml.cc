@@ -21,7 +21,7 @@ NvmlApi load_nvml(const base::EnvironmentLookup& environment) {
         return found.symbol("nvmlInit_v2") == nullptr ? "it has no nvmlInit_v2" : "";
       });
   NvmlApi api;
-#define PACELINE_FIND(name) library.find(#name, api.name)  // a name that is written once cannot differ
+#define PACELINE_FIND(name) library.find(#name, api.name)  // written once: the names cannot differ
   PACELINE_FIND(nvmlInit_v2);
   PACELINE_FIND(nvmlShutdown);
   PACELINE_FIND(nvmlErrorString);

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The functions of NVML, the driver's library for watching GPUs, as a table with prototypes of our own: the
-/// CUDA toolkit does not always bring its header.
+/// NvmlApi is a table of functions of NVML, the driver's library for watching GPUs. Declared here since not
+/// every CUDA toolkit includes NVML's header.
 ///
-/// Members have NVML's names and meanings (docs.nvidia.com/deploy/nvml-api); the suffixes of versions are
-/// those that every driver since 2020 has, and structs are laid out as those versions have them.
+/// Members have NVML's names and meanings (docs.nvidia.com/deploy/nvml-api). Version suffixes and struct
+/// layouts are those that every driver since 2020 has.
 
 #include <array>
 #include <string>
@@ -30,7 +30,7 @@ constexpr int kNvmlTemperatureGpu = 0;
 constexpr unsigned kNvmlMostLinks = 18;  ///< NVML_NVLINK_MAX_LINKS
 constexpr int kNvmlLinkToGpu = 0;
 constexpr int kNvmlLinkToSwitch = 2;
-// Of nvmlGpuTopologyLevel_t, what two GPUs have in common.
+// Values of nvmlGpuTopologyLevel_t: what two GPUs share.
 constexpr int kNvmlTopologySwitch = 10;  ///< one PCIe switch
 constexpr int kNvmlTopologySwitches = 20;
 constexpr int kNvmlTopologyHostBridge = 30;
@@ -40,7 +40,7 @@ constexpr int kNvmlClockSm = 1;
 constexpr int kNvmlClockMemory = 2;
 constexpr int kNvmlErrorsUncorrected = 1;  ///< nvmlMemoryErrorType_t
 constexpr int kNvmlErrorsSinceStart = 0;   ///< nvmlEccCounterType_t: volatile
-// Bits of nvmlClocksEventReasons; 1, idle, holds nothing back.
+// Bits of nvmlClocksEventReasons. Bit 0x1 (idle) is left out: it does not limit the clocks.
 constexpr unsigned long long kNvmlFixedClocks = 0x2, kNvmlPowerCap = 0x4, kNvmlHardwareSlowdown = 0x8,
                              kNvmlSyncBoost = 0x10, kNvmlThermalSoftware = 0x20, kNvmlThermalHardware = 0x40,
                              kNvmlPowerBrake = 0x80, kNvmlDisplayClocks = 0x100;
@@ -60,7 +60,7 @@ struct NvmlPci {
 };
 struct NvmlProcess {
   unsigned pid;
-  unsigned long long used_memory;  ///< bytes; all bits set where the driver does not tell
+  unsigned long long used_memory;  ///< bytes; all bits set if the driver does not know
   unsigned instance, compute_instance;
 };
 
@@ -68,12 +68,13 @@ struct NvmlEventSetObject;
 using NvmlEventSet = NvmlEventSetObject*;  ///< nvmlEventSet_t
 struct NvmlEvent {
   NvmlDevice device;
-  unsigned long long type, data;  ///< of an Xid: its number
+  unsigned long long type, data;  ///< for an Xid (a GPU error report): `data` is its number
   unsigned instance, compute_instance;
 };
 constexpr unsigned long long kNvmlEventXid = 0x8;  ///< nvmlEventTypeXidCriticalError
 
-/// Members are nullptr where the driver's library has no such function; ask() says so as NVML would.
+/// NVML's functions. A member is null if the driver's library lacks the function; ask() then returns NVML's
+/// error for that.
 struct NvmlApi {
   NvmlStatus (*nvmlInit_v2)() = nullptr;
   NvmlStatus (*nvmlShutdown)() = nullptr;
@@ -124,16 +125,16 @@ struct NvmlApi {
   NvmlStatus (*nvmlDeviceGetComputeRunningProcesses_v3)(NvmlDevice, unsigned* count,
                                                         NvmlProcess* processes) = nullptr;
 
-  /// Calls `function`; "function not found" where there is none.
+  /// Calls `function`; returns kNvmlErrorFunctionNotFound if it is null.
   template <typename... Parameters, typename... Arguments>
   NvmlStatus ask(NvmlStatus (*function)(Parameters...), Arguments... arguments) const {
     return function == nullptr ? kNvmlErrorFunctionNotFound : function(arguments...);
   }
 };
 
-/// Opens libnvidia-ml.so.1, which the driver brings.
+/// Opens libnvidia-ml.so.1, which belongs to the driver.
 ///
-/// Errors   Error(device), one sentence: it is not there, or lacks what every version has
+/// Errors   Error(device), one sentence: the library is missing, or lacks a function that every version has
 [[nodiscard]] NvmlApi load_nvml(const base::EnvironmentLookup& environment);
 
 /// Why a call failed: "nvmlInit_v2: Driver Not Loaded".

@@ -39,7 +39,8 @@ class CudnnConvolution final : public Convolution {
   }
 
  private:
-  /// Engines keep their operands at fixed addresses, so that this is done once.
+  /// Sets the addresses of the operands in a variant pack. They are the same in every run, so this is done
+  /// once.
   void bind(const ConvOperands& operands) {
     base::expects(operands.src != nullptr && operands.weight != nullptr && operands.dst != nullptr,
                   "a convolution has three operands");
@@ -77,7 +78,7 @@ class CudnnConvolution final : public Convolution {
   const Connection& connection_;
   NativeStream streams_;
   std::shared_ptr<const Plan> plan_;
-  std::optional<Descriptor> arguments_;  ///< of the last run
+  std::optional<Descriptor> arguments_;  ///< the variant pack of the last run
   ConvOperands operands_;
 };
 
@@ -98,7 +99,7 @@ class CudnnLibrary final : public ConvolutionLibrary {
     ConvCandidates found{.algorithms = {algorithm_of(connection_.api(), usual->engine)}, .left_out = {}};
     auto plans = plans_to_measure(device(), problem, kWorkspaceLimit, kMostCandidates, &found.left_out);
     for (Plan& made : plans) {
-      // Those that are compiled take a second each to be planned, in every later start too.
+      // A plan of an engine that is compiled at run time takes a second, in every later start too.
       if (made.engine == usual->engine || made.engine.compiled_at_run_time) continue;
       found.algorithms.push_back(keep_candidate(std::move(made)));
     }
@@ -107,18 +108,18 @@ class CudnnLibrary final : public ConvolutionLibrary {
   }
 
  private:
-  static constexpr std::size_t kMostCandidates = 8, kMostFused = 2;  // a second each
+  static constexpr std::size_t kMostCandidates = 8, kMostFused = 2;  // fused plans take a second each
   ConvCandidates fused_candidates(const ConvProblem& problem) {
     ConvCandidates found{.algorithms = {kSeparate}, .left_out = {}};
     try {
       for (Plan& made : plans_to_measure(device(), problem, kWorkspaceLimit, kMostFused, &found.left_out))
         found.algorithms.push_back(keep_candidate(std::move(made)));
     } catch (const AlgorithmRefused&) {
-      // This cuDNN has no fused engine for it: it stays separate.
+      // This cuDNN has no fused engine for the problem: it stays separate.
     }
     return found;
   }
-  /// Returns its name.
+  /// Keeps a plan for a later make() and returns its algorithm's name.
   std::string keep_candidate(Plan plan) {
     const std::string name = algorithm_of(connection_.api(), plan.engine);
     const ConvProblem problem = plan.problem;
@@ -128,14 +129,14 @@ class CudnnLibrary final : public ConvolutionLibrary {
   }
   struct Known {
     ConvProblem problem;
-    std::string algorithm;  ///< empty: the one by default
+    std::string algorithm;  ///< empty: the default
     std::weak_ptr<const Plan> plan;
   };
 
   [[nodiscard]] TargetDevice device() const {
     return TargetDevice::of(connection_.api(), connection_.handle());
   }
-  /// Layers of one shape share their plan, as long as one of them is there.
+  /// The plan for a problem. Layers with equal problems share one plan while any of them exists.
   std::shared_ptr<const Plan> plan(const ConvProblem& problem, const std::string& algorithm) {
     std::erase_if(plans_, [](const Known& known) { return known.plan.expired(); });
     for (const Known& known : plans_)
@@ -151,7 +152,7 @@ class CudnnLibrary final : public ConvolutionLibrary {
   const Connection connection_;
   const NativeStream streams_;
   std::vector<Known> plans_;
-  std::vector<std::shared_ptr<const Plan>> candidates_;  ///< of the problem that was asked for last
+  std::vector<std::shared_ptr<const Plan>> candidates_;  ///< plans of the last call of candidates()
 };
 
 }  // namespace

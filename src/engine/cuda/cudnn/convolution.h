@@ -1,6 +1,6 @@
 #pragma once
 
-/// Convolutions by cuDNN, which a GPU's runtime (device_runtime.h) uses.
+/// Makes and runs convolutions with cuDNN, for a GPU's runtime (device_runtime.h).
 
 #include <memory>
 
@@ -29,14 +29,14 @@ class Connection {
   Handle handle_ = nullptr;
 };
 
-/// A convolution by a plan that was made for the handle of `connection`.
+/// A convolution that executes `plan`, which was made for the handle of `connection`.
 ///
 /// Requires  `connection` outlives the result
 [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const Connection& connection,
                                                             const NativeStream& streams, Plan plan);
 
-/// Lets a GPU's runtime make convolutions with cuDNN, each by the first plan that qualifies within
-/// kWorkspaceLimit.
+/// A function by which a GPU's runtime opens cuDNN. By default a convolution uses the first plan that
+/// qualifies within kWorkspaceLimit.
 ///
 /// Requires  `api` outlives the result
 [[nodiscard]] OpenConvolutions open_cudnn(const CudnnApi& api);

@@ -66,7 +66,7 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 }
 
 void Descriptor::destroy() noexcept {
-  // What fails here has nobody who could do something about it.
+  // A failure is ignored, since nobody could handle it.
   if (raw_ != nullptr) static_cast<void>(site_.api->cudnnBackendDestroyDescriptor(raw_));
   raw_ = nullptr;
 }
@@ -163,7 +163,7 @@ std::string Descriptor::text(Attribute attribute) const {
 std::vector<int> Descriptor::notes(Attribute attribute, AttributeType type, int most) const {
   std::vector<int> values(static_cast<std::size_t>(most));
   const std::int64_t count = read(attribute, type, most, values.data());
-  // A later cuDNN may know more kinds than we do; the first `most` have been read.
+  // A later cuDNN may have more notes than `most`; the first `most` were read.
   values.resize(static_cast<std::size_t>(std::min<std::int64_t>(count, most)));
   return values;
 }

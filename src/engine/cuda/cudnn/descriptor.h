@@ -1,6 +1,7 @@
 #pragma once
 
-/// cuDNN's descriptors as values: each has a type, typed attributes, and is complete once finalised.
+/// Descriptor wraps a descriptor of cuDNN's backend interface: an object with typed attributes that is usable
+/// once finalised.
 
 #include <cstdint>
 #include <span>
@@ -12,7 +13,7 @@
 
 namespace paceline::engine::cuda::cudnn {
 
-/// What a call is made with and for; errors name the problem.
+/// The functions to call, and the problem that errors name.
 struct CallSite {
   const CudnnApi* api = nullptr;
   std::string problem;
@@ -20,8 +21,8 @@ struct CallSite {
 
 /// Owns one descriptor. Setters return the descriptor itself, so that they can be chained.
 ///
-/// Errors   every call but destruction: Error(device) that names call, type of descriptor, attribute and
-///          problem, with cuDNN's text
+/// Errors   every call except the destructor: Error(device) with call, type of descriptor, attribute, problem
+///          and cuDNN's text
 class Descriptor {
  public:
   Descriptor(CallSite site, DescriptorType type);
@@ -43,7 +44,7 @@ class Descriptor {
   Descriptor& set(Attribute attribute, StatisticsMode value);
   Descriptor& set(Attribute attribute, PointwiseMode value);
   Descriptor& set(Attribute attribute, ReductionOperator value);
-  Descriptor& set_flag(Attribute attribute);  ///< true
+  Descriptor& set_flag(Attribute attribute);  ///< sets it to true
   Descriptor& set(Attribute attribute, const Descriptor& value);
   /// A list of descriptors.
   Descriptor& set(Attribute attribute, std::span<const Descriptor* const> values);
@@ -51,20 +52,21 @@ class Descriptor {
   Descriptor& set(Attribute attribute, std::span<void* const> pointers);
   Descriptor& set(Attribute attribute, std::string_view text);
   Descriptor& set_integer32(Attribute attribute, std::int32_t value);
-  /// Completes it; attributes cannot be set afterwards, and most can only be read then.
+  /// Completes the descriptor. Attributes cannot be set afterwards, and most can be read only afterwards.
   Descriptor& finalize();
-  /// The same, and the status instead of an error.
+  /// The same, but returns the status instead of throwing.
   [[nodiscard]] Status try_finalize();
 
   [[nodiscard]] std::int64_t integer(Attribute attribute) const;
   [[nodiscard]] std::string text(Attribute attribute) const;
-  /// A list of notes, which are C enumerations.
+  /// Reads a list of at most `most` C enumerations.
   [[nodiscard]] std::vector<int> notes(Attribute attribute, AttributeType type, int most) const;
-  /// One number that is a C enumeration.
+  /// Reads one C enumeration.
   [[nodiscard]] int enumeration(Attribute attribute, AttributeType type) const;
-  /// How many descriptors an attribute is made of. Not all attributes say: of an engine's knobs it is 0.
+  /// The number of descriptors in an attribute. cuDNN does not say it for every attribute: for an engine's
+  /// knobs it is 0.
   [[nodiscard]] std::int64_t count_of(Attribute attribute) const;
-  /// The first descriptors that an attribute is made of, at most `most`, `type` each.
+  /// Reads the first `most` descriptors of an attribute, or all if there are fewer; each has type `type`.
   [[nodiscard]] std::vector<Descriptor> descriptors(Attribute attribute, DescriptorType type,
                                                     std::int64_t most) const;
   [[nodiscard]] Descriptor descriptor(Attribute attribute, DescriptorType type) const;
@@ -72,7 +74,7 @@ class Descriptor {
  private:
   void destroy() noexcept;
   Descriptor& put(Attribute attribute, AttributeType type, std::int64_t count, const void* elements);
-  /// Returns how many elements there are.
+  /// Returns the number of elements that the attribute has.
   std::int64_t read(Attribute attribute, AttributeType type, std::int64_t most, void* elements) const;
 
   CallSite site_;

@@ -11,7 +11,7 @@
 namespace paceline::engine::cuda::cudnn {
 namespace {
 
-constexpr int kSamples = 0, kChannels = 1, kHeight = 2, kWidth = 3;  // of cuDNN's order
+constexpr int kSamples = 0, kChannels = 1, kHeight = 2, kWidth = 3;  // indices in cuDNN's order of dimensions
 
 TensorLayout channels_last(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
   return {{n, c, h, w}, {h * w * c, 1, w * c, c}};
@@ -34,7 +34,7 @@ void require_layout(const TensorLayout& tensor, const char* name, std::int64_t e
           tensor.elements());
 }
 
-/// Which attributes the tensors of an operation have.
+/// The attributes that set the tensors of an operation.
 struct OperationAttributes {
   DescriptorType type;
   Attribute alpha, beta, geometry, src, weight, dst;
@@ -101,7 +101,7 @@ Descriptor geometry(const CallSite& site, const ConvProblem& problem) {
 
 constexpr std::int64_t kFirstVirtualId = 100;
 
-/// What stands behind a convolution: operations in their order, and all descriptors that they refer to.
+/// The operations after a convolution, in order, and all descriptors that they refer to.
 class Behind {
  public:
   Behind(const CallSite& site, const ConvProblem& problem) : site_(site), problem_(problem) {}
@@ -110,15 +110,15 @@ class Behind {
     kept_.push_back(std::make_unique<Descriptor>(std::move(descriptor)));
     return *kept_.back();
   }
-  /// A tensor like the input, in the storage type; its values are the caller's.
+  /// A tensor in memory with the shape and storage type of the input.
   const Descriptor& like_src(std::int64_t id) {
     return keep(tensor(site_, conv_tensors(problem_).src, id, problem_.precision));
   }
-  /// Like the input, in fp32, and nowhere in memory.
+  /// A virtual tensor (not in memory) with the shape of the input, in fp32.
   Descriptor virtual_src() {
     return tensor(site_, conv_tensors(problem_).src, next_virtual_++, Precision::f32, true);
   }
-  /// A float a channel.
+  /// A tensor with one float for each channel.
   const Descriptor& by_channel(int channels, std::int64_t id) {
     return keep(tensor(site_, channels_last(1, channels, 1, 1), id, Precision::f32));
   }
@@ -152,7 +152,7 @@ class Behind {
         .finalize();
     operations_.push_back(&keep(std::move(operation)));
   }
-  /// In an order that is the same each time.
+  /// result = the sum of `of` over samples and pixels, deterministic.
   void sum(const Descriptor& of, const Descriptor& result) {
     Descriptor reduction(site_, DescriptorType::reduction);
     reduction.set(Attribute::reduction_operator, ReductionOperator::add)
@@ -186,7 +186,8 @@ class Behind {
   std::vector<const Descriptor*> operations_;
 };
 
-/// From the plain gradient, which is virtual then, to the masked one and its sums.
+/// Adds the operations that compute the masked gradient and its sums from the plain gradient, which is a
+/// virtual tensor.
 void begin_norm(Behind& behind, const ConvProblem& problem, const Descriptor& plain) {
   const Descriptor* gradient = &plain;
   if (problem.has_addend) {
@@ -282,7 +283,7 @@ ConvGraph make_conv_graph(const TargetDevice& device, const ConvProblem& problem
       .set(attributes.weight, all.weight)
       .set(attributes.dst, all.dst)
       .set(attributes.alpha, 1.0f)
-      .set(attributes.beta, 0.0f)  // the result is overwritten, whatever it holds
+      .set(attributes.beta, 0.0f)  // the result is overwritten
       .finalize();
   device.apply_to_graph(all.graph);
   if (problem.has_statistics) behind.statistics(all.dst);

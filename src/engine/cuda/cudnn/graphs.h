@@ -1,8 +1,8 @@
 #pragma once
 
-/// A convolution as cuDNN's operation graph: three tensors in NHWC and KRSC, the geometry, the operation in
-/// its direction; and behind it, where that is wanted, what ConvProblem::has_statistics and
-/// has_masked_sums say.
+/// Describes a convolution to cuDNN as an operation graph: three tensors (NHWC and KRSC), the geometry, and
+/// the operation of its direction. A fused problem has further operations after it
+/// (ConvProblem::has_statistics, has_masked_sums).
 
 #include <array>
 #include <cstdint>
@@ -18,21 +18,25 @@
 
 namespace paceline::engine::cuda::cudnn {
 
-/// For which device plans are made: that of a handle, or one that is only described.
+/// The device for which plans are made: the device of a handle, or one that exists only as a description.
 class TargetDevice {
  public:
   /// The device on which `handle` was created.
   [[nodiscard]] static TargetDevice of(const CudnnApi& api, Handle handle);
-  /// A device by cuDNN's text of its properties; needs neither device nor driver. Such plans cannot run.
-  /// Errors   Error(device) when cuDNN does not accept the text
+  /// A device given by cuDNN's JSON text of its properties. Needs neither device nor driver; the plans cannot
+  /// run.
+  ///
+  /// Errors   Error(device) if cuDNN does not accept the text
   [[nodiscard]] static TargetDevice described(const CudnnApi& api, std::string_view json);
-  /// Device number `device` of the process, by its description.
+  /// The description of device `device` of this process.
   [[nodiscard]] static TargetDevice numbered(const CudnnApi& api, int device);
 
   [[nodiscard]] const CudnnApi& api() const { return *api_; }
-  /// The text that describes it. Requires: it is described or numbered.
+  /// The JSON text of the device's properties.
+  ///
+  /// Requires  made by described() or numbered()
   [[nodiscard]] std::string json() const;
-  // Each tells a descriptor, that is not yet finalised, for which device it is.
+  // Each sets the device in a descriptor that is not finalised yet.
   void apply_to_graph(Descriptor& graph) const;
   void apply_to_heuristics(Descriptor& heuristics) const;
   void apply_to_plan(Descriptor& plan) const;
@@ -43,7 +47,7 @@ class TargetDevice {
 
   const CudnnApi* api_;
   Handle handle_ = nullptr;
-  std::optional<Descriptor> properties_;  ///< nothing where there is a handle
+  std::optional<Descriptor> properties_;  ///< empty if there is a handle
 };
 
 /// Sizes and strides, in elements, in cuDNN's order: [N, C, H, W], weights [K, C, R, S].
@@ -57,33 +61,32 @@ struct ConvTensors {
   TensorLayout src, weight, dst;
 };
 
-/// The tensors of a convolution as they lie: channels last.
+/// The tensors of a convolution, channels last.
 [[nodiscard]] ConvTensors conv_tensors(const ConvProblem& problem);
 
-/// Refuses what cuDNN would compute as something else: weights for fewer channels than the input has (it
-/// takes them as a grouped convolution), channels that do not lie beside one another, tensors that do not
-/// fit.
+/// Refuses tensors that cuDNN would interpret differently: weights with fewer channels than the input (a
+/// grouped convolution), channels that are not contiguous, sizes that do not fit together.
 ///
-/// Errors   Error(device) that names problem, tensor, rule and value
+/// Errors   Error(device) with problem, tensor, rule and value
 void check(const ConvTensors& tensors, const ConvProblem& problem);
 
-/// The tensors' names in a variant pack.
+/// The tensors' ids in a variant pack, cuDNN's list of addresses for an execution.
 constexpr std::int64_t kSrcId = 1, kWeightId = 2, kDstId = 3, kSumsId = 4, kProductsId = 5, kAddendId = 6,
                        kMaskId = 7, kValuesId = 8;
-/// In bytes; what is handed to cuDNN starts at multiples of it.
+/// In bytes; every address passed to cuDNN is a multiple of it.
 constexpr std::int64_t kTensorAlignment = 16;
 
-/// Descriptors refer to one another, so that all live as long as the graph.
+/// An operation graph with its descriptors, which refer to one another and must live as long as the graph.
 struct ConvGraph {
   Descriptor src, weight, dst, geometry, operation, graph;
-  std::vector<std::unique_ptr<Descriptor>> more = {};  ///< tensors and operations behind it
+  std::vector<std::unique_ptr<Descriptor>> more = {};  ///< tensors and operations after the convolution
   ConvProblem problem = {};
 };
 
 /// Finalizes `descriptor`, which belongs to the graph of `problem`.
 ///
-/// Errors   AlgorithmRefused: the problem is fused, and this cuDNN cannot compute it on this GPU.
-/// Error(device)
+/// Errors   AlgorithmRefused if the problem is fused and this cuDNN cannot compute it on this GPU;
+///          Error(device)
 void finalize_for(Descriptor& descriptor, const CudnnApi& api, const ConvProblem& problem);
 
 /// Checks problem and tensors, then describes them to cuDNN.

@@ -17,9 +17,9 @@ bool has(const std::vector<int>& notes, Note note) {
   return std::find(notes.begin(), notes.end(), static_cast<int>(note)) != notes.end();
 }
 
-/// More than any engine of cuDNN 9.19 has.
+/// More knobs than any engine of cuDNN 9.19 has.
 constexpr std::int64_t kMostKnobs = 24;
-/// How many engines are read before all are.
+/// The number of engines that are tried before the whole list is read.
 constexpr std::int64_t kFirstRead = 4;
 
 std::string knobs_of(const Descriptor& config) {
@@ -48,13 +48,13 @@ EngineFacts facts_of(const Descriptor& config) {
           .compiled_at_run_time = has(behavior, BehaviorNote::compiled_at_run_time)};
 }
 
-/// In which order engines are asked for. b knows nothing of graphs of several operations.
+/// The order in which the heuristics are asked. Heuristics b do not support graphs of several operations.
 std::vector<HeuristicsMode> modes_for(const ConvProblem& problem) {
   if (problem.is_fused()) return {HeuristicsMode::a, HeuristicsMode::fallback};
   return {HeuristicsMode::b, HeuristicsMode::a, HeuristicsMode::fallback};
 }
 
-/// Makes plans of one convolution, and remembers why engines were refused.
+/// Makes plans for one convolution, and keeps the reasons why engines were refused.
 class Planner {
  public:
   Planner(const TargetDevice& device, const ConvProblem& problem, std::size_t workspace_limit)
@@ -65,14 +65,14 @@ class Planner {
 
   [[nodiscard]] EngineList engines(HeuristicsMode mode) const { return {device_, *graph_, mode}; }
 
-  /// Nothing when the engine does not qualify.
+  /// Empty if the engine does not qualify.
   std::optional<Plan> plan(EngineConfig config) {
     if (const auto reason = refusal(config.facts, problem_.precision)) return refuse(*reason);
     Descriptor plan(graph_->graph.site(), DescriptorType::execution_plan);
     device_.apply_to_plan(plan);
     plan.set(Attribute::plan_engine_config, config.descriptor);
-    // An engine may find only now that the shape is not for it. When memory runs out or the device fails, the
-    // next engine is not taken: workers would choose differently.
+    // Some engines refuse a shape only here. If memory runs out or the device fails, this throws instead of
+    // trying the next engine, so that all workers choose the same one.
     const Status status = plan.try_finalize();
     if (status != kSuccess && !is_of_the_device(status)) return refuse(error_text(device_.api(), status));
     check(device_.api(), status, "cudnnBackendFinalize of an execution plan", describe(problem_));
@@ -92,7 +92,7 @@ class Planner {
   }
 
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
-  /// Why the last engine was refused; empty: none was.
+  /// Why the last engine was refused; empty if none was.
   [[nodiscard]] const std::string& last_reason() const { return last_reason_; }
 
   [[noreturn]] void fail() const {
@@ -160,7 +160,7 @@ Plan first_plan(const TargetDevice& device, const ConvProblem& problem, std::siz
   std::vector<EngineConfig> slow_to_plan;
   for (const HeuristicsMode mode : modes_for(problem)) {
     const EngineList engines = planner.engines(mode);
-    // Reading all that the heuristics know takes most of the time, and mostly one of the first is taken.
+    // Reading the whole list takes most of the time, and usually one of the first engines qualifies.
     std::size_t tried = 0;
     for (const std::int64_t most : {kFirstRead, engines.count()}) {
       std::vector<EngineConfig> configs = engines.first(most);
@@ -182,7 +182,7 @@ std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem
                                    std::size_t workspace_limit, std::size_t most,
                                    std::vector<std::string>* left_out) {
   Planner planner(device, problem, workspace_limit);
-  // As many again may not qualify, or be there twice.
+  // Read twice as many, since some do not qualify or are listed twice.
   const auto read = static_cast<std::int64_t>(2 * most);
   std::vector<EngineConfig> by_b;
   if (!problem.is_fused()) by_b = planner.engines(HeuristicsMode::b).first(read);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// How a convolution is computed: cuDNN's engines for it, which of them qualify, and a plan of one that does.
+/// Chooses cuDNN's engine for a convolution: lists the engines that cuDNN proposes, refuses those that do not
+/// qualify, and makes a plan with one that does.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,41 +16,41 @@
 
 namespace paceline::engine::cuda::cudnn {
 
-/// What cuDNN says of an engine before a plan is made.
+/// What cuDNN says of an engine (its name for an algorithm) before a plan is made.
 struct EngineFacts {
-  std::int64_t index = -1;  ///< cuDNN's number of it, within this direction and version
-  std::string knobs;        ///< "2=5 14=1": tile sizes and the like, by cuDNN's numbers
+  std::int64_t index = -1;  ///< cuDNN's number, valid for one direction and version
+  std::string knobs;        ///< "2=5 14=1": the engine's parameters, such as tile sizes, by cuDNN's numbers
   bool deterministic = true;
   bool tensor_cores = false;
-  bool reduces_precision = false;     ///< converts inputs down, or accumulates in less than fp32
-  bool transforms = false;            ///< Winograd or FFT: one or two digits less than plain sums
-  bool compiled_at_run_time = false;  ///< takes about a second to be planned
+  bool reduces_precision = false;     ///< rounds inputs, or accumulates in less than fp32
+  bool transforms = false;            ///< Winograd or FFT: one or two digits less accurate than direct sums
+  bool compiled_at_run_time = false;  ///< making a plan takes about a second
   bool operator==(const EngineFacts&) const = default;
 };
 
 /// "engine 62 (2=5 14=1)"
 [[nodiscard]] std::string name_of(const EngineFacts& engine);
 
-/// For what this engine is never taken for a convolution of that precision: other bits each time, or less
-/// than the precision that was asked for (f32 is without TF32, hence without tensor cores). Nothing when it
-/// may be taken.
+/// Why this engine must not be used at that precision: it is not deterministic, or computes with less than
+/// the requested precision (f32 excludes TF32 and therefore tensor cores). Empty if it may be used.
 [[nodiscard]] std::optional<std::string> refusal(const EngineFacts& engine, Precision precision);
 
-/// An engine with its knobs, as the heuristics propose it.
+/// An engine with values for its knobs, as cuDNN's heuristics propose it.
 struct EngineConfig {
   Descriptor descriptor;
   EngineFacts facts;
 };
 
-/// The engines for a convolution in the order of one kind of heuristics.
+/// The engines for a convolution, in the order of one of cuDNN's heuristics.
 class EngineList {
  public:
-  /// Cost     some milliseconds; the first of a process reads cuDNN's libraries
+  /// Cost     some milliseconds; the first call of a process also loads cuDNN's libraries
   /// Errors   those of finalize_for()
   EngineList(const TargetDevice& device, const ConvGraph& graph, HeuristicsMode mode);
 
-  /// The first engines, at most `most`, with their facts.
-  /// Cost     2 ms an engine where the heuristics describe it only now (b, bf16 backward weights)
+  /// The first `most` engines (or all, if there are fewer), with their facts.
+  ///
+  /// Cost     up to 2 ms an engine (heuristics b, bf16 backward weights)
   /// Errors   Error(device)
   [[nodiscard]] std::vector<EngineConfig> first(std::int64_t most) const;
   [[nodiscard]] std::vector<EngineConfig> all() const { return first(count_); }
@@ -66,35 +67,36 @@ struct Plan {
   EngineFacts engine;
   std::size_t workspace_bytes = 0;
   std::shared_ptr<const ConvGraph> graph;
-  std::vector<Descriptor> descriptors;  ///< the engine's configuration, the plan
+  std::vector<Descriptor> descriptors;  ///< the engine's configuration, then the plan
   [[nodiscard]] const Descriptor& plan() const { return descriptors.back(); }
 };
 
-/// The first engine that qualifies and wants at most `workspace_limit` bytes, in the order of heuristics b,
-/// then a, then of those always there; engines that are compiled at run time come after all others. The same
-/// on every device of a kind with this version of cuDNN.
+/// A plan with the first engine that qualifies and needs at most `workspace_limit` bytes. The order is:
+/// heuristics b, then a, then fallback engines; engines compiled at run time come after all others. All
+/// devices of a kind get the same engine, as long as cuDNN's version is the same.
 ///
-/// Errors   Error(device) naming the problem and why engines were refused, when none qualifies
+/// Errors   Error(device) with the problem and the reasons of the refusals, if no engine qualifies
 [[nodiscard]] Plan first_plan(const TargetDevice& device, const ConvProblem& problem,
                               std::size_t workspace_limit);
 
-/// Up to `most` plans that qualify, the best guess first: heuristics b and a in turn, the same engine with
-/// the same knobs once. For who measures them. Of a fused problem there may be none, and each takes about a
-/// second. `left_out`, if given, gets those that want more workspace.
+/// Up to `most` plans that qualify, for measuring, the best guess first: heuristics b and a in turn, without
+/// repeats. There may be none for a fused problem. `left_out`, if given, receives the names of engines that
+/// need more workspace.
 ///
-/// Errors   as first_plan()
+/// Cost     for a fused problem about a second for each plan
+/// Errors   those of first_plan()
 [[nodiscard]] std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem& problem,
                                                  std::size_t workspace_limit, std::size_t most,
                                                  std::vector<std::string>* left_out = nullptr);
 
-/// The name by which records keep a plan's engine: "cudnn-9.19.0-engine-62(2=5,14=1)". Numbers of engines and
-/// knobs mean what they mean within one version.
+/// The name of an engine in records: "cudnn-9.19.0-engine-62(2=5,14=1)". It includes the version because
+/// cuDNN's numbers of engines and knobs change with it.
 [[nodiscard]] std::string algorithm_of(const CudnnApi& api, const EngineFacts& engine);
 
-/// The plan by the engine of that name.
+/// The plan with the engine named `algorithm`.
 ///
-/// Errors   AlgorithmRefused: of another version, not proposed for this problem, or why it does not qualify;
-///          Error(device)
+/// Errors   AlgorithmRefused if the engine is of another version, is not proposed for this problem or does
+///          not qualify; Error(device)
 [[nodiscard]] Plan named_plan(const TargetDevice& device, const ConvProblem& problem,
                               const std::string& algorithm, std::size_t workspace_limit);
 

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Flat arrays of floats, for base::Memory on a device. They may begin anywhere.
+/// Kernels that fill, copy and add flat arrays of floats, for base::Memory on a device. Arrays need no
+/// alignment.
 ///
 /// Cost   each input is read once, dst written once
 
@@ -32,7 +33,7 @@ struct ArrayCopy {
   }
 };
 
-/// dst = left + right; dst may be one of them.
+/// dst = left + right; dst may be left or right.
 struct ArrayAdd {
   const float* left;
   const float* right;
@@ -44,7 +45,7 @@ struct ArrayAdd {
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
     const std::int64_t step = at.global_count();
     std::int64_t i = at.global();
-    for (; i + 3 * step < count; i += 4 * step) {  // eight loads on their way
+    for (; i + 3 * step < count; i += 4 * step) {  // eight loads in flight
       float a[4], b[4];
       PACELINE_UNROLL
       for (int k = 0; k < 4; ++k) {
@@ -58,9 +59,9 @@ struct ArrayAdd {
   }
 };
 
-/// One level of the tree of base/summation_tree.h over `parts` arrays, part p at first + p * stride: the sum
-/// that begins at part p, p a multiple of 2 * distance, gets the one that begins at p + distance as its right
-/// operand. The last level's sum, of all parts, goes to `dst`.
+/// One level of the tree of base/summation_tree.h over `parts` arrays; part p is at first + p * stride. For
+/// each p that is a multiple of 2 * distance, adds the sum at part p + distance to the sum at part p. The
+/// last level writes the sum of all parts to `dst`.
 struct ArrayTreeLevel {
   float* first;
   float* dst;

@@ -1,16 +1,17 @@
 #pragma once
 
-/// Batch normalisation, forward: sums, statistics, apply. Backward: batch_norm_backward.h.
+/// Kernels of batch normalisation, forward pass. The backward pass is in batch_norm_backward.h.
 ///
 ///     training     BatchNormSums -> BatchNormStatistics -> BatchNormApply
 ///     synchronised BatchNormSums -> SumFold -> sums over workers (and shards) -> BatchNormStatistics -> ...
 ///     evaluation   BatchNormRunning -> BatchNormApply with one group
 ///
-/// Groups are consecutive samples with statistics of their own: one (local, synchronised) or several (ghost).
-/// Shards of a synchronised batch are groups of the sums alone.
+/// A group is consecutive samples that share statistics: the whole batch (local, synchronised), or a part of
+/// it (ghost). The shards of a synchronised batch are groups in BatchNormSums only.
 ///
 /// Shapes   src, dst, residual [groups * rows][channels] in storage T; rows = samples of a group * H * W;
-///          channels padded to a multiple of 8, `used` of them belong to the op: the others become 0
+///          channels are padded to a multiple of 8, and the first `used` of them belong to the op; padding
+///          becomes 0
 
 #include <cmath>
 
@@ -18,8 +19,8 @@
 
 namespace paceline::engine::cuda {
 
-/// What apply and backward read of a channel, fp32, written by BatchNormStatistics or BatchNormRunning:
-/// value = (src - mean) * scale + bias. All 0 in padding.
+/// The fp32 numbers of each channel that apply and backward read: value = (src - mean) * scale + bias. All
+/// are 0 in padding. BatchNormStatistics or BatchNormRunning writes them.
 struct BatchNormParameters {
   const float* values;  ///< [groups][3][channels]: mean, scale = weight / deviation, bias
   [[nodiscard]] PACELINE_HD const float* mean(int group, int channels) const {
@@ -33,8 +34,8 @@ struct BatchNormParameters {
   }
 };
 
-/// Blocks' sums of src and of its square. fp32 sums of a thread's few rows, of differences from the block's
-/// first row, so that a large mean costs no digits; double from there on.
+/// Sums src and its squares in each block. A thread adds its few rows in fp32, after subtracting the block's
+/// first row so that a large mean costs no digits; further sums are in double.
 ///
 /// Cost   reads src once
 template <typename T>
@@ -87,20 +88,21 @@ struct BatchNormSums {
   }
 };
 
-/// From sums to statistics and parameters, in double precision.
+/// Computes statistics and parameters from the sums, in double precision.
 ///
-/// Cost   a few microseconds, as SumFold
+/// Cost   a few microseconds, like SumFold
 struct BatchNormStatistics {
-  ColumnFold<2> fold;  ///< with partial == nullptr `sums` are read instead; parts: columns.row_blocks
-  const double* sums;  ///< [groups][2][channels], where they were summed over workers
+  ColumnFold<2>
+      fold;  ///< sums of blocks; partial == nullptr: `sums` are read instead. parts = columns.row_blocks
+  const double* sums;  ///< [groups][2][channels], summed over workers
   int used;            ///< channels that belong to the op
-  double count;        ///< rows that share statistics, of all workers
+  double count;        ///< number of rows that share statistics, of all workers
   double epsilon;
   const float* weight;  ///< [used]
   const float* bias;    ///< [used]
   float* parameters;    ///< BatchNormParameters::values
   double* statistics;   ///< [groups][3][channels]: mean, 1 / deviation, unbiased variance; for backward
-  /// [2][channels] of one group, read in place of `sums`: what a convolution summed itself. Null: it did not.
+  /// [2][channels] of one group: sums that a convolution computed, read in place of `sums`. May be null.
   const float* float_sums = nullptr;
 
   [[nodiscard]] Grid grid() const { return fold.grid(); }
@@ -142,7 +144,7 @@ struct BatchNormStatistics {
   }
 };
 
-/// Parameters of evaluation, from running statistics.
+/// Computes the parameters for evaluation from running statistics.
 struct BatchNormRunning {
   int channels;
   int used;
@@ -168,8 +170,8 @@ struct BatchNormRunning {
   }
 };
 
-/// dst = (src - mean) * scale + bias, then + residual, then ReLU, as far as asked for. fp32, rounded once.
-/// dst may be src or residual.
+/// dst = (src - mean) * scale + bias, plus the residual if there is one, then ReLU if `relu`. Computed in
+/// fp32, rounded once. dst may be src or residual.
 ///
 /// Cost   reads src (and residual) once, writes dst once
 template <typename T>

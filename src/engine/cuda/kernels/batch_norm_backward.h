@@ -1,6 +1,6 @@
 #pragma once
 
-/// Batch normalisation, backward: the two sums, the gradients of the parameters, d_src.
+/// Kernels of batch normalisation, backward pass: two sums, gradients of the parameters, d_src.
 ///
 ///     local, ghost  BatchNormGradientSums -> BatchNormGradients (both results) -> BatchNormGradientApply
 ///     synchronised  BatchNormGradientSums -> SumFold -> BatchNormGradients (of this worker's or shard's
@@ -14,18 +14,18 @@
 
 namespace paceline::engine::cuda {
 
-/// Where the ReLU behind a batch norm let values through.
+/// How the backward pass finds where the ReLU after a batch norm was positive.
 enum class ReluMask : int {
   none,      ///< no ReLU
-  from_dst,  ///< where the stored output is > 0; needed with a residual
-  from_src,  ///< where the recomputed output is > 0: the output is not read
+  from_dst,  ///< where the stored output is > 0; necessary with a residual
+  from_src,  ///< where the recomputed output is > 0; saves reading the output
 };
 
-/// The gradient that comes in, under the ReLU's mask.
+/// The incoming gradient, set to zero where the ReLU was not positive.
 template <typename T>
 struct MaskedGradient {
   const T* src;
-  const T* dst;  ///< the op's output; null but for ReluMask::from_dst
+  const T* dst;  ///< the op's output; null unless ReluMask::from_dst
   const T* d_dst;
   const T* d_dst2;  ///< a second term of the gradient; null: none
   ReluMask mask;
@@ -51,7 +51,7 @@ struct MaskedGradient {
     if (d_dst2 != nullptr) raw.d_dst2 = load_raw(d_dst2 + i);
     return raw;
   }
-  /// The gradient; `centred` gets src - mean.
+  /// Returns the masked gradient, and src - mean in `centred`.
   [[nodiscard]] PACELINE_HD Float8 gradient(const Raw& raw, const Channels& of, Float8& centred) const {
     const Float8 x = to_float8(raw.src), y = to_float8(raw.dst), second = to_float8(raw.d_dst2);
     Float8 g = to_float8(raw.d_dst);
@@ -68,15 +68,15 @@ struct MaskedGradient {
   }
 };
 
-/// Blocks' sums of the masked gradient g and of g * (src - mean).
+/// Sums the masked gradient g, and g * (src - mean), in each block.
 ///
-/// Cost   reads src, the gradient's terms and (from_dst) dst once; writes d_masked once where asked for
+/// Cost   reads src, the gradient's terms and (from_dst) dst once; writes d_masked once if it is not null
 template <typename T>
 struct BatchNormGradientSums {
   Columns columns;  ///< Columns::for_sums
   MaskedGradient<T> gradient;
-  /// Gets g, the gradient of a residual, for apply to read; null: not wanted. It may be d_dst or d_dst2.
-  /// Required with two terms.
+  /// Receives g, which is also the residual's gradient, for BatchNormGradientApply to read. May be d_dst or
+  /// d_dst2, or null with only one gradient term.
   T* d_masked;
   double* partial;  ///< [groups][columns.row_blocks][2][channels]
 
@@ -121,16 +121,16 @@ struct BatchNormGradientSums {
   }
 };
 
-/// From the two sums to the gradients of the parameters, to the batch's statistics in the slots of the
-/// running ones (weighted as gradients are: statistics * batch * gradient_scale, so that summing over workers
-/// averages them), and to what apply multiplies with. In double precision.
+/// Computes three things from the two sums, in double precision: the gradients of the parameters; the batch's
+/// statistics, for the slots of the running statistics (times batch * gradient_scale, so that a sum over
+/// workers is their mean); and the coefficients that BatchNormGradientApply reads.
 ///
-/// Cost   a few microseconds, as SumFold
+/// Cost   a few microseconds, like SumFold
 struct BatchNormGradients {
-  ColumnFold<2> fold;  ///< with partial == nullptr `sums` are read instead
+  ColumnFold<2> fold;  ///< sums of blocks; partial == nullptr: `sums` are read instead
   const double* sums;  ///< [groups][2][channels]: of g, of g * (src - mean)
   int used;
-  double count;              ///< rows that share statistics, of all workers
+  double count;              ///< number of rows that share statistics, of all workers
   const double* statistics;  ///< as BatchNormStatistics wrote them
   const float* weight;       ///< [used]
   const StepNumbers* step;
@@ -139,9 +139,9 @@ struct BatchNormGradients {
   float* d_bias;
   float* d_running_mean;
   float* d_running_var;
-  float* coefficients;  ///< [groups][2][channels]: slope, offset; null: not wanted
-  /// [2][channels] of one group, read in place of `sums`: of g and of g * src, as a convolution summed them
-  /// itself. Null: it did not.
+  float* coefficients;  ///< [groups][2][channels]: slope, offset; null: not computed
+  /// [2][channels] of one group: sums of g and of g * src that a convolution computed, read in place of
+  /// `sums`. May be null.
   const float* float_sums = nullptr;
 
   static constexpr int kOwn = 2 * ColumnFold<2>::kChannels;
@@ -167,7 +167,7 @@ struct BatchNormGradients {
     }
     if (coefficients != nullptr) store_coefficients(group, c, sum, products);
     if (d_weight == nullptr) return;
-    // Over groups, by one thread a channel.
+    // One thread of each channel adds over the groups.
     double* own = doubles + ColumnFold<2>::kSharedDoubles + at.thread;
     own[0] = (group == 0 ? 0 : own[0]) + sum;
     own[ColumnFold<2>::kChannels] =
@@ -200,10 +200,10 @@ struct BatchNormGradients {
   }
 };
 
-/// d_src = scale * g + slope * (src - mean) + offset. d_src may be any of the arrays that are read.
+/// d_src = scale * g + slope * (src - mean) + offset. d_src may be any array that is read.
 ///
-/// Cost   reads what `gradient` needs, writes d_src. After sums that stored d_masked, gradient is {src, null,
-///        d_masked, null, ReluMask::none}: two arrays
+/// Cost   reads the arrays of `gradient`, writes d_src. If BatchNormGradientSums stored d_masked, gradient is
+///        {src, null, d_masked, null, ReluMask::none}, which is two arrays
 template <typename T>
 struct BatchNormGradientApply {
   Columns columns;  ///< Columns::for_rows

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The bias of a convolution or dense layer: added to its output, and its gradient as sums over rows.
+/// Kernels for the bias of a convolution or dense layer: BiasAdd adds it to the output, BiasGradientSums and
+/// BiasGradient compute its gradient.
 ///
 /// Shapes   values, dst, d_dst [rows][channels] in storage T, rows = N * P * Q, channels padded to a multiple
 ///          of 8; bias, d_bias [used] fp32. Padding stays 0.
@@ -9,7 +10,7 @@
 
 namespace paceline::engine::cuda {
 
-/// dst = src + bias, then ReLU where asked for; dst may be src.
+/// dst = src + bias, then ReLU if `relu`; dst may be src.
 ///
 /// Cost   reads src once, writes dst once
 template <typename T>
@@ -44,16 +45,15 @@ struct BiasAdd {
   }
 };
 
-/// Blocks' sums of d_dst, under the mask of the ReLU behind the layer where there is one.
+/// Sums d_dst in each block, after the mask of the ReLU after the layer if there is one.
 ///
-/// Cost   reads d_dst (and dst) once, writes d_masked where asked for
+/// Cost   reads d_dst (and dst) once, writes d_masked if it is not null
 template <typename T>
 struct BiasGradientSums {
-  Columns columns;  ///< Columns::for_sums; groups: sets of rows with sums of their own (shards)
+  Columns columns;  ///< Columns::for_sums; groups: shards, each with its own sums
   const T* d_dst;
   const T* dst;     ///< the output behind the ReLU; null: no ReLU
-  T* d_masked;      ///< gets the masked gradient, which the layer's backward reads; may be d_dst; null: not
-                    ///< wanted
+  T* d_masked;      ///< receives the masked gradient for the layer's backward pass; may be d_dst or null
   double* partial;  ///< [groups][columns.row_blocks][channels]
 
   [[nodiscard]] Grid grid() const { return columns.grid(BlockSums<1>::shared_bytes(columns)); }

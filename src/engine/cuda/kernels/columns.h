@@ -1,35 +1,34 @@
 #pragma once
 
-/// Matrices of rows (pixels) and columns (channels): how the work is divided among threads, and how sums over
-/// rows are computed.
+/// Divides matrices of rows (pixels) and columns (channels) among threads, and sums them over rows.
 ///
-/// A block takes a tile of up to 64 channels and some of the rows. Each thread has 8 fixed channels, so that
-/// it loads what belongs to a channel once. Rows may form `groups` of consecutive rows, all of the same size,
-/// with results of their own (ghost batch norm, shards).
+/// A thread block processes a tile of up to 64 channels and some of the rows. Each thread has 8 fixed
+/// channels, so that it loads the numbers of a channel once. Rows may form `groups` of consecutive rows of
+/// equal size, each with its own results (ghost batch norm, shards).
 ///
-/// Sums over rows take two kernels: blocks write partial sums; then SumFold (or a kernel with a ColumnFold)
-/// adds them in double precision in a fixed order. The number of blocks depends on the shape alone, so that
-/// every device, and the host, computes the same sums.
+/// A sum over rows takes two kernels: in the first, each block writes its partial sum; then SumFold (or a
+/// kernel with a ColumnFold) adds these in double precision in a fixed order. The number of blocks depends on
+/// the shape alone, so that every device, and the host, computes the same sums.
 
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/vector.h"
 
 namespace paceline::engine::cuda {
 
-/// How the work is divided.
+/// How a matrix is divided among threads.
 struct Columns {
-  std::int64_t rows = 0;  ///< of a group
+  std::int64_t rows = 0;  ///< of one group
   int groups = 1;
   int channels = 0;    ///< a multiple of 8
-  int row_blocks = 1;  ///< blocks that share a group's rows of one tile
+  int row_blocks = 1;  ///< blocks among which the rows of a group are divided, for one tile
 
-  /// For kernels that write sums: as few blocks as keep a GPU busy, since each costs partial sums. The order
-  /// of a group's additions follows from its own rows and the channels alone, not from how many groups there
-  /// are: a shard has the same sums in every batch.
+  /// For kernels that write sums: just enough blocks to keep a GPU busy, since each block writes partial
+  /// sums. The order of a group's additions depends only on its number of rows and channels, not on the
+  /// number of groups, so that a shard has the same sums in every batch.
   static Columns for_sums(std::int64_t rows, int groups, int channels) {
     return with_blocks(rows, groups, channels, 512);
   }
-  /// For kernels whose results lie in the rows: any number of blocks gives the same bits.
+  /// For kernels that write rows: any number of blocks gives the same bits.
   static Columns for_rows(std::int64_t rows, int groups, int channels) {
     return with_blocks(rows, groups, channels, groups < 2048 ? 2048 / groups : 1);
   }
@@ -40,17 +39,17 @@ struct Columns {
             .shared_bytes = shared_bytes};
   }
 
-  /// Threads beside one another, each with 8 channels of the tile.
+  /// Threads that share a row of the tile, each with 8 channels.
   [[nodiscard]] PACELINE_HD int lanes() const { return channels < 64 ? channels / kVector : 8; }
-  /// Rows that a block visits at a time.
+  /// Rows that a block processes at a time.
   [[nodiscard]] PACELINE_HD int row_threads() const { return lanes() > 4 ? 32 : 64; }
   [[nodiscard]] PACELINE_HD int tiles() const { return (channels / kVector + lanes() - 1) / lanes(); }
 
-  /// A thread's part: rows first, first + step, ... < end, counted over all groups.
+  /// The rows of a thread: first, first + step, ... < end, counted over all groups.
   struct Part {
     int group, row_block, lane, row_thread;
     int channel;     ///< the first of 8
-    bool is_inside;  ///< false: the last tile is not full, nothing to do
+    bool is_inside;  ///< false: outside of the last tile, which is not full; nothing to do
     std::int64_t first, step, end;
   };
   [[nodiscard]] PACELINE_HD Part part(const ThreadIndex& at) const {
@@ -67,7 +66,7 @@ struct Columns {
     part.end = (part.group + 1) * rows;
     return part;
   }
-  /// How many rows a block visits.
+  /// The number of rows that a block processes.
   [[nodiscard]] PACELINE_HD std::int64_t rows_of_block(int row_block) const {
     const std::int64_t step = std::int64_t{row_blocks} * row_threads();
     std::int64_t rest = rows % step - row_block * row_threads();
@@ -77,7 +76,7 @@ struct Columns {
 
  private:
   static Columns with_blocks(std::int64_t rows, int groups, int channels, int most_blocks_of_group) {
-    constexpr int kLeastRows = 4;  // of a thread
+    constexpr int kLeastRows = 4;  // for each thread
     Columns columns{.rows = rows, .groups = groups, .channels = channels, .row_blocks = 1};
     const std::int64_t rows_at_least = std::int64_t{kLeastRows} * columns.row_threads();
     const std::int64_t wanted = (rows + rows_at_least - 1) / rows_at_least;
@@ -88,14 +87,14 @@ struct Columns {
   }
 };
 
-/// How many rows of `arrays` arrays a thread loads before it computes: 64 bytes on their way, without more
-/// registers than leave room for other threads.
+/// The number of rows of `arrays` arrays that a thread loads before it computes: 64 bytes in flight, which
+/// needs few enough registers to run many threads.
 template <typename T, int arrays>
 constexpr int kRowsAtOnce = 64 / (kVector * static_cast<int>(sizeof(T)) * arrays) > 1
                                 ? 64 / (kVector * static_cast<int>(sizeof(T)) * arrays)
                                 : 1;
 
-/// Calls use(row, load(row)) for each row of a part. Loads of several rows are on their way at once.
+/// Calls use(row, load(row)) for each row of a part. Loads of kAtOnce rows are in flight together.
 template <int kAtOnce, typename Load, typename Use>
 PACELINE_HD void for_each_row(const Columns::Part& part, const Load& load, const Use& use) {
   using Loaded = decltype(load(part.first));
@@ -110,8 +109,8 @@ PACELINE_HD void for_each_row(const Columns::Part& part, const Load& load, const
   for (; row < part.end; row += part.step) use(row, load(row));
 }
 
-/// The block's sums of kSums values a channel: threads put theirs into shared memory in one phase; in the
-/// next, thread t adds those of the tile's channel t.
+/// Adds kSums values for each channel over a block: in one phase each thread writes its sums to shared memory
+/// with put(); in the next, thread t adds those of the tile's channel t with get().
 template <int kSums>
 struct BlockSums {
   static constexpr int kValues = kSums * kVector;
@@ -125,7 +124,7 @@ struct BlockSums {
       shared[(sum * kVector + i) * stride(columns) + part.row_thread * columns.lanes() + part.lane] =
           values.value[i];
   }
-  /// Of the channel that `channel_in_tile` counts.
+  /// The sum of channel number `channel_in_tile` of the tile.
   PACELINE_HD static double get(const Columns& columns, int channel_in_tile, int sum, const float* shared) {
     const int lane = channel_in_tile / kVector, i = channel_in_tile % kVector;
     double total = 0;
@@ -136,14 +135,15 @@ struct BlockSums {
   }
 
  private:
-  /// 8 more than the block's threads: neighbouring values lie in different banks.
+  /// 8 more than the block's threads, so that neighbouring values are in different banks of shared memory.
   PACELINE_HD static int stride(const Columns& columns) {
     return columns.lanes() * columns.row_threads() + 8;
   }
 };
 
-/// Adds blocks' partial sums of kSums values a channel, group after group, in a fixed order. A block takes 32
-/// channels; of each, 8 threads add every 8th part, and the first of them adds the 8 results.
+/// Adds the blocks' partial sums of kSums values for each channel, group after group, in a fixed order. A
+/// block processes 32 channels. For each channel 8 threads add every 8th part, then the first thread adds the
+/// 8 results.
 template <int kSums>
 struct ColumnFold {
   const double* partial;  ///< [groups][parts][kSums][channels]
@@ -156,13 +156,13 @@ struct ColumnFold {
             .threads = kChannels * kThreads,
             .shared_bytes = kSharedDoubles * static_cast<int>(sizeof(double)) + more_shared_bytes};
   }
-  /// The channel of a thread; channels and more where there is none.
+  /// The channel of a thread; at least `channels` if it has none.
   PACELINE_HD static int channel(const ThreadIndex& at) {
     return at.block * kChannels + at.thread % kChannels;
   }
   PACELINE_HD static bool is_first(const ThreadIndex& at) { return at.thread < kChannels; }
 
-  /// First phase of a group.
+  /// The first phase for a group.
   PACELINE_HD void add_parts(int group, const ThreadIndex& at, double* shared) const {
     const int c = channel(at);
     if (c >= channels) return;
@@ -175,7 +175,7 @@ struct ColumnFold {
     PACELINE_UNROLL
     for (int s = 0; s < kSums; ++s) shared[s * kChannels * kThreads + at.thread] = total[s];
   }
-  /// Second phase, for threads with is_first().
+  /// The second phase, for threads with is_first().
   [[nodiscard]] PACELINE_HD double total(int sum, const ThreadIndex& at, const double* shared) const {
     double result = 0;
     PACELINE_UNROLL
@@ -187,7 +187,7 @@ struct ColumnFold {
 
 /// sums[group][s][channel] = the sum of the group's parts.
 ///
-/// Cost   a few microseconds; it reads 8 * groups * parts * 2 * channels bytes, which lie in the cache
+/// Cost   a few microseconds: reads 8 * groups * parts * 2 * channels bytes from the cache
 struct SumFold {
   ColumnFold<2> fold;
   double* sums;  ///< [groups][2][channels]

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Dropout with the mask of engine/dropout_mask.h, bit for bit: elements count in C, H, W order inside a
-/// sample, while they lie in memory as [H][W][channels]. The same kernel serves forward and backward.
+/// The dropout kernel, for forward and backward. Its mask is exactly that of engine/dropout_mask.h, which
+/// counts elements of a sample in C, H, W order, although memory holds them as [H][W][channels].
 
 #include "engine/cuda/kernels/step_numbers.h"
 #include "engine/cuda/kernels/vector.h"
@@ -12,7 +12,7 @@ struct PhiloxWords {
   std::uint32_t word[4];
 };
 
-/// Philox4x32-10, as base::philox.
+/// Philox4x32-10, the same function as base::philox().
 PACELINE_HD PhiloxWords philox(PhiloxWords counter, std::uint32_t key0, std::uint32_t key1) {
   PACELINE_UNROLL
   for (int round = 0; round < 10; ++round) {
@@ -28,21 +28,22 @@ PACELINE_HD PhiloxWords philox(PhiloxWords counter, std::uint32_t key0, std::uin
   return counter;
 }
 
-/// dst = src * scale where the mask keeps, 0 elsewhere and in padding; dst may be src. Forward: activations;
+/// dst = src * scale for kept elements, 0 for others and in padding; dst may be src. Forward: activations;
 /// backward: src = d_dst, dst = d_src.
 ///
-/// A thread takes 8 channels of one pixel, or of four where four elements of one Philox call are four pixels.
+/// A thread computes 8 channels of one pixel, or of four pixels if the four elements of a Philox call are
+/// four pixels.
 ///
 /// Shapes   src, dst [samples][pixels][channels] in storage T
-/// Cost     reads src once, writes dst once; a Philox call for each 4 elements, but for each element where
-///          `pixels` is no multiple of 4 (and not 1): slower than memory then
+/// Cost     reads src once, writes dst once. One Philox call for 4 elements; but one for each element if
+///          `pixels` is neither 1 nor a multiple of 4, which then takes longer than the memory traffic
 template <typename T>
 struct Dropout {
   const T* src;
   T* dst;
   const StepNumbers* step;
   int samples, pixels, channels;
-  int used;                  ///< channels of the op
+  int used;                  ///< channels without padding
   std::uint32_t key0, key1;  ///< DropoutMask::key(): seed and op
   std::uint32_t threshold;   ///< DropoutMask::threshold()
   float scale;               ///< float(1 / (1 - probability))
@@ -57,7 +58,7 @@ struct Dropout {
     const int lanes = channels / kVector;
     for (std::int64_t item = at.global(); item < items(); item += at.global_count()) {
       const int channel = static_cast<int>(item % lanes) * kVector;
-      const std::int64_t place = item / lanes * pixels_at_once();  // of all samples' pixels
+      const std::int64_t place = item / lanes * pixels_at_once();  // index among the pixels of all samples
       const auto sample = static_cast<std::uint32_t>(place / pixels);
       const auto pixel = static_cast<int>(place % pixels);
       if (pixels == 1)

@@ -1,9 +1,9 @@
 #pragma once
 
-/// Ops that take each element by itself: ReLU, GELU, sum of two values, and sums of gradient terms.
+/// Elementwise kernels: ReLU, GELU, the sum of two values, and the sum of gradient terms.
 ///
-/// A functor of fp32 values stands for each op; Map1 and Map2 run it over arrays in storage T.
-/// Every output may be one of the inputs. All maps keep padding 0.
+/// Each op is a functor of fp32 values, which Map1 or Map2 applies to arrays in storage T. An output may be
+/// one of the inputs. Padding stays 0.
 ///
 /// Shapes   arrays of 8 * `vectors` elements
 /// Cost     each input is read once, the output written once
@@ -14,11 +14,11 @@
 
 namespace paceline::engine::cuda {
 
-/// max(x, 0); NaN stays NaN: a broken loss must show.
+/// max(x, 0); NaN stays NaN, so that a diverged training is noticed.
 struct ReluFunction {
   PACELINE_HD static float apply(float x) { return x < 0 ? 0 : x; }
 };
-/// Of dst, d_dst.
+/// A function of dst and d_dst.
 struct ReluGradient {
   PACELINE_HD static float apply(float dst, float d_dst) { return dst > 0 ? d_dst : 0; }
 };
@@ -27,7 +27,7 @@ struct GeluFunction {
   PACELINE_HD static float apply(float x) { return x * (1.0f + erff(x * kRootHalf)) / 2; }
   static constexpr float kRootHalf = 0.70710678118654752440f;
 };
-/// Of src, d_dst.
+/// A function of src and d_dst.
 struct GeluGradient {
   PACELINE_HD static float apply(float x, float d_dst) {
     constexpr float kDensity = 0.39894228040143267794f;  // 1 / sqrt(2 pi)

@@ -1,21 +1,22 @@
 #pragma once
 
-/// The images of a step out of those that the device keeps: what data::Augment::show does, for a whole batch.
+/// The kernel that makes a batch from images that the device keeps, with crop, shift and mirroring. It does
+/// for a batch what data::Augment::show() does for one image.
 
 #include "base/sample_draw.h"
 #include "engine/cuda/kernels/vector.h"
 
 namespace paceline::engine::cuda {
 
-/// dst[n][y][x][c] = byte_values[c][byte], of the byte that draws[n] shows there: of the stored image at its
-/// index, moved and mirrored; beyond the image's edge 0, or the byte that is mirrored at that edge. Values
-/// are looked up, never computed: they are the host's, bit for bit. 0 in padding and in samples from
-/// `samples` on (of a batch that is not full).
+/// dst[n][y][x][c] = byte_values[c][byte], where `byte` is that of stored image draws[n].index after shifting
+/// and mirroring. Beyond the image's edge, byte is 0, or the byte reflected at that edge (draws[n].reflects).
+/// The values come from a table that the host made, so they equal the host's bit for bit. dst is 0 in padding
+/// and in samples from `samples` on (if the batch is not full).
 ///
 /// Shapes   stored uint8 [images][height][width][channels], byte_values [channels][256], draws [samples];
 ///          dst [pixels][padded] in storage T, pixels = N * height * width
-/// Requires a draw that reflects moves by less than an image
-/// Cost     reads a byte a value, writes dst once
+/// Requires a draw that reflects shifts by less than the image's size
+/// Cost     reads one byte for each value, writes dst once
 template <typename T>
 struct GatherImages {
   const std::uint8_t* stored;
@@ -51,12 +52,13 @@ struct GatherImages {
   }
 
  private:
-  /// Row or column `i` of an image that is mirrored at its first and last; i reaches less than `size` over.
+  /// Row or column `i` of an image that is reflected at its first and last row or column; -size < i < 2 *
+  /// size - 1.
   PACELINE_HD static int reflected(int i, int size) {
     const int below = i < 0 ? -i : i;
     return below < size ? below : 2 * size - 2 - below;
   }
-  /// The pixel that `draw` shows at `place` = y * width + x; null: beyond the image.
+  /// The stored pixel that `draw` shows at `place` = y * width + x; null if it is beyond the image.
   [[nodiscard]] PACELINE_HD const std::uint8_t* source(const base::SampleDraw& draw, int place) const {
     const int column = draw.is_mirrored != 0 ? width - 1 - place % width : place % width;
     int y = place / width + draw.shift_y, x = column + draw.shift_x;

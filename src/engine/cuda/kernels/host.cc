@@ -17,7 +17,8 @@ template <typename Kernel>
 void loop(const void* arguments, const Grid& grid, HostOrder order) {
   Kernel kernel;
   std::memcpy(&kernel, arguments, sizeof kernel);
-  // Doubles, so that kernels may keep doubles there. NaN in both halves, as float too.
+  // An array of doubles, so that it is aligned for them. Filled with a value that is NaN as double and as
+  // float.
   std::vector<double> shared((static_cast<std::size_t>(grid.shared_bytes) + 7) / 8);
   const int phases = kernel.phases();
   const auto place = [&](int i, int count) { return order == HostOrder::ascending ? i : count - 1 - i; };

@@ -1,13 +1,13 @@
 #pragma once
 
-/// The kernels as loops on the processor: for the host runtime, and for tests.
+/// Runs kernels as loops on the processor, for the host runtime and for tests.
 
 #include "engine/cuda/kernels/kernel.h"
 
 namespace paceline::engine::cuda {
 
 /// The order in which the loops visit blocks, and a block's threads in each phase. A kernel must give the
-/// same bits in both; if it does not, its threads disturb one another inside a phase.
+/// same bits in both; otherwise its threads depend on one another within a phase.
 enum class HostOrder { ascending, descending };
 
 /// Runs kernel number `kernel` of table.h on `arguments`: block after block, all threads of a block through a

@@ -1,12 +1,13 @@
 #pragma once
 
-/// The images of a step: as the host gives them -> as the first layer reads them.
+/// The kernel that converts a batch of images from the host's form (fp32, unpadded) to the form that the
+/// first layer reads.
 
 #include "engine/cuda/kernels/vector.h"
 
 namespace paceline::engine::cuda {
 
-/// dst[pixel][padded] = src[pixel][channels], 0 in padding and in pixels from `filled` on (of a batch that is
+/// dst[pixel][padded] = src[pixel][channels], 0 in padding and in pixels from `filled` on (if the batch is
 /// not full).
 ///
 /// Shapes   src [filled][channels] fp32, pixels = N * H * W; dst [pixels][padded] in storage T

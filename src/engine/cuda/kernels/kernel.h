@@ -1,10 +1,11 @@
 #pragma once
 
-/// What a kernel of the CUDA engine is: one struct that host and device compile from the same lines.
+/// Defines what a kernel of the CUDA engine is: a struct that is compiled from the same source for host and
+/// device.
 ///
 /// A kernel is a trivially copyable struct of pointers into device memory and sizes. Its threads form blocks.
-/// It runs in phases; between two phases all threads of a block have met, and only `shared` memory carries
-/// values from one phase to the next:
+/// It runs in phases: all threads of a block finish a phase before the next begins, and only `shared` memory
+/// carries values from one phase to the next:
 ///
 ///     struct Scale {
 ///       float* values;
@@ -15,9 +16,10 @@
 ///     };
 ///
 /// The device wrapper (device.cu) puts __syncthreads() between phases; the host loop (host.cc) runs all
-/// threads of a block through a phase before the next. No shuffles, no atomics, no contraction of a * b + c:
-/// the same inputs give the same bits on both, but for exp, log and erf. This header and the kernels include
-/// the standard library, each other and base/sample_draw.h alone; nvcc compiles them.
+/// threads of a block through a phase before the next. There are no shuffles, no atomics and no contraction
+/// of a * b + c, so that the same inputs give the same bits on both, except for exp, log and erf. nvcc
+/// compiles this header and the kernels; they may include only the standard library, each other and
+/// base/sample_draw.h.
 
 #include <cstdint>
 #include <cstring>
@@ -40,16 +42,16 @@ namespace paceline::engine::cuda {
 /// The most threads of a block; the device wrapper promises it to the compiler.
 constexpr int kMostThreads = 256;
 
-/// How many threads run a kernel.
+/// The threads that run a kernel.
 struct Grid {
   int blocks = 1;
   int threads = 1;       ///< of a block, at most kMostThreads
   int shared_bytes = 0;  ///< of a block, at most 48 KB
 };
 
-/// Threads for `items` that are computed apart, in a loop over at(...).global(): any number of blocks gives
-/// the same bits. Enough to keep the largest GPU busy; not one for each item, so that a thread's beginning
-/// costs little.
+/// A grid for `items` that are independent of one another; a thread loops from at.global() in steps of
+/// at.global_count(). Any number of blocks gives the same bits. There are enough threads to keep the largest
+/// GPU busy, but not one for each item if there are many, so that starting threads costs little.
 inline Grid grid_for(std::int64_t items) {
   constexpr std::int64_t kMostBlocks = 2048;
   const std::int64_t blocks = (items + kMostThreads - 1) / kMostThreads;
@@ -60,7 +62,7 @@ inline Grid grid_for(std::int64_t items) {
           .shared_bytes = 0};
 }
 
-/// Which thread of a grid this is.
+/// The position of a thread in its grid.
 struct ThreadIndex {
   int block = 0, blocks = 1;
   int thread = 0, threads = 1;
@@ -68,7 +70,7 @@ struct ThreadIndex {
   [[nodiscard]] PACELINE_HD std::int64_t global_count() const { return std::int64_t{blocks} * threads; }
 };
 
-/// The upper half of a float, as base::BFloat16.
+/// The upper half of a float, like base::BFloat16.
 struct Bf16 {
   std::uint16_t bits;
 };

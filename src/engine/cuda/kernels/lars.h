@@ -1,19 +1,20 @@
 #pragma once
 
-/// LARS: the local rate trust * |w| / (|g| + decay * |w|) of each weight, by sums in two levels.
+/// Kernels that compute the local rate of LARS, trust * |w| / (|g| + decay * |w|), for each parameter:
+/// LarsNorms sums squares of chunks, LarsRates adds the chunks.
 
 #include "engine/cuda/kernels/update.h"
 
 namespace paceline::engine::cuda {
 
-/// A piece of one parameter in the flat arrays whose squares one block sums.
+/// A range of one parameter in the flat arrays, whose squares one thread block sums.
 struct LarsChunk {
   std::int64_t begin;
   std::int32_t count;  ///< at most kMost
   static constexpr int kMost = 4096;
 };
 
-/// Sums of squares of a chunk's weights and gradients.
+/// Sums the squares of the weights, and of the gradients, of each chunk.
 ///
 /// Cost   reads both arrays once
 struct LarsNorms {
@@ -60,10 +61,11 @@ struct LarsNorms {
   }
 };
 
-/// One block a slot. The rate is 1 where the parameter is no weight, or a norm is 0.
+/// Computes the rates, one thread block for each slot (parameter). The rate is 1 if the parameter is a bias
+/// or norm parameter, or if a norm is 0.
 struct LarsRates {
   const std::int32_t*
-      first_chunk;  ///< [slot_count + 1]: chunks [first_chunk[i], first_chunk[i + 1]) are slot i's
+      first_chunk;  ///< [slot_count + 1]: slot i has chunks [first_chunk[i], first_chunk[i + 1])
   int slot_count;
   const UpdateNumbers* numbers;  ///< by slot
   const double* partial;         ///< as LarsNorms wrote them
@@ -98,7 +100,7 @@ struct LarsRates {
 
  private:
   PACELINE_HD static double rate(const UpdateNumbers& n, double weight, double gradient) {
-    // !(x <= 0), so that NaN stays one.
+    // !(x <= 0), so that NaN stays NaN.
     return n.is_lars_weight != 0 && !(weight <= 0) && !(gradient <= 0)
                ? n.trust * weight / (gradient + n.exact_decay * weight)
                : 1;

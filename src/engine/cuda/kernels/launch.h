@@ -1,6 +1,6 @@
 #pragma once
 
-/// How a kernel is started on a device: device.cu defines it, module.cc puts it into the table of functions.
+/// Launches a kernel on a device. device.cu defines the function; module.cc puts it into the table CudaApi.
 
 #include <cstddef>
 
@@ -8,9 +8,9 @@
 
 namespace paceline::engine::cuda {
 
-/// Puts kernel number `kernel` of kernels/table.h on `cuda_stream` (a cudaStream_t) and returns at once.
-/// A grid without blocks is nothing to do. `arguments`: the kernel's struct of `bytes` bytes, which is
-/// copied. Returns a cudaError_t; cudaErrorInvalidValue for a number or a size that is not in the table.
+/// Enqueues kernel number `kernel` of kernels/table.h on `cuda_stream` (a cudaStream_t) and returns at once.
+/// Does nothing for a grid without blocks. `arguments`: the kernel struct of `bytes` bytes, which is copied.
+/// Returns a cudaError_t; cudaErrorInvalidValue if number or size do not match the table.
 [[nodiscard]] int launch_on_device(int kernel, const void* arguments, std::size_t bytes, const Grid& grid,
                                    void* cuda_stream);
 

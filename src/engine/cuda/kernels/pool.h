@@ -1,8 +1,8 @@
 #pragma once
 
-/// Pooling: largest value or mean of each window, mean of each whole plane. A thread takes 8 channels of one
-/// pixel. Backward kernels gather: each source pixel adds the windows that it lies in, in the order of the
-/// windows, and overwrites d_src.
+/// Pooling kernels: maximum or mean of each window, and mean of each whole plane. A thread computes 8
+/// channels of one pixel. Backward kernels gather: for each source pixel a thread adds the gradients of all
+/// windows that contain it, in the order of the windows, and overwrites d_src.
 ///
 /// Shapes   src, d_src [N][H][W][channels], dst, d_dst [N][P][Q][channels] in storage T, channels padded to a
 ///          multiple of 8; global: dst [N][channels]
@@ -25,7 +25,7 @@ struct PoolShape {
   [[nodiscard]] PACELINE_HD std::int64_t dst_vectors() const {
     return std::int64_t{samples} * dst_height * dst_width * lanes();
   }
-  /// A vector of src or dst: 8 channels of the pixel (sample, y, x).
+  /// The position of a vector in src or dst: 8 channels (number `lane`) of the pixel (sample, y, x).
   struct Pixel {
     int sample, y, x, lane;
   };
@@ -44,9 +44,10 @@ struct PoolShape {
   [[nodiscard]] PACELINE_HD std::int64_t dst_element(const Pixel& of, int y, int x) const {
     return ((std::int64_t{of.sample} * dst_height + y) * dst_width + x) * channels + of.lane * kVector;
   }
-  /// Windows [first, end) along one axis that hold a source position.
+  /// The windows [first, end) along one axis that contain a source position.
   [[nodiscard]] PACELINE_HD int first_window(int position) const {
-    const int reach = position + padding - kernel;  // the last start of a window that ends before it
+    const int reach =
+        position + padding - kernel;  // the last start of a window that ends before the position
     return reach < 0 ? 0 : reach / stride + 1;
   }
   [[nodiscard]] PACELINE_HD int end_window(int position, int windows) const {
@@ -55,17 +56,19 @@ struct PoolShape {
   }
 };
 
-/// Padding counts as -infinity, and NaN wins over everything. `winner` gets the place in its window of each
-/// window's largest element, row * kernel + column: the first of equals, the last NaN.
+/// The maximum of each window. Padding counts as -infinity, and NaN as larger than all numbers. `winner`
+/// receives the position of the maximum in its window, row * kernel + column: the first of equal values, or
+/// the last NaN.
 ///
-/// Requires   kernel <= 255; every window holds an element
-/// Cost       reads src once from memory (overlaps from the cache), writes dst and 2 bytes an element
+/// Requires  kernel <= 255; every window contains an element of src
+/// Cost       reads src once from memory (overlapping windows from the cache), writes dst and 2 bytes for
+///            each element
 template <typename T>
 struct MaxPoolForward {
   PoolShape shape;
   const T* src;
   T* dst;
-  std::uint16_t* winner;  ///< [N][P][Q][channels]; null: not wanted
+  std::uint16_t* winner;  ///< [N][P][Q][channels]; null: not stored
 
   [[nodiscard]] Grid grid() const { return grid_for(shape.dst_vectors()); }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
@@ -98,7 +101,7 @@ struct MaxPoolForward {
   }
 };
 
-/// d_src = the sum of d_dst over the windows that the element won.
+/// d_src = the sum of d_dst over the windows whose maximum is the element.
 ///
 /// Cost   reads d_dst and winner once from memory, writes d_src once
 template <typename T>
@@ -133,7 +136,7 @@ struct MaxPoolBackward {
   }
 };
 
-/// Padding counts as zeros, in the divisor too.
+/// The mean of each window. Padding counts as zeros and is included in the divisor.
 ///
 /// Cost   reads src once from memory, writes dst once
 template <typename T>
@@ -161,7 +164,7 @@ struct AveragePoolForward {
   }
 };
 
-/// d_src = the sum of d_dst / kernel^2 over the windows that hold the element.
+/// d_src = the sum of d_dst / kernel^2 over the windows that contain the element.
 ///
 /// Cost   reads d_dst once from memory, writes d_src once
 template <typename T>
@@ -200,7 +203,7 @@ struct GlobalAveragePoolForward {
   T* dst;
 
   [[nodiscard]] std::int64_t vectors() const { return std::int64_t{samples} * (channels / kVector); }
-  /// Few threads have work: small blocks spread them over the device.
+  /// There are few threads: small blocks spread them over the device.
   [[nodiscard]] Grid grid() const {
     return {.blocks = static_cast<int>((vectors() + 63) / 64), .threads = 64, .shared_bytes = 0};
   }

@@ -1,12 +1,13 @@
 #pragma once
 
-/// Softmax and cross-entropy with label smoothing, in double: a batch has few logits, and sums must be exact.
+/// Kernels of softmax and cross-entropy loss with label smoothing. They compute in double: a batch has few
+/// logits, and sums must be exact.
 ///
 /// With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class.
 ///
 ///     SoftmaxLoss -> LossFold -> (copy of LossResult to the host) ... SoftmaxBackward
 ///
-/// Shapes   logits, d_logits [N][padded] in storage T, padded: classes up to a multiple of 8
+/// Shapes   logits, d_logits [N][padded] in storage T, padded = classes rounded up to a multiple of 8
 
 #include <cmath>
 
@@ -15,14 +16,14 @@
 
 namespace paceline::engine::cuda {
 
-/// Of a sample: the loss rounded to a multiple of 2^-24, so that double sums are exact in any order (NaN and
-/// infinity stay what they are), and 1 where the largest logit is the label's.
+/// The result of a sample: its loss, rounded to a multiple of 2^-24 so that sums in double are exact in any
+/// order (NaN and infinity stay), and whether the largest logit is the label's (1 or 0).
 struct SampleLoss {
   double loss;
   std::int64_t correct;
 };
 
-/// A block takes some samples; `lanes` threads share one.
+/// Computes the loss of each sample. lanes() threads share a sample.
 ///
 /// Requires   0 <= label < classes (the host checks)
 /// Cost       some microseconds for 512 x 10 or 256 x 1000 logits
@@ -30,22 +31,22 @@ template <typename T>
 struct SoftmaxLoss {
   const T* logits;             ///< [samples * views][padded]
   const std::int32_t* labels;  ///< [samples]
-  float* probabilities;        ///< [samples][classes] for backward, only with 1 view; null: not wanted
+  float* probabilities;        ///< [samples][classes] for backward, only with 1 view; null: not stored
   SampleLoss* losses;          ///< [samples]
-  int samples, views;          ///< a sample is judged by the mean of its views' logits
+  int samples, views;          ///< the loss of a sample is that of the mean of its views' logits
   int classes, padded;
   double label_smoothing;
 
-  /// A power of two: threads that share a sample.
+  /// The number of threads that share a sample: a power of two.
   [[nodiscard]] PACELINE_HD int lanes() const {
     int lanes = 1;
     while (lanes < classes && lanes < 64) lanes *= 2;
     return lanes;
   }
   static constexpr int kThreads = 64;
-  /// What a block's threads tell each other.
+  /// What the threads of a block pass to each other.
   struct Shared {
-    double largest[kThreads];       ///< of the thread's logits
+    double largest[kThreads];       ///< the largest of the thread's logits
     std::int32_t place[kThreads];   ///< its class
     double exponentials[kThreads];  ///< sum of exp(logit - largest of the sample)
     double differences[kThreads];   ///< sum of logit - largest of the sample
@@ -91,7 +92,7 @@ struct SoftmaxLoss {
     shared.largest[thread] = largest;
     shared.place[thread] = place;
   }
-  /// The thread of the sample that found the largest logit, the first of equals.
+  /// The thread with the sample's largest logit; the smallest class if several are equal.
   [[nodiscard]] PACELINE_HD int winner(int lane, int thread, const Shared& shared) const {
     int winner = thread - lane;
     for (int i = winner + 1; i < thread - lane + lanes(); ++i)
@@ -133,13 +134,13 @@ struct SoftmaxLoss {
   }
 };
 
-/// What a pass tells the host: sums over its samples.
+/// The sums over the samples of a pass, for the host.
 struct LossResult {
   double loss;
   std::int64_t correct;
 };
 
-/// One block adds all samples' losses.
+/// Adds the losses of all samples, in one block.
 ///
 /// Cost   some microseconds
 struct LossFold {
@@ -167,7 +168,7 @@ struct LossFold {
   }
 
  private:
-  /// Of elements first, first + step, ... < end.
+  /// The sum of elements first, first + step, ... < end.
   PACELINE_HD static SampleLoss sum_of(const SampleLoss* from, int first, int end, int step) {
     SampleLoss sum{0, 0};
     for (int i = first; i < end; i += step) {

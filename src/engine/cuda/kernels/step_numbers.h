@@ -1,7 +1,7 @@
 #pragma once
 
-/// StepNumbers: the numbers that change from step to step. They are in device memory, so that captured
-/// kernels read those of the current step.
+/// StepNumbers: the numbers that differ between steps. They are in device memory, so that captured kernels
+/// read the current ones.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ struct StepNumbers {
   std::uint64_t step = 0;             ///< StepInput::step, for dropout
   std::int64_t first_position = 0;    ///< StepInput::first_position, for dropout
   std::int32_t stop = 0, enough = 0;  ///< StepFlags, for the votes
-  std::int32_t is_first_pass = 1;     ///< of its step
+  std::int32_t is_first_pass = 1;     ///< whether the pass is the first of its step
 };
 
 }  // namespace paceline::engine::cuda

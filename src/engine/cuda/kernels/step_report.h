@@ -1,7 +1,7 @@
 #pragma once
 
 /// The kernels at both ends of a queued step, for which the host does not wait: WriteVotes writes this rank's
-/// votes behind the gradients, JudgeVotes reads the sum over ranks and decides about the update.
+/// votes after the gradients, JudgeVotes reads the sum over ranks and decides about the update.
 ///
 ///     SoftmaxLoss -> LossFold -> WriteVotes ... (sum over ranks) -> JudgeVotes -> Update, RunningStatistics
 ///
@@ -18,12 +18,12 @@ enum VoteIndex { kVoteStop, kVoteNotFinite, kVoteEnough, kVoteLoss };
 
 /// The report of a step to the host.
 struct StepReport {
-  LossResult local;     ///< of this rank, over the passes of the step
-  float votes[kVotes];  ///< of all ranks
+  LossResult local;     ///< sums of this rank over all passes of the step
+  float votes[kVotes];  ///< sums over all ranks
   std::int32_t is_left_out;
 };
 
-/// Adds the result of a pass to that of its step, and writes this rank's votes again.
+/// Adds the result of a pass to the result of its step, and rewrites this rank's votes.
 ///
 /// Cost   one thread, some microseconds
 struct WriteVotes {
@@ -45,20 +45,21 @@ struct WriteVotes {
     votes[kVoteStop] = numbers->stop != 0 ? 1.0f : 0.0f;
     votes[kVoteNotFinite] = is_finite ? 0.0f : 1.0f;
     votes[kVoteEnough] = numbers->enough != 0 ? 1.0f : 0.0f;
-    constexpr double kMost = 34359738368.0;  // 2^35: 59 bits, which five parts hold
+    constexpr double kMost =
+        34359738368.0;  // 2^35: 59 bits with the fraction, which fit into five parts of 12
     double told = is_finite ? sum.loss : 0;
     told = told < 0 ? 0 : told > kMost ? kMost : told;
-    // A multiple of 2^-24: nothing is rounded.
+    // The value is a multiple of 2^-24, so nothing is rounded.
     auto left = static_cast<std::uint64_t>(told * 16777216.0);
     for (int part = kVoteLoss; part < kVotes; ++part, left >>= 12)
       votes[part] = static_cast<float>(left & 4095u);
   }
 };
 
-/// Decides whether the update of the step is made. A loss that is not finite, on any rank, halts all updates
+/// Decides whether the step's update happens. If the loss of any rank is not finite, all updates are skipped
 /// until the host sets `is_halted` to 0.
 struct JudgeVotes {
-  const float* votes;  ///< of all ranks
+  const float* votes;  ///< sums over all ranks
   StepReport* report;
   std::int32_t* is_halted;
 

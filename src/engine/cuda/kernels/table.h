@@ -1,6 +1,7 @@
 #pragma once
 
-/// The table of kernels: each has a number, its place in `Kernels`, by which host and device find it.
+/// The table of all kernels. A kernel's number is its index in `Kernels`; host and device code find the
+/// kernel by it.
 ///
 /// A new kernel is a struct in a header of this folder and a line here.
 
@@ -26,7 +27,7 @@
 
 namespace paceline::engine::cuda {
 
-/// Those of each storage.
+/// Kernels that exist for each storage type T.
 template <typename T>
 using StorageKernels = std::tuple<
     InputImages<T>, BatchNormSums<T>, BatchNormApply<T>, BatchNormGradientSums<T>, BatchNormGradientApply<T>,
@@ -53,7 +54,7 @@ struct KernelNumber<Kernel, std::tuple<First, Rest...>> {
   static constexpr int value = 1 + KernelNumber<Kernel, std::tuple<Rest...>>::value;
 };
 
-/// The place of `Kernel` in the table. A kernel that is not in it does not compile.
+/// The number of `Kernel`. Does not compile for a kernel that is not in the table.
 template <typename Kernel>
 constexpr int kKernelNumber = KernelNumber<Kernel, Kernels>::value;
 constexpr int kKernelCount = static_cast<int>(std::tuple_size_v<Kernels>);

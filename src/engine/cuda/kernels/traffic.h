@@ -1,10 +1,10 @@
 #pragma once
 
-/// How many bytes a kernel moves between its device's memory and its threads: each array that it reads or
-/// writes counts once, as the kernels' Cost lines say. For predictions (simulated_runtime.h).
+/// traffic_of(kernel) estimates the bytes that a kernel reads and writes in device memory, for predictions
+/// (simulated_runtime.h). Each array counts once, as the kernels' Cost lines say.
 ///
-/// Kernels without a function here (folds of partial sums, the loss, statistics of channels) move little:
-/// they count as nothing, and last as long as the shortest kernel does.
+/// Kernels without an overload here (sums of partial sums, loss, statistics) move little and count as 0
+/// bytes.
 
 #include <cstdint>
 
@@ -57,7 +57,7 @@ template <typename T>
 std::int64_t traffic_of(const BatchNormApply<T>& kernel) {
   return (kernel.residual != nullptr ? 3 : 2) * bytes_of_rows<T>(kernel.columns);
 }
-/// Arrays that are read.
+/// The number of arrays that are read.
 template <typename T>
 std::int64_t arrays_of(const MaskedGradient<T>& gradient) {
   return 2 + (gradient.dst != nullptr ? 1 : 0) + (gradient.d_dst2 != nullptr ? 1 : 0);
@@ -82,7 +82,7 @@ std::int64_t traffic_of(const BiasGradientSums<T>& kernel) {
          bytes_of_rows<T>(kernel.columns);
 }
 
-/// The places of maxima are two bytes an element.
+/// The positions of maxima take two bytes for each element.
 template <typename T>
 std::int64_t traffic_of(const MaxPoolForward<T>& kernel) {
   return bytes_of_vectors<T>(kernel.shape.src_vectors() + kernel.shape.dst_vectors()) +
@@ -110,7 +110,8 @@ std::int64_t traffic_of(const GlobalAveragePoolBackward<T>& kernel) {
   return bytes_of_vectors<T>(kernel.vectors() + kernel.vectors() / kernel.pixels);
 }
 
-/// The last block of each layer and chunk of each parameter is counted as full, and every weight as packed.
+/// Counts the last block of each layer, and the last chunk of each parameter, as full, and every weight as
+/// packed.
 template <typename T>
 std::int64_t traffic_of(const PackWeights<T>& kernel) {
   return std::int64_t{1} * kernel.blocks * PackedWeight<T>::kVectorsOfBlock * kVector *

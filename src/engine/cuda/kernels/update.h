@@ -1,12 +1,12 @@
 #pragma once
 
-/// The update rules of engine/update_rule.h in fp32, with the operations of the cpu engine in their order.
-/// One launch updates all parameters and packs the copies that convolutions read; update_tables.h makes the
-/// tables.
+/// Kernels of the update rules of engine/update_rule.h, in fp32, with the same operations in the same order
+/// as the cpu engine. One launch updates all parameters and rewrites the packed (reordered) weights that
+/// convolutions read. update_tables.h makes the tables that the kernels read.
 ///
 ///     (lars: LarsNorms -> LarsRates ->) Update<Rule, T>, RunningStatistics
 ///
-/// Both do nothing where a device found that the update is to be left out (step_report.h).
+/// Both do nothing if the device decided to skip the update (JudgeVotes in step_report.h).
 
 #include <cmath>
 
@@ -14,40 +14,40 @@
 
 namespace paceline::engine::cuda {
 
-/// A piece of one parameter in the flat arrays, which one block updates. That of a layer's weight holds whole
-/// vectors of the packed copy: all taps of `ins` channels, from channel `in` on, of rows from `out` on;
-/// either whole rows, or a part of one.
+/// A range of one parameter in the flat arrays, which one thread block updates. A tile of a layer's weight
+/// contains whole vectors of the packed copy: all taps of input channels [in, in + ins) of the output
+/// channels from `out` on. It is either several whole rows (output channels) or a part of one row.
 struct UpdateTile {
   std::int64_t begin;  ///< in the flat arrays
   std::int32_t count;  ///< at most kMost
   std::int32_t slot;
-  std::int32_t layer;         ///< of PackedWeight's; -1: the update does not pack it
-  std::int32_t out, in, ins;  ///< of a layer: `in` is a multiple of kVector
+  std::int32_t layer;         ///< index in Update::layers; -1: the update does not pack it
+  std::int32_t out, in, ins;  ///< for a layer; `in` is a multiple of kVector
   static constexpr int kMost = 4096;
 };
 
-/// Whether a layer's weight can be cut into such tiles; else PackWeights packs it after the update.
+/// Whether a layer's weight can be cut into such tiles; otherwise PackWeights packs it after the update.
 [[nodiscard]] inline bool fits_update_tiles(const WeightShape& shape) {
   return std::int64_t{shape.ins < kVector ? shape.ins : kVector} * shape.taps <= UpdateTile::kMost;
 }
 
-/// What a rule reads of a parameter; computed anew for each update (update_numbers()).
+/// The numbers of a parameter that a rule reads. update_numbers() computes them for each update.
 struct UpdateNumbers {
   float lr, momentum, weight_decay;
   float beta1, beta2, rest1, rest2;  ///< rest = 1 - beta; beta1 is also rmsprop's alpha and adadelta's rho
   float epsilon;
   float step_size, inverse_root2;  ///< adam: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t)
   std::int32_t nesterov;
-  std::int32_t is_lars_weight;          ///< lars: it has a rate by its norms
+  std::int32_t is_lars_weight;          ///< lars: whether the parameter has a local rate
   double exact_lr, exact_decay, trust;  ///< lars
 };
 
-/// One element and its state on the way through a rule.
+/// An element and its state, which a rule changes.
 struct UpdateElement {
   float weight, gradient, first, second;
 };
 
-/// Which array of state holds a momentum that the rule may do without.
+/// Which array of state holds an optional momentum.
 enum class Momentum { none, first, second };
 
 struct SgdRule {
@@ -116,24 +116,25 @@ struct LarsRule {
   }
 };
 
-/// Weights and state become new, in place, and so do the packed copies of the weights. A block updates its
-/// tile in the order of the flat arrays and keeps the new weights in shared memory, from where it writes the
-/// copy in that one's order: both ways by whole lines. A copy's padding stays as it is.
+/// Updates weights and state in place, and rewrites the packed copies of the weights. A block updates its
+/// tile in the order of the flat arrays, and keeps the new weights in shared memory; from there it writes the
+/// copy in the copy's order, so that all accesses are to whole cache lines. The padding of a copy is not
+/// written.
 ///
-/// Cost   12 bytes a weight, 8 for each array of state, 2 or 4 for the packed copy
+/// Cost   bytes for each weight: 12, and 8 for each array of state, and 2 or 4 for the packed copy
 template <typename Rule, typename T>
 struct Update {
   const UpdateTile* tiles;  ///< [tile_count]
   int tile_count;
   std::int64_t elements;         ///< of all tiles
   const UpdateNumbers* numbers;  ///< by slot
-  const double* lars_rates;      ///< by slot; null but for lars
+  const double* lars_rates;      ///< by slot; null unless lars
   float* weights;                ///< flat arrays
   const float* gradients;
-  float* first;  ///< state, by number of the array; null: the rule keeps none
+  float* first;  ///< the rule's first array of state; null: it has none
   float* second;
-  const PackedWeight<T>* layers;            ///< null: nothing is packed
-  const std::int32_t* is_halted = nullptr;  ///< JudgeVotes; null: the update is made
+  const PackedWeight<T>* layers;            ///< by index of the layer; null: nothing is packed
+  const std::int32_t* is_halted = nullptr;  ///< from JudgeVotes; null: always update
 
   [[nodiscard]] Grid grid() const {
     return {.blocks = tile_count,
@@ -154,7 +155,7 @@ struct Update {
   [[nodiscard]] PACELINE_HD bool has_momentum() const {
     return (Rule::kMomentum == Momentum::second ? second : first) != nullptr;
   }
-  /// The tile's new weights, for pack(); null: nobody wants them.
+  /// The tile's new weights, for pack(); null if the tile is not packed.
   struct Kept {
     float* values;
     std::int64_t begin;
@@ -170,7 +171,8 @@ struct Update {
     for (std::int64_t i = tile.begin + at.thread; i < aligned; i += at.threads) update_one(n, lr, i, kept);
     std::int64_t i = aligned + 4 * at.thread;
     for (; i + 4 <= end; i += std::int64_t{4} * at.threads) update_four(n, lr, i, kept);
-    for (; i < end; ++i) update_one(n, lr, i, kept);  // the last, not full group of four is one thread's
+    for (; i < end; ++i)
+      update_one(n, lr, i, kept);  // the last group, of fewer than four, belongs to one thread
   }
   PACELINE_HD void update_four(const UpdateNumbers& n, float lr, std::int64_t i, const Kept& kept) const {
     Float4 w = load4(weights + i), a{}, b{};
@@ -225,7 +227,7 @@ struct RunningStatistics {
   int slot_count;
   float* weights;
   const float* gradients;
-  const std::int32_t* is_halted = nullptr;  ///< as Update's
+  const std::int32_t* is_halted = nullptr;  ///< like Update::is_halted
 
   [[nodiscard]] Grid grid() const {
     return {.blocks = slot_count, .threads = kMostThreads, .shared_bytes = 0};

@@ -35,7 +35,7 @@ UpdateNumbers numbers_of(const graph::Parameter& parameter, const UpdateRule& ru
           .trust = rule.trust};
 }
 
-/// Of a parameter that nothing reads but as it lies.
+/// Cuts a parameter that has no packed copy.
 void cut_plain(const graph::Slot& slot, int number, std::vector<UpdateTile>& tiles) {
   for (std::int64_t done = 0; done < slot.elements; done += UpdateTile::kMost)
     tiles.push_back(
@@ -48,7 +48,7 @@ void cut_plain(const graph::Slot& slot, int number, std::vector<UpdateTile>& til
          .ins = 0});
 }
 
-/// Of a layer's weight: as many whole rows as fit, or rows in parts of nearly equal size.
+/// Cuts a layer's weight: into as many whole rows as fit, or each row into parts of nearly equal size.
 void cut_layer(const graph::Slot& slot, int number, int layer, const WeightShape& shape,
                std::vector<UpdateTile>& tiles) {
   const std::int64_t row = std::int64_t{shape.ins} * shape.taps;

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What the update kernels read, made on the host from a graph and a rule. Not for nvcc.
+/// Makes the tables that the update kernels (update.h, lars.h) read, from a graph and an update rule. Host
+/// code, which nvcc does not compile.
 
 #include <span>
 #include <vector>
@@ -12,25 +13,26 @@
 
 namespace paceline::engine::cuda {
 
-/// A layer's weight that an update shall pack.
+/// A layer's weight of which the update rewrites a packed copy.
 struct PackedPlace {
   std::int64_t offset = 0;  ///< in the flat arrays
   WeightShape shape;
 };
 
-/// Fixed for a graph; the engine copies it to the device once.
+/// Tables that are fixed for a graph. The engine copies them to the device once.
 struct UpdateTables {
-  std::vector<UpdateTile> tiles;  ///< of all parameters that learn, slot after slot
+  std::vector<UpdateTile> tiles;  ///< of all trainable parameters, slot after slot
   std::int64_t elements = 0;      ///< of all tiles
   std::vector<LarsChunk> lars_chunks;
   std::vector<std::int32_t> first_lars_chunk;  ///< [slots + 1]
   std::vector<RunningSlot> running;            ///< of all running statistics
 };
-/// `packed`: by number of the layer; tiles name those that fit.
+/// `packed`: the layers' weights. A tile names its layer by the index in `packed`, if fits_update_tiles().
 [[nodiscard]] UpdateTables update_tables(const graph::Graph& graph, const graph::Layout& layout,
                                          std::span<const PackedPlace> packed);
 
-/// By slot, for one update (it counts from 1); the engine copies them to the device before each.
+/// The numbers of update number `update` (from 1), by slot. The engine copies them to the device before each
+/// update.
 [[nodiscard]] std::vector<UpdateNumbers> update_numbers(const graph::Graph& graph,
                                                         const graph::Layout& layout, const UpdateRule& rule,
                                                         double lr, std::int64_t update);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Eight neighbouring channels, which one thread loads and stores together: one access of 16 bytes in bf16,
-/// two in fp32. Arithmetic is fp32.
+/// Loads and stores vectors of eight neighbouring channels, as fp32: one access of 16 bytes for bf16, two for
+/// float.
 ///
 /// Requires   addresses aligned to 16 bytes (channels are padded to multiples of 8)
 
@@ -32,7 +32,7 @@ PACELINE_HD void store16(const Words4& words, void* to) {
 #endif
 }
 
-/// As they lie in memory: a thread can have several on their way before it computes.
+/// Eight channels as stored. A thread can load several before it converts and computes.
 template <typename T>
 struct Raw8;
 template <>
@@ -44,7 +44,7 @@ struct Raw8<Bf16> {
   Words4 all;
 };
 
-/// As fp32.
+/// Eight channels as fp32.
 struct Float8 {
   float value[kVector];
 };
@@ -92,7 +92,7 @@ PACELINE_HD void store8(const Float8& values, Bf16* to) {
   store16(all, to);
 }
 
-/// What a load gives after a store in T.
+/// `values` as they are after storing them as T.
 template <typename T>
 PACELINE_HD Float8 as_stored(const Float8& values) {
   Float8 result;
@@ -105,7 +105,7 @@ PACELINE_HD Float8 as_stored(const Float8& values) {
   return result;
 }
 
-/// Four floats, of flat arrays whose parts begin at multiples of four.
+/// Four floats of a flat array.
 struct Float4 {
   float value[4];
 };

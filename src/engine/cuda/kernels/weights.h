@@ -1,11 +1,11 @@
 #pragma once
 
-/// The weights of convolutions and dense layers: from the flat fp32 arrays (PyTorch's order) into the order
-/// and storage that convolutions read, and their gradients back.
+/// Kernels that copy the weights of convolutions and dense layers from the flat fp32 array (PyTorch's order)
+/// to the order and storage that convolutions read ("packed"), and their gradients back.
 ///
-/// Both kinds of layer are one: a weight is [outs][ins][taps] in the flat arrays and [outs][taps][ins] for
-/// convolutions, outs and ins padded to multiples of 8. A convolution has kernel height * width taps, a dense
-/// layer as many as its input has pixels.
+/// Layouts  for both kinds of layer a weight is [outs][ins][taps] in the flat arrays, and [outs][taps][ins]
+///          when packed, with outs and ins padded to multiples of 8. A convolution has kernel height * width
+///          taps; a dense layer has a tap for each pixel of its input
 
 #include "engine/cuda/kernels/vector.h"
 
@@ -21,13 +21,13 @@ struct WeightShape {
   }
 };
 
-/// A layer's weight as PackWeights finds it.
+/// A layer's weight and its packed copy.
 template <typename T>
 struct PackedWeight {
   std::int64_t offset;  ///< in the flat array
   T* dst;               ///< [padded_outs][taps][padded_ins]
   WeightShape shape;
-  int first_block;  ///< blocks_of(shape) from here on are this layer's
+  int first_block;  ///< the layer's blocks are [first_block, first_block + blocks_of(shape))
 
   static constexpr int kVectorsOfBlock = 4 * kMostThreads;
   [[nodiscard]] static int blocks_of(const WeightShape& shape) {
@@ -36,21 +36,21 @@ struct PackedWeight {
   }
 };
 
-/// All layers' weights in one launch; padding becomes 0. After weights were written from outside; updates
-/// pack what they change themselves (update.h).
+/// Packs the weights of all layers in one launch; padding becomes 0. Used after weights were written from
+/// outside, since updates pack the weights themselves (update.h).
 ///
-/// Cost   reads 4 and writes 4 or 2 bytes a weight
+/// Cost   reads 4 and writes 4 or 2 bytes for each weight
 template <typename T>
 struct PackWeights {
   const float* weights;           ///< the flat array
-  const PackedWeight<T>* layers;  ///< [layer_count], in device memory, by first_block
+  const PackedWeight<T>* layers;  ///< [layer_count], in device memory, ordered by first_block
   int layer_count;
   int blocks;  ///< of all layers
 
   [[nodiscard]] Grid grid() const { return {.blocks = blocks, .threads = kMostThreads, .shared_bytes = 0}; }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
-    int low = 0, high = layer_count;  // the last layer whose first block is not behind this one
+    int low = 0, high = layer_count;  // find the last layer with first_block <= at.block
     while (high - low > 1) {
       const int middle = (low + high) / 2;
       (layers[middle].first_block <= at.block ? low : high) = middle;
@@ -77,9 +77,9 @@ struct PackWeights {
   }
 };
 
-/// One layer's gradient into its part of the flat array.
+/// Copies the gradient of one layer to the flat array.
 ///
-/// Cost   reads 4 or 2 and writes 4 bytes a weight
+/// Cost   reads 4 or 2 and writes 4 bytes for each weight
 template <typename T>
 struct UnpackGradient {
   const T* src;     ///< [padded_outs][taps][padded_ins]

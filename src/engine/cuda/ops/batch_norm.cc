@@ -1,8 +1,8 @@
-// Batch norm with the residual sum and the ReLU behind it.
+// Batch norm with the residual sum and the ReLU after it.
 //
-// Where statistics are shared, over workers or over shards, the sums of each pass go to the host, which adds
-// shards as a tree and workers through CompileOptions::reduce_statistics, and come back: correct, and a wait
-// for the device at each batch norm and pass.
+// If statistics are shared over workers or shards, the sums of each pass are copied to the host, which adds
+// shards in the tree's order and workers through CompileOptions::reduce_statistics, and back. This waits for
+// the device once for each batch norm and pass.
 
 #include <algorithm>
 
@@ -120,13 +120,14 @@ class BatchNormOp final : public CompiledOp {
   [[nodiscard]] float* coefficients(const ExecContext& exec) const {
     return reinterpret_cast<float*>(exec.memory.scratch + coefficients_at_);
   }
-  /// Of the rows of all groups, or of one shard: the order of a shard's additions must not depend on how many
-  /// shards there are.
+  /// The rows of all groups, or of one shard: the order of a shard's additions must not depend on the number
+  /// of shards.
   [[nodiscard]] Columns sums_columns() const {
     return shards_ > 1 ? Columns::for_sums(rows_ / shards_, 1, channels_)
                        : Columns::for_sums(rows_, groups_, channels_);
   }
-  /// Partial sums as statistics and gradients take them: of all groups, or none where `sums` has the sums.
+  /// The partial sums that the statistics and gradient kernels read: of all groups, or none if `sums` holds
+  /// the sums.
   [[nodiscard]] ColumnFold<2> fold(const ExecContext& exec, bool has_partial) const {
     return {.partial = has_partial ? partial(exec) : nullptr,
             .groups = shards_ > 1 ? 1 : groups_,
@@ -136,7 +137,7 @@ class BatchNormOp final : public CompiledOp {
 
   // ---- shared statistics
 
-  /// The sums of each shard, by take(shard): which is to leave them as partial sums.
+  /// Computes the sums of each shard. take(shard) must compute partial sums.
   template <typename Take>
   void sum_shards(const ExecContext& exec, const Take& take) const {
     for (int shard = 0; shard < shards_; ++shard) {
@@ -145,7 +146,7 @@ class BatchNormOp final : public CompiledOp {
           SumFold{.fold = fold(exec, true), .sums = sums(exec) + std::int64_t{2} * channels_ * shard});
     }
   }
-  /// The sums of all shards of all workers, into the first shard's place.
+  /// Adds the sums of all shards of all workers, into those of the first shard.
   void join_shards(const ExecContext& exec) const {
     const auto count = static_cast<std::size_t>(2 * channels_);
     exec.runtime.copy_to_host(exec.compute, exec.pinned, sums(exec),
@@ -204,7 +205,7 @@ class BatchNormOp final : public CompiledOp {
 
   // ---- backward
 
-  /// At most two gradient terms, later ones already added to the first.
+  /// Adds the third and later gradient terms to the first, and returns the remaining ones, at most two.
   [[nodiscard]] std::vector<BufferId> first_terms(const ExecContext& exec) const {
     std::vector<BufferId> terms = dst_.gradient;
     for (; terms.size() > 2; terms.pop_back()) {
@@ -240,7 +241,7 @@ class BatchNormOp final : public CompiledOp {
         .columns = sums_columns(), .gradient = gradient, .d_masked = masked, .partial = partial(exec)});
   }
 
-  /// With the places of its results left open.
+  /// The kernel without the addresses of its results.
   [[nodiscard]] BatchNormGradients gradients_of(const ExecContext& exec, bool has_partial,
                                                 const double* sums) const {
     return {.fold = fold(exec, has_partial),
@@ -275,7 +276,8 @@ class BatchNormOp final : public CompiledOp {
   template <typename T>
   void reduce_shared(const ExecContext& exec, const MaskedGradient<T>& gradient) const {
     sum_shards(exec, [&](int shard) { take_gradient_sums(exec, gradient, shard); });
-    // Each shard's gradients are rounded to float as those of a worker with this shard alone, and so added.
+    // Each shard's gradients are rounded to float before they are added, like those of a worker with only
+    // this shard.
     auto* memory = reinterpret_cast<float*>(exec.memory.scratch + shard_sum_at_);
     const float* sum = shard_sum_.run(exec, memory, [&](int shard, float* to) {
       BatchNormGradients own = gradients_of(exec, false, sums(exec) + std::int64_t{2} * channels_ * shard);
@@ -290,7 +292,7 @@ class BatchNormOp final : public CompiledOp {
       sum += channels_;
     }
     join_shards(exec);
-    if (!d_src_) return;  // every worker takes part above, whether or not it wants d_src
+    if (!d_src_) return;  // every worker takes part in the reduction above, even if it needs no d_src
     BatchNormGradients all = gradients_of(exec, false, sums(exec));
     all.coefficients = coefficients(exec);
     exec.launch(all);
@@ -305,14 +307,14 @@ class BatchNormOp final : public CompiledOp {
   const int channels_, used_;  ///< with padding and without
   const int groups_;
   const std::int64_t rows_;  ///< of one group
-  const bool is_shared_;     ///< statistics over all workers, or over shards
-  const int shards_;         ///< of this engine's batch; see CompileOptions::shard
+  const bool is_shared_;     ///< whether statistics are shared over workers or shards
+  const int shards_;         ///< shards in this engine's batch, see CompileOptions::shard
   const double count_;       ///< rows that share statistics
   const double epsilon_;
   const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
-  const ShardSum shard_sum_;  ///< of the four parameters' gradients, [4][channels]
+  const ShardSum shard_sum_;  ///< for the gradients of the four parameters, [4][channels]
   BufferId parameters_, statistics_;
-  BufferId d_masked_;  ///< where the masked gradient lies between the two passes; none: nowhere
+  BufferId d_masked_;  ///< the masked gradient between the two kernels; none: not stored
   std::int64_t sums_at_ = 0, coefficients_at_ = 0, shard_sum_at_ = 0;  ///< in the scratch space
 };
 

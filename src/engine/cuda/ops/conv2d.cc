@@ -1,8 +1,8 @@
-// Convolutions and dense layers, with the bias and the ReLU behind them.
+// Convolutions and dense layers, with the bias and the ReLU after them.
 //
-// A dense layer is the 1x1 convolution of one pixel that conv_shapes.h says. With shards (CompileOptions) the
-// convolutions are made for one shard's samples and run once a shard, so that their bits do not depend on how
-// many shards an engine has.
+// A dense layer is computed as a 1x1 convolution of one pixel (conv_shapes.h). With shards (CompileOptions)
+// the convolutions are made for the samples of one shard and run once for each shard, so that their bits do
+// not depend on the number of shards.
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-/// Of a Conv2d: kernel height * width taps; of a Dense: as many as its input has pixels.
+/// A Conv2d has kernel height * width taps; a Dense layer has one for each pixel of its input.
 WeightShape weight_shape(const graph::Node& node, const Value& src, const Value& dst) {
   const auto* conv = node.as<graph::Conv2d>();
   return {.outs = dst.shape.channels,
@@ -53,7 +53,7 @@ class Conv2dOp final : public CompiledOp {
       check_operands(problem, samples_ * src_.elements(), weight_.padded_elements(),
                      samples_ * dst_.elements());
       auto convolution = a.build.runtime.make_convolution(problem, algorithm_for(a.build.options, problem));
-      if (!is_fused)  // of which the program knows
+      if (!is_fused)  // the program lists fused ones
         choices_.push_back({.problem = problem, .algorithm = convolution->algorithm()});
       return convolution;
     };
@@ -74,7 +74,7 @@ class Conv2dOp final : public CompiledOp {
     const Precision storage = exec.options.precision;
     for (int shard = 0; shard < shards_; ++shard) {
       const int first = shard * samples_;
-      if (first >= exec.samples) break;  // of a short evaluation; what lies behind is ignored
+      if (first >= exec.samples) break;  // short evaluation: the rest is ignored
       ConvOperands own = operands(exec, first, exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer),
                                   exec.memory.at(packed_));
       const bool takes_statistics = exec.training && forward_with_statistics_ != nullptr;
@@ -99,7 +99,7 @@ class Conv2dOp final : public CompiledOp {
 
   void backward(ExecContext& exec) override {
     if (!learns_) clear_gradients(exec);
-    if (!learns_ && !d_src_) return;  // frozen, and nothing before it learns
+    if (!learns_ && !d_src_) return;  // the layer is frozen, and so is everything before it
     void* d_dst = merged_gradient(exec, dst_);
     const bool has_bias_gradient = learns_ && bias_at_ >= 0;
     if (has_bias_gradient)
@@ -139,7 +139,7 @@ class Conv2dOp final : public CompiledOp {
     std::int64_t end = 0;
     const auto take = [&](std::int64_t bytes) {
       const std::int64_t at = end;
-      end += (bytes + 255) / 256 * 256;  // libraries want what runtimes give: 256 bytes
+      end += (bytes + 255) / 256 * 256;  // libraries expect an alignment of 256 bytes
       return at;
     };
     take(static_cast<std::int64_t>(workspace));
@@ -152,7 +152,7 @@ class Conv2dOp final : public CompiledOp {
     memory.scratch(end);
   }
 
-  /// From sample `first` on.
+  /// The operands from sample `first` on.
   [[nodiscard]] ConvOperands operands(const ExecContext& exec, std::int64_t first, void* src, void* dst,
                                       void* weight) const {
     const Precision storage = exec.options.precision;
@@ -162,7 +162,7 @@ class Conv2dOp final : public CompiledOp {
             .workspace = exec.memory.scratch};
   }
 
-  /// Whether it goes on with the backward pass of the batch norm before it.
+  /// Whether it also begins the backward pass of the batch norm before it (ConvProblem::has_masked_sums).
   [[nodiscard]] bool begins_norm() const { return src_.masked_gradient && src_.masked_gradient == d_src_; }
   [[nodiscard]] ConvOperands backward_operands(const ExecContext& exec, std::int64_t first,
                                                void* d_dst) const {
@@ -192,7 +192,7 @@ class Conv2dOp final : public CompiledOp {
     });
   }
 
-  /// Also masks d_dst by the ReLU.
+  /// Enqueues the bias gradient; also masks d_dst by the ReLU.
   void sum_bias_gradient(const ExecContext& exec, void* d_dst) const {
     auto* partial = reinterpret_cast<double*>(exec.memory.scratch + partial_at_);
     const auto sum_shard = [&](int shard, float* to) {
@@ -246,14 +246,15 @@ class Conv2dOp final : public CompiledOp {
   const BufferId d_src_;
   const bool learns_;
   const WeightShape weight_;
-  const std::int64_t weight_at_, bias_at_;  ///< in the flat arrays; no bias: -1
+  const std::int64_t weight_at_, bias_at_;  ///< in the flat arrays; -1: no bias
   const int shards_;
   const std::int64_t samples_;  ///< of a shard
   const ShardSum weight_sum_, bias_sum_;
-  const Columns columns_;  ///< of a shard's output, for the bias
+  const Columns columns_;  ///< for the bias: the rows of a shard's output
   BufferId packed_;
   std::unique_ptr<Convolution> forward_, backward_data_, backward_weights_;
-  std::unique_ptr<Convolution> forward_with_statistics_;  ///< of training; null: a batch norm takes its own
+  /// for training; null: the batch norm computes the sums itself
+  std::unique_ptr<Convolution> forward_with_statistics_;
   std::vector<ConvChoice> choices_;
   std::int64_t d_weight_at_ = 0, weight_sum_at_ = 0, partial_at_ = 0, bias_sum_at_ = 0;
 };

@@ -1,4 +1,4 @@
-// Dropout. The mask is drawn again in the backward pass: nothing of it is kept.
+// Dropout. The backward pass computes the mask again, so it is not stored.
 
 #include "engine/cuda/kernels/dropout.h"
 
@@ -12,7 +12,7 @@ class DropoutOp final : public CompiledOp {
  public:
   DropoutOp(const graph::Dropout& dropout, const OpArguments& a)
       : name_(a.build.op().name),
-        // Step and position are the kernel's to add.
+        // The kernel adds step and position.
         mask_(a.build.options.seed, 0, 0, a.build.node, dropout.probability),
         src_(*a.src[0]),
         dst_(a.dst),

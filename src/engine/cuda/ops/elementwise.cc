@@ -1,4 +1,4 @@
-// Compiled ops that take each element by itself: the input's conversion, ReLU, GELU, and the sum of two.
+// Elementwise compiled ops: conversion of the input, ReLU, GELU, and the sum of two values.
 
 #include "engine/cuda/kernels/elementwise.h"
 
@@ -14,13 +14,13 @@ namespace {
   return exec.options.batch * value.elements() / kVector;
 }
 
-/// Images as the host gave them, or as it says that the device's own are to be shown, to storage.
+/// Converts images to the storage type: those that the host gave, or stored ones by the host's draws.
 class InputOp final : public CompiledOp {
  public:
   explicit InputOp(const OpArguments& a) : dst_(a.dst) {}
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
-      // What lies behind a short evaluation becomes 0, so that nothing undefined is computed on.
+      // In a short evaluation the rest becomes 0, so that no undefined values are computed with.
       if (exec.draws != nullptr) return exec.launch(gathered<T>(exec));
       exec.launch(InputImages<T>{.src = exec.images,
                                  .dst = exec.memory.at<T>(dst_.buffer),
@@ -51,7 +51,7 @@ class InputOp final : public CompiledOp {
   const Value& dst_;
 };
 
-/// dst = Function(src); d_src = Gradient(what was kept, d_dst).
+/// dst = Function(src); d_src = Gradient(kept value, d_dst).
 template <typename Function, typename Gradient>
 class MapOp final : public CompiledOp {
  public:
@@ -84,7 +84,7 @@ class MapOp final : public CompiledOp {
   const std::string name_;
   const Value& src_;
   const Value& dst_;
-  const Value& kept_;  ///< one of these two
+  const Value& kept_;  ///< src or dst
   const BufferId d_src_;
 };
 

@@ -30,7 +30,7 @@ class MaxPoolOp final : public CompiledOp {
         dst_(a.dst),
         d_src_(a.d_src[0]),
         shape_(pool_shape(pool, a)) {
-    constexpr int kLargestKernel = 255;  // a place in the window fits 16 bits
+    constexpr int kLargestKernel = 255;  // so that a position in the window fits 16 bits
     if (pool.kernel > kLargestKernel)
       base::fail(base::ErrorKind::usage,
                  "max pool '{}': the kernel must be at most {} on the cuda engine, but is {}; use a smaller "

@@ -1,4 +1,5 @@
-// Softmax cross-entropy with label smoothing. What a pass tells the host lies at ExecContext::loss.
+// Softmax cross-entropy with label smoothing. The result of a pass for the host is written to
+// ExecContext::loss.
 
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
 

@@ -7,7 +7,7 @@ namespace {
 
 // Compiled once for each vector width and chosen at load time: three times as fast as the baseline on
 // AVX-512, and the same bits, since ISO C++ mode neither reorders sums nor contracts a product and a sum into
-// one rounding. (Sanitizers crash in the resolvers that this makes.)
+// one rounding. (Sanitizers crash in the ifunc resolvers that this generates.)
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))

@@ -56,7 +56,7 @@ void batch_norm_forward(const OpShapes& shapes, const graph::BatchNorm& norm, co
       const double variance = std::max(0.0, sums[channels + c] / count - mean[c] * mean[c]);
       inverse[c] = 1 / std::sqrt(variance + norm.epsilon);
       statistics.batch_mean[c] += mean[c] / groups.groups;
-      // With a single element there is no unbiased variance; the biased one (zero) stands in.
+      // A single element has no unbiased variance; the biased one (zero) is used.
       statistics.batch_variance[c] += variance * (count > 1 ? count / (count - 1) : 1) / groups.groups;
     }
     for_each_plane(shapes, groups.groups, group, [&](int c, std::int64_t first) {

@@ -17,7 +17,7 @@ void add_backward(const OpShapes& shapes, const T* d_dst, T* d_src) {
 
 template <typename T>
 void relu_forward(const OpShapes& shapes, const T* src, T* dst) {
-  // Written so that NaN goes through: a broken loss must show.
+  // Written so that NaN is passed on: a broken loss must be visible.
   for (std::int64_t i = 0; i < shapes.dst_elements(); ++i) dst[i] = src[i] < 0 ? T{0} : src[i];
 }
 

@@ -6,7 +6,7 @@
 
 namespace paceline::engine::cpu {
 
-// Each is defined in the file of its name.
+// Each is defined in the file with its name.
 extern const Bf16Algorithm kPixelRows, kPackedImages, kBatchRows, kWgradIm2col, kWgradPixelK, kWgradBatchK;
 
 namespace {

@@ -1,20 +1,21 @@
 // Convolutions and dense layers as products of bf16 tiles (kernels/bf16/tiles.h): forward and d_src here,
 // d_weight in wgrad_batch_k.cc and wgrad_pixel_k.cc.
 //
-// Inside, the batch lies in the pixel: 32 samples of a pixel are the rows of a block of `a`, their channels
-// its inner length. A pixel of the result is then one sum of products over the taps inside the image and the
-// blocks of channels; taps outside cost nothing, strides leave no wasted work in d_src, and small images fill
-// the tiles as well as large ones (docs/decisions/tiles.md). Values are stored [sample][pixel][channel]; rows
-// of the image are packed on the way, band by band, into a ring that stays in the second-level cache.
+// The samples of a batch are the rows of the tiles: 32 samples of one pixel are the rows of a block of `a`,
+// their channels its inner dimension. A pixel of the result is then one sum of products over the taps inside
+// the image and the blocks of channels. Taps outside the image cost nothing, strides cause no wasted work in
+// d_src, and small images fill the tiles as well as large ones (docs/decisions/tiles.md). Values are stored
+// [sample][pixel][channel]; rows of the image are packed band by band into a ring buffer that stays in the
+// second-level cache.
 //
 //   a [ring row][pixel][block of channels in][32 samples][32]
 //   packed weights [block of channels out][tap][block of channels in][2][16 pairs][16][2]
 //
-// Images with long rows need none of this: pixel_rows.cc; nor do those with short ones, or with strides,
-// whose weights stay in a near cache: packed_images.cc.
+// Images with long rows are computed by pixel_rows.cc instead, and images with short rows or strides, if
+// their weights fit into a near cache, by packed_images.cc.
 //
-// Sums are rounded once, when they are written. An epilogue's sums are taken from each band while it is in
-// the cache.
+// Sums are rounded once, when they are written. The sums for an epilogue (a following batch norm) are taken
+// from each band while it is in the cache.
 
 #include <algorithm>
 #include <span>
@@ -32,10 +33,11 @@ namespace {
 
 using namespace tiles;
 
-constexpr std::int64_t kBandBytes = 768 << 10;  ///< of packed rows: with weights and results in 2 MB of cache
+constexpr std::int64_t kBandBytes =
+    768 << 10;  ///< of packed rows, which share 2 MB of cache with weights and results
 constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
-// Of a chunk that is alone: rows of a part at least, since each packs those around it too; and blocks of
-// output channels, since each packs all of the image.
+// How a single chunk is divided into parts: at least so many rows, since each part also packs the rows around
+// it; at least so many blocks of output channels, since each part packs the whole image.
 constexpr int kPartRows = 14, kPartBlocks = 4, kMostShares = 16;
 
 class BatchRowsKernel final : public Bf16WeightReader {
@@ -74,7 +76,7 @@ class BatchRowsKernel final : public Bf16WeightReader {
 
  private:
   [[nodiscard]] std::int64_t out_block_elements() const { return window_.taps() * tap_elements(); }
-  /// Of a packed row and pixel of so many samples.
+  /// Elements of a pixel of a packed row, for this many samples.
   [[nodiscard]] std::int64_t pixel_elements(int rows) const {
     return std::int64_t{1} * in_blocks_ * rows * kBlock;
   }
@@ -91,12 +93,12 @@ class BatchRowsKernel final : public Bf16WeightReader {
     return whole_lines(static_cast<std::int64_t>(sizeof(Operand)) * window_.taps());
   }
 
-  /// A part's rows and blocks of channels of `to`.
+  /// The rows and blocks of channels of `to` that a part computes.
   struct Share {
     Range rows, blocks;
   };
 
-  /// The share's pixels of samples [first, first + samples), at most a block of them.
+  /// Computes the share's pixels of samples [first, first + samples), at most one block of samples.
   void compute(const Operands& o, const Share& share, int first, int samples) const {
     const int rows = rows_of(samples);
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
@@ -132,14 +134,14 @@ class BatchRowsKernel final : public Bf16WeightReader {
     }
   }
 
-  /// Neighbours in a row, and the blocks of their channels that are computed.
+  /// Neighbouring pixels of a row, and the blocks of channels to compute for them.
   struct Pixels {
     int y = 0, x = 0, count = 1;
     Range blocks;
   };
   [[nodiscard]] int at_a_time() const { return is_by_row_ ? kRowPixels : 1; }
 
-  /// Sums and values of some pixels.
+  /// Computes and writes these pixels.
   void compute_pixels(const Operands& o, int first, int samples, const Pixels& here,
                       std::span<const Operand> operands) const {
     const int channels = window_.to.channels, rows = rows_of(samples);
@@ -182,12 +184,12 @@ class BatchRowsKernel final : public Bf16WeightReader {
                            .a_pixel = pixel_elements(rows),
                            .a_step = step,
                            .b_at = b_at,
-                           // Turned, the first tap is the one that lies behind.
+                           // In a rotated kernel the first tap is the last in memory.
                            .b_tap = (window_.is_rotated ? -1 : 1) * tap_elements(),
                            .sums = sums});
   }
 
-  /// The rows under the taps of row y, with the weights of their first tap; returns how many.
+  /// Finds the rows under the taps of row y, with the weights of their first tap; returns their number.
   int find_rows(const Operands& o, int rows, int y, Operand* operands) const {
     const auto* ring = static_cast<const std::uint16_t*>(o.scratchpad);
     const auto* weights = static_cast<const std::uint16_t*>(o.packed);
@@ -202,8 +204,8 @@ class BatchRowsKernel final : public Bf16WeightReader {
     return count;
   }
 
-  /// The taps of the window at (y, x) that lie inside the image, with the first block's weights; returns how
-  /// many.
+  /// Finds the taps of the window at (y, x) that lie inside the image, with the weights of the first block;
+  /// returns their number.
   int find_operands(const Operands& o, int rows, int y, int x, Operand* operands) const {
     const auto* ring = static_cast<const std::uint16_t*>(o.scratchpad);
     const auto* weights = static_cast<const std::uint16_t*>(o.packed);
@@ -222,7 +224,7 @@ class BatchRowsKernel final : public Bf16WeightReader {
     return count;
   }
 
-  /// What each window of `count` has under its taps, in an image of `size`.
+  /// For each of `count` windows the positions under its taps in an image of `size`; -1 outside.
   [[nodiscard]] std::vector<int> under(int count, int taps, int size) const {
     std::vector<int> found;
     for (int at = 0; at < count; ++at)
@@ -230,7 +232,7 @@ class BatchRowsKernel final : public Bf16WeightReader {
     return found;
   }
 
-  /// The sums over the rows of a band that was just written.
+  /// Takes the sums over the rows of a band that was just written.
   void take_band(const Operands& o, const Band& band) const {
     const std::int64_t rows = band.rows.size() * window_.to.width;
     const int channels = window_.to.channels;
@@ -241,13 +243,13 @@ class BatchRowsKernel final : public Bf16WeightReader {
     }
   }
 
-  const bool is_by_row_;      ///< four pixels of a row at a time
+  const bool is_by_row_;      ///< computes four pixels of a row at a time
   const Storage type_;        ///< of what is written
   const TypedKernels& sums_;  ///< for the epilogue
   const int band_;            ///< rows
   const int row_parts_, block_parts_;
-  const int ring_;   ///< rows, for the bands of any part
-  const int group_;  ///< blocks of channels that a pixel is multiplied with at a time
+  const int ring_;                                     ///< rows, for the bands of any part
+  const int group_;                                    ///< blocks of output channels per pass over the pixels
   const std::vector<int> rows_under_, columns_under_;  ///< [row or column of `to`][tap]: of `from`, or -1
 };
 

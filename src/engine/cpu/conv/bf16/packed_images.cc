@@ -1,23 +1,24 @@
 // Convolutions by strips (pixel_rows.cc) of images that are packed first: kernels of 3x3, forward where rows
 // are too short for tiles of 16 pixels, d_src there and where windows move by two.
 //
-// Two images of rows of 8 pixels, or four of 4, lie side by side, pixel by pixel: a tile is one row of all of
-// them, another tap is another place to begin, and zeros at a row's ends serve as they do for a long one. A
-// group of so many images is packed at a time, by blocks of channels, so that a tile is 1 KB in one chunk:
+// Two images with rows of 8 pixels, or four with rows of 4, are interleaved pixel by pixel. A tile is then
+// one row of all of them, another tap starts at another address, and zeros at the ends of a row serve as
+// padding, as in a long row. Such a group of images is packed at a time, by blocks of channels, so that a
+// tile is 1 KB of contiguous memory:
 //
 //   a [block of channels][row][left edge | pixels | right edge][image][32]
 //   packed weights                                                            weights.h
 //
-// A strip of four rows and 256 channels has more pixels around it than the first-level cache holds beside the
-// weights that pass by. So all taps of a block of channels come first, then the next block: the lines of `a`
-// are fetched from the second-level cache once for half a block of results. Where the last group has fewer
-// images, the last one is there several times, and is written to the same place with the same bits.
+// For a strip of four rows and 256 channels the pixels do not fit into the first-level cache beside the
+// weights. So all taps of a block of channels are computed first, then the next block: the lines of `a` are
+// fetched from the second-level cache once per half block of results. If the last group has fewer images, its
+// last image is repeated, and written to the same place with the same bits.
 //
-// Windows that move by two, with padding 1. Forward, a tile has every second pixel: even columns lie in front
-// of odd ones, and the first and the third tap read neighbours. d_src has four kinds of pixels, each a
-// convolution of d_dst without a stride: in even rows, and in even columns, they see the middle tap alone, in
-// odd ones the other two. A strip has four rows of one kind, and writes every second pixel of every second
-// row: each tile of weights meets four of pixels, where strips of neighbouring rows had two for it.
+// Stride 2, with padding 1. Forward, a tile has every second pixel: even columns are stored before odd ones,
+// and the first and the third tap read neighbours. d_src has four kinds of pixels, each a convolution of
+// d_dst with stride 1: even rows, and even columns, use only the middle tap, odd ones the other two. A strip
+// has four rows of one kind, and writes every second pixel of every second row. So each tile of weights is
+// used for four tiles of pixels; with strips of neighbouring rows it would be two.
 
 #include "engine/cpu/conv/bf16/packed_images.h"
 
@@ -40,9 +41,10 @@ namespace {
 using namespace tiles;
 
 constexpr int kMostImages = 4;
-constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
-constexpr std::int64_t kMostGroupBytes = 512 << 10;    ///< beside them
-constexpr int kMostShares = 16;                        ///< of a chunk that is alone
+/// read again for every strip, so they must stay in a near cache
+constexpr std::int64_t kMostWeightBytes = 1280 << 10;
+constexpr std::int64_t kMostGroupBytes = 512 << 10;  ///< beside them
+constexpr int kMostShares = 16;                      ///< of a single chunk
 
 int images_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
@@ -100,7 +102,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
   }
 
  private:
-  /// Elements from the place of each row of a tile to the next one's.
+  /// Elements from each row of a tile to the next.
   using Steps = std::array<std::int64_t, kHalf>;
   [[nodiscard]] Steps steps_of(int samples) const {
     const auto place = [&](int row) {
@@ -115,7 +117,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
   /// Images side by side.
   struct ImageGroup {
     int first = 0, samples = 0;
-    const std::int64_t* steps = nullptr;  ///< alive until what strips leave behind is written
+    const std::int64_t* steps = nullptr;  ///< must live until the results left by the strips are written
   };
 
   using Rows = std::array<const std::uint16_t*, 2 * kStripTiles + 1>;
@@ -123,7 +125,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
   [[nodiscard]] int a_column() const { return images_ * kBlock; }
   [[nodiscard]] std::int64_t a_row() const { return std::int64_t{1} * columns_ * a_column(); }
   [[nodiscard]] std::int64_t a_block() const { return window_.from.height * a_row(); }
-  /// From a row's begin to its column: even ones first where windows move by two.
+  /// Offset of a column in its row: with stride 2 even columns come first.
   [[nodiscard]] std::int64_t column_at(int column) const {
     const bool is_apart = !is_spread_ && window_.stride > 1;
     return (is_apart ? column % 2 * ((columns_ + 1) / 2) + column / 2 : column) * a_column();
@@ -155,8 +157,9 @@ class PackedImagesKernel final : public Bf16WeightReader {
     }
   }
 
-  /// The group, and the sums over its rows. They are taken beside the products where each image is there
-  /// once; moments are around a guess, for which the first band is written before.
+  /// Computes the group and the sums over its rows. The sums are taken while the products are computed, if no
+  /// image is repeated. Moments are taken around a guess of the mean, for which the first band is computed
+  /// beforehand.
   void compute_and_sum(const Operands& o, const ImageGroup& group, StripRest& rest,
                        const StripStats& taken) const {
     const Epilogue& e = *o.epilogue;
@@ -192,7 +195,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
                window_.to.channels);
   }
 
-  /// These bands of four rows of the group.
+  /// Computes these bands of four rows of the group.
   void compute(const Operands& o, const ImageGroup& group, Range bands, StripRest& rest,
                const StripStats* taken) const {
     auto* result = reinterpret_cast<std::uint16_t*>(to(o));
@@ -200,7 +203,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
     Strip strip{.form = window_.stride > 1 ? StripForm::strided : StripForm::tall,
                 .rows = under.data(),
                 .a_pixel = kBlock,
-                // Blocks of channels without, taps of a row within.
+                // Outer loop: blocks of channels; inner loop: taps of a row.
                 .a_tap = a_block(),
                 .kernel_height = kTallKernel,
                 .kernel_width = in_blocks_,
@@ -225,7 +228,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
     for (auto band = static_cast<int>(bands.begin); band < bands.end; ++band)
       for (int tile = 0; tile < tiles_of_row_; ++tile)
         for (int kind = 0; kind < kinds_; ++kind) {
-          // Of several kinds each has every second row and column.
+          // With several kinds, each has every second row and column.
           const int apart = is_spread_ ? 2 : 1, right = kind % 2, down = kind / 2;
           const int y = band * band_rows() + down, x = tile * (kHalf / images_);
           strip.tiles = std::min(kStripTiles, (window_.to.height - y + apart - 1) / apart);
@@ -241,9 +244,9 @@ class PackedImagesKernel final : public Bf16WeightReader {
           kernels_.multiply_strip(strip);
         }
   }
-  /// The taps of one kind of pixels of a spread d_src. Even rows have the middle tap; odd ones the last, of
-  /// the row at hand, and the first, of the one below. Columns alike, but from behind: the first tap, of the
-  /// pixel on the right, then the last.
+  /// Sets the taps for one kind of pixels of d_src with stride 2. Even rows use the middle tap; odd rows the
+  /// last tap with the same row of d_dst and the first tap with the row below. Columns likewise, in reverse
+  /// order: the first tap with the pixel on the right, then the last tap.
   void spread(Strip& strip, const std::uint16_t* weights, int right, int down) const {
     const int first_row = 1 + down, first_column = 1 - right;
     strip.form = down == 0 ? StripForm::flat : StripForm::low;
@@ -255,7 +258,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
     strip.a_depth = {-a_column(), -a_column()};
   }
   [[nodiscard]] int band_rows() const { return kStripTiles * (is_spread_ ? 2 : 1); }
-  /// Strip.rows; under its first result the row `first` of `from`.
+  /// Strip.rows; the first result's first tap reads row `first` of `from`.
   void point_at_rows(const Operands& o, const Strip& strip, int first, int column, Rows& under) const {
     const int stride = is_spread_ ? 1 : window_.stride;
     const int last = first + (strip.tiles - 1) * stride + strip.kernel_height - 1;
@@ -264,7 +267,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
       under[static_cast<std::size_t>(row - first)] = a(o) + row * a_row() + column * a_column();
   }
 
-  /// Each strip fetches its share of what the next group reads and writes.
+  /// Each strip prefetches its share of the data of the next group.
   void fetch_next_group(Strip& strip, const Operands& o, const ImageGroup& group, int number) const {
     constexpr std::int64_t kPixels = kStripTiles * kHalf;
     const std::int64_t visits =
@@ -280,7 +283,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
                 .written = kPixels * window_.to.channels});
   }
 
-  const bool is_spread_;  ///< d_src where windows move by two
+  const bool is_spread_;  ///< d_src with stride 2
   const int lead_;        ///< columns, and rows, in front of the image
   const int width_;       ///< pixels of a row that tiles have in common
   const int images_;      ///< side by side
@@ -288,9 +291,9 @@ class PackedImagesKernel final : public Bf16WeightReader {
   const int kinds_;    ///< of pixels, which have taps of their own: spread, of even and odd rows and columns
   const int bands_;    ///< of an image, of four rows of each kind
   const int groups_;   ///< of images
-  const int columns_;  ///< of a row, with its edges
+  const int columns_;  ///< of a row, with its padding
   const int parts_;    ///< of the bands of all groups
-  std::vector<std::int64_t> places_;  ///< [pixel]: behind its row's
+  std::vector<std::int64_t> places_;  ///< [pixel]: after the begin of its row
   const Steps whole_steps_ = steps_of(images_);
 };
 

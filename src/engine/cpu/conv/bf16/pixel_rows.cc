@@ -1,25 +1,24 @@
 // Convolutions by tiles whose rows are 16 neighbouring pixels of one image: forward, and d_src where the
 // stride is 1.
 //
-// Nothing is put in another order: a tile is read where its pixels lie, [pixel][channel], and another tap is
-// another place to begin. Only the image's edge needs room around it, so rows are copied into a ring with
-// zeros at both ends:
+// Pixels are not reordered: a tile is read directly from [pixel][channel], and another tap starts at another
+// address. Only the padding needs space, so rows are copied into a ring buffer with zeros at both ends:
 //
 //   ring [slot][left edge | pixels | right edge][channels]     row r of the image in slot r % ring; a row of
 //                                                              zeros behind, for those above and below
 //   packed weights                                             weights.h
 //
-// Four tiles of pixels at a time: their rows stay in the first-level cache while all weights pass by, each
-// tile of them used four times (kernels/bf16/tiles.h, Strip). Where kernels are three taps high, without a
-// stride, the tiles lie one below the other; else in the order in which they lie, in one row or in
-// neighbouring ones. A row that 16 does not divide ends with a tile that begins earlier: some pixels are
-// computed twice, to the same bits.
+// Four tiles of pixels are computed at a time: their rows stay in the first-level cache while all weights are
+// read, and each tile of weights is used four times (kernels/bf16/tiles.h, Strip). For kernels three taps
+// high with stride 1 the tiles are one below the other; otherwise they follow in memory order, in one row or
+// in neighbouring rows. If a row's length is not a multiple of 16, its last tile begins earlier: some pixels
+// are computed twice, with the same bits.
 //
 // d_src is the same with the taps in reverse order.
 //
-// The tile unit computes for 16 cycles a product, in which the vector units have little to do: they write the
-// results of the strip before, take the sums that a batch norm wants of them (StripStats), and fetch what the
-// next strip reads and writes (StripPrefetch).
+// The tile unit takes 16 cycles per product, during which the vector units are nearly idle. They use the time
+// to write the results of the previous strip, to take the sums that a batch norm needs (StripStats), and to
+// prefetch the data of the next strip (StripPrefetch).
 
 #include <algorithm>
 #include <array>
@@ -37,8 +36,9 @@ namespace {
 using namespace tiles;
 
 constexpr int kMostKernel = 7;
-constexpr std::int64_t kMostWeightBytes = 1280 << 10;  ///< they pass by for every strip: from a near cache
-constexpr int kPartRows = 8, kMostShares = 16;         ///< of a chunk that is alone
+/// read again for every strip, so they must stay in a near cache
+constexpr std::int64_t kMostWeightBytes = 1280 << 10;
+constexpr int kPartRows = 8, kMostShares = 16;  ///< of a single chunk
 
 class PixelRowsKernel final : public Bf16WeightReader {
  public:
@@ -87,17 +87,17 @@ class PixelRowsKernel final : public Bf16WeightReader {
   [[nodiscard]] std::int64_t row_elements() const {
     return std::int64_t{1} * columns_ * window_.from.channels;
   }
-  /// From the first row of `to` that a strip has to its last one, at most.
+  /// The most rows of `to` between the first and the last of a strip.
   [[nodiscard]] int rows_between() const {
     return is_tall_ ? kStripTiles - 1 : (kStripTiles + tiles_of_row_ - 2) / tiles_of_row_;
   }
   /// The scratchpad: [ring | row of zeros | sums].
   [[nodiscard]] std::int64_t sums_at() const { return whole_lines(2 * (ring_ + 1) * row_elements()); }
 
-  /// No pixel is computed twice, which would count it twice.
+  /// Whether sums can be taken beside the products: only if no pixel is computed, and counted, twice.
   [[nodiscard]] bool sums_beside_products() const { return window_.to.width % kHalf == 0; }
-  /// All images, and the sums over their rows, which are taken while they are written. Moments are around a
-  /// guess, for which the first row is written before.
+  /// Computes all images, and the sums over their rows while these are written. Moments are taken around a
+  /// guess of the mean, for which the first row is computed beforehand.
   void compute_and_sum(const Operands& o, const TypedKernels& kernels, StripRest& rest) const {
     const Epilogue& e = *o.epilogue;
     const int channels = window_.to.channels;
@@ -118,7 +118,7 @@ class PixelRowsKernel final : public Bf16WeightReader {
     make_plain(e, samples_ * pixels(), channels);
   }
 
-  /// Rows `rows` of image n.
+  /// Computes rows `rows` of image n.
   void compute(const Operands& o, Range rows, int n, StripRest& rest, const StripStats* taken) const {
     auto* ring = static_cast<std::uint16_t*>(o.scratchpad);
     const std::uint16_t* image = from(o) + n * window_.sample_stride();
@@ -148,7 +148,7 @@ class PixelRowsKernel final : public Bf16WeightReader {
     const std::int64_t visits = std::int64_t{2} * out_blocks_ * window_.taps() * in_blocks_;
     const std::int64_t read =
         std::int64_t{1} * kStripTiles * kHalf * window_.stride * window_.stride * window_.from.channels;
-    std::int64_t copied = 0;  // rows of the image below it need not be copied any more
+    std::int64_t copied = 0;  // rows of the image below this index are already copied
     const int strips = strips_of(rows);
     for (int number = 0; number < strips; ++number) {
       const Place place = place_of(rows, number);
@@ -175,8 +175,8 @@ class PixelRowsKernel final : public Bf16WeightReader {
   struct Place {
     int tiles = 0;
     std::array<int, kStripTiles> y{}, x{};
-    int share = 0;            ///< of what comes next, where several strips go over the same rows
-    std::int64_t behind = 0;  ///< the first pixel of what comes next
+    int share = 0;            ///< which share of the next rows to fetch, if several strips use the same rows
+    std::int64_t behind = 0;  ///< the first pixel after this strip
     [[nodiscard]] int last_y() const { return y[static_cast<std::size_t>(tiles - 1)]; }
   };
   [[nodiscard]] int strips_of(Range rows) const {
@@ -184,7 +184,7 @@ class PixelRowsKernel final : public Bf16WeightReader {
     if (is_tall_) return (height + kStripTiles - 1) / kStripTiles * tiles_of_row_;
     return (height * tiles_of_row_ + kStripTiles - 1) / kStripTiles;
   }
-  /// Four rows of one tile each; or else four tiles in the order in which they lie.
+  /// Four rows with one tile each, or four tiles in memory order.
   [[nodiscard]] Place place_of(Range rows, int number) const {
     const auto begin = static_cast<int>(rows.begin), height = static_cast<int>(rows.size());
     const int band = is_tall_ ? number / tiles_of_row_ * kStripTiles : 0;
@@ -239,7 +239,7 @@ class PixelRowsKernel final : public Bf16WeightReader {
   const int tiles_of_row_;
   const bool is_tall_;                     ///< tiles one below the other
   const int ring_;                         ///< rows
-  const int columns_;                      ///< of a row, with its edges
+  const int columns_;                      ///< of a row, with its padding
   const int copied_;                       ///< of them from the image
   const int parts_;                        ///< of its rows
   std::array<std::int64_t, kHalf> steps_;  ///< from pixel to pixel

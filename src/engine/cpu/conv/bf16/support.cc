@@ -34,7 +34,7 @@ std::optional<std::string> absence_of(Unit unit) {
   constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;  // subleaf 0, edx
   if (unit == Unit::emulated_amx || unit == Unit::emulated_avx512) return std::nullopt;
   const bool is_amx = unit == Unit::amx;
-  const bool is_here = has(Isa::avx512_bf16);  // as the system allows it
+  const bool is_here = has(Isa::avx512_bf16);  // as far as the system enables it
   if (!isa_limit().empty() && (is_amx || !is_here))
     return fmt::format("needs {}, and PACELINE_MAX_CPU_ISA is {}", is_amx ? "AMX-BF16" : "AVX512-BF16",
                        isa_limit());
@@ -43,7 +43,8 @@ std::optional<std::string> absence_of(Unit unit) {
                    : std::optional<std::string>("needs AVX512-BF16, which this processor does not have");
   if (!is_here || (Leaf7(0).edx & (kAmxBf16 | kAmxTile)) != (kAmxBf16 | kAmxTile))
     return "needs AMX-BF16, which this processor does not have";
-  // The tile registers are large: Linux gives them to processes that ask (Documentation/x86/xstate.rst).
+  // Linux enables the large tile registers only for processes that request them
+  // (Documentation/x86/xstate.rst).
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   if (::syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0)
     return fmt::format("needs the tile registers, which the system refused ({}); Linux 5.16 gives them",
@@ -51,8 +52,8 @@ std::optional<std::string> absence_of(Unit unit) {
   return std::nullopt;
 }
 
-/// A convolution whose channels fill no block, with samples for a whole block and a half one. With stride 1
-/// rows of pixels are multiplied, otherwise single ones.
+/// A test convolution whose channels fill no block, with one and a half blocks of samples. With stride 1 it
+/// uses rows of pixels, otherwise single pixels.
 ConvShape small_convolution(int stride) {
   return {.samples = 37,
           .src = {.channels = 40, .height = 5, .width = 7},
@@ -65,8 +66,8 @@ ConvShape small_convolution(int stride) {
           .dst_type = Storage::bf16};
 }
 
-/// Rows long enough for strips of pixels: with stride 1 tall ones, with stride 2 two rows of three tiles in
-/// one, or whole tiles one below the other; or so short that two images lie side by side.
+/// A test convolution for strips. Long rows: with stride 1 tall strips; with stride 2 two rows of three tiles
+/// in one strip, or whole tiles one below the other. Short rows: two images side by side.
 ConvShape with_rows(int width, int stride) {
   return {.samples = 2,
           .src = {.channels = 32, .height = 3 * stride, .width = width * stride},
@@ -79,7 +80,7 @@ ConvShape with_rows(int width, int stride) {
           .dst_type = Storage::bf16};
 }
 
-/// A gradient by pairs of samples, two pairs in each pixel, of which one sample is missing.
+/// A test of the gradient by pairs of samples: two pairs in each pixel, with one sample missing.
 ConvShape few_samples() {
   return {.samples = 3,
           .src = {.channels = 32, .height = 5, .width = 15},
@@ -115,7 +116,7 @@ std::vector<float> results(const ConvShape& s, Direction direction, const TileKe
   const auto reader = is_gradient ? nullptr : algorithm.make_reader(s, direction, kernels);
   const auto wgrad = is_gradient ? algorithm.make_wgrad(s, kernels) : nullptr;
   const ConvKernel& kernel = is_gradient ? static_cast<const ConvKernel&>(*wgrad) : *reader;
-  const auto buffer = [](std::int64_t bytes) {  // NaN: what is read was then written
+  const auto buffer = [](std::int64_t bytes) {  // filled with NaN, so that reading anything unwritten shows
     base::Buffer made(static_cast<std::size_t>(whole_lines(std::max<std::int64_t>(bytes, 1))));
     std::ranges::fill(made.as<std::uint32_t>(), 0x7fffffffu);
     return made;

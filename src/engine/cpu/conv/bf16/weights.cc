@@ -9,7 +9,7 @@ namespace {
 
 using namespace tiles;
 
-constexpr int kFloatsAhead = 64;  ///< of a row, where nothing else is to be fetched
+constexpr int kFloatsAhead = 64;  ///< floats of a row to prefetch if nothing else is requested
 
 void pack_block(const float* weights, std::int64_t of_in, std::int64_t of_out, int ins, int outs,
                 std::uint16_t* block) {

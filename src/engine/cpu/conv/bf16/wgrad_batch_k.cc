@@ -1,18 +1,18 @@
 // d_weight by tiles: for every tap, the sum over pixels of src (transposed) times d_dst, with the batch as
-// the inner length of the tiles. The batch is where no shift between the two operands can ever break a pair,
-// and no image is too small.
+// the inner dimension of the tiles. Along the batch no shift between the two operands can split a pair, and
+// small images are no problem.
 //
 // Over a band: some rows of 32 samples, or whole small images of some times as many.
 //   a [block of C][ring row][pixel][32 channels][32 samples]            src
 //   b [block of K'][row][pixel][2][16 pairs of samples][16][2]          d_dst, the K' channels of a part
 //   sums [block of C][block of K][tap][32][32]                          the packed gradient
 //
-// The sums of many channels are more than the second-level cache holds. So they are visited as seldom as
-// possible, in the order in which they lie, and the next ones are fetched meanwhile; one block of src's
-// channels is used up before the next one, and stays in the cache meanwhile.
+// With many channels the sums do not fit into the second-level cache. So they are visited as rarely as
+// possible, in memory order, while the next ones are prefetched. One block of src's channels is finished
+// before the next begins, and stays in the cache until then.
 //
-// Parts are ranges of output channels: each packs src anew, so they are wide, and where a chunk is alone no
-// more than there are threads, but for the most channels that one may have.
+// Parts are ranges of output channels: each packs src again, so they are wide. A single chunk has no more
+// parts than there are threads, unless the limit of channels per part requires more.
 
 #include "engine/cpu/conv/bf16/wgrad_batch_k.h"
 
@@ -29,13 +29,13 @@ namespace {
 
 using namespace tiles;
 
-constexpr std::int64_t kBandBytes = 900 << 10;    ///< of both operands: with sums, in 2 MB of cache
-constexpr std::int64_t kNearBytes = 512 << 10;    ///< of sums: in the cache beside a band
-constexpr int kBandPixels = 64;                   ///< of 32 samples: enough for each visit of the sums
+constexpr std::int64_t kBandBytes = 900 << 10;  ///< of both operands, which share 2 MB of cache with the sums
+constexpr std::int64_t kNearBytes = 512 << 10;  ///< of sums that stay in the cache beside a band
+constexpr int kBandPixels = 64;  ///< pixels of 32 samples that make a visit to the sums worthwhile
 constexpr std::int64_t kWholeBytes = 1600 << 10;  ///< of both operands where a band is whole images
-constexpr int kLeastPixels = 16;     ///< for fewer, visits of the sums cost more than far operands
-constexpr int kPartBlocks = 4;       ///< of 32 output channels
-constexpr int kSmallPartBlocks = 8;  ///< where images are so small that both operands stay near all the same
+constexpr int kLeastPixels = 16;  ///< with fewer, visiting the sums costs more than reading distant operands
+constexpr int kPartBlocks = 4;    ///< of 32 output channels
+constexpr int kSmallPartBlocks = 8;  ///< for images so small that both operands stay in the cache anyway
 constexpr int kSmallPixels = 16;
 
 class WgradBatchKKernel final : public WgradKernel {
@@ -116,7 +116,7 @@ class WgradBatchKKernel final : public WgradKernel {
   [[nodiscard]] std::int64_t row_elements() const {
     return std::int64_t{1} * s_.src.channels * window_.taps();
   }
-  /// Where the sum of output k lies, of element `at` of its row.
+  /// Address of the sum for output k, element `at` of its row.
   [[nodiscard]] const float* sum_of(const float* packed, std::int64_t at, std::int64_t k) const {
     const int taps = window_.taps();
     const auto c = static_cast<int>(at) / taps, tap = static_cast<int>(at) % taps;
@@ -148,7 +148,7 @@ class WgradBatchKKernel final : public WgradKernel {
     return 2 * (in_blocks_ * window_.from.height * src_row_elements() +
                 part_blocks_ * window_.to.height * dst_row_elements());
   }
-  /// Blocks of samples whose whole images are a band.
+  /// Number of blocks of samples whose whole images form a band.
   [[nodiscard]] int whole_blocks() const {
     const int least = (kLeastPixels + dst_pixels() - 1) / dst_pixels();
     return std::max(1, std::min(kBandPixels / dst_pixels(),
@@ -253,7 +253,7 @@ class WgradBatchKKernel final : public WgradKernel {
         }
   }
 
-  /// The rows of the band whose taps from `tap` on lie inside the image; returns how many.
+  /// Finds the rows of the band whose taps from `tap` on lie inside the image; returns their number.
   int find_rows(const Operands& o, const Band& band, int tap, Operand* rows) const {
     int count = 0;
     for (int n = 0; n < blocks_of(band.samples); ++n)
@@ -266,7 +266,7 @@ class WgradBatchKKernel final : public WgradKernel {
     return count;
   }
 
-  /// The pixels of the band whose tap lies inside the image; returns how many.
+  /// Finds the pixels of the band whose tap lies inside the image; returns their number.
   int find_operands(const Operands& o, const Band& band, int tap, Operand* operands) const {
     int count = 0;
     for (int n = 0; n < blocks_of(band.samples); ++n)
@@ -290,7 +290,7 @@ class WgradBatchKKernel final : public WgradKernel {
   const int in_blocks_, out_blocks_;
   const int part_blocks_;      ///< of the output channels
   const bool has_neighbours_;  ///< three taps of a row of the kernel at a time
-  const bool fetches_sums_;    ///< they are too many to be near
+  const bool fetches_sums_;    ///< the sums are too many to stay in the cache
   const bool is_whole_;        ///< a band is whole images
   const int band_, ring_;      ///< rows
   const int at_a_time_;        ///< blocks of samples in a band

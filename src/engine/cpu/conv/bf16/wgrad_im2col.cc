@@ -1,12 +1,11 @@
-// d_weight of a convolution over few channels, such as a network's first one. Tiles want 32 of them; of
-// three, nine tenths of a tile would be zeros for every tap. So what lies under a window is copied into one
-// row, all taps one after the other ("unfolded", im2col), and the gradient is that of a dense layer whose
-// samples are pixels.
+// d_weight of a convolution over few channels, such as a network's first one. Tiles need 32 channels; with
+// three, nine tenths of a tile would be zeros for every tap. So the values under a window are copied into one
+// row, all taps one after the other ("unfolded", im2col), and the gradient is computed like that of a dense
+// layer whose samples are pixels.
 //
 //   unfolded [pixels of a band][kernel row][kernel column][channel], filled up with zeros to whole blocks
 //
-// A band stays in the second-level cache. Its pixels lie one after the other in d_dst, whatever image and row
-// they are of.
+// A band stays in the second-level cache. Its pixels are contiguous in d_dst, across rows and images.
 
 #include <algorithm>
 #include <cstring>
@@ -22,10 +21,10 @@ namespace paceline::engine::cpu {
 namespace {
 
 constexpr int kFewChannels = 8;
-/// Of unfolded pixels: packed again beside it, in 2 MB of cache.
+/// Bytes of unfolded pixels; a second, packed copy shares the 2 MB of cache.
 constexpr std::int64_t kBandBytes = 320 << 10;
 
-/// Elements that are copied at a time, also where a run is shorter: what comes next is written later.
+/// Elements copied at a time, even if a run is shorter: the elements after it are overwritten later.
 constexpr int kChunk = 16;
 constexpr int kMostChunks = 4;
 
@@ -49,7 +48,8 @@ class WgradIm2colKernel final : public WgradKernel {
         length_(shape.kernel * run_),
         row_(tiles::blocks_of(length_) * tiles::kBlock),
         bands_(dense(), pixels_of_band(), [&](ConvShape band, const WgradKernel*) {
-          band.is_alone = false;  // its parts run one after the other: each more would only pack once more
+          band.is_alone =
+              false;  // its parts run one after the other, so more parts would only cost more packing
           return make_wgrad_batch_k_kernel(band, kernels);
         }) {}
 
@@ -114,7 +114,7 @@ class WgradIm2colKernel final : public WgradKernel {
     return reinterpret_cast<T*>(static_cast<std::byte*>(o.scratchpad) + bytes);
   }
 
-  /// Pixels [first, first + count) of d_dst, counted through all samples, into the scratchpad.
+  /// Unfolds pixels [first, first + count) of d_dst, counted over all samples, into the scratchpad.
   void unfold(const Operands& o, std::int64_t first, std::int64_t count) const {
     const auto* image = static_cast<const std::uint16_t*>(o.src);
     const auto* end = image + s_.samples * s_.src.elements();
@@ -140,7 +140,8 @@ class WgradIm2colKernel final : public WgradKernel {
       const auto* from = image + top * row_stride + std::int64_t{1} * left * s_.src.channels;
       if (end - from >= (s_.kernel - 1) * row_stride + std::int64_t{1} * chunks_ * kChunk) {
         kCopyRuns[chunks_ - 1](from, row_stride, s_.kernel, run_, to);
-        std::memset(to + length_, 0, sizeof(*to) * tiles::kBlock);  // into the next row, which comes later
+        std::memset(to + length_, 0,
+                    sizeof(*to) * tiles::kBlock);  // may write into the next row, which is filled later
         return;
       }
     }

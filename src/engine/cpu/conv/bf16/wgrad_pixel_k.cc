@@ -1,18 +1,18 @@
-// d_weight of 3x3 convolutions by tiles whose inner length is pixels: 16 lines of a pair of samples each. A
-// line holds one pixel of both samples, 16 channels of it; so src is read as it lies, one image beside
-// another, where wgrad_batch_k.cc gathers a pixel from 32 samples that lie far apart. The next tap is the
-// next line, and a tile may begin at any line: nothing is unaligned, no pair is split.
+// d_weight of 3x3 convolutions by tiles whose inner dimension is pixels: 16 lines, each of a pair of samples.
+// A line holds 16 channels of one pixel of both samples. So src is read sequentially, one image beside
+// another, while wgrad_batch_k.cc gathers a pixel from 32 samples that are far apart. The next tap is the
+// next line, and a tile may begin at any line: all loads are aligned and no pair is split.
 //
-// Rows that 16 does not divide take more pairs of samples, side by side in each pixel: two for 8 pixels or
-// 24, four for 4 or 12. They are a *group* of samples. With a stride, columns of src that lie a stride apart
-// are put side by side.
+// If the row length is not a multiple of 16, several pairs of samples are put side by side in each pixel: two
+// for 8 pixels or 24, four for 4 or 12. They are a *group* of samples. With a stride s > 1, every s-th column
+// of src is stored contiguously.
 //
 // Over a band: some rows of a group, or whole images of some groups.
 //   b [half block of C][group][ring row][every stride-th column, padded][pair][16 channels][2]     src
 //   a [half block of K][group][row][16 lines: pixels and pairs][16 channels][16 lines][2]           d_dst
 //   sums [block of K][half block of C][kernel row][kPairSums]                            the packed gradient
 //
-// A half block is the even or the odd channels of a block: samples are paired without a shuffle so.
+// A half block is the even or the odd channels of a block; so samples are paired without a shuffle.
 
 #include <algorithm>
 #include <array>
@@ -29,9 +29,9 @@ namespace {
 using namespace tiles;
 
 constexpr int kTileElements = kHalf * kBlock;
-constexpr std::int64_t kBandBytes = 900 << 10;  ///< of both operands: with sums, in 2 MB of cache
-constexpr int kVisitTiles = 32;                 ///< of pixels: enough for each visit of the sums
-/// Without a stride wgrad_batch_k.cc is faster with fewer.
+constexpr std::int64_t kBandBytes = 900 << 10;  ///< of both operands, which share 2 MB of cache with the sums
+constexpr int kVisitTiles = 32;                 ///< tiles of pixels that make a visit to the sums worthwhile
+/// With stride 1 and fewer pixels wgrad_batch_k.cc is faster.
 constexpr int kLeastPixels = 64;
 
 int pairs_for(int width) { return kHalf / std::gcd(kHalf, width); }
@@ -74,7 +74,7 @@ class WgradPixelKKernel final : public WgradKernel {
   }
   [[nodiscard]] std::string tile_order() const override { return "pairs of samples"; }
   void unpack_tile(const float* packed, const WeightTile& tile, float* d_rows) const override {
-    // 16 pairs of channels at a time: a row of 18 sums for each, which lie in 18 lines.
+    // 16 pairs of channels at a time, each with a row of 18 sums, which are in 18 lines.
     constexpr int kTaps = 3 * kPairTaps, kSums = 2 * kTaps;
     const int turned = has(Isa::avx512) ? kTransposeTile : 0;  // of them
     for (std::int64_t k = tile.outs.begin; k < tile.outs.end; ++k)
@@ -163,7 +163,7 @@ class WgradPixelKKernel final : public WgradKernel {
     return found;
   }
 
-  /// Zeros where src has no columns: they are written once.
+  /// Writes zeros where src has no columns; once is enough.
   void clear_edges(const Operands& o) const {
     auto* row = at<std::uint16_t>(o, 0);
     for (std::int64_t i = 0; i < std::int64_t{1} * in_halves_ * groups_ * ring_; ++i)
@@ -242,7 +242,7 @@ class WgradPixelKKernel final : public WgradKernel {
         }
   }
 
-  /// The rows of the band under row `i` of the taps that lie inside the image; returns how many.
+  /// Finds the rows of the band for which row `i` of the taps lies inside the image; returns their number.
   int find_rows(const Operands& o, const Band& band, int i, Operand* rows) const {
     int count = 0;
     for (int group = 0; group < groups_of(band.samples); ++group)

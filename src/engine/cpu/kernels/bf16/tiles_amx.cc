@@ -1,14 +1,14 @@
-// Tiles by AMX-BF16. As with the other kernels of one instruction set the pragma chooses it, behind
-// everything that is shared.
+// Tiles by AMX-BF16. As in the other files for one instruction set, a pragma after all shared headers chooses
+// it.
 //
-// The tile instructions are written out. gcc 12's intrinsics are the same lines, but do not tell the compiler
-// that a tile load reads memory and a configuration too: stores in front of them were moved away, and the
-// program died of an illegal instruction. And its macros want the register's number as a literal.
+// The tile instructions are written as inline assembly. gcc 12's intrinsics do the same, but do not tell the
+// compiler that a tile load, and loading a configuration, read memory: stores before them were moved, and the
+// program died of an illegal instruction. Its macros also require the register number as a literal.
 
 #include "engine/cpu/kernels/bf16/tiles.h"
 
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prfchw,prefer-vector-width=512")
-#if defined(__clang__)  // knows no GCC target; the fuzz targets are built with it
+#if defined(__clang__)  // clang does not know GCC's target pragma; the fuzz targets are built with clang
 #pragma clang attribute push(                                                                              \
     __attribute__((target("amx-tile,amx-bf16,avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,fma,prfchw"))), \
     apply_to = function)
@@ -23,7 +23,7 @@ namespace {
 #define PACELINE_ROUNDS_TO_BF16  // every processor with AMX-BF16 has AVX512-BF16
 #include "engine/cpu/kernels/vector.inc"
 
-/// What ldtilecfg reads: the shape of each of the 8 tiles. All are 16 rows of 64 bytes here.
+/// The operand of ldtilecfg: the shape of each of the 8 tiles. Here all have 16 rows of 64 bytes.
 struct Configuration {
   std::uint8_t palette = 1, start_row = 0;
   std::uint8_t reserved[14] = {};

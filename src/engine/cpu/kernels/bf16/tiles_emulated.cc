@@ -1,10 +1,10 @@
-// What AMX-BF16 and AVX512-BF16 compute, in plain C++ for any processor: the same tiles, the same order of
-// sums, the same rounding. The tests hold everything around the instructions to it, and a unit is compared
-// with it before it is believed.
+// AMX-BF16 and AVX512-BF16 in plain C++ for any processor: the same tiles, the same order of sums, the same
+// rounding. The tests use it to check all code around the instructions, and a unit is compared with it before
+// it is used.
 //
-// Both instructions round to nearest even, take denormals for zero and give zero for them, whatever MXCSR
-// says; their multiply-adds round once. A product of two bf16 numbers is exact in float unless its exponent
-// leaves float's range, so a multiplication and an addition are the same here.
+// Both instructions round to nearest even and treat denormal inputs and results as zero, whatever MXCSR says;
+// their multiply-adds round once. A product of two bf16 numbers is exact in float unless its exponent leaves
+// float's range, so a multiplication and an addition are the same here.
 //
 // Source   Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS and VDPBF16PS
 
@@ -17,8 +17,8 @@ namespace {
 
 #include "engine/cpu/kernels/vector.inc"
 
-/// Denormals become zero. By the sign of a difference: gcc 12 compares vectors that are longer than registers
-/// lane by lane.
+/// Denormals become zero. Uses the sign of a difference, because gcc 12 compares vectors longer than a
+/// register lane by lane.
 PACELINE_INLINE V flushed(V x) {
   const I bits = reinterpret_cast<I>(x);
   const I is_normal = (0x7fffff - (bits & 0x7fffffff)) >> 31;
@@ -38,14 +38,14 @@ PACELINE_INLINE V dot(V sums, U a, U b) {
 
 constexpr int kAmxRows = 16;  ///< of a tile
 
-// The same bits at every width. (Sanitizers crash in the resolvers that this makes.)
+// The same bits at every width. (Sanitizers crash in the ifunc resolvers that this generates.)
 #if defined(__clang__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define PACELINE_EVERY_WIDTH
 #else
 #define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
-/// tdpbf16ps: 16 pairs are summed apart from the sums so far, first and second halves apart from each other.
-/// A call, compiled for every width: with it inlined in each place that has the instruction, and all of those
+/// tdpbf16ps: 16 pairs are summed separately from the sums so far, and first and second halves separately
+/// from each other. It is a function call, compiled for every width; inlined at every use, with all users
 /// compiled for every width, this file took gcc four minutes.
 PACELINE_EVERY_WIDTH __attribute__((noinline)) void add_product(V to[kAmxRows], const std::uint16_t* rows,
                                                                 const std::uint16_t* pairs,

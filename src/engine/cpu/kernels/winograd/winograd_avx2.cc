@@ -39,7 +39,7 @@ PACELINE_INLINE V add(V a, V b) { return _mm256_add_ps(a, b); }
 PACELINE_INLINE V sub(V a, V b) { return _mm256_sub_ps(a, b); }
 PACELINE_INLINE V mul(V a, V b) { return _mm256_mul_ps(a, b); }
 PACELINE_INLINE V fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
-/// What comes out of an assembly is fused with nothing.
+/// The compiler cannot fuse the result of inline assembly with another operation.
 PACELINE_INLINE V product(V a, V b) {
   V result = mul(a, b);
   asm("" : "+x"(result));

@@ -36,7 +36,7 @@ PACELINE_INLINE V add(V a, V b) { return _mm512_add_ps(a, b); }
 PACELINE_INLINE V sub(V a, V b) { return _mm512_sub_ps(a, b); }
 PACELINE_INLINE V mul(V a, V b) { return _mm512_mul_ps(a, b); }
 PACELINE_INLINE V fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
-/// An explicit rounding is what the compiler does not fuse.
+/// The compiler does not fuse a product with explicit rounding.
 PACELINE_INLINE V product(V a, V b) {
   constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   return _mm512_maskz_mul_round_ps(0xffff, a, b, kNearest);
