@@ -135,7 +135,7 @@ TEST_F(Nccl, TheFailureOfTheHostsCommunicatorEndsWhatIsUnderWay) {
   });
   EXPECT_EQ(errors[1], "data: image 7 is damaged");
   EXPECT_THAT(errors[0],
-              AllOf(HasSubstr("nccl: rank 0 of 2"), HasSubstr("all_reduce 1 of 1000 floats was given up"),
+              AllOf(HasSubstr("nccl: rank 0 of 2"), HasSubstr("all_reduce 1 of 1000 floats was aborted"),
                     HasSubstr("rank 1 gave up: data: image 7 is damaged")));
 }
 
@@ -203,7 +203,7 @@ TEST_F(NcclProcesses, ALostRankIsNamedByTheHostsCommunicatorAndEndsWhatIsUnderWa
   for (int rank = 0; rank < 3; ++rank)
     EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
                 AllOf(HasSubstr(fmt::format("nccl: rank {} of 4", rank)),
-                      HasSubstr("all_reduce 2 of 1000 floats was given up"),
+                      HasSubstr("all_reduce 2 of 1000 floats was aborted"),
                       HasSubstr("rank 3 gave up: device 3: it fell off the bus")));
 }
 
