@@ -18,7 +18,7 @@ constexpr int kDeepest = 16;  // folders inside one another: more is a link that
 void enter(const fs::path& directory, const std::string& relative, int depth, FolderScan& scan) {
   if (depth > kDeepest)
     base::fail(ErrorKind::data,
-               "{}: folders lie more than {} deep, perhaps a link that leads back; remove it",
+               "{}: folders are nested more than {} deep, perhaps by a link to a folder above; remove it",
                directory.string(), kDeepest);
   // The time before the names: what comes in between makes the manifest out of date, not wrong.
   scan.folders.push_back({.path = relative, .modified_ns = modified_ns(directory)});
