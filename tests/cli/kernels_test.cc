@@ -120,7 +120,7 @@ TEST_P(KernelsOfRuns, ThatCannotBeHadAreRefusedOrSaid) {
   measure::write_record(folder_.path() / "changed.json", changed);
   const auto refused = run({"--steps", "2", "--kernels-from", "changed.json", "--out", "b"});
   EXPECT_EQ(refused.code, 2) << refused.err;
-  EXPECT_THAT(refused.err, HasSubstr("of-tomorrow is no algorithm of "));
+  EXPECT_THAT(refused.err, HasSubstr("of-tomorrow is not an algorithm of "));
   changed.kernels.reset();
   measure::write_record(folder_.path() / "older.json", changed);
   EXPECT_THAT(run({"--steps", "2", "--kernels-from", "older.json", "--out", "c"}).err,

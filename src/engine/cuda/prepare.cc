@@ -32,7 +32,7 @@ std::string sentence_of(const std::vector<std::string>& left_out) {
   if (left_out.empty()) return "";
   constexpr std::size_t kNamed = 4;
   std::string text = fmt::format(
-      "; {} not measured, for {} would take more than {} MB beside {} operands:",
+      "; {} not measured, because {} would take more than {} MB beside {} operands:",
       left_out.size() == 1 ? "one algorithm was" : fmt::format("{} algorithms were", left_out.size()),
       left_out.size() == 1 ? "it" : "they", kWorkspaceLimit >> 20, left_out.size() == 1 ? "its" : "their");
   for (std::size_t i = 0; i < left_out.size() && i < kNamed; ++i)
