@@ -58,7 +58,7 @@ constexpr Template kTemplates[] = {
      "b32,1,32,50000,15.5,epoch,3230,all,median,3,10\n"
      "b128,1,128,50000,9.80,epoch,5100,all,median,3,10\n"},
     {"accuracy",
-     "What a training came to. `accuracy` is a part of 1, `loss` the mean cross entropy of the same set.",
+     "The result of a training. `accuracy` is a part of 1, `loss` the mean cross entropy of the same set.",
      "run,workers,global_batch,train_samples,test_samples,epochs,updates,seed,learning_rate,optimizer,loss,accuracy,"
      "quality_of,best",
      "small,1,128,50000,10000,30,11700,0,0.1,sgd,0.312,0.9312,test,yes\n"

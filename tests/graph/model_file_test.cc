@@ -172,7 +172,7 @@ const std::string kFc = "[[layer]]\nop = \"dense\"\nname = \"fc\"\nfeatures = \"
 INSTANTIATE_TEST_SUITE_P(
     ModelFile, ModelFileError,
     testing::Values(
-        WrongFile{"NoToml", "name = \"x\"\n[[layer]\n", "my.toml:2:", "no valid TOML"},
+        WrongFile{"NoToml", "name = \"x\"\n[[layer]\n", "my.toml:2:", "not valid TOML"},
         WrongFile{"Empty", "", "my.toml:", "[[layer]]"},
         WrongFile{"LayerIsNoTable", "layer = [1, 2]\n",
                   "my.toml:1:", "must be [[layer]] tables, but is a list"},
