@@ -108,7 +108,7 @@ TEST_F(CheckpointDamage, OlderFilesOpenWithANoteAndNewOnesNeedTheirSum) {
   };
   rewrite(kCheckpointFormat);
   EXPECT_THAT(refused(base::read_file(path)),
-              HasSubstr("asks for a SHA-256 in its header, and there is none"));
+              HasSubstr("requires a SHA-256 in its header, but there is none"));
   rewrite(kFormatWithoutSum);
   options.resume = options.out;
   options.epochs = 3;
@@ -147,7 +147,7 @@ TEST_F(CheckpointDamage, AResumeGoesOnFromTheNewestWholeOneAndSaysSo) {
                 again.epochs = 5;
                 return again;
               }()),
-              AllOf(HasSubstr("none of its"), HasSubstr("can be gone on from")));
+              AllOf(HasSubstr("cannot continue from any of its")));
 }
 
 TEST_F(CheckpointDamage, ThousandFlipsOfARecordAreRefusedOrHarmless) {

@@ -140,7 +140,7 @@ TEST_F(Recover, SkipLeavesWeightsAsTheyWereAndCounts) {
     EXPECT_EQ(record.skipped_updates, 1);
     EXPECT_EQ(record.epochs.back().steps, 6);
     EXPECT_THAT(said_, Contains(AllOf(HasSubstr("step 6: the loss is no longer finite"),
-                                      HasSubstr("its update is left out (the 1. of this training)"))));
+                                      HasSubstr("its update is skipped (number 1 of this training)"))));
     EXPECT_EQ(events_named("skip").size(), 1u);
   }
 }
