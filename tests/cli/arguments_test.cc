@@ -230,7 +230,7 @@ TEST_P(BadWords, GetOneSentenceThatNamesThem) {
 INSTANTIATE_TEST_SUITE_P(
     Table, BadWords,
     testing::Values(
-        Bad{kTrain, {"--on-nan", "roll"}, "--on-nan"}, Bad{kVerify, {}, "verify takes what to check"},
+        Bad{kTrain, {"--on-nan", "roll"}, "--on-nan"}, Bad{kVerify, {}, "verify takes the files to check"},
         Bad{kTrain, {"--batch", "32"}, "--batch is not an option, because with several workers"},
         Bad{kTrain, {"--batch=32"}, "--local-batch b is what one worker takes"},
         Bad{kTrain, {"--batch-size", "32"}, "--batch-size is not an option, because with several workers"},

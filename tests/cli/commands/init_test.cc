@@ -147,7 +147,7 @@ TEST_F(Init, TakesSmallGreyImagesForCharactersAndMirrorsNone) {
   ASSERT_EQ(init("digits").code, 0);
   EXPECT_THAT(recipe(), AllOf(HasSubstr(",size=28,crop-area=0.8,flip=0\""),
                               HasSubstr("model = \"mnist-cnn\""), HasSubstr("optimizer = \"adamw\""),
-                              HasSubstr("is another or none"), Not(HasSubstr("weight-decay"))));
+                              HasSubstr("is another one or none"), Not(HasSubstr("weight-decay"))));
   expect_plan({"mnist-cnn"});
 }
 

@@ -93,7 +93,7 @@ TEST_F(Verify, ReadsListsOfImagesKernelCachesAndPacks) {
                                  HasSubstr("damaged  ./e/paceline-manifest.txt"),
                                  HasSubstr("ok       ./kernels-1.txt: kernel cache of 1 products"),
                                  HasSubstr("damaged  ./kernels-2.txt"), HasSubstr("damaged  ./broken.tar"),
-                                 HasSubstr("damaged  ./latest.safetensors: a link that leads to nowhere")));
+                                 HasSubstr("damaged  ./latest.safetensors: a broken link")));
 }
 
 }  // namespace
