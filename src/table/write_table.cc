@@ -40,8 +40,8 @@ struct Template {
 
 constexpr Template kTemplates[] = {
     {"scaling",
-     "Times or rates on several numbers of workers, and what is claimed of them. `time_of` says what time_s is of; "
-     "`scaling` is weak (local_batch stays) or strong (global_batch stays).",
+     "Times or rates on several numbers of workers, and what is claimed about them. `time_of` says what "
+     "time_s is of; `scaling` is weak (local_batch stays) or strong (global_batch stays).",
      "run,workers,local_batch,train_samples,time_s,time_of,scaling,repeats,spread_s,spread_is,compute_s,communication_s,"
      "communication_is,claimed_speedup,claimed_efficiency",
      "n1,1,128,50000,100.0,epoch,weak,3,0.8,sd,99.2,0,exposed,1.00,1.00\n"
