@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "my.toml:1:", "[0, 1)"},
         WrongFile{"NoClassifier", "[[layer]]\nop = \"relu\"\n", "my.toml:1:", "10 classes"},
         WrongFile{"UnusedLayer", "[[layer]]\nop = \"relu\"\nname = \"lost\"\n" + kFc + "input = \"input\"\n",
-                  "my.toml:4:", "nobody uses 'lost'"}),
+                  "my.toml:4:", "no op uses 'lost'"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(ModelFile, AMissingFileIsADataError) {

@@ -99,7 +99,7 @@ TEST(Table, MistakesHaveLineColumnAndTheNearestName) {
   EXPECT_THAT(error_of("run,time_s\na,5,6\n"), AllOf(HasSubstr("t.csv:2"), HasSubstr("3 cells")));
   EXPECT_THAT(error_of("run,run\na,a\n"), HasSubstr("twice"));
   EXPECT_THAT(error_of("run,baseline\nn4,n1\nn8,n4\n"),
-              AllOf(HasSubstr("t.csv:2"), HasSubstr("'n1' is no run")));
+              AllOf(HasSubstr("t.csv:2"), HasSubstr("'n1' is not a run")));
   EXPECT_THAT(error_of("run,time_s\n\"a,5\n"), AllOf(HasSubstr("t.csv:2:1"), HasSubstr("never closed")));
   EXPECT_THAT(error_of("run,time_s\n"), HasSubstr("no rows"));
   EXPECT_THAT(error_of("# schema = \"paceline-table-9\"\nrun\na\n"), HasSubstr("paceline-table-9"));

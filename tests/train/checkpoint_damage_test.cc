@@ -137,7 +137,7 @@ TEST_F(CheckpointDamage, AResumeGoesOnFromTheNewestWholeOneAndSaysSo) {
   (void)train(options, {}, progress);
   EXPECT_THAT(said,
               Contains(AllOf(HasSubstr("checkpoint-00000012.safetensors is not used"), HasSubstr("SHA-256"),
-                             HasSubstr("goes on from checkpoint-00000006.safetensors"))));
+                             HasSubstr("continues from checkpoint-00000006.safetensors"))));
   EXPECT_EQ(base::read_file(checkpoint_path(options.out, 24)), whole);
   EXPECT_EQ(base::read_file(options.out / "damaged-checkpoint-00000012.safetensors"), bytes);
   // The file itself, and a directory without a whole one, are refused.

@@ -120,7 +120,7 @@ TEST_F(CheckpointHeader, NumbersAreWholeTexts) {
     EXPECT_THAT(text_of_error([&] {
                   (void)number_in(with({{"update", text}}), "update");
                 }),
-                HasSubstr("'update' is missing or no number"))
+                HasSubstr("'update' is missing or not a number"))
         << text;
   EXPECT_EQ(text_in(with({{"model", "small"}}), "model"), "small");
   EXPECT_EQ(text_in(with({}), "model"), "");

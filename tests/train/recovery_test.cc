@@ -261,7 +261,7 @@ TEST_F(Recover, RollbackGivesUpWhereTheFirstLossIsBadAndAfterFiveTries) {
     (void)train_with_bad(options, {3, 3, 3, 3, 3, 3});
     FAIL() << "goes on";
   } catch (const base::Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("it went back 5 times already"));
+    EXPECT_THAT(error.what(), HasSubstr("went back 5 times already"));
   }
 }
 

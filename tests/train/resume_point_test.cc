@@ -107,7 +107,7 @@ TEST_F(ResumePointOf, TakesTheCheckpointBeforeOneThatIsCutShort) {
   options.epochs = 3;
   EXPECT_THAT(train(options).notes,
               Contains(AllOf(HasSubstr("checkpoint-00000012.safetensors is not used"), HasSubstr("truncated"),
-                             HasSubstr("goes on from checkpoint-00000006.safetensors"))));
+                             HasSubstr("continues from checkpoint-00000006.safetensors"))));
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ TEST_F(Safetensors, SaysWhatIsWrongWithAFile) {
     EXPECT_THAT(said(), HasSubstr("this one has " + std::to_string(bytes) + " bytes in all"));
   }
   std::ofstream(path_, std::ios::binary) << "\x89PNG\r\n\x1a\n and so on";
-  EXPECT_THAT(said(), AllOf(HasSubstr("said to have 727905341920923785 bytes, but 10 bytes follow"),
+  EXPECT_THAT(said(), AllOf(HasSubstr("should have 727905341920923785 bytes, but 10 bytes follow"),
                             HasSubstr("not a safetensors file")));
 
   struct Case {

@@ -200,7 +200,7 @@ TEST(FailureDetector, WhoIsSilentIsSaidAndThenLost) {
   EXPECT_DOUBLE_EQ(failures.at(0).second.detection_s.value_or(0), 1.4);
   EXPECT_THAT(heard.warnings(),
               ElementsAre(AllOf(HasSubstr("no heartbeat for"), HasSubstr("from rank 1 on host b"),
-                                HasSubstr("it is given up after 1 s"))));
+                                HasSubstr("it counts as lost after 1 s"))));
   EXPECT_THAT(stopped.heard("failed"), HasSubstr("rank 1 on host b")) << "should it be let go on";
 }
 

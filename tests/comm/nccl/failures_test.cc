@@ -103,7 +103,7 @@ TEST_F(Nccl, ARankThatDoesNotComeIsADeadline) {
     comm.barrier();
   });
   EXPECT_THAT(errors[0],
-              AllOf(HasSubstr("nccl: rank 0 of 2 (device 0): all_reduce 1 of 1000 floats is not done"),
+              AllOf(HasSubstr("nccl: rank 0 of 2 (device 0): all_reduce 1 of 1000 floats is not complete"),
                     HasSubstr("300 ms after it began (--deadline)")));
   EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0 gave up"), HasSubstr("all_reduce 1 of 1000")));
 }
@@ -147,7 +147,7 @@ TEST_F(Nccl, ARankThatNeverJoinsIsADeadlineToo) {
     (void)comm.array(kCount, device);
   });
   EXPECT_THAT(errors,
-              testing::Contains(AllOf(HasSubstr("the start is not done"), HasSubstr("of 2 (device"))));
+              testing::Contains(AllOf(HasSubstr("the start is not complete"), HasSubstr("of 2 (device"))));
   EXPECT_THAT(errors, Each(Not("")));
 }
 

@@ -116,7 +116,7 @@ TEST(CifarPython, NamesFileAndOffsetOfWhatItDoesNotKnow) {
   EXPECT_THAT(said_of(changed([](auto& b) { b.labels.pop_back(); })),
               HasSubstr("1 images need 3072 bytes, but the array has 6144"));
   EXPECT_THAT(said_of(changed([](auto& b) { b.columns = 784; })), HasSubstr("of 3072 bytes"));
-  EXPECT_THAT(said_of(changed([](auto& b) { b.type = "i4"; })), HasSubstr("not 'i4'"));
+  EXPECT_THAT(said_of(changed([](auto& b) { b.type = "i4"; })), HasSubstr("but has 'i4'"));
   EXPECT_THAT(said_of(changed([](auto& b) { b.module = "os"; })),
               HasSubstr("'os._reconstruct' is not one of the functions"));
 
