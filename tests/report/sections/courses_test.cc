@@ -51,7 +51,7 @@ TEST(WholeTrainings, SayThatAnAccuracyLookedAtMoreSeldomIsSeenLater) {
   seldom.epochs[0].test_accuracy.reset();
   const auto often = by_workers(1, 10, {0.7, 0.7, 0.71, 0.71});
   const char* const said =
-      "its accuracy was evaluated every 2 epochs, the baseline's after every epoch: its time to the common "
+      "its accuracy was evaluated every 2 epochs, the baseline's after every epoch: therefore its time to the common "
       "accuracy can only be later, and the speedup to it smaller.";
   EXPECT_THAT(text_of({often, seldom}), HasSubstr(said));
   EXPECT_THAT(text_of({often, by_workers(2, 6, {0.7, 0.7, 0.71, 0.71})}), Not(HasSubstr("was evaluated")));
