@@ -1,7 +1,7 @@
 #pragma once
 
-/// Which algorithm computes which product of a run: given by an earlier run, measured, or by default. The
-/// same scheme for every engine that has several algorithms; an engine says what its products are, what can
+/// Which algorithm computes which problem of a run: given by an earlier run, measured, or by default. The
+/// same scheme for every engine that has several algorithms; an engine says what its problems are, what can
 /// compute them and how they are measured.
 
 #include <functional>
@@ -15,13 +15,13 @@ namespace paceline::engine {
 
 struct KernelProducts {
   std::string chosen_by;      ///< one word for the defaults: a table's name, "rules"
-  KernelAlgorithms defaults;  ///< of every product of the graph
-  /// Why the algorithm cannot compute the product here, to be read behind its name ("is for convolutions");
+  KernelAlgorithms defaults;  ///< of every problem of the graph
+  /// Why the algorithm cannot compute the problem here, to be read behind its name ("is for convolutions");
   /// nothing: it can.
   std::function<std::optional<std::string>(const std::string& product, const std::string& algorithm)> refusal;
 };
 
-/// How products are measured here; called where that is asked for.
+/// How problems are measured here; called where that is asked for.
 struct KernelMeasuring {
   std::function<KernelCache()> open_cache;
   KernelCache::Measure measure;

@@ -39,8 +39,8 @@ enum class BatchNormMode {
   synchronised,  ///< the batches of all workers, through `reduce_statistics`
 };
 
-/// Maps each product of a graph (a convolution or dense layer in one direction) to the algorithm that
-/// computes it. The engine defines both strings. A product has the same string in every run, since records
+/// Maps each problem of a graph (a convolution or dense layer in one direction) to the algorithm that
+/// computes it. The engine defines both strings. A problem has the same string in every run, since records
 /// and checkpoints hold them.
 using KernelAlgorithms = std::map<std::string, std::string>;
 
@@ -57,7 +57,7 @@ struct CompileOptions {
   /// Only with `synchronised` batch norm; without it a shard is an engine's batch, and the caller adds.
   int shard = 0;
   std::uint64_t seed = 0;  ///< of dropout
-  /// The algorithms that prepare() (make.h) chose. For products that are not in it, and if it is null, the
+  /// The algorithms that prepare() (make.h) chose. For problems that are not in it, and if it is null, the
   /// engine chooses by the shape and the kind of processor alone.
   std::shared_ptr<const KernelAlgorithms> algorithms = {};
   /// synchronised only: sums `values` over all workers, in place, to the same bits on each; blocks. The
@@ -93,7 +93,7 @@ struct KernelRequest {
 
 /// The result of prepare().
 struct PreparedKernels {
-  /// For every product of the graph; null if the engine has no choice.
+  /// For every problem of the graph; null if the engine has no choice.
   std::shared_ptr<const KernelAlgorithms> algorithms = {};
   /// One word: "given", "measured", or the default here: the name of a table, or "rules". Empty if
   /// `algorithms` is null.

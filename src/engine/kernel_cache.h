@@ -1,8 +1,8 @@
 #pragma once
 
-/// Which algorithm computes each product fastest on this machine: measured once, kept on disk.
+/// Which algorithm computes each problem fastest on this machine: measured once, kept on disk.
 ///
-/// A table from product to algorithm, in a file of its own for each kind of machine and program
+/// A table from problem to algorithm, in a file of its own for each kind of machine and program
 /// (`kernels-<hash>-<hash>.txt` in base::cache_directory(), text of kernel_table.h). Files of other builds
 /// that are a month old are removed. A file that is damaged, or of another machine or program, counts as
 /// empty and is measured anew.
@@ -30,7 +30,7 @@ class KernelCache {
   [[nodiscard]] std::optional<std::string> find(const std::string& product) const;
 
   struct Outcome {
-    int measured = 0;    ///< products that had to be
+    int measured = 0;    ///< problems that had to be
     double seconds = 0;  ///< that it took
     std::string
         trouble;  ///< not empty: the table could not be kept, so nothing was taken over from measuring
@@ -40,7 +40,7 @@ class KernelCache {
   static constexpr std::size_t kAllAtOnce = static_cast<std::size_t>(-1);
   /// Has those of `products` measured that the table does not have, each once, and keeps the table before it
   /// is believed: another run must find the same answers. One process of a machine at a time. The table is
-  /// kept, and other processes get their turn, after every `portion` products: where a portion takes seconds,
+  /// kept, and other processes get their turn, after every `portion` problems: where a portion takes seconds,
   /// nobody waits for long, and a run that is killed leaves what it measured.
   ///
   /// Errors   what `measure` throws, but for Error(data)

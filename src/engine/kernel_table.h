@@ -4,7 +4,7 @@
 ///
 ///     paceline kernels, format 1
 ///     MACHINE
-///     ALGORITHM PRODUCT       a line for each product; an algorithm's name has no spaces
+///     ALGORITHM PROBLEM       a line for each problem; an algorithm's name has no spaces
 ///     end COUNT               the last line: without it the file was not written to its end
 
 #include <optional>

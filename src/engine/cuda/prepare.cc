@@ -18,7 +18,7 @@ namespace {
 
 using ProblemByKey = std::map<std::string, ConvProblem>;
 
-/// Products that are measured between two writes of the cache: some seconds, for plans that are compiled.
+/// Problems that are measured between two writes of the cache: some seconds, for plans that are compiled.
 constexpr std::size_t kPortion = 4;
 
 /// Kind of device, its size (a part of a GPU is another one), libraries; this very program.
@@ -78,7 +78,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
     return found;
   };
   KernelRequest asked = request;
-  // What an earlier run did not know as one product, it computed separately.
+  // What an earlier run did not know as one problem, it computed separately.
   if (!asked.given.empty())
     for (const auto& [key, problem] : problems)
       if (problem.is_fused()) asked.given.emplace(key, kSeparate);
