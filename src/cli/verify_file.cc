@@ -94,7 +94,7 @@ Found verify_kernels(const fs::path& path) {
   const auto table = engine::kernel_table_from(text);
   if (table)
     return {FileState::ok,
-            fmt::format("kernel cache of {} problems; it has no checksum", table->algorithms.size())};
+            fmt::format("kernel cache with {} entries; it has no checksum", table->algorithms.size())};
   return {FileState::damaged, engine::is_kernel_table(text)
                                   ? "a kernel cache that was cut short or changed; runs measure again"
                                   : "it is not a kernel cache; runs measure again"};
