@@ -104,7 +104,8 @@ TEST(Epilogue, TakesTheSumsWhereItCanAndSaysSo) {
   // BatchSplit that reach over two groups: their sums belong to neither.
   CompileOptions groups{.batch = 12, .batch_norm = BatchNormMode::ghost, .ghost_size = 3};
   EXPECT_THAT(reason(groups, {.chunk_samples = 4}, "a1_bn"), HasSubstr("moments: in a pass of their own"));
-  EXPECT_THAT(reason(groups, {.chunk_samples = 3}, "a1_bn"), HasSubstr("moments: taken"));
+  EXPECT_THAT(reason(groups, {.chunk_samples = 3}, "a1_bn"),
+              HasSubstr("moments: summed in the convolution before it"));
 }
 
 TEST(Epilogue, GivesTheSameBitsForAnyNumberOfThreads) {
