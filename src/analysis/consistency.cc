@@ -185,13 +185,13 @@ void check_accuracy(const Record& record, std::vector<Finding>& findings) {
     const auto n = static_cast<double>(record.data.test_samples);
     if (p < 0 || p > 1)
       findings.push_back(
-          {true, fmt::format("epoch {}: an accuracy of {:.4g} is no part of the test set", epoch.epoch, p),
+          {true, fmt::format("epoch {}: an accuracy of {:.4g} is not between 0 and 1", epoch.epoch, p),
            "accuracy.count"});
     else if (n > 0 && std::abs(p * n - std::round(p * n)) > 1e-6 * n)
       findings.push_back(
           {true,
-           fmt::format("epoch {}: an accuracy of {:.6f} is no whole number of {} images: it was "
-                       "not counted over the whole test set once",
+           fmt::format("epoch {}: an accuracy of {:.6f} is not a whole number of {} images: it was not "
+                       "counted over the whole test set once",
                        epoch.epoch, p, record.data.test_samples),
            "accuracy.count"});
     const double bound = (1 - p) * kHighestCostOfAnError + 1;

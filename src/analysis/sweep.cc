@@ -50,7 +50,7 @@ void leave_others_off(std::vector<SweepPoint>& points, const Circumstances& chos
     const auto texts = different_circumstances({point.cell, other->cell});
     point.on_curve = false;
     point.verdict.refusals.push_back(fmt::format(
-        "measured with {}; on the curve is what was measured with {}, as at least as many batches were",
+        "measured with {}; the curve shows what was measured with {}, which covers at least as many batches",
         texts[0], texts[1]));
   }
 }

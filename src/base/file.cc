@@ -45,11 +45,10 @@ void wait_for_writer(int descriptor, const std::filesystem::path& path) {
   // POLLHUP: the writer has closed it. It is not reported before the first writer opens it.
   while (::poll(&look, 1, kLookMs) <= 0 || (look.revents & (POLLIN | POLLHUP)) == 0) {
     if (Clock::now() >= end)
-      fail(
-          ErrorKind::data,
-          "{}: cannot be read: it is a FIFO, and nobody has written to it for {} s; give a file, or start the "
-          "writer first",
-          path.string(), kPatience.count());
+      fail(ErrorKind::data,
+           "{}: cannot be read: it is a FIFO, and no program has written to it for {} s; give a file, or "
+           "start the writer first",
+           path.string(), kPatience.count());
   }
   ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
 }

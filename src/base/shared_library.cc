@@ -142,13 +142,12 @@ SharedLibrary find_library(const LibraryWanted& wanted, const std::vector<fs::pa
     refused.push_back(why.empty() ? loaders_error() : fmt::format("{}: {}", library.path, why));
   }
   if (!refused.empty())
-    fail(wanted.kind, "{}: needs {}, and what was found cannot be used ({}); install it, for example: {}",
+    fail(wanted.kind, "{}: needs {}, but what was found cannot be used ({}); install it, for example: {}",
          wanted.asked, wanted.product, fmt::join(refused, "; "), wanted.install);
-  fail(
-      wanted.kind,
-      "{}: needs {}, and {} is neither where the loader looks (LD_LIBRARY_PATH, its cache) nor in the active "
-      "Python environment, conda's or the CUDA toolkit's folder; install it, for example: {}",
-      wanted.asked, wanted.product, wanted.file, wanted.install);
+  fail(wanted.kind,
+       "{}: needs {}, but {} is neither where the loader looks (LD_LIBRARY_PATH, its cache) nor in a folder "
+       "of the active Python environment, of conda or of the CUDA toolkit; install it, for example: {}",
+       wanted.asked, wanted.product, wanted.file, wanted.install);
 }
 
 }  // namespace paceline::base

@@ -24,10 +24,11 @@ std::string limits_set(const CgroupLimits& cgroup) {
   if (const auto threads = limit_of(RLIMIT_NPROC))
     limits.push_back(fmt::format("ulimit -u {} (processes and threads of this user)", *threads));
   if (cgroup.threads)
-    limits.push_back(fmt::format("pids.max {} (those of this control group)", *cgroup.threads));
+    limits.push_back(
+        fmt::format("pids.max {} (processes and threads of this control group)", *cgroup.threads));
   if (const auto bytes = limit_of(RLIMIT_AS))  // every thread has a stack
     limits.push_back(fmt::format("ulimit -v {} (KiB of addresses)", *bytes / 1024));
-  return limits.empty() ? "the machine's alone (kernel.threads-max)"
+  return limits.empty() ? "only that of the machine (kernel.threads-max)"
                         : fmt::format("{}", fmt::join(limits, ", "));
 }
 

@@ -156,14 +156,17 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads,
   if (needed > usable) {
     plan.oversubscribed = true;
     plan.note = fmt::format(
-        "{} worker threads share {} core{}: not pinned, and their times are not those of {} cores", needed,
-        usable, usable == 1 ? "" : "s", needed);
+        "{} worker threads share {} core{}: they are not pinned, and their times say nothing about a "
+        "machine with {} cores",
+        needed, usable, usable == 1 ? "" : "s", needed);
     return plan;
   }
   if (usable < static_cast<int>(topology.cores.size())) {
     // A quota limits time, not cores, so pinning would not help.
-    plan.note = fmt::format("not pinned: the cgroup grants the time of {:.3g} of {} cores, on any of them",
-                            topology.quota, topology.cores.size());
+    plan.note = fmt::format(
+        "not pinned: the cgroup allows the computing time of {:.3g} of {} cores, on any "
+        "of them",
+        topology.quota, topology.cores.size());
     return plan;
   }
   std::vector<Core> free = topology.cores;

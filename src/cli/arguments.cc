@@ -81,7 +81,7 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       return;
     case kVerify:
       if (words.empty())
-        base::fail(ErrorKind::usage, "verify takes what to check: files, or directories that hold some");
+        base::fail(ErrorKind::usage, "verify takes the files to check, or directories that hold them");
       settings.verify.assign(words.begin(), words.end());
       return;
     case kCheck:
@@ -133,7 +133,7 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
     case kSbatch:
       if (settings.child.empty())
         base::fail(ErrorKind::usage,
-                   "{0} needs the command to be started behind it: paceline {0} ... -- train ...",
+                   "{0} needs the command to be started after it: paceline {0} ... -- train ...",
                    command_name(settings.command));
       [[fallthrough]];
     default:
@@ -255,7 +255,7 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
     return {.asks_for_help = true};
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string text = error.what();
-    base::fail(ErrorKind::usage, "{} needs a value behind it; 'paceline {} --help' says which",
+    base::fail(ErrorKind::usage, "{} needs a value; 'paceline {} --help' says which",
                text.substr(0, text.find(':')), command_name(command));
   } catch (const CLI::ParseError& error) {
     base::fail(ErrorKind::usage, "{}; see 'paceline {} --help'", error.what(), command_name(command));

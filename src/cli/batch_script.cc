@@ -85,14 +85,14 @@ std::string staging(const BatchOptions& options, const std::string& text) {
   const auto spec = data::parse_spec(text);
   if (spec.directory.empty())
     base::fail(base::ErrorKind::usage,
-               "--stage {} copies the files of the data to each node, and {} has none; leave it out",
+               "--stage {} copies the files of the data to each node, but {} has none; leave it out",
                options.stage, text);
   const auto from = std::filesystem::absolute(spec.directory).lexically_normal();
   const auto name = (from.has_filename() ? from : from.parent_path()).filename().string();
   const auto more = text.find(',');
   return fmt::format(
-      "# The data are copied to a disk of each node first; what is there and as new is kept. Where nodes share it, one\n"
-      "# copies and the others find it there.\n"
+      "# The data are copied to a disk of each node first, except files that are there and up to date. Where nodes\n"
+      "# share the disk, one node copies and the others use that copy.\n"
       "stage=\"{}\"\n"
       "srun --mpi=none --nodes={} --ntasks={} --ntasks-per-node=1 bash -c 'mkdir -p \"$1\" && exec 9> \"$1/.lock\" && "
       "{{ flock 9 2> /dev/null || :; }} && cp -rLu \"$2\" \"$1\"/' "
@@ -148,7 +148,8 @@ void require_cells(const BatchOptions& options, const BatchCommand& command) {
   const auto& name = command.words.front();
   if (name == "sweep" || name == "scale" || name == "converge" || name == "study") return;
   base::fail(base::ErrorKind::usage,
-             "--array {} shares out the cells of sweep, scale, converge or study, and {} {}; leave it out",
+             "--array {} divides the cells of sweep, scale, converge or study among jobs, but {} {}; leave "
+             "it out",
              options.array, name,
              name == "search" ? "chooses its cells as it goes" : "is one run without cells");
 }

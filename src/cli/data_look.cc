@@ -45,11 +45,10 @@ std::string spec_of(const std::string& given) {
   const auto whole = fs::canonical(path, none).string();
   if (none) base::fail(ErrorKind::data, "init: '{}' cannot be opened: {}", path, none.message());
   if (whole.find(',') != std::string::npos)
-    base::fail(
-        ErrorKind::usage,
-        "init: '{}' holds a comma, and in a data spec options begin there; rename it, or make a link without: "
-        "ln -s {} images",
-        whole, base::shell_word(whole));
+    base::fail(ErrorKind::usage,
+               "init: '{}' holds a comma, which begins the options of a data spec; rename it, or make a link "
+               "without: ln -s {} images",
+               whole, base::shell_word(whole));
   if (has_any(whole, {"data_batch_1.bin", "cifar-10-batches-bin", "data_batch_1", "cifar-10-batches-py"}))
     return "cifar10:" + whole;
   if (has_any(whole, {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz"})) return "mnist:" + whole;
@@ -114,8 +113,8 @@ void look_at_images(const Parts& parts, int threads, DataLook& look) {
   const auto named = std::min(kNamedBroken, look.broken.size());
   base::fail(
       ErrorKind::data,
-      "init: {} of the {} images that were looked at are broken, and a recipe is written for at most a tenth: "
-      "{}{}; get the files again, or look at all of them: paceline data verify {}",
+      "init: {} of the {} images that were looked at are broken, but a recipe is written for at most a "
+      "tenth: {}{}; get the files again, or look at all of them: paceline data verify {}",
       look.broken.size(), look.looked_at,
       fmt::join(look.broken.begin(), look.broken.begin() + static_cast<std::ptrdiff_t>(named), "; "),
       look.broken.size() > named ? "; ..." : "", base::shell_word(look.spec));

@@ -85,7 +85,8 @@ void show_machine(const measure::Environment& environment, const base::Topology&
       ::sysconf(_SC_NPROCESSORS_ONLN), topology.physical_cores(),
       plural(static_cast<int>(packages.size()), "package"),
       plural(static_cast<int>(nodes.size()), "memory node"));
-  if (topology.quota > 0) row(out, "", "the cgroup grants the time of {:.3g} cores", topology.quota);
+  if (topology.quota > 0)
+    row(out, "", "the cgroup allows the computing time of {:.3g} cores", topology.quota);
   row(out, "instructions", "{}",
       environment.instructions.empty() ? "none of those that matter here"
                                        : fmt::format("{}", fmt::join(environment.instructions, " ")));
@@ -139,7 +140,7 @@ void show_threads(const base::Topology& topology, std::ostream& out) {
   std::string pinning = "works";
   std::thread([&] {  // in another thread, so that this one is not bound
     if (const auto refused = base::bind_current_thread({topology.cores.front().number}))
-      pinning = "is refused: " + *refused + "; workers will wander, and so will their times";
+      pinning = "is refused: " + *refused + "; workers will move between cores, and their times will vary";
   })
       .join();
   row(out, "pinning", "{}", pinning);

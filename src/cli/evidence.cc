@@ -21,8 +21,8 @@ void join_records(Evidence& evidence, bool is_same_machine) {
     if (!is_same_machine)
       base::fail(
           base::ErrorKind::usage,
-          "{}: the baseline of {} is '{}', a record of Paceline: rows of a table are in no ratio with records, "
-          "unless --same-machine says that both were measured on one machine",
+          "{}: the baseline of {} is '{}', a record of Paceline: a row of a table is compared with a record "
+          "only where --same-machine says that both were measured on one machine",
           table.where, row->name(), row->text("baseline"));
     table = analysis::rules::with_named_records(std::move(table), records);
   }

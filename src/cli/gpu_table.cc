@@ -84,12 +84,13 @@ std::string odd_memory(const GpuFacts& gpu) {
     texts.push_back(fmt::format("{} errors of its memory could not be corrected since the driver was loaded",
                                 *gpu.memory_errors));
   if (gpu.needs_reset.value_or(false))
-    texts.emplace_back("rows of its memory wait for a reset to be exchanged");
+    texts.emplace_back("rows of its memory will be replaced at the next reset");
   if (gpu.has_failed_rows.value_or(false))
-    texts.emplace_back("rows of its memory failed and none is left to exchange");
+    texts.emplace_back("rows of its memory failed, and no spare rows are left");
   if (texts.empty()) return "";
   return fmt::format(
-      "{}; the kernel's log has its Xid errors (dmesg | grep Xid), nvidia-smi --gpu-reset or another GPU mends it",
+      "{}; the kernel's log has its Xid errors (dmesg | grep Xid); reset the GPU (nvidia-smi --gpu-reset) "
+      "or use another",
       fmt::join(texts, ", "));
 }
 
@@ -108,8 +109,9 @@ void add_far(const std::vector<RankOnGpu>& ranks, std::vector<std::string>& odd)
     const auto is_near = [&](int core) { return std::find(near.begin(), near.end(), core) != near.end(); };
     if (std::any_of(one.cores.begin(), one.cores.end(), is_near)) continue;
     odd.push_back(fmt::format(
-        "rank {} on {} may use cores {}, and its GPU {} is near cores {}{}: what it copies crosses sockets; let it use all "
-        "cores (mpirun --bind-to none, as launch does; srun --cpu-bind=none), or bind it there",
+        "rank {} on {} may use cores {}, but its GPU {} is near cores {}{}: what it copies crosses sockets; "
+        "let it use all cores (mpirun --bind-to none, as launch does; srun --cpu-bind=none), or bind it "
+        "there",
         one.rank, one.host, core_ranges(one.cores), one.gpu->index, core_ranges(near),
         one.near->numa ? fmt::format(" (memory node {})", *one.near->numa) : ""));
   }
@@ -136,14 +138,14 @@ std::vector<std::string> odd_about_gpus(const std::vector<RankOnGpu>& ranks) {
       std::any_of(ranks.begin(), ranks.end(), [](const auto& one) { return one.gpu.has_value(); });
   for (const auto& one : ranks)
     if (any && !one.gpu)
-      odd.push_back(fmt::format("rank {} on {} sees no GPU, and others do{}", one.rank, one.host,
+      odd.push_back(fmt::format("rank {} on {} sees no GPU, but others do{}", one.rank, one.host,
                                 one.why_none.empty() ? "" : ": " + one.why_none));
   for (const auto& [first, of] : each_gpu(ranks)) {
     const auto name = name_of(*first);
     if (of.size() > 1)
       odd.push_back(
-          fmt::format("{} share {}: each gets a part of it, and NCCL refuses it (gradients go over the "
-                      "host then); start as many processes there as it has GPUs",
+          fmt::format("{} share {}: each gets a part of it, and NCCL refuses it (gradients then go through "
+                      "the host); start as many processes there as it has GPUs",
                       ranks_text(of), name));
     for (const auto find : {odd_link, odd_brakes, odd_processes, odd_memory, odd_mode})
       if (const auto text = find(*first->gpu); !text.empty())

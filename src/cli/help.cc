@@ -43,8 +43,9 @@ std::string usage_line(Command command) {
   const auto name = command_name(command);
   if (command & kRuns) return fmt::format("paceline {} [RECIPE.toml] [options]", name);
   if (command == kEvaluate)
-    return "paceline evaluate CHECKPOINT [options]   CHECKPOINT: a .safetensors file, or a training's directory "
-           "(its best epoch, else its last)\nWhat is not given is taken from the record beside the checkpoint.";
+    return "paceline evaluate CHECKPOINT [options]   CHECKPOINT: a .safetensors file, or a training's "
+           "directory (its best epoch, else its last)\nOptions that are not given are taken from the record "
+           "beside the checkpoint.";
   if (command == kRunList)
     return "paceline runs list [DIR]               runs below DIR (default: paceline-out)\n"
            "paceline runs show RUN..               one run: what, how far, its best figures\n"

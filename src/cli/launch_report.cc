@@ -53,19 +53,19 @@ void show_what_could_start(std::ostream& out) {
   const auto mpirun = in_path("mpirun"), srun = in_path("srun");
   const auto module = base::module_path(comm::mpi::kModule);
   row(out, "this one", "started alone: no launcher has set its variables");
-  row(out, "mpirun", mpirun.empty() ? "is not there (Debian: openmpi-bin)" : mpirun);
-  row(out, "srun", srun.empty() ? "is not there: no Slurm on this host" : srun);
+  row(out, "mpirun", mpirun.empty() ? "is not installed (Debian: openmpi-bin)" : mpirun);
+  row(out, "srun", srun.empty() ? "is not installed: there is no Slurm on this host" : srun);
   row(out, "MPI",
       std::filesystem::exists(module)
           ? module.string() + " joins the processes"
-          : "is not built in (libopenmpi-dev was not there): ./x build installs it and builds it in");
+          : "is not built in (libopenmpi-dev was not installed): ./x build installs it and builds it in");
   const auto gloo = base::module_path(comm::gloo::kModule);
   row(out, "gloo",
       std::filesystem::exists(gloo)
           ? gloo.string() +
-                " joins processes by TCP: of launch on one host, of srun without PMIx, of torchrun, "
+                " joins processes by TCP: those of launch on one host, of srun without PMIx, of torchrun, "
                 "and those with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
-          : "is not built in (libgloo-dev was not there): ./x build installs it and builds it in");
+          : "is not built in (libgloo-dev was not installed): ./x build installs it and builds it in");
   if (!odd.empty()) row(out, "odd", odd);
 }
 
@@ -77,7 +77,7 @@ std::string odd_about_one_alone(const comm::EnvironmentLookup& environment) {
       std::string(tasks) == "1")
     return "";
   return fmt::format(
-      "this Slurm job has {} tasks and this is one process of it, in no step: nobody has started the others; "
+      "this Slurm job has {} tasks, but this process is in no step of it, so the others were not started; "
       "put srun before the command, or paceline launch",
       tasks);
 }

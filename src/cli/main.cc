@@ -59,8 +59,8 @@ const cli::CommandRow& find_command(const std::string& name) {
     if (row.name == name) return row;
   if (name == "predict")
     base::fail(base::ErrorKind::usage,
-               "there is no command 'predict' yet: predictions for larger clusters are not there; 'paceline "
-               "scale' measures what this one gives");
+               "there is no command 'predict': Paceline does not predict larger clusters yet; 'paceline "
+               "scale' measures this one");
   std::vector<std::string> known;
   for (const auto& row : cli::command_rows()) known.emplace_back(row.name);
   base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));
@@ -89,7 +89,7 @@ std::unique_ptr<cli::Session> join_processes(const cli::CommandRow& row, const c
   if (launch.alone()) return nullptr;
   if (!(row.command & cli::kInProcesses)) {
     base::fail(base::ErrorKind::usage,
-               "{} works in one process, and {} started {}; start it without a launcher", row.name, launch.by,
+               "{} works in one process, but {} started {}; start it without a launcher", row.name, launch.by,
                launch.processes);
   }
   if (!settings.interface.empty()) {
@@ -130,7 +130,8 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   const int code = row.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     base::fail(base::ErrorKind::data,
-               "standard output could not be written to the end; is the disk full, or ulimit -f met?");
+               "standard output could not be written to the end; is the disk full, or the limit of ulimit "
+               "-f reached?");
   if (session) session->part();
   return code;
 }

@@ -45,7 +45,7 @@ constexpr const char* kExitStatus =
 done
 .TP
 1
-check, compare: what was to be looked for was found
+check, compare: they found what they were asked to look for
 .TP
 2
 usage: the command line, a recipe or the site file
@@ -72,8 +72,8 @@ constexpr const char* kFiles =
 .I /etc/paceline/site.toml
 .TQ
 .I ~/.config/paceline/site.toml
-what a place needs of every command: tables [sbatch], [launch] and [data]. What is typed wins over a recipe, a
-recipe over these, the second of these over the first. They cannot set what would change a figure.
+defaults of a site for every command: tables [sbatch], [launch] and [data]. The command line wins over a recipe,
+a recipe over these files, and the second of them over the first. They cannot set what would change a figure.
 .TP
 .I ~/.cache/paceline
 measured kernels, lists of images, downloads; PACELINE_CACHE names another folder
@@ -91,7 +91,7 @@ std::string manual_page(std::span<const CommandWords> commands, const std::strin
   for (const auto& one : commands)
     text += fmt::format(".TP\n.B {}\n{}\n.RS\n{}.RE\n", one.name, in_roff(one.summary),
                         example_in_roff(usage_line(one.command)));
-  text += ".SH OPTIONS\nThe commands that take an option stand behind it.\n";
+  text += ".SH OPTIONS\nThe commands that take an option are named after it.\n";
   std::string_view group;
   for (const auto& option : options()) {
     if (option.group != group) text += fmt::format(".SS \"{}\"\n", in_roff(group = option.group));

@@ -108,7 +108,7 @@ void check_together(Settings& settings) {
       settings.is_given("workers") && settings.study.scale.workers.size() > 1)
     base::fail(
         ErrorKind::usage,
-        "--workers names {} numbers, and the remedies of a large batch are compared on one; give one, or "
+        "--workers names {} numbers, but the remedies of a large batch are compared on one; give one, or "
         "--compare workers",
         settings.study.scale.workers.size());
   if (settings.command == kStudy && !settings.study.with_sweep && !settings.study.with_scale &&
@@ -119,11 +119,11 @@ void check_together(Settings& settings) {
   if (!settings.study.converge.workers.empty() && settings.is_given("variants"))
     base::fail(
         ErrorKind::usage,
-        "--variants names remedies of one large batch, and --compare workers compares numbers of workers; "
+        "--variants names remedies of one large batch, but --compare workers compares numbers of workers; "
         "give one of them");
   if (settings.study.converge.workers.size() == 1)
     base::fail(ErrorKind::usage,
-               "--compare workers needs at least two numbers of them, such as --workers 1,2,4");
+               "--compare workers needs at least two numbers of workers, such as --workers 1,2,4");
   if (settings.command == kConverge && settings.study.converge.workers.empty() &&
       settings.study.converge.large_batch <= settings.study.converge.baseline_batch)
     base::fail(ErrorKind::usage,
@@ -221,8 +221,9 @@ Settings merge_search(Command command, const std::vector<Assignment>& joined) {
         same == read.end() ? name : configurations[static_cast<std::size_t>(same - read.begin())].name;
     if (twin != name) {
       doubles.push_back(fmt::format(
-          "'{}' is the same training as '{}', which differs in nothing that is read: it is left out", name,
-          twin));
+          "'{}' is left out: it is the same training as '{}', since they differ only in options that it "
+          "does not use",
+          name, twin));
     } else {
       configurations.push_back({name, settings.train});
       read.push_back(texts);

@@ -61,7 +61,7 @@ std::string job_memory(Text text) {
   static const std::regex form("[0-9]+[KMGT]?");
   const std::string memory(text);
   if (!std::regex_match(memory, form))
-    base::fail(base::ErrorKind::usage, "must be a number with K, M, G or T behind it, such as 16G, got '{}'",
+    base::fail(base::ErrorKind::usage, "must be a number followed by K, M, G or T, such as 16G, got '{}'",
                memory);
   return memory;
 }
@@ -168,8 +168,8 @@ constexpr Option kLaunchRows[] = {
      [](const S& s) { return whole(s.comm.repeats); }, kNoRival, false},
     {"parallel", "HOW", kBetween,
      "all-reduce: every worker has data, weights and optimizer, and gradients are summed among all; "
-     "data-parallel: worker 0 has them, and inputs, outputs, weights and gradients pass it each step, as in "
-     "torch.nn.DataParallel (one process)",
+     "data-parallel: only worker 0 has them, and sends or receives all inputs, outputs, weights and "
+     "gradients in each step, as in torch.nn.DataParallel (one process)",
      kRuns, [](S& s, Text t) { s.train.data_parallel = one_of(t, kParallel) == 1; },
      [](const S& s) { return kParallel[s.train.data_parallel ? 1 : 0]; }},
     {"gradients-as", "fp32|bf16", kBetween,
@@ -196,7 +196,7 @@ constexpr Option kLaunchRows[] = {
      },
      [](const S& s) { return s.train.emulate_link; }},
     {"emulate-straggler", "SPEC", kBetween,
-     "let one worker take longer for all of its own work: rank=3,slower=1.3x; every table says so", kLinked,
+     "slow down all of one worker's own work: rank=3,slower=1.3x; every table says so", kLinked,
      [](S& s, Text t) {
        (void)comm::parse_straggler(t);
        s.train.emulate_straggler = t;
@@ -281,13 +281,14 @@ constexpr Option kLaunchRows[] = {
     {"constraint", "EXPRESSION", kProcesses, "features that hosts must have, such as avx512|bigmem", kSbatch,
      [](S& s, Text t) { s.batch.constraint = job_constraint(t); },
      [](const S& s) { return s.batch.constraint; }, kNoRival, false},
-    {"mail", "ADDRESS", kProcesses, "gets a mail when the job ends, fails or is requeued", kSbatch,
-     [](S& s, Text t) { s.batch.mail = mail_address(t); }, [](const S& s) { return s.batch.mail; }, kNoRival,
-     false},
+    {"mail", "ADDRESS", kProcesses, "address that gets a mail when the job ends, fails or is requeued",
+     kSbatch, [](S& s, Text t) { s.batch.mail = mail_address(t); }, [](const S& s) { return s.batch.mail; },
+     kNoRival, false},
     {.setting = "setup",
      .value = "COMMAND",
      .group = kProcesses,
-     .help = "a line of shell at the script's begin, \"module load openmpi\"; may be given several times",
+     .help = "a line of shell at the beginning of the script, \"module load openmpi\"; may be given several "
+             "times",
      .commands = kSbatch,
      .set = [](S& s, Text t) { s.batch.setup = lines_of(t); },
      .get = [](const S& s) { return fmt::format("{}", fmt::join(s.batch.setup, "; ")); },
@@ -330,7 +331,7 @@ constexpr Option kLaunchRows[] = {
     {"requeue", "", kProcesses, "restart from the last checkpoint when a host or a process is lost", kSbatch,
      [](S& s, Text t) { s.batch.requeue = truth(t); }, [](const S& s) { return yes_no(s.batch.requeue); },
      kNoRival, false},
-    {"script", "FILE", kProcesses, "the job script to write; its directory must be there", kSbatch,
+    {"script", "FILE", kProcesses, "the job script to write; its directory must exist", kSbatch,
      [](S& s, Text t) { s.batch.script = t; }, [](const S& s) { return s.batch.script.string(); }, kNoRival,
      false},
     {"submit", "", kProcesses, "hand the script to sbatch", kSbatch,

@@ -97,7 +97,9 @@ constexpr Option kTrainingRows[] = {
      "pixels around the image before a random crop of its size; 0: no crop (default: the data set's)", kRuns,
      [](S& s, Text t) { s.train.crop_padding = small(t, 0, kMostPadding); },
      [](const S& s) { return s.train.crop_padding ? whole(*s.train.crop_padding) : std::string(); }},
-    {"crop-fill", "black|reflect", kWhat, "what those pixels are: black, or the image mirrored at its edge",
+    {"crop-fill", "black|reflect", kWhat,
+     "what the pixels of --crop-padding are: black, or the image "
+     "mirrored at its edge",
      kRuns, [](S& s, Text t) { s.train.crop_fill = *train::crop_fill(known(t, train::crop_fill_names())); },
      [](const S& s) { return std::string(train::name(s.train.crop_fill)); }},
     {"flip", "KIND", kWhat,
@@ -118,8 +120,8 @@ constexpr Option kTrainingRows[] = {
      [](S& s, Text t) { s.train.warp.shift = decimal(t, {.least = 0, .most = 1}); },
      [](const S& s) { return as_text(s.train.warp.shift); }},
     {"test-time-augmentation", "KIND", kWhat,
-     "evaluate on the mean of the logits of each image and its mirror image (flip), and of both moved by a "
-     "pixel either way (flip-shift); none; costs 2 or 6 evaluations",
+     "evaluate on the mean of the logits of each image and its mirror image (flip), or also of both moved "
+     "by a pixel either way (flip-shift); none; flip costs 2 evaluations, flip-shift 6",
      kTrainings | kSearch | kEvaluate,
      [](S& s, Text t) { s.train.test_views = *train::views_of_name(known(t, train::views_names())); },
      [](const S& s) { return std::string(train::name_of_views(s.train.test_views)); }},
@@ -134,7 +136,10 @@ constexpr Option kTrainingRows[] = {
      "pack: before packing) and leave such ones out, named and counted",
      kRuns | kData | kEvaluate, [](S& s, Text t) { s.train.skip_bad_images = one_of(t, kBadImages) == 1; },
      [](const S& s) { return kBadImages[s.train.skip_bad_images ? 1 : 0]; }},
-    {"label-smoothing", "X", kWhat, "part of the target spread evenly over all classes", kRuns | kEvaluate,
+    {"label-smoothing", "X", kWhat,
+     "label smoothing: the part of the target that is spread evenly over all "
+     "classes",
+     kRuns | kEvaluate,
      [](S& s, Text t) { s.train.label_smoothing = decimal(t, {.least = 0, .most = 0.999}); },
      [](const S& s) { return as_text(s.train.label_smoothing); }},
     {"workers", "N", kWho,
@@ -166,8 +171,8 @@ constexpr Option kTrainingRows[] = {
      [](S& s, Text t) { s.train.global_batch = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole_or_none(s.train.global_batch); }, Setting("local-batch")},
     {"shard", "s", kWho,
-     "cut the global batch into shards of s samples: one worker, and every number of workers that leaves each "
-     "a power of two of whole shards, then give the same bits; slower",
+     "cut the global batch into shards of s samples; one worker then gives the same bits as every number of "
+     "workers that gives each a power of two of whole shards; slower",
      kRuns | kEvaluate, [](S& s, Text t) { s.train.shard = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole_or_none(s.train.shard); }},
     {"bn", "MODE", kWho,
@@ -197,8 +202,8 @@ constexpr Option kTrainingRows[] = {
      kRuns, [](S& s, Text t) { s.train.loader_threads = small(t, 0, kManyWorkers); },
      [](const S& s) { return whole(s.train.loader_threads); }},
     {"bucket-mb", "X", kWho,
-     "gradients that are reduced in one call, in 1e6 bytes; smaller buckets overlap more and need "
-     "more calls",
+     "size of the gradients that one call reduces, in 1e6 bytes; smaller buckets overlap more and need more "
+     "calls",
      kRuns, [](S& s, Text t) { s.train.bucket_mb = decimal(t, {.least = 0, .open_below = true}); },
      [](const S& s) { return as_text(s.train.bucket_mb); }, Setting("bucket")},
     {"bucket", "auto", kWho,
@@ -212,8 +217,7 @@ constexpr Option kTrainingRows[] = {
      },
      [](const S& s) { return std::string(s.train.bucket_auto ? "auto" : ""); }, Setting("bucket-mb")},
     {"deadline", "SECONDS", kWho,
-     "a reduction that takes longer is an error, and so is a run in which no worker does anything "
-     "for longer",
+     "a reduction that takes longer is an error, as is a run in which no worker does anything for longer",
      kRuns | kComm, [](S& s, Text t) { s.train.deadline_s = small(t, 1); },
      [](const S& s) { return whole(s.train.deadline_s); }},
     {"epochs", "E", kLong, "passes over the training set, 0.5 allowed (default 1)",
@@ -228,7 +232,7 @@ constexpr Option kTrainingRows[] = {
     {"test-set", "WHEN", kLong,
      "when the test set is read: last: once, at the end, with the weights of the best epoch on validation; "
      "every: at every evaluation; never (default: last with a validation part, else every); the record "
-     "counts",
+     "counts the readings",
      kTrainings, [](S& s, Text t) { s.train.test_set = *train::test_set(known(t, train::test_set_names())); },
      [](const S& s) {
        return s.train.test_set ? std::string(train::name(*s.train.test_set)) : std::string();

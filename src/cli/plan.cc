@@ -185,7 +185,7 @@ Json time_json(const PlanTotal& total) {
             {"known_from", total.from.empty() ? "its own option" : total.from}};
   if (total.repeats_s > 0) time["repeats_s"] = total.repeats_s;
   if (total.known < total.run)
-    time["of_cells"] = fmt::format("{} of {}; no record knows the others", total.known, total.run);
+    time["of_cells"] = fmt::format("{} of {}; no record has the time of the others", total.known, total.run);
   return time;
 }
 
@@ -196,7 +196,8 @@ std::string time_text(const Json& time) {
   auto text = fmt::format("{} {} (from {}", is_whole ? "about" : "at least",
                           duration(time["seconds"].get<double>()), from);
   if (time.contains("repeats_s"))
-    text += fmt::format("; {} of it for what is measured again", duration(time["repeats_s"].get<double>()));
+    text += fmt::format("; {} of it for repeats of disturbed measurements",
+                        duration(time["repeats_s"].get<double>()));
   if (!is_whole) text += "; cells " + time["of_cells"].get<std::string>();
   return text + ")";
 }
@@ -300,13 +301,13 @@ void print_plan(const Settings& settings, const PlanTotal& total, const Json& pl
   const auto free =
       disk.contains("free_bytes")
           ? fmt::format("{:.1f} GB are free", gigabytes_of(disk["free_bytes"].get<std::int64_t>()))
-          : std::string("how much is free the system does not say");
+          : std::string("the system does not report how much is free");
   line("disk",
        disk.contains("checkpoints_bytes")
            ? fmt::format("{:.1f} MB of checkpoints at the most; {}",
                          1e-6 * static_cast<double>(disk["checkpoints_bytes"].get<std::int64_t>()), free)
            : free);
-  std::printf("nothing was run or written; the same without --plan does it\n");
+  std::printf("nothing was run or written; the same command without --plan runs it\n");
 }
 
 }  // namespace

@@ -40,12 +40,14 @@ std::string against_mirroring(const DataLook& look) {
            std::ranges::find(kWords, small_letters_of(name)) != kWords.end();
   };
   if (std::ranges::all_of(look.class_names, is_character))
-    return "the classes are named as characters, and a mirrored one is another or none";
+    return "the classes are named as characters, and a mirrored character is another one or none";
   for (const auto& name : look.class_names)
     for (const char* side : {"left", "right"})
       if (small_letters_of(name).find(side) != std::string::npos)
-        return fmt::format("the class '{}' tells left from right, and a mirrored image would be of the other",
-                           name);
+        return fmt::format(
+            "the class '{}' tells left from right, and a mirrored image would belong to the "
+            "other",
+            name);
   return "";
 }
 
@@ -164,11 +166,12 @@ void choose_data(const DataLook& look, const Outline& shape, Proposal& proposal)
     reason += reason_of_size(look, shape) + " ";
     if (shape.is_characters) {
       spec += ",crop-area=0.8";
-      reason += "crop-area=0.8: characters fill their image, and a smaller part of one is another. ";
+      reason += "crop-area=0.8: characters fill their image, and a small part of one can be another. ";
     } else if (look.is_mostly_plain()) {
       spec += ",crop-area=0.4";
       reason +=
-          "crop-area=0.4: the corners are of one colour, so the thing stands in the middle, and a crop of less may miss it. ";
+          "crop-area=0.4: the corners are of one colour, so the object is in the middle, and a smaller crop "
+          "may miss it. ";
     } else {
       spec += ",crop-area=0.25";
       reason +=
@@ -195,12 +198,13 @@ void choose_model(const DataLook& look, const Outline& shape, const MachineLook&
         "Small grey images: a convolutional network of two layers is enough, 99 % on MNIST (recipes/mnist.toml).";
   else if (look.train < kFewImages)
     reason = fmt::format(
-        "{} training images are few (below {}): a network of some 80,000 parameters, since one of 11 million would learn "
-        "them by heart. It reached 97 % on 24 fruits (recipes/fruits.toml).",
+        "{} training images are few (below {}): a network of some 80,000 parameters, since one of 11 "
+        "million would memorise them. It reached 97 % on 24 fruits (recipes/fruits.toml).",
         look.train, kFewImages);
   else if (shape.model == "resnet8-cifar")
     reason = fmt::format(
-        "resnet18-cifar knows more and would take more than {} on {} core{}: first the small one.",
+        "resnet18-cifar is the larger network, but would take more than {} on {} core{}: start with the "
+        "small one.",
         about_how_long(kWishedSeconds), machine.cores, machine.cores == 1 ? "" : "s");
   else
     reason = fmt::format("{} training images are enough for ResNet-18{}.", look.train,
@@ -270,7 +274,7 @@ void choose_batch(const DataLook& look, const MachineLook& machine, std::int64_t
   const auto updates = look.train / batch;
   std::string reason = fmt::format("{} updates an epoch: ", updates);
   if (updates < kUpdatesAnEpoch)
-    reason += "the images are few, and a smaller batch would leave too few of them in a step.";
+    reason += "there are few images, and a smaller batch would leave too few of them in a step.";
   else if (batch == machine.most_batch && batch < 128)
     reason += "the largest batch whose memory this machine has.";
   else
@@ -286,7 +290,8 @@ void choose_rule(const DataLook& look, const Outline& shape, std::int64_t batch,
   auto& choices = proposal.choices;
   if (shape.is_characters) {
     choices.push_back({"optimizer", "\"adamw\"",
-                       "AdamW at 0.002 under one cycle is what recipes/mnist.toml was proven with."});
+                       "AdamW at 0.002 with a one-cycle schedule, as in recipes/mnist.toml, which was "
+                       "tested."});
     choices.push_back({"lr", "0.002", ""});
   } else {
     // The rate was tested with batches from 32 on; smaller batches have noisier steps.
@@ -296,8 +301,8 @@ void choose_rule(const DataLook& look, const Outline& shape, std::int64_t batch,
     choices.push_back(
         {"optimizer", "\"sgd\"",
          fmt::format(
-             "SGD with Nesterov momentum under one cycle: the usual rule for this network; a peak of {:g} is what {} "
-             "was proven with{}. With --global-batch 4 times as large, the rate is too.",
+             "SGD with Nesterov momentum and a one-cycle schedule: the usual rule for this network; a peak "
+             "of {:g} was tested with {}{}. With --global-batch 4 times as large, the rate is too.",
              shape.model == "resnet8-cifar" ? 0.1 : 0.05,
              shape.model == "resnet8-cifar" ? "recipes/fruits.toml" : "recipes/caltech256.toml",
              batch < kProvenBatch
@@ -319,7 +324,7 @@ void choose_rule(const DataLook& look, const Outline& shape, std::int64_t batch,
        look.train < kFewImages ? "More than the usual 5e-4, because the images are few." : "The usual one."});
   if (look.classes() > 2)
     choices.push_back(
-        {"label-smoothing", "0.1", "Keeps the network from being surer than its images allow."});
+        {"label-smoothing", "0.1", "Keeps the network from becoming too certain of its training images."});
 }
 
 void choose_length(const DataLook& look, const MachineLook& machine, const Outline& shape, std::int64_t batch,
@@ -363,7 +368,7 @@ void warn(const DataLook& look, Proposal& proposal) {
                     look.broken.size(), look.looked_at, look.broken.front()));
   if (look.across_parts > 0)
     warnings.push_back(
-        fmt::format("{} image{} in two parts, such as {}: accuracy on such images is no test of what was "
+        fmt::format("{} image{} in two parts, such as {}: accuracy on such images does not test what was "
                     "learned; 'paceline data verify' lists them",
                     look.across_parts, look.across_parts == 1 ? " is" : "s are", look.duplicates.front()));
   if (look.contradicting > 0)
@@ -372,9 +377,8 @@ void warn(const DataLook& look, Proposal& proposal) {
   constexpr std::int64_t kFewInClass = 10;
   const auto few = std::ranges::count_if(look.per_class, [](auto count) { return count < kFewInClass; });
   if (few > 0)
-    warnings.push_back(
-        fmt::format("{} class{} fewer than {} training images, and little can be learned of {}", few,
-                    few == 1 ? " has" : "es have", kFewInClass, few == 1 ? "it" : "them"));
+    warnings.push_back(fmt::format("{} class{} fewer than {} training images, too few to learn {}", few,
+                                   few == 1 ? " has" : "es have", kFewInClass, few == 1 ? "it" : "them"));
   else if (look.most() > 5 * look.fewest())
     warnings.push_back(
         fmt::format("the largest class has {:.1f} times the images of the smallest: look at the accuracy of "

@@ -175,7 +175,7 @@ std::vector<RankOnGpu> ranks_from_text(const std::string& text) {
   try {
     for (const auto& json : GpuJson::parse(text)) ranks.push_back(rank_of(json));
   } catch (const GpuJson::exception& error) {
-    base::fail(base::ErrorKind::data, "what a process says of its GPU cannot be read: {}", error.what());
+    base::fail(base::ErrorKind::data, "a process's report of its GPU cannot be read: {}", error.what());
   }
   return ranks;
 }

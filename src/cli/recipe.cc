@@ -40,7 +40,8 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
     if (key == "quick" && node.is_table()) continue;  // read separately
     if (node.is_table())
       base::fail(ErrorKind::usage,
-                 "{}:{}: a recipe has no table but [quick], and [{}] is one; write its keys at the top level",
+                 "{}:{}: the only table of a recipe is [quick], but here is [{}]; write its keys at the top "
+                 "level",
                  file, line, key);
     if (option != nullptr && !option->in_recipes)
       base::fail(ErrorKind::usage, "{} is for the command line only; remove the line", where);

@@ -99,7 +99,7 @@ void look_into(const fs::path& directory, RecordPaths& found) {
   std::sort(here.lost.begin(), here.lost.end());
   if (here.records.empty())
     base::fail(base::ErrorKind::data,
-               "{}: no record is in it; train leaves record.json, the others records/*.json in their --out "
+               "{}: it holds no record; train writes record.json, the others records/*.json in their --out "
                "directory{}",
                directory.string(),
                here.lost.empty()
@@ -202,7 +202,7 @@ std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, 
   if (repeated > 0) parts.push_back(fmt::format("{} that had been read already", some(repeated, "file")));
   if (copies.number > 0)
     parts.push_back(fmt::format(
-        "{} with the host, begin and all times of another one{} ({}{})",
+        "{} with the host, start and all times of another one{} ({}{})",
         some(static_cast<std::size_t>(copies.number), "record"),
         copies.edited > 0 ? fmt::format(", {} of them with other words or settings", copies.edited) : "",
         copies.example, copies.number > 1 ? ", ..." : ""));
@@ -220,8 +220,8 @@ std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, 
                                   some(static_cast<std::size_t>(gone), "file")));
   for (const auto& folder : found.set_aside)
     remarks.push_back(
-        fmt::format("Not read: {}, where a study put what another machine or program had measured; name it "
-                    "to read it.",
+        fmt::format("Not read: {}, where a study put measurements of another machine or program; name it to "
+                    "read it.",
                     folder.string()));
   return remarks;
 }

@@ -56,7 +56,7 @@ std::optional<train::LostBefore> read_lost(const char* text) {
   const auto by = all.find(",by=");
   const std::string launcher(by == all.npos ? "mpirun" : all.substr(by + 4));
   return train::LostBefore{
-      .how = sentence_of_end(code, launcher) + ", and nobody was left to say more",
+      .how = sentence_of_end(code, launcher) + ", and no process was left to report why",
       .loss = {.known_at_s = at_s, .detection_s = after_s < 0 ? std::nullopt : std::optional(after_s)}};
 }
 

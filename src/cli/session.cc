@@ -197,8 +197,8 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
     wire_->give_up();
     base::fail(
         base::ErrorKind::comm,
-        "{} says that there are {} processes, and MPI knows {}: the launcher and this MPI ({}) do not speak "
-        "with each other; with Slurm use srun --mpi=pmix, else the mpirun or mpiexec of the same MPI",
+        "{} says that there are {} processes, but MPI knows {}: the launcher and this MPI ({}) do not work "
+        "together; with Slurm use srun --mpi=pmix, else the mpirun or mpiexec of the same MPI",
         launch.by, launch.processes, place_.processes, place_.library);
   }
   try {
@@ -225,7 +225,7 @@ Session::~Session() {
   try {
     [[maybe_unused]] static const auto* const leave = new LastResort(
         place_.process, longest,
-        fmt::format("the run is over, and the processes have not left it together within {} s: one of them "
+        fmt::format("the run is over, but the processes have not left it together within {} s: one of them "
                     "hangs, or their launcher does",
                     longest.count()));
   } catch (const std::system_error&) {

@@ -53,8 +53,8 @@ bool changes_figures(std::string_view key) {
         where, key, key);
   if (known.empty())
     base::fail(ErrorKind::usage,
-               "{}: stands in no table; [sbatch], [launch] and [data] are those of a site file", where);
-  base::fail(ErrorKind::usage, "{}: is no key of [{}]{}", where, table, base::suggestion(key, known));
+               "{}: is outside of all tables; a site file has [sbatch], [launch] and [data]", where);
+  base::fail(ErrorKind::usage, "{}: is not a key of [{}]{}", where, table, base::suggestion(key, known));
 }
 
 void take_table(const toml::table& table, const SiteTable& kind, const std::string& file, Command command,
@@ -89,7 +89,8 @@ void take_data(const toml::table& table, const std::string& file, Site& site) {
                  data::known_specs());
     if (std::ranges::any_of(data::known_formats(), [&](const auto& one) { return one.name() == name; }))
       base::fail(ErrorKind::usage,
-                 "{}: {} is what --data calls a kind of data set already; choose another name", line, name);
+                 "{}: {} is already the name of a kind of data set for --data; choose another name", line,
+                 name);
     site.data[name] = spec->get();
     site.data_where[name] = line;
   }

@@ -33,32 +33,35 @@ Found verify_checkpoint(const fs::path& path) {
   const train::SafetensorsFile file(path);
   const auto format = train::text_in(file, "format");
   if (format != train::kCheckpointFormat && format != train::kFormatWithoutSum) {
-    if (sum == train::Checksum::wrong) return {FileState::damaged, "its bytes are not those of its SHA-256"};
+    if (sum == train::Checksum::wrong) return {FileState::damaged, "its bytes do not match its SHA-256"};
     return {FileState::unknown,
-            "a safetensors file of another program: its header is whole, its arrays have no sum"};
+            "a safetensors file of another program: its header is complete, its arrays have no checksum"};
   }
   const auto checkpoint = train::open_checkpoint(path);
   const auto said = fmt::format("checkpoint of update {}", train::number_in(checkpoint, "update"));
   (void)train::validation_in(checkpoint);
   (void)train::guard_in(checkpoint);
   if (!train::is_summed(checkpoint))
-    return {FileState::unknown, said + ", of a version without checksums: its header is whole"};
+    return {FileState::unknown, said + ", of a version without checksums: its header is complete"};
   return {FileState::ok,
           fmt::format("{}, SHA-256 right{}", said,
-                      train::says_it_is_good(checkpoint) ? "" : "; its loss was not found good")};
+                      train::says_it_is_good(checkpoint) ? "" : "; its loss was not checked to be good")};
 }
 
 Found verify_json(const fs::path& path) {
   const auto text = base::read_file(path);
   const bool is_named_record = path.filename() == "record.json" || path.parent_path().filename() == "records";
   if (text.find("\"paceline-record-") == std::string::npos) {
-    if (is_named_record) return {FileState::damaged, "it is no record: empty, cut short or something else"};
-    return {FileState::unknown, "JSON that is no record"};
+    if (is_named_record)
+      return {FileState::damaged,
+              "it is not a record: empty, cut short or something "
+              "else"};
+    return {FileState::unknown, "JSON that is not a record"};
   }
   const auto record = measure::record_from_json(text, "the record");
   const auto said = fmt::format("record of {} ({})", record.kind, record.status);
   if (text.find("\"checksum\": \"sha256\"") == std::string::npos)
-    return {FileState::unknown, said + ", of a version without checksums: it reads"};
+    return {FileState::unknown, said + ", of a version without checksums: it can be read"};
   return {FileState::ok, said + ", SHA-256 right"};
 }
 
@@ -72,10 +75,10 @@ Found verify_events(const fs::path& path) {
       return {FileState::ok,
               fmt::format("{} events; the last line was cut short, as a kill leaves it", line - 1)};
     if (!measure::event_from_json(std::string_view(text).substr(begin, end - begin)))
-      return {FileState::damaged, fmt::format("line {} is no event", line)};
+      return {FileState::damaged, fmt::format("line {} is not an event", line)};
     begin = end + 1;
   }
-  return {FileState::ok, fmt::format("{} events; they have no sum", line)};
+  return {FileState::ok, fmt::format("{} events; they have no checksum", line)};
 }
 
 Found verify_manifest(const fs::path& path) {
@@ -83,7 +86,7 @@ Found verify_manifest(const fs::path& path) {
   if (!scan)
     return {FileState::damaged,
             "it is not a complete list of images; 'paceline data manifest' writes a new one"};
-  return {FileState::ok, fmt::format("list of {} images; it has no sum", scan->listing.size())};
+  return {FileState::ok, fmt::format("list of {} images; it has no checksum", scan->listing.size())};
 }
 
 Found verify_kernels(const fs::path& path) {
@@ -91,7 +94,7 @@ Found verify_kernels(const fs::path& path) {
   const auto table = engine::kernel_table_from(text);
   if (table)
     return {FileState::ok,
-            fmt::format("kernel cache of {} products; it has no sum", table->algorithms.size())};
+            fmt::format("kernel cache with {} entries; it has no checksum", table->algorithms.size())};
   return {FileState::damaged, engine::is_kernel_table(text)
                                   ? "a kernel cache that was cut short or changed; runs measure again"
                                   : "it is not a kernel cache; runs measure again"};
@@ -106,7 +109,7 @@ Found verify_pack(const fs::path& path) {
   if (!broken.empty())
     return {FileState::damaged, fmt::format("{} of {} images do not decode, the first: {}: {}", broken.size(),
                                             all.size(), broken.front().name, broken.front().reason)};
-  return {FileState::ok, fmt::format("{} images decode; they have no sum", all.size())};
+  return {FileState::ok, fmt::format("{} images decode; they have no checksum", all.size())};
 }
 
 /// The check for files with that name; null if there is none.
@@ -141,13 +144,13 @@ FileCheck verify_file(const fs::path& path) {
   try {
     std::error_code lost;
     if (!fs::exists(path, lost)) {
-      result.why = fs::is_symlink(path, lost) ? "a link that leads to nowhere" : "there is no such file";
+      result.why = fs::is_symlink(path, lost) ? "a broken link" : "there is no such file";
       return result;
     }
     const auto check = check_of(path);
     if (check == nullptr || !fs::is_regular_file(path, lost)) {
       result.state = FileState::unknown;
-      result.why = check == nullptr ? "a file of no kind that is checked" : "no file";
+      result.why = check == nullptr ? "a kind of file that is not checked" : "no file";
       return result;
     }
     auto found = check(path);

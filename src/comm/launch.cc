@@ -49,8 +49,8 @@ int number(const EnvironmentLookup& environment, const char* name, int least) {
   const auto [stopped, error] = std::from_chars(text, end, value);
   if (error != std::errc() || stopped != end || value < least)
     base::fail(base::ErrorKind::usage,
-               "the environment variable {} must be a whole number of at least {}, is '{}'; a launcher sets "
-               "it: unset it to start alone",
+               "the environment variable {} must be a whole number of at least {}, but is '{}'; a launcher "
+               "sets it: unset it to start alone",
                name, least, text);
   return value;
 }
@@ -117,8 +117,8 @@ void read_meeting(const EnvironmentLookup& environment, const Convention& how, L
   const int port = number(environment, "MASTER_PORT", 1);
   if (host == nullptr || *host == '\0' || port == kUnset || port > kLastPort)
     base::fail(base::ErrorKind::usage,
-               "{} and {} are set, but not where the processes meet: set MASTER_ADDR to the host of {}=0 and "
-               "MASTER_PORT to a free port there (1 to 65535), the same for all",
+               "{} and {} are set, but not the address where the processes meet: set MASTER_ADDR to the "
+               "host of {}=0 and MASTER_PORT to a free port there (1 to 65535), the same for all",
                how.rank, how.size, how.rank);
   launch.meeting_host = host;
   launch.meeting_port = static_cast<std::uint16_t>(port);
@@ -128,8 +128,8 @@ void read_meeting(const EnvironmentLookup& environment, const Convention& how, L
   if (how.by != Starter::torchrun || holds == "False" || holds == "0") return;
   if (port == kLastPort)
     base::fail(base::ErrorKind::usage,
-               "torchrun listens at MASTER_PORT {} itself, and there is no port behind it: give it another "
-               "one (--master_port)",
+               "torchrun itself listens at MASTER_PORT {}, and no higher port is left for Paceline; give "
+               "torchrun a lower port (--master_port)",
                port);
   launch.meeting_port = static_cast<std::uint16_t>(port + 1);
   launch.meeting_ports = std::min(kTries, kLastPort - port);
@@ -146,8 +146,8 @@ void read_slurm_meeting(const EnvironmentLookup& environment, Launch& launch) {
     if (text_from(environment, "SLURM_DISTRIBUTION").starts_with("arbitrary"))
       base::fail(
           base::ErrorKind::usage,
-          "srun was told an arbitrary distribution of tasks, so nothing says on which host task 0 is; set "
-          "MASTER_ADDR to it, leave --distribution out, or use srun --mpi=pmix");
+          "srun uses --distribution=arbitrary, so the host of task 0 is not known; set MASTER_ADDR to it, "
+          "leave --distribution out, or use srun --mpi=pmix");
     if (launch.meeting_host.empty())
       base::fail(base::ErrorKind::usage,
                  "srun started {} tasks without PMIx, and SLURM_STEP_NODELIST '{}' names no host where they "
@@ -161,7 +161,7 @@ void read_slurm_meeting(const EnvironmentLookup& environment, Launch& launch) {
   const int derived = kFirst + kTries * static_cast<int>((job * 37LL + step) % kGroups);
   const int given = number(environment, "MASTER_PORT", 1);
   if (given > kLastPort)
-    base::fail(base::ErrorKind::usage, "MASTER_PORT must be at most {}, is {}", kLastPort, given);
+    base::fail(base::ErrorKind::usage, "MASTER_PORT must be at most {}, but is {}", kLastPort, given);
   const int port = given == kUnset ? derived : given;
   launch.meeting_port = static_cast<std::uint16_t>(port);
   launch.meeting_ports = std::min(kTries, kLastPort + 1 - port);
@@ -193,7 +193,7 @@ Launch read_launch(const EnvironmentLookup& environment) {
     const int rank = number(environment, how.rank, 0);
     if (rank == kUnset && (how.size == nullptr || size == 1)) continue;
     if (rank == kUnset)
-      base::fail(base::ErrorKind::usage, "{} is set but {} is not; set both for each process, or neither",
+      base::fail(base::ErrorKind::usage, "{} is set, but {} is not; set both for each process, or neither",
                  how.size, how.rank);
     if (size != kUnset && rank >= size)
       base::fail(base::ErrorKind::usage, "{} {} must be below {} {}", how.rank, rank, how.size, size);

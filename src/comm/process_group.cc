@@ -119,7 +119,7 @@ void ProcessGroup::check() const {
 std::string ProcessGroup::late(const std::vector<int>& missing, const std::string& what) const {
   std::vector<std::string> names;
   for (const int other : missing) names.push_back(detector_->describe_late(other));
-  return fmt::format("{} did not come to {} within {} s; look there for what holds it up",
+  return fmt::format("{} did not enter {} within {} s; look there for what holds it up",
                      fmt::join(names, ", "), what, deadline_.load().count());
 }
 

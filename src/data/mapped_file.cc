@@ -103,7 +103,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   }
   ::close(file);
   if (error != 0) fail_open(path, std::strerror(error));
-  if (!is_regular) fail_open(path, "it is a FIFO or a device, and a regular file is wanted");
+  if (!is_regular) fail_open(path, "it is a FIFO or a device, but must be a regular file");
   if (bytes == 0) return;
   bytes_ = {static_cast<const std::uint8_t*>(mapping), bytes};
   slot_ = guard(mapping, bytes);

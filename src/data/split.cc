@@ -87,7 +87,7 @@ void cut_validation(Source& source, double fraction) {
   if (cut.part.empty())
     base::fail(
         base::ErrorKind::usage,
-        "--validation-split {:g}: no class of the {} training images has enough of them to give one away; "
+        "--validation-split {:g}: no class of the {} training images has enough of them to hold one back; "
         "use a larger part",
         fraction, labels.size());
   const std::shared_ptr<const Dataset> whole = std::move(source.train);

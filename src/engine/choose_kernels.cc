@@ -25,7 +25,8 @@ void take_given(const KernelProducts& products, const KernelRequest& request, Ke
       const std::string sentence = fmt::format("{}: {} {}", product, given->second, *why);
       if (request.insists)
         base::fail(base::ErrorKind::usage,
-                   "--kernels-from: {}; run where it can be had, or leave the option out", sentence);
+                   "--kernels-from: {}; run where this algorithm can be used, or leave the option out",
+                   sentence);
       if (refused++ == 0) reason = sentence;
       continue;
     }
@@ -33,13 +34,14 @@ void take_given(const KernelProducts& products, const KernelRequest& request, Ke
   }
   if (unknown + refused == 0) return;
   note = fmt::format(
-      "kernels: {} of {} products are by other algorithms than in the run before, and round "
-      "otherwise:",
+      "kernels: {} of {} problems (a convolution or dense layer in one direction) use other algorithms than "
+      "in the earlier run, and are rounded differently:",
       unknown + refused, algorithms.size());
   if (unknown > 0)
     note += fmt::format(" {} did not occur there (another batch, precision, model or device)", unknown);
   if (refused > 0)
-    note += fmt::format("{} {} cannot be had here ({})", unknown > 0 ? "," : "", refused, reason);
+    note += fmt::format("{} {} cannot be computed here as they were there ({})", unknown > 0 ? "," : "",
+                        refused, reason);
 }
 
 /// Takes the fastest algorithms on this machine, from the cache or by measuring now.
@@ -50,8 +52,9 @@ void take_measured(const KernelProducts& products, const KernelMeasuring& measur
   for (const auto& [product, usual] : products.defaults) names.push_back(product);
   const auto outcome = cache.complete(names, measuring.measure, measuring.portion);
   if (!outcome.trouble.empty()) {
-    prepared.note = fmt::format(
-        "kernels are chosen by shape, for what this machine is fast at cannot be kept: {}", outcome.trouble);
+    prepared.note =
+        fmt::format("kernels are chosen by shape, because measurements of this machine cannot be stored: {}",
+                    outcome.trouble);
     return;
   }
   prepared.chosen_by = "measured";
@@ -64,7 +67,8 @@ void take_measured(const KernelProducts& products, const KernelMeasuring& measur
   }
   if (outcome.measured == 0 && other == 0) return;
   prepared.note = fmt::format(
-      "kernels: {} ({} of {} products are faster here by another method than is usual for their shape)",
+      "kernels: {} ({} of {} problems, each a convolution or dense layer in one direction, are faster here "
+      "by another algorithm than the usual one for their shape)",
       outcome.measured > 0
           ? fmt::format("measured in {:.1f} s, kept in {}", outcome.seconds, cache.file().string())
           : fmt::format("as measured before, {}", cache.file().string()),

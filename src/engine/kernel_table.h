@@ -5,7 +5,7 @@
 ///
 ///     paceline kernels, format 1
 ///     MACHINE
-///     ALGORITHM PRODUCT       a line for each product; an algorithm's name has no spaces
+///     ALGORITHM PROBLEM       a line for each problem; an algorithm's name has no spaces
 ///     end COUNT               the last line; a file without it is incomplete
 
 #include <optional>

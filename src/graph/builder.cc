@@ -86,11 +86,10 @@ void Builder::require_possible_size(const Node& node) {
     elements_ += elements;
   }
   if (elements_ <= kMostElements && node.shape.elements() <= kMostElements) return;
-  fail(
-      ErrorKind::usage,
-      "model '{}': with '{}' it has {:.2g} weights, and {:.2g} values of a sample there; up to {:.2g} of each are "
-      "possible: take fewer channels or features",
-      graph_.name, node.name, elements_, static_cast<double>(node.shape.elements()), kMostElements);
+  fail(ErrorKind::usage,
+       "model '{}': up to '{}' it has {:.2g} weights, and one sample has {:.2g} values there; at most {:.2g} "
+       "of each are possible: take fewer channels or features",
+       graph_.name, node.name, elements_, static_cast<double>(node.shape.elements()), kMostElements);
 }
 
 const Shape& Builder::shape_of(int node) const {
@@ -109,7 +108,7 @@ Graph Builder::finish() {
   for (std::size_t i = 0; i < used.size(); ++i)
     if (!used[i])
       fail(ErrorKind::usage,
-           "model '{}': every op must lead to the loss, but nobody uses '{}'; name it as an input or remove "
+           "model '{}': every op must lead to the loss, but no op uses '{}'; name it as an input or remove "
            "it",
            graph_.name, graph_.nodes[i].name);
   return std::exchange(graph_, {});

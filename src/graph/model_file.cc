@@ -269,7 +269,7 @@ toml::table parse_toml(std::string_view text, const std::string& source) {
   try {
     return toml::parse(text, source);
   } catch (const toml::parse_error& error) {
-    base::fail(ErrorKind::usage, "{}:{}: this is no valid TOML: {}; correct the line", source,
+    base::fail(ErrorKind::usage, "{}:{}: this is not valid TOML: {}; correct the line", source,
                error.source().begin.line, error.description());
   }
 }

@@ -102,7 +102,7 @@ GpuWatch::GpuWatch(OpenGpus open, std::chrono::milliseconds period) : shared_(st
     shared_->thread = std::thread([shared = shared_] { shared->run(); });
   } catch (const std::system_error&) {
     shared_->has_ended = true;
-    shared_->failures.emplace_back("the system refuses the thread that would read the GPUs");
+    shared_->failures.emplace_back("the system refused to start the thread that reads the GPUs");
   }
 }
 

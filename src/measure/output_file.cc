@@ -25,7 +25,7 @@ std::optional<std::string> precious(const fs::path& file) {
   stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
   begin.resize(static_cast<std::size_t>(stream.gcount()));
   if (begin.find("\"paceline-record-") != std::string::npos) return "a run's record";
-  if (begin.find('\0') != std::string::npos) return "no text, so it is nothing that was written here";
+  if (begin.find('\0') != std::string::npos) return "a binary file, which this option never writes";
   return std::nullopt;
 }
 
@@ -37,7 +37,7 @@ void require_output(const fs::path& file, std::string_view option) {
   if (file.empty() || !fs::is_regular_file(file, unknown)) return;
   if (const auto what = precious(file))
     base::fail(base::ErrorKind::data,
-               "{} {}: what stands there is {}, and it would be lost; give another file", option,
+               "{} {}: the file that exists there is {}, and would be lost; give another file", option,
                file.string(), *what);
 }
 

@@ -68,8 +68,8 @@ void require_checksum(const std::string& text, const std::string& where) {
   }
   base::fail(
       base::ErrorKind::data,
-      "{}: the record is damaged, or was edited: its SHA-256 {}; leave it out or measure again (one that was "
-      "edited on purpose is read without its keys 'checksum' and 'sha256')",
+      "{}: the record is damaged, or was edited: its SHA-256 {}; leave it out or measure again (to read a "
+      "record that was edited on purpose, delete its keys 'checksum' and 'sha256')",
       where, has_sum ? "is not the one that it was written with" : "is missing");
 }
 

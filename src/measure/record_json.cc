@@ -250,11 +250,11 @@ GpuReport gpu_report_from_json(const std::string& text) {
   GpuReport report;
   try {
     const Json json = Json::parse(text);
-    const std::string where = "what a process says of its GPUs";
+    const std::string where = "the GPU report of a process";
     const JsonReader reader(json, where, "");
     fields(reader, report);
   } catch (const Json::exception& error) {
-    base::fail(base::ErrorKind::data, "what a process says of its GPUs is not JSON: {}", error.what());
+    base::fail(base::ErrorKind::data, "the GPU report of a process is not JSON: {}", error.what());
   }
   return report;
 }

@@ -107,8 +107,9 @@ std::optional<Skew> skew(std::span<const RankTimeline> ranks, std::size_t bucket
 
 std::string sentence(const Skew& skew, double clock_error_s) {
   return fmt::format(
-      "from the first rank to the last to hand over a step's gradients: {:.2f} ms in the middle step, {:.2f} "
-      "ms at most in 95 of 100; rank {} was the last in {} of {} (clocks agree within {:.2f} ms)",
+      "time between the first and the last rank to hand over a step's gradients: {:.2f} ms in the median "
+      "step, {:.2f} ms at most in 95 % of the steps; rank {} was the last in {} of {} (clocks agree within "
+      "{:.2f} ms)",
       1e3 * skew.median_s, 1e3 * skew.p95_s, skew.last_rank, skew.last_in, skew.steps, 1e3 * clock_error_s);
 }
 

@@ -281,8 +281,8 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
       for (const auto& row : group.rows) shares = shares || row.verdict.shares_cores;
   if (shares)
     warnings.push_back(
-        "More workers shared the same cores (marked †): a worker had fewer threads than the baseline's, so "
-        "the ideal is not the number of workers.");
+        "More workers shared the same cores (marked †): a worker had fewer threads than that of the "
+        "baseline, so the ideal is not the number of workers.");
   warn_of_tables_with_other_settings(document, conclusions);
   const auto versions = distinct(conclusions.records, [](const Record& r) { return r.environment.version; });
   if (versions.size() > 1)
@@ -293,8 +293,8 @@ void add_warnings(Document& document, const Conclusions& conclusions) {
   const auto hosts = distinct(conclusions.records, [](const Record& r) { return r.environment.host; });
   if (hosts.size() > 1)
     warnings.push_back(fmt::format(
-        "Measured on {} hosts ({}): their repeats are not joined, and a ratio between two of them says "
-        "something of the workers only where the hosts are alike.",
+        "Measured on {} hosts ({}): their repeats are not joined, and a ratio between two of them describes "
+        "the workers only where the hosts are alike.",
         hosts.size(), joined(hosts)));
   if (const auto busy = analysis::busy(conclusions.records)) {
     std::string sentence = busy->text + ".";

@@ -28,7 +28,7 @@ std::string make_token() {
   std::array<std::uint8_t, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     base::fail(base::ErrorKind::device,
-               "--token: the system gave no random numbers to make one of; give one");
+               "--token: the system provided no random numbers to make a token; give one");
   std::string token;
   for (const auto byte : bytes) token += fmt::format("{:02x}", byte);
   return token;
@@ -47,8 +47,8 @@ bool is_same_token(std::string_view token, std::string_view given) {
 std::string refusal(const HttpRequest& request, std::string_view token) {
   if (token.empty()) {
     if (is_loopback(without_port(request.host))) return "";
-    return "this server answers to 127.0.0.1 and localhost only; to reach it from elsewhere start it with --host and "
-           "a token";
+    return "this server answers only requests to 127.0.0.1 and localhost; to reach it from elsewhere start "
+           "it with --host and a token";
   }
   constexpr std::string_view kBearer = "Bearer ";
   std::string_view given = request.authorization;

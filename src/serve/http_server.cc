@@ -202,7 +202,8 @@ class HttpServer::Library : public httplib::Server {
     if (port_ < 0)
       base::fail(
           base::ErrorKind::usage,
-          "--host {} --port {}: cannot be listened on: {}; give another port, or 0 for any that is free",
+          "--host {} --port {}: the server cannot listen there: {}; give another port, or 0 for any that is "
+          "free",
           host, port, std::generic_category().message(errno));
   }
 

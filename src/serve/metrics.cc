@@ -33,9 +33,11 @@ std::optional<double> of_count(std::int64_t count) {
 
 constexpr std::array kMetrics{
     Metric{"paceline_images_per_second",
-           "Images a second, mean since the event before; of a study its last cell's.",
+           "Images per second, mean since the previous event; of a study, those of its last cell.",
            [](const measure::RunStatus& s) { return s.images_per_s; }},
-    Metric{"paceline_step_seconds", "Seconds a step, likewise.",
+    Metric{"paceline_step_seconds",
+           "Seconds per step, mean since the previous event; of a study, those of "
+           "its last cell.",
            [](const measure::RunStatus& s) { return s.step_s; }},
     Metric{"paceline_loss", "Mean training loss of the epoch so far.",
            [](const measure::RunStatus& s) { return s.loss; }},
@@ -56,7 +58,9 @@ constexpr std::array kMetrics{
            }},
     Metric{"paceline_cells", "Cells of a study.",
            [](const measure::RunStatus& s) { return of_count(s.cells); }},
-    Metric{"paceline_last_event_timestamp_seconds", "When the last event was written, seconds since 1970.",
+    Metric{"paceline_last_event_timestamp_seconds",
+           "When the last event was written, in seconds since "
+           "1970.",
            [](const measure::RunStatus& s) { return std::optional(s.last_at); }},
 };
 
@@ -67,7 +71,7 @@ std::string metrics_text(std::span<const Run> runs) {
       {RunState::running, 0}, {RunState::complete, 0}, {RunState::interrupted, 0}, {RunState::failed, 0}};
   for (const auto& run : runs) ++states[run.state];
   std::string text =
-      "# HELP paceline_runs Runs below the directory that is served, by state.\n# TYPE paceline_runs gauge\n";
+      "# HELP paceline_runs Runs below the served directory, by state.\n# TYPE paceline_runs gauge\n";
   for (const auto& [state, count] : states)
     text += fmt::format("paceline_runs{{state=\"{}\"}} {}\n", name(state), count);
   for (const auto& metric : kMetrics) {

@@ -114,8 +114,9 @@ HttpResponse Site::events(const HttpRequest& request) {
   if (!run) return of_text(404, "there is no such run; give ?run=ID\n");
   const auto seat = std::make_shared<Seat>(streams_);
   if (seat->number() > options_.most_streams) {
-    auto busy = of_text(
-        503, fmt::format("{} clients follow runs already; come again later\n", options_.most_streams));
+    auto busy =
+        of_text(503, fmt::format("{} clients follow runs already, which is the limit; try again later\n",
+                                 options_.most_streams));
     busy.headers.emplace_back("Retry-After", "5");
     return busy;
   }

@@ -28,7 +28,7 @@ void require_same_settings(const fs::path& path, const PlannedCell& cell, const 
   for (const auto& [name, then, now, update] :
        train::differences(record.settings, train::settings(cell.options)))
     base::fail(base::ErrorKind::usage,
-               "{} was measured {}, and here it is {}: give another --out, or remove that directory",
+               "{} was measured {}, but here it is {}: give another --out, or remove that directory",
                path.string(),
                then ? fmt::format("with --{} {}", name, *then) : fmt::format("without --{}", name),
                now.value_or("not given"));

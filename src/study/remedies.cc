@@ -131,7 +131,7 @@ std::string variant_name(std::string_view words) {
       const auto near = base::nearest_name(piece, names);
       base::fail(
           base::ErrorKind::usage,
-          "has '{}', which is no remedy{}; a variant is {} (several joined by +), or an option with its "
+          "has '{}', which is not a remedy{}; a variant is {} (several joined by +), or an option with its "
           "value, such as linear+warmup+weight-decay=1e-4",
           piece, near ? fmt::format(" (did you mean {}?)", *near) : "", remedy_words());
     }
@@ -158,9 +158,8 @@ void apply_variant(train::Options& options, const std::string& variant, const Co
       continue;
     const auto change = axes.changes.find(piece);
     if (change == axes.changes.end())
-      base::fail(base::ErrorKind::usage,
-                 "variant '{}' is unknown: nobody says what '{}' changes; known are {}", variant, piece,
-                 remedy_words());
+      base::fail(base::ErrorKind::usage, "variant '{}' is unknown: '{}' is not a remedy; known are {}",
+                 variant, piece, remedy_words());
     change->second(options);
   }
   if (has(pieces, "momentum correction") && options.rule.kind != engine::UpdateKind::lars)

@@ -38,8 +38,8 @@ std::int64_t whole_epochs(const Search& search) {
   if (search.configurations.front().options.steps > 0 || epochs < 1 || epochs != std::floor(epochs))
     base::fail(
         base::ErrorKind::usage,
-        "search: --epochs must be a whole number of at least 1, is {:g}: configurations are compared after "
-        "whole epochs",
+        "search: --epochs must be a whole number of at least 1, but is {:g}: configurations are compared "
+        "after whole epochs",
         epochs);
   return static_cast<std::int64_t>(epochs);
 }
@@ -146,7 +146,7 @@ Record begun_evaluation(const Record& chosen, std::int64_t reads) {
   record.id = kChosen;
   record.variant = chosen.variant;
   record.status = "interrupted";
-  record.reason = "the reading of the test set did not come to its end";
+  record.reason = "the test set was not read to its end";
   record.created = measure::utc_now();
   record.command = chosen.command;
   record.settings = chosen.settings;

@@ -120,7 +120,8 @@ std::string sentence_on(const Repeats& repeats) {
   const auto short_ones = static_cast<std::ptrdiff_t>(repeats.chosen.size()) - disturbed;
   std::string text = "once more: ";
   if (short_ones > 0)
-    text += fmt::format("{} of the fastest, whose windows were too short to see other programs", short_ones);
+    text +=
+        fmt::format("{} of the fastest, whose windows were too short to detect other programs", short_ones);
   if (disturbed > 0)
     text += fmt::format("{}{} that other programs disturbed", short_ones > 0 ? "; " : "", disturbed);
   if (repeats.left_out > 0)
@@ -192,10 +193,10 @@ Repeats choose_repeats(const std::vector<PlannedCell>& cells, std::span<const Re
   };
   for (const SetUp* set_up : fastest(by_rate))
     if (set_up->may_be_longer && set_up->worst == nullptr && set_up->unknown_s >= set_up->known_s)
-      take(
-          set_up,
-          fmt::format("one of the {} fastest, measured in windows too short to see other programs", kFastest),
-          false);
+      take(set_up,
+           fmt::format("one of the {} fastest, measured in windows too short to detect other programs",
+                       kFastest),
+           false);
   for (const SetUp* set_up : by_rate)
     if (set_up->worst != nullptr) take(set_up, measure::disturbance(*set_up->worst), true);
   return repeats;

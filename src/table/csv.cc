@@ -77,9 +77,8 @@ class CsvReader {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\r')) step();
     if (at_ < text_.size() && text_[at_] != separator_ && text_[at_] != '\n')
       base::fail(base::ErrorKind::data,
-                 "{}:{}:{}: a '{}' stands behind the closing quote; write \"\" for a quote in a "
-                 "text",
-                 where_, line_, column_, text_[at_]);
+                 "{}:{}:{}: a '{}' follows the closing quote; write \"\" for a quote in a text", where_,
+                 line_, column_, text_[at_]);
   }
 
   std::string_view text_;

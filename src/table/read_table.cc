@@ -85,7 +85,9 @@ void take_fact(Row& facts, std::string_view line, const std::string& where, std:
   }
   if (key == "schema") {
     if (value != Table::kSchema)
-      fail(ErrorKind::data, "{}:{}: the schema is '{}', and this program reads {}; a newer one reads it",
+      fail(ErrorKind::data,
+           "{}:{}: the schema is '{}', but this program reads {}; use a newer version of "
+           "it",
            where, number, value, Table::kSchema);
     return;
   }
@@ -99,7 +101,7 @@ std::vector<Heading> read_header(const CsvLine& line, const std::string& where) 
   for (const auto& cell : line) {
     const Place place{where, cell.line, cell.column};
     if (!names.insert(cell.text).second)
-      fail(ErrorKind::data, "{}: the column '{}' stands there twice; leave one of them out", place.text(),
+      fail(ErrorKind::data, "{}: the column '{}' occurs twice; leave one of them out", place.text(),
            cell.text);
     headings.push_back(heading_of(trimmed(cell.text), place));
   }
@@ -122,14 +124,14 @@ Table read_csv_table(std::string_view text, const std::string& where) {
   const auto lines = read_csv(text, where, number + 1);
   if (lines.empty())
     fail(ErrorKind::data,
-         "{}: no header is in it; 'paceline check --template scaling' prints a table to fill in", where);
+         "{}: the file has no header; 'paceline check --template scaling' prints a table to fill in", where);
   const auto headings = read_header(lines.front(), where);
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const auto& cells = lines[i];
     if (cells.front().text.starts_with('#')) continue;
     if (cells.size() != headings.size())
       fail(ErrorKind::data,
-           "{}:{}: the row has {} cells, and the header {}; a text with a comma stands in quotes", where,
+           "{}:{}: the row has {} cells, but the header has {}; a text with a comma needs quotes", where,
            cells.front().line, cells.size(), headings.size());
     Row row;
     row.line = cells.front().line;
@@ -164,7 +166,7 @@ void take_toml(Row& row, const toml::table& from, const std::string& where,
       continue;
     }
     if (!node.is_string() && !node.is_number() && !node.is_boolean())
-      fail(ErrorKind::data, "{}: {} takes a number or a text in quotes", place.text(), name);
+      fail(ErrorKind::data, "{}: {} must be a number or a text in quotes", place.text(), name);
     set_cell(row, heading_of(name, place), source_text(node, lines), place);
   }
 }
@@ -188,7 +190,7 @@ Table read_toml_table(std::string_view text, const std::string& where) {
       take_toml(facts, *node.as_table(), where, lines);
     } else if (key == "row" && rows != nullptr) {
       for (const auto& one : *rows) {
-        if (!one.is_table()) fail(ErrorKind::data, "{}: a row is written [[row]]", place.text());
+        if (!one.is_table()) fail(ErrorKind::data, "{}: a row must be written as [[row]]", place.text());
         Row row;
         row.line = one.source().begin.line;
         take_toml(row, *one.as_table(), where, lines);
@@ -197,7 +199,7 @@ Table read_toml_table(std::string_view text, const std::string& where) {
     } else if (key == "schema" && node.is_string() && node.as_string()->get() == Table::kSchema) {
       continue;
     } else {
-      fail(ErrorKind::data, "{}: a table has [facts], [[row]] and schema = \"{}\", and no '{}'", place.text(),
+      fail(ErrorKind::data, "{}: a table has [facts], [[row]] and schema = \"{}\", but no '{}'", place.text(),
            Table::kSchema, key.str());
     }
   }
@@ -212,7 +214,7 @@ bool looks_like_toml(std::string_view text) {
 
 void require_rows(const Table& table, const std::set<std::string>& others) {
   if (table.rows.empty())
-    fail(ErrorKind::data, "{}: the table has no rows; each measurement is one", table.where);
+    fail(ErrorKind::data, "{}: the table has no rows; give one for each measurement", table.where);
   std::vector<std::string> runs;
   for (const auto& row : table.rows)
     if (row.knows("run")) runs.push_back(row.text("run"));
@@ -220,7 +222,7 @@ void require_rows(const Table& table, const std::set<std::string>& others) {
   for (const auto& row : table.rows)
     if (row.knows("baseline") && !known.contains(row.text("baseline")) &&
         !others.contains(row.text("baseline")))
-      fail(ErrorKind::data, "{}:{}: the baseline '{}' is no run of this table{}", table.where, row.line,
+      fail(ErrorKind::data, "{}:{}: the baseline '{}' is not a run of this table{}", table.where, row.line,
            row.text("baseline"), base::suggestion(row.text("baseline"), runs));
 }
 

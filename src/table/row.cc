@@ -64,9 +64,10 @@ void require_range(Column column, double value, std::string_view text) {
     fail(ErrorKind::usage,
          "is {}: a number below 0 has no meaning there; leave the cell empty where it is not known", text);
   if (column.kind() == ColumnKind::part && value > 1)
-    fail(ErrorKind::usage, "is a part of 1: write {} for {} %", fmt::format("{:.6g}", value / 100), text);
+    fail(ErrorKind::usage, "must be a part of 1: write {} for {} %", fmt::format("{:.6g}", value / 100),
+         text);
   if (column.kind() == ColumnKind::count && value != std::round(value))
-    fail(ErrorKind::usage, "is a count, and {} is no whole number", text);
+    fail(ErrorKind::usage, "must be a count, but {} is not a whole number", text);
 }
 
 }  // namespace
@@ -118,8 +119,8 @@ void Row::set(Column column, std::string_view given) {
         const auto number = read_number(cell.text);
         if (!number)
           fail(ErrorKind::usage,
-               "takes a number, got '{}'; units stand in the column's name, and an empty cell is "
-               "'not known'",
+               "must be a number, but is '{}'; the unit is part of the column's name, and an empty cell "
+               "means 'not known'",
                cell.text);
         require_range(column, number->value, cell.text);
         cell.value = number->value;

@@ -41,8 +41,8 @@ struct Template {
 
 constexpr Template kTemplates[] = {
     {"scaling",
-     "Times or rates on several numbers of workers, and what is claimed of them. `time_of` says what time_s is of; "
-     "`scaling` is weak (local_batch stays) or strong (global_batch stays).",
+     "Times or rates on several numbers of workers, and what is claimed about them. `time_of` says what "
+     "time_s is of; `scaling` is weak (local_batch stays) or strong (global_batch stays).",
      "run,workers,local_batch,train_samples,time_s,time_of,scaling,repeats,spread_s,spread_is,compute_s,communication_s,"
      "communication_is,claimed_speedup,claimed_efficiency",
      "n1,1,128,50000,100.0,epoch,weak,3,0.8,sd,99.2,0,exposed,1.00,1.00\n"
@@ -59,7 +59,7 @@ constexpr Template kTemplates[] = {
      "b32,1,32,50000,15.5,epoch,3230,all,median,3,10\n"
      "b128,1,128,50000,9.80,epoch,5100,all,median,3,10\n"},
     {"accuracy",
-     "What a training came to. `accuracy` is a part of 1, `loss` the mean cross entropy of the same set.",
+     "The result of a training. `accuracy` is a part of 1, `loss` the mean cross entropy of the same set.",
      "run,workers,global_batch,train_samples,test_samples,epochs,updates,seed,learning_rate,optimizer,loss,accuracy,"
      "quality_of,best",
      "small,1,128,50000,10000,30,11700,0,0.1,sgd,0.312,0.9312,test,yes\n"

@@ -39,8 +39,8 @@ BucketChoice best_bucket(double gradient_bytes, double latency_s, double bytes_p
   const double megabytes = std::max(1.0, std::round(bytes / unit)) * unit / 1e6;
   return {.megabytes = megabytes,
           .why = fmt::format(
-              "--bucket auto: {:.3g} MB a bucket, for {:.1f} us and {:.2f} GB/s that a reduction was "
-              "measured to take here, and a gradient of {:.1f} MB",
+              "--bucket auto: {:.3g} MB per bucket, from the measured latency of {:.1f} us and bandwidth of "
+              "{:.2f} GB/s of a reduction here and a gradient of {:.1f} MB",
               megabytes, 1e6 * latency_s, bytes_per_s / 1e9, gradient_bytes / 1e6)};
 }
 

@@ -26,11 +26,10 @@ T whole_text_in(const SafetensorsFile& checkpoint, const std::string& key) {
   T value{};
   const auto read = std::from_chars(text.data(), end, value);
   if (read.ec != std::errc{} || read.ptr != end)
-    fail(
-        ErrorKind::data,
-        "{}: the checkpoint's '{}' is missing or no number; it is damaged or was not written by this program: "
-        "take an earlier one",
-        checkpoint.path().string(), key);
+    fail(ErrorKind::data,
+         "{}: the checkpoint's '{}' is missing or not a number; it is damaged or was not written by this "
+         "program: take an earlier one",
+         checkpoint.path().string(), key);
   return value;
 }
 
@@ -38,7 +37,7 @@ void require_own_format(const SafetensorsFile& file) {
   const auto format = text_in(file, "format");
   if (format == kCheckpointFormat || format == kFormatWithoutSum) return;
   fail(ErrorKind::data,
-       "{}: its format is '{}' and '{}' or '{}' is expected; it was not written by this program's train",
+       "{}: its format is '{}', but '{}' or '{}' is expected; it was not written by this program's train",
        file.path().string(), format.empty() ? "none" : format, kCheckpointFormat, kFormatWithoutSum);
 }
 
@@ -56,11 +55,11 @@ SafetensorsFile open_checkpoint(const std::filesystem::path& path) {
   auto file = open_header(path);  // its errors say more: cut short, no JSON
   if (sum == Checksum::right || (sum == Checksum::absent && !is_summed(file))) return file;
   fail(ErrorKind::data,
-       "{}: it is damaged: {}; take an earlier checkpoint (or, if another program has changed it on purpose, "
-       "remove '{}' from its metadata and write '{}' as its format)",
+       "{}: it is damaged: {}; take an earlier checkpoint (if another program changed it on purpose, remove "
+       "'{}' from its metadata and write '{}' as its format)",
        path.string(),
        sum == Checksum::wrong ? "the SHA-256 of its bytes is not the one in its header"
-                              : "its format asks for a SHA-256 in its header, and there is none",
+                              : "its format requires a SHA-256 in its header, but there is none",
        kChecksumKey, kFormatWithoutSum);
 }
 
@@ -102,7 +101,7 @@ GuardState guard_in(const SafetensorsFile& checkpoint) {
     const auto read = std::from_chars(at, end, value);
     if (read.ec != std::errc{})
       fail(ErrorKind::data,
-           "{}: the checkpoint's '{}' is no list of numbers; it is damaged: take an earlier one",
+           "{}: the checkpoint's '{}' is not a list of numbers; it is damaged: take an earlier one",
            checkpoint.path().string(), kGuardKey);
     at = read.ptr;
   };
@@ -115,7 +114,8 @@ GuardState guard_in(const SafetensorsFile& checkpoint) {
     take(state.losses[static_cast<std::size_t>(step) % GuardState::kWindow]);
   if (at == end && state.seen >= 0 && state.rollbacks >= 0) return state;
   fail(ErrorKind::data,
-       "{}: the checkpoint's '{}' has other numbers than it says; it is damaged: take an earlier one",
+       "{}: the checkpoint's '{}' does not have the numbers that it announces; it is damaged: take an "
+       "earlier one",
        checkpoint.path().string(), kGuardKey);
 }
 

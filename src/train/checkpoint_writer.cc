@@ -178,7 +178,8 @@ std::string CheckpointWriter::finish(std::int64_t update) {
   const auto files = fmt::format("{} file{}", count, count == 1 ? "" : "s");
   if (const auto failure = keeper_.last_failure(); !failure.empty())
     base::fail(base::ErrorKind::data,
-               "{}; it is one of the last of this run ({} could not be written in all)", failure, files);
+               "{}; it is one of the last files of this run ({} could not be written in all)", failure,
+               files);
   return fmt::format("{} of records and checkpoints could not be written in time and {} left out: {} refused",
                      files, count == 1 ? "was" : "were", job_.options.out.string());
 }

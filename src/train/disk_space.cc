@@ -27,8 +27,8 @@ std::optional<std::string> lack_of_space(const fs::path& out, std::int64_t bytes
   if (room / std::max(files, 1) >= bytes) return std::nullopt;
   const auto megabytes = [](std::int64_t count) { return 1e-6 * static_cast<double>(count); };
   return fmt::format(
-      "--out {}: {:.1f} MB are free, and {} checkpoint{} of {:.1f} MB want{} {:.1f} MB; make room, or the next "
-      "ones will not be kept",
+      "--out {}: {:.1f} MB are free, but {} checkpoint{} of {:.1f} MB need{} {:.1f} MB; make room, or the "
+      "next ones will not be kept",
       out.string(), megabytes(room), files, files == 1 ? "" : "s", megabytes(bytes), files == 1 ? "s" : "",
       megabytes(bytes * files));
 }

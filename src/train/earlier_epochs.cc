@@ -73,7 +73,7 @@ std::vector<ChangeRecord> changes_of(const measure::Record& record, const Option
 }
 
 std::string sentence_of_losses(const RestartRecord& lost) {
-  auto text = "the run before was lost: " + lost.reason;
+  auto text = "the earlier run was lost: " + lost.reason;
   if (lost.lost_updates.value_or(0) > 0)
     text += fmt::format("; {} updates ({} samples) after its last checkpoint are done again",
                         *lost.lost_updates, *lost.lost_samples);

@@ -126,8 +126,8 @@ std::string compare_weights(comm::Communicator& communicator, engine::Engine& en
   engine.fetch();
   const auto differs = rank_that_differs(communicator, engine.weights());
   return differs ? fmt::format(
-                       "rank {}'s weights are not bit for bit those of rank 0: do all hosts have the same "
-                       "processors?",
+                       "the weights of rank {} are not bit for bit those of rank 0: do all hosts have the "
+                       "same processors?",
                        *differs)
                  : "all ranks end with the same weights, bit for bit";
 }

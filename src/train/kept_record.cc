@@ -20,7 +20,7 @@ std::string impossible(const measure::Record& record) {
   std::int64_t before = 0;
   for (const auto& epoch : record.epochs) {
     if (!is_count(epoch.epoch) || !is_count(epoch.updates) || epoch.updates <= before)
-      return fmt::format("epoch {} cannot have ended after {} updates, and the one before after {}",
+      return fmt::format("epoch {} cannot have ended after {} updates when the one before ended after {}",
                          epoch.epoch, epoch.updates, before);
     if (const auto steps = epoch.steps.value_or(1); steps < 1 || steps > epoch.updates)
       return fmt::format("epoch {} cannot have had {} steps", epoch.epoch, steps);

@@ -18,8 +18,8 @@ engine::KernelAlgorithms kept_in(const std::filesystem::path& file) {
   if (found.empty())
     base::fail(
         base::ErrorKind::data,
-        "--kernels-from {}: says nothing of kernels: it is of an older version, or of a device that has no "
-        "choice of them; leave the option out",
+        "--kernels-from {}: it records no kernels: an older version wrote it, or its device has no choice "
+        "of them; leave the option out",
         file.string());
   return found;
 }

@@ -9,7 +9,7 @@
 namespace paceline::train {
 
 /// The reason in the record of a run that is still training; it stays there if the run is killed.
-inline constexpr const char* kNoLastWord = "the run ended without a word after this epoch";
+inline constexpr const char* kNoLastWord = "the run ended after this epoch without reporting an error";
 
 /// If process 0 is lost, nobody writes its record: each other process that sees the output directory writes
 /// its own record under this name. Their contents agree.

@@ -40,9 +40,9 @@ void require_trainable(const graph::Graph& graph, const Options& options, const 
     if (group.samples * node.shape.height * node.shape.width > 1) continue;
     base::fail(
         base::ErrorKind::usage,
-        "batch_norm '{}': {} gives it one value a channel (images of {}x{} there), whose mean is itself and "
-        "whose variance is 0, so that nothing can be learned; take a larger batch, or put the batch norm "
-        "before the pooling",
+        "batch_norm '{}': {} gives it one value per channel (images of {}x{} there), whose mean is itself "
+        "and whose variance is 0, so that nothing can be learned; take a larger batch, or put the batch "
+        "norm before the pooling",
         node.name, group.name, node.shape.height, node.shape.width);
   }
 }

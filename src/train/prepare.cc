@@ -40,8 +40,8 @@ void require_mirrored_edge(const Options& options, const data::Source& source) {
   if (options.test_views == data::kMostViews && evaluates && most < 1)
     base::fail(
         base::ErrorKind::usage,
-        "--test-time-augmentation moves test images by a pixel and mirrors their edges, and an image of "
-        "{}x{} has no pixel beside an edge; give a larger image, or flip",
+        "--test-time-augmentation moves test images by a pixel and mirrors their edges, but an image of "
+        "{}x{} has no pixel beside an edge; use larger images, or --test-time-augmentation flip",
         format.height, format.width);
 }
 
@@ -52,12 +52,12 @@ void require_validation(const Options& options, const data::Source& source) {
   const auto* asked = plateau ? "--schedule plateau" : "--early-stopping";
   if (source.validation == nullptr)
     base::fail(base::ErrorKind::usage,
-               "{} goes by the validation part, and '{}' has none; give --validation-split 0.1, say", asked,
-               options.data);
+               "{} needs a validation part, but '{}' has none; give one, such as --validation-split 0.1",
+               asked, options.data);
   if (options.evaluate_every == 0)
     base::fail(base::ErrorKind::usage,
-               "{} goes by the validation part, which --evaluate-every 0 never evaluates; give "
-               "--evaluate-every 1, and --test-set never where the test set shall not be read",
+               "{} needs the validation part, but --evaluate-every 0 never evaluates it; give "
+               "--evaluate-every 1, and --test-set never if the test set is not to be read",
                asked);
 }
 
@@ -75,9 +75,9 @@ std::string forgotten_validation(const Prepared& run, const Options& options) {
   });
   if (validated == 0) return "";
   return fmt::format(
-      "{} was written by a version that kept no best epoch: the {} before it cannot be chosen, and what goes by the "
-      "validation part (the best epoch, --early-stopping, --schedule plateau) begins at epoch {}; to choose among "
-      "all of them, begin anew",
+      "{} was written by a version that kept no best epoch: the {} before it cannot be chosen, and what "
+      "depends on the validation part (the best epoch, --early-stopping, --schedule plateau) begins at "
+      "epoch {}; to choose among all of them, start a new run",
       run.resume->path.filename().string(),
       validated == 1 ? "one validated epoch" : fmt::format("{} validated epochs", validated),
       run.resume->standing.counters.epoch + 1);
@@ -161,7 +161,8 @@ Prepared prepare(const Options& options, const Backend& backend) {
   if (!run.earlier.note.empty()) notes.push_back(run.earlier.note);
   if (run.resume && !run.earlier.damage.empty())
     notes.push_back(fmt::format(
-        "the record beside the checkpoint cannot be used ({}): that of this run has no epochs before update {}",
+        "the record beside the checkpoint cannot be used ({}): the record of this run has no epochs before "
+        "update {}",
         run.earlier.damage, run.resume->standing.counters.update));
   if (!run.earlier.restarts.empty()) run.record.restarts = run.earlier.restarts;
   if (run.resume && !run.earlier.rollbacks.empty()) {

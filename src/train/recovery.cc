@@ -76,7 +76,7 @@ void Recovery::require_finite_losses(const measure::EpochRecord& epoch, Checkpoi
 
 void Recovery::all_were_skipped(std::int64_t updates, double lr, CheckpointWriter& writer) {
   diverged({.update = updates, .first_bad = updates, .lr = lr},
-           "every update since the last epoch or checkpoint was skipped, so that there is no loss to tell",
+           "every update since the last epoch or checkpoint was skipped, so there is no loss to report",
            writer);
 }
 
@@ -86,7 +86,7 @@ Standing Recovery::roll_back(const Setback& setback, engine::Engine& engine, Loo
   if (rollbacks > LossGuard::kMostRollbacks)
     throw base::AgreedError(
         base::ErrorKind::data,
-        fmt::format("{}; it went back {} times already, and each time lowered the learning rate",
+        fmt::format("{}; the training went back {} times already, and each time lowered the learning rate",
                     setback.what(), LossGuard::kMostRollbacks));
   auto at = restore_good(job_, communicator_, engine, lookahead, best, writer, setback.first_bad);
   if (!at) throw base::AgreedError(base::ErrorKind::data, setback.what());

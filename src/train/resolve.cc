@@ -70,8 +70,8 @@ void resolve_processes(const Options& options, const RunConditions& circumstance
                     : std::max(1, circumstances.cores / (run.local_workers * circumstances.sharers));
   if (options.shard > 0 && processes > 1 && !std::has_single_bit(static_cast<unsigned>(run.local_workers)))
     fail(ErrorKind::usage,
-         "--shard {} with {} workers in each of {} processes: only a power of two of them is a whole part of "
-         "the fixed summation tree; give --workers {}",
+         "--shard {} with {} workers in each of {} processes: each process must have a power of two of "
+         "workers, so that its shards are a whole part of the fixed summation tree; give --workers {}",
          options.shard, run.local_workers, processes,
          std::bit_floor(static_cast<unsigned>(run.local_workers)) * static_cast<unsigned>(processes));
 }
@@ -81,11 +81,10 @@ void resolve_shards(const Options& options, Resolved& run) {
   if (options.shard == 0) return;
   if (options.shard < 0) fail(ErrorKind::usage, "--shard must be at least 1, is {}", options.shard);
   if (options.gradients_as_bf16)
-    fail(
-        ErrorKind::usage,
-        "--shard {} with --gradients-as bf16: rounding on the way between processes depends on how many there "
-        "are, and the bits would too; leave one of them out",
-        options.shard);
+    fail(ErrorKind::usage,
+         "--shard {} with --gradients-as bf16: messages are rounded between processes, so the bits would "
+         "depend on the number of processes; leave one of them out",
+         options.shard);
   if (run.local_batch % options.shard != 0)
     fail(ErrorKind::usage,
          "--shard {} does not divide the local batch {} (global batch {} / {} workers); choose a shard that "
@@ -94,7 +93,7 @@ void resolve_shards(const Options& options, Resolved& run) {
   run.shards_per_worker = run.local_batch / options.shard;
   if (run.workers > 1 && !std::has_single_bit(static_cast<std::uint64_t>(run.shards_per_worker)))
     fail(ErrorKind::usage,
-         "--shard {} gives each of {} workers {} shards, and only a power of two of them is a whole part of "
+         "--shard {} gives each of {} workers {} shards, but only a power of two of them is a whole part of "
          "the fixed summation tree; choose a shard of {} samples",
          options.shard, run.workers, run.shards_per_worker,
          run.local_batch /
@@ -162,22 +161,19 @@ engine::Precision resolve_precision(const Options& options, bool has_bf16_units)
 void require_data_parallel(const Options& options, const RunConditions& circumstances) {
   if (!options.data_parallel) return;
   if (circumstances.processes > 1)
-    fail(
-        ErrorKind::usage,
-        "--parallel data-parallel with {} processes: it is one process that drives all workers; start one, with "
-        "--workers {}",
-        circumstances.processes, std::max(options.workers, circumstances.processes));
+    fail(ErrorKind::usage,
+         "--parallel data-parallel with {} processes: there one process drives all workers; start one, with "
+         "--workers {}",
+         circumstances.processes, std::max(options.workers, circumstances.processes));
   if (options.batch_norm == engine::BatchNormMode::synchronised)
-    fail(
-        ErrorKind::usage,
-        "--parallel data-parallel with --bn sync: its workers talk to worker 0 alone, and share no statistics; "
-        "give --bn local or ghost:SIZE, or --parallel all-reduce");
+    fail(ErrorKind::usage,
+         "--parallel data-parallel with --bn sync: its workers exchange data only with worker 0, so they "
+         "cannot share statistics; give --bn local or ghost:SIZE, or --parallel all-reduce");
   if (options.shard > 0)
-    fail(
-        ErrorKind::usage,
-        "--parallel data-parallel with --shard {}: a worker's part is one forward there; leave --shard out, or "
-        "give --parallel all-reduce",
-        options.shard);
+    fail(ErrorKind::usage,
+         "--parallel data-parallel with --shard {}: each worker computes its samples in one forward pass and "
+         "cannot cut them into shards; leave --shard out, or give --parallel all-reduce",
+         options.shard);
 }
 
 }  // namespace
@@ -203,8 +199,8 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
 
   if (options.momentum_correction && options.schedule.kind == ScheduleKind::plateau)
     fail(ErrorKind::usage,
-         "--momentum-correction goes by the schedule alone and cannot follow --schedule plateau, whose rate "
-         "follows the validation figures; leave one of them out");
+         "--momentum-correction depends on the schedule alone and cannot follow --schedule plateau, whose "
+         "rate follows the validation figures; leave one of them out");
   if (options.on_nan == OnNan::rollback && !options.save_checkpoints)
     fail(
         ErrorKind::usage,
@@ -219,8 +215,8 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
   const std::int64_t threads = std::int64_t{run.local_workers} * run.threads;
   if (threads > kMostThreadsACore * run.cores)
     fail(ErrorKind::usage,
-         "--workers {} x --threads {} is {} threads on {} core{}, and more than {} a core only wait for each "
-         "other: give at most {} in all",
+         "--workers {} x --threads {} is {} threads on {} core{}, but more than {} per core only wait for "
+         "each other: give at most {} in all",
          run.local_workers, run.threads, threads, run.cores, run.cores == 1 ? "" : "s", kMostThreadsACore,
          kMostThreadsACore * run.cores);
   run.oversubscribed = threads * run.sharers > run.cores;
@@ -232,7 +228,7 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
   const bool evaluates = options.evaluate_every > 0 || options.test_set == TestSet::last;
   if (options.window_steps == 0 && evaluates && run.engine_batch < options.test_views)
     fail(ErrorKind::usage,
-         "--test-time-augmentation shows each test image in {} forms at once, and {} is only {}; use a "
+         "--test-time-augmentation evaluates each test image in {} forms at once, but {} is only {}; use a "
          "larger one, or none",
          options.test_views, options.shard > 0 ? "the shard" : "the local batch", run.engine_batch);
   run.precision = resolve_precision(options, circumstances.has_bf16_units);

@@ -28,7 +28,7 @@ void require_same(const SafetensorsFile& file, const std::string& key, const cha
                   const std::string& now) {
   const auto then = text_in(file, key);
   if (then.empty() || then == now) return;
-  fail(ErrorKind::data, "{}: {} was {} in its run and is {} in this one; give the same, or begin anew",
+  fail(ErrorKind::data, "{}: {} was {} in its run, but is {} in this one; give the same, or start a new run",
        file.path().string(), what, then, now);
 }
 
@@ -46,8 +46,8 @@ void require_possible(const ResumePoint& point, std::int64_t steps_per_epoch) {
       (update - step) / steps_per_epoch == epoch)
     return;
   fail(ErrorKind::data,
-       "{}: its next batch is said to be step {} of epoch {} (from 0) after {} updates, which with {} steps "
-       "an epoch cannot be; it is damaged: take an earlier checkpoint, or begin anew",
+       "{}: its next batch should be step {} of epoch {} (from 0) after {} updates, which is impossible "
+       "with {} steps per epoch; it is damaged: take an earlier checkpoint, or start a new run",
        point.path.string(), step, epoch, update, steps_per_epoch);
 }
 
@@ -57,11 +57,10 @@ void require_best(const ResumePoint& point) {
   if (update == 0) return;
   const auto best = best_checkpoint_path(point.path.parent_path(), update);
   if (!fs::exists(best))
-    fail(
-        ErrorKind::data,
-        "{}: its best epoch on validation is {}, and {} is not there; copy it beside the checkpoint, or begin "
-        "anew",
-        point.path.string(), point.standing.validation.best_epoch, best.string());
+    fail(ErrorKind::data,
+         "{}: its best epoch on validation is {}, but {} is missing; copy it beside the checkpoint, or start "
+         "a new run",
+         point.path.string(), point.standing.validation.best_epoch, best.string());
   (void)open_checkpoint(best);
 }
 
@@ -83,7 +82,7 @@ Candidate open_candidate(const fs::path& path) {
   require_best(candidate.point);
   if (!is_summed(candidate.file))
     candidate.point.notes.push_back(
-        fmt::format("{} was written by a version without checksums: whether its bytes are right is not known",
+        fmt::format("{} was written by a version without checksums: its bytes cannot be checked",
                     path.filename().string()));
   return candidate;
 }
@@ -100,7 +99,7 @@ Candidate newest_whole(const fs::path& directory, const std::vector<fs::path>& p
       candidate.point.broken = broken;
       for (std::size_t i = 0; i < broken.size(); ++i)
         candidate.point.notes.push_back(
-            fmt::format("{} is not used: {}; the run goes on from {}, the newest that is whole",
+            fmt::format("{} is not used: {}; the run continues from {}, the newest that is undamaged",
                         broken[i].filename().string(), reasons[i], path.filename().string()));
       return candidate;
     } catch (const base::Error& error) {
@@ -108,7 +107,9 @@ Candidate newest_whole(const fs::path& directory, const std::vector<fs::path>& p
       reasons.push_back(error.what());
     }
   }
-  fail(ErrorKind::data, "--resume {}: none of its {} checkpoints can be gone on from; the newest: {}",
+  fail(ErrorKind::data,
+       "--resume {}: the run cannot continue from any of its {} checkpoints; the newest: "
+       "{}",
        directory.string(), paths.size(), reasons.front());
 }
 
@@ -145,11 +146,10 @@ void require_same_training(const SafetensorsFile& file, const Options& options, 
                            const graph::Graph& graph) {
   const std::string then = text_in(file, "graph_sha256"), now = graph::fingerprint(graph);
   if (!then.empty() && then != now)
-    fail(
-        ErrorKind::data,
-        "{}: the layers of its run were others than those of {} now (SHA-256 of the graph {}.. and {}..); give the "
-        "model that it was, or begin anew",
-        file.path().string(), graph.name, then.substr(0, 8), now.substr(0, 8));
+    fail(ErrorKind::data,
+         "{}: its run had other layers than {} has now (SHA-256 of the graph {}.. and {}..); give the model "
+         "of that run, or start a new run",
+         file.path().string(), graph.name, then.substr(0, 8), now.substr(0, 8));
   require_same(file, "optimizer", "--optimizer", std::string(name(options.rule.kind)));
   require_same(file, "seed", "--seed", std::to_string(options.seed));
   require_same(file, "global_batch", "the global batch", std::to_string(resolved.global_batch));
@@ -166,7 +166,7 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
   require_possible(point, resolved.steps_per_epoch);
   if (options.lookahead.steps > 0 && !has_slow_weights(file))
     fail(ErrorKind::data,
-         "{}: --lookahead was off in its run and is {} in this one; give the same, or begin anew",
+         "{}: --lookahead was off in its run, but is {} in this one; give the same, or start a new run",
          point.path.string(), options.lookahead.steps);
   const auto left = resolved.end - point.standing.counters.update;
   const bool is_over = left == 0 && !lost_at_its_end(options);
@@ -180,8 +180,8 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
          point.path.string(), point.standing.counters.update, resolved.end);
   if (point.standing.guard.rollbacks > 0)
     point.notes.push_back(
-        fmt::format("the learning rate is {:g} times what its schedule says: the run before went back "
-                    "{} time{} (--on-nan rollback)",
+        fmt::format("the learning rate is {:g} times what its schedule says: the earlier run went back {} "
+                    "time{} (--on-nan rollback)",
                     std::pow(LossGuard::kRateFactor, static_cast<double>(point.standing.guard.rollbacks)),
                     point.standing.guard.rollbacks, point.standing.guard.rollbacks == 1 ? "" : "s"));
   const auto then = text_in(file, "lr"), now = fmt::format("{}", resolved.rate.peak);
@@ -212,23 +212,22 @@ AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& n
     const auto kept = read_kept_record(record_path);
     if (kept.record && kept.record->status == "complete") {
       if (differences(kept.record->settings, settings(options)).empty()) return AutoResume::finished;
-      fail(
-          ErrorKind::usage,
-          "--out {}: holds the complete record of a training with other settings, and no checkpoint to go on "
-          "from; give another --out",
-          options.out.string());
+      fail(ErrorKind::usage,
+           "--out {}: holds the complete record of a training with other settings, and no checkpoint to "
+           "continue from; give another --out",
+           options.out.string());
     }
   }
   for (const auto& path : paths) {
     const auto aside = set_aside_damaged(path);
-    notes.push_back(fmt::format("{} cannot be resumed from and is kept as {}", path.filename().string(),
-                                aside.filename().string()));
+    notes.push_back(fmt::format("the run cannot resume from {}, which is kept as {}",
+                                path.filename().string(), aside.filename().string()));
   }
   if (fs::exists(record_path, unknown)) {
     fs::rename(record_path, options.out / kLostRecord, unknown);
     notes.push_back(
-        fmt::format("--resume auto: the run before was lost {}: this one begins anew",
-                    paths.empty() ? "before its first checkpoint" : "and left no checkpoint that is whole"));
+        fmt::format("--resume auto: the earlier run was lost {}: this one starts from the beginning",
+                    paths.empty() ? "before its first checkpoint" : "and left no undamaged checkpoint"));
   }
   return AutoResume::anew;
 }
@@ -260,12 +259,12 @@ void require_own_directory(const Options& options) {
   }
   if (!there.empty())
     fail(ErrorKind::usage,
-         "--out {0}: holds another run ({1}); give --resume {0} to go on with it, or another --out", out,
+         "--out {0}: holds another run ({1}); give --resume {0} to continue it, or another --out", out,
          there.front().filename().string());
   if (fs::exists(options.out / "record.json", unreadable))
     fail(ErrorKind::usage,
-         "--out {}: holds another run's record.json, and no checkpoint to go on from; give another --out, or "
-         "--resume auto to begin anew there",
+         "--out {}: holds another run's record.json, and no checkpoint to continue from; give another "
+         "--out, or --resume auto to start again there",
          out);
 }
 

@@ -175,8 +175,8 @@ void conclude(Record& record, const Earlier& earlier, const Progress& progress) 
 bool start_peak_memory(Record& record) {
   if (measure::reset_peak_memory()) return true;
   record.notes.push_back(
-      "peak memory is not measured: the system does not let a process start it anew (/proc/self/clear_refs), "
-      "and it would be that of everything before");
+      "peak memory is not measured: the system does not allow its counter to be reset "
+      "(/proc/self/clear_refs), so it would include everything before this run");
   return false;
 }
 

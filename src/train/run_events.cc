@@ -88,7 +88,7 @@ void RunEvents::skipped(std::int64_t updates, const std::string& what, const Bat
   if (!is_root_) return;
   constexpr std::int64_t kMostSaid = 20;  // the rest is only in the event log
   if (job_.progress.say && state.skipped <= kMostSaid)
-    job_.progress.say(fmt::format("step {}: {} in {}; its update is left out (the {}. of this training)",
+    job_.progress.say(fmt::format("step {}: {} in {}; its update is skipped (number {} of this training)",
                                   updates, what, sentence(batch), state.skipped));
   if (is_told())
     job_.progress.event(event_of("skip", updates, what, batch).set("skipped_updates", state.skipped));

@@ -159,11 +159,11 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   if (limits.share)
     record.notes.push_back(
         host_is_in_step(options, resolved.workers)
-            ? "the device computes while its worker goes on, which waits for it once a step: what it takes "
-              "stands in the phase in which the worker waits, which for the last backward and update is the "
-              "next forward"
-            : "the device computes while its worker goes on: phases are the times between events on the "
-              "device, read two steps later");
+            ? "the device computes asynchronously, and its worker waits for it once a step: device time is "
+              "counted in the phase in which the worker waits, which for the last backward and the update "
+              "is the next forward"
+            : "the device computes asynchronously: phases are the times between events on the device, read "
+              "two steps later");
   if (resolved.oversubscribed)
     record.notes.push_back(
         fmt::format("{}: oversubscribed, times say nothing about machines with a core for each",
@@ -194,7 +194,7 @@ void add_gpus(Record& record, std::span<const measure::GpuReport> reports) {
     for (const auto& failure : report.failures)
       if (std::find(failures.begin(), failures.end(), failure) == failures.end()) failures.push_back(failure);
   if (!failures.empty())
-    record.notes.push_back(fmt::format("not all was told of the GPUs: {}", fmt::join(failures, "; ")));
+    record.notes.push_back(fmt::format("the GPUs did not report everything: {}", fmt::join(failures, "; ")));
 }
 
 void complete_record(Record& record, std::vector<WorkerResult>& results,

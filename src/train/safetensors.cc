@@ -113,8 +113,8 @@ Sections split(const std::string& path, std::span<const std::byte> file) {
   const auto rest = file.subspan(kSafetensorsLengthBytes);
   if (length > rest.size() || length > kSafetensorsMostHeaderBytes)
     fail(ErrorKind::data,
-         "{}: the header is said to have {} bytes, but {} bytes follow (and a header has at most {}); the "
-         "file is truncated or no safetensors file",
+         "{}: the header should have {} bytes, but {} bytes follow (and a header has at most {}); the file "
+         "is truncated or not a safetensors file",
          path, length, rest.size(), kSafetensorsMostHeaderBytes);
   const auto header = rest.first(length);
   return {{reinterpret_cast<const char*>(header.data()), header.size()}, rest.subspan(length)};
@@ -133,12 +133,14 @@ Json parse_header(const std::string& path, std::string_view text) {
   try {
     header = Json::parse(text, note_names);
   } catch (const Json::exception& error) {
-    fail(ErrorKind::data, "{}: the header is no valid JSON ({}); the file is damaged or no safetensors file",
+    fail(ErrorKind::data,
+         "{}: the header is not valid JSON ({}); the file is damaged or not a safetensors "
+         "file",
          path, error.what());
   }
   if (!header.is_object())
     fail(ErrorKind::data,
-         "{}: the header is a JSON {}, not an object of tensors; this is no safetensors file", path,
+         "{}: the header is a JSON {}, not an object of tensors; this is not a safetensors file", path,
          header.type_name());
   if (repeated)
     fail(ErrorKind::data, "{}: the header has the name '{}' twice; the file is damaged: write it again", path,
@@ -149,10 +151,10 @@ Json parse_header(const std::string& path, std::string_view text) {
 Metadata parse_metadata(const std::string& path, const Json& json) {
   Metadata metadata;
   if (!json.is_object())
-    fail(ErrorKind::data, "{}: {} is no JSON object of texts; write it again", path, kMetadataKey);
+    fail(ErrorKind::data, "{}: {} is not a JSON object of strings; write it again", path, kMetadataKey);
   for (const auto& [key, value] : json.items()) {
     if (!value.is_string())
-      fail(ErrorKind::data, "{}: {} has texts only, but '{}' is a JSON {}; write it again", path,
+      fail(ErrorKind::data, "{}: {} must hold strings only, but '{}' is a JSON {}; write it again", path,
            kMetadataKey, key, value.type_name());
     metadata[key] = value.get<std::string>();
   }
@@ -188,7 +190,8 @@ TensorEntry parse_entry(const std::string& path, const std::string& name, const 
   const auto dtype = dtype_named(dtype_name);
   if (!dtype)
     fail(ErrorKind::data,
-         "{}: tensor '{}' is of dtype {}, and known are F64, F32, BF16, I64, I32, U8; convert it before",
+         "{}: tensor '{}' has the dtype {}, but only F64, F32, BF16, I64, I32, U8 are known; convert it "
+         "first",
          path, name, dtype_name);
   TensorEntry entry{.tensor = {.name = name, .dtype = *dtype, .shape = *shape, .bytes = {}},
                     .begin = static_cast<std::uint64_t>((*offsets)[0]),
@@ -245,8 +248,8 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   for (auto& [tensor, begin, end] : entries) {
     if (begin != covered)
       fail(ErrorKind::data,
-           "{}: tensors lie one after the other without a gap, but '{}' begins at byte {} of the data and "
-           "the one before it ends at {}; the file is damaged: write it again",
+           "{}: tensors must lie one after the other without a gap, but '{}' begins at byte {} of the data "
+           "and the one before it ends at {}; the file is damaged: write it again",
            where, tensor.name, begin, covered);
     if (end > sections.data.size())
       fail(ErrorKind::data,

@@ -61,7 +61,7 @@ class Input {
       return;
     }
     ::close(descriptor_);
-    base::fail(base::ErrorKind::data, "{}: is no regular file; give a checkpoint", path.string());
+    base::fail(base::ErrorKind::data, "{}: is not a regular file; give a checkpoint", path.string());
   }
   ~Input() { ::close(descriptor_); }
   Input(const Input&) = delete;

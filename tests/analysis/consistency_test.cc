@@ -155,7 +155,7 @@ TEST(Consistency, NamesStepsThatTookNoTime) {
 TEST(Consistency, NamesAnAccuracyThatIsNoCountOverTheTestSet) {
   auto record = make_training({});
   record.epochs.back().test_accuracy = 0.70123456;
-  EXPECT_THAT(all(record), HasSubstr("no whole number of 10000 images"));
+  EXPECT_THAT(all(record), HasSubstr("not a whole number of 10000 images"));
 }
 
 TEST(Consistency, NamesOtherProgramsThatWereAtWorkWhileItMeasured) {

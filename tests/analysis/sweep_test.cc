@@ -147,9 +147,10 @@ TEST(Sweep, HasOnePointABatchOfTheVersionThatMeasuredMost) {
   EXPECT_EQ(curve->on_curve, 4);
   EXPECT_FALSE(curve->points[3].on_curve);
   ASSERT_EQ(curve->points[3].verdict.refusals.size(), 1U);
-  EXPECT_EQ(curve->points[3].verdict.refusals[0],
-            "measured with version 0.2.0; on the curve is what was measured with version 0.1.0 (abc1234), as "
-            "at least as many batches were");
+  EXPECT_EQ(
+      curve->points[3].verdict.refusals[0],
+      "measured with version 0.2.0; the curve shows what was measured with version 0.1.0 (abc1234), which "
+      "covers at least as many batches");
   EXPECT_EQ(curve->points[4].verdict.remarks.size(), 1U) << "256 only the other version measured";
 }
 

@@ -128,7 +128,7 @@ TEST_F(File, AFifoThatNobodyWritesToIsAnErrorAfterAWhile) {
     (void)read_file(fifo);
     FAIL() << "read";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("it is a FIFO, and nobody has written to it for 10 s"));
+    EXPECT_THAT(error.what(), HasSubstr("it is a FIFO, and no program has written to it for 10 s"));
   }
 }
 

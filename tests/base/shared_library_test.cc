@@ -75,7 +75,7 @@ std::string accept(const SharedLibrary&) { return ""; }
 TEST_F(SharedLibraries, ALibraryOfNoPlaceIsNamedWithThePlacesAndTheRemedy) {
   const auto text = refused_by(kAbsent, {folder("empty")}, accept);
   EXPECT_THAT(text,
-              testing::StartsWith("--device cuda: needs Absent 9.11 or later, and libpaceline_absent.so.9"));
+              testing::StartsWith("--device cuda: needs Absent 9.11 or later, but libpaceline_absent.so.9"));
   EXPECT_THAT(text, testing::HasSubstr("LD_LIBRARY_PATH"));
   EXPECT_THAT(text, testing::HasSubstr("Python environment"));
   EXPECT_THAT(text, testing::EndsWith("pip install absent"));
@@ -116,7 +116,7 @@ TEST_F(SharedLibraries, OneThatIsRefusedIsPassedOverForTheNext) {
   };
   EXPECT_EQ(find_library(wanted, {copy.parent_path()}, old).path, copy.string());
   const auto text = refused_by(wanted, {folder("empty")}, old);
-  EXPECT_THAT(text, testing::HasSubstr("needs M 9, and what was found cannot be used"));
+  EXPECT_THAT(text, testing::HasSubstr("needs M 9, but what was found cannot be used"));
   EXPECT_THAT(text, testing::HasSubstr("libm.so.6: it is M 8"));
 }
 

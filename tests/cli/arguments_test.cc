@@ -230,7 +230,7 @@ TEST_P(BadWords, GetOneSentenceThatNamesThem) {
 INSTANTIATE_TEST_SUITE_P(
     Table, BadWords,
     testing::Values(
-        Bad{kTrain, {"--on-nan", "roll"}, "--on-nan"}, Bad{kVerify, {}, "verify takes what to check"},
+        Bad{kTrain, {"--on-nan", "roll"}, "--on-nan"}, Bad{kVerify, {}, "verify takes the files to check"},
         Bad{kTrain, {"--batch", "32"}, "--batch is not an option, because with several workers"},
         Bad{kTrain, {"--batch=32"}, "--local-batch b is what one worker takes"},
         Bad{kTrain, {"--batch-size", "32"}, "--batch-size is not an option, because with several workers"},
@@ -245,7 +245,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{kTrain, {"--loader-threads", "-1"}, "--loader-threads must be a whole number from 0"},
         Bad{kTrain, {"--rotate", "181"}, "--rotate must be a number of at least 0 and at most 180"},
         Bad{kTrain, {"--warmup-start", "fast"}, "--warmup-start must be a number"},
-        Bad{kConverge, {"--variants", "linaer"}, "has 'linaer', which is no remedy (did you mean linear?)"},
+        Bad{kConverge,
+            {"--variants", "linaer"},
+            "has 'linaer', which is not a remedy (did you mean linear?)"},
         Bad{kConverge, {"--variants", "linear+linear"}, "has 'linear' twice"},
         Bad{kConverge, {"--variants", "linear+epochs=3"}, "only options of the learning rule"},
         Bad{kConverge, {"--variants", "weight-dcay=3"}, "did you mean weight-decay?"},

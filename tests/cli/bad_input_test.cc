@@ -204,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"study", "--no-with-sweep", "--no-with-scale", "--no-with-converge"},
              kUsage,
              {"leave a study nothing to measure"}},
-        Case{"DirectoryWithoutRecords", {"report", "DIR"}, kData, {"no record is in it"}},
+        Case{"DirectoryWithoutRecords", {"report", "DIR"}, kData, {"it holds no record"}},
         Case{"DamagedRecord",
              {"report", "DIR/r.json"},
              kData,
@@ -308,7 +308,7 @@ TEST(BadInput, SentencesSayWhatWasMeantAndWhatToDo) {
            {{"train", "list.toml"},
             {"list.toml:2: workers is a list, and train takes one number", "paceline scale"}},
            {{"train", "model.toml"}, {"looks like a model file", "--model model.toml"}},
-           {{"predict"}, {"there is no command 'predict' yet"}},
+           {{"predict"}, {"there is no command 'predict'"}},
        }) {
     const auto outcome = run_program(words, here);
     EXPECT_EQ(outcome.code, kUsage) << words.back();

@@ -67,7 +67,7 @@ TEST(OddAboutGpus, CoresOnTheFarSocket) {
   bound.cores = {0, 1, 2, 3};
   EXPECT_THAT(odd_about_gpus({bound}),
               ElementsAre(AllOf(
-                  HasSubstr("rank 1 on a may use cores 0-3, and its GPU 1 is near cores 4-7 (memory node 1)"),
+                  HasSubstr("rank 1 on a may use cores 0-3, but its GPU 1 is near cores 4-7 (memory node 1)"),
                   HasSubstr("--bind-to none"), HasSubstr("--cpu-bind=none"))));
   bound.cores = {3, 4};
   EXPECT_THAT(odd_about_gpus({bound}), IsEmpty()) << "its worker takes the near one";
@@ -94,7 +94,7 @@ TEST(OddAboutGpus, ClocksProcessesMemoryModesAndWhatIsNotTold) {
   EXPECT_THAT(odd_about_gpus({one}),
               ElementsAre("GPU 0 of a: its clocks are held back: thermal (hardware), hardware slowdown",
                           "GPU 0 of a: python3 (process 41), process 42 are on it too; times will be shared",
-                          AllOf(HasSubstr("3 errors of its memory"), HasSubstr("none is left to exchange"),
+                          AllOf(HasSubstr("3 errors of its memory"), HasSubstr("no spare rows are left"),
                                 HasSubstr("dmesg | grep Xid")),
                           HasSubstr("MIG cuts it into instances"),
                           "GPU 0 of a: not told: nvmlDeviceGetPowerUsage: Unknown Error"));
@@ -114,7 +114,7 @@ TEST(OddAboutGpus, ARankThatSeesNone) {
   blind.gpu.reset();
   blind.why_none = "GPUs: NVIDIA's driver is not there";
   EXPECT_THAT(odd_about_gpus({rank_on(0), blind}),
-              ElementsAre("rank 1 on b sees no GPU, and others do: GPUs: NVIDIA's driver is not there"));
+              ElementsAre("rank 1 on b sees no GPU, but others do: GPUs: NVIDIA's driver is not there"));
 }
 
 TEST(ShowGpuTable, HasALineForEachRank) {

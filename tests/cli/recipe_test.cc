@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadRecipe{"workers = '1x'\n", ":1: workers must be a whole number from 1"},
         BadRecipe{"lr = 'fast'\n", ":1: lr must be a number above 0, got 'fast'"},
         BadRecipe{"lr = \n", ":1: not TOML"}, BadRecipe{"lr = 0.1\nlr = 0.2\n", ":2: not TOML"},
-        BadRecipe{"seed = 1\n[train]\nlr = 1\n", ":2: a recipe has no table but [quick]"},
+        BadRecipe{"seed = 1\n[train]\nlr = 1\n", ":2: the only table of a recipe is [quick]"},
         BadRecipe{"nesterov = 'yes'\n", ":1: nesterov must be true or false"},
         BadRecipe{"local-batch = 1\nglobal-batch = 2\n", ":1: local-batch 1 and"},
         BadRecipe{"data = 2020-01-01\n", ":1: data must be a text"}));

@@ -42,7 +42,7 @@ TEST(ProcessesFailure, WhoComesTooLateIsNamedWithItsPlace) {
     EXPECT_LT(base::seconds_since(begin), 15.0);
     for (const int rank : {0, 2})
       EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
-                  AllOf(HasSubstr("rank 1 "), HasSubstr("did not come to a barrier within 2 s")));
+                  AllOf(HasSubstr("rank 1 "), HasSubstr("did not enter a barrier within 2 s")));
     EXPECT_NE(outcome.errors[1], "");
   }
 }
@@ -80,7 +80,7 @@ TEST(ProcessesFailure, WhoComesTooLateToASumInCommonMemoryIsNamed) {
   for (const int rank : {0, 2})
     EXPECT_THAT(
         outcome.errors[static_cast<std::size_t>(rank)],
-        AllOf(HasSubstr("rank 1 "), HasSubstr("did not come to an all-reduce of 50000 floats within 2 s")));
+        AllOf(HasSubstr("rank 1 "), HasSubstr("did not enter an all-reduce of 50000 floats within 2 s")));
   EXPECT_NE(outcome.errors[1], "");
 }
 
@@ -172,7 +172,7 @@ TEST(ProcessGroup, PartWhenTheFirstIsThroughAndNameWhoDoesNotCome) {
       if (all_come)
         EXPECT_EQ(errors[process], "");
       else
-        EXPECT_THAT(errors[process], AllOf(HasSubstr("rank 2"), HasSubstr("did not come")));
+        EXPECT_THAT(errors[process], AllOf(HasSubstr("rank 2"), HasSubstr("did not enter")));
     }
   }
 }

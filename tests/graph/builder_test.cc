@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
                 model.loss(model.dense(value, "d", {.features = 2}), 0);
                 (void)model.finish();
               },
-              {"nobody uses 'lost'"}}),
+              {"no op uses 'lost'"}}),
     [](const auto& info) { return info.param.name; });
 
 // Names that a checkpoint has for other arrays ended a training at its first checkpoint.
@@ -130,7 +130,7 @@ TEST(Builder, RefusesWhatFitsNoMachine) {
     FAIL() << "2^40 weights";
   } catch (const base::Error& error) {
     EXPECT_THAT(error.what(),
-                testing::AllOf(HasSubstr("with 'c2' it has 9.9e+12 weights"), HasSubstr("take fewer")));
+                testing::AllOf(HasSubstr("up to 'c2' it has 9.9e+12 weights"), HasSubstr("take fewer")));
   }
 }
 

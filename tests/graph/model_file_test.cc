@@ -172,7 +172,7 @@ const std::string kFc = "[[layer]]\nop = \"dense\"\nname = \"fc\"\nfeatures = \"
 INSTANTIATE_TEST_SUITE_P(
     ModelFile, ModelFileError,
     testing::Values(
-        WrongFile{"NoToml", "name = \"x\"\n[[layer]\n", "my.toml:2:", "no valid TOML"},
+        WrongFile{"NoToml", "name = \"x\"\n[[layer]\n", "my.toml:2:", "not valid TOML"},
         WrongFile{"Empty", "", "my.toml:", "[[layer]]"},
         WrongFile{"LayerIsNoTable", "layer = [1, 2]\n",
                   "my.toml:1:", "must be [[layer]] tables, but is a list"},
@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "my.toml:1:", "[0, 1)"},
         WrongFile{"NoClassifier", "[[layer]]\nop = \"relu\"\n", "my.toml:1:", "10 classes"},
         WrongFile{"UnusedLayer", "[[layer]]\nop = \"relu\"\nname = \"lost\"\n" + kFc + "input = \"input\"\n",
-                  "my.toml:4:", "nobody uses 'lost'"}),
+                  "my.toml:4:", "no op uses 'lost'"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(ModelFile, AMissingFileIsADataError) {

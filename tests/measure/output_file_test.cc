@@ -30,12 +30,12 @@ TEST(OutputFile, WhatIsReadIsNotWrittenOver) {
     const char* name;
     std::string bytes, says;  ///< "": it may be written over
   } files[] = {
-      {"record.json", "{\n \"schema\": \"paceline-record-1\"}", "is a run's record, and it would be lost"},
+      {"record.json", "{\n \"schema\": \"paceline-record-1\"}", "is a run's record, and would be lost"},
       {"copy", "{\"schema\":\"paceline-record-1\"}", "is a run's record"},
       {"checkpoint-00000002.safetensors", "", "is a checkpoint or a model's weights"},
       {"recipe.toml", "lr = 0.1\n", "is a recipe or a model file"},
       {"events.jsonl", "{}\n", "is a run's events"},
-      {"data_batch_1.bin", "\0\1\2"s, "is no text"},
+      {"data_batch_1.bin", "\0\1\2"s, "is a binary file"},
       {"report.html", "<!doctype html>", ""},
       {"report.json", "{\"schema\": \"paceline-report-2\"}", ""},
       {"notes.md", "", ""},

@@ -62,7 +62,7 @@ TEST(Skew, NamesTheRankThatComesLastAndByHowMuch) {
   EXPECT_EQ(late->last_rank, 1);
   EXPECT_EQ(late->last_in, 3);
   EXPECT_NEAR(late->median_s, 0.0015, 1e-9);
-  EXPECT_THAT(sentence(*late, 1e-5), HasSubstr("1.50 ms in the middle step"));
+  EXPECT_THAT(sentence(*late, 1e-5), HasSubstr("1.50 ms in the median step"));
   EXPECT_THAT(sentence(*late, 1e-5), HasSubstr("rank 1 was the last in 3 of 3"));
 }
 

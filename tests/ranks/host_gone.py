@@ -104,7 +104,7 @@ def lose_a_host(hosts, program, folder, unnoticed):
         job.kill()
         kill_all(pids_in(a) + pids_in(b))
     check(job.returncode == 0, f"exit {job.returncode}\n{text}{err}")
-    check(f"{a}:2 answer: fewer processes go on" in err, f"fewer processes, and it was said: {err}")
+    check(f"only {a}:2 answer: the run continues with fewer processes" in err, f"fewer processes, and it was said: {err}")
     record, checkpoint = result(out)[:2]
     check(record["workers"] == 2 and record["communication"]["processes"] == 2, f"workers {record['workers']}")
     check(len(record["restarts"]) == 1, f"{record['restarts']}")

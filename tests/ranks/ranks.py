@@ -354,7 +354,7 @@ def doctor(args, folder):
 
     # ProcessGroup of which each believes to be alone.
     code, out, err = run([args.program, *words], env={**os.environ, "PMI_SIZE": "4", "PMI_RANK": "1"})
-    check(code == 5 and ("MASTER_ADDR" in err or "do not speak" in err), f"another MPI: exit {code}: {err}")
+    check(code == 5 and ("MASTER_ADDR" in err or "do not work together" in err), f"another MPI: exit {code}: {err}")
     code, out, err = run([args.program, *words], env={**os.environ, "SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"})
     check(code == 0 and "put srun before the command" in out, f"no step: exit {code}\n{out}{err}")
     print("other versions, other commands, another MPI and a job without a step are said in words")

@@ -48,9 +48,9 @@ def stopped(args, folder):
         check(job.returncode == 5, f"exit {job.returncode}: {said}")
         check(seconds < 45, f"all ended only after {seconds:.1f} s: {said}")  # 9 s, and what mpirun waits before it uses force
         # Process 0 says it, of itself the next.
-        silent = [when for when, line in heard if f"of rank {victim} on host" in line and "nothing has been heard" in line]
+        silent = [when for when, line in heard if f"from rank {victim} on host" in line and "no heartbeat for" in line]
         check(len(silent) == 1 and 1 < silent[0] < 5, f"no heartbeats for 5 s, and it was said: {heard}")
-        check(any(f"rank {victim}" in line and re.search(r"(within|of it for) 9 s", line) for _, line in heard),
+        check(any(f"rank {victim}" in line and re.search(r"(within|no heartbeat for) 9 s", line) for _, line in heard),
               f"given up at the deadline: {said}")
         print(f"rank {victim} stopped: said after {silent[0]:.1f} s, all ended after {seconds:.1f} s")
 
@@ -226,7 +226,7 @@ def worker(args, folder):
         name = rf"rank {ranks} on host \S+ \(last in [a-z ]+ of step \d+\)"
         word = [(when, line) for when, line in heard if re.search(rf"the others have waited \d s for {name}", line)]
         check(len(word) == 1 and word[0][0] < 5, f"the one worker was to be named within 5 s: {heard}")
-        check(re.search(rf"{name} did not come to .* within 7 s", said), f"given up at the deadline: {said}")
+        check(re.search(rf"{name} did not enter .* within 7 s", said), f"given up at the deadline: {said}")
         check(processes == 2 or "has not ended 20 s after" in said, f"it ends itself: {said}")
         check(not runs(process), f"process {process} is left behind")
         print(f"{processes} process(es): said after {word[0][0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")

@@ -98,8 +98,8 @@ TEST(Build, SaysWhichQuestionsWereNotMeasured) {
   const std::string text = to_terminal(build({&record, 1}));
   EXPECT_THAT(text, HasSubstr("Which batch size? Not measured"));
   EXPECT_THAT(text, HasSubstr("How many workers? Not measured"));
-  EXPECT_THAT(text, HasSubstr("What does the all-reduce give? Not measured"));
-  EXPECT_THAT(text, HasSubstr("What does the accuracy pay? Not measured"));
+  EXPECT_THAT(text, HasSubstr("How fast is the all-reduce? Not measured"));
+  EXPECT_THAT(text, HasSubstr("What happens to the accuracy? Not measured"));
   EXPECT_THAT(
       text, HasSubstr("Where does the time go? A step of local batch 128 on 1 worker (1 core) takes 1.22 s"));
 }
@@ -327,7 +327,7 @@ TEST(Build, SaysOfAStoppedStudyThatItIsPartial) {
   EXPECT_THAT(text, HasSubstr("Finish the study"));
   EXPECT_THAT(text, HasSubstr("So far: 1 of 3 batches was not measured when the study was stopped."));
   for (const char* question :
-       {"How many workers?", "What does the all-reduce give?", "What does the accuracy pay?"})
+       {"How many workers?", "How fast is the all-reduce?", "What happens to the accuracy?"})
     EXPECT_THAT(text, HasSubstr(fmt::format("{} Not measured yet: the study was stopped", question)));
   EXPECT_THAT(text_of(study()), Not(HasSubstr("PARTIAL")));
 }

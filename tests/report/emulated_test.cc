@@ -93,7 +93,7 @@ TEST(Emulated, IsARemarkOfTheCsvAndAMarkOfThePlots) {
 TEST(Emulated, IsSaidByEveryAnswerThatComesOfIt) {
   const std::string text = text_of(over_an_emulated_link());
   for (const char* question :
-       {"How many workers?", "Where does the time go?", "What does the all-reduce give?"}) {
+       {"How many workers?", "Where does the time go?", "How fast is the all-reduce?"}) {
     const auto begin = text.find(question, text.find("Summary"));
     ASSERT_NE(begin, std::string::npos);
     EXPECT_THAT(text.substr(begin, text.find('\n', begin) - begin), HasSubstr("EMULATED link")) << question;

@@ -32,7 +32,7 @@ TEST(Explain, FillsTheFormulasWithTheRecordsNumbers) {
 TEST(Explain, SaysWhatWasNotMeasured) {
   const std::string text = explained({make_record({.kind = "sweep", .local_batch = 64})});
   EXPECT_THAT(text, HasSubstr("– not measured"));
-  EXPECT_THAT(text, HasSubstr("Only 64 was measured so"));
+  EXPECT_THAT(text, HasSubstr("Only 64 was measured in this way"));
 }
 
 TEST(Explain, HasASectionAStepOfEachModel) {

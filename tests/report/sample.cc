@@ -19,7 +19,7 @@ Section summary() {
       .text = "How many workers? 2 are 1.74 times as fast as 1 at local batch 128 (efficiency 87.1 %)."});
   section.blocks.push_back(
       Paragraph{.tone = Paragraph::Tone::plain,
-                .text = "What does the accuracy pay? Not measured: run `paceline converge`."});
+                .text = "What happens to the accuracy? Not measured: run `paceline converge`."});
   section.blocks.push_back(Paragraph{
       .tone = Paragraph::Tone::warning,
       .text = "Cells marked * had more worker threads than cores: their times say nothing about scaling."});

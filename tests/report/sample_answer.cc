@@ -35,9 +35,9 @@ Section sample_answer() {
                              .sentence = "Waiting for a later worker 4.7 %, moving gradients 2.1 %.",
                              .evidence = "step"});
   blocks.emplace_back(Answer{.id = "accuracy",
-                             .question = "What does accuracy pay?",
+                             .question = "What happens to the accuracy?",
                              .figure = "–",
-                             .sentence = "No training was run to its end for it.",
+                             .sentence = "No training ran to its end.",
                              .command = "paceline converge --model resnet18-cifar --data synthetic"});
   Figure hero{.id = "hero",
               .finding = "2 workers, a core each: fastest with 128 and 256 images each",

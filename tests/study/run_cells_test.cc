@@ -61,7 +61,7 @@ TEST_F(StudyDirectory, IsNotOverwrittenByOtherSettings) {
     FAIL() << "other settings overwrote a record";
   } catch (const base::Error& error) {
     EXPECT_THAT(error.what(),
-                HasSubstr("was measured with --lr 0.1, and here it is 0.7: give another --out"));
+                HasSubstr("was measured with --lr 0.1, but here it is 0.7: give another --out"));
   }
   EXPECT_EQ(measure::read_record(directory_ / "records" / "scale-weak-w1-b4-r0.json").created, before);
 }
@@ -80,13 +80,13 @@ TEST_F(StudyDirectory, IsNotTakenForTheSameWhereASettingIsNoLongerGiven) {
     }
     return "";
   };
-  EXPECT_THAT(refusal(), HasSubstr("was measured with --emulate-link latency=1ms, and here it is not given"));
+  EXPECT_THAT(refusal(), HasSubstr("was measured with --emulate-link latency=1ms, but here it is not given"));
   base_.emulate_link = "latency=1ms";
   (void)scale({4});
   EXPECT_EQ(reused_, 1);
   base_.emulate_straggler = "rank=0,slower=2x";
   EXPECT_THAT(refusal(),
-              HasSubstr("was measured without --emulate-straggler, and here it is rank=0,slower=2x"));
+              HasSubstr("was measured without --emulate-straggler, but here it is rank=0,slower=2x"));
 }
 
 TEST_F(StudyDirectory, MovesAsideWhatAnotherProgramMeasured) {

@@ -238,7 +238,7 @@ TEST_F(SearchDirectory, RefusesWhatIsNotWholeEpochsAndTwoOfOneName) {
   };
   auto asked = search(false);
   for (auto& one : asked.configurations) one.options.epochs = 1.5;
-  EXPECT_THAT(refusal(asked), HasSubstr("must be a whole number of at least 1, is 1.5"));
+  EXPECT_THAT(refusal(asked), HasSubstr("must be a whole number of at least 1, but is 1.5"));
   asked = search(false);
   asked.configurations[1].name = asked.configurations[0].name;
   EXPECT_THAT(refusal(asked), HasSubstr("give each value once"));

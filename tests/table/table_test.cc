@@ -91,15 +91,15 @@ TEST(Table, MistakesHaveLineColumnAndTheNearestName) {
   EXPECT_THAT(error_of("run,time_ss\na,5\n"),
               AllOf(HasSubstr("t.csv:1:5"), HasSubstr("did you mean 'time_s'?")));
   EXPECT_THAT(error_of("run,time_s\na,5\nb,five\n"),
-              AllOf(HasSubstr("t.csv:3:3"), HasSubstr("takes a number, got 'five'")));
+              AllOf(HasSubstr("t.csv:3:3"), HasSubstr("must be a number, but is 'five'")));
   EXPECT_THAT(error_of("run,time_of\na,epcoh\n"), AllOf(HasSubstr("t.csv:2:3"), HasSubstr("'epoch'")));
   EXPECT_THAT(error_of("run,accuracy\na,98.5\n"), AllOf(HasSubstr("t.csv:2:3"), HasSubstr("write 0.985")));
-  EXPECT_THAT(error_of("run,workers\na,1.5\n"), HasSubstr("no whole number"));
+  EXPECT_THAT(error_of("run,workers\na,1.5\n"), HasSubstr("not a whole number"));
   EXPECT_THAT(error_of("run,time_s\na,-1\n"), HasSubstr("below 0"));
   EXPECT_THAT(error_of("run,time_s\na,5,6\n"), AllOf(HasSubstr("t.csv:2"), HasSubstr("3 cells")));
   EXPECT_THAT(error_of("run,run\na,a\n"), HasSubstr("twice"));
   EXPECT_THAT(error_of("run,baseline\nn4,n1\nn8,n4\n"),
-              AllOf(HasSubstr("t.csv:2"), HasSubstr("'n1' is no run")));
+              AllOf(HasSubstr("t.csv:2"), HasSubstr("'n1' is not a run")));
   EXPECT_THAT(error_of("run,time_s\n\"a,5\n"), AllOf(HasSubstr("t.csv:2:1"), HasSubstr("never closed")));
   EXPECT_THAT(error_of("run,time_s\n"), HasSubstr("no rows"));
   EXPECT_THAT(error_of("# schema = \"paceline-table-9\"\nrun\na\n"), HasSubstr("paceline-table-9"));

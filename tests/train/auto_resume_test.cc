@@ -76,8 +76,9 @@ TEST_F(AutoResumed, BeginsAnewAfterALossBeforeTheFirstCheckpoint) {
   begun.status = "interrupted";
   begun.reason = kNoLastWord;
   measure::write_record(options.out / "record.json", begun);
-  EXPECT_THAT(call(options),
-              Contains(HasSubstr("was lost before its first checkpoint: this one begins anew")));
+  EXPECT_THAT(
+      call(options),
+      Contains(HasSubstr("was lost before its first checkpoint: this one starts from the beginning")));
   EXPECT_EQ(base::read_file(checkpoint_path(options.out, 10)), whole);
 }
 
@@ -86,8 +87,7 @@ TEST_F(AutoResumed, BeginsAnewWhereNoCheckpointIsWhole) {
   const std::string whole = checkpoint_of(small(), "whole");
   (void)call(options, 3);
   for (const auto& path : checkpoints_in(options.out)) base::write_file(path, std::string_view("damaged"));
-  EXPECT_THAT(call(options),
-              Contains(HasSubstr("cannot be resumed from and is kept as damaged-checkpoint-")));
+  EXPECT_THAT(call(options), Contains(HasSubstr("which is kept as damaged-checkpoint-")));
   EXPECT_EQ(base::read_file(checkpoint_path(options.out, 10)), whole);
 }
 
@@ -122,7 +122,7 @@ TEST_F(AutoResumed, StillRefusesAnotherTraining) {
   Options options = asked("o");
   (void)call(options, 3);
   options.seed = 7;
-  EXPECT_THAT(refusal(options), HasSubstr("--seed was 0 in its run and is 7 in this one"));
+  EXPECT_THAT(refusal(options), HasSubstr("--seed was 0 in its run, but is 7 in this one"));
   options.out.clear();
   EXPECT_THAT(refusal(options), HasSubstr("give --out DIR"));
 }

@@ -108,7 +108,7 @@ TEST_F(CheckpointDamage, OlderFilesOpenWithANoteAndNewOnesNeedTheirSum) {
   };
   rewrite(kCheckpointFormat);
   EXPECT_THAT(refused(base::read_file(path)),
-              HasSubstr("asks for a SHA-256 in its header, and there is none"));
+              HasSubstr("requires a SHA-256 in its header, but there is none"));
   rewrite(kFormatWithoutSum);
   options.resume = options.out;
   options.epochs = 3;
@@ -137,7 +137,7 @@ TEST_F(CheckpointDamage, AResumeGoesOnFromTheNewestWholeOneAndSaysSo) {
   (void)train(options, {}, progress);
   EXPECT_THAT(said,
               Contains(AllOf(HasSubstr("checkpoint-00000012.safetensors is not used"), HasSubstr("SHA-256"),
-                             HasSubstr("goes on from checkpoint-00000006.safetensors"))));
+                             HasSubstr("continues from checkpoint-00000006.safetensors"))));
   EXPECT_EQ(base::read_file(checkpoint_path(options.out, 24)), whole);
   EXPECT_EQ(base::read_file(options.out / "damaged-checkpoint-00000012.safetensors"), bytes);
   // The file itself, and a directory without a whole one, are refused.
@@ -147,7 +147,7 @@ TEST_F(CheckpointDamage, AResumeGoesOnFromTheNewestWholeOneAndSaysSo) {
                 again.epochs = 5;
                 return again;
               }()),
-              AllOf(HasSubstr("none of its"), HasSubstr("can be gone on from")));
+              AllOf(HasSubstr("cannot continue from any of its")));
 }
 
 TEST_F(CheckpointDamage, ThousandFlipsOfARecordAreRefusedOrHarmless) {

@@ -120,7 +120,7 @@ TEST_F(CheckpointHeader, NumbersAreWholeTexts) {
     EXPECT_THAT(text_of_error([&] {
                   (void)number_in(with({{"update", text}}), "update");
                 }),
-                HasSubstr("'update' is missing or no number"))
+                HasSubstr("'update' is missing or not a number"))
         << text;
   EXPECT_EQ(text_in(with({{"model", "small"}}), "model"), "small");
   EXPECT_EQ(text_in(with({}), "model"), "");
@@ -151,7 +151,7 @@ TEST_F(CheckpointHeader, OpensWhatIsAsItWasWritten) {
   EXPECT_THAT(refusal_of(), HasSubstr("the SHA-256 of its bytes is not the one in its header"));
   EXPECT_EQ(text_in(open_header(path()), "format"), kCheckpointFormat) << "the header alone is looked at";
   write({{"format", kCheckpointFormat}});
-  EXPECT_THAT(refusal_of(), HasSubstr("asks for a SHA-256 in its header, and there is none"));
+  EXPECT_THAT(refusal_of(), HasSubstr("requires a SHA-256 in its header, but there is none"));
   write({{"format", kFormatWithoutSum}});
   EXPECT_FALSE(is_summed(open_checkpoint(path())));
   damage();

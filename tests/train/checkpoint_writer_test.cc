@@ -163,7 +163,7 @@ TEST_F(Checkpoints, TheLastOneThatCannotBeWrittenIsAnError) {
   } catch (const base::Error& error) {
     EXPECT_EQ(error.kind(), base::ErrorKind::data);
     EXPECT_THAT(error.what(), AllOf(HasSubstr("checkpoint-00000010.safetensors: cannot be written"),
-                                    HasSubstr("it is one of the last of this run")));
+                                    HasSubstr("it is one of the last files of this run")));
   }
   EXPECT_EQ(names_in(options.out).back(), "checkpoint-00000006");
 }

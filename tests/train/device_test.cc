@@ -42,7 +42,7 @@ TEST_F(Device, ItsRecordNamesDeviceAndRuntime) {
   EXPECT_FALSE(record.memory.device.has_value()) << "its memory is the host's";
   EXPECT_EQ(record.memory.plan_lines.count("gradients on the host"), 1u);
   EXPECT_THAT(record.communication.algorithm, HasSubstr("by way of the host"));
-  EXPECT_THAT(record.notes, Contains(HasSubstr("the device computes while its worker goes on")));
+  EXPECT_THAT(record.notes, Contains(HasSubstr("the device computes asynchronously")));
   const auto kept = measure::read_record(options.out / "record.json");
   EXPECT_EQ(kept.device_name, record.device_name);
 }

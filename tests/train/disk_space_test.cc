@@ -31,7 +31,7 @@ TEST(DiskSpace, IsOfTheNearestDirectoryThatIsThere) {
   EXPECT_FALSE(lack_of_space(out, 1, 3));
   const auto lack = lack_of_space(out, room, 3);
   ASSERT_TRUE(lack);
-  EXPECT_THAT(*lack, HasSubstr("MB are free, and 3 checkpoints of "));
+  EXPECT_THAT(*lack, HasSubstr("MB are free, but 3 checkpoints of "));
   EXPECT_THAT(*lack, HasSubstr("make room, or the next ones will not be kept"));
   EXPECT_FALSE(lack_of_space(out, room / 8, 2));
 }

@@ -66,7 +66,7 @@ TEST_F(WatchedGpus, StandInTheRecordOneForEachRank) {
   EXPECT_THAT((*record.gpus)[1].course.utilisation, testing::Each(0.8));
   EXPECT_EQ((*record.gpus)[1].watts_limit, 700);
   EXPECT_FALSE(measure::is_disturbed(record));
-  EXPECT_THAT(record.notes, Not(Contains(HasSubstr("not all was told"))));
+  EXPECT_THAT(record.notes, Not(Contains(HasSubstr("did not report everything"))));
   const auto kept = measure::read_record(options.out / "record.json");
   EXPECT_EQ(kept.gpus->size(), 2U);
 }
@@ -136,7 +136,8 @@ TEST_F(WatchedGpus, WhatIsNotToldIsANoteAndEndsNothing) {
       [](std::size_t) { return base::GpuReading{.failures = {"nvmlDeviceGetPowerUsage: Unknown Error"}}; });
   const auto record = run(on_gpus(2), failing, {}, {});
   EXPECT_EQ(record.status, "complete");
-  EXPECT_THAT(record.notes, Contains("not all was told of the GPUs: nvmlDeviceGetPowerUsage: Unknown Error"));
+  EXPECT_THAT(record.notes,
+              Contains("the GPUs did not report everything: nvmlDeviceGetPowerUsage: Unknown Error"));
   Backend without_driver = backend_of("cuda-on-host");
   without_driver.gpus = [](int) -> measure::OpenGpus {
     return []() -> std::unique_ptr<base::GpuSource> {
@@ -146,7 +147,8 @@ TEST_F(WatchedGpus, WhatIsNotToldIsANoteAndEndsNothing) {
   const auto blind = run(on_gpus(1), without_driver, {}, {});
   EXPECT_EQ(blind.status, "complete");
   EXPECT_FALSE(blind.gpus.has_value());
-  EXPECT_THAT(blind.notes, Contains("not all was told of the GPUs: NVML: nvmlInit_v2: Driver Not Loaded"));
+  EXPECT_THAT(blind.notes,
+              Contains("the GPUs did not report everything: NVML: nvmlInit_v2: Driver Not Loaded"));
 }
 
 TEST_F(WatchedGpus, AnotherProgramOnOneDisturbsTheRun) {

@@ -45,7 +45,7 @@ TEST_F(ModelCheck, RefusesABatchNormOverOneValue) {
   EXPECT_EQ(refusal(options), "accepted");
   options.global_batch = 1;
   EXPECT_THAT(refusal(options),
-              AllOf(HasSubstr("batch_norm 'bn1': a local batch of 1 gives it one value a channel"),
+              AllOf(HasSubstr("batch_norm 'bn1': a local batch of 1 gives it one value per channel"),
                     HasSubstr("take a larger batch")));
   options.global_batch = 4;
   options.workers = 4;

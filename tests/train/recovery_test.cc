@@ -140,7 +140,7 @@ TEST_F(Recover, SkipLeavesWeightsAsTheyWereAndCounts) {
     EXPECT_EQ(record.skipped_updates, 1);
     EXPECT_EQ(record.epochs.back().steps, 6);
     EXPECT_THAT(said_, Contains(AllOf(HasSubstr("step 6: the loss is no longer finite"),
-                                      HasSubstr("its update is left out (the 1. of this training)"))));
+                                      HasSubstr("its update is skipped (number 1 of this training)"))));
     EXPECT_EQ(events_named("skip").size(), 1u);
   }
 }
@@ -261,7 +261,7 @@ TEST_F(Recover, RollbackGivesUpWhereTheFirstLossIsBadAndAfterFiveTries) {
     (void)train_with_bad(options, {3, 3, 3, 3, 3, 3});
     FAIL() << "goes on";
   } catch (const base::Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("it went back 5 times already"));
+    EXPECT_THAT(error.what(), HasSubstr("went back 5 times already"));
   }
 }
 

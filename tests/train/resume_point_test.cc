@@ -27,7 +27,7 @@ TEST_F(ResumePointOf, RefusesADirectoryThatHoldsAnotherRun) {
                                       HasSubstr("--resume " + options.out.string())));
   EXPECT_EQ(checkpoints_in(options.out), before);
   for (const auto& path : before) std::filesystem::remove(path);
-  EXPECT_THAT(refusal(options), HasSubstr("no checkpoint to go on from; give another --out"));
+  EXPECT_THAT(refusal(options), HasSubstr("no checkpoint to continue from; give another --out"));
 }
 
 TEST_F(ResumePointOf, RefusesToResumeWhatIsDoneOrWasAnotherTraining) {
@@ -39,16 +39,16 @@ TEST_F(ResumePointOf, RefusesToResumeWhatIsDoneOrWasAnotherTraining) {
   options.steps = 20;
   Options other = options;
   other.seed = 7;
-  EXPECT_THAT(refusal(other), HasSubstr("--seed was 0 in its run and is 7 in this one"));
+  EXPECT_THAT(refusal(other), HasSubstr("--seed was 0 in its run, but is 7 in this one"));
   other = options;
   other.global_batch = 8;
-  EXPECT_THAT(refusal(other), HasSubstr("the global batch was 16 in its run and is 8 in this one"));
+  EXPECT_THAT(refusal(other), HasSubstr("the global batch was 16 in its run, but is 8 in this one"));
   other = options;
   other.data = "synthetic,train=112,test=40";
-  EXPECT_THAT(refusal(other), HasSubstr("the number of training samples was 96 in its run and is 112"));
+  EXPECT_THAT(refusal(other), HasSubstr("the number of training samples was 96 in its run, but is 112"));
   other = options;
   other.rule.kind = engine::UpdateKind::adam;
-  EXPECT_THAT(refusal(other), HasSubstr("--optimizer was sgd in its run and is adam"));
+  EXPECT_THAT(refusal(other), HasSubstr("--optimizer was sgd in its run, but is adam"));
   EXPECT_EQ(base::read_file(options.out / "record.json"), record) << "a refused run has written a record";
 }
 
@@ -79,8 +79,8 @@ TEST_F(ResumePointOf, RefusesCountersThatNoRunCanHave) {
     return refusal(options);
   };
   EXPECT_THAT(with("step", "9"),
-              AllOf(HasSubstr("damaged.safetensors: its next batch is said to be step 9 of epoch 0"),
-                    HasSubstr("after 4 updates, which with 6 steps an epoch cannot be")));
+              AllOf(HasSubstr("damaged.safetensors: its next batch should be step 9 of epoch 0"),
+                    HasSubstr("after 4 updates, which is impossible with 6 steps per epoch")));
   EXPECT_THAT(with("update", "5"), HasSubstr("after 5 updates"));
   EXPECT_THAT(with("epoch", "1"), HasSubstr("of epoch 1"));
 }
@@ -93,7 +93,7 @@ TEST_F(ResumePointOf, WithLookaheadWhereThereWasNoneNamesTheOption) {
   options.steps = 10;
   options.resume = options.out;
   options.lookahead.steps = 3;
-  EXPECT_THAT(refusal(options), HasSubstr("--lookahead was off in its run and is 3 in this one"));
+  EXPECT_THAT(refusal(options), HasSubstr("--lookahead was off in its run, but is 3 in this one"));
 }
 
 TEST_F(ResumePointOf, TakesTheCheckpointBeforeOneThatIsCutShort) {
@@ -107,7 +107,7 @@ TEST_F(ResumePointOf, TakesTheCheckpointBeforeOneThatIsCutShort) {
   options.epochs = 3;
   EXPECT_THAT(train(options).notes,
               Contains(AllOf(HasSubstr("checkpoint-00000012.safetensors is not used"), HasSubstr("truncated"),
-                             HasSubstr("goes on from checkpoint-00000006.safetensors"))));
+                             HasSubstr("continues from checkpoint-00000006.safetensors"))));
 }
 
 }  // namespace

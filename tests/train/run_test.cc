@@ -45,7 +45,7 @@ TEST_F(Run, RefusesMoreViewsThanTheEngineTakesAtOnce) {
   options.shard = 4;
   options.test_views = 6;
   EXPECT_THAT(refusal(options),
-              HasSubstr("shows each test image in 6 forms at once, and the shard is only 4"));
+              HasSubstr("evaluates each test image in 6 forms at once, but the shard is only 4"));
 }
 
 TEST_F(Run, ClosesTheLedgerOfEveryRankWithinOnePerCent) {

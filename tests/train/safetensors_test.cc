@@ -146,8 +146,8 @@ TEST_F(Safetensors, SaysWhatIsWrongWithAFile) {
     EXPECT_THAT(said(), HasSubstr("this one has " + std::to_string(bytes) + " bytes in all"));
   }
   std::ofstream(path_, std::ios::binary) << "\x89PNG\r\n\x1a\n and so on";
-  EXPECT_THAT(said(), AllOf(HasSubstr("said to have 727905341920923785 bytes, but 10 bytes follow"),
-                            HasSubstr("no safetensors file")));
+  EXPECT_THAT(said(), AllOf(HasSubstr("should have 727905341920923785 bytes, but 10 bytes follow"),
+                            HasSubstr("not a safetensors file")));
 
   struct Case {
     const char* header;
@@ -155,10 +155,10 @@ TEST_F(Safetensors, SaysWhatIsWrongWithAFile) {
     std::vector<const char*> said;
   };
   const Case cases[] = {
-      {"", 0, {"no valid JSON"}},
-      {"{\"a\":", 0, {"no valid JSON"}},
-      {"{} x", 0, {"no valid JSON"}},
-      {"{\"\xff\":1}", 0, {"no valid JSON"}},
+      {"", 0, {"not valid JSON"}},
+      {"{\"a\":", 0, {"not valid JSON"}},
+      {"{} x", 0, {"not valid JSON"}},
+      {"{\"\xff\":1}", 0, {"not valid JSON"}},
       {"[]", 0, {"a JSON array, not an object"}},
       {"7", 0, {"a JSON number, not an object"}},
       {R"({"a":7})", 0, {"tensor 'a' needs a dtype, a shape and two data_offsets", "has 7"}},
@@ -171,7 +171,7 @@ TEST_F(Safetensors, SaysWhatIsWrongWithAFile) {
       {R"({"a":{"dtype":32,"shape":[1],"data_offsets":[0,4]}})", 4, {"tensor 'a' needs a dtype"}},
       {R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})",
        2,
-       {"'a' is of dtype F16", "known are F64, F32"}},
+       {"'a' has the dtype F16", "only F64, F32"}},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})",
        4,
        {"F32 [2], needs 8 bytes", "are 0 and 4"}},
@@ -195,7 +195,7 @@ TEST_F(Safetensors, SaysWhatIsWrongWithAFile) {
       {R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
        0,
        {"the name 'a' twice"}},
-      {R"({"__metadata__":[]})", 0, {"__metadata__ is no JSON object"}},
+      {R"({"__metadata__":[]})", 0, {"__metadata__ is not a JSON object"}},
       {R"({"__metadata__":{"k":1}})", 0, {"'k' is a JSON number"}},
   };
   for (const auto& c : cases) {

@@ -169,7 +169,7 @@ TEST_F(Validation, IsNotLeftOutWithoutAWord) {
   EXPECT_THAT(refusal(options), HasSubstr("contradict each other"));
   options = small();
   options.schedule.kind = ScheduleKind::plateau;
-  EXPECT_THAT(refusal(options), HasSubstr("--schedule plateau goes by the validation part, and"));
+  EXPECT_THAT(refusal(options), HasSubstr("--schedule plateau needs a validation part, but"));
 }
 
 TEST_F(Validation, EarlyStoppingIsTheSameForAllWorkersAndForAResumedRun) {

@@ -12,7 +12,7 @@ export const interruptedReport = () => document({
     section('answer', 'Answer', [
       answer('best', { certainty: 'careful', chip: 'unfinished', figure: 'So far: 1 worker, 64 images: 6,591 images/s', sentence: 'Only the batches of one worker were measured.', value: 6591, low: 6462, high: 6621, n: 5, evidence: 'hero', records: ['sweep-b64'], command: 'paceline study --resume' }),
       answer('batch', { question: 'Which batch?', certainty: 'not_decided', chip: 'not decided', figure: '64', unit: 'images', sentence: 'Larger batches were not reached.', value: 6591, evidence: 'hero', records: ['sweep-b64'] }),
-      open('workers', 'How many workers?', 'paceline scale'), open('limit', 'What limits?', 'paceline scale'), open('network', 'What does the network give?', 'paceline comm'), open('accuracy', 'What does accuracy pay?', 'paceline converge'),
+      open('workers', 'How many workers?', 'paceline scale'), open('limit', 'What limits?', 'paceline scale'), open('network', 'How fast is the network?', 'paceline comm'), open('accuracy', 'What happens to the accuracy?', 'paceline converge'),
       figure('hero', 'One worker, as far as it was measured', '', [view('images/s', axis('global batch', 'images', true), axis('images/s'), [
         series('1 worker, 2 threads', [[8, 4069, 3724, 4261], [16, 4671, 4532, 4806], [32, 5958, 5914, 6023], [64, 6591, 6462, 6621]].map(([x, y, low, high]) => ({ x, y, low, high, record: `sweep-b${x}`, n: 5, mark: x === 64 ? 'best' : '' }))),
         series('2 workers, a core each', []),

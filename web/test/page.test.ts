@@ -67,7 +67,7 @@ describe('The page of a study', () => {
   });
   it('has a tile a question: a sign and words for how sure it is, and a link to what shows it', () => {
     const tiles = [...page.querySelectorAll<HTMLElement>('.tile')];
-    expect(tiles.map((tile) => tile.querySelector('.question')!.textContent)).toEqual(['Which batch?', 'How many workers?', 'What limits?', 'What does the network give?', 'What does accuracy pay?']);
+    expect(tiles.map((tile) => tile.querySelector('.question')!.textContent)).toEqual(['Which batch?', 'How many workers?', 'What limits?', 'How fast is the network?', 'What happens to the accuracy?']);
     expect(tiles.map((tile) => tile.querySelector('.chip')!.textContent)).toEqual(['≈three tie', '✓decided', '✓decided', '✓not the limit', '!one seed']);
     expect(tiles.map((tile) => tile.getAttribute('href'))).toEqual(['#hero', '#workers', '#why', '#network', '#accuracy']);
     expect(tiles.map((tile) => tile.querySelectorAll('svg.mini .chosen').length)).toEqual([3, 1, 1, 1, 3]);

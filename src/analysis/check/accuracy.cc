@@ -78,8 +78,8 @@ void check_count(const Study& study, Findings& findings) {
     findings.add(
         Severity::error, {{i}, accuracy->text, Figure{nearest, below / *samples, above / *samples}},
         fmt::format(
-            "an accuracy of {} is no whole number of {:g} test images: {:.0f} are {:.6f}, {:.0f} are {:.6f}; no "
-            "single count over this test set gives it.",
+            "an accuracy of {} is not a whole number of {:g} test images: {:.0f} are {:.6f}, {:.0f} are "
+            "{:.6f}; no single count over this test set gives it.",
             accuracy->text, *samples, below, below / *samples, above, above / *samples));
   }
 }
@@ -220,8 +220,8 @@ void check_learning_rate(const Study& study, Findings& findings) {
            row.text("learning_rate"),
            Figure{*rate0 * growth, *rate0 * least, *rate0 * most}},
           fmt::format(
-              "the learning rate is {:g} times that of {} ({} against {}) while the batch is {:g} times as large: what "
-              "differs in accuracy may be its work.",
+              "the learning rate is {:g} times that of {} ({} against {}) while the batch is {:g} times as "
+              "large: the difference in accuracy may come from the learning rate.",
               changed, first.name(), row.text("learning_rate"), first.text("learning_rate"), growth));
     }
   }
@@ -240,8 +240,8 @@ void check_survivors(const Study& study, Findings& findings) {
     findings.add(
         Severity::warning, {rows, study.row(rows.front()).text("seeds")},
         fmt::format(
-            "{:g} seeds are stated and {:g} have an accuracy: runs that failed are results too, and a mean without them "
-            "is that of the survivors.",
+            "{:g} seeds are stated, but {:g} have an accuracy: runs that failed are results too, and a mean "
+            "without them is that of the survivors.",
             stated, known));
   }
 }

@@ -261,10 +261,9 @@ void check_wrong(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     if (row.value("wrong_elements").value_or(0) > 0)
-      findings.add(
-          Severity::error, {{i}, row.text("wrong_elements")},
-          fmt::format("{} elements came out wrong: the time is of something else than this collective.",
-                      row.text("wrong_elements")));
+      findings.add(Severity::error, {{i}, row.text("wrong_elements")},
+                   fmt::format("{} elements are wrong: what was timed is not this collective.",
+                               row.text("wrong_elements")));
   }
 }
 
@@ -275,7 +274,7 @@ void check_one_rank(const Study& study, Findings& findings) {
         row.text("bandwidth_is") == "algbw")
       continue;
     findings.add(Severity::note, {{i}, row.text("claimed_bandwidth"), Figure{0, 0, 0}},
-                 "one worker sends nothing: its busbw is 0 whatever the time, since 2(N-1)/N is.");
+                 "one worker sends nothing: its busbw is 0 for any time, since 2(N-1)/N is 0.");
   }
 }
 
@@ -284,7 +283,7 @@ constexpr Rule kBandwidthRules[] = {
      "claimed_bandwidth bandwidth_unit workers communication_s|time_s parameters|message_bytes",
      "a bandwidth that does not follow from its bytes and time", check_formula},
     {"bandwidth.algorithm", Severity::warning, "claimed_bandwidth algorithm workers",
-     "ring bytes of what is no ring", check_algorithm},
+     "bytes of a ring for an algorithm that is not a ring", check_algorithm},
     {"bandwidth.trend", Severity::warning, "communication_s workers local_batch|global_batch time_of",
      "communication that does not follow the bytes", check_trend},
     {"bandwidth.average", Severity::warning, "claimed_bandwidth message_bytes",

@@ -50,9 +50,10 @@ void check_settings(const Study& study, Findings& findings) {
     findings.add(
         is_comparison || is_serial ? Severity::warning : Severity::error, {{i, *k}, printed->text},
         fmt::format(
-            "printed a ratio of {} over {}, which differs in more than {}: {}; the ratio measures that too{}.",
+            "printed a ratio of {} over {}, which differs in more than {}: {}; the ratio also measures "
+            "that{}.",
             printed->text, base.name(), is_comparison ? "one thing" : "workers", values,
-            is_comparison ? ", and nobody can say which of them did it"
+            is_comparison ? ", and it cannot be told which of them caused it"
             : is_serial
                 ? ": say that it is over the other program, and give the ratio over this one beside it"
                 : ", so none is made"));

@@ -183,7 +183,7 @@ void check_idle(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i)
     if (study.row(i).value("utilisation") == 0.0)
       findings.add(Severity::warning, {{i}, study.row(i).text("utilisation")},
-                   "a utilisation of 0 is a snapshot of an idle device: it says nothing of the run.");
+                   "a utilisation of 0 is a snapshot of an idle device: it says nothing about the run.");
 }
 
 void check_no_figure(const Study& study, Findings& findings) {
@@ -202,7 +202,9 @@ void check_no_figure(const Study& study, Findings& findings) {
                              [&](auto word) { return words.find(word) != std::string::npos; }))
       continue;
     findings.add(Severity::note, {{i}, claim},
-                 fmt::format("'{}' is said without a ratio: nobody can hold it against the times.", claim));
+                 fmt::format("'{}' is claimed without a ratio, so that it cannot be checked against the "
+                             "times.",
+                             claim));
   }
 }
 

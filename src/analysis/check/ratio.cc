@@ -293,9 +293,7 @@ void check_no_workers(const Study& study, Findings& findings) {
     if (!best) {
       findings.add(
           Severity::error, {{i}, printed->text},
-          fmt::format(
-              "printed {} for an unstated number of workers: nobody can say what it would have to be.",
-              printed->text));
+          fmt::format("printed {} for an unstated number of workers: it cannot be checked.", printed->text));
       continue;
     }
     const double least = std::max(1.0, std::ceil(best->interval.low * (1 - kFollows)));

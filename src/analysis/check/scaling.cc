@@ -80,7 +80,7 @@ void check_slower(const Study& study, Findings& findings) {
         {{i, k},
          study.row(i).text("time_s"),
          figure_of(ratio.value, with_noise(ratio.interval, noise(study.row(i)), noise(study.row(k))))},
-        fmt::format("{} workers are slower than {}: {} = {} times as fast, and nothing says so.",
+        fmt::format("{} workers are slower than {}: {} = {} times as fast, but the table does not say so.",
                     study.row(i).text("workers"), study.row(k).text("workers"), ratio.how,
                     shown(ratio.value)));
   }
@@ -195,7 +195,7 @@ constexpr Rule kScalingRules[] = {
     {"scaling.mixed", Severity::error, "scaling workers local_batch|global_batch",
      "weak and strong scaling taken for one another", check_mixed},
     {"scaling.slower", Severity::warning, "workers time_s|rate_per_s",
-     "more workers and slower, without a word", check_slower},
+     "more workers that are slower, and no claim says so", check_slower},
     {"input.ceiling", Severity::warning, "covers workers time_s|rate_per_s",
      "one source of data feeds all workers", check_ceiling},
     {"predict.reach", Severity::warning, "workers claimed_speedup|claimed_efficiency",

@@ -149,7 +149,8 @@ constexpr Rule kSizeRules[] = {
      "a batch of more than there is", check_data},
     {"size.product", Severity::error, "local_batch global_batch workers",
      "local and global batch that do not fit", check_product},
-    {"size.unlabelled", Severity::note, "batch workers", "a batch of nobody says whom", check_unlabelled},
+    {"size.unlabelled", Severity::note, "batch workers", "a batch that is neither called local nor global",
+     check_unlabelled},
 };
 
 }  // namespace

@@ -167,8 +167,9 @@ void check_clock(const Study& study, Findings& findings) {
     findings.add(
         Severity::error, {{i}, time->text, figure_of(least.middle(), least)},
         fmt::format(
-            "{} images of {} operations need at least {} s on {:g} workers of {}/s, but {} s were measured: the "
-            "clock stopped before the device had finished, or a figure is of something else.",
+            "{} images of {} operations need at least {} s on {:g} workers of {}/s, but {} s were measured: "
+            "the clock stopped before the device had finished, or one of the figures belongs to something "
+            "else.",
             shown(all->middle()), flops->text, shown(least.middle()), *workers(row), peak->text, time->text));
   }
 }
@@ -230,7 +231,10 @@ constexpr Rule kTimeRules[] = {
      "parts that are longer than the whole", check_sum},
     {"parts.residual", Severity::error, "communication_s workers time_s|compute_s",
      "a residual called communication", check_residual},
-    {"time.covers", Severity::error, "covers excludes", "what is both in a time and not", check_covers},
+    {"time.covers", Severity::error, "covers excludes",
+     "a part that is both included in a time and "
+     "excluded from it",
+     check_covers},
     {"time.clock", Severity::error, "time_s flops_per_sample peak_flops workers", "faster than the device",
      check_clock},
     {"time.rate", Severity::error, "rate_per_s time_s train_samples|global_batch|local_batch",

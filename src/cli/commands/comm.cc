@@ -105,7 +105,7 @@ std::string fit_line(const measure::LinkFitRecord& fit, const measure::Record& r
   const auto what = fmt::format("{} {}: latency {:.1f} us", fit.collective,
                                 fit.in_place ? "in place" : "out of place", 1e6 * fit.alpha_s);
   if (!analysis::shows_bandwidth(fit, record))
-    return what + ", and nearly nothing else up to the largest X: larger --sizes would show a bandwidth";
+    return what + ", which is nearly all of t up to the largest X: larger --sizes would show a bandwidth";
   return fmt::format("{}, bandwidth {:.3f} GB/s (t = latency + X / bandwidth, residual {:.0f} %)", what,
                      fit.bytes_per_s / 1e9, 100 * fit.residual);
 }

@@ -39,7 +39,9 @@ constexpr CommandRow kCommandRows[]{
      launch_command},
     {"sbatch", kSbatch, "a Slurm job script that continues after a lost host", sbatch_command},
     {"doctor", kDoctor, "this machine: cores, instruction sets, memory, chosen kernels", doctor_command},
-    {"completion", kCompletion, "the script with which a shell completes these words: bash, zsh or fish",
+    {"completion", kCompletion,
+     "the script that makes a shell complete commands and options: bash, zsh or "
+     "fish",
      completion_command},
     {"man", kManual, "the manual page of all of this, in roff", manual_command},
 };

@@ -87,7 +87,7 @@ void print_duplicates(const std::vector<ImagePart>& parts, const std::vector<dat
       const auto contradicting =
           std::count_if(found.begin(), found.end(), [](const auto& twins) { return !twins.same_label; });
       fmt::print("duplicates {}: {}, of them {} under another class{}\n", where, found.size(), contradicting,
-                 a == b ? "" : "; accuracy on such images is no test of what was learned");
+                 a == b ? "" : "; accuracy on such images does not test what was learned");
       for (std::size_t i = 0; i < std::min(kListed, found.size()); ++i)
         fmt::print("  {} = {}\n", found[i].second, found[i].first);
       if (found.size() > kListed) fmt::print("  and {} more\n", found.size() - kListed);
@@ -116,7 +116,7 @@ int describe_images(const data::Source& source, const std::vector<ImagePart>& pa
   print_parts(parts, reports);
   print_classes(source, parts, reports);
   if (const auto broken = print_broken(reports); broken > 0)
-    fmt::print("{} images are broken by their headers alone; 'paceline data verify' decodes all of them\n",
+    fmt::print("{} images are broken, as their headers show; 'paceline data verify' decodes all of them\n",
                broken);
   return 0;
 }
@@ -145,7 +145,7 @@ int write_image_manifest(const std::string& text) {
   std::error_code unknown;
   if (spec.name != "folder" || !std::filesystem::is_directory(spec.directory, unknown))
     base::fail(base::ErrorKind::usage,
-               "data manifest is for a folder of images, folder:DIR, and '{}' is none that is there", text);
+               "data manifest is for a folder of images, folder:DIR, but '{}' is not one that exists", text);
   const auto scan = data::write_manifest(spec.directory);
   fmt::print("{}/{}: {} images in {} folders, in {:.1f} s\n", spec.directory, data::kManifestName,
              scan.listing.size(), scan.folders.size(), base::seconds_since(started));

@@ -17,7 +17,7 @@ int import_command(const Settings& settings) {
     if (tables.size() > 1 && !text.empty())
       base::fail(
           base::ErrorKind::usage,
-          "the files are of {} runs or programs, and one table holds one; import them one after the other",
+          "the files are of {} runs or programs, but one table holds one; import them one after the other",
           tables.size());
     text += table::to_csv(one);
   }

@@ -27,11 +27,11 @@ void require_free(const std::filesystem::path& out, bool force) {
   if (!force)
     base::fail(
         base::ErrorKind::usage,
-        "init: {} is there already and stays as it is; write elsewhere with --out FILE.toml, or over it with "
-        "--force",
+        "init: {} exists already and was not changed; write another file with --out FILE.toml, or overwrite "
+        "it with --force",
         out.string());
   if (!std::filesystem::is_regular_file(out, none))
-    base::fail(base::ErrorKind::usage, "init: {} is no file, and --force writes over files only",
+    base::fail(base::ErrorKind::usage, "init: {} is not a file, and --force overwrites only files",
                out.string());
 }
 

@@ -130,7 +130,7 @@ int launch_command(const Settings& settings) {
   if (options.restarts > 0 && trains && settings.child_out.empty())
     base::fail(
         base::ErrorKind::usage,
-        "--restarts goes on from the last checkpoint, and needs to know where it is: train ... --out DIR");
+        "--restarts continues from the last checkpoint, so it must know where it is: train ... --out DIR");
   options.as_root = ::geteuid() == 0;
   options.oversubscribe = options.hosts.empty() && std::getenv("SLURM_NTASKS") == nullptr &&
                           options.processes > base::usable_cores();
@@ -165,7 +165,9 @@ int launch_command(const Settings& settings) {
     });
     left.lost = lost;
     if (left.hosts != options.hosts)
-      std::fprintf(stderr, "paceline: of the hosts %s, %s answer: fewer processes go on\n",
+      std::fprintf(stderr,
+                   "paceline: of the hosts %s, only %s answer: the run continues with fewer "
+                   "processes\n",
                    options.hosts.c_str(), left.hosts.c_str());
     const auto words = trains ? restart_words(settings.child_out) : std::vector<std::string>();
     std::fprintf(stderr, "paceline: restart %d of %d, %s\n", attempt, options.restarts,

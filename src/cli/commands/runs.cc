@@ -74,7 +74,9 @@ Run find_run(const fs::path& path) {
   if (runs.empty())
     base::fail(base::ErrorKind::data, "runs: no run was made in {}: it holds neither events nor records",
                folder.string());
-  base::fail(base::ErrorKind::data, "runs: {} is no run but holds {}, {} for one; name those that are meant",
+  base::fail(base::ErrorKind::data,
+             "runs: {} is not a run but holds {}, for example {}; name those that "
+             "are meant",
              folder.string(), runs.size(), (folder / runs.front().id).string());
 }
 
@@ -113,7 +115,7 @@ void show(const Run& run, Screen& screen) {
 
 bool is_confirmed(const std::vector<Run>& runs) {
   if (::isatty(STDIN_FILENO) == 0)
-    base::fail(base::ErrorKind::usage, "runs rm: nobody can be asked here; give --yes to remove {}",
+    base::fail(base::ErrorKind::usage, "runs rm: there is no terminal to ask; give --yes to remove {}",
                runs.size() == 1 ? runs.front().path.string() : fmt::format("{} runs", runs.size()));
   for (const auto& run : runs)
     std::fprintf(stderr, "%s: %s, %s\n", run.path.c_str(), std::string(name(run.state)).c_str(),

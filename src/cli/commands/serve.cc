@@ -72,7 +72,9 @@ int serve_command(const Settings& settings) {
   screen.say(fmt::format("serving {} at http://{}:{}/{}", asked.directory.string(), host, server.port(),
                          makes_token ? "?token=" + token : ""));
   if (!is_private)
-    screen.explain("who has the token and reaches this address reads all runs; nothing is encrypted");
+    screen.explain(
+        "anyone who has the token and can reach this address can read all runs; nothing is "
+        "encrypted");
   server.run(interrupt.token());
   return 0;
 }

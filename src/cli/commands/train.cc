@@ -95,13 +95,13 @@ int train_command(const Settings& settings) {
                options.emulate_straggler, options.workers, options.workers - 1);
   if (options.resume_auto && options.out.empty())
     base::fail(base::ErrorKind::usage,
-               "--resume auto goes on with what is in the run's own directory; say which: --out DIR");
+               "--resume auto continues what is in the run's own directory; name it: --out DIR");
   const auto processes = choose_processes(settings, options);
   if (session != nullptr && !session->is_first()) return follow_session(options, *session, processes);
   if (options.gradients_as_bf16 && session == nullptr)
     base::fail(base::ErrorKind::usage,
-               "--gradients-as bf16 is what travels between processes, and this is one alone: its workers "
-               "share memory; start several (docs/processes.md), or leave it out");
+               "--gradients-as bf16 applies to messages between processes, but this run is one process, "
+               "whose workers share memory; start several (docs/processes.md), or leave it out");
   if (settings.plan) {
     const auto directory =
         options.out.empty() ? std::filesystem::path("paceline-out") / "train-..." : options.out;

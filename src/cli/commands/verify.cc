@@ -39,7 +39,7 @@ int verify_command(const Settings& settings) {
     all.insert(all.end(), std::make_move_iterator(checks.begin()), std::make_move_iterator(checks.end()));
   }
   if (settings.json) print_as_json(all);
-  if (others > 0 && !settings.json) fmt::print("{} other files are of no kind that is checked\n", others);
+  if (others > 0 && !settings.json) fmt::print("{} other files are of kinds that are not checked\n", others);
   std::fflush(stdout);
   const auto damaged =
       std::ranges::count_if(all, [](const FileCheck& check) { return check.state == FileState::damaged; });

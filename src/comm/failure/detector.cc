@@ -146,7 +146,7 @@ void FailureDetector::look_for_silence(Peer& peer) {
     } else {
       peer.warned = true;
       if (process_ != 0 && !peer.began) return;  // it still waits for others to connect
-      text = fmt::format("nothing has been heard for {:.0f} s of {}; it is given up after {:.0f} s",
+      text = fmt::format("no heartbeat for {:.0f} s from {}; it counts as lost after {:.0f} s",
                          base::seconds(silence), describe_locked(peer.process), base::seconds(deadline));
     }
   }
@@ -156,7 +156,7 @@ void FailureDetector::look_for_silence(Peer& peer) {
       callbacks_.warn(text);
     return;
   }
-  text = fmt::format("{} is lost: nothing has been heard of it for {:.0f} s", describe(peer.process),
+  text = fmt::format("{} is lost: it has sent no heartbeat for {:.0f} s", describe(peer.process),
                      base::seconds(deadline));
   {
     const std::lock_guard lock(mutex_);
@@ -232,8 +232,8 @@ void FailureDetector::lose_ended(std::vector<Peer*> ended) {
   for (const Peer* peer : ended) names.push_back(describe(peer->process));
   const bool one = names.size() == 1;
   lose(*ended.front(),
-       fmt::format("{} {} lost: {} ended without a word", fmt::join(names, ", "), one ? "is" : "are",
-                   one ? "its process" : "their processes"),
+       fmt::format("{} {} lost: {} ended without reporting an error", fmt::join(names, ", "),
+                   one ? "is" : "are", one ? "its process" : "their processes"),
        silence_s);
 }
 
@@ -252,7 +252,7 @@ int FailureDetector::speaker_without_first(std::string& text) const {
     const auto who = callbacks_.ranks_of ? callbacks_.ranks_of(other) : fmt::format("process {}", other);
     missing.push_back(fmt::format("{} on host {}", who, addresses_[static_cast<std::size_t>(other)].host));
   }
-  if (!missing.empty()) text += fmt::format("; no answer comes from {} either", fmt::join(missing, ", "));
+  if (!missing.empty()) text += fmt::format("; {} did not answer either", fmt::join(missing, ", "));
   return called.lowest;
 }
 

@@ -50,7 +50,7 @@ bool answers(const Address& asked, std::vector<std::string>& silent_hosts) {
 SurvivorProbe::SurvivorProbe(const std::string& interface) : address_(listen_anywhere(listener_, interface)) {
   if (::pipe2(wake_, O_CLOEXEC) != 0) {
     ::close(listener_);
-    base::fail(base::ErrorKind::comm, "roll call: no pipe could be made: {}", std::strerror(errno));
+    base::fail(base::ErrorKind::comm, "survivor probe: no pipe could be made: {}", std::strerror(errno));
   }
   thread_ = std::thread([this] { answer_all(); });
 }

@@ -236,8 +236,8 @@ Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
       if (try_port(place, number, patience)) return;
     if (Clock::now() > until)
       base::fail(base::ErrorKind::comm,
-                 "gloo: process 0 was not found at MASTER_ADDR:MASTER_PORT {} within {} s{}; was the process "
-                 "with RANK=0 started there, and does no firewall stand between?",
+                 "gloo: process 0 was not found at MASTER_ADDR:MASTER_PORT {} within {} s{}; check that the "
+                 "process with RANK=0 was started there and that no firewall blocks the port",
                  place_, longest.count() / 1000, found_by(place.host));
     std::this_thread::sleep_for(pause);
   }
@@ -257,7 +257,7 @@ bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patie
     if (receive(greeting.size(), Clock::now() + patience, "a greeting") != greeting)
       base::fail(
           base::ErrorKind::comm,
-          "gloo: at MASTER_ADDR:MASTER_PORT {} another program answers, or a run with another WORLD_SIZE; "
+          "gloo: another program, or a run with another WORLD_SIZE, answers at MASTER_ADDR:MASTER_PORT {}; "
           "set another port, the same for all processes",
           place_);
   } catch (const base::Error&) {
@@ -284,15 +284,15 @@ std::string Meeting::receive(std::size_t bytes, Clock::time_point until, const s
     if (!wait_for(socket_, POLLIN, until))
       base::fail(
           base::ErrorKind::comm,
-          "gloo: {} did not come from process 0 at MASTER_ADDR:MASTER_PORT {} in time; were all WORLD_SIZE "
-          "processes started, and is that port theirs?",
+          "gloo: {} did not arrive in time from process 0 at MASTER_ADDR:MASTER_PORT {}; check that all "
+          "WORLD_SIZE processes were started and that no other program uses this port",
           what, place_);
     const auto count = ::recv(socket_, text.data() + have, bytes - have, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0)
       base::fail(base::ErrorKind::comm,
-                 "gloo: at MASTER_ADDR:MASTER_PORT {} the connection was ended; another WORLD_SIZE, another "
-                 "program, or process 0 has failed",
+                 "gloo: the connection to MASTER_ADDR:MASTER_PORT {} was closed: process 0 has failed or "
+                 "has another WORLD_SIZE, or another program answers there; read what process 0 printed",
                  place_);
     have += static_cast<std::size_t>(count);
   }
@@ -307,7 +307,7 @@ void Meeting::set(const std::string& key, const std::vector<char>& data) {
 std::string Meeting::ask(const std::string& key, milliseconds longest) {
   const auto until = Clock::now() + longest;
   send(fmt::format("g{}{}", length_of(key.size()), key));
-  const auto what = fmt::format("what process {} has to say", key);
+  const auto what = fmt::format("the contribution of process {}", key);
   const std::size_t size = read_length(receive(4, until, what));
   if (size > kLongest) base::fail(base::ErrorKind::comm, "gloo: {} has {} bytes", what, size);
   return receive(size, until, what);

@@ -168,10 +168,10 @@ std::string Group::late(const Operation& operation) const {
     if (!operation.came[static_cast<std::size_t>(rank)]) missing.push_back(name_of_rank(rank));
   if (missing.empty())
     return fmt::format(
-        "{} (number {}) was not complete within {} s although every rank has come; the machine is "
-        "overloaded or a rank's thread hangs",
+        "{} (number {}) was not complete within {} s although every rank has entered it; the machine is "
+        "overloaded, or the thread of a rank hangs",
         to_string(operation.what), operation.sequence, base::seconds(deadline_));
-  return fmt::format("{} did not come to {} (number {}) within {} s; look there for what holds it up",
+  return fmt::format("{} did not enter {} (number {}) within {} s; look there for what holds it up",
                      fmt::join(missing, ", "), to_string(operation.what), operation.sequence,
                      base::seconds(deadline_));
 }

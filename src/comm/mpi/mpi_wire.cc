@@ -68,8 +68,8 @@ class MpiWire final : public Wire {
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
     if (provided < MPI_THREAD_SERIALIZED)
       base::fail(base::ErrorKind::comm,
-                 "mpi: this library does not let several threads take turns (MPI_THREAD_SERIALIZED); use one "
-                 "that does, such as Debian's Open MPI");
+                 "mpi: this library does not allow MPI calls from several threads in turn "
+                 "(MPI_THREAD_SERIALIZED); use one that does, such as Debian's Open MPI");
     for (auto& channel : channels_) {
       check(MPI_Comm_dup(MPI_COMM_WORLD, &channel), "MPI_Comm_dup");
       check(MPI_Comm_set_errhandler(channel, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

@@ -20,7 +20,7 @@ std::string refusal(const base::SharedLibrary& library) {
   Status (*version)(int*) = nullptr;
   int found = 0;
   if (!library.find("ncclGetVersion", version) || version(&found) != kSuccess)
-    return "it does not tell its version";
+    return "it does not report its version";
   return found >= kOldest ? "" : "it is NCCL " + version_text(found);
 }
 

@@ -83,7 +83,7 @@ void Connection::settle(Lock& lock, const std::string& what, const char* functio
     try {
       if (is_long) host_.check();
     } catch (const base::Error& error) {
-      give_up(error.kind(), fmt::format("{}: {} was given up: {}", who(), what, error.what()));
+      give_up(error.kind(), fmt::format("{}: {} was aborted: {}", who(), what, error.what()));
     }
     if (gone >= deadline_) give_up(ErrorKind::comm, late(what));
     throw_failure();
@@ -136,7 +136,7 @@ void Connection::look() {
     try {
       host_.check();
     } catch (const base::Error& error) {
-      return give_up(error.kind(), fmt::format("{}: {} was given up: {}", who(), what, error.what()));
+      return give_up(error.kind(), fmt::format("{}: {} was aborted: {}", who(), what, error.what()));
     }
     // A collective that the device has not reached waits for the engine, not for a peer.
     if (oldest == nullptr || !stream_->is_done(oldest->begin)) return;
@@ -166,8 +166,8 @@ std::string Connection::text_of(const Operation& operation) {
 
 std::string Connection::late(const std::string& what) const {
   return fmt::format(
-      "{}: {} is not done {} after it began (--deadline); a rank does not come, or the link between the devices "
-      "hangs; see what the other ranks say, or give a longer --deadline",
+      "{}: {} is not complete {} after it began (--deadline): a rank has not entered it, or the link "
+      "between the devices hangs; read what the other ranks report, or give a longer --deadline",
       who(), what,
       deadline_ % std::chrono::seconds(1) == std::chrono::milliseconds(0)
           ? fmt::format("{} s", deadline_.count() / 1000)

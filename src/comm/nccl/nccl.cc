@@ -134,7 +134,7 @@ class Nccl final : public Forwarding {
     auto stream = memory.make_side_stream();
     Offer mine;
     if (stream == nullptr)
-      put(mine.problem, fmt::format("{} is no GPU", memory.name()));
+      put(mine.problem, fmt::format("{} is not a GPU", memory.name()));
     else
       put(mine.device, fmt::format("{} of {}", stream->device(), base::host_name()));
     try {
@@ -146,7 +146,7 @@ class Nccl final : public Forwarding {
     inner().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(offers)));
     if (const auto problem = problem_of(offers); !problem.empty()) {
       if (rank() == 0 && options_.say)
-        options_.say("gradients go by way of the host's memory, NCCL does not carry them: " + problem);
+        options_.say("gradients go through the memory of the host, not through NCCL: " + problem);
       return;
     }
     UniqueId id{};

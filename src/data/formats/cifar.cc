@@ -131,11 +131,11 @@ CifarFolder find_folder(const Spec& spec) {
   const bool is_packed = fs::exists(given / "cifar-10-python.tar.gz");
   base::fail(
       ErrorKind::data,
-      "data '{}': there is no data_batch_1.bin in {} or in {}, nor the python version's data_batch_1 in "
+      "data '{}': there is no data_batch_1.bin in {} or in {}, and no data_batch_1 of the Python version in "
       "them or in {}; {}give the folder that CIFAR-10 was unpacked to, or get it by 'paceline data get "
       "cifar10'",
       spec.text, given.string(), (given / kBinary.folder).string(), (given / kPython.folder).string(),
-      is_packed ? "cifar-10-python.tar.gz lies there packed: unpack it (tar -xzf); " : "");
+      is_packed ? "cifar-10-python.tar.gz is there, but packed: unpack it (tar -xzf); " : "");
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ const Value& arguments_of(const Pickle& pickle, const Value& call, std::string_v
   if (called.text != name && !is_renamed) {
     std::string text(called.text);
     std::replace(text.begin(), text.end(), '\n', '.');
-    pickle.fail(called.offset, fmt::format("'{}' is not one of the names that such a file calls", text));
+    pickle.fail(called.offset, fmt::format("'{}' is not one of the functions that such a file calls", text));
   }
   const Value& arguments = pickle.expect(pickle.at(call.members[1]), Kind::tuple, "arguments are a tuple");
   if (arguments.members.size() != count)
@@ -49,18 +49,22 @@ std::span<const std::uint8_t> array_bytes(const Pickle& pickle, const Value& arr
   if (shape.members.size() != 2 ||
       integer(pickle, shape.members[0], "an extent is a whole number") != count ||
       integer(pickle, shape.members[1], "an extent is a whole number") != kImageBytes)
-    pickle.fail(shape.offset, fmt::format("'data' is an array of {} rows (as many as labels) of {} bytes",
+    pickle.fail(shape.offset, fmt::format("'data' must be an array of {} rows (as many as labels) of {} "
+                                          "bytes",
                                           count, kImageBytes));
   const Value& type = arguments_of(pickle, pickle.at(state.members[2]), "numpy\ndtype", 3);
   if (const Value& name = pickle.expect(pickle.at(type.members[0]), Kind::text, "a type has a name");
       name.text != "u1")
-    pickle.fail(name.offset,
-                fmt::format("'data' is of unsigned bytes, type 'u1', and not '{}'", name.text.substr(0, 20)));
+    pickle.fail(name.offset, fmt::format("'data' must have unsigned bytes (type 'u1'), but has '{}'",
+                                         name.text.substr(0, 20)));
   const Value& order = pickle.expect(pickle.at(state.members[3]), Kind::truth, "the order is a truth value");
-  if (order.number != 0) pickle.fail(order.offset, "'data' is stored row by row, and this array by columns");
+  if (order.number != 0)
+    pickle.fail(order.offset,
+                "'data' must be stored row by row, but is stored column "
+                "by column");
   const Value& contents = pickle.expect(pickle.at(state.members[4]), Kind::text, "contents are bytes");
   if (static_cast<std::int64_t>(contents.text.size()) != count * kImageBytes)
-    pickle.fail(contents.offset, fmt::format("{} images have {} bytes, and here are {}", count,
+    pickle.fail(contents.offset, fmt::format("{} images need {} bytes, but the array has {}", count,
                                              count * kImageBytes, contents.text.size()));
   return {reinterpret_cast<const std::uint8_t*>(contents.text.data()), contents.text.size()};
 }

@@ -53,7 +53,7 @@ class FolderStore final : public ImageStore {
     const int error = errno;
     if (descriptor >= 0) ::close(descriptor);
     if (descriptor >= 0 && !is_file)
-      base::fail(ErrorKind::data, "{}: is no regular file; remove it", file.string());
+      base::fail(ErrorKind::data, "{}: is not a regular file; remove it", file.string());
     if (!good)
       base::fail(ErrorKind::data, "{}: cannot be read: {}; was it moved since it was listed?", file.string(),
                  std::strerror(error));
@@ -80,7 +80,7 @@ class FolderStore final : public ImageStore {
 void note_passed_over(std::int64_t files, Source& source) {
   if (files > 0)
     source.notes.push_back(
-        fmt::format("passed over: {} files whose names do not end in .jpg, .jpeg, .png or .ppm", files));
+        fmt::format("skipped: {} files whose names do not end in .jpg, .jpeg, .png or .ppm", files));
 }
 
 }  // namespace
@@ -94,8 +94,8 @@ Source open_folder(const Spec& spec) {
     note_passed_over(store->passed_over(), source);
     if (store->lost_links() > 0)
       source.notes.push_back(fmt::format(
-          "left out: {} links that lead to no file of the archive, the first {}; tar --dereference "
-          "packs what links lead to",
+          "left out: {} links whose targets are not in the archive, the first {}; tar --dereference packs "
+          "the files that links point to",
           store->lost_links(), store->first_lost_link()));
     return source;
   }

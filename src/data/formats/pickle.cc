@@ -34,15 +34,15 @@ Pickle::Pickle(std::string file, std::span<const std::uint8_t> bytes)
 void Pickle::fail(std::size_t offset, std::string_view rule) const {
   base::fail(
       base::ErrorKind::data,
-      "{}: at byte {}: {}; only the form in which CIFAR-10's python version is published is read: fetch "
-      "the file again, or take the binary version (paceline data get cifar10)",
+      "{}: at byte {}: {}; only the form in which CIFAR-10's Python version is published is read: fetch the "
+      "file again, or take the binary version (paceline data get cifar10)",
       file_, offset, rule);
 }
 
 void Pickle::step(std::uint8_t operation, std::size_t offset) {
   if (read_value(operation, offset) || remember_or_recall(operation, offset) || collect(operation, offset))
     return;
-  fail(offset, fmt::format("the operation {:#04x} is none of those that are read", operation));
+  fail(offset, fmt::format("the operation {:#04x} is not one that this program reads", operation));
 }
 
 /// Operations that push a value read from the file.
@@ -91,7 +91,7 @@ bool Pickle::remember_or_recall(std::uint8_t operation, std::size_t offset) {
     case 'q':
     case 'r': {
       const auto key = take_number(operation == 'q' ? 1 : 4);
-      if (stack_.empty()) fail(offset, "a value is to be remembered, and there is none");
+      if (stack_.empty()) fail(offset, "a value is to be stored in the memo, but the stack is empty");
       memo_[key] = stack_.back();
       return true;
     }
@@ -99,7 +99,7 @@ bool Pickle::remember_or_recall(std::uint8_t operation, std::size_t offset) {
     case 'j': {
       const auto key = take_number(operation == 'h' ? 1 : 4);
       const auto found = memo_.find(key);
-      if (found == memo_.end()) fail(offset, fmt::format("value {} was never remembered", key));
+      if (found == memo_.end()) fail(offset, fmt::format("memo entry {} was never stored", key));
       stack_.push_back(found->second);
       return true;
     }
@@ -158,7 +158,7 @@ bool Pickle::collect(std::uint8_t operation, std::size_t offset) {
     }
     case 'R': {
       const int arguments = pop(offset), name = pop(offset);
-      (void)expect(at(name), Kind::name, "a call begins with a name");
+      (void)expect(at(name), Kind::name, "a call needs the name of a function");
       push({.kind = Kind::call, .offset = offset, .members = {name, arguments}});
       return true;
     }
@@ -201,7 +201,7 @@ std::string_view Pickle::take_text(std::size_t bytes) {
 std::string_view Pickle::take_line() {
   const auto rest = bytes_.subspan(next_);
   const void* end = rest.empty() ? nullptr : std::memchr(rest.data(), '\n', rest.size());
-  if (end == nullptr) fail(next_, "a name is a line, but the file ends within it: it is truncated");
+  if (end == nullptr) fail(next_, "a name must be a line, but the file ends within it: it is truncated");
   const auto line = take_text(static_cast<std::size_t>(static_cast<const std::uint8_t*>(end) - rest.data()));
   (void)take(1);
   return line;
@@ -216,14 +216,14 @@ int Pickle::make(Value value) {
 
 int Pickle::pop(std::size_t offset) {
   if (stack_.size() == (marks_.empty() ? 0 : marks_.back()))
-    fail(offset, "a value is needed, and there is none");
+    fail(offset, "a value is needed, but the stack is empty");
   const int value = stack_.back();
   stack_.pop_back();
   return value;
 }
 
 std::vector<int> Pickle::pop_to_mark(std::size_t offset) {
-  if (marks_.empty()) fail(offset, "values up to a mark are needed, and there is no mark");
+  if (marks_.empty()) fail(offset, "values after a mark are needed, but there is no mark");
   const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
   std::vector<int> values(begin, stack_.end());
   stack_.erase(begin, stack_.end());
@@ -232,7 +232,7 @@ std::vector<int> Pickle::pop_to_mark(std::size_t offset) {
 }
 
 Pickle::Value& Pickle::top_of(Kind kind, std::size_t offset) {
-  if (stack_.empty()) fail(offset, fmt::format("{} is to be filled, and there is none", word(kind)));
+  if (stack_.empty()) fail(offset, fmt::format("{} is to be filled, but there is none", word(kind)));
   auto& value = values_[static_cast<std::size_t>(stack_.back())];
   (void)expect(value, kind, "another kind of value is to be filled");
   return value;
@@ -248,7 +248,7 @@ const Pickle::Value& Pickle::member(const Value& dictionary, std::string_view ke
 }
 
 const Pickle::Value& Pickle::expect(const Value& value, Kind kind, std::string_view what) const {
-  if (value.kind != kind) fail(value.offset, fmt::format("{}, and this is {}", what, word(value.kind)));
+  if (value.kind != kind) fail(value.offset, fmt::format("{}, but this is {}", what, word(value.kind)));
   return value;
 }
 

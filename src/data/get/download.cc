@@ -195,7 +195,8 @@ void pause(double seconds, const std::stop_token& stop) {
 
 void require_going_on(const DownloadOptions& options, const fs::path& path) {
   if (options.stop.stop_requested())
-    base::fail(ErrorKind::data, "{}: stopped; the same command goes on where this one was", path.string());
+    base::fail(ErrorKind::data, "{}: stopped; the same command continues where this one stopped",
+               path.string());
 }
 
 /// Downloads from one address until the part is as long as the file. Returns empty, or why that failed.
@@ -255,15 +256,16 @@ void download(const RemoteFile& file, const fs::path& path, const DownloadOption
       part.clear();
       if (transfer.in_pieces && rounds > 1) continue;
       failures.push_back(
-          fmt::format("{}: its SHA-256 is {}, the publisher's file has {}: another file, thrown away", url,
-                      sum, file.sha256));
+          fmt::format("{}: its SHA-256 is {}, but that of the publisher's file is {}: it is another file, "
+                      "and was deleted",
+                      url, sum, file.sha256));
       break;
     }
   }
   base::fail(
       ErrorKind::data,
       "{} could not be downloaded: {}; check the network (does a login page or a proxy answer instead?) and "
-      "try again, which goes on where this ended, or give another address with --from",
+      "try again, which continues where this ended, or give another address with --from",
       file.name, fmt::join(failures, "; "));
 }
 

@@ -165,9 +165,10 @@ std::vector<std::string> package_names() {
 
 std::string how_to_get(const std::string& name) {
   if (name != "fruits-360" && name != "fruits360" && name != "fruits") return {};
-  return "its publisher changes the set from release to release and gives no file whose sum could be checked. "
-         "Clone or download one of its releases (github.com/fruits-360/fruits-360-100x100, or moltean/fruits on "
-         "kaggle.com), and train with --data folder:DIR, where DIR holds Training/ and Test/";
+  return "its publisher changes the set from release to release and publishes no file with a fixed "
+         "checksum. Clone or download one of its releases (github.com/fruits-360/fruits-360-100x100, or "
+         "moltean/fruits on kaggle.com), and train with --data folder:DIR, where DIR holds Training/ and "
+         "Test/";
 }
 
 Got get(const Package& package, const fs::path& cache, const DownloadOptions& options) {
@@ -180,7 +181,7 @@ Got get(const Package& package, const fs::path& cache, const DownloadOptions& op
     if (fs::is_regular_file(directory / kNote, error) && base::read_file(directory / kNote) == note)
       return {.directory = directory, .spec = spec, .was_there = true};
     base::fail(ErrorKind::data,
-               "{} is there already, and 'data get' did not make it; give another folder with --cache, or "
+               "{} exists already, but 'data get' did not make it; give another folder with --cache, or "
                "remove it",
                directory.string());
   }

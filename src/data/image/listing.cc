@@ -86,8 +86,8 @@ class Folders {
       if (destination.class_name.empty()) fail_without_class(d);
     }
     for (const auto& [folder, count] : left_out)
-      notes.push_back(fmt::format("left out: {} images in '{}', which is none of train, val and test", count,
-                                  folder.empty() ? "." : folder));
+      notes.push_back(fmt::format("left out: {} images in '{}', which is not one of train, val and test",
+                                  count, folder.empty() ? "." : folder));
     return result;
   }
 
@@ -117,8 +117,8 @@ class Folders {
     if (names_[split].empty()) names_[split] = name;
     if (names_[split] != name)
       base::fail(ErrorKind::usage,
-                 "data '{}': both '{}' and '{}' are there, and one of them is meant; give the "
-                 "folder that holds the classes, or rename one",
+                 "data '{}': it has both '{}' and '{}', which name the same part; give the folder that "
+                 "holds the classes, or rename one",
                  spec_, names_[split], name);
   }
 
@@ -137,8 +137,8 @@ class Folders {
     if (other.empty()) return;
     base::fail(
         ErrorKind::data,
-        "data '{}': the folder '{}' is named as a part of the set, beside it stands '{}', and there is "
-        "no {} folder: its classes would be taken for others; name the parts train, val and test",
+        "data '{}': the folder '{}' is a part of the set, but '{}' is beside it and there is no {} folder, "
+        "so it is not clear whether their subfolders are classes; name the parts train, val and test",
         spec_, part, other, has(kTrain) ? "validation or test" : "training");
   }
 
@@ -243,7 +243,7 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
   if (arranged.class_names.size() < 2)
     base::fail(
         ErrorKind::data,
-        "data '{}': all images lie in one class folder ('{}'), and to tell classes apart there must be two; "
+        "data '{}': all images lie in one class folder ('{}'), but a classifier needs at least two classes; "
         "give the folder above",
         spec, arranged.class_names.empty() ? "" : arranged.class_names.front());
 
@@ -272,8 +272,8 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
   if (!arranged.has_parts) cut_test(arranged, test_part);
   if (arranged.test.images.empty())
     base::fail(ErrorKind::data,
-               "data '{}': no class of the {} images is large enough to give one away to test; "
-               "add images, or a folder test/",
+               "data '{}': no class of the {} images is large enough to hold images back for testing; add "
+               "images, or a folder test/",
                spec, listing.size());
   return arranged;
 }

@@ -68,7 +68,7 @@ void leave_out_broken(const ImageStore& store, const char* name, const OpenOptio
     whole.labels.push_back(part.labels[i]);
   }
   if (whole.images.empty())
-    base::fail(ErrorKind::data, "not one of the {} {} images can be decoded ({}); is this the right folder?",
+    base::fail(ErrorKind::data, "none of the {} {} images can be decoded ({}); is this the right folder?",
                part.images.size(), name, named);
   part = std::move(whole);
 }
@@ -100,7 +100,8 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   Arranged arranged = arrange(spec.text, listing, depth_of(spec), test_part);
   if (arranged.has_parts && spec.options.contains("test"))
     arranged.notes.push_back(
-        fmt::format("test={} changes nothing: nothing is cut off where there is a test or validation folder",
+        fmt::format("test={} changes nothing: no test set is split off where there is a test or validation "
+                    "folder",
                     spec.options.at("test")));
   source.class_names = std::move(arranged.class_names);
   source.notes = std::move(arranged.notes);

@@ -18,7 +18,7 @@ constexpr int kDeepest = 16;  // nested folders; more means a link that leads ba
 void enter(const fs::path& directory, const std::string& relative, int depth, FolderScan& scan) {
   if (depth > kDeepest)
     base::fail(ErrorKind::data,
-               "{}: folders lie more than {} deep, perhaps a link that leads back; remove it",
+               "{}: folders are nested more than {} deep, perhaps by a link to a folder above; remove it",
                directory.string(), kDeepest);
   // The time is read before the names: a change in between makes the manifest outdated, not wrong.
   scan.folders.push_back({.path = relative, .modified_ns = modified_ns(directory)});

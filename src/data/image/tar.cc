@@ -30,8 +30,8 @@ struct EntryCloser {
   const char* said = archive_error_string(handle);
   base::fail(
       ErrorKind::data,
-      "{}: is no whole, uncompressed tar archive ({}); a compressed one cannot be read in place: unpack it, "
-      "or only its compression (gunzip, unxz)",
+      "{}: is not a complete, uncompressed tar archive ({}); a compressed one cannot be read in place: "
+      "unpack it, or only decompress it (gunzip, unxz)",
       path.string(), said ? said : "its end is missing");
 }
 

@@ -71,7 +71,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   for (const auto& [key, problem] : problems) products.defaults[key] = default_algorithm(problem).name;
   products.refusal = [&](const std::string& key, const std::string& name) -> std::optional<std::string> {
     const ConvAlgorithm* const algorithm = find_algorithm(name);
-    if (algorithm == nullptr) return "is no algorithm of this version";
+    if (algorithm == nullptr) return "is not an algorithm of this version";
     return algorithm->refusal(problems.at(key));
   };
   return choose_kernels(

@@ -331,7 +331,7 @@ std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& pr
   const bool is_descending = algorithm == kDescending;
   const bool is_default = algorithm.empty() && !problem.is_fused();
   if (!is_default && algorithm != kAscending && !is_descending)
-    throw AlgorithmRefused(problem, algorithm, "is no algorithm of the CUDA engine on the processor");
+    throw AlgorithmRefused(problem, algorithm, "is not an algorithm of the CUDA engine on the processor");
   return std::make_unique<HostConvolution>(*this, problem,
                                            is_descending ? HostLoops::descending : HostLoops::ascending);
 }

@@ -31,8 +31,8 @@ bool same_kernels(const CudaApi& api, const std::tuple<Kernel...>*) {
   if (visible == nullptr)
     base::fail(
         base::ErrorKind::device,
-        "--device cuda: NVIDIA's driver is there, but no GPU; paceline doctor says which GPUs the driver "
-        "knows, and a container needs them passed in (docker run --gpus all)");
+        "--device cuda: NVIDIA's driver is installed, but finds no GPU; paceline doctor lists the GPUs that "
+        "the driver knows, and a container must be started with GPUs (docker run --gpus all)");
   if (std::string_view(visible).empty())
     base::fail(base::ErrorKind::device,
                "--device cuda: CUDA_VISIBLE_DEVICES is empty, which hides every GPU; unset it, or name GPUs: "
@@ -54,8 +54,8 @@ bool same_kernels(const CudaApi& api, const std::tuple<Kernel...>*) {
         "nvidia-driver), and start containers with GPUs (docker run --gpus all)");
   base::fail(
       base::ErrorKind::device,
-      "--device cuda: NVIDIA's driver serves CUDA up to {}, and this program was built with CUDA {}; install "
-      "a newer driver, or build with an older CUDA toolkit (12.8 at least)",
+      "--device cuda: NVIDIA's driver supports CUDA up to {}, but this program was built with CUDA {}; "
+      "install a newer driver, or build with an older CUDA toolkit (12.8 at least)",
       cuda_version(driver), cuda_version(api.built_with));
 }
 

@@ -17,7 +17,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
                         const KernelRequest& request) {
   cuda::HostRuntime runtime;
   PreparedKernels prepared = cuda::prepare(graph, options, request, runtime);
-  prepared.note = "no GPU: the CUDA engine on the processor, whose times are those of no device" +
+  prepared.note = "no GPU: the CUDA engine on the processor; its times say nothing about any GPU" +
                   (prepared.note.empty() ? "" : "; " + prepared.note);
   return prepared;
 }

@@ -212,7 +212,7 @@ std::unique_ptr<Convolution> SimulatedRuntime::make_convolution(const ConvProble
   check(problem);
   const bool is_default = algorithm.empty() && !problem.is_fused();
   if (!is_default && algorithm != kSimulated)
-    throw AlgorithmRefused(problem, algorithm, "is no algorithm of the simulated GPU");
+    throw AlgorithmRefused(problem, algorithm, "is not an algorithm of the simulated GPU");
   return std::make_unique<SimulatedConvolution>(*this, problem);
 }
 

@@ -28,8 +28,8 @@ BatchNormGroups groups_of(const CompileOptions& options) {
     case BatchNormMode::synchronised:
       if (options.shard > 0)
         base::fail(base::ErrorKind::usage,
-                   "engine reference: it does not join shards of {} samples itself, as --shard with --bn "
-                   "sync needs; use --bn local, or --device cpu",
+                   "engine reference: it does not join shards of {} samples, which --shard with --bn sync "
+                   "needs; use --bn local, or --device cpu",
                    options.shard);
       return {.groups = 1, .world_size = options.world_size, .reduce = options.reduce_statistics};
   }

@@ -98,14 +98,14 @@ Figure::View loss_view(const Convergence& result, const Plot& plot) {
 }  // namespace
 
 Answer accuracy_answer(const Subject& subject) {
-  constexpr const char* kQuestion = "What does accuracy pay?";
+  constexpr const char* kQuestion = "What happens to the accuracy?";
   const auto& convergence = subject.conclusions.convergence;
   const bool is_of_subject = convergence && !convergence->variants.empty() &&
                              std::find(subject.cells.cells.begin(), subject.cells.cells.end(),
                                        convergence->variants.front().cell) != subject.cells.cells.end();
   if (!is_of_subject) {
     const auto& cells = subject.cells.cells;
-    return not_measured("accuracy", kQuestion, "No training was run to its end for it.",
+    return not_measured("accuracy", kQuestion, "No training ran to its end.",
                         cells.empty() ? "" : command_like(cells.front()->record(), "converge", ""));
   }
   const Variant& baseline = convergence->variants[convergence->baseline.value_or(0)];
@@ -141,8 +141,8 @@ std::optional<Figure> accuracy_figure(const Subject& subject) {
   Figure figure{.id = "accuracy",
                 .finding = answer.sentence.substr(0, answer.sentence.rfind('.')),
                 .note =
-                    "After each epoch, on test and on training images; these as they were trained on, "
-                    "augmented. Bars: one standard error over seeds; of one seed none."};
+                    "After each epoch, on test and on training images; training images are augmented. Bars: "
+                    "one standard error over seeds; with one seed there are none."};
   const auto plots = converge_plots(*convergence);
   for (const Plot& plot : plots) figure.views.push_back(accuracy_view(*convergence, plot));
   for (const Plot& plot : plots)

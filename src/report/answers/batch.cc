@@ -48,13 +48,14 @@ Answer batch_answer(const Subject& subject) {
   constexpr const char* kQuestion = "Which batch?";
   const analysis::Cell* best = subject.best();
   if (best == nullptr)
-    return not_measured("batch", kQuestion, "No batch was measured that can be advised.", "");
+    return not_measured("batch", kQuestion, "No batch was measured that can be recommended.", "");
   const auto cells = analysis::other_batches(subject.point);
   if (cells.size() < 2) {
     const std::string batches = fmt::format("{},{},{}", std::max<std::int64_t>(1, best->local_batch / 2),
                                             best->local_batch, 2 * best->local_batch);
     return not_measured(
-        "batch", kQuestion, fmt::format("Only {} was measured so: nothing to choose from.", batch_of(*best)),
+        "batch", kQuestion,
+        fmt::format("Only {} was measured in this way, so there is no choice.", batch_of(*best)),
         command_like(best->record(), best->workers == 1 ? "sweep" : "scale",
                      best->workers == 1 ? "--batches " + batches
                                         : fmt::format("--workers {} --batches {}", best->workers, batches)));
@@ -74,7 +75,10 @@ Answer batch_answer(const Subject& subject) {
 std::optional<Figure> batch_figure(const Subject& subject) {
   const auto cells = analysis::other_batches(subject.point);
   if (cells.size() < 2) return std::nullopt;
-  Figure figure{.id = "batch", .note = "Bars hold the median with 95 %. Memory is that of a process."};
+  Figure figure{.id = "batch",
+                .note =
+                    "Error bars: 95 % intervals of the median. Memory is that of a "
+                    "process."};
   Figure::View epoch{.name = "epoch",
                      .x = {.label = "local batch", .log = true},
                      .y = {.label = "time of an epoch", .unit = "s"}};

@@ -47,7 +47,7 @@ Answer best_answer(const Subject& subject) {
   if (best == nullptr) {
     Answer answer =
         not_measured("best", "", "No cell is complete, undisturbed and with a core for each thread.", "");
-    answer.figure = "No configuration can be advised.";
+    answer.figure = "No configuration can be recommended.";
     return answer;
   }
   Answer answer{.id = "best", .figure = sentence_of(*best), .evidence = "hero"};

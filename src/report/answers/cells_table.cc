@@ -100,8 +100,8 @@ Table cells_table(const Conclusions& conclusions) {
   Table table{.id = "every-cell",
               .title = "Every cell",
               .definition =
-                  "A row is a set-up with all its repeats. Times are medians with 95 % intervals, parts "
-                  "of a step are means. est.: all images over the images/s of some steps.",
+                  "A row is a configuration with all its repeats. Times are medians with 95 % intervals, "
+                  "parts of a step are means. est.: all images over the images/s of some steps.",
               .columns = columns()};
   Footnotes footnotes;
   std::vector<const Cell*> cells;

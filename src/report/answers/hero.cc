@@ -163,10 +163,11 @@ bool holds_disturbed(const Figure::View& view) {
 
 std::optional<Figure> hero_figure(const Subject& subject) {
   if (subject.best() == nullptr) return std::nullopt;
-  Figure figure{
-      .id = "hero",
-      .finding = finding_of(subject),
-      .note = "What touches the band cannot be told from the best. Bars hold the median with 95 %."};
+  Figure figure{.id = "hero",
+                .finding = finding_of(subject),
+                .note =
+                    "What touches the band cannot be told from the best. Error bars: 95 % intervals of the "
+                    "median."};
   figure.views.push_back(rates(subject));
   if (holds_disturbed(figure.views.front())) figure.note += " Hollow cells were disturbed by other programs.";
   for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})

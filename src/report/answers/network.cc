@@ -83,14 +83,16 @@ std::string finding_of(const std::optional<analysis::Bandwidth>& best, double mo
                           : "What all-reduces carry, by the size of a message";
   if (most_alone <= 0)
     return fmt::format("In training the all-reduce carries {} GB/s", number(best->busbw.median));
-  return fmt::format("In training the all-reduce carries {} GB/s; alone, by size, up to {} GB/s",
-                     number(best->busbw.median), number(most_alone));
+  return fmt::format(
+      "In training the all-reduce carries {} GB/s; alone, up to {} GB/s, depending on the "
+      "message size",
+      number(best->busbw.median), number(most_alone));
 }
 
 }  // namespace
 
 Answer network_answer(const Subject& subject) {
-  constexpr const char* kQuestion = "What does the network give?";
+  constexpr const char* kQuestion = "How fast is the network?";
   const analysis::Cell* best = subject.best();
   if (best == nullptr || best->workers == 1) {
     Answer answer = not_measured("network", kQuestion, "One worker sends nothing.", "");
@@ -109,7 +111,8 @@ Answer network_answer(const Subject& subject) {
                 .unit = "GB/s busbw",
                 .evidence = "network"};
   if (one->utilisation)
-    answer.sentence = fmt::format("{} of what its buckets give alone. ", about(one->utilisation->median));
+    answer.sentence =
+        fmt::format("{} of what the same buckets reach alone. ", about(one->utilisation->median));
   answer.sentence += fmt::format("A free network would gain {}.", about(gain));
   judge(answer, *best);
   constexpr double kLimit = 0.05;

@@ -123,9 +123,9 @@ std::vector<std::string> not_answered(const Subject& subject) {
     if (cell->oversubscribed) most = std::max(most, cell->workers);
   if (most > 0) sentences.push_back(fmt::format("What {} workers give with a core for each thread.", most));
   if (analysis::nodes(subject.best()->record()) == 1)
-    sentences.emplace_back("What a network between machines would take: all workers were on one.");
+    sentences.emplace_back("How much a network between machines would cost: all workers were on one.");
   if (subject.best()->synthetic)
-    sentences.emplace_back("What accuracy real images give: the data was drawn.");
+    sentences.emplace_back("Which accuracy real images give: the data was synthetic.");
   return sentences;
 }
 

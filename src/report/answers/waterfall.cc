@@ -43,7 +43,7 @@ std::vector<LossPart> parts_of(const LossesOfGroup& losses) {
 /// Names the largest part that exceeds the noise; none if all may be chance.
 std::string finding_of(const EfficiencyLoss& loss) {
   const auto who = count(loss.cell->workers, "worker");
-  if (loss.loss_s() <= 0) return fmt::format("{} lose nothing of one's efficiency", who);
+  if (loss.loss_s() <= 0) return fmt::format("{} lose no efficiency against one worker", who);
   const auto lost = fmt::format("{} lose {} of their step", who, about(loss.loss_s() / loss.step_s));
   std::optional<LossPart> most;
   for (std::size_t i = 0; i < analysis::kLossParts; ++i) {

@@ -62,7 +62,8 @@ Answer workers_answer(const Subject& subject) {
   constexpr const char* kQuestion = "How many workers?";
   const analysis::Cell* best = subject.best();
   if (best == nullptr)
-    return not_measured("workers", kQuestion, "No number of workers was measured that can be advised.", "");
+    return not_measured("workers", kQuestion, "No number of workers was measured that can be recommended.",
+                        "");
   const auto cells = analysis::other_workers(subject.point);
   const auto& record = best->record();
   if (cells.size() < 2)
@@ -103,12 +104,12 @@ Answer workers_answer(const Subject& subject) {
 std::optional<Figure> workers_figure(const Subject& subject) {
   if (subject.best() == nullptr) return std::nullopt;
   Figure figure{.id = "workers",
-                .note = "Efficiency: speedup over the number of workers. Bars hold it with 95 %."};
+                .note = "Efficiency: speedup over the number of workers. Error bars: 95 % intervals."};
   for (const Mode mode : {Mode::weak, Mode::strong})
     if (auto view = view_of(subject, mode); !view.series.empty()) figure.views.push_back(std::move(view));
   if (figure.views.empty()) return std::nullopt;
   figure.finding = subject.row == nullptr
-                       ? "How much of each further worker arrives"
+                       ? "How much each further worker adds"
                        : fmt::format("{} are {} efficient", count(subject.best()->workers, "worker"),
                                      about(subject.row->efficiency.median));
   return figure;

@@ -49,7 +49,7 @@ std::string above_the_ideal(const ScalingGroup& group, const ScalingRow& row) {
   if (was_disturbed(*group.baseline) && !was_disturbed(*row.cell))
     return fmt::format("above the ideal: {} while the baseline was measured",
                        worst_disturbance(*group.baseline));
-  return "above the ideal: the baseline was measured in a slower moment, or a worker's share fits a cache";
+  return "above the ideal: the baseline was measured in a slower moment, or a worker's data fits a cache";
 }
 
 /// Everything that makes a speedup doubtful.

@@ -59,8 +59,8 @@ std::vector<TableCell> table_row(std::int64_t batch, const Bandwidth& one) {
 void explain(Footnotes& footnotes, const Bandwidth& one) {
   if (!one.is_ring_traffic)
     footnotes.add(fmt::format(
-        "The all-reduce is no ring ({}): what a rank sent differs from 2(N-1)/N X, and busbw is a way of "
-        "comparing, not its traffic.",
+        "The all-reduce is not a ring ({}): what a rank sent differs from 2(N-1)/N X, so busbw allows "
+        "comparisons but is not its traffic.",
         one.algorithm.empty() ? "algorithm not named" : one.algorithm));
   if (one.utilisation && one.utilisation->median < 0.5)
     footnotes.add(
@@ -128,7 +128,7 @@ std::optional<Table> single_table(const Conclusions& conclusions) {
 }  // namespace
 
 std::optional<Section> bandwidth_section(const Conclusions& conclusions) {
-  Section section{.id = "bandwidth", .title = "What does the all-reduce give?"};
+  Section section{.id = "bandwidth", .title = "How fast is the all-reduce?"};
   for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
     if (auto one = table(conclusions.scaling(mode), mode)) section.blocks.push_back(std::move(*one));
   if (auto one = single_table(conclusions)) section.blocks.push_back(std::move(*one));

@@ -23,21 +23,21 @@ using analysis::ScalingRow;
 
 constexpr const char* kLedgerDefinition =
     "Milliseconds of one training step, mean over ranks and over all measured steps (means add up, medians "
-    "do not). Compute = forward + backward + update; in use: its part of the step, which is what utilisation "
-    "of the device is meant to be. Communication total: from posting to completion of the all-reduces; "
-    "exposed = transfer + wait: what the step could not hide; overlapped = total - exposed, at least 0 (a "
-    "rank that is woken late, ‡, is exposed for longer than its communication took). Transfer is the "
-    "shortest duration over ranks of the same collective, the rest is waiting for a later rank. Step = "
-    "compute + exposed transfer + wait for a rank + data wait + copy and other. Closure: sum of the ledger "
-    "over the wall time measured apart, the worst rank. Intervals: the extremes of the repeats. Imbalance: "
-    "own work of the slowest rank over the mean, less 1.";
+    "do not). Compute = forward + backward + update; in use: compute as a part of the step (the utilisation "
+    "of the device). Communication total: from posting to completion of the all-reduces; exposed = transfer "
+    "+ wait: what the step could not hide; overlapped = total - exposed, at least 0 (a rank that is woken "
+    "late, ‡, is exposed for longer than its communication took). Transfer is the shortest duration over "
+    "ranks of the same collective, the rest is waiting for a later rank. Step = compute + exposed transfer "
+    "+ wait for a rank + data wait + copy and other. Closure: sum of the ledger over the wall time, which "
+    "is measured separately, of the worst rank. Intervals: the extremes of the repeats. Imbalance: own work "
+    "of the slowest rank over the mean, less 1.";
 
 constexpr const char* kResidualDefinition =
     "Seconds of an epoch over the same data, by the ledger: all D images, D / B steps, whatever tail a real "
-    "epoch of that batch drops. Residual = T(N) - T(1)/N. It is an estimate "
-    "that also holds data wait, imbalance and slower kernels, so it is no communication time; its exact "
-    "split stands beside it (each part: that phase with N workers less the same phase of the baseline over "
-    "N), and the communication that was measured.";
+    "epoch of that batch drops. Residual = T(N) - T(1)/N. It is an estimate that also holds data wait, "
+    "imbalance and slower kernels, so it is not communication time. Beside it stand its exact split (each "
+    "part: that phase with N workers less the same phase of the baseline over N) and the measured "
+    "communication.";
 
 /// A figure of a step with the extremes of its repeats.
 template <typename Get>

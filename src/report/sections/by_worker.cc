@@ -15,20 +15,23 @@ using analysis::ByWorker;
 using analysis::WorkerShare;
 
 constexpr const char* kByWorkerDefinition =
-    "Milliseconds of one training step of each worker, means over all steps of all repeats. Own work: all that is "
-    "not the others' (compute, copy, waiting for its own data); in use: compute as a part of the step, the "
-    "utilisation of its cores or device; wait for a rank: it had nothing to do until a later worker came; "
-    "exposed transfer: until bytes had moved. A worker is called the slowest only where it works more than the next "
-    "by more than the spread over repeats explains (95 %). Own work + exposed transfer + wait = step. Sent and received: of one "
-    "step, counted. Memory: the most that the worker's process held at once, which all of its workers share.";
+    "Milliseconds of one training step of each worker, means over all steps of all repeats. Own work: "
+    "compute, copy and waiting for its own data; in use: compute as a part of the step, the utilisation of "
+    "its cores or device; wait for a rank: it had nothing to do until a later worker came; exposed "
+    "transfer: until bytes had moved. A worker is called the slowest only where it works more than the next "
+    "by more than the spread over repeats explains (95 %). Own work + exposed transfer + wait = step. Sent "
+    "and received: of one step, counted. Memory: the most that the worker's process held at once, which all "
+    "of its workers share.";
 
 TableCell bytes_of(const std::optional<double>& bytes) {
-  return bytes ? value(*bytes) : missing("the record is of before this was counted");
+  return bytes ? value(*bytes) : missing("the record was written before this was counted");
 }
 
 TableCell memory_of(const WorkerShare& worker) {
   return worker.peak_bytes ? value(static_cast<double>(*worker.peak_bytes))
-                           : missing("memory was not measured, or the record is of before this was kept");
+                           : missing(
+                                 "memory was not measured, or the record was written before this was "
+                                 "kept");
 }
 
 /// "rank 1", "rank 3 (process 1 on host b)"
@@ -53,7 +56,7 @@ Paragraph undecided(const ByWorker& cell) {
   const WorkerShare& slowest = cell.workers[cell.slowest];
   const std::string why =
       cell.lead_s.n < 2 ? "one repeat does not tell whether that is chance"
-                        : fmt::format("its lead on {} is {}, which the {} repeats do not tell from none",
+                        : fmt::format("its lead over {} is {}, which the {} repeats cannot tell from 0",
                                       name_of(cell, cell.workers[cell.next]), lead_of(cell), cell.lead_s.n);
   return plain(
       fmt::format("{}: no worker is clearly the slowest; {} has the most own work, {} a step and {} more "
@@ -137,7 +140,7 @@ std::optional<Section> by_worker_section(const Conclusions& conclusions) {
     footnotes.explain_marks(*cell.cell);
   }
   table.footnotes = footnotes.take();
-  Section section{.id = "by-worker", .title = "Which worker? Each one by itself"};
+  Section section{.id = "by-worker", .title = "How fast is each worker?"};
   section.blocks.push_back(std::move(table));
   std::vector<const ByWorker*> balanced;
   for (const auto& cell : cells)

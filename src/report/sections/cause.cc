@@ -18,12 +18,13 @@ using analysis::CausePart;
 using analysis::Reach;
 
 constexpr const char* kCauseDefinition =
-    "Steps an epoch: training images over the global batch. Without data loading: the epoch less the part of its "
-    "steps that waits for the loader. Intensity: floating-point operations a byte, where each op reads its inputs "
-    "and writes its output once, and a step its weights, gradients and optimizer state (fused ops move less). "
-    "Reached: of forward and backward, and of all computing for the memory. Peak: a matrix product in the caches "
-    "and a copy of 128 MB, measured before the run with all cores; of fewer threads the part of them. Bound: by "
-    "memory where even the peak bandwidth could not feed the peak arithmetic at this intensity.";
+    "Steps an epoch: training images over the global batch. Without data loading: the epoch less the part "
+    "of its steps that waits for the loader. Intensity: floating-point operations a byte, where each op "
+    "reads its inputs and writes its output once, and a step its weights, gradients and optimizer state "
+    "(fused ops move less). Reached: of forward and backward, and of all computing for the memory. Peak: a "
+    "matrix product in the caches and a copy of 128 MB, measured before the run with all cores; with fewer "
+    "threads, their share of it. Bound: by memory where even the peak bandwidth could not feed the peak "
+    "arithmetic at this intensity.";
 
 TableCell optional_cell(const std::optional<double>& number, double unit, const char* reason) {
   return number ? value(*number / unit) : missing(reason);
@@ -212,10 +213,10 @@ void explain(std::vector<Block>& blocks, const BatchSeries& series) {
                                   said_of_emulation(first))));
   if (const auto ended = series.why_no_longer()) {
     const bool is_slower = !ended->is_noise() && ended->after_s > ended->before_s;
-    blocks.push_back(plain(
-        fmt::format("Why no longer? {}: from {} {}{}; {}.", setup_of(first), batches(*ended), times(*ended),
-                    is_slower ? fmt::format(", {}", main_parts(*ended)) : ", no clear difference",
-                    what_is_left(*ended->from))));
+    blocks.push_back(plain(fmt::format(
+        "Why is a still larger batch no faster? {}: from {} {}{}; {}.", setup_of(first), batches(*ended),
+        times(*ended), is_slower ? fmt::format(", {}", main_parts(*ended)) : ", no clear difference",
+        what_is_left(*ended->from))));
   }
 }
 

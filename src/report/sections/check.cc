@@ -45,7 +45,7 @@ Table findings_table(const Result& result) {
     shown.rows.push_back(
         {words(std::string(analysis::rules::name(finding.severity))), words(finding.rule),
          words(fmt::format("{}", fmt::join(finding.rows, ", "))),
-         finding.printed.empty() ? missing("not one figure is meant") : words(finding.printed),
+         finding.printed.empty() ? missing("the finding is not about one figure") : words(finding.printed),
          corrected_cell(finding), words(finding.sentence)});
   return shown;
 }
@@ -81,7 +81,7 @@ std::optional<Plot> speedup_plot(const table::Table& table, const Result& result
 std::string said_of(const Result& result, std::string_view of_what) {
   const auto errors = result.number_of(Severity::error), warnings = result.number_of(Severity::warning);
   if (errors + warnings == 0)
-    return fmt::format("Nothing speaks against {}; {} rules had nothing to be held against.", of_what,
+    return fmt::format("No rule found an error in {}; {} rules had no figures to check.", of_what,
                        result.not_checked.size());
   return fmt::format("{} and {} in {}.", count(static_cast<long>(errors), "error"),
                      count(static_cast<long>(warnings), "warning"), of_what);
@@ -151,7 +151,8 @@ std::optional<Section> table_parts_section(const table::Table& table) {
       .id = "table-parts",
       .title = "Time and its parts",
       .definition =
-          "Unknown: the source does not say it. Not attributed: the rest of the time, of which nobody knows where it went.",
+          "Unknown: the source does not say it. Not attributed: the rest of the time, whose cause is not "
+          "known.",
       .columns = {{.key = "run", .label = "run"},
                   {.key = "workers", .label = "workers", .format = Format::integer},
                   {.key = "of", .label = "of"},

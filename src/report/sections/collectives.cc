@@ -36,10 +36,10 @@ Table times(const Record& record, const std::string& id) {
       .id = id,
       .title = fmt::format("Collectives: {}", whose(record)),
       .definition =
-          "X: bytes, of an all_gather its result, of a reduce_scatter what it sums. t: of the slowest "
-          "rank, with a barrier before it. algbw = X / t; busbw = algbw x 2(N-1)/N (all_reduce), "
-          "(N-1)/N (reduce_scatter, all_gather), 1 (broadcast). Correct: every element on every rank, "
-          "in every repetition. GB = 1e9 bytes.",
+          "X: bytes; for an all_gather those of its result, for a reduce_scatter those that it sums. t: "
+          "time of the slowest rank, with a barrier before it. algbw = X / t; busbw = algbw x 2(N-1)/N "
+          "(all_reduce), (N-1)/N (reduce_scatter, all_gather), 1 (broadcast). Correct: every element on "
+          "every rank, in every repetition. GB = 1e9 bytes.",
       .columns = {{.key = "collective", .label = "collective"},
                   {.key = "form", .label = "form"},
                   {.key = "bytes", .label = "X", .unit = "B", .format = Format::integer},
@@ -118,7 +118,7 @@ std::optional<Plot> bandwidths(const Record& record, const std::string& id) {
 bool is_of_collectives(const Record& record) { return record.kind == "comm" && record.collectives; }
 
 std::optional<Section> collectives_section(const Conclusions& conclusions) {
-  Section section{.id = "collectives", .title = "What do the collectives give alone?"};
+  Section section{.id = "collectives", .title = "How fast are the collectives alone?"};
   int number = 0;
   for (const Record& record : conclusions.records) {
     if (!is_of_collectives(record)) continue;

@@ -170,7 +170,7 @@ Table table(const Convergence& result) {
 std::optional<Section> converge_section(const Conclusions& conclusions) {
   if (!conclusions.convergence) return std::nullopt;
   const Convergence& result = *conclusions.convergence;
-  Section section{.id = "convergence", .title = "What does the accuracy pay?"};
+  Section section{.id = "convergence", .title = "What happens to the accuracy?"};
   section.blocks.push_back(table(result));
   if (result.variants.empty()) return section;
   if (const auto whole = analysis::whole_trainings(result)) {

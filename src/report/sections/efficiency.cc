@@ -33,9 +33,10 @@ std::string remarks_on(const EfficiencyLoss& loss) {
     if (is_so) text += (text.empty() ? "" : "; ") + std::string(sentence);
   };
   add(loss.batch_is_in_sharing,
-      "no cell of the baseline's workers tells what the smaller batch costs, it is in sharing");
-  add(loss.jitter_is_in_other, "older records do not tell jitter from other waiting");
-  add(loss.latency_is_in_transfer, "buckets of one size do not tell latency from transfer");
+      "no cell with as many workers as the baseline shows what the smaller batch costs; it is counted under "
+      "sharing");
+  add(loss.jitter_is_in_other, "older records do not separate jitter from other waiting");
+  add(loss.latency_is_in_transfer, "buckets of one size do not separate latency from transfer");
   return text;
 }
 
@@ -72,8 +73,10 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
   if (const auto remarks = remarks_on(loss); !remarks.empty())
     footnotes.add(fmt::format("{}: {}.", loss.cell->label, remarks));
   if (const auto few = fewest_repeats({loss.baseline, loss.cell}); !few.empty())
-    footnotes.add(fmt::format("{} against its baseline: {}; intervals do not know how runs differ.",
-                              loss.cell->label, few));
+    footnotes.add(
+        fmt::format("{} against its baseline: {}; intervals do not include the differences "
+                    "between runs.",
+                    loss.cell->label, few));
   for (const auto& remedy : remedies.list)
     footnotes.add(fmt::format("{}, {} ({} alone): {}", loss.cell->label, name_of(remedy, *loss.cell),
                               said_of_gain(remedy), command_of(remedy, loss)));

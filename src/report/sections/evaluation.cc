@@ -86,8 +86,8 @@ Table confusion_list(const Evaluation& result, const std::string& id) {
   Table table{.id = id + "-confusion",
               .title = "The most frequent confusions",
               .definition =
-                  "Of many classes: those pairs of the confusion matrix with most images. All counts "
-                  "stand in the record.",
+                  "Of many classes: those pairs of the confusion matrix with most images. The record has "
+                  "all counts.",
               .columns = {{.key = "label", .label = "shows"},
                           {.key = "predicted", .label = "taken for"},
                           {.key = "samples", .label = "images", .format = Format::integer},

@@ -25,7 +25,7 @@ constexpr const char* kGpusDefinition =
     "all processes. Images per joule: images trained over the energy of the whole GPU in the window, evaluations in "
     "it included, the host not. Held back: why its clocks were below what they could be, part of the readings.";
 
-const std::string kUntold = "NVML does not tell it of this GPU";
+const std::string kUntold = "NVML does not report it for this GPU";
 
 TableCell told(const std::optional<double>& number, const std::string& why = kUntold) {
   return number ? value(*number) : missing(why);
@@ -56,7 +56,7 @@ std::string name_of(const GpuUse& use) {
 
 std::vector<TableCell> row_of(const GpuUses& uses, const GpuUse& use, Footnotes& footnotes) {
   auto energy =
-      told(use.images_per_j, "no images were trained, or NVML tells neither energy nor power of this GPU");
+      told(use.images_per_j, "no images were trained, or NVML reports neither energy nor power of this GPU");
   if (use.images_per_j && !use.is_energy_counted) {
     energy.mark = "by power";
     footnotes.add(
@@ -92,7 +92,7 @@ void add_findings(Section& section, const GpuUses& uses) {
             uses.name, record->repeat, fmt::join(*gpu.xids, ", "), gpu.index)));
   for (const measure::Record* record : uses.records)
     if (const auto others = measure::disturbance_of_gpus(*record); !others.empty())
-      section.blocks.emplace_back(warning(fmt::format("{}, repeat {}: {}: times are somebody else's too.",
+      section.blocks.emplace_back(warning(fmt::format("{}, repeat {}: {}: that work is part of the times.",
                                                       uses.name, record->repeat, others)));
 }
 
@@ -121,7 +121,7 @@ std::optional<Section> gpus_section(const Conclusions& conclusions) {
     if (uses.cell != nullptr) footnotes.explain_marks(*uses.cell);
   }
   table.footnotes = footnotes.take();
-  Section section{.id = "gpus", .title = "What were the GPUs at?"};
+  Section section{.id = "gpus", .title = "What did the GPUs do?"};
   section.blocks.emplace_back(std::move(table));
   for (const auto& uses : cells) {
     if (uses.gpus.size() > 1 && uses.images_per_j)

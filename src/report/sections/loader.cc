@@ -10,12 +10,12 @@ namespace paceline::report {
 namespace {
 
 constexpr const char* kLoaderDefinition =
-    "Used: images of a global batch over the mean step. Ceiling: what the loader threads could have prepared "
-    "in their own time, all workers together. A core: images prepared in a second of processor time. Ready: "
-    "batches that stood prepared when a step asked for one, mean over steps and ranks, of at most so many. "
-    "Steps that waited: found none ready. The loader is called the limit where steps wait more than 5 % of "
-    "their time for data and the ceiling is below 1.5 times what was used, or where it has no threads "
-    "(--loader-threads 0: the worker prepares each batch before its step).";
+    "Used: images of a global batch over the mean step. Ceiling: images/s that the loader threads of all "
+    "workers could have prepared in their own time. A core: images prepared per second of processor time. "
+    "Ready: prepared batches that were waiting when a step asked for one, mean over steps and ranks, and "
+    "the most that there can be. Steps that waited: found none ready. The loader is called the limit where "
+    "steps wait more than 5 % of their time for data and the ceiling is below 1.5 times what was used, or "
+    "where it has no threads (--loader-threads 0: the worker prepares each batch before its step).";
 
 std::vector<Column> columns() {
   return {{.key = "cell", .label = "cell"},

@@ -204,8 +204,9 @@ TableCell setup_cell(const analysis::Cell& cell, const SetupColumn& column) {
                              column.entry == std::string_view("algorithm") ||
                              column.entry == std::string_view("workers by node");
   if (text.empty() || text == "none")
-    return missing(is_of_joining && analysis::is_alone(cell.record()) ? "one worker has nobody to talk to"
-                                                                      : "there is none");
+    return missing(is_of_joining && analysis::is_alone(cell.record())
+                       ? "one worker has no other to exchange data with"
+                       : "there is none");
   return words(text);
 }
 

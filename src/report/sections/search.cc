@@ -19,10 +19,10 @@ using analysis::SearchResult;
 using analysis::SearchTrial;
 
 constexpr const char* kSearchDefinition =
-    "Validation accuracy: of each training's best epoch, mean over seeds; of as good ones the lower loss is "
-    "better. Interval: one standard error to either side, which joins the counting error of the validation part "
-    "with the spread over seeds. To the best: at equal epochs; below its standard error it is noise, and the two "
-    "tie. Training: seconds of all seeds, without evaluation.";
+    "Validation accuracy: of each training's best epoch, mean over seeds; where accuracies are equal, the "
+    "lower loss is better. Interval: one standard error to either side, which joins the counting error of "
+    "the validation part with the spread over seeds. To the best: the difference at equal epochs; below its "
+    "standard error it is noise, and the two tie. Training: seconds of all seeds, without evaluation.";
 
 /// Like Difference::word, but with the error of the validation part instead of the test set.
 std::string word_of(const analysis::Difference& difference) {

@@ -144,7 +144,7 @@ std::string said_of_network_joined_otherwise(const std::vector<const analysis::C
 }
 
 std::string no_network(const Conclusions& conclusions) {
-  return fmt::format("What does the all-reduce give? {}",
+  return fmt::format("How fast is the all-reduce? {}",
                      conclusions.stopped("scale").unmeasured > 0
                          ? not_measured(conclusions, "scale")
                          : "Not measured: no record has more than one worker.");
@@ -161,7 +161,7 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions,
   if (!one) return;
   const std::string which = which_of_several(conclusions, group, subject.name, *one->cell);
   std::string text = fmt::format(
-      "What does the all-reduce give? {} of gradients a step among {} in {} (median step): algbw {} GB/s, "
+      "How fast is the all-reduce? {} of gradients a step among {} in {} (median step): algbw {} GB/s, "
       "busbw {} GB/s",
       bytes(one->bytes_per_step), count(one->cell->workers, "worker"), duration(one->transfer_s.median),
       with_interval(one->algbw, Format::rate), with_interval(one->busbw, Format::rate));
@@ -256,7 +256,7 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   if (result && result->variants.size() == 1 && conclusions.stopped("converge").records == 0) {
     const auto& one = result->variants.front();
     blocks.push_back(finding(fmt::format(
-        "What does the accuracy pay? One configuration, nothing to compare: {} with a standard error of "
+        "What happens to the accuracy? One configuration, nothing to compare: {} with a standard error of "
         "{:.1f} points after {} at global batch {}, mean over {}{}. `paceline converge` compares.",
         percent(one.accuracy), 100 * one.standard_error, epochs_of(one), one.cell->global_batch,
         count(one.seeds, "seed"),
@@ -264,7 +264,7 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
     return;
   }
   if (!result || !result->baseline || !result->large) {
-    blocks.push_back(plain("What does the accuracy pay? " +
+    blocks.push_back(plain("What happens to the accuracy? " +
                            (result && conclusions.stopped("converge").unmeasured == 0
                                 ? "The baseline or the large batch without remedy is missing: see the table."
                                 : not_measured(conclusions, "converge"))));
@@ -276,7 +276,7 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   std::string word = loss.word();
   if (const std::string seed = "; one seed"; word.ends_with(seed)) word.resize(word.size() - seed.size());
   std::string text = fmt::format(
-      "What does the accuracy pay? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
+      "What happens to the accuracy? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
       "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
       epochs_of(large), batch_of(*result, large), batch_of(*result, baseline), percent(large.accuracy),
       percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,

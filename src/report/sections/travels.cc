@@ -11,13 +11,14 @@ namespace {
 using measure::Record;
 
 constexpr const char* kTravelsDefinition =
-    "What the workers exchange in a step. X, the flat gradient, is the sum of three parts: the gradients of all "
-    "weights; batch norm's means and variances of this step, which are averaged with them and move the running "
-    "statistics of every worker alike; and padding, so that each array begins at a whole line. Beside X a step "
-    "sums eight numbers (whether to stop, whether the loss is finite, whether enough was measured, and the loss "
-    "in five parts), in a collective of their own or, on devices, at the end of the last bucket; and with --bn "
-    "sync those of the statistics. Collectives: buckets, that one, and those of synchronised batch norm, times "
-    "the steps; counted: by rank 0 in the window, a few more than that at its ends.";
+    "What the workers exchange in a step. X, the flat gradient, is the sum of three parts: the gradients of "
+    "all weights; batch norm's means and variances of this step, which are averaged with them and move the "
+    "running statistics of every worker alike; and padding, so that each array begins at a cache line. "
+    "Beside X a step sums eight numbers (whether to stop, whether the loss is finite, whether enough was "
+    "measured, and the loss in five parts), in a collective of their own or, on devices, at the end of the "
+    "last bucket; and with --bn sync those of the statistics. Collectives: buckets, that one, and those of "
+    "synchronised batch norm, times the steps; counted: by rank 0 in the window, a few more than that at "
+    "its ends.";
 
 const char* said_of_batch_norm(const std::string& mode) {
   if (mode.starts_with("sync"))

@@ -23,7 +23,7 @@ constexpr const char* kWaysDefinition =
     "processes together. Times: median over all steps.";
 
 TableCell bytes_cell(const std::optional<double>& bytes) {
-  return bytes ? value(*bytes) : missing("the record is of before this was counted");
+  return bytes ? value(*bytes) : missing("the record was written before this was counted");
 }
 
 Paragraph verdict(const WaysOfOne& one) {

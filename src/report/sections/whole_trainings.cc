@@ -16,11 +16,11 @@ using analysis::WholeTrainings;
 
 constexpr const char* kDefinition =
     "Seconds of training, without evaluation and checkpoints. Speedup: the baseline's time over this one's; "
-    "efficiency: that over how many times as many workers. An epoch passes over the same images, so its speedup "
-    "is one of throughput; trainings in all are compared only after as many epochs. To the common accuracy: until "
-    "the accuracy was first at or above the highest that all trainings reached which do not end clearly below the "
-    "baseline: what more workers give when the accuracy counts. Accuracy: mean over seeds, with one standard "
-    "error.";
+    "efficiency: the speedup over the ratio of the numbers of workers. An epoch passes over the same "
+    "images, so its speedup is one of throughput; trainings in all are compared only after as many epochs. "
+    "To the common accuracy: the time until the accuracy first reached the highest value that all trainings "
+    "reached (without those that end clearly below the baseline): what more workers gain at equal accuracy. "
+    "Accuracy: mean over seeds, with one standard error.";
 
 /// Columns of the efficiencies in a row, before those of the set-up are inserted.
 constexpr std::size_t kEfficiencyAt = 5, kTotalEfficiencyAt = 8;
@@ -97,8 +97,8 @@ void explain_looks(Footnotes& footnotes, const Variant& variant, const WholeTrai
     return;
   const bool is_later = one.looked_every > baseline.looked_every;
   footnotes.add(fmt::format(
-      "{}: its accuracy was evaluated {}, the baseline's {}: {} time to the common accuracy can only be later for "
-      "that, and the speedup to it {}.",
+      "{}: its accuracy was evaluated {}, the baseline's {}: therefore {} time to the common accuracy can "
+      "only be later, and the speedup to it {}.",
       variant.name, at_every(one.looked_every), at_every(baseline.looked_every),
       is_later ? "its" : "the baseline's", is_later ? "smaller" : "larger"));
 }

@@ -37,7 +37,8 @@ std::string content_of(const std::filesystem::path& path, std::size_t most_bytes
     content.append(part.data(), static_cast<std::size_t>(got));
     if (content.size() > most_bytes)
       base::fail(base::ErrorKind::data,
-                 "{}: has more than {} MiB of content, and such a file has fewer; is it another program's?",
+                 "{}: its content is larger than {} MiB, more than such a file ever has; was it written by "
+                 "another program?",
                  path.string(), most_bytes >> 20);
   }
   if (file.is_damaged())

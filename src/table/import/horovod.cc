@@ -108,7 +108,8 @@ Table read_horovod(std::span<const std::filesystem::path> files, const GivenFact
   if (clock == nullptr || clock->begins.size() < 2)
     base::fail(
         base::ErrorKind::data,
-        "{}: no tensor is reduced twice in it, so that no step has both ends; was the run ended early?",
+        "{}: no tensor is reduced twice in it, so no step can be measured from begin to end; was the run "
+        "ended early?",
         table.where);
   std::vector<double> times;
   for (std::size_t k = 1; k < clock->begins.size(); ++k)
@@ -116,7 +117,7 @@ Table read_horovod(std::span<const std::filesystem::path> files, const GivenFact
   const double begin = clock->begins.front(), end = clock->begins.back();
   const double n = static_cast<double>(times.size()), mean = (end - begin) / n;
   if (!(mean > 0))
-    base::fail(base::ErrorKind::data, "{}: its steps take no time; is the file whole?", table.where);
+    base::fail(base::ErrorKind::data, "{}: its steps take no time; is the file complete?", table.where);
   double squares = 0;
   for (const double one : times) squares += (one - mean) * (one - mean);
   Row row;

@@ -20,8 +20,8 @@ const Importer& importer_of(const fs::path& path) {
   std::string names;
   for (const auto& one : importers()) names += (names.empty() ? "" : ", ") + std::string(one.name);
   fail(ErrorKind::data,
-       "{}: is none of the files that are known: {}; fill in a table by hand ('paceline check --template "
-       "scaling')",
+       "{}: is not one of the files that this program reads: {}; fill in a table by hand ('paceline check "
+       "--template scaling')",
        path.string(), names);
 }
 

@@ -247,11 +247,13 @@ Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table&
   if (!trace.collectives.empty()) row.set("communication_is", "exposed");
   if (parts.bytes > 0) row.set("message_bytes", std::round(parts.bytes));
   if (!has_device)
-    table.notes.push_back(fmt::format("{}: no work of a device is in it: only the time of the steps is known",
-                                      row.text("run")));
+    table.notes.push_back(
+        fmt::format("{}: the trace holds no work of a device: only the times of the steps "
+                    "are known",
+                    row.text("run")));
   if (trace.collectives.empty() && !is_alone && has_device)
     table.notes.push_back(fmt::format(
-        "{}: no kernel is known as a collective{}: the communication is not known, and it may stand in the "
+        "{}: no kernel is known to be a collective{}: the communication is not known, and may be counted as "
         "compute",
         row.text("run"), trace.world ? fmt::format(" although {:g} workers are named", *trace.world) : ""));
   return row;
@@ -269,7 +271,7 @@ void split_waiting(const std::vector<Trace>& traces, const std::vector<std::vect
       const auto found = other.find(group);
       if (found != other.end() && found->second.size() == first.size()) continue;
       table.notes.push_back(
-          "the ranks have not the same collectives: transfer and waiting are not told apart");
+          "the ranks do not have the same collectives, so transfer and waiting cannot be told apart");
       return;
     }
   for (std::size_t r = 0; r < traces.size(); ++r) {
@@ -302,7 +304,9 @@ Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
   for (const auto& trace : traces) {
     windows.push_back(windows_of(trace));
     if (windows.back().empty())
-      base::fail(base::ErrorKind::data, "{}: neither steps nor kernels are in it; was the device profiled?",
+      base::fail(base::ErrorKind::data,
+                 "{}: the trace holds neither steps nor kernels; was the device "
+                 "profiled?",
                  trace.file.string());
     table.rows.push_back(row_of_trace(trace, windows.back(), table));
   }
@@ -312,13 +316,13 @@ Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
     split_waiting(traces, windows, table);
   else if (std::ranges::any_of(traces, [](const Trace& one) { return !one.collectives.empty(); }))
     table.notes.push_back(
-        "exposed communication is transfer or waiting: traces of all ranks together tell which");
+        "exposed communication is transfer or waiting: only the traces of all ranks together tell which");
   table.notes.push_back("profiling costs time itself: compare shares, and take times from a run without it");
   if (std::ranges::any_of(traces, [](const Trace& one) { return one.next.empty(); }))
-    table.notes.push_back("no DataLoader is in the trace: the wait for data is not known");
+    table.notes.push_back("the trace has no DataLoader: the wait for data is not known");
   if (std::ranges::any_of(table.rows, [](const Row& row) { return row.is_unknown("update_s"); }))
     table.notes.push_back(
-        "no kernel is known to be the optimizer's: the update, if there is one, stands in the compute");
+        "no kernel is known to be the optimizer's: an update, if there is one, is counted as compute");
   return table;
 }
 

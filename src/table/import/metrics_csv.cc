@@ -55,7 +55,7 @@ Table read_metrics(std::span<const std::filesystem::path> files, const GivenFact
   const auto lines = read_csv(content_of(files.front()), where);
   Table table{.where = where};
   if (lines.size() < 2)
-    base::fail(ErrorKind::data, "{}: no metrics are in it; was the training ended early?", where);
+    base::fail(ErrorKind::data, "{}: the file has no metrics; was the training ended early?", where);
   const auto columns = mapping(lines.front(), given, where, table.taken);
   const auto epoch = place_of(lines.front(), "epoch"), step = place_of(lines.front(), "step");
   if (epoch == lines.front().size() && step == epoch)
@@ -65,7 +65,7 @@ Table read_metrics(std::span<const std::filesystem::path> files, const GivenFact
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const auto& cells = lines[i];
     if (cells.size() != lines.front().size())
-      base::fail(ErrorKind::data, "{}:{}: the line has {} cells, and the header {}; was it cut?", where,
+      base::fail(ErrorKind::data, "{}:{}: the line has {} cells, but the header has {}; was it cut?", where,
                  cells.front().line, cells.size(), lines.front().size());
     // Some programs write training and validation of an epoch in separate lines; they become one row.
     const auto& key = epoch < cells.size() ? cells[epoch].text : cells[step].text;
@@ -94,11 +94,12 @@ Table read_metrics(std::span<const std::filesystem::path> files, const GivenFact
     names += (names.empty() ? "" : ", ") + std::string(trimmed(cell.text));
   if (!columns.contains("loss") && !columns.contains("accuracy"))
     table.notes.push_back(fmt::format(
-        "neither loss nor accuracy is known: --set loss=COLUMN and --set accuracy=COLUMN say which of {} they are",
+        "neither loss nor accuracy is known: give --set loss=COLUMN and --set accuracy=COLUMN, where COLUMN "
+        "is one of {}",
         names));
   table.notes.push_back(
-      "epochs and steps are as the trainer counts them, which may begin with 0; of which set the figures are is not "
-      "known: --set quality_of=validation says it");
+      "epochs and steps are as the trainer counts them, which may begin with 0; it is not known of which "
+      "set the figures are: --set quality_of=validation says it");
   return table;
 }
 

@@ -18,7 +18,7 @@ std::string micro(const std::string& text) {
   try {
     power = std::stoi(text.substr(exponent + 1));
   } catch (const std::exception&) {
-    base::fail(base::ErrorKind::usage, "'{}' is no time", text);
+    base::fail(base::ErrorKind::usage, "'{}' is not a time", text);
   }
   return fmt::format("{}e{}", text.substr(0, exponent), power - 6);
 }
@@ -55,7 +55,7 @@ Row row_of(const NcclLine& line) {
   row.set("message_bytes", line.bytes);
   if (const int bytes = element_bytes(line.type); bytes > 0) row.set("element_bytes", bytes);
   if (!is_figure(line.seconds_us))
-    base::fail(base::ErrorKind::usage, "'{}' is no time in microseconds", line.seconds_us);
+    base::fail(base::ErrorKind::usage, "'{}' is not a time in microseconds", line.seconds_us);
   row.set("time_s", micro(line.seconds_us));
   row.set("time_of", "step");
   row.set("covers", "communication");

@@ -128,7 +128,8 @@ Table read_nccl_json(std::span<const std::filesystem::path> files, const GivenFa
     table.rows.push_back(row);
   }
   table.notes.push_back(
-      "which algorithm NCCL chose is not in its file; the environment is, and was not copied, since it may hold secrets");
+      "the file does not name the algorithm that NCCL chose; it holds the environment, which was not "
+      "copied, since it may hold secrets");
   return table;
 }
 

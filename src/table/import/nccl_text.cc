@@ -95,8 +95,8 @@ void take_figures(Reading& reading, const std::vector<std::string_view>& words, 
   if (columns.empty()) return;
   if (words.size() != columns.size())
     base::fail(ErrorKind::data,
-               "{}:{}: {} figures stand under {} columns; the output was cut or mixed with another", where,
-               number, words.size(), columns.size());
+               "{}:{}: there are {} figures under {} columns; the output was cut or mixed with another",
+               where, number, words.size(), columns.size());
   NcclLine common{};
   bool began = false;
   int measurement = 0;
@@ -181,7 +181,7 @@ Table read_text(std::span<const std::filesystem::path> files, const GivenFacts&)
   Table table{.where = where};
   for (std::size_t t = 0; t < reading.tests.size(); ++t) add_rows(table, reading, t);
   if (table.rows.empty())
-    base::fail(ErrorKind::data, "{}: the output of nccl-tests has no figures in it; it was cut", where);
+    base::fail(ErrorKind::data, "{}: the output of nccl-tests has no figures; it was cut", where);
   table.notes.push_back(
       "times of nccl-tests are means over iterations and ranks: their spread is not known, nor which algorithm was "
       "chosen");

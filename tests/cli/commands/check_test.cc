@@ -82,7 +82,8 @@ TEST(Check, RowsAndRecordsAreInOneRatioOnlyOfOneMachine) {
   (void)folder.write("t.csv", table(1000 / ours));
   const auto refused = run_in(folder, {"check", "t.csv", "records"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("unless --same-machine says that both were measured on one machine"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("only where --same-machine says that both were measured on one machine"));
   const auto right = run_in(folder, {"check", "t.csv", "records", "--same-machine"});
   EXPECT_EQ(right.code, 0) << right.out << right.err;
   (void)folder.write("t.csv", table(ours / 1000));

@@ -42,7 +42,7 @@ TEST(Comm, ItsRecordBecomesAReportOfCollectives) {
   ASSERT_EQ(report.code, 0) << report.err;
   const auto page = base::read_file(folder.path() / "page.md");
   EXPECT_THAT(page, HasSubstr("# Paceline: collectives of 2 ranks\n"));
-  for (const char* said : {"What do the collectives give alone?", "| reduce_scatter |", "| all_gather |",
+  for (const char* said : {"How fast are the collectives alone?", "| reduce_scatter |", "| all_gather |",
                            "busbw [GB/s]", "Latency and bandwidth", "communicator"})
     EXPECT_THAT(page, HasSubstr(said));
   EXPECT_THAT(page, Not(HasSubstr("Not measured")));

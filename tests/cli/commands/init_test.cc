@@ -110,7 +110,7 @@ TEST_F(Init, WritesOverNothingUnlessTold) {
   put("paceline.toml", std::string("lr = 0.5\n"));
   const auto refused = init("fruits");
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, AllOf(HasSubstr("paceline.toml is there already"), HasSubstr("--force")));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("paceline.toml exists already"), HasSubstr("--force")));
   EXPECT_EQ(recipe(), "lr = 0.5\n");
   EXPECT_EQ(init("fruits", {"--out", "other.toml"}).code, 0);
   EXPECT_THAT(recipe("other.toml"), HasSubstr("resnet8-cifar"));
@@ -147,7 +147,7 @@ TEST_F(Init, TakesSmallGreyImagesForCharactersAndMirrorsNone) {
   ASSERT_EQ(init("digits").code, 0);
   EXPECT_THAT(recipe(), AllOf(HasSubstr(",size=28,crop-area=0.8,flip=0\""),
                               HasSubstr("model = \"mnist-cnn\""), HasSubstr("optimizer = \"adamw\""),
-                              HasSubstr("is another or none"), Not(HasSubstr("weight-decay"))));
+                              HasSubstr("is another one or none"), Not(HasSubstr("weight-decay"))));
   expect_plan({"mnist-cnn"});
 }
 

@@ -62,7 +62,7 @@ TEST(Report, CountsAMeasurementOnceWhateverItsFilesAreCalled) {
   (void)folder.write("r/renamed.json", to_json(renamed));
   EXPECT_THAT(report(folder, {"r"}).out, HasSubstr("2 records read"));
   EXPECT_THAT(page(folder),
-              HasSubstr("left out: 2 records with the host, begin and all times of another one, "
+              HasSubstr("left out: 2 records with the host, start and all times of another one, "
                         "1 of them with other words or settings (r/copy.json is r/b.json, ...)."));
 }
 
@@ -167,7 +167,7 @@ TEST(Report, SaysWhatItFoundWhereThereIsNoRecord) {
   (void)folder.write("r/w1.json", "");
   const auto outcome = run_program({"report", "r"}, {.directory = folder.path()});
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("r: no record is in it"));
+  EXPECT_THAT(outcome.err, HasSubstr("r: it holds no record"));
   EXPECT_THAT(outcome.err, HasSubstr("r/w1.json is empty, cut short or something else"));
 }
 

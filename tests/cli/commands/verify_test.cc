@@ -91,9 +91,9 @@ TEST_F(Verify, ReadsListsOfImagesKernelCachesAndPacks) {
   EXPECT_EQ(outcome.code, 3);
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("ok       ./d/paceline-manifest.txt: list of 1 images"),
                                  HasSubstr("damaged  ./e/paceline-manifest.txt"),
-                                 HasSubstr("ok       ./kernels-1.txt: kernel cache of 1 products"),
+                                 HasSubstr("ok       ./kernels-1.txt: kernel cache with 1 entries"),
                                  HasSubstr("damaged  ./kernels-2.txt"), HasSubstr("damaged  ./broken.tar"),
-                                 HasSubstr("damaged  ./latest.safetensors: a link that leads to nowhere")));
+                                 HasSubstr("damaged  ./latest.safetensors: a broken link")));
 }
 
 }  // namespace

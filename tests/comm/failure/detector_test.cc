@@ -175,7 +175,7 @@ TEST(FailureDetector, WhoEndsWithoutAWordIsLostAtOnceAndAllAreTold) {
     EXPECT_EQ(failure.kind, base::ErrorKind::comm);
     EXPECT_EQ(failure.text,
               "rank 1 on host b (last in backward of step 97), rank 2 on host c (last in forward of step 98) "
-              "are lost: their processes ended without a word")
+              "are lost: their processes ended without reporting an error")
         << process;
     EXPECT_FALSE(failure.of_first());
     EXPECT_TRUE(failure.detection_s) << "since its last heartbeat";
@@ -196,11 +196,11 @@ TEST(FailureDetector, WhoIsSilentIsSaidAndThenLost) {
   stopped.beat({.step = 97, .phase = "backward"});
   const auto failures = heard.failures(1);
   EXPECT_THAT(failures.at(0).second.text,
-              "rank 1 on host b (last in backward of step 97) is lost: nothing has been heard of it for 1 s");
+              "rank 1 on host b (last in backward of step 97) is lost: it has sent no heartbeat for 1 s");
   EXPECT_DOUBLE_EQ(failures.at(0).second.detection_s.value_or(0), 1.4);
   EXPECT_THAT(heard.warnings(),
-              ElementsAre(AllOf(HasSubstr("nothing has been heard for"), HasSubstr("of rank 1 on host b"),
-                                HasSubstr("it is given up after 1 s"))));
+              ElementsAre(AllOf(HasSubstr("no heartbeat for"), HasSubstr("from rank 1 on host b"),
+                                HasSubstr("it counts as lost after 1 s"))));
   EXPECT_THAT(stopped.heard("failed"), HasSubstr("rank 1 on host b")) << "should it be let go on";
 }
 
@@ -256,11 +256,12 @@ TEST(FailureDetector, WithoutTheFirstTheLowestThatIsThereSpeaks) {
     for (const auto& [process, failure] : heard.failures(others.size())) {
       EXPECT_TRUE(failure.of_first());
       EXPECT_EQ(failure.speaker, one_is_there ? 1 : 2) << "of process " << process;
-      EXPECT_THAT(failure.text, AllOf(HasSubstr("rank 0 on host"), HasSubstr("ended without a word")));
+      EXPECT_THAT(failure.text,
+                  AllOf(HasSubstr("rank 0 on host"), HasSubstr("ended without reporting an error")));
       if (!one_is_there) {
-        EXPECT_THAT(failure.text, HasSubstr("no answer comes from rank 1 on host"));
+        EXPECT_THAT(failure.text, HasSubstr("; rank 1 on host"));
       } else {
-        EXPECT_THAT(failure.text, Not(HasSubstr("no answer")));
+        EXPECT_THAT(failure.text, Not(HasSubstr("did not answer")));
       }
     }
     for (const auto& other : others) EXPECT_FALSE(other->wait_until_heard(milliseconds(10)));

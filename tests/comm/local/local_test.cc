@@ -282,7 +282,7 @@ TEST(LocalFailure, DeadlineNamesTheRanksThatDidNotCome) {
   });
   EXPECT_LT(base::seconds_since(begin), 5.0);
   EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1 on host"), HasSubstr("rank 3 on host"),
-                                 HasSubstr("did not come"), HasSubstr("all-reduce of 10 floats"))));
+                                 HasSubstr("did not enter"), HasSubstr("all-reduce of 10 floats"))));
 }
 
 TEST(LocalFailure, SizesThatDifferAreAnErrorOnAllRanks) {

@@ -103,7 +103,7 @@ TEST_F(Nccl, ARankThatDoesNotComeIsADeadline) {
     comm.barrier();
   });
   EXPECT_THAT(errors[0],
-              AllOf(HasSubstr("nccl: rank 0 of 2 (device 0): all_reduce 1 of 1000 floats is not done"),
+              AllOf(HasSubstr("nccl: rank 0 of 2 (device 0): all_reduce 1 of 1000 floats is not complete"),
                     HasSubstr("300 ms after it began (--deadline)")));
   EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0 gave up"), HasSubstr("all_reduce 1 of 1000")));
 }
@@ -135,7 +135,7 @@ TEST_F(Nccl, TheFailureOfTheHostsCommunicatorEndsWhatIsUnderWay) {
   });
   EXPECT_EQ(errors[1], "data: image 7 is damaged");
   EXPECT_THAT(errors[0],
-              AllOf(HasSubstr("nccl: rank 0 of 2"), HasSubstr("all_reduce 1 of 1000 floats was given up"),
+              AllOf(HasSubstr("nccl: rank 0 of 2"), HasSubstr("all_reduce 1 of 1000 floats was aborted"),
                     HasSubstr("rank 1 gave up: data: image 7 is damaged")));
 }
 
@@ -147,7 +147,7 @@ TEST_F(Nccl, ARankThatNeverJoinsIsADeadlineToo) {
     (void)comm.array(kCount, device);
   });
   EXPECT_THAT(errors,
-              testing::Contains(AllOf(HasSubstr("the start is not done"), HasSubstr("of 2 (device"))));
+              testing::Contains(AllOf(HasSubstr("the start is not complete"), HasSubstr("of 2 (device"))));
   EXPECT_THAT(errors, Each(Not("")));
 }
 
@@ -203,7 +203,7 @@ TEST_F(NcclProcesses, ALostRankIsNamedByTheHostsCommunicatorAndEndsWhatIsUnderWa
   for (int rank = 0; rank < 3; ++rank)
     EXPECT_THAT(outcome.errors[static_cast<std::size_t>(rank)],
                 AllOf(HasSubstr(fmt::format("nccl: rank {} of 4", rank)),
-                      HasSubstr("all_reduce 2 of 1000 floats was given up"),
+                      HasSubstr("all_reduce 2 of 1000 floats was aborted"),
                       HasSubstr("rank 3 gave up: device 3: it fell off the bus")));
 }
 

@@ -159,7 +159,7 @@ TEST_F(Nccl, TwoRanksOnOneDeviceStayWithTheHost) {
     EXPECT_THAT(comm.algorithm(), HasSubstr("by way of the host"));
   });
   EXPECT_THAT(errors, Each(""));
-  EXPECT_THAT(said_, testing::ElementsAre(AllOf(HasSubstr("by way of the host's memory"),
+  EXPECT_THAT(said_, testing::ElementsAre(AllOf(HasSubstr("through the memory of the host"),
                                                 HasSubstr("ranks 0 and 1 share device one"))));
 }
 

@@ -114,19 +114,19 @@ TEST(CifarPython, NamesFileAndOffsetOfWhatItDoesNotKnow) {
               })),
               HasSubstr("no labels"));
   EXPECT_THAT(said_of(changed([](auto& b) { b.labels.pop_back(); })),
-              HasSubstr("1 images have 3072 bytes, and here are 6144"));
+              HasSubstr("1 images need 3072 bytes, but the array has 6144"));
   EXPECT_THAT(said_of(changed([](auto& b) { b.columns = 784; })), HasSubstr("of 3072 bytes"));
-  EXPECT_THAT(said_of(changed([](auto& b) { b.type = "i4"; })), HasSubstr("not 'i4'"));
+  EXPECT_THAT(said_of(changed([](auto& b) { b.type = "i4"; })), HasSubstr("but has 'i4'"));
   EXPECT_THAT(said_of(changed([](auto& b) { b.module = "os"; })),
-              HasSubstr("'os._reconstruct' is not one of the names"));
+              HasSubstr("'os._reconstruct' is not one of the functions"));
 
   EXPECT_THAT(said_of({}), HasSubstr("at byte 0: a pickle of protocol 2 begins"));
   EXPECT_THAT(said_of({0x80, 4, '.'}), HasSubstr("protocol 2"));
   EXPECT_THAT(said_of({0x80, 2, 'i'}), HasSubstr("at byte 2: the operation 0x69"));
   EXPECT_THAT(said_of({0x80, 2, '}', 'q', 1, '.'}), HasSubstr("has no 'labels'"));
   EXPECT_THAT(said_of({0x80, 2, 'K', 1, '.'}),
-              HasSubstr("a dictionary with 'labels' is needed, and this is a whole number"));
-  EXPECT_THAT(said_of({0x80, 2, 'h', 7}), HasSubstr("value 7 was never remembered"));
+              HasSubstr("a dictionary with 'labels' is needed, but this is a whole number"));
+  EXPECT_THAT(said_of({0x80, 2, 'h', 7}), HasSubstr("memo entry 7 was never stored"));
   EXPECT_THAT(said_of({0x80, 2, '}', '.', 'x'}),
               HasSubstr("at byte 4: the pickle is at its end, but the file goes on"));
   EXPECT_THAT(said_of({0x80, 2, 'e'}), HasSubstr("there is no mark"));
@@ -134,7 +134,7 @@ TEST(CifarPython, NamesFileAndOffsetOfWhatItDoesNotKnow) {
   EXPECT_THAT(said_of({0x80, 2, '}', '}', '.'}), HasSubstr("values left over"));
   EXPECT_THAT(said_of({0x80, 2, 'T', 0xff, 0xff, 0xff, 0xff}),
               HasSubstr("4294967295 bytes more are announced"));
-  EXPECT_THAT(said_of({0x80, 2, 'c', 'a', 'b'}), HasSubstr("a name is a line"));
+  EXPECT_THAT(said_of({0x80, 2, 'c', 'a', 'b'}), HasSubstr("a name must be a line"));
 }
 
 // Cut anywhere, and with any byte changed to a few others, it is read or refused, and never more than that.

@@ -145,7 +145,7 @@ TEST_F(Folder, SaysWhatIsWrongWithItsFolders) {
 TEST_F(Folder, RefusesAPartWhoseCounterpartIsMisspelt) {
   for (const char* folder : {"train/a", "train/b", "tests/a", "tests/b"}) fill(folder, 4);
   EXPECT_EQ(refused().kind, ErrorKind::data);
-  EXPECT_THAT(refused().text, AllOf(HasSubstr("'train' is named as a part"), HasSubstr("'tests'"),
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("'train' is a part"), HasSubstr("'tests'"),
                                     HasSubstr("no validation or test folder")));
   std::filesystem::rename(path() / "train", path() / "val");
   std::filesystem::rename(path() / "tests", path() / "test");
@@ -225,7 +225,7 @@ TEST_F(Folder, DoesNotWaitForAPipeNamedAsAnImage) {
   const auto named = [](const std::string& file, const std::string& reason) {
     return Contains(AllOf(HasSubstr(file + ": " + reason)));
   };
-  EXPECT_THAT(source.notes, AllOf(named("pipe.jpg", "is no regular file"),
+  EXPECT_THAT(source.notes, AllOf(named("pipe.jpg", "is not a regular file"),
                                   named("gone.jpg", "cannot be read: No such file")));
 }
 

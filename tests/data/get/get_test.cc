@@ -128,7 +128,7 @@ TEST_F(Download, ThrowsAnotherContentAway) {
   other[200000] ^= 1;
   server_.give("f", other);
   EXPECT_THAT(failure(file(body_)), AllOf(HasSubstr("its SHA-256 is " + sum(other)),
-                                          HasSubstr("the publisher's file has " + sum(body_))));
+                                          HasSubstr("that of the publisher's file is " + sum(body_))));
   EXPECT_EQ(fs::file_size(path_.string() + ".part"), 0u);
 }
 

@@ -115,7 +115,7 @@ TEST_F(Tar, TakesALinkForTheFileThatItLeadsTo) {
   const Source tar = open("folder:" + packed("", "images.tar").string() + ",size=16");
   EXPECT_EQ(tar.test->size(), 8 + 4);
   EXPECT_THAT(tar.notes,
-              testing::Contains(HasSubstr("left out: 2 links that lead to no file of the archive")));
+              testing::Contains(HasSubstr("left out: 2 links whose targets are not in the archive")));
 }
 
 TEST_F(Tar, IsRefusedWhenCompressedOrCutShort) {
@@ -130,7 +130,7 @@ TEST_F(Tar, IsRefusedWhenCompressedOrCutShort) {
   write_bytes(path() / "empty.tar", {});
   EXPECT_EQ(refused(path() / "empty.tar").kind, base::ErrorKind::data);
   write_bytes(path() / "text.tar", Bytes(2000, 'x'));
-  EXPECT_THAT(refused(path() / "text.tar").text, HasSubstr("is no whole, uncompressed tar archive"));
+  EXPECT_THAT(refused(path() / "text.tar").text, HasSubstr("is not a complete, uncompressed tar archive"));
 }
 
 TEST_F(Tar, IsWrittenWholeOrNotAtAll) {

@@ -79,7 +79,7 @@ TEST_F(Prepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {
     EXPECT_THAT(error.what(), HasSubstr("leave the option out"));
   }
   given.begin()->second = "of-another-version";
-  EXPECT_THAT(with(given).note, HasSubstr("of-another-version is no algorithm of this version"));
+  EXPECT_THAT(with(given).note, HasSubstr("of-another-version is not an algorithm of this version"));
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ TEST(VisibleDevices, ADriverThatIsTooOldIsSaidWithBothVersions) {
   cuda.count_status = kCudaErrorInsufficientDriver;
   cuda.driver_version = 12040;
   EXPECT_THAT(refused_devices(cuda),
-              HasSubstr("serves CUDA up to 12.4, and this program was built with CUDA 13.0"));
+              HasSubstr("supports CUDA up to 12.4, but this program was built with CUDA 13.0"));
 }
 
 TEST(VisibleDevices, TheToolkitsStubIsNoDriver) {
@@ -119,12 +119,12 @@ TEST(VisibleDevices, ADriverInTwoVersionsIsSaid) {
 TEST(VisibleDevices, NoGpuIsSaidWithTheVariableThatHidesIt) {
   FakeCuda cuda;
   cuda.count_status = kCudaErrorNoDevice;
-  EXPECT_THAT(refused_devices(cuda), HasSubstr("driver is there, but no GPU"));
+  EXPECT_THAT(refused_devices(cuda), HasSubstr("driver is installed, but finds no GPU"));
   EXPECT_THAT(refused_devices(cuda, ""), HasSubstr("CUDA_VISIBLE_DEVICES is empty"));
   EXPECT_THAT(refused_devices(cuda, "-1"), HasSubstr("CUDA_VISIBLE_DEVICES=-1 leaves no GPU visible"));
   cuda.count_status = kCudaSuccess;  // some drivers count none without an error
   cuda.devices = 0;
-  EXPECT_THAT(refused_devices(cuda), HasSubstr("driver is there, but no GPU"));
+  EXPECT_THAT(refused_devices(cuda), HasSubstr("driver is installed, but finds no GPU"));
 }
 
 TEST(VisibleDevices, AnyOtherErrorComesWithCallAndText) {

@@ -184,8 +184,9 @@ TEST_F(CudaPrepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {
   given.erase(std::next(given.begin()));
   const auto prepared = prepare_with({.given = given});
   EXPECT_THAT(prepared.note, HasSubstr("1 did not occur there"));
-  EXPECT_THAT(prepared.note, HasSubstr("1 cannot be had here"));
-  EXPECT_THAT(prepared.note, HasSubstr("cudnn-9.19.0-engine-62(14=1) is no algorithm of the CUDA engine on"));
+  EXPECT_THAT(prepared.note, HasSubstr("1 cannot be computed here as they were there"));
+  EXPECT_THAT(prepared.note,
+              HasSubstr("cudnn-9.19.0-engine-62(14=1) is not an algorithm of the CUDA engine on"));
   EXPECT_EQ(*prepared.algorithms, *prepare_with({}).algorithms);
   try {
     (void)prepare_with({.given = given, .insists = true});
@@ -214,7 +215,7 @@ TEST_F(CudaPrepare, WhatCannotBeKeptIsNotTaken) {
   base::write_file(cache_, std::string_view("in the way of a folder"));
   const auto prepared = prepare_with({.is_measured = true});
   EXPECT_EQ(prepared.chosen_by, "rules");
-  EXPECT_THAT(prepared.note, HasSubstr("cannot be kept"));
+  EXPECT_THAT(prepared.note, HasSubstr("cannot be stored"));
   EXPECT_EQ(*prepared.algorithms, *prepare_with({}).algorithms);
 }
 

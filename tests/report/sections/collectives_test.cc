@@ -43,7 +43,7 @@ TEST(Collectives, AloneAreTitledAndNotAskedAboutTrainings) {
 TEST(Collectives, BesideATrainingAreASectionOfItsReport) {
   const auto text = text_of({golden::make_record({.kind = "train", .scaling = ""}), collectives(4)});
   EXPECT_THAT(text, HasSubstr("Which batch size"));
-  EXPECT_THAT(text, HasSubstr("What do the collectives give alone?"));
+  EXPECT_THAT(text, HasSubstr("How fast are the collectives alone?"));
 }
 
 TEST(Collectives, SeveralRecordsHaveTablesOfTheirOwn) {

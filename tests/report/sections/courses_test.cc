@@ -51,16 +51,15 @@ TEST(WholeTrainings, SayThatAnAccuracyLookedAtMoreSeldomIsSeenLater) {
   seldom.epochs[0].test_accuracy.reset();
   const auto often = by_workers(1, 10, {0.7, 0.7, 0.71, 0.71});
   const char* const said =
-      "its accuracy was evaluated every 2 epochs, the baseline's after every epoch: its time to the common "
-      "accuracy can only be later for that, and the speedup to it smaller.";
+      "its accuracy was evaluated every 2 epochs, the baseline's after every epoch: therefore its time to the common "
+      "accuracy can only be later, and the speedup to it smaller.";
   EXPECT_THAT(text_of({often, seldom}), HasSubstr(said));
   EXPECT_THAT(text_of({often, by_workers(2, 6, {0.7, 0.7, 0.71, 0.71})}), Not(HasSubstr("was evaluated")));
   auto baseline = often;
   baseline.epochs[0].test_accuracy.reset();
-  EXPECT_THAT(
-      text_of({baseline, by_workers(2, 6, {0.7, 0.7, 0.71, 0.71})}),
-      HasSubstr("the baseline's time to the common accuracy can only be later for that, and the speedup to "
-                "it larger."));
+  EXPECT_THAT(text_of({baseline, by_workers(2, 6, {0.7, 0.7, 0.71, 0.71})}),
+              HasSubstr("the baseline's time to the common accuracy can only be later, and the speedup to "
+                        "it larger."));
 }
 
 TEST(Courses, ShowTrainingBesideHeldOutFigures) {
@@ -156,8 +155,9 @@ TEST(Cause, SaysWhyALargerBatchIsFasterAndWhyNoLonger) {
           "measured peak instead of 50.0 %."));
   EXPECT_THAT(
       text,
-      HasSubstr("Why no longer? sweep, 1 worker (1 core): from batch 100 to 1000 an image takes 20.1 ms "
-                "instead of 19.0 ms (one repeat), "));
+      HasSubstr(
+          "Why is a still larger batch no faster? sweep, 1 worker (1 core): from batch 100 to 1000 an image takes 20.1 ms "
+          "instead of 19.0 ms (one repeat), "));
   EXPECT_THAT(
       text,
       HasSubstr("forward and backward, which grow with the images, are 94.7 % of its step, at 55.6 % of "

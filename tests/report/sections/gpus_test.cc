@@ -18,7 +18,7 @@ using testing::Not;
 
 TEST(GpusSection, HasARowForEachGpu) {
   const auto text = text_of({make_gpu_record({.workers = 2, .jitter = {1, 1, 1, 1}})});
-  EXPECT_THAT(text, AllOf(HasSubstr("What were the GPUs at?"), HasSubstr("GPU 0"), HasSubstr("GPU 1"),
+  EXPECT_THAT(text, AllOf(HasSubstr("What did the GPUs do?"), HasSubstr("GPU 0"), HasSubstr("GPU 1"),
                           HasSubstr("90.0 %"), HasSubstr("99.2 %"), HasSubstr("4.00 GB"), HasSubstr("1,940"),
                           HasSubstr("never"), HasSubstr("They differ: utilisation counts any kernel")));
   EXPECT_THAT(text, HasSubstr("scale weak b 128, N 2: 0.350 images per joule, all GPUs together."));
@@ -90,13 +90,13 @@ TEST(GpusSection, CollectivesAndEvaluationsHaveTheirRowsToo) {
                            .confusion = {{5, 0}, {1, 4}},
                            .mistakes = {}};
     EXPECT_THAT(text_of({record}),
-                AllOf(HasSubstr("What were the GPUs at?"), HasSubstr("90.0 %"), HasSubstr("300")))
+                AllOf(HasSubstr("What did the GPUs do?"), HasSubstr("90.0 %"), HasSubstr("300")))
         << kind;
   }
 }
 
 TEST(GpusSection, IsAbsentOnTheProcessor) {
-  EXPECT_THAT(text_of({golden::make_record({})}), Not(HasSubstr("What were the GPUs at?")));
+  EXPECT_THAT(text_of({golden::make_record({})}), Not(HasSubstr("What did the GPUs do?")));
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST_F(Import, KinetoWithARenamedCollectiveSaysUnknownAndNotZero) {
   EXPECT_FALSE(renamed.rows[0].knows("communication_s"));
   EXPECT_TRUE(renamed.rows[0].is_unknown("communication_s"));
   EXPECT_THAT(renamed.notes,
-              Contains(HasSubstr("no kernel is known as a collective although 2 workers are named")));
+              Contains(HasSubstr("no kernel is known to be a collective although 2 workers are named")));
   EXPECT_THAT(to_csv(renamed), HasSubstr("unknown"));
   const auto by_argument = read(fixtures::kineto(0, 2, "fancyAllReduce"));
   EXPECT_TRUE(by_argument.rows[0].knows("communication_s"));
@@ -165,7 +165,7 @@ TEST_F(Import, KinetoTellsTheUpdateByTheCallsThatLaunchedIt) {
   const auto silent = read(fixtures::kineto_with_update(false));
   EXPECT_TRUE(silent.rows[0].is_unknown("update_s"));
   EXPECT_NEAR(*silent.rows[0].value("compute_s"), 390e-6, 1e-12);
-  EXPECT_THAT(silent.notes, Contains(HasSubstr("the update, if there is one, stands in the compute")));
+  EXPECT_THAT(silent.notes, Contains(HasSubstr("an update, if there is one, is counted as compute")));
 }
 
 TEST_F(Import, KinetoIsReadPackedByGzip) {

@@ -33,7 +33,7 @@ ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, tiles::Unit unit) {
           .preference =
               [&algorithm, unit](const ConvProblem&) {
                 return std::string(unit == tiles::Unit::amx ? algorithm.preference
-                                                            : "is taken only where it was measured");
+                                                            : "is chosen only by measuring");
               },
           .chunk = [&algorithm](const ConvShape& batch,
                                 Direction direction) { return algorithm.chunk(batch, direction); },

@@ -62,7 +62,7 @@ std::optional<std::string> refusal(const ConvProblem& problem) {
   const ConvShape& s = problem.shape;
   if (problem.direction != Direction::backward_data) return "is for backward data";
   if (s.is_dense || s.stride != 1) return "is for convolutions with stride 1";
-  if (s.padding >= s.kernel) return "wants less padding than its kernel is wide";
+  if (s.padding >= s.kernel) return "needs padding that is smaller than the kernel";
   return refusal_of_onednn(s);
 }
 
@@ -72,7 +72,7 @@ ConvAlgorithm dgrad_as_forward_algorithm() {
   return {.name = "dgrad-as-forward",
           .refusal = refusal,
           .prefers = [](const ConvProblem&) { return false; },
-          .preference = [](const ConvProblem&) { return "is taken only where it was measured"; },
+          .preference = [](const ConvProblem&) { return "is chosen only by measuring"; },
           .chunk = samples_of_chunk,
           .make_reader =
               [](const ConvShape& chunk, Direction, const WeightReader* like) {

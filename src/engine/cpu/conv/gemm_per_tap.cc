@@ -191,9 +191,12 @@ ConvAlgorithm gemm_per_tap_algorithm() {
       .name = "gemm-per-tap",
       .refusal = refusal,
       .prefers = prefers,
-      .preference = [](const ConvProblem&) { return "wants many channels and samples, and few pixels"; },
-      .chunk = [](const ConvShape& batch,
-                  Direction) { return batch.samples; },  // all parts use the whole batch
+      .preference =
+          [](const ConvProblem&) {
+            return "is preferred for many channels and samples, and few "
+                   "pixels";
+          },
+      .chunk = [](const ConvShape& batch, Direction) { return batch.samples; },  // parts share the batch
       .make_reader = [](const ConvShape& chunk, Direction direction,
                         const WeightReader*) { return std::make_unique<GemmPerTapReader>(chunk, direction); },
       .make_wgrad = [](const ConvShape& chunk,

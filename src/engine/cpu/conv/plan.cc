@@ -154,7 +154,7 @@ void ConvPlan::describe(std::vector<KernelChoice>& choices) const {
     std::string reason = why_not_others(chosen, stored, &chosen != &usual_algorithm(problem(direction)));
     if (!direct_)
       reason += "; bf16 is stored, multiplied in float by blocks of " + std::to_string(block_) +
-                " samples, for want of bf16 units";
+                " samples, because there are no bf16 units";
     choices.push_back({name_ + " " + name_of(direction), kernel.name(), reason});
   };
   add(Direction::forward, forward_.any());

@@ -21,10 +21,10 @@ std::optional<std::string> refusal(const ConvProblem& problem) {
   const ConvShape& s = problem.shape;
   if (s.is_dense || s.kernel != 3 || s.stride > 2) return "is for 3x3 convolutions with stride 1 or 2";
   if (s.type != s.dst_type) return "reads and writes one precision";
-  if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "wants multiples of 16 channels";
+  if (s.src.channels % 16 != 0 || s.dst.channels % 16 != 0) return "needs multiples of 16 channels";
   if (winograd::kernels_here().empty()) return "needs AVX2";
-  if (s.padding > 2) return "has at most 2 pixels of padding";
-  if (s.stride == 2 && s.padding != 1) return "has 1 pixel of padding with stride 2";
+  if (s.padding > 2) return "needs at most 2 pixels of padding";
+  if (s.stride == 2 && s.padding != 1) return "needs 1 pixel of padding with stride 2";
   return std::nullopt;
 }
 
@@ -55,9 +55,10 @@ bool prefers(const ConvProblem& problem) {
 }
 
 std::string preference(const ConvProblem& problem) {
-  if (leaves_it_to_amx(problem.shape)) return "is taken only where it was measured";
-  return "wants 32 to 512 channels, images of 4x4 or more, and 32 tiles of that size; with stride 2 tiles "
-         "that cover at most a fifth more than the image, and 64 of them below 128 channels";
+  if (leaves_it_to_amx(problem.shape)) return "is chosen only by measuring";
+  return "is preferred for 32 to 512 channels, images of 4x4 or more, and 32 tiles of that size; with "
+         "stride 2 for tiles that cover at most a fifth more than the image, and 64 of them below 128 "
+         "channels";
 }
 
 int chunk(const ConvShape& batch, Direction direction) {

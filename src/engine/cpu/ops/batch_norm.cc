@@ -125,11 +125,12 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     choices.push_back(
         own_kernel(exec, name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
     if (!exec.options.training) return;
-    const auto how = [](const Taken& taken, const char* product) {
-      return taken.chunks > 0 ? std::string("taken by ") + product : std::string("a pass of their own");
+    const auto how = [](const Taken& taken, const char* convolution) {
+      return taken.chunks > 0 ? std::string("summed in ") + convolution
+                              : std::string("in a pass of their own");
     };
-    choices.back().reason += "; moments: " + how(moments_, "the product in front") +
-                             ", sums of the gradient: " + how(gradient_sums_, "the product behind");
+    choices.back().reason += "; moments: " + how(moments_, "the convolution before it") +
+                             ", sums of the gradient: " + how(gradient_sums_, "the convolution after it");
   }
 
  private:

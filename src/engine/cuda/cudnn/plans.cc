@@ -217,7 +217,8 @@ std::string algorithm_of(const CudnnApi& api, const EngineFacts& engine) {
 Plan named_plan(const TargetDevice& device, const ConvProblem& problem, const std::string& algorithm,
                 std::size_t workspace_limit) {
   const std::string version = cudnn_version(device.api());
-  if (!algorithm.starts_with("cudnn-")) throw AlgorithmRefused(problem, algorithm, "is no algorithm of GPUs");
+  if (!algorithm.starts_with("cudnn-"))
+    throw AlgorithmRefused(problem, algorithm, "is not an algorithm of GPUs");
   if (!algorithm.starts_with(fmt::format("cudnn-{}-", version)))
     throw AlgorithmRefused(problem, algorithm,
                            fmt::format("is of another version than cuDNN {} here", version));
@@ -236,7 +237,7 @@ Plan named_plan(const TargetDevice& device, const ConvProblem& problem, const st
     }
   }
   throw AlgorithmRefused(problem, algorithm,
-                         fmt::format("is no engine that cuDNN {} proposes for it", version));
+                         fmt::format("is not an engine that cuDNN {} proposes for it", version));
 }
 
 }  // namespace paceline::engine::cuda::cudnn

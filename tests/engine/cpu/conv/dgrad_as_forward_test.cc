@@ -67,7 +67,7 @@ TEST(DgradAsForward, RefusesOtherDirectionsStridesAndPaddingAsWideAsTheKernel) {
     return dgrad_as_forward().refusal({.shape = shape_of(c), .direction = direction}).value_or("");
   };
   EXPECT_EQ(refusal({16, 16, 8, 8, 3, 1, 2, 4}), "");
-  EXPECT_EQ(refusal({16, 16, 8, 8, 3, 1, 3, 4}), "wants less padding than its kernel is wide");
+  EXPECT_EQ(refusal({16, 16, 8, 8, 3, 1, 3, 4}), "needs padding that is smaller than the kernel");
   EXPECT_EQ(refusal({16, 16, 8, 8, 3, 2, 1, 4}), "is for convolutions with stride 1");
   EXPECT_EQ(refusal({64, 10, 1, 1, 0, 1, 0, 4}), "is for convolutions with stride 1");
   EXPECT_EQ(refusal({16, 16, 8, 8, 3, 1, 1, 4}, Direction::forward), "is for backward data");

@@ -67,11 +67,11 @@ TEST(ConvKernel, RefusesWhatItCannotComputeAndSaysWhy) {
   s.stride = 2;
   EXPECT_FALSE(find_algorithm("winograd")->refusal({.shape = s}));
   s.padding = 0;
-  EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "has 1 pixel of padding with stride 2");
+  EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "needs 1 pixel of padding with stride 2");
   s.padding = 1;
   s.stride = 1;
   s.src.channels = 24;
-  EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "wants multiples of 16 channels");
+  EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "needs multiples of 16 channels");
   s.src.channels = 16;
   s.type = Storage::bf16;
   EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "reads and writes one precision");
@@ -87,7 +87,7 @@ TEST(ConvKernel, RefusesWhatItCannotComputeAndSaysWhy) {
   EXPECT_EQ(find_algorithm("onednn")->refusal({.shape = s}), onednn_in_bf16);
   s.padding = 3;
   EXPECT_EQ(find_algorithm("dgrad-as-forward")->refusal({.shape = s, .direction = Direction::backward_data}),
-            "wants less padding than its kernel is wide");
+            "needs padding that is smaller than the kernel");
   s.stride = 2;
   EXPECT_EQ(find_algorithm("dgrad-as-forward")->refusal({.shape = s, .direction = Direction::backward_data}),
             "is for convolutions with stride 1");

@@ -74,8 +74,9 @@ TEST(Epilogue, OfStripsIsThoseOfLongRowsAndOfShortOnes) {
         ++strips;
       }
       if (choice.op.starts_with("a1_bn")) {
-        EXPECT_THAT(choice.reason, testing::HasSubstr("moments: taken by the product in front, sums of the "
-                                                      "gradient: taken by the product behind"))
+        EXPECT_THAT(choice.reason,
+                    testing::HasSubstr("moments: summed in the convolution before it, sums of the "
+                                       "gradient: summed in the convolution after it"))
             << width;
       }
     }
@@ -93,16 +94,18 @@ TEST(Epilogue, TakesTheSumsWhereItCanAndSaysSo) {
   const CompileOptions options{.batch = 12};
   using testing::HasSubstr;
   for (const char* op : {"stem_bn + relu", "a1_bn + relu", "a2_bn + sum + relu", "b2_bn + sum + relu"})
-    EXPECT_THAT(reason(options, {}, op), HasSubstr("moments: taken by the product in front, sums of the "
-                                                   "gradient: taken by the product behind"))
+    EXPECT_THAT(reason(options, {}, op),
+                HasSubstr("moments: summed in the convolution before it, sums of the "
+                          "gradient: summed in the convolution after it"))
         << op;
-  EXPECT_THAT(reason(options, {}, "last_bn"), HasSubstr("sums of the gradient: a pass of their own"));
+  EXPECT_THAT(reason(options, {}, "last_bn"), HasSubstr("sums of the gradient: in a pass of their own"));
   EXPECT_THAT(reason(options, {.fuses_batch_norm_stats = false}, "a1_bn"),
-              HasSubstr("moments: a pass of their own"));
+              HasSubstr("moments: in a pass of their own"));
   // BatchSplit that reach over two groups: their sums belong to neither.
   CompileOptions groups{.batch = 12, .batch_norm = BatchNormMode::ghost, .ghost_size = 3};
-  EXPECT_THAT(reason(groups, {.chunk_samples = 4}, "a1_bn"), HasSubstr("moments: a pass of their own"));
-  EXPECT_THAT(reason(groups, {.chunk_samples = 3}, "a1_bn"), HasSubstr("moments: taken"));
+  EXPECT_THAT(reason(groups, {.chunk_samples = 4}, "a1_bn"), HasSubstr("moments: in a pass of their own"));
+  EXPECT_THAT(reason(groups, {.chunk_samples = 3}, "a1_bn"),
+              HasSubstr("moments: summed in the convolution before it"));
 }
 
 TEST(Epilogue, GivesTheSameBitsForAnyNumberOfThreads) {

@@ -267,11 +267,11 @@ TEST(CudnnConvolution, IsMadeByTheNameThatARecordKeptOrRefusedWithTheReason) {
       }
       return "it was made";
     };
-    EXPECT_EQ(why("cudnn-9.19.0-engine-7(14=1)"), "is no engine that cuDNN 9.19.0 proposes for it");
+    EXPECT_EQ(why("cudnn-9.19.0-engine-7(14=1)"), "is not an engine that cuDNN 9.19.0 proposes for it");
     EXPECT_EQ(why("cudnn-9.11.0-engine-2(14=1)"), "is of another version than cuDNN 9.19.0 here");
     EXPECT_EQ(why("cudnn-9.19.0-engine-4(14=1)"), "was refused: other bits each time");
     EXPECT_EQ(why("cudnn-9.19.0-engine-5(14=1)"), "was refused: more than 256 MB beside its operands");
-    EXPECT_EQ(why("host-loops"), "is no algorithm of GPUs");
+    EXPECT_EQ(why("host-loops"), "is not an algorithm of GPUs");
     // A device that fails is no refusal: workers would choose differently.
     fake.engines[HeuristicsMode::b][0].finalize = kDeviceAllocationFailed;
     EXPECT_THROW(static_cast<void>(library->make(problem(), "cudnn-9.19.0-engine-1(14=1)")), base::Error);

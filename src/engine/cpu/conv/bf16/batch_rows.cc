@@ -273,7 +273,7 @@ extern constexpr Bf16Algorithm kBatchRows = {
     .refusal = refusal,
     .prefers = fills_tiles,
     .preference =
-        "is preferred from 64 channels and 16 samples on, for small images or backward data with a stride",
+        "is preferred from 64 channels and 16 samples up, for small images or backward data with a stride",
     .chunk = whole_block_chunk,
     .make_reader = make};
 

@@ -347,7 +347,7 @@ extern constexpr Bf16Algorithm kPackedImages = {
     .name = "packed-images",
     .refusal = refusal,
     .prefers = prefers,
-    .preference = "is preferred from 64 channels on, with images enough for 16 pixels",
+    .preference = "is preferred from 64 channels up, with images enough for 16 pixels",
     .chunk = chunk,
     .make_reader = make};
 

@@ -259,9 +259,9 @@ std::optional<std::string> refusal(const ConvShape& s, Direction direction, cons
   if ((is_forward ? s.dst_type : s.type) != Storage::bf16) return "writes bf16";
   const int width = is_forward ? s.dst.width : s.src.width;
   const int computed = (width + kHalf - 1) / kHalf * kHalf;
-  if (width < kHalf || 4 * width < 3 * computed) return "wants rows that fill three quarters of 16 pixels";
-  if (s.src.channels % kBlock != 0 || s.dst.channels % kBlock != 0) return "wants multiples of 32 channels";
-  if (2 * s.weights() > kMostWeightBytes) return "wants weights that fit a near cache";
+  if (width < kHalf || 4 * width < 3 * computed) return "needs rows that fill three quarters of 16 pixels";
+  if (s.src.channels % kBlock != 0 || s.dst.channels % kBlock != 0) return "needs multiples of 32 channels";
+  if (2 * s.weights() > kMostWeightBytes) return "needs weights that fit into a near cache";
   return std::nullopt;
 }
 
@@ -281,7 +281,7 @@ extern constexpr Bf16Algorithm kPixelRows = {
     .refusal = refusal,
     .prefers = prefers,
     .preference =
-        "is preferred from 64 channels on, for kernels above 1x1 or with 16 samples and small images",
+        "is preferred from 64 channels up, for kernels above 1x1 or with 16 samples and small images",
     .chunk = samples_of_chunk,
     .make_reader = make};
 

@@ -47,8 +47,10 @@ std::optional<std::string> absence_of(Unit unit) {
   // (Documentation/x86/xstate.rst).
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   if (::syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0)
-    return fmt::format("needs the tile registers, which the system refused ({}); Linux 5.16 gives them",
-                       std::strerror(errno));
+    return fmt::format(
+        "needs the tile registers, which the system refused ({}); Linux 5.16 and later offer "
+        "them",
+        std::strerror(errno));
   return std::nullopt;
 }
 
@@ -166,7 +168,7 @@ std::optional<std::string> trouble_with(const TileKernels& kernels) {
       const float relative = direction == Direction::backward_weights ? 0.0F : 0x1p-7F;
       for (std::size_t i = 0; i < want.size(); ++i)
         if (!(std::abs(got[i] - want[i]) <= relative * std::abs(want[i]) + 1e-5F * largest))
-          return fmt::format("computes wrong: {} gives {} where {} is right (value {} of {})",
+          return fmt::format("computes wrong results: {} gives {} where {} is right (value {} of {})",
                              cpu::name_of(direction), got[i], want[i], i, want.size());
     }
   return std::nullopt;

@@ -319,7 +319,7 @@ extern constexpr Bf16Algorithm kWgradBatchK = {
     .name = "wgrad-batch-k",
     .refusal = refusal,
     .prefers = fills_tiles,
-    .preference = "is preferred from 64 channels and 16 samples on",
+    .preference = "is preferred from 64 channels and 16 samples up",
     .chunk = whole_block_chunk,
     .make_wgrad = make};
 

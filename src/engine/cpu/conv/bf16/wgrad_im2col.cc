@@ -187,7 +187,7 @@ std::unique_ptr<WgradKernel> make(const ConvShape& chunk, const tiles::TileKerne
 extern constexpr Bf16Algorithm kWgradIm2col = {.name = "wgrad-im2col",
                                                .refusal = refusal,
                                                .prefers = prefers,
-                                               .preference = "is preferred from 64 channels out on",
+                                               .preference = "is preferred from 64 output channels up",
                                                .chunk = chunk,
                                                .make_wgrad = make};
 

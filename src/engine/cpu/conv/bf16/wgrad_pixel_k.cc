@@ -274,8 +274,8 @@ std::optional<std::string> refusal(const ConvShape& s, Direction direction, cons
   if (direction != Direction::backward_weights) return "is for backward weights";
   if (kernels.visit_pairs == nullptr) return "is for AMX";
   if (s.is_dense || s.kernel != kPairTaps || s.padding >= s.kernel) return "is for 3x3 convolutions";
-  if (s.src.channels % kBlock != 0 || s.dst.channels % kBlock != 0) return "wants multiples of 32 channels";
-  if (s.stride == 1 && s.dst_pixels() < kLeastPixels) return "wants more pixels, or a stride";
+  if (s.src.channels % kBlock != 0 || s.dst.channels % kBlock != 0) return "needs multiples of 32 channels";
+  if (s.stride == 1 && s.dst_pixels() < kLeastPixels) return "needs more pixels, or a stride";
   return std::nullopt;
 }
 
@@ -289,7 +289,7 @@ extern constexpr Bf16Algorithm kWgradPixelK = {
     .name = "wgrad-pixel-k",
     .refusal = refusal,
     .prefers = fills_tiles,
-    .preference = "is preferred from 64 channels and 16 samples on",
+    .preference = "is preferred from 64 channels and 16 samples up",
     .chunk = whole_block_chunk,
     .make_wgrad = make};
 

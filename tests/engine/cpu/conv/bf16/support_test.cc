@@ -48,24 +48,28 @@ TEST(TileUnits, PassTheCheckOrSayWhatIsWrong) {
   for (const Unit unit : kEmulatedUnits) EXPECT_EQ(trouble_with(kernels_of(unit)), std::nullopt);
   TileKernels broken = right();
   broken.multiply = multiply_wrong_in_one_place;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong results: forward gives"));
   broken.multiply = multiply_nothing_to_nan;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives nan"));
+  EXPECT_THAT(trouble_with(broken).value_or("passed"),
+              HasSubstr("computes wrong results: forward gives nan"));
   broken = right();
   broken.multiply_row = multiply_rows_wrong;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong results: forward gives"));
   broken = right();
   broken.multiply_neighbours = multiply_neighbours_wrong;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
+  EXPECT_THAT(trouble_with(broken).value_or("passed"),
+              HasSubstr("computes wrong results: backward weights gives"));
   broken = right();
   broken.multiply_strip = multiply_strips_wrong;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: forward gives"));
+  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong results: forward gives"));
   broken = right();
   broken.visit_pairs = visit_pairs_wrong;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
+  EXPECT_THAT(trouble_with(broken).value_or("passed"),
+              HasSubstr("computes wrong results: backward weights gives"));
   broken = right();
   broken.transpose = transpose_not_at_all;
-  EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong: backward weights gives"));
+  EXPECT_THAT(trouble_with(broken).value_or("passed"),
+              HasSubstr("computes wrong results: backward weights gives"));
 }
 
 TEST(TileUnits, AreRefusedWithAReasonAndAlwaysTheSameOne) {
