@@ -106,7 +106,7 @@ constexpr Option kRuleRows[] = {
        s.train.schedule.warmup_start = t == "base" ? s.train.lr : decimal(t);
      },
      [](const S& s) { return as_text(s.train.schedule.warmup_start); }},
-    {"step-epochs", "E", kRule, "step: every this many epochs ...", kRuns,
+    {"step-epochs", "E", kRule, "step: after each E epochs ...", kRuns,
      [](S& s, Text t) { s.train.schedule.step_epochs = decimal(t, {.open_below = true}); },
      [](const S& s) { return as_text(s.train.schedule.step_epochs); }, kNoRival, true, "--schedule step"},
     {"step-factor", "X", kRule, "step: ... the learning rate times this", kRuns,
@@ -135,7 +135,7 @@ constexpr Option kRuleRows[] = {
      [](const S& s) { return as_text(s.train.schedule.plateau_factor); }, kNoRival, true,
      "--schedule plateau"},
     {"lookahead", "STEPS", kRule,
-     "every this many updates, slow weights move towards the trained weights, which then continue "
+     "after each STEPS updates, slow weights move towards the trained weights, which then continue "
      "from them; 0: off",
      kRuns, [](S& s, Text t) { s.train.lookahead.steps = whole_number(t, 0); },
      [](const S& s) { return whole(s.train.lookahead.steps); }},

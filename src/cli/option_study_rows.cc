@@ -103,7 +103,7 @@ constexpr Option kStudyRows[] = {
      },
      [](const S& s) { return kCompared[s.study.converge.workers.empty() ? 0 : 1]; }},
     {"baseline-batch", "B", kCells,
-     "converge: the global batch that the others are compared with; --compare workers: of every worker",
+     "converge: the global batch that the others are compared with; with --compare workers: the local batch of every worker",
      kConverge | kStudy,
      [](S& s, Text t) { s.study.converge.baseline_batch = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole(s.study.converge.baseline_batch); }},
@@ -112,7 +112,7 @@ constexpr Option kStudyRows[] = {
      [](S& s, Text t) { s.study.converge.large_batch = whole_number(t, 1, kLargestBatch); },
      [](const S& s) { return whole(s.study.converge.large_batch); }},
     {"choose-on", "PART", kCells,
-     "the set whose accuracy (if equal, whose loss) decides: validation; the test set is read once, with "
+     "the set on which candidates are compared, by accuracy or, if that is equal, by loss: validation; the test set is read once, with "
      "the chosen configuration",
      kSearch, [](S&, Text t) { (void)one_of(t, kChoosers); }, [](const S&) { return kChoosers.front(); }},
     {"seeds", "N", kCells,
@@ -139,10 +139,10 @@ constexpr Option kStudyRows[] = {
      [](S& s, Text t) { s.study.with_scale = truth(t); },
      [](const S& s) { return yes_no(s.study.with_scale); }},
     {"with-comm", "", kCells,
-     "time the all-reduce alone by the size of its message, some seconds for each number of workers", kStudy,
+     "time the all-reduce alone, for each message size, some seconds for each number of workers", kStudy,
      [](S& s, Text t) { s.study.with_comm = truth(t); },
      [](const S& s) { return yes_no(s.study.with_comm); }},
-    {"with-converge", "", kCells, "train to see what a large batch does to the accuracy", kStudy,
+    {"with-converge", "", kCells, "measure the effect of a large batch on the accuracy", kStudy,
      [](S& s, Text t) { s.study.with_converge = truth(t); },
      [](const S& s) { return yes_no(s.study.with_converge); }},
     {"only-cells", "I/N", kCells,
@@ -193,7 +193,7 @@ constexpr Option kStudyRows[] = {
      [](const S& s) { return yes_no(s.train.log_steps); }},
     {"json", "", kOutput,
      "print only the record on standard output (a list, if there are several; runs: the runs, "
-     "verify: the files), all else on standard error",
+     "verify: the files), everything else goes to standard error",
      kRuns | kComm | kEvaluate | kRunList | kVerify, [](S& s, Text t) { s.json = truth(t); },
      [](const S& s) { return yes_no(s.json); }},
     {"timeline", "FILE", kOutput,
@@ -278,7 +278,7 @@ constexpr Option kStudyRows[] = {
      [](S& s, Text t) { s.evaluate.mistakes = small(t, 0, 100000); },
      [](const S& s) { return whole(s.evaluate.mistakes); }, kNoRival, false},
     {"decoded", "", kOutput,
-     "pack: store pixels instead of JPEG and PNG files: several times larger, but nothing to decode when "
+     "pack: store pixels instead of JPEG and PNG files: several times larger, but not decoded when "
      "read",
      kData, [](S& s, Text t) { s.data.decoded = truth(t); },
      [](const S& s) { return yes_no(s.data.decoded); }, kNoRival, false},

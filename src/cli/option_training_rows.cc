@@ -68,7 +68,7 @@ std::string formats_in_words() {
   std::string text;
   for (const auto& format : data::known_formats())
     text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", format.spec(), format.summary);
-  return text + "; what each takes behind a comma is in docs/formats.md";
+  return text + "; the keys that each takes after a comma are in docs/formats.md";
 }
 
 constexpr Option kTrainingRows[] = {
