@@ -52,8 +52,8 @@ struct CorePlan {
 /// second hardware threads only after the first ones. A pure function.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads);
 /// The same, but each worker's cores lie near its device as far as there are any left: `near` [worker] has
-/// their numbers, empty for one that has no wish. Others fill up with what is left then. The note says whose
-/// are far.
+/// their numbers, empty for one that has no wish. Others fill up with what is left then. A far physical core
+/// comes before the second hardware thread of a near one. The note says whose are far.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads,
                                   std::span<const std::vector<int>> near);
 /// The same for this machine.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/pci_locality.h"
+#include "cli/deal_gpus.h"
 #include "engine/cuda/nvml.h"
 
 namespace paceline::cli {
@@ -41,8 +42,9 @@ void show_gpu_table(const std::vector<RankOnGpu>& ranks, std::ostream& out);
 [[nodiscard]] std::string to_text(const std::vector<RankOnGpu>& ranks);
 [[nodiscard]] std::vector<RankOnGpu> ranks_from_text(const std::string& text);
 
-/// The memory node of each GPU that this process sees, cuda:0 first; -1: unknown. Empty: it sees none.
-[[nodiscard]] std::vector<int> nodes_of_gpus();
+/// The GPUs that this process sees, cuda:0 first, and what lies near each. Asks CUDA, or NVML where it does
+/// not start; makes no context. Empty: it sees none.
+[[nodiscard]] std::vector<SeenGpu> seen_gpus();
 /// How many GPUs this process sees; 0: none, or no driver.
 [[nodiscard]] int number_of_gpus();
 

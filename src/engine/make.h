@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,17 @@ namespace paceline::engine {
 /// Whether engines for `device` keep gradients in the host's memory.
 [[nodiscard]] bool computes_on_host(const std::string& device);
 
-/// The device of workers `first_worker` to `first_worker + workers - 1` of this host; if they use several,
-/// the one with the least free memory. Empty for engines of the host.
+/// The device of the workers of these numbers on this host (CompileOptions::worker_on_host); if they use
+/// several, the one with the least free memory. Empty for engines of the host.
 ///
 /// Errors   Error(device): one sentence that says what is missing (module, driver, GPU, library)
 /// Cost     the first call creates a GPU's context: about a second
-[[nodiscard]] std::optional<DeviceInfo> device_info(const std::string& device, int first_worker, int workers);
+[[nodiscard]] std::optional<DeviceInfo> device_info(const std::string& device, std::span<const int> workers);
+
+/// The K of "cuda:K"; nothing where the device has no number.
+///
+/// Errors   Error(usage) for an unknown device
+[[nodiscard]] std::optional<int> device_index(const std::string& device);
 
 /// The memory of the device of worker `worker_on_host`, without an engine; for engines of the host, the
 /// host's.
@@ -60,12 +66,12 @@ namespace paceline::engine {
 /// for engines that use none, and where CUDA does not start. Makes no context.
 [[nodiscard]] std::vector<std::string> gpu_bus_ids(const std::string& device, int workers);
 
-/// What opens the GPUs that these workers compute on, to read them while they do; empty for engines that use
-/// none. It may be called on any thread, and makes no context.
+/// What opens the GPUs that the workers of these numbers on this host compute on, to read them while they do;
+/// empty for engines that use none. It may be called on any thread, and makes no context.
 ///
 /// Errors   of the function: Error(device) in one sentence: what is missing
 [[nodiscard]] std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& device,
-                                                                           int first_worker, int workers);
+                                                                           std::vector<int> workers);
 
 /// Whether the device has units for bf16 products: what --precision auto asks.
 [[nodiscard]] bool has_bf16_units(const std::string& device);

@@ -23,6 +23,9 @@ class GpuCourse {
   GpuCourse(base::TimePoint begin, std::size_t most_rows) : begin_(begin), most_rows_(most_rows) {}
 
   void add(const base::GpuReading& reading, base::TimePoint at);
+  /// Xid errors of readings that are no part of the window.
+  void add_xids(const std::vector<int>& xids) { xids_.insert(xids_.end(), xids.begin(), xids.end()); }
+  [[nodiscard]] const std::vector<int>& xids() const { return xids_; }
   /// Of a GPU that is `identity`, without ranks and host.
   [[nodiscard]] GpuRecord record(const base::GpuIdentity& identity) const;
 

@@ -54,7 +54,8 @@ struct GpuRecord {
   std::optional<int> nvlinks;              ///< active ones
   /// What held its clocks back: part of the readings, by reason. None: it does not tell.
   std::optional<std::map<std::string, double>> held_back;
-  /// Numbers of the driver's Xid errors in the window; none: there were none.
+  /// Numbers of the driver's Xid errors until the window's end, those before it too: a GPU that failed is
+  /// not what it was. None: there were none.
   std::optional<std::vector<int>> xids;
   std::optional<std::vector<GpuProcessRecord>> others;  ///< none: processes are not told
   GpuCourseRecord course;

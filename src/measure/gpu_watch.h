@@ -16,13 +16,13 @@ namespace paceline::measure {
 
 /// What one process read of the GPUs that its workers compute on.
 struct GpuReport {
-  int pid = 0;  ///< of the process
+  std::vector<int> pids;  ///< of the process, and of others of the run on its host
   /// `others` holds all processes that were seen, those of the run too: join() takes these out.
   std::vector<GpuRecord> gpus;
   std::vector<std::string> failures;  ///< each call that failed, once
 };
 
-/// The GPUs of a run, by host and number, each once: those that several processes share with the ranks of
+/// The GPUs of a run, by host and PCI bus id, each once: those that several processes share with the ranks of
 /// all. Processes of the run are not `others`; where the driver numbers processes otherwise than they do
 /// themselves (in containers), as many as the run has there are left out.
 [[nodiscard]] std::vector<GpuRecord> join(std::span<const GpuReport> reports);
@@ -43,14 +43,16 @@ class GpuWatch {
   static constexpr std::chrono::milliseconds kPatience{2000};
   static constexpr std::size_t kMostRows = 512;  ///< of a course: twice as many are joined in pairs
 
-  /// Starts the thread; where the system refuses one, end() says so.
-  explicit GpuWatch(OpenGpus open, std::chrono::milliseconds period = kPeriod);
+  /// Starts the thread; where the system refuses one, end() says so. `neighbours`: other processes of the run
+  /// on this host, whether they work now or not; they may hold memory of its GPUs.
+  explicit GpuWatch(OpenGpus open, std::chrono::milliseconds period = kPeriod,
+                    std::vector<int> neighbours = {});
   /// Ends the thread. Blocks while it is in a call, for kPatience at most.
   ~GpuWatch();
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
 
-  /// A window begins: what was read until now is forgotten. Returns at once.
+  /// A window begins: what was read until now is forgotten, but for Xid errors. Returns at once.
   void begin();
   /// The window so far, with a last reading: waits for that, for kPatience at most. `first_rank`: of this
   /// process.

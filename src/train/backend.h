@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,8 +30,6 @@ struct ProcessPlacement {
   int core_sharers = 1;                 ///< of them, those that may run on the same cores as this one
   int core_share_index = 0;             ///< this one's index among these
   int host_cores = 0;                   ///< cores that all processes here may use together; 0: unknown
-  int device_sharers = 1;               ///< of the neighbours, those that see the same GPUs as this one
-  int device_share_index = 0;           ///< this one's index among these
   int hosts = 1;                        ///< of all processes
   std::vector<int> processes_of_hosts;  ///< on each host, in the order of their first processes
   std::string
@@ -72,6 +71,9 @@ struct Backend {
   /// each GPU. 0: all sums go over the host's memory.
   std::int64_t device_sum_bytes = 0;
   std::function<std::optional<Loss>()> loss;
+  /// Which device each of `local_workers` workers of this process takes, for
+  /// engine::CompileOptions::worker_on_host. Empty: worker i takes i.
+  std::function<std::vector<int>(int local_workers)> device_numbers = {};
   /// The device on which `local_workers` workers of this process would compute; nothing for engines of the
   /// host. If empty: the same as nothing.
   ///
@@ -82,9 +84,12 @@ struct Backend {
   /// Returns a function that opens the GPUs of `local_workers` workers of this process, to read them while
   /// they compute. If empty, or if it returns an empty function, the run uses none.
   std::function<measure::OpenGpus(int local_workers)> gpus = {};
-  /// The cores near the GPUs of workers 0 to `workers - 1` of this host: one list per worker, empty if
-  /// unknown. If this is empty, the run uses no GPU.
-  std::function<std::vector<std::vector<int>>(int workers)> cores_near = {};
+  /// The cores near the GPU of each worker of the processes that share this one's cores (`local_workers`
+  /// each), in their order: one list per worker, empty if unknown. No lists: nothing is known. If this is
+  /// empty, the run uses no GPU.
+  std::function<std::vector<std::vector<int>>(int local_workers)> cores_near = {};
+  /// Process numbers of the run's other processes on this host, also of those without workers.
+  std::vector<int> neighbour_pids = {};
   /// The measured peak of the cores, if there is one.
   std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};
@@ -97,6 +102,14 @@ struct Backend {
   /// is only one process.
   std::function<void(std::span<std::byte> bytes)> from_first = {};
 };
+
+/// Of each of `local_workers` workers of this process, for engine::CompileOptions::worker_on_host.
+[[nodiscard]] inline std::vector<int> device_numbers(const Backend& backend, int local_workers) {
+  if (backend.device_numbers) return backend.device_numbers(local_workers);
+  std::vector<int> numbers(static_cast<std::size_t>(local_workers));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
 
 /// The first process's `word`, on every process. Collective.
 template <typename T>

@@ -143,7 +143,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   engine::PreparedKernels kernels;  // measured only for what fits; the plan then is that of the kernels found
   if (backend.prepare) {
     kernels = backend.prepare(
-        run.graph, planning_options(options, run.resolved, backend.place),
+        run.graph, planning_options(options, run.resolved, backend),
         kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
     run.resolved.algorithms = kernels.algorithms;
     measure::release_free_memory();  // what measuring gave back must not count as the process's own

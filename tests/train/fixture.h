@@ -35,7 +35,8 @@ inline Backend backend_of(const std::string& device) {
                                                         : comm::host_bounce(std::move(joined));
               },
           .device = [device](int workers) -> std::optional<DeviceShare> {
-            const auto info = engine::device_info(device, 0, workers);
+            const auto info =
+                engine::device_info(device, std::vector<int>(static_cast<std::size_t>(workers)));
             if (!info) return std::nullopt;
             return DeviceShare{.info = *info, .workers = workers};
           },

@@ -4,6 +4,7 @@
 /// turns.
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,23 @@ class ConvolutionTimer {
   /// Requires   `runtime` outlives it
   explicit ConvolutionTimer(Runtime& runtime);
 
+  /// Takes memory for the operands of the largest of `problems` at once: what measure() has to let grow stays
+  /// beside it until the runtime ends.
+  void reserve(std::span<const ConvProblem> problems);
+  /// What reserve() takes, and the most workspace.
+  [[nodiscard]] static std::size_t most_bytes(std::span<const ConvProblem> problems);
+
   /// Cost     a GPU: some 50 ms; memory for the largest operands and workspace so far, until the runtime ends
   /// Errors   as Runtime::convolution_candidates; Error(device)
   [[nodiscard]] MeasuredConvolution measure(const ConvProblem& problem);
 
  private:
+  /// Bytes of each operand.
+  struct Sizes {
+    std::size_t src = 0, dst = 0, weight = 0, sums = 0, mask = 0, values = 0, addend = 0;
+    [[nodiscard]] static Sizes of(const ConvProblem& problem);
+    [[nodiscard]] static Sizes largest(std::span<const ConvProblem> problems);
+  };
   /// Memory of the device that grows.
   struct Block {
     std::byte* first = nullptr;
