@@ -95,6 +95,38 @@ engine::KernelAlgorithms of_first(comm::ProcessGroup& processes, const engine::K
   return all;
 }
 
+/// Kernels of a session: collective. `is_first_of_host`: of the processes that run.
+engine::PreparedKernels prepare_together(const std::string& device, Session& session, bool is_first_of_host,
+                                         const graph::Graph& graph, const engine::CompileOptions& how,
+                                         const engine::KernelRequest& asked) {
+  session.processes().at(0, "the measuring of kernels");
+  engine::KernelRequest request = asked;
+  request.given = of_first(session.processes(), asked.given);
+  const bool is_measured = request.is_measured && request.given.empty();
+  engine::PreparedKernels found;
+  // Plans of GPUs may be compiled, a second each: the others wait longer than for a collective.
+  constexpr std::chrono::minutes kForPlans{20};
+  const auto deadline = session.processes().deadline();
+  if (is_gpu(device)) session.processes().set_deadline(std::max<std::chrono::seconds>(deadline, kForPlans));
+  if (is_measured) {
+    // What the first process finds is everybody's, as after a resume: its record and checkpoints
+    // have it.
+    const bool is_first = session.is_first();
+    if (is_first) found = engine::prepare(device, graph, how, request);
+    request.given = of_first(session.processes(),
+                             found.algorithms == nullptr ? engine::KernelAlgorithms() : *found.algorithms);
+    request.is_measured = false;
+    session.processes().set_deadline(deadline);
+    return is_first ? found : engine::prepare(device, graph, how, request);
+  }
+  // One process of a host at a time, so that those after it find what it compiled and kept.
+  if (is_first_of_host) found = engine::prepare(device, graph, how, request);
+  session.processes().barrier();
+  session.processes().set_deadline(deadline);
+  if (!is_first_of_host) found = engine::prepare(device, graph, how, request);
+  return found;
+}
+
 }  // namespace
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
@@ -109,37 +141,11 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
       .prepare =
-          [device, session, place](const graph::Graph& graph, const engine::CompileOptions& how,
-                                   const engine::KernelRequest& asked) {
+          [device, session, is_first_of_host = place.is_first_of_host](const graph::Graph& graph,
+                                                                       const engine::CompileOptions& how,
+                                                                       const engine::KernelRequest& asked) {
             if (session == nullptr) return engine::prepare(device, graph, how, asked);
-            session->processes().at(0, "the measuring of kernels");
-            engine::KernelRequest request = asked;
-            request.given = of_first(session->processes(), asked.given);
-            const bool is_measured = request.is_measured && request.given.empty();
-            engine::PreparedKernels found;
-            // Plans of GPUs may be compiled, a second each: the others wait longer than for a collective.
-            constexpr std::chrono::minutes kForPlans{20};
-            const auto deadline = session->processes().deadline();
-            if (is_gpu(device))
-              session->processes().set_deadline(std::max<std::chrono::seconds>(deadline, kForPlans));
-            if (is_measured) {
-              // What the first process finds is everybody's, as after a resume: its record and checkpoints
-              // have it.
-              const bool is_first = session->is_first();
-              if (is_first) found = engine::prepare(device, graph, how, request);
-              request.given =
-                  of_first(session->processes(),
-                           found.algorithms == nullptr ? engine::KernelAlgorithms() : *found.algorithms);
-              request.is_measured = false;
-              session->processes().set_deadline(deadline);
-              return is_first ? found : engine::prepare(device, graph, how, request);
-            }
-            // One process of a host at a time, so that those after it find what it compiled and kept.
-            if (place.is_first_of_host) found = engine::prepare(device, graph, how, request);
-            session->processes().barrier();
-            session->processes().set_deadline(deadline);
-            if (!place.is_first_of_host) found = engine::prepare(device, graph, how, request);
-            return found;
+            return prepare_together(device, *session, is_first_of_host, graph, how, asked);
           },
       .at =
           [session](const char* phase) {

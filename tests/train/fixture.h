@@ -75,6 +75,32 @@ class TrainingTest : public testing::Test {
     return run(options, backend_of(options.device), stop, progress);
   }
 
+  /// A model whose gradient begins with short arrays: the head's, behind a convolution's. Returns its file.
+  [[nodiscard]] std::string short_head() const {
+    const auto file = directory_ / "short-head.toml";
+    base::write_file(file, std::string_view(R"(
+[[layer]]
+op = "conv2d"
+name = "conv1"
+channels = 8
+stride = 2
+[[layer]]
+op = "relu"
+[[layer]]
+op = "conv2d"
+name = "conv2"
+channels = 16
+stride = 2
+[[layer]]
+op = "global_average_pool"
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+)"));
+    return file.string();
+  }
+
   /// The bytes of the last checkpoint that a training of `options` leaves.
   std::string checkpoint_of(Options options, const std::string& out) {
     options.out = directory_ / out;

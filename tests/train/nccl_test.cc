@@ -131,6 +131,8 @@ TEST_F(NcclTraining, WithShardsHoldsTheBuffersThatThePlanHas) {
   for (const bool is_auto : {false, true}) {
     Options options = on_devices(2);
     options.shard = 4;
+    options.model = short_head();  // a short bucket before a longer one
+    options.bucket_mb = 1e-6;
     options.bucket_auto = is_auto;
     (void)train_joined(options);
     const auto joined = allocated_[0];
