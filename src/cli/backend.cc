@@ -95,35 +95,31 @@ engine::KernelAlgorithms of_first(comm::ProcessGroup& processes, const engine::K
   return all;
 }
 
-/// Kernels of a session: collective. `is_first_of_host`: of the processes that run.
-engine::PreparedKernels prepare_together(const std::string& device, Session& session, bool is_first_of_host,
+/// The kernels of this process of a session. Collective.
+engine::PreparedKernels prepare_together(const std::string& device, Session& session,
                                          const graph::Graph& graph, const engine::CompileOptions& how,
                                          const engine::KernelRequest& asked) {
-  session.processes().at(0, "the measuring of kernels");
+  auto& processes = session.processes();
+  processes.at(0, "the measuring of kernels");
   engine::KernelRequest request = asked;
-  request.given = of_first(session.processes(), asked.given);
-  const bool is_measured = request.is_measured && request.given.empty();
-  engine::PreparedKernels found;
+  request.given = of_first(processes, asked.given);
   // Plans of GPUs may be compiled, a second each: the others wait longer than for a collective.
   constexpr std::chrono::minutes kForPlans{20};
-  const auto deadline = session.processes().deadline();
-  if (is_gpu(device)) session.processes().set_deadline(std::max<std::chrono::seconds>(deadline, kForPlans));
+  const auto deadline = processes.deadline();
+  if (is_gpu(device)) processes.set_deadline(std::max<std::chrono::seconds>(deadline, kForPlans));
+  engine::PreparedKernels found;
+  const bool is_measured = request.is_measured && request.given.empty();
   if (is_measured) {
-    // What the first process finds is everybody's, as after a resume: its record and checkpoints
+    // The first process measures, and what it finds is everybody's, as after a resume: record and checkpoints
     // have it.
-    const bool is_first = session.is_first();
-    if (is_first) found = engine::prepare(device, graph, how, request);
-    request.given = of_first(session.processes(),
-                             found.algorithms == nullptr ? engine::KernelAlgorithms() : *found.algorithms);
+    if (session.is_first()) found = engine::prepare(device, graph, how, request);
+    request.given =
+        of_first(processes, found.algorithms == nullptr ? engine::KernelAlgorithms() : *found.algorithms);
     request.is_measured = false;
-    session.processes().set_deadline(deadline);
-    return is_first ? found : engine::prepare(device, graph, how, request);
   }
-  // One process of a host at a time, so that those after it find what it compiled and kept.
-  if (is_first_of_host) found = engine::prepare(device, graph, how, request);
-  session.processes().barrier();
-  session.processes().set_deadline(deadline);
-  if (!is_first_of_host) found = engine::prepare(device, graph, how, request);
+  if (!is_measured || !session.is_first()) found = engine::prepare(device, graph, how, request);
+  processes.barrier();
+  processes.set_deadline(deadline);
   return found;
 }
 
@@ -141,11 +137,10 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
       .prepare =
-          [device, session, is_first_of_host = place.is_first_of_host](const graph::Graph& graph,
-                                                                       const engine::CompileOptions& how,
-                                                                       const engine::KernelRequest& asked) {
+          [device, session](const graph::Graph& graph, const engine::CompileOptions& how,
+                            const engine::KernelRequest& asked) {
             if (session == nullptr) return engine::prepare(device, graph, how, asked);
-            return prepare_together(device, *session, is_first_of_host, graph, how, asked);
+            return prepare_together(device, *session, graph, how, asked);
           },
       .at =
           [session](const char* phase) {

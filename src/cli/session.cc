@@ -353,7 +353,7 @@ train::ProcessPlacement Session::place_among(std::span<const int> members) const
     }
     ++place.processes_of_hosts[host];
     if (other.host != mine.host) continue;
-    if (place.neighbours++ == 0) place.is_first_of_host = is_here;
+    ++place.neighbours;
     if (other.cores != mine.cores) continue;
     if (is_here) place.core_share_index = place.core_sharers;
     ++place.core_sharers;

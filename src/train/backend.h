@@ -34,8 +34,7 @@ struct ProcessPlacement {
   std::vector<int> processes_of_hosts;  ///< on each host, in the order of their first processes
   std::string
       placement;  ///< "packed" or "spread": how a study chose the processes; empty: there was no choice
-  bool is_beside_first = true;   ///< on the host of process 0
-  bool is_first_of_host = true;  ///< no process with a lower number is on its host
+  bool is_beside_first = true;  ///< on the host of process 0
   std::string host;
   std::string launcher;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: started alone
   std::string library;   ///< "Open MPI v4.1.4"
@@ -57,7 +56,7 @@ struct DeviceShare {
 /// The concrete backends. cli passes them in; train itself names none.
 struct Backend {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
-  /// Chooses the algorithms, the same in all processes of a host. Empty: engines have no choice.
+  /// Chooses the algorithms; measured ones are the same in all processes. Empty: engines have no choice.
   std::function<engine::PreparedKernels(const graph::Graph&, const engine::CompileOptions&,
                                         const engine::KernelRequest&)>
       prepare;
