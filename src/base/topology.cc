@@ -169,16 +169,32 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads,
         topology.quota, topology.cores.size());
     return plan;
   }
-  std::vector<Core> free = topology.cores;
-  std::stable_sort(free.begin(), free.end(),
+  std::vector<Core> in_order = topology.cores;
+  std::stable_sort(in_order.begin(), in_order.end(),
                    [](const Core& a, const Core& b) { return a.sibling < b.sibling; });
+  std::vector<Core> free = in_order;
   std::vector<std::vector<Core>> cores(plan.cores.size());
-  for (std::size_t worker = 0; worker < near.size(); ++worker)
-    take_cores(free, cores[worker], threads,
-               [&](const Core& core) { return contains(near[worker], core.number); });
+  const auto take_near = [&](auto is_wanted) {
+    for (std::size_t worker = 0; worker < near.size(); ++worker)
+      take_cores(free, cores[worker], threads,
+                 [&](const Core& core) { return is_wanted(core) && contains(near[worker], core.number); });
+    for (auto& of_worker : cores) take_cores(free, of_worker, threads, is_wanted);
+  };
+  // First choose the cores that are used at all: second hardware threads only after all first ones, even
+  // those far away.
+  take_near([](const Core& core) { return core.sibling == 0; });
+  take_near([](const Core&) { return true; });
+  // Then give each worker those of them that are near it.
+  std::vector<int> used;
+  for (auto& of_worker : cores) {
+    for (const Core& core : of_worker) used.push_back(core.number);
+    of_worker.clear();
+  }
+  free = in_order;
+  std::erase_if(free, [&](const Core& core) { return !contains(used, core.number); });
+  take_near([](const Core&) { return true; });
   bool shared = false;
   for (std::size_t worker = 0; worker < cores.size(); ++worker) {
-    take_cores(free, cores[worker], threads, [](const Core&) { return true; });
     for (const Core& core : cores[worker]) {
       plan.cores[worker].push_back(core.number);
       shared = shared || core.sibling > 0;

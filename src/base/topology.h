@@ -51,8 +51,9 @@ struct CorePlan {
 /// second hardware threads only after the first ones. A pure function.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads);
 /// The same, but each worker gets cores near its GPU as long as there are free ones. `near` [worker]: the
-/// core numbers near its GPU; empty if the worker has none. Remaining workers get the remaining cores. The
-/// note names the workers whose cores are far from their GPU.
+/// core numbers near its GPU; empty if the worker has none. Remaining workers get the remaining cores. A far
+/// physical core is used before the second hardware thread of a near one. The note names the workers whose
+/// cores are far from their GPU.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads,
                                   std::span<const std::vector<int>> near);
 /// The same for this machine.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <span>
 #include <sstream>
+#include <utility>
 
 #include "base/pci_locality.h"
 #include "cli/doctor.h"
@@ -31,15 +33,6 @@ namespace {
 /// Whether engines of `device` keep arrays on GPUs, so that NCCL can be used.
 bool is_gpu(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
 
-/// The device that this process's workers use, assigned as in engine/make.h.
-std::optional<train::DeviceShare> device_share(const std::string& device,
-                                               const train::ProcessPlacement& place, int local_workers) {
-  auto info = engine::device_info(device, place.device_share_index * local_workers, local_workers);
-  if (!info) return std::nullopt;
-  const int workers = place.device_sharers * local_workers;
-  return train::DeviceShare{.info = *info, .workers = (workers + info->devices - 1) / info->devices};
-}
-
 /// The cores near each worker's GPU, from the kernel.
 std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int workers) {
   std::vector<std::vector<int>> near;
@@ -49,6 +42,43 @@ std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int wor
   }
   return near;
 }
+
+/// The GPUs of this process's workers, one for each. A process without a session has all that it sees.
+class GpusOfProcess {
+ public:
+  /// `members`: like make_backend()'s.
+  GpusOfProcess(std::string device, const Session* session, std::span<const int> members)
+      : device_(std::move(device)), session_(session), members_(members.begin(), members.end()) {
+    if (session != nullptr && members_.empty()) members_ = session->all_processes();
+  }
+
+  [[nodiscard]] std::vector<int> numbers(int local_workers) const {
+    if (session_ != nullptr) return dealt(local_workers).numbers;
+    std::vector<int> numbers(static_cast<std::size_t>(local_workers));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return numbers;
+  }
+  [[nodiscard]] std::optional<train::DeviceShare> share(int local_workers) const {
+    const auto info = engine::device_info(device_, numbers(local_workers));
+    if (!info) return std::nullopt;
+    return train::DeviceShare{.info = *info,
+                              .workers = session_ != nullptr
+                                             ? dealt(local_workers).workers_on_one
+                                             : (local_workers + info->devices - 1) / info->devices};
+  }
+  [[nodiscard]] std::vector<std::vector<int>> cores_near(int local_workers) const {
+    if (session_ != nullptr) return dealt(local_workers).cores_near;
+    return cores_near_gpus(device_, local_workers);
+  }
+
+ private:
+  [[nodiscard]] DealtGpus dealt(int local_workers) const {
+    return session_->gpus_of(members_, local_workers, engine::device_index(device_));
+  }
+  std::string device_;
+  const Session* session_;
+  std::vector<int> members_;
+};
 
 /// The algorithms given to the first process, which alone has read the checkpoint.
 engine::KernelAlgorithms of_first(comm::ProcessGroup& processes, const engine::KernelAlgorithms& given) {
@@ -65,6 +95,34 @@ engine::KernelAlgorithms of_first(comm::ProcessGroup& processes, const engine::K
   return all;
 }
 
+/// The kernels of this process of a session. Collective.
+engine::PreparedKernels prepare_together(const std::string& device, Session& session,
+                                         const graph::Graph& graph, const engine::CompileOptions& how,
+                                         const engine::KernelRequest& asked) {
+  auto& processes = session.processes();
+  processes.at(0, "the measuring of kernels");
+  engine::KernelRequest request = asked;
+  request.given = of_first(processes, asked.given);
+  // Plans of GPUs may be compiled, a second each: the others wait longer than for a collective.
+  constexpr std::chrono::minutes kForPlans{20};
+  const auto deadline = processes.deadline();
+  if (is_gpu(device)) processes.set_deadline(std::max<std::chrono::seconds>(deadline, kForPlans));
+  engine::PreparedKernels found;
+  const bool is_measured = request.is_measured && request.given.empty();
+  if (is_measured) {
+    // The first process measures, and what it finds is everybody's, as after a resume: record and checkpoints
+    // have it.
+    if (session.is_first()) found = engine::prepare(device, graph, how, request);
+    request.given =
+        of_first(processes, found.algorithms == nullptr ? engine::KernelAlgorithms() : *found.algorithms);
+    request.is_measured = false;
+  }
+  if (!is_measured || !session.is_first()) found = engine::prepare(device, graph, how, request);
+  processes.barrier();
+  processes.set_deadline(deadline);
+  return found;
+}
+
 }  // namespace
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
@@ -72,31 +130,17 @@ train::Backend make_backend(const std::string& device, Session* session, const c
   train::ProcessPlacement place;
   if (session != nullptr) place = members.empty() ? session->place() : session->place_among(members);
   const auto stalls = session != nullptr ? session->stalls() : std::make_shared<train::StallListener>();
+  const GpusOfProcess gpus(device, session, members);
   // NCCL is not used with an emulated link or bf16 messages, which exist only for sums on the host.
   const bool joins_gpus = is_gpu(device) && !emulation.any() && wire_format == comm::WireFormat::fp32;
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
       .prepare =
-          [device, session, place](const graph::Graph& graph, const engine::CompileOptions& how,
-                                   const engine::KernelRequest& asked) {
+          [device, session](const graph::Graph& graph, const engine::CompileOptions& how,
+                            const engine::KernelRequest& asked) {
             if (session == nullptr) return engine::prepare(device, graph, how, asked);
-            // The first process of each host measures, undisturbed; the others then read its results.
-            session->processes().at(0, "the measuring of kernels");
-            engine::KernelRequest request = asked;
-            request.given = of_first(session->processes(), asked.given);
-            engine::PreparedKernels found;
-            // Plans on GPUs may take a second each to compile, so the others wait longer than for a
-            // collective.
-            constexpr std::chrono::minutes kForPlans{20};
-            const auto deadline = session->processes().deadline();
-            if (is_gpu(device))
-              session->processes().set_deadline(std::max<std::chrono::seconds>(deadline, kForPlans));
-            if (place.is_first_of_host) found = engine::prepare(device, graph, how, request);
-            session->processes().barrier();
-            session->processes().set_deadline(deadline);
-            if (!place.is_first_of_host) found = engine::prepare(device, graph, how, request);
-            return found;
+            return prepare_together(device, *session, graph, how, asked);
           },
       .at =
           [session](const char* phase) {
@@ -140,15 +184,17 @@ train::Backend make_backend(const std::string& device, Session* session, const c
                        .detection_s = failure->detection_s},
             .of_first = failure->of_first()};
       },
-      .device = [device, place](int local_workers) { return device_share(device, place, local_workers); },
+      .device_numbers = [gpus](int local_workers) { return gpus.numbers(local_workers); },
+      .device = [gpus](int local_workers) { return gpus.share(local_workers); },
       .describe_gpus = device.starts_with("cuda") && !engine::computes_on_host(device)
                            ? engine::cuda::gpu_facts
                            : std::function<std::vector<std::string>()>(),
-      .gpus = [device, place](int local_workers) -> measure::OpenGpus {
-        return engine::gpu_source(device, place.device_share_index * local_workers, local_workers);
+      .gpus = [device, gpus](int local_workers) -> measure::OpenGpus {
+        return engine::gpu_source(device, gpus.numbers(local_workers));
       },
-      .cores_near = is_gpu(device) ? [device](int workers) { return cores_near_gpus(device, workers); }
+      .cores_near = is_gpu(device) ? [gpus](int local_workers) { return gpus.cores_near(local_workers); }
                                    : std::function<std::vector<std::vector<int>>(int)>(),
+      .neighbour_pids = session != nullptr ? session->neighbour_pids() : std::vector<int>(),
       .place = place,
       .has_bf16_units = engine::has_bf16_units(device),
       .keeps_images = engine::keeps_images(device),

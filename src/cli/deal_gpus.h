@@ -1,20 +1,57 @@
 #pragma once
 
-/// deal_gpus() assigns GPUs to the processes of a host, near the cores to which a launcher has bound each. A
-/// pure function.
+/// Assigns GPUs to the workers of a host's processes. Pure functions.
 
+#include <cstddef>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace paceline::cli {
 
-/// For n processes that see the same GPUs: returns a permutation of 0 to n-1; process p takes GPU result[p].
-/// In the order of processes, each takes a free GPU near its cores, GPU p if possible; those that find none
-/// get the remaining ones. The result is 0, 1, 2, ... if no memory node is known, or all are the same.
+/// A GPU that a process sees.
+struct SeenGpu {
+  /// The same in all processes of the host, whatever number they give to the GPU: its PCI bus id. For a part
+  /// of a GPU (MIG) the name of the part follows.
+  std::string id;
+  int node = -1;           ///< memory node near it; -1: unknown
+  std::vector<int> cores;  ///< near it, ascending; empty: unknown
+};
+
+/// A process of a host, and the GPUs that it sees, cuda:0 first.
+struct GpuTaker {
+  int node = -1;  ///< memory node of its cores; -1: unknown, or several
+  std::vector<SeenGpu> gpus;
+  std::vector<int> cores;  ///< the cores that it may use
+  bool works = true;       ///< whether it has workers in this run or cell
+};
+
+/// [process][worker]: the number of the GPU that each worker takes, in the process's own numbering.
 ///
-/// `node_of_process`: the memory node of each process's cores; -1: unknown, or several. `node_of_gpu`: that
-/// of each GPU.
-[[nodiscard]] std::vector<int> deal_gpus(std::span<const int> node_of_process,
-                                         std::span<const int> node_of_gpu);
+/// Processes that see the same GPUs in the same order share them: worker i of all their workers takes GPU i;
+/// if there are more workers than GPUs, the next worker takes the first GPU again. If processes are bound to
+/// different memory nodes, a worker takes a GPU near its process as long as there is one, in the order of
+/// processes; the workers that find none get the remaining ones. The result for the first processes does not
+/// depend on whether later ones work. The workers of processes that see no GPU are numbered from 0.
+[[nodiscard]] std::vector<std::vector<int>> deal_gpus(std::span<const GpuTaker> processes, int workers_each);
+
+/// The GPUs of the workers of one process.
+struct DealtGpus {
+  std::vector<int> numbers;  ///< of each worker's GPU, in the process's own numbering
+  int workers_on_one = 1;    ///< working workers of the host on the one of these GPUs that has the most
+  /// The cores near the GPU of each worker, for the processes that may use the same cores as this one, in
+  /// their order.
+  std::vector<std::vector<int>> cores_near;
+};
+/// The GPUs of process `mine` if only the processes that `work` run. The others keep theirs, so that a process
+/// has the same GPU in all cells of a study. `fixed`: all workers take this number.
+[[nodiscard]] DealtGpus dealt_to(std::size_t mine, std::span<const GpuTaker> processes, int workers_each,
+                                 std::optional<int> fixed = std::nullopt);
+
+/// Convert GPUs to text and back, one line for each, to send them to other processes. Lines that to_text()
+/// did not write are ignored.
+[[nodiscard]] std::string to_text(std::span<const SeenGpu> gpus);
+[[nodiscard]] std::vector<SeenGpu> seen_gpus_from_text(const std::string& text);
 
 }  // namespace paceline::cli

@@ -240,7 +240,7 @@ void require_memory(const DoctorOptions& options, const graph::Graph& graph, int
   using Place = graph::MemoryPlan::Place;
   require_possible_batch(options, graph);
   const auto plan = engine::plan(options.device, graph, how_to_compile(options, cores));
-  const auto device = engine::device_info(options.device, 0, 1);
+  const auto device = engine::device_info(options.device, std::array{0});
   const bool is_apart = device && device->memory_bytes > 0;
   if (is_apart && plan.total_bytes(Place::device) > device->free_memory_bytes)
     base::fail(

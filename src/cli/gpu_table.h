@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/pci_locality.h"
+#include "cli/deal_gpus.h"
 #include "engine/cuda/nvml.h"
 
 namespace paceline::cli {
@@ -43,8 +44,9 @@ void show_gpu_table(const std::vector<RankOnGpu>& ranks, std::ostream& out);
 [[nodiscard]] std::string to_text(const std::vector<RankOnGpu>& ranks);
 [[nodiscard]] std::vector<RankOnGpu> ranks_from_text(const std::string& text);
 
-/// The memory node of each GPU that this process sees, cuda:0 first; -1: unknown. Empty if it sees none.
-[[nodiscard]] std::vector<int> nodes_of_gpus();
+/// The GPUs that this process sees, cuda:0 first, with the cores and the memory node near each. In NVML's
+/// order if CUDA does not start. Creates no CUDA context. Empty if it sees none.
+[[nodiscard]] std::vector<SeenGpu> seen_gpus();
 /// The number of GPUs that this process sees; 0 without a driver.
 [[nodiscard]] int number_of_gpus();
 

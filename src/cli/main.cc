@@ -79,7 +79,8 @@ bool is_for_the_first(base::ErrorKind kind) {
 
 /// Whether the command assigns the GPUs of its hosts to processes.
 bool asks_for_gpus(const cli::CommandRow& row, const cli::Settings& settings) {
-  return row.command == cli::kDoctor || settings.train.device == "cuda";
+  return row.command == cli::kDoctor || settings.train.device == "cuda" ||
+         settings.train.device.starts_with("cuda:");
 }
 
 /// Joins the other processes if a launcher started several and the command can use them.
@@ -125,7 +126,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   session = join_processes(row, parsed.settings);
   if (session)
     session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory,
-                  asks_for_gpus(row, parsed.settings) ? cli::nodes_of_gpus() : std::vector<int>());
+                  asks_for_gpus(row, parsed.settings) ? cli::seen_gpus() : std::vector<cli::SeenGpu>());
   parsed.settings.session = session.get();
   const int code = row.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

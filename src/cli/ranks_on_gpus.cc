@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/host_name.h"
@@ -23,12 +25,24 @@ using engine::cuda::GpuList;
 using GpuJson = nlohmann::json;
 
 /// The PCI bus ids in CUDA's order; in NVML's if CUDA does not start.
-std::vector<std::string> ids_in_order(const GpuList& list) {
+std::vector<std::string> ids_in_order(const std::optional<GpuList>& list) {
   try {
     return engine::cuda::visible_bus_ids();
   } catch (const base::Error&) {
-    return engine::cuda::visible_bus_ids(list, std::getenv("CUDA_VISIBLE_DEVICES"));
+    if (!list) return {};
+    return engine::cuda::visible_bus_ids(*list, std::getenv("CUDA_VISIBLE_DEVICES"));
   }
+}
+
+/// The same in all processes of a host. Parts of one GPU (MIG) have its bus id, and a process sees one.
+std::string identity_of(const std::string& bus_id) {
+  constexpr std::size_t kDigits = 12;  // "0000:01:00.0"; NVML's domain has eight digits
+  std::string identity = bus_id.substr(bus_id.size() - std::min(kDigits, bus_id.size()));
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible != nullptr && std::string_view(visible).starts_with("MIG-")) identity += visible;
+  std::erase_if(identity, [](unsigned char letter) { return std::isspace(letter) != 0; });
+  for (char& letter : identity) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return identity;
 }
 
 std::optional<GpuFacts> facts_of(const GpuList& list, const std::string& bus_id) {
@@ -145,14 +159,15 @@ std::vector<RankOnGpu> ranks_on_gpus(const Session* session) {
                  .host = base::host_name(),
                  .cores = base::current_affinity()};
   const auto list = gpus_here(mine.why_none);
-  const auto ids = list ? ids_in_order(*list) : std::vector<std::string>();
+  const auto ids = list ? ids_in_order(list) : std::vector<std::string>();
   if (list) mine.driver = list->driver;
   const auto take = [&](std::size_t gpu) {
     mine.gpu = facts_of(*list, ids[gpu]);
     mine.near = base::pci_locality(ids[gpu]);
   };
   if (session != nullptr) {
-    if (!ids.empty()) take(static_cast<std::size_t>(session->place().device_share_index) % ids.size());
+    const auto dealt = session->gpus_of(session->all_processes(), 1);
+    if (!ids.empty()) take(static_cast<std::size_t>(dealt.numbers.front()) % ids.size());
     return {mine};
   }
   std::vector<RankOnGpu> ranks;
@@ -180,22 +195,23 @@ std::vector<RankOnGpu> ranks_from_text(const std::string& text) {
   return ranks;
 }
 
-std::vector<int> nodes_of_gpus() {
+std::vector<SeenGpu> seen_gpus() {
   std::string why;
-  const auto list = gpus_here(why);
-  std::vector<int> nodes;
-  if (!list) return nodes;
-  for (const auto& id : ids_in_order(*list)) {
-    const auto near = base::pci_locality(id);
-    nodes.push_back(near ? near->numa.value_or(-1) : -1);
+  std::vector<SeenGpu> seen;
+  for (const auto& id : ids_in_order(gpus_here(why))) {
+    auto& gpu = seen.emplace_back(SeenGpu{.id = identity_of(id)});
+    if (const auto near = base::pci_locality(id)) {
+      gpu.node = near->numa.value_or(gpu.node);
+      gpu.cores = near->cores;
+    }
   }
-  return nodes;
+  return seen;
 }
 
 int number_of_gpus() {
   std::string why;
   const auto list = gpus_here(why);
-  return list ? static_cast<int>(ids_in_order(*list).size()) : 0;
+  return list ? static_cast<int>(ids_in_order(list).size()) : 0;
 }
 
 }  // namespace paceline::cli

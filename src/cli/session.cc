@@ -24,7 +24,6 @@
 #include "base/error.h"
 #include "base/host_name.h"
 #include "base/topology.h"
-#include "cli/deal_gpus.h"
 #include "cli/exit_watchdog.h"
 #include "cli/guard.h"
 #include "cli/log.h"
@@ -33,7 +32,7 @@
 namespace paceline::cli {
 namespace {
 
-constexpr std::size_t kMaxCores = 8192, kMostGpus = 32;
+constexpr std::size_t kMaxCores = 8192;
 
 /// The shortest deadline for starting and ending MPI, which has no deadline itself and cannot name processes,
 /// and for measuring kernels in the first process.
@@ -91,9 +90,8 @@ struct PackedProcessInfo {
   std::int32_t cores_of_host = 0;                   ///< inside a Slurm job: the job's cores on the host
   std::int32_t usable = 0;
   std::array<char, 64> gpus{};
+  std::int32_t pid = 0;
   std::int32_t node = -1;
-  std::array<std::int8_t, kMostGpus> nodes_of_gpus{};
-  std::int32_t gpus_asked = 0;  ///< number of GPUs whose memory nodes follow
 };
 
 template <std::size_t size>
@@ -124,7 +122,7 @@ int own_memory_node() {
   return nodes.size() == 1 ? *nodes.begin() : -1;
 }
 
-PackedProcessInfo own_process_info(const std::string& command, std::span<const int> nodes_of_gpus) {
+PackedProcessInfo own_process_info(const std::string& command, bool sees_gpus) {
   PackedProcessInfo packed;
   put(packed.host, base::host_name());
   put(packed.command, command);
@@ -135,10 +133,8 @@ PackedProcessInfo own_process_info(const std::string& command, std::span<const i
       packed.cores_of_host = std::min(packed.cores_of_host, cores);
   packed.usable = base::usable_cores();
   put(packed.gpus, my_gpus());
-  if (!nodes_of_gpus.empty()) packed.node = own_memory_node();
-  packed.gpus_asked = static_cast<std::int32_t>(std::min(kMostGpus, nodes_of_gpus.size()));
-  for (std::size_t i = 0; i < static_cast<std::size_t>(packed.gpus_asked); ++i)
-    packed.nodes_of_gpus[i] = static_cast<std::int8_t>(std::clamp(nodes_of_gpus[i], -1, 127));
+  packed.pid = ::getpid();
+  if (sees_gpus) packed.node = own_memory_node();
   for (const int core : base::current_affinity())
     if (core >= 0 && core < static_cast<int>(kMaxCores))
       packed.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
@@ -146,15 +142,14 @@ PackedProcessInfo own_process_info(const std::string& command, std::span<const i
 }
 
 ProcessInfo unpack(const PackedProcessInfo& packed, int process) {
-  ProcessInfo info{
-      .process = process,
-      .host = packed.host.data(),
-      .cores = {},
-      .cores_of_host = packed.cores_of_host,
-      .gpus = packed.gpus.data(),
-      .usable = packed.usable,
-      .node = packed.node,
-      .nodes_of_gpus = {packed.nodes_of_gpus.begin(), packed.nodes_of_gpus.begin() + packed.gpus_asked}};
+  ProcessInfo info{.process = process,
+                   .host = packed.host.data(),
+                   .cores = {},
+                   .cores_of_host = packed.cores_of_host,
+                   .gpus = packed.gpus.data(),
+                   .usable = packed.usable,
+                   .pid = packed.pid,
+                   .node = packed.node};
   for (int core = 0; core < static_cast<int>(kMaxCores); ++core)
     if (packed.cores[static_cast<std::size_t>(core) / 8] & (1u << (core % 8))) info.cores.push_back(core);
   return info;
@@ -286,10 +281,10 @@ std::vector<std::string> Session::gather(const std::string& mine) const {
 }
 
 void Session::meet(const std::string& version, const std::string& command, bool shared_memory,
-                   std::span<const int> nodes_of_gpus) {
+                   std::span<const SeenGpu> gpus) {
   require_one_version(version);
   if (shared_memory) processes_->share_memory();
-  const PackedProcessInfo mine = own_process_info(command, nodes_of_gpus);
+  const PackedProcessInfo mine = own_process_info(command, !gpus.empty());
   std::vector<PackedProcessInfo> all(static_cast<std::size_t>(place_.processes));
   processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   place_.host = mine.host.data();
@@ -306,9 +301,37 @@ void Session::meet(const std::string& version, const std::string& command, bool 
         members_.begin(), members_.end(), [&](const ProcessInfo& one) { return one.host == info.host; }));
     members_.push_back(std::move(info));
   }
-  std::vector<int> all_processes(all.size());
-  std::iota(all_processes.begin(), all_processes.end(), 0);
-  place_ = place_among(all_processes);
+  // After the check of the commands: with different commands not all processes would call gather().
+  const auto seen = gather(to_text(gpus));
+  for (std::size_t process = 0; process < seen.size(); ++process)
+    members_[process].sees = seen_gpus_from_text(seen[process]);
+  place_ = place_among(all_processes());
+}
+
+std::vector<int> Session::all_processes() const {
+  std::vector<int> all(members_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::vector<int> Session::neighbour_pids() const {
+  const auto& mine = members_[static_cast<std::size_t>(place_.process)];
+  std::vector<int> pids;
+  for (const auto& other : members_)
+    if (other.host == mine.host && other.process != mine.process) pids.push_back(other.pid);
+  return pids;
+}
+
+DealtGpus Session::gpus_of(std::span<const int> members, int workers_each, std::optional<int> fixed) const {
+  const ProcessInfo& mine = members_[static_cast<std::size_t>(place_.process)];
+  std::vector<GpuTaker> here;
+  for (const auto& other : members_)
+    if (other.host == mine.host)
+      here.push_back({.node = other.node,
+                      .gpus = other.sees,
+                      .cores = other.cores,
+                      .works = std::ranges::find(members, other.process) != members.end()});
+  return dealt_to(static_cast<std::size_t>(mine.local), here, workers_each, fixed);
 }
 
 train::ProcessPlacement Session::place_among(std::span<const int> members) const {
@@ -319,8 +342,6 @@ train::ProcessPlacement Session::place_among(std::span<const int> members) const
   place.host_cores = cores_together(members_, mine.host);
   place.is_beside_first = members_[0].host == mine.host;
   place.neighbours = place.core_sharers = place.core_share_index = 0;
-  place.device_sharers = place.device_share_index = 0;
-  std::vector<int> nodes_of_sharers;  // memory nodes of the processes that share the device
   std::vector<std::string> hosts;
   place.processes_of_hosts.clear();
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -334,19 +355,12 @@ train::ProcessPlacement Session::place_among(std::span<const int> members) const
     }
     ++place.processes_of_hosts[host];
     if (other.host != mine.host) continue;
-    if (place.neighbours++ == 0) place.is_first_of_host = is_here;
-    if (other.gpus == mine.gpus) {
-      if (is_here) place.device_share_index = place.device_sharers;
-      ++place.device_sharers;
-      nodes_of_sharers.push_back(other.node);
-    }
+    ++place.neighbours;
     if (other.cores != mine.cores) continue;
     if (is_here) place.core_share_index = place.core_sharers;
     ++place.core_sharers;
   }
   place.hosts = static_cast<int>(hosts.size());
-  const auto dealt = deal_gpus(nodes_of_sharers, mine.nodes_of_gpus);
-  place.device_share_index = dealt[static_cast<std::size_t>(place.device_share_index)];
   return place;
 }
 

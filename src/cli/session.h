@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/deal_gpus.h"
 #include "comm/failure/startup_probe.h"
 #include "comm/launch.h"
 #include "comm/process_group.h"
@@ -24,13 +25,14 @@ namespace paceline::cli {
 struct ProcessInfo {
   int process = 0;
   std::string host;
-  std::vector<int> cores;  ///< that it may use
-  int cores_of_host = 0;   ///< of the host; inside a Slurm job: of the job there
-  int local = 0;           ///< its number among the processes of its host
-  std::string gpus = {};   ///< visible to it: "none", "all 4", "0,1 of 4"
-  int usable = 0;          ///< how many of its cores it can keep busy: fewer under a cgroup's quota
-  int node = -1;           ///< memory node of its cores; -1: unknown, or several
-  std::vector<int> nodes_of_gpus = {};  ///< memory node of each GPU visible to it; empty: not asked for
+  std::vector<int> cores;          ///< that it may use
+  int cores_of_host = 0;           ///< of the host; inside a Slurm job: of the job there
+  int local = 0;                   ///< its number among the processes of its host
+  std::string gpus = {};           ///< visible to it: "none", "all 4", "0,1 of 4"
+  int usable = 0;                  ///< how many of its cores it can keep busy: fewer under a cgroup's quota
+  int pid = 0;                     ///< its process id, as it sees it
+  int node = -1;                   ///< memory node of its cores; -1: unknown, or several
+  std::vector<SeenGpu> sees = {};  ///< GPUs visible to it, if the command needs them
 };
 
 /// Threads  made, used and destroyed by the main thread
@@ -46,18 +48,26 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// Finds out who shares a host and cores; must be called first. `version` and `command` must be the same in
-  /// all processes. `shared_memory`: processes of one host may use it. `nodes_of_gpus`: memory nodes of the
-  /// GPUs visible to this process, if the command needs them (gpu_table.h). It is not part of the
-  /// constructor, since another process may already have passed its own and failed: such a failure is
-  /// reported and ends the run like any later one.
+  /// all processes. `shared_memory`: processes of one host may use it. `gpus`: those visible to this process,
+  /// if the command needs them (gpu_table.h). It is not part of the constructor, since another process may
+  /// already have passed its own and failed: such a failure is reported and ends the run like any later one.
   ///
   /// Errors   Error(comm): hosts with different versions or commands; another process's failure
   void meet(const std::string& version, const std::string& command, bool shared_memory,
-            std::span<const int> nodes_of_gpus = {});
+            std::span<const SeenGpu> gpus = {});
 
   [[nodiscard]] const train::ProcessPlacement& place() const { return place_; }
   /// This process's place if only `members` (numbers of processes, ascending), which include it, run.
   [[nodiscard]] train::ProcessPlacement place_among(std::span<const int> members) const;
+  /// The GPUs of this process's workers if `members` run with `workers_each` workers each. Processes of the
+  /// host that do not run keep their GPUs, so that a process has the same one in all cells of a study.
+  /// `fixed`: all workers take this number.
+  [[nodiscard]] DealtGpus gpus_of(std::span<const int> members, int workers_each,
+                                  std::optional<int> fixed = std::nullopt) const;
+  /// The process ids of the run's other processes on this host.
+  [[nodiscard]] std::vector<int> neighbour_pids() const;
+  /// The numbers of all processes: 0 to n-1.
+  [[nodiscard]] std::vector<int> all_processes() const;
   [[nodiscard]] comm::ProcessGroup& processes() const { return *processes_; }
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<ProcessInfo>& members() const { return members_; }

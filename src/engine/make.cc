@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -54,10 +55,9 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
 /// True for every GPU that devices.h opens, since it refuses GPUs below compute capability 8.0.
 bool has_bf16_units() { return cuda::visible_device_count() > 0; }
 
-std::optional<DeviceInfo> info(std::optional<int> device, int first_worker, int workers) {
+std::optional<DeviceInfo> info(std::optional<int> device, std::span<const int> workers) {
   std::set<int> devices;
-  for (int worker = first_worker; worker < first_worker + workers; ++worker)
-    devices.insert(device_of(device, worker));
+  for (const int worker : workers) devices.insert(device_of(device, worker));
   std::optional<DeviceInfo> fullest;
   for (const int one : devices) {
     const auto facts = cuda::open_device_runtime(one)->facts();
@@ -71,14 +71,14 @@ std::optional<DeviceInfo> info(std::optional<int> device, int first_worker, int 
   return fullest;
 }
 
-std::unique_ptr<base::GpuSource> open_source(std::optional<int> device, int first_worker, int workers) {
+std::unique_ptr<base::GpuSource> open_source(std::optional<int> device, std::span<const int> workers) {
   const auto bus_ids = cuda::visible_bus_ids();
   std::map<int, cuda::GpuOfRun> gpus;
-  for (int worker = 0; worker < workers; ++worker) {
-    const int of_worker = device_of(device, first_worker + worker);
+  for (std::size_t worker = 0; worker < workers.size(); ++worker) {
+    const int of_worker = device_of(device, workers[worker]);
     auto& gpu = gpus[of_worker];
     gpu.bus_id = bus_ids.at(static_cast<std::size_t>(of_worker));
-    gpu.workers.push_back(worker);
+    gpu.workers.push_back(static_cast<int>(worker));
   }
   std::vector<cuda::GpuOfRun> list;
   for (auto& [of_worker, gpu] : gpus) list.push_back(std::move(gpu));
@@ -95,7 +95,7 @@ std::shared_ptr<const base::Memory> open_memory_of_host_runtime(std::optional<in
   return cuda::open_memory(std::make_unique<cuda::HostRuntime>(), "cuda-on-host");
 }
 
-std::optional<DeviceInfo> processor_as_device(std::optional<int>, int, int) {
+std::optional<DeviceInfo> processor_as_device(std::optional<int>, std::span<const int>) {
   return DeviceInfo{.name = "processor (no GPU)", .libraries = "CUDA engine on the processor"};
 }
 
@@ -108,11 +108,11 @@ struct DeviceRow {
   PreparedKernels (*prepare)(const graph::Graph&, const CompileOptions&, const KernelRequest&);
   bool (*has_bf16_units)();
   /// Null for engines with arrays in the host's memory.
-  std::optional<DeviceInfo> (*info)(std::optional<int> device, int first_worker, int workers);
+  std::optional<DeviceInfo> (*info)(std::optional<int> device, std::span<const int> workers);
   std::shared_ptr<const base::Memory> (*open_memory)(std::optional<int> device, int worker) = nullptr;
   /// Null for engines that use no GPU.
-  std::unique_ptr<base::GpuSource> (*open_source)(std::optional<int> device, int first_worker,
-                                                  int workers) = nullptr;
+  std::unique_ptr<base::GpuSource> (*open_source)(std::optional<int> device,
+                                                  std::span<const int> workers) = nullptr;
 };
 
 /// All engines. A new one is a row here and a folder beside reference/.
@@ -175,11 +175,13 @@ bool keeps_images(const std::string& device) { return chosen(device).row.keeps_i
 
 bool computes_on_host(const std::string& device) { return chosen(device).row.info == nullptr; }
 
-std::optional<DeviceInfo> device_info(const std::string& device, int first_worker, int workers) {
+std::optional<DeviceInfo> device_info(const std::string& device, std::span<const int> workers) {
   const Chosen engine = chosen(device);
   if (engine.row.info == nullptr) return std::nullopt;
-  return engine.row.info(engine.index, first_worker, workers);
+  return engine.row.info(engine.index, workers);
 }
+
+std::optional<int> device_index(const std::string& device) { return chosen(device).index; }
 
 std::shared_ptr<const base::Memory> open_memory(const std::string& device, int worker_on_host) {
   const Chosen engine = chosen(device);
@@ -187,12 +189,12 @@ std::shared_ptr<const base::Memory> open_memory(const std::string& device, int w
   return engine.row.open_memory(engine.index, worker_on_host);
 }
 
-std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& device, int first_worker,
-                                                             int workers) {
+std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& device,
+                                                             std::vector<int> workers) {
   const Chosen engine = chosen(device);
   if (engine.row.open_source == nullptr) return {};
-  return [open = engine.row.open_source, index = engine.index, first_worker, workers] {
-    return open(index, first_worker, workers);
+  return [open = engine.row.open_source, index = engine.index, workers = std::move(workers)] {
+    return open(index, workers);
   };
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,17 @@ namespace paceline::engine {
 /// Whether engines for `device` keep gradients in the host's memory.
 [[nodiscard]] bool computes_on_host(const std::string& device);
 
-/// The device of workers `first_worker` to `first_worker + workers - 1` of this host; if they use several
-/// devices, the one with the least free memory. Empty for engines that compute on the host.
+/// The device of the workers with these numbers on this host (CompileOptions::worker_on_host); if they use
+/// several devices, the one with the least free memory. Empty for engines that compute on the host.
 ///
 /// Errors   Error(device): one sentence that says what is missing (module, driver, GPU, library)
 /// Cost     the first call creates a GPU's context: about a second
-[[nodiscard]] std::optional<DeviceInfo> device_info(const std::string& device, int first_worker, int workers);
+[[nodiscard]] std::optional<DeviceInfo> device_info(const std::string& device, std::span<const int> workers);
+
+/// The K of "cuda:K"; none if the device has no number.
+///
+/// Errors   Error(usage) for an unknown device
+[[nodiscard]] std::optional<int> device_index(const std::string& device);
 
 /// The memory of the device of worker `worker_on_host`, without an engine. The host's memory if the device is
 /// the host.
@@ -60,13 +66,13 @@ namespace paceline::engine {
 /// engines that use no GPU, and if CUDA does not start. Creates no CUDA context.
 [[nodiscard]] std::vector<std::string> gpu_bus_ids(const std::string& device, int workers);
 
-/// A function that opens the GPUs of these workers for monitoring (clocks, power, memory) during the run;
-/// empty for engines that use no GPU. It creates no CUDA context.
+/// A function that opens the GPUs of the workers with these numbers on this host for monitoring (clocks,
+/// power, memory) during the run; empty for engines that use no GPU. It creates no CUDA context.
 ///
 /// Errors   of the function: Error(device), one sentence that says what is missing
 /// Threads  the function may be called on any thread
 [[nodiscard]] std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& device,
-                                                                           int first_worker, int workers);
+                                                                           std::vector<int> workers);
 
 /// Whether the device has instructions that multiply bf16 matrices. `--precision auto` depends on it.
 [[nodiscard]] bool has_bf16_units(const std::string& device);

@@ -83,7 +83,7 @@ void GpuCourse::add(const base::GpuReading& reading, base::TimePoint at) {
       if ((*reading.brakes >> i & 1U) != 0) ++braked_[std::string(base::kGpuBrakes[i])];
   }
   if (reading.pcie && (!pcie_ || is_better(*reading.pcie, *pcie_))) pcie_ = reading.pcie;
-  xids_.insert(xids_.end(), reading.xids.begin(), reading.xids.end());
+  add_xids(reading.xids);
   if (reading.processes) add_processes(*reading.processes);
 }
 

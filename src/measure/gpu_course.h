@@ -24,6 +24,9 @@ class GpuCourse {
   GpuCourse(base::TimePoint begin, std::size_t most_rows) : begin_(begin), most_rows_(most_rows) {}
 
   void add(const base::GpuReading& reading, base::TimePoint at);
+  /// Adds Xid errors of readings outside the window.
+  void add_xids(const std::vector<int>& xids) { xids_.insert(xids_.end(), xids.begin(), xids.end()); }
+  [[nodiscard]] const std::vector<int>& xids() const { return xids_; }
   /// The record of the GPU described by `identity`, without ranks and host.
   [[nodiscard]] GpuRecord record(const base::GpuIdentity& identity) const;
 

@@ -63,7 +63,7 @@ void fields(A& archive, In<A, GpuRecord>& value) {
 /// Not in records: processes send it to one another.
 template <typename A>
 void fields(A& archive, In<A, GpuReport>& value) {
-  archive("pid", value.pid);
+  archive("pids", value.pids);
   archive("gpus", value.gpus);
   archive("failures", value.failures);
 }

@@ -10,6 +10,7 @@
 #include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -21,6 +22,7 @@ namespace paceline::measure {
 struct GpuWatch::Shared {
   OpenGpus open;
   std::chrono::milliseconds period{};
+  std::vector<int> pids;
   std::unique_ptr<base::GpuSource> source;
 
   std::mutex mutex;
@@ -31,6 +33,8 @@ struct GpuWatch::Shared {
                                         ///< reading that began later
   base::TimePoint begin = base::Clock::now();
   std::vector<GpuCourse> courses;  ///< one for each GPU
+  /// [GPU] of readings that no course has: the driver reports each error once.
+  std::vector<std::vector<int>> xids_before;
   std::vector<base::GpuIdentity> gpus;
   std::vector<std::string> failures;
   std::thread thread;
@@ -39,6 +43,9 @@ struct GpuWatch::Shared {
   /// Reads all GPUs. Returns the number of the window that was open when the reading began.
   std::int64_t read_all();
   void say_once(const std::vector<std::string>& said);
+  void keep_xids(std::size_t gpu, const std::vector<int>& xids) {
+    xids_before[gpu].insert(xids_before[gpu].end(), xids.begin(), xids.end());
+  }
 };
 
 void GpuWatch::Shared::say_once(const std::vector<std::string>& said) {
@@ -59,9 +66,14 @@ std::int64_t GpuWatch::Shared::read_all() {
     readings.emplace_back(source->read(gpu), before);
   }
   const std::lock_guard lock(mutex);
-  if (of_window != window) return of_window;
+  xids_before.resize(readings.size());
+  if (of_window != window) {
+    for (std::size_t gpu = 0; gpu < readings.size(); ++gpu) keep_xids(gpu, readings[gpu].first.xids);
+    return of_window;
+  }
   if (courses.empty()) courses.assign(readings.size(), GpuCourse(begin, kMostRows));
   for (std::size_t gpu = 0; gpu < readings.size(); ++gpu) {
+    courses[gpu].add_xids(std::exchange(xids_before[gpu], {}));
     courses[gpu].add(readings[gpu].first, readings[gpu].second);
     say_once(readings[gpu].first.failures);
   }
@@ -95,9 +107,12 @@ void GpuWatch::Shared::run() {
   answered.notify_all();
 }
 
-GpuWatch::GpuWatch(OpenGpus open, std::chrono::milliseconds period) : shared_(std::make_shared<Shared>()) {
+GpuWatch::GpuWatch(OpenGpus open, std::chrono::milliseconds period, std::vector<int> neighbours)
+    : shared_(std::make_shared<Shared>()) {
   shared_->open = std::move(open);
   shared_->period = period;
+  shared_->pids = std::move(neighbours);
+  shared_->pids.push_back(::getpid());
   try {
     shared_->thread = std::thread([shared = shared_] { shared->run(); });
   } catch (const std::system_error&) {
@@ -123,6 +138,8 @@ void GpuWatch::begin() {
   const std::lock_guard lock(shared_->mutex);
   ++shared_->window;
   shared_->begin = base::Clock::now();
+  for (std::size_t gpu = 0; gpu < shared_->courses.size(); ++gpu)
+    shared_->keep_xids(gpu, shared_->courses[gpu].xids());
   shared_->courses.clear();
   shared_->wake.notify_all();
 }
@@ -133,7 +150,7 @@ GpuReport GpuWatch::end(int first_rank) {
   shared_->wake.notify_all();
   const bool is_answered = shared_->answered.wait_for(
       lock, kPatience, [&] { return shared_->has_ended || shared_->answers >= question; });
-  GpuReport report{.pid = ::getpid(), .gpus = {}, .failures = shared_->failures};
+  GpuReport report{.pids = shared_->pids, .gpus = {}, .failures = shared_->failures};
   if (!is_answered)
     report.failures.push_back(fmt::format("the driver has not answered for {} s", kPatience.count() / 1000));
   for (std::size_t i = 0; i < shared_->courses.size(); ++i) {
@@ -145,8 +162,11 @@ GpuReport GpuWatch::end(int first_rank) {
 
 namespace {
 
+/// Compares the numbers only if the bus ids are unknown, since processes in different containers may number the
+/// GPUs differently.
 bool is_same_gpu(const GpuRecord& a, const GpuRecord& b) {
-  return a.host == b.host && a.index == b.index && a.bus_id == b.bus_id;
+  if (a.host != b.host || a.bus_id != b.bus_id) return false;
+  return a.bus_id.has_value() || a.index == b.index;
 }
 
 /// Removes the run's own processes from `others`: `own` are those of this host; `here` of them use this GPU.
@@ -177,7 +197,7 @@ std::vector<GpuRecord> join(std::span<const GpuReport> reports) {
   std::map<std::optional<std::string>, std::set<std::int64_t>> own;  // [host]
   for (const auto& report : reports)
     for (const auto& gpu : report.gpus) {
-      own[gpu.host].insert(report.pid);
+      own[gpu.host].insert(report.pids.begin(), report.pids.end());
       const auto known =
           std::find_if(all.begin(), all.end(), [&](const Joined& one) { return is_same_gpu(one.gpu, gpu); });
       if (known == all.end()) {

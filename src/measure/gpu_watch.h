@@ -17,15 +17,16 @@ namespace paceline::measure {
 
 /// The readings of one process about the GPUs of its workers.
 struct GpuReport {
-  int pid = 0;  ///< the process's id
+  std::vector<int> pids;  ///< ids of the process and of the other processes of the run on its host
   /// Here GpuRecord::others contains all processes that were seen; join() removes those of the run.
   std::vector<GpuRecord> gpus;
   std::vector<std::string> failures;  ///< each failed call once
 };
 
-/// Joins the reports of all processes: each GPU once, ordered by host and index, with the ranks of all
-/// processes that share it. Removes processes of the run from `others`; if the driver's process ids differ
-/// from the processes' own (in containers), it removes as many processes as the run has on that GPU.
+/// Joins the reports of all processes: each GPU once (by host and PCI bus id), ordered by host and index, with
+/// the ranks of all processes that share it. Removes processes of the run from `others`; if the driver's
+/// process ids differ from the processes' own (in containers), it removes as many processes as the run has on
+/// that GPU.
 [[nodiscard]] std::vector<GpuRecord> join(std::span<const GpuReport> reports);
 
 /// Opens the GPUs; called on the watch's thread.
@@ -46,14 +47,16 @@ class GpuWatch {
   static constexpr std::chrono::milliseconds kPatience{2000};
   static constexpr std::size_t kMostRows = 512;  ///< rows of one GPU; then rows are joined in pairs
 
-  /// Starts the thread. If the system refuses a thread, the report of end() says so.
-  explicit GpuWatch(OpenGpus open, std::chrono::milliseconds period = kPeriod);
+  /// Starts the thread. If the system refuses a thread, the report of end() says so. `neighbours`: ids of the
+  /// run's other processes on this host, also of idle ones, since they may hold memory of its GPUs.
+  explicit GpuWatch(OpenGpus open, std::chrono::milliseconds period = kPeriod,
+                    std::vector<int> neighbours = {});
   /// Ends the thread. Blocks while it is in a call, for at most kPatience.
   ~GpuWatch();
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
 
-  /// Begins a window: discards earlier readings. Returns at once.
+  /// Begins a window: discards earlier readings, except their Xid errors. Returns at once.
   void begin();
   /// Returns the window so far, after a last reading for which it waits at most kPatience. `first_rank`: the
   /// first rank of this process.

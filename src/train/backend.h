@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,18 +27,15 @@ namespace paceline::train {
 struct ProcessPlacement {
   int process = 0;
   int processes = 1;
-  int neighbours = 1;          ///< processes on this host, including this one: they share its memory
-  int core_sharers = 1;        ///< of the neighbours, those that may run on the same cores as this one
-  int core_share_index = 0;    ///< this one's index among these
-  int host_cores = 0;          ///< cores that all processes here may use together; 0: unknown
-  int device_sharers = 1;      ///< of the neighbours, those that see the same GPUs as this one
-  int device_share_index = 0;  ///< this one's index among these
-  int hosts = 1;               ///< of all processes
+  int neighbours = 1;        ///< processes on this host, including this one: they share its memory
+  int core_sharers = 1;      ///< of the neighbours, those that may run on the same cores as this one
+  int core_share_index = 0;  ///< this one's index among these
+  int host_cores = 0;        ///< cores that all processes here may use together; 0: unknown
+  int hosts = 1;             ///< of all processes
   std::vector<int> processes_of_hosts;  ///< on each host, in the order of their first processes
   std::string
       placement;  ///< "packed" or "spread": how a study chose the processes; empty: there was no choice
-  bool is_beside_first = true;   ///< on the host of process 0
-  bool is_first_of_host = true;  ///< no process with a lower number is on its host
+  bool is_beside_first = true;  ///< on the host of process 0
   std::string host;
   std::string launcher;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: started alone
   std::string library;   ///< "Open MPI v4.1.4"
@@ -59,7 +57,7 @@ struct DeviceShare {
 /// The concrete backends. cli passes them in; train itself names none.
 struct Backend {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
-  /// Chooses the algorithms, the same in all processes of a host. Empty: engines have no choice.
+  /// Chooses the algorithms; measured ones are the same in all processes. Empty: engines have no choice.
   std::function<engine::PreparedKernels(const graph::Graph&, const engine::CompileOptions&,
                                         const engine::KernelRequest&)>
       prepare;
@@ -74,6 +72,9 @@ struct Backend {
   std::int64_t device_sum_bytes = 0;
   /// The lost rank, once a communicator has failed; empty if none was lost.
   std::function<std::optional<Loss>()> loss;
+  /// The number of the device that each of `local_workers` workers of this process takes, for
+  /// engine::CompileOptions::worker_on_host. If the function is empty: worker i takes i.
+  std::function<std::vector<int>(int local_workers)> device_numbers = {};
   /// The device on which `local_workers` workers of this process would compute; empty for engines that
   /// compute on the host. If the function is empty: the same.
   ///
@@ -84,9 +85,12 @@ struct Backend {
   /// Returns a function that opens the GPUs of `local_workers` workers of this process, to read them while
   /// they compute. If empty, or if it returns an empty function, the run uses none.
   std::function<measure::OpenGpus(int local_workers)> gpus = {};
-  /// The cores near the GPUs of workers 0 to `workers - 1` of this host: one list per worker, empty if
-  /// unknown. If this is empty, the run uses no GPU.
-  std::function<std::vector<std::vector<int>>(int workers)> cores_near = {};
+  /// The cores near the GPU of each worker, for the processes that may use the same cores as this one
+  /// (`local_workers` each), in their order: one list per worker, empty if unknown. No lists: nothing is known.
+  /// If the function is empty, the run uses no GPU.
+  std::function<std::vector<std::vector<int>>(int local_workers)> cores_near = {};
+  /// The process ids of the run's other processes on this host, also of those without workers.
+  std::vector<int> neighbour_pids = {};
   /// The measured peak of the cores, if there is one.
   std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};
@@ -99,6 +103,14 @@ struct Backend {
   /// is only one process.
   std::function<void(std::span<std::byte> bytes)> from_first = {};
 };
+
+/// Backend::device_numbers(), also if it is empty.
+[[nodiscard]] inline std::vector<int> device_numbers(const Backend& backend, int local_workers) {
+  if (backend.device_numbers) return backend.device_numbers(local_workers);
+  std::vector<int> numbers(static_cast<std::size_t>(local_workers));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
 
 /// The first process's `word`, on every process. Collective.
 template <typename T>

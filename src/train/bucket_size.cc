@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "measure/statistics.h"
+#include "train/queued_steps.h"
 
 namespace paceline::train {
 namespace {
@@ -47,8 +48,9 @@ BucketChoice best_bucket(double gradient_bytes, double latency_s, double bytes_p
 BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradients) {
   gradients.memory->fill(gradients, 0);
   const auto part = gradients.subarray(0, std::min(kShort, gradients.size));
-  const double few = seconds_of(communicator, part, 21);
+  // The longest array first, so that buffers which grow with the length get their final size at once.
   const double all = seconds_of(communicator, gradients, 5);
+  const double few = seconds_of(communicator, part, 21);
   const auto more = static_cast<double>(gradients.bytes() - part.bytes());
   if (more <= 0 || all <= few)  // a gradient this short has one bucket
     return best_bucket(static_cast<double>(gradients.bytes()), few, 1e18);
@@ -61,7 +63,9 @@ double bucket_mb(const Job& job, comm::Communicator& communicator, engine::Engin
                  std::vector<std::string>& notes) {
   if (!job.options.bucket_auto || communicator.size() == 1 || is_data_parallel(job.options))
     return job.options.bucket_mb;
-  const auto choice = choose_bucket(communicator, engine.gradients());
+  auto* const queue = queue_of(job, engine);
+  const auto choice =
+      choose_bucket(communicator, queue != nullptr ? queue->gradients_and_votes() : engine.gradients());
   notes.push_back(choice.why);
   return choice.megabytes;
 }

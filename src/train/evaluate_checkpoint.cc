@@ -71,7 +71,7 @@ struct Shared {
 
 /// Evaluates the part of rank `rank`. Returns its sums, over fewer samples if it was asked to stop.
 engine::LossSums evaluate_part(const Shared& shared, int rank) {
-  auto compiled = compile_options(shared.options, shared.resolved, shared.backend.place, rank);
+  auto compiled = compile_options(shared.options, shared.resolved, shared.backend, rank);
   // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
   if (compiled.batch_norm == engine::BatchNormMode::synchronised)
     compiled.reduce_statistics = [](std::span<double>) {};
@@ -204,7 +204,7 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   require_memory(options, resolved, graph, source, backend, conditions, plan, limits);
   if (backend.prepare)
     resolved.algorithms = backend
-                              .prepare(graph, planning_options(options, resolved, backend.place),
+                              .prepare(graph, planning_options(options, resolved, backend),
                                        kernel_request(options, info.algorithms))
                               .algorithms;
 

@@ -10,7 +10,7 @@ constexpr int kBatchesAhead = 2;
 }  // namespace
 
 engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
-                                       const ProcessPlacement& place, int local_rank) {
+                                       const Backend& backend, int local_rank) {
   return {.batch = static_cast<int>(resolved.engine_batch),
           .precision = resolved.precision,
           .threads = resolved.threads,
@@ -26,13 +26,14 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
           .gradient_memory = {},
           .all_workers_say = {},
           .stored_images = resolved.stored.total(),
-          .worker_on_host = place.device_share_index * resolved.local_workers + local_rank,
+          .worker_on_host =
+              device_numbers(backend, resolved.local_workers).at(static_cast<std::size_t>(local_rank)),
           .device_index = {}};
 }
 
 engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
-                                        const ProcessPlacement& place) {
-  auto planned = compile_options(options, resolved, place, 0);
+                                        const Backend& backend) {
+  auto planned = compile_options(options, resolved, backend, 0);
   planned.reduce_statistics = [](std::span<double>) {};
   return planned;
 }

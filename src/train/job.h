@@ -55,10 +55,10 @@ struct Job {
 /// The options for compiling the engine of worker `local_rank` of this process, without the rank's own hook
 /// for statistics.
 [[nodiscard]] engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
-                                                     const ProcessPlacement& place, int local_rank);
+                                                     const Backend& backend, int local_rank);
 /// The same for planning: without a hook, but the plan must know that the run has one.
 [[nodiscard]] engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
-                                                      const ProcessPlacement& place);
+                                                      const Backend& backend);
 
 /// The loader options of `rank`.
 [[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);

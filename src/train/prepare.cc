@@ -144,7 +144,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
       kernels;  // measured only if the plan fits; the plan is then made again for the kernels found
   if (backend.prepare) {
     kernels = backend.prepare(
-        run.graph, planning_options(options, run.resolved, backend.place),
+        run.graph, planning_options(options, run.resolved, backend),
         kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
     run.resolved.algorithms = kernels.algorithms;
     measure::release_free_memory();  // memory freed by measuring must not count as the process's own

@@ -183,7 +183,9 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
 
 std::unique_ptr<measure::GpuWatch> watch_gpus(const Backend& backend, int local_workers) {
   auto open = backend.gpus ? backend.gpus(local_workers) : measure::OpenGpus();
-  return open ? std::make_unique<measure::GpuWatch>(std::move(open)) : nullptr;
+  return open ? std::make_unique<measure::GpuWatch>(std::move(open), measure::GpuWatch::kPeriod,
+                                                    backend.neighbour_pids)
+              : nullptr;
 }
 
 void add_gpus(Record& record, std::span<const measure::GpuReport> reports) {

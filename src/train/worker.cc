@@ -96,7 +96,7 @@ class Worker {
   void compile() {
     communicator_.at(0, "the compilation");
     if (job_.options.shard > 0) communicator_.demand_tree();
-    auto options = compile_options(job_.options, job_.resolved, job_.backend.place, local_rank());
+    auto options = compile_options(job_.options, job_.resolved, job_.backend, local_rank());
     if (options.batch_norm == engine::BatchNormMode::synchronised)
       options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
     if (!is_data_parallel(job_.options))  // data-parallel reduces nothing here

@@ -104,6 +104,19 @@ TEST(PlanCores, FillsUpFromTheOtherPackageAndSaysWho) {
               HasSubstr("; 1 of 1 worker has cores far from its GPU"));
 }
 
+TEST(PlanCores, AFarPhysicalCoreComesBeforeASecondHardwareThreadNearTheGpu) {
+  const auto near = cores_of(0, 2), far = cores_of(1, 2);
+  const auto one = plan_cores(two_packages(2), 1, 3, std::vector<std::vector<int>>{far});
+  EXPECT_THAT(one.cores, ElementsAre(ElementsAre(2, 3, 0)));
+  EXPECT_THAT(one.note, testing::Not(HasSubstr("second hardware")));
+  EXPECT_THAT(one.note, HasSubstr("; 1 of 1 worker has cores far from its GPU"));
+  // More threads than physical cores: those near the GPU whose cores are in use anyway.
+  EXPECT_THAT(plan_cores(two_packages(2), 1, 5, std::vector<std::vector<int>>{far}).cores,
+              ElementsAre(ElementsAre(2, 3, 6, 0, 1)));
+  EXPECT_THAT(plan_cores(two_packages(2), 2, 4, std::vector{far, near}).cores,
+              ElementsAre(ElementsAre(2, 3, 6, 7), ElementsAre(0, 1, 4, 5)));
+}
+
 TEST(PlanCores, AWorkerWithoutAWishTakesNobodysNearCores) {
   const auto near = cores_of(0, 2);
   const auto plan = plan_cores(two_packages(2), 2, 2, std::vector<std::vector<int>>{{}, near});

@@ -199,6 +199,28 @@ TEST(GpuTable, OfALaunchHasARowForEachRank) {
   EXPECT_THAT(outcome.out, testing::ContainsRegex("ranks 0, 2 share GPU 0 of "));
 }
 
+/// The doctor's table of two processes of this host, each with its CUDA_VISIBLE_DEVICES.
+std::string table_of_two(const std::string& first, const std::string& second) {
+  return run_two_processes({"doctor", "--no-measure"},
+                           [&](int rank) -> RunConditions {
+                             return {.variables = {{"LD_LIBRARY_PATH", PACELINE_NVML_IMITATION},
+                                                   {"CUDA_VISIBLE_DEVICES", rank == 0 ? first : second}}};
+                           })
+      .out;
+}
+
+// As Slurm does with --gpus-per-task: each process sees one GPU, as number 0.
+TEST(GpuTable, ProcessesThatEachSeeOneGpuOfTheirOwnTakeThese) {
+  if (!std::filesystem::exists(base::module_path(comm::gloo::kModule)))
+    GTEST_SKIP() << "gloo is not built in";
+  const auto apart = table_of_two("0", "1");
+  EXPECT_THAT(apart, testing::ContainsRegex("  0 +[^ ]+ +0 +NVIDIA H100 80GB HBM3 +GPU-aaaa1111"));
+  EXPECT_THAT(apart, testing::ContainsRegex("  1 +[^ ]+ +1 +NVIDIA H100 80GB HBM3 +GPU-bbbb2222"));
+  EXPECT_THAT(apart, Not(HasSubstr("share GPU")));
+  const auto together = table_of_two("0,1", "GPU-aaaa");
+  EXPECT_THAT(together, testing::ContainsRegex("ranks 0, 1 share GPU 0 of "));
+}
+
 TEST(GpuTable, LaunchStartsAWorkerForEachGpu) {
   const auto both = with_two_gpus({"launch", "--print", "--by", "here", "--", "train", "--device", "cuda"});
   EXPECT_THAT(both.out, HasSubstr("WORLD_SIZE=2")) << both.err;

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/module.h"
 #include "cli/program.h"
+#include "comm/gloo/load.h"
 #include "measure/record.h"
 
 namespace paceline::cli {
@@ -18,7 +21,7 @@ using Words = std::vector<std::string>;
 
 class KernelsOfRuns : public testing::TestWithParam<const char*> {
  protected:
-  Outcome run(const Words& more, const std::string& cache = "cache") {
+  static Words words_with(const Words& more) {
     Words words{"train",
                 "--device",
                 GetParam(),
@@ -38,7 +41,10 @@ class KernelsOfRuns : public testing::TestWithParam<const char*> {
                 "--evaluate-every",
                 "0"};
     words.insert(words.end(), more.begin(), more.end());
-    return run_program(words, {.directory = folder_.path(), .cache = cache});
+    return words;
+  }
+  Outcome run(const Words& more, const std::string& cache = "cache") {
+    return run_program(words_with(more), {.directory = folder_.path(), .cache = cache});
   }
   /// Runs well, and leaves these bytes as its newest checkpoint.
   std::string checkpoint_of(const Words& more, const std::string& out, const std::string& cache = "cache") {
@@ -100,6 +106,29 @@ TEST_P(KernelsOfRuns, ThatWereMeasuredAreRepeatedElsewhere) {
       << "a checkpoint says it too";
   EXPECT_EQ(record("here").kernels.value().chosen_by, "given");
   EXPECT_EQ(record("here").kernels.value().algorithms, record("there").kernels.value().algorithms);
+}
+
+// As on two hosts, each with a cache of its own: the second takes what the first measured, which record and
+// checkpoint name, so that a resume goes on with the kernels of before on both.
+TEST_P(KernelsOfRuns, ThatTheFirstProcessMeasuredAreThoseOfAll) {
+  if (!std::filesystem::exists(base::module_path(comm::gloo::kModule)))
+    GTEST_SKIP() << "gloo is not built in";
+  const auto measured = [](const std::filesystem::path& cache) {
+    std::error_code none;
+    return std::ranges::any_of(std::filesystem::directory_iterator(cache, none), [](const auto& entry) {
+      return entry.path().filename().string().starts_with("kernels-");
+    });
+  };
+  const auto cache_of = [&](int rank) {
+    return (folder_.path() / ("cache" + std::to_string(rank))).string();
+  };
+  const auto outcome = run_two_processes(
+      words_with({"--measured-kernels", "--steps", "2", "--out", "two"}),
+      [&](int rank) -> RunConditions { return {.directory = folder_.path(), .cache = cache_of(rank)}; });
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(record("two").kernels.value().chosen_by, "measured");
+  EXPECT_TRUE(measured(cache_of(0)));
+  EXPECT_FALSE(measured(cache_of(1)));
 }
 
 TEST_P(KernelsOfRuns, OfTheCheckpointGoOnAfterAResume) {

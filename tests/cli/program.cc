@@ -123,6 +123,23 @@ Outcome Program::finish() {
   return outcome_;
 }
 
+Outcome run_two_processes(const std::vector<std::string>& words,
+                          const std::function<RunConditions(int rank)>& of_rank) {
+  const auto port = std::to_string(20000 + ::getpid() % 20000);
+  const auto conditions = [&](int rank) {
+    auto all = of_rank(rank);
+    for (const auto& [name, value] :
+         {std::pair("RANK", std::to_string(rank)), std::pair("WORLD_SIZE", std::string("2")),
+          std::pair("MASTER_ADDR", std::string("127.0.0.1")), std::pair("MASTER_PORT", port)})
+      all.variables.emplace_back(name, value);
+    return all;
+  };
+  Program second(words, conditions(1));
+  auto first = run_program(words, conditions(0));
+  EXPECT_EQ(second.finish().code, first.code);
+  return first;
+}
+
 Outcome run_program(const std::vector<std::string>& words, const RunConditions& circumstances) {
   return Program(words, circumstances).finish();
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -54,6 +55,11 @@ class Program {
 };
 
 Outcome run_program(const std::vector<std::string>& words, const RunConditions& circumstances = {});
+
+/// Runs `words` as the two processes of one run on this host, joined by gloo, as torchrun would start them;
+/// `of_rank` gives each its conditions. Returns the first one's outcome.
+Outcome run_two_processes(const std::vector<std::string>& words,
+                          const std::function<RunConditions(int rank)>& of_rank);
 
 /// A folder of its own, removed with all that is in it.
 class Folder {

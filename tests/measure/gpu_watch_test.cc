@@ -45,7 +45,7 @@ TEST(GpuWatch, ReadsOverTimeAndAtTheEnd) {
   watch.begin();
   told.wait_for(5);
   const auto report = watch.end(4);
-  EXPECT_EQ(report.pid, ::getpid());
+  EXPECT_THAT(report.pids, ElementsAre(::getpid()));
   ASSERT_EQ(report.gpus.size(), 1U);
   EXPECT_EQ(report.gpus[0].index, 2);
   EXPECT_THAT(report.gpus[0].ranks, ElementsAre(4, 5)) << "of the process whose first rank is 4";
@@ -73,6 +73,31 @@ TEST(GpuWatch, AWindowForgetsWhatWasBeforeIt) {
   told.wait_for(3);
   const auto gpu = watch.end(0).gpus.at(0);
   EXPECT_THAT(gpu.course.utilisation, testing::Each(0.25));
+}
+
+// The driver tells each once, so a reading that a window does not keep must not take them along.
+TEST(GpuWatch, XidErrorsOfReadingsBeforeTheWindowStandInIt) {
+  std::atomic<int> readings{0};
+  std::atomic<bool> may_end{false};
+  GpuWatch watch(
+      [&]() -> std::unique_ptr<base::GpuSource> {
+        return std::make_unique<FakeGpus>(std::vector<base::GpuIdentity>(1), [&](std::size_t) {
+          const int number = ++readings;
+          // The second reading begins before the window and ends in it.
+          while (number == 2 && !may_end) std::this_thread::yield();
+          return number == 1   ? base::GpuReading{.celsius = 10, .xids = {48}}
+                 : number == 2 ? base::GpuReading{.celsius = 10, .xids = {63, 79}}
+                               : base::GpuReading{.celsius = 50};
+        });
+      },
+      milliseconds(1));
+  while (readings < 2) std::this_thread::yield();
+  watch.begin();
+  may_end = true;
+  const auto gpu = watch.end(0).gpus.at(0);
+  EXPECT_THAT(gpu.xids.value(), ElementsAre(48, 63, 79));
+  EXPECT_THAT(gpu.course.celsius, testing::Each(50)) << "nothing else of them is the window's";
+  EXPECT_THAT(watch.end(0).gpus.at(0).xids.value(), ElementsAre(48, 63, 79)) << "each once";
 }
 
 TEST(GpuWatch, WhatCannotBeOpenedIsSaidAndNothingElseHappens) {
@@ -139,7 +164,7 @@ TEST(GpuWatch, ACallThatHangsHoldsUpNeitherTheReportNorTheEnd) {
 GpuReport report_of(int pid, int index, std::vector<int> ranks, std::vector<GpuProcessRecord> seen,
                     std::optional<std::string> host = std::nullopt) {
   return {
-      .pid = pid,
+      .pids = {pid},
       .gpus = {
           {.index = index, .ranks = std::move(ranks), .host = std::move(host), .others = std::move(seen)}}};
 }
@@ -151,6 +176,25 @@ TEST(JoinGpus, TakesOutTheRunsOwnProcesses) {
   ASSERT_EQ(gpus.size(), 1U);
   ASSERT_EQ(gpus[0].others->size(), 1U);
   EXPECT_EQ(gpus[0].others->front().pid, 41);
+}
+
+TEST(JoinGpus, ProcessesOfTheRunThatSitOutAreNotOthersEither) {
+  const std::vector<GpuProcessRecord> seen{{.pid = 7, .share = 1}, {.pid = 8, .share = 1}, {.pid = 9}};
+  auto report = report_of(7, 0, {0}, seen, "a");
+  report.pids = {8, 7};
+  const auto gpus = join(std::vector{report, report_of(9, 0, {1}, seen, "b")});
+  ASSERT_EQ(gpus[0].others->size(), 1U);
+  EXPECT_EQ(gpus[0].others->front().pid, 9) << "of another host that is another process";
+}
+
+TEST(JoinGpus, TheSameGpuIsThatOfTheSameBusIdWhateverItsNumber) {
+  auto first = report_of(7, 0, {0}, {{.pid = 7, .share = 1}}, "a");
+  auto second = report_of(8, 1, {1}, {{.pid = 8, .share = 1}}, "a");
+  first.gpus[0].bus_id = second.gpus[0].bus_id = "00000000:01:00.0";
+  EXPECT_EQ(join(std::vector{first, second}).size(), 1U) << "containers that show other GPUs";
+  second.gpus[0].index = 0;
+  second.gpus[0].bus_id = "00000000:C1:00.0";
+  EXPECT_EQ(join(std::vector{first, second}).size(), 2U) << "each the first of its container";
 }
 
 TEST(JoinGpus, AGpuThatProcessesShareStandsOnceWithAllRanks) {
@@ -190,7 +234,7 @@ TEST(GpuReport, SurvivesTheWayToAnotherProcess) {
   const auto text = to_json(report);
   const auto back = gpu_report_from_json(text);
   EXPECT_EQ(to_json(back), text);
-  EXPECT_EQ(back.pid, 7);
+  EXPECT_THAT(back.pids, ElementsAre(7));
   EXPECT_EQ(back.gpus[0].others->front().name, "python3");
   EXPECT_THAT(back.gpus[0].course.utilisation, ElementsAre(0.5, 1));
   EXPECT_THROW((void)gpu_report_from_json(text.substr(1)), base::Error);

@@ -35,7 +35,8 @@ inline Backend backend_of(const std::string& device) {
                                                         : comm::host_bounce(std::move(joined));
               },
           .device = [device](int workers) -> std::optional<DeviceShare> {
-            const auto info = engine::device_info(device, 0, workers);
+            const auto info =
+                engine::device_info(device, std::vector<int>(static_cast<std::size_t>(workers)));
             if (!info) return std::nullopt;
             return DeviceShare{.info = *info, .workers = workers};
           },
@@ -72,6 +73,32 @@ class TrainingTest : public testing::Test {
   static measure::Record train(const Options& options, std::stop_token stop = {},
                                const Progress& progress = {}) {
     return run(options, backend_of(options.device), stop, progress);
+  }
+
+  /// A model whose gradient begins with short arrays: the head's, behind a convolution's. Returns its file.
+  [[nodiscard]] std::string short_head() const {
+    const auto file = directory_ / "short-head.toml";
+    base::write_file(file, std::string_view(R"(
+[[layer]]
+op = "conv2d"
+name = "conv1"
+channels = 8
+stride = 2
+[[layer]]
+op = "relu"
+[[layer]]
+op = "conv2d"
+name = "conv2"
+channels = 16
+stride = 2
+[[layer]]
+op = "global_average_pool"
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+)"));
+    return file.string();
   }
 
   /// The bytes of the last checkpoint that a training of `options` leaves.

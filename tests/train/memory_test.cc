@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "fixture.h"
+#include "train/buckets.h"
 #include "train/prepare.h"
 
 namespace paceline::train {
@@ -111,14 +112,26 @@ TEST_F(DeviceMemory, HoldsWhatSumsAmongGpusTake) {
   EXPECT_EQ(planned(of_batch(4, 2), shared, buffers), 0) << "workers that share a GPU go over the host";
   Options shards = of_batch(4, 4);
   shards.shard = 4;
-  shards.bucket_mb = 1e-6;  // a bucket a parameter
+  shards.model = short_head();
   const auto graph = make_graph(shards, open_data(shards, backend));
-  std::int64_t longest = 0, all = graph::flat_layout(graph).elements;
-  for (const graph::Slot& slot : graph::flat_layout(graph).slots) longest = std::max(longest, slot.elements);
-  const std::int64_t least = 4 * 4 * (longest + 8), most = 4 * 4 * (longest + 8 + 16);  // slots are padded
-  EXPECT_GE(planned(shards, backend, parts), least)
-      << "the longest bucket and the votes, of each of 4 workers";
-  EXPECT_LE(planned(shards, backend, parts), most);
+  const std::int64_t all = graph::flat_layout(graph).elements;
+  // A bucket that is longer than all before has a buffer of its own, and the shorter ones stay.
+  int most_buffers = 0;
+  for (const double megabytes : {1e-6, 1e-3, 2e-3, 4e-3, 8e-3, 1.0}) {
+    shards.bucket_mb = megabytes;
+    const Buckets buckets =
+        cut_buckets(graph::flat_layout(graph), static_cast<std::int64_t>(megabytes * 1e6));
+    std::int64_t longest = 0, held = 0;
+    int buffers_held = 0;
+    for (std::size_t i = 0; i < buckets.count(); ++i) {
+      const auto bytes = buckets.bytes(i) + (i + 1 == buckets.count() ? 4 * 8 : 0);  // votes
+      if (bytes <= longest) continue;
+      held += longest = bytes;
+      most_buffers = std::max(most_buffers, ++buffers_held);
+    }
+    EXPECT_EQ(planned(shards, backend, parts), 4 * held) << megabytes << ", of each of 4 workers";
+  }
+  EXPECT_GT(most_buffers, 1) << "or this shows nothing";
   shards.bucket_auto = true;
   EXPECT_EQ(planned(shards, backend, parts), 4 * 4 * (all + 8)) << "all of the gradient is tried";
 }

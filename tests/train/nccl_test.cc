@@ -13,6 +13,8 @@
 #include "engine/cuda/host_side_stream.h"
 #include "fixture.h"
 #include "forwarding_engine.h"
+#include "train/memory.h"
+#include "train/prepare.h"
 
 namespace paceline::train {
 namespace {
@@ -58,11 +60,13 @@ class NcclTraining : public TrainingTest {
       const auto worker = options.worker_on_host;
       auto runtime = std::make_unique<HostRuntime>(
           HostRuntimeOptions{.order = StreamOrder::random, .seed = static_cast<std::uint64_t>(worker) + 7});
+      const HostRuntime& kept = *runtime;
       return std::make_unique<Remembered>(
           engine::cuda::compile(graph, options, std::move(runtime), {.name = "cuda-on-host", .poison = true}),
-          [this, worker](std::span<const float> weights) {
+          [this, worker, &kept](std::span<const float> weights) {
             const std::lock_guard lock(mutex_);
             weights_[worker].assign(weights.begin(), weights.end());
+            allocated_[worker] = kept.allocated_bytes();
           });
     };
     backend.communicators = [](int ranks, std::chrono::seconds deadline) {
@@ -84,6 +88,7 @@ class NcclTraining : public TrainingTest {
   }};
   std::mutex mutex_;
   std::map<int, std::vector<float>> weights_;  ///< by worker, at the end
+  std::map<int, std::int64_t> allocated_;      ///< bytes of its runtime, at the end
 };
 
 TEST_F(NcclTraining, GivesTheSameWeightsOnBothRanksAndSaysWhoCarriedThem) {
@@ -120,6 +125,36 @@ TEST_F(NcclTraining, WithShardsGivesTheBitsOfOneWorker) {
   EXPECT_GT(library_.calls("ncclAllGather"), 0);
   EXPECT_EQ(library_.calls("ncclAllReduce"), 0);
   EXPECT_EQ(library_.misuse(), "");
+}
+
+TEST_F(NcclTraining, WithShardsHoldsTheBuffersThatThePlanHas) {
+  for (const bool is_auto : {false, true}) {
+    Options options = on_devices(2);
+    options.shard = 4;
+    options.model = short_head();  // a short bucket before a longer one
+    options.bucket_mb = 1e-6;
+    options.bucket_auto = is_auto;
+    (void)train_joined(options);
+    const auto joined = allocated_[0];
+    Backend bounced = joined_backend();
+    bounced.communicators = backend_of("cuda-on-host").communicators;
+    (void)run(options, bounced, {}, {});
+    // As on a device of its own for each worker.
+    Backend planner = joined_backend();
+    planner.device_sum_bytes = 1;
+    planner.device = [](int) {
+      return DeviceShare{.info = {.memory_bytes = 1, .free_memory_bytes = std::int64_t{1} << 40}};
+    };
+    const auto source = open_data(options, planner);
+    const auto graph = make_graph(options, source);
+    const auto plan = plan_run(options, resolve(options, circumstances_of(source, planner)), graph, source,
+                               planner, memory_limits(planner, 1));
+    std::int64_t parts = 0;
+    for (const auto& line : plan.lines)
+      if (line.purpose == "gathered parts of shards") parts += line.bytes;
+    EXPECT_GT(parts, 0);
+    EXPECT_EQ(joined - allocated_[0], parts) << (is_auto ? "buckets by measurement" : "given buckets");
+  }
 }
 
 TEST_F(NcclTraining, AFailureInTheMiddleEndsItWithRankAndCollective) {

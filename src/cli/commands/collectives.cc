@@ -134,6 +134,7 @@ measure::Record measure_all_reduce(const train::Options& options, const train::B
   record.device = options.device;
   if (!place.placement.empty()) record.communication.placement = place.placement;
   if (place.processes > 1) record.communication.nodes = place.hosts;
+  const auto numbers = train::device_numbers(backend, local);
   train::run_ranks(communicators, [&](std::size_t rank) {
     auto& communicator = *communicators[rank];
     if (options.pin)
@@ -141,8 +142,7 @@ measure::Record measure_all_reduce(const train::Options& options, const train::B
           cores.cores[static_cast<std::size_t>(place.core_share_index * local) + rank]);
     communicator.at(0, "the measuring of collectives");
     const auto sizes = sizes_for_all(communicator, options, local);
-    const ProbeMemory memory(communicator, options.device,
-                             place.device_share_index * local + static_cast<int>(rank), sizes.back());
+    const ProbeMemory memory(communicator, options.device, numbers[rank], sizes.back());
     for (const std::size_t bytes : sizes) {
       auto probe = timed(communicator, bytes, seconds / static_cast<double>(sizes.size()), memory.arrays());
       if (communicator.rank() == 0) add_collective(record, kAllReduce, std::move(probe));

@@ -139,12 +139,12 @@ std::string describe_link(const std::string& device) {
 /// Allocates device memory for each of this process's ranks, and prints which library carries it.
 std::vector<std::unique_ptr<ProbeMemory>> open_memory(
     const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Settings& settings,
-    const train::ProcessPlacement& place) {
+    const train::Backend& backend) {
   std::vector<std::unique_ptr<ProbeMemory>> memory(communicators.size());
-  const int first = place.device_share_index * static_cast<int>(communicators.size());
+  const auto numbers = train::device_numbers(backend, static_cast<int>(communicators.size()));
   train::run_ranks(communicators, [&](std::size_t rank) {
-    memory[rank] = std::make_unique<ProbeMemory>(*communicators[rank], settings.train.device,
-                                                 first + static_cast<int>(rank), settings.comm.largest);
+    memory[rank] = std::make_unique<ProbeMemory>(*communicators[rank], settings.train.device, numbers[rank],
+                                                 settings.comm.largest);
   });
   return memory;
 }
@@ -192,7 +192,7 @@ int comm_command(const Settings& settings) {
   const auto& device = settings.train.device;
   const auto backend = make_backend(device, settings.session, emulation_of(settings.train));
   auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
-  const auto memory = open_memory(communicators, settings, place);
+  const auto memory = open_memory(communicators, settings, backend);
   const auto cores = base::plan_cores(local * place.core_sharers, 1);
   const auto gpu_watch = train::watch_gpus(backend, local);
   auto record = begin_collectives(place, cores, *communicators.front());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "base/clock.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
@@ -95,6 +96,47 @@ ConvolutionTimer::ConvolutionTimer(Runtime& runtime)
       begin_(runtime.make_timed_event()),
       end_(runtime.make_timed_event()) {}
 
+ConvolutionTimer::Sizes ConvolutionTimer::Sizes::of(const ConvProblem& problem) {
+  const std::size_t size = problem.precision == Precision::f32 ? 4 : 2;
+  const auto bytes = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * size; };
+  const std::size_t src = bytes(problem.src_elements()), masked = problem.has_masked_sums ? src : 0;
+  const int channels = std::max(problem.channels_in, problem.channels_out);
+  return {.src = src,
+          .dst = bytes(problem.dst_elements()),
+          .weight = bytes(problem.weight_elements()),
+          .sums = 2 * sizeof(float) * static_cast<std::size_t>(channels),
+          .mask = masked,
+          .values = masked,
+          .addend = problem.has_addend ? masked : 0};
+}
+
+ConvolutionTimer::Sizes ConvolutionTimer::Sizes::largest(std::span<const ConvProblem> problems) {
+  Sizes most;
+  for (const ConvProblem& problem : problems) {
+    const Sizes one = of(problem);
+    for (const auto of_operand : {&Sizes::src, &Sizes::dst, &Sizes::weight, &Sizes::sums, &Sizes::mask,
+                                  &Sizes::values, &Sizes::addend})
+      most.*of_operand = std::max(most.*of_operand, one.*of_operand);
+  }
+  return most;
+}
+
+void ConvolutionTimer::reserve(std::span<const ConvProblem> problems) {
+  const Sizes most = Sizes::largest(problems);
+  for (const auto& [block, bytes] :
+       {std::pair(&src_, most.src), std::pair(&dst_, most.dst), std::pair(&weight_, most.weight),
+        std::pair(&sums_, most.sums), std::pair(&mask_, most.mask), std::pair(&values_, most.values),
+        std::pair(&addend_, most.addend)})
+    static_cast<void>(at_least(*block, bytes));
+}
+
+std::size_t ConvolutionTimer::most_bytes(std::span<const ConvProblem> problems) {
+  const Sizes most = Sizes::largest(problems);
+  // A workspace that grows lets the ones before it lie, which are less than it together.
+  return most.src + most.dst + most.weight + most.sums + most.mask + most.values + most.addend +
+         2 * kWorkspaceLimit;
+}
+
 std::byte* ConvolutionTimer::at_least(Block& block, std::size_t bytes) {
   if (bytes <= block.bytes) return block.first;
   // Earlier blocks are freed only with the runtime. The size doubles each time, so that they take at most as
@@ -126,20 +168,16 @@ MeasuredConvolution ConvolutionTimer::measure(const ConvProblem& problem) {
       convolutions.push_back(runtime_.make_convolution(problem, algorithm));
     workspace = std::max(workspace, convolutions.back()->workspace_bytes());
   }
-  const std::size_t size = problem.precision == Precision::f32 ? 4 : 2;
-  const auto bytes = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * size; };
-  const auto src_bytes = bytes(problem.src_elements());
-  const int channels = std::max(problem.channels_in, problem.channels_out);
-  ConvOperands operands{.src = at_least(src_, src_bytes),
-                        .dst = at_least(dst_, bytes(problem.dst_elements())),
-                        .weight = at_least(weight_, bytes(problem.weight_elements())),
+  const Sizes sizes = Sizes::of(problem);
+  ConvOperands operands{.src = at_least(src_, sizes.src),
+                        .dst = at_least(dst_, sizes.dst),
+                        .weight = at_least(weight_, sizes.weight),
                         .workspace = workspace > 0 ? at_least(workspace_, workspace) : nullptr,
-                        .sums = reinterpret_cast<float*>(
-                            at_least(sums_, 2 * sizeof(float) * static_cast<std::size_t>(channels)))};
+                        .sums = reinterpret_cast<float*>(at_least(sums_, sizes.sums))};
   if (problem.has_masked_sums) {
-    operands.mask = at_least(mask_, src_bytes);
-    operands.values = at_least(values_, src_bytes);
-    if (problem.has_addend) operands.addend = at_least(addend_, src_bytes);
+    operands.mask = at_least(mask_, sizes.mask);
+    operands.values = at_least(values_, sizes.values);
+    if (problem.has_addend) operands.addend = at_least(addend_, sizes.addend);
   }
   for (const auto& convolution : convolutions) convolution->run(stream_, operands);  // loads the kernels
   std::vector<std::vector<double>> seconds(convolutions.size());

@@ -4,6 +4,7 @@
 /// in turns, between timed events.
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ class ConvolutionTimer {
   /// Requires  `runtime` outlives this object, and nothing else uses it meanwhile
   explicit ConvolutionTimer(Runtime& runtime);
 
+  /// Allocates operands for the largest of `problems` at once. Otherwise measure() allocates larger ones as
+  /// needed, and the smaller ones stay until the runtime ends.
+  void reserve(std::span<const ConvProblem> problems);
+  /// The bytes that reserve() allocates, and the largest workspace.
+  [[nodiscard]] static std::size_t most_bytes(std::span<const ConvProblem> problems);
+
   /// Measures all candidates of `problem`.
   ///
   /// Cost     on a GPU about 50 ms; keeps memory for the largest operands and workspace so far, until the
@@ -35,6 +42,12 @@ class ConvolutionTimer {
   [[nodiscard]] MeasuredConvolution measure(const ConvProblem& problem);
 
  private:
+  /// Bytes of each operand.
+  struct Sizes {
+    std::size_t src = 0, dst = 0, weight = 0, sums = 0, mask = 0, values = 0, addend = 0;
+    [[nodiscard]] static Sizes of(const ConvProblem& problem);
+    [[nodiscard]] static Sizes largest(std::span<const ConvProblem> problems);
+  };
   /// Device memory that grows on demand.
   struct Block {
     std::byte* first = nullptr;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,12 +70,15 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
       return refused.why();
     }
   };
+  std::vector<ConvProblem> all;
+  for (const auto& [key, problem] : problems) all.push_back(problem);
   std::vector<std::string> left_out;
+  std::optional<ConvolutionTimer> timer;  // one for all portions, since each would allocate its own memory
   const auto measure = [&](const std::vector<std::string>& keys) {
-    ConvolutionTimer timer(runtime);
+    if (!timer) timer.emplace(runtime).reserve(all);
     KernelAlgorithms found;
     for (const std::string& key : keys) {
-      MeasuredConvolution measured = timer.measure(problems.at(key));
+      MeasuredConvolution measured = timer->measure(problems.at(key));
       found[key] = measured.algorithm;
       left_out.insert(left_out.end(), measured.left_out.begin(), measured.left_out.end());
     }
@@ -85,15 +89,25 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   if (!asked.given.empty())
     for (const auto& [key, problem] : problems)
       if (problem.is_fused()) asked.given.emplace(key, kSeparate);
+  // This memory is gone with the runtime before a run takes its own: no plan counts it, so it is looked at
+  // here.
+  const auto needed = static_cast<std::int64_t>(ConvolutionTimer::most_bytes(all));
+  const bool has_room = !facts.is_gpu || needed <= facts.free_memory_bytes;
+  if (!has_room) asked.is_measured = false;
   PreparedKernels prepared = choose_kernels(
       products, asked,
       {.open_cache =
            [&] {
+             // Only the device knows its algorithms; choose_kernels() does not take what it refuses.
              return KernelCache(base::cache_directory(), machine_of(facts), [](const auto&) { return true; });
            },
        .measure = measure,
        .portion = kPortion});
   if (!prepared.note.empty()) prepared.note += sentence_of(left_out);
+  if (!has_room && request.is_measured && request.given.empty())
+    prepared.note = fmt::format(
+        "kernels are chosen by shape: measuring takes up to {:.2f} GB of the device's memory, and {:.2f} GB are free",
+        static_cast<double>(needed) / 1e9, static_cast<double>(facts.free_memory_bytes) / 1e9);
   return prepared;
 }
 

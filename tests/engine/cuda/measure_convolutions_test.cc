@@ -12,6 +12,8 @@
 #include "engine/cuda/device/fake_cuda.h"
 #include "engine/cuda/device_runtime.h"
 #include "engine/cuda/host_runtime.h"
+#include "engine/cuda/prepare.h"
+#include "engine/reference/toy.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -130,6 +132,34 @@ TEST(ConvolutionTimer, ReusesItsMemoryForOneProblemAfterAnother) {
   static_cast<void>(timer.measure(timed_problem(1)));
   EXPECT_EQ(cuda.used_bytes, used);
   EXPECT_EQ(library.workspaces.size(), 1u);
+}
+
+TEST(ConvolutionTimer, TakesWhatItReservedAndNoMore) {
+  FakeCuda cuda;
+  TimedLibrary library{.cuda = cuda, .algorithms = {{"usual", 1, 1, std::size_t{3} << 20}}};
+  DeviceRuntime runtime(cuda.api(), 0, library.open());
+  const std::vector problems{timed_problem(1), timed_problem(64), timed_problem(8)};
+  ConvolutionTimer timer(runtime);
+  const std::size_t before = cuda.used_bytes;
+  timer.reserve(problems);
+  const std::size_t reserved = cuda.used_bytes - before;
+  for (const ConvProblem& problem : problems) static_cast<void>(timer.measure(problem));
+  EXPECT_EQ(cuda.used_bytes - before, reserved + allocated_bytes(std::size_t{3} << 20))
+      << "and the workspace";
+  constexpr std::size_t kUnit = allocated_bytes(1), kOperands = 7;  // each is rounded up
+  EXPECT_LE(reserved, ConvolutionTimer::most_bytes(problems) - 2 * kWorkspaceLimit + kOperands * kUnit);
+  EXPECT_GT(reserved, ConvolutionTimer::most_bytes(problems) - 2 * kWorkspaceLimit);
+}
+
+TEST(ConvolutionTimer, WhereItHasNoRoomTheDefaultsStayAndTheNoteSaysSo) {
+  FakeCuda cuda;
+  cuda.memory_bytes = std::size_t{256} << 20;  // a workspace alone may take as much
+  TimedLibrary library{.cuda = cuda, .algorithms = {{"usual", 1, 1}, {"fast", 1, 0.5}}};
+  DeviceRuntime runtime(cuda.api(), 0, library.open());
+  const auto prepared = prepare(toy::every_op(), {.batch = 4}, {.is_measured = true}, runtime);
+  EXPECT_EQ(prepared.chosen_by, "heuristics");
+  EXPECT_THAT(prepared.note, testing::HasSubstr("measuring takes up to 0.5"));
+  for (const auto& [product, algorithm] : *prepared.algorithms) EXPECT_NE(algorithm, "fast") << product;
 }
 
 TEST(ConvolutionTimer, HoldsAConvolutionWithStatisticsAgainstOneAndAKernelBehindIt) {
