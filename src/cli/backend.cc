@@ -1,16 +1,15 @@
 #include "cli/backend.h"
 
-#include <algorithm>
 #include <chrono>
 #include <numeric>
 #include <span>
-#include <sstream>
 #include <utility>
 
 #include "base/pci_locality.h"
 #include "cli/doctor.h"
 #include "cli/exit_watchdog.h"
 #include "cli/log.h"
+#include "cli/prepare_together.h"
 #include "comm/host_bounce.h"
 #include "comm/make.h"
 #include "comm/nccl/nccl.h"
@@ -61,10 +60,15 @@ class GpusOfProcess {
   [[nodiscard]] std::optional<train::DeviceShare> share(int local_workers) const {
     const auto info = engine::device_info(device_, numbers(local_workers));
     if (!info) return std::nullopt;
-    return train::DeviceShare{.info = *info,
-                              .workers = session_ != nullptr
-                                             ? dealt(local_workers).workers_on_one
-                                             : (local_workers + info->devices - 1) / info->devices};
+    if (session_ == nullptr) {
+      const int workers = most_on_one(local_workers, info->devices);
+      return train::DeviceShare{.info = *info, .workers = workers, .is_any_shared = workers > 1};
+    }
+    const DealtGpus dealt = this->dealt(local_workers);
+    return train::DeviceShare{
+        .info = *info,
+        .workers = dealt.workers_on_one.value_or(most_on_one(dealt.workers_here, info->devices)),
+        .is_any_shared = dealt.is_any_shared};
   }
   [[nodiscard]] std::vector<std::vector<int>> cores_near(int local_workers) const {
     if (session_ != nullptr) return dealt(local_workers).cores_near;
@@ -79,49 +83,6 @@ class GpusOfProcess {
   const Session* session_;
   std::vector<int> members_;
 };
-
-/// The algorithms given to the first process, which alone has read the checkpoint.
-engine::KernelAlgorithms of_first(comm::ProcessGroup& processes, const engine::KernelAlgorithms& given) {
-  std::string text;
-  for (const auto& [product, algorithm] : given) text += product + '\t' + algorithm + '\n';
-  std::uint64_t size = text.size();
-  processes.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  text.resize(size);
-  if (size > 0) processes.broadcast(std::as_writable_bytes(std::span(text)), 0);
-  engine::KernelAlgorithms all;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    all[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
-  return all;
-}
-
-/// The kernels of this process of a session. Collective.
-engine::PreparedKernels prepare_together(const std::string& device, Session& session,
-                                         const graph::Graph& graph, const engine::CompileOptions& how,
-                                         const engine::KernelRequest& asked) {
-  auto& processes = session.processes();
-  processes.at(0, "the measuring of kernels");
-  engine::KernelRequest request = asked;
-  request.given = of_first(processes, asked.given);
-  // Plans of GPUs may be compiled, a second each: the others wait longer than for a collective.
-  constexpr std::chrono::minutes kForPlans{20};
-  const auto deadline = processes.deadline();
-  if (is_gpu(device)) processes.set_deadline(std::max<std::chrono::seconds>(deadline, kForPlans));
-  engine::PreparedKernels found;
-  const bool is_measured = request.is_measured && request.given.empty();
-  if (is_measured) {
-    // The first process measures, and what it finds is everybody's, as after a resume: record and checkpoints
-    // have it.
-    if (session.is_first()) found = engine::prepare(device, graph, how, request);
-    request.given =
-        of_first(processes, found.algorithms == nullptr ? engine::KernelAlgorithms() : *found.algorithms);
-    request.is_measured = false;
-  }
-  if (!is_measured || !session.is_first()) found = engine::prepare(device, graph, how, request);
-  processes.barrier();
-  processes.set_deadline(deadline);
-  return found;
-}
 
 }  // namespace
 
@@ -139,8 +100,8 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .prepare =
           [device, session](const graph::Graph& graph, const engine::CompileOptions& how,
                             const engine::KernelRequest& asked) {
-            if (session == nullptr) return engine::prepare(device, graph, how, asked);
-            return prepare_together(device, *session, graph, how, asked);
+            return session == nullptr ? engine::prepare(device, graph, how, asked)
+                                      : prepare_together(device, *session, graph, how, asked);
           },
       .at =
           [session](const char* phase) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <map>
 #include <numeric>
 #include <sstream>
+#include <string_view>
 
 #include "base/pci_locality.h"
 #include "cli/core_ranges.h"
@@ -56,7 +58,7 @@ std::string all_ids(const GpuTaker& process) {
 std::vector<std::vector<int>> deal_gpus(std::span<const GpuTaker> processes, int workers_each) {
   const auto each = static_cast<std::size_t>(workers_each);
   std::vector<std::vector<int>> numbers(processes.size());
-  std::map<std::string, std::vector<std::size_t>> groups;  // of those that see the same: their processes
+  std::map<std::string, std::vector<std::size_t>> groups;  // processes that see the same GPUs
   int unknown = 0;
   for (std::size_t process = 0; process < processes.size(); ++process) {
     if (processes[process].gpus.empty()) {
@@ -71,7 +73,8 @@ std::vector<std::vector<int>> deal_gpus(std::span<const GpuTaker> processes, int
     std::vector<int> nodes_of_gpus, nodes;
     for (const auto& gpu : processes[of_group.front()].gpus) nodes_of_gpus.push_back(gpu.node);
     for (const auto process : of_group) nodes.insert(nodes.end(), each, processes[process].node);
-    // As many at a time as there are GPUs, so that the first workers share none when no others work.
+    // Assigns as many workers at a time as there are GPUs, so that the first workers share none if no others
+    // work.
     for (std::size_t begin = 0; begin < nodes.size(); begin += nodes_of_gpus.size()) {
       const auto size = std::min(nodes_of_gpus.size(), nodes.size() - begin);
       const auto taken = deal_each_once(std::span(nodes).subspan(begin, size), nodes_of_gpus);
@@ -90,19 +93,33 @@ DealtGpus dealt_to(std::size_t mine, std::span<const GpuTaker> processes, int wo
     const auto index = static_cast<std::size_t>(number);
     return index < gpus.size() ? gpus[index] : SeenGpu{.id = fmt::format("unknown {}", number), .cores = {}};
   };
-  DealtGpus dealt{.numbers = numbers[mine], .cores_near = {}};
+  DealtGpus dealt{.numbers = numbers[mine], .workers_on_one = {}, .cores_near = {}};
   std::map<std::string, int> workers;  // by GPU
   for (std::size_t process = 0; process < processes.size(); ++process) {
     if (!processes[process].works) continue;
     for (const int number : numbers[process]) {
       auto gpu = gpu_of(process, number);
-      ++workers[gpu.id];
+      ++dealt.workers_here;
+      if (++workers[gpu.id] > 1) dealt.is_any_shared = true;
       if (processes[process].cores == processes[mine].cores) dealt.cores_near.push_back(std::move(gpu.cores));
     }
   }
+  if (processes[mine].gpus.empty()) return dealt;
   for (const int number : dealt.numbers)
-    dealt.workers_on_one = std::max(dealt.workers_on_one, workers[gpu_of(mine, number).id]);
+    dealt.workers_on_one = std::max(dealt.workers_on_one.value_or(1), workers[gpu_of(mine, number).id]);
   return dealt;
+}
+
+std::string gpu_identity(const std::string& bus_id, std::size_t index, const char* visible) {
+  if (bus_id.empty()) return fmt::format("unknown-{}", index);
+  constexpr std::size_t kDigits = 12;  // "0000:01:00.0"; NVML's domain has eight digits
+  std::string identity = bus_id.substr(bus_id.size() - std::min(kDigits, bus_id.size()));
+  // All parts of a GPU have its bus id. CUDA shows a process only the first part of the list.
+  const std::string_view list = visible == nullptr ? "" : visible;
+  if (list.starts_with("MIG-")) identity += list.substr(0, list.find(','));
+  std::erase_if(identity, [](unsigned char letter) { return std::isspace(letter) != 0; });
+  for (char& letter : identity) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return identity;
 }
 
 std::string to_text(std::span<const SeenGpu> gpus) {

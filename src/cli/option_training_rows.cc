@@ -183,7 +183,8 @@ constexpr Option kTrainingRows[] = {
     {"pin", "", kWho, "bind each worker to cores of its own, if the machine allows it", kRuns | kEvaluate,
      [](S& s, Text t) { s.train.pin = truth(t); }, [](const S& s) { return yes_no(s.train.pin); }},
     {"measured-kernels", "", kWho,
-     "compute each layer by the algorithm that is fastest on this machine, measured once and kept; "
+     "compute each layer by the algorithm that is fastest on this machine (on the first process's, if there "
+     "are several), measured once and kept; "
      "bits may differ from other machines'; off: by the layer's shape and the kind of processor",
      kRuns | kEvaluate, [](S& s, Text t) { s.train.measured_kernels = truth(t); },
      [](const S& s) { return yes_no(s.train.measured_kernels); }},

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/host_name.h"
@@ -32,17 +29,6 @@ std::vector<std::string> ids_in_order(const std::optional<GpuList>& list) {
     if (!list) return {};
     return engine::cuda::visible_bus_ids(*list, std::getenv("CUDA_VISIBLE_DEVICES"));
   }
-}
-
-/// The same in all processes of a host. Parts of one GPU (MIG) have its bus id, and a process sees one.
-std::string identity_of(const std::string& bus_id) {
-  constexpr std::size_t kDigits = 12;  // "0000:01:00.0"; NVML's domain has eight digits
-  std::string identity = bus_id.substr(bus_id.size() - std::min(kDigits, bus_id.size()));
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible != nullptr && std::string_view(visible).starts_with("MIG-")) identity += visible;
-  std::erase_if(identity, [](unsigned char letter) { return std::isspace(letter) != 0; });
-  for (char& letter : identity) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return identity;
 }
 
 std::optional<GpuFacts> facts_of(const GpuList& list, const std::string& bus_id) {
@@ -164,6 +150,9 @@ std::vector<RankOnGpu> ranks_on_gpus(const Session* session) {
   const auto take = [&](std::size_t gpu) {
     mine.gpu = facts_of(*list, ids[gpu]);
     mine.near = base::pci_locality(ids[gpu]);
+    mine.why_none =
+        mine.gpu ? ""
+                 : fmt::format("the driver has lost GPU {}; restart the host, then run doctor again", gpu);
   };
   if (session != nullptr) {
     const auto dealt = session->gpus_of(session->all_processes(), 1);
@@ -198,8 +187,9 @@ std::vector<RankOnGpu> ranks_from_text(const std::string& text) {
 std::vector<SeenGpu> seen_gpus() {
   std::string why;
   std::vector<SeenGpu> seen;
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   for (const auto& id : ids_in_order(gpus_here(why))) {
-    auto& gpu = seen.emplace_back(SeenGpu{.id = identity_of(id)});
+    auto& gpu = seen.emplace_back(SeenGpu{.id = gpu_identity(id, seen.size(), visible)});
     if (const auto near = base::pci_locality(id)) {
       gpu.node = near->numa.value_or(gpu.node);
       gpu.cores = near->cores;

@@ -324,14 +324,16 @@ std::vector<int> Session::neighbour_pids() const {
 
 DealtGpus Session::gpus_of(std::span<const int> members, int workers_each, std::optional<int> fixed) const {
   const ProcessInfo& mine = members_[static_cast<std::size_t>(place_.process)];
-  std::vector<GpuTaker> here;
+  std::map<std::string, std::vector<GpuTaker>> hosts;
   for (const auto& other : members_)
-    if (other.host == mine.host)
-      here.push_back({.node = other.node,
-                      .gpus = other.sees,
-                      .cores = other.cores,
-                      .works = std::ranges::find(members, other.process) != members.end()});
-  return dealt_to(static_cast<std::size_t>(mine.local), here, workers_each, fixed);
+    hosts[other.host].push_back({.node = other.node,
+                                 .gpus = other.sees,
+                                 .cores = other.cores,
+                                 .works = std::ranges::find(members, other.process) != members.end()});
+  auto dealt = dealt_to(static_cast<std::size_t>(mine.local), hosts[mine.host], workers_each, fixed);
+  for (const auto& [host, takers] : hosts)
+    dealt.is_any_shared |= dealt_to(0, takers, workers_each, fixed).is_any_shared;
+  return dealt;
 }
 
 train::ProcessPlacement Session::place_among(std::span<const int> members) const {

@@ -61,7 +61,7 @@ class Session {
   [[nodiscard]] train::ProcessPlacement place_among(std::span<const int> members) const;
   /// The GPUs of this process's workers if `members` run with `workers_each` workers each. Processes of the
   /// host that do not run keep their GPUs, so that a process has the same one in all cells of a study.
-  /// `fixed`: all workers take this number.
+  /// `fixed`: all workers take this number. DealtGpus::is_any_shared is about the GPUs of all hosts.
   [[nodiscard]] DealtGpus gpus_of(std::span<const int> members, int workers_each,
                                   std::optional<int> fixed = std::nullopt) const;
   /// The process ids of the run's other processes on this host.

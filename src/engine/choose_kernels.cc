@@ -57,6 +57,7 @@ void take_measured(const KernelProducts& products, const KernelMeasuring& measur
                     outcome.trouble);
     return;
   }
+  if (outcome.left == names.size()) return;
   prepared.chosen_by = "measured";
   int other = 0;
   for (auto& [product, algorithm] : algorithms) {

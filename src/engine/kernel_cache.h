@@ -31,11 +31,13 @@ class KernelCache {
   [[nodiscard]] std::optional<std::string> find(const std::string& product) const;
 
   struct Outcome {
-    int measured = 0;     ///< problems that were not in the file
-    double seconds = 0;   ///< duration of complete(), waiting for other processes included
-    std::string trouble;  ///< Not empty: why the table could not be written. Measurements are then not used.
+    int measured = 0;      ///< problems that were not in the file
+    std::size_t left = 0;  ///< problems that `measure` did not measure
+    double seconds = 0;    ///< duration of complete(), waiting for other processes included
+    std::string trouble;   ///< Not empty: why the table could not be written. Measurements are then not used.
   };
-  /// Measures, and returns the fastest algorithm for each of `products`.
+  /// Measures, and returns the fastest algorithm for each of `products`; for fewer if it can measure no more
+  /// now.
   using Measure = std::function<KernelAlgorithms(const std::vector<std::string>& products)>;
   static constexpr std::size_t kAllAtOnce = static_cast<std::size_t>(-1);
   /// Measures those of `products` that the table lacks, each once. The table is written before find() returns

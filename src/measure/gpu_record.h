@@ -54,8 +54,8 @@ struct GpuRecord {
   std::optional<int> nvlinks;              ///< active links
   /// Why its clocks were lowered: for each reason the share of readings. None: unknown.
   std::optional<std::map<std::string, double>> held_back;
-  /// Numbers of the driver's Xid errors (GPU error reports) until the end of the window, also those before it,
-  /// since a GPU that has failed may compute differently. None: there were none.
+  /// Numbers of the driver's Xid errors (GPU error reports) until the end of the window, also those before
+  /// it, since a GPU that has failed may compute differently. None: there were none.
   std::optional<std::vector<int>> xids;
   std::optional<std::vector<GpuProcessRecord>> others;  ///< none: the driver does not list processes
   GpuCourseRecord course;

@@ -162,8 +162,8 @@ GpuReport GpuWatch::end(int first_rank) {
 
 namespace {
 
-/// Compares the numbers only if the bus ids are unknown, since processes in different containers may number the
-/// GPUs differently.
+/// Compares the numbers only if the bus ids are unknown, since processes in different containers may number
+/// the GPUs differently.
 bool is_same_gpu(const GpuRecord& a, const GpuRecord& b) {
   if (a.host != b.host || a.bus_id != b.bus_id) return false;
   return a.bus_id.has_value() || a.index == b.index;

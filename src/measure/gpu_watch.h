@@ -23,8 +23,8 @@ struct GpuReport {
   std::vector<std::string> failures;  ///< each failed call once
 };
 
-/// Joins the reports of all processes: each GPU once (by host and PCI bus id), ordered by host and index, with
-/// the ranks of all processes that share it. Removes processes of the run from `others`; if the driver's
+/// Joins the reports of all processes: each GPU once (by host and PCI bus id), ordered by host and index,
+/// with the ranks of all processes that share it. Removes processes of the run from `others`; if the driver's
 /// process ids differ from the processes' own (in containers), it removes as many processes as the run has on
 /// that GPU.
 [[nodiscard]] std::vector<GpuRecord> join(std::span<const GpuReport> reports);

@@ -51,7 +51,8 @@ struct Loss {
 /// A device that workers of this process compute on.
 struct DeviceShare {
   engine::DeviceInfo info;
-  int workers = 1;  ///< workers of this host that share it
+  int workers = 1;             ///< workers of this host that share it
+  bool is_any_shared = false;  ///< workers of the run share a device, here or on another host
 };
 
 /// The concrete backends. cli passes them in; train itself names none.
@@ -86,8 +87,8 @@ struct Backend {
   /// they compute. If empty, or if it returns an empty function, the run uses none.
   std::function<measure::OpenGpus(int local_workers)> gpus = {};
   /// The cores near the GPU of each worker, for the processes that may use the same cores as this one
-  /// (`local_workers` each), in their order: one list per worker, empty if unknown. No lists: nothing is known.
-  /// If the function is empty, the run uses no GPU.
+  /// (`local_workers` each), in their order: one list per worker, empty if unknown. No lists: nothing is
+  /// known. If the function is empty, the run uses no GPU.
   std::function<std::vector<std::vector<int>>(int local_workers)> cores_near = {};
   /// The process ids of the run's other processes on this host, also of those without workers.
   std::vector<int> neighbour_pids = {};

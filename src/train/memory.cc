@@ -43,7 +43,8 @@ std::int64_t process_bytes(const data::Source& source, const ProcessHistory& his
 /// own GPU.
 void add_device_sums(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                      const Backend& backend, const MemoryLimits& limits, graph::MemoryPlan& plan) {
-  if (backend.device_sum_bytes == 0 || !limits.device || limits.share->workers > 1) return;
+  if (backend.device_sum_bytes == 0 || !limits.device) return;
+  if (limits.share->workers > 1 || limits.share->is_any_shared) return;
   if (resolved.workers == 1 || is_data_parallel(options)) return;
   plan.lines.push_back({"NCCL's buffers", backend.device_sum_bytes, Place::device});
   if (options.shard == 0) return;

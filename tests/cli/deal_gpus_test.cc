@@ -159,11 +159,42 @@ TEST(DealGpus, SharesThemEvenlyWhateverIsKnown) {
   }
 }
 
+TEST(DealtGpus, SayWhetherAnyGpuIsShared) {
+  // Three processes on two GPUs: the second has one of its own, but NCCL refuses the other two.
+  const auto all = dealt_to_each(all_see({-1, -1, -1}, gpus_near({-1, -1})));
+  EXPECT_EQ(all[1].workers_on_one, 1);
+  for (const auto& one : all) EXPECT_TRUE(one.is_any_shared);
+  for (const auto& one : dealt_to_each(all_see({-1, -1}, gpus_near({-1, -1}))))
+    EXPECT_FALSE(one.is_any_shared);
+}
+
+TEST(DealtGpus, WhoSeesNoneKnowsOnlyHowManyWorkersThereAre) {
+  std::vector<GpuTaker> processes(3);
+  processes[2].works = false;
+  const auto dealt = dealt_to(1, processes, 2);
+  EXPECT_EQ(dealt.workers_on_one, std::nullopt);
+  EXPECT_EQ(dealt.workers_here, 4);
+  EXPECT_EQ(most_on_one(dealt.workers_here, 2), 2);
+  EXPECT_EQ(most_on_one(dealt.workers_here, 3), 2);
+  EXPECT_EQ(most_on_one(dealt.workers_here, 8), 1);
+}
+
+TEST(GpuIdentity, IsTheSameInAllProcesses) {
+  EXPECT_EQ(gpu_identity("00000000:C1:00.0", 0, nullptr), "0000:c1:00.0");
+  EXPECT_EQ(gpu_identity("0000:c1:00.0", 3, "3,2"), "0000:c1:00.0");
+  EXPECT_EQ(gpu_identity("0000:c1:00.0", 0, "MIG-Aa,MIG-Bb"), "0000:c1:00.0mig-aa");
+  EXPECT_EQ(gpu_identity("0000:c1:00.0", 0, "MIG-Aa"), "0000:c1:00.0mig-aa");
+  EXPECT_EQ(gpu_identity("", 1, nullptr), "unknown-1");
+}
+
 TEST(SeenGpus, SurviveTheWayToAnotherProcess) {
   const std::vector<SeenGpu> gpus{{.id = "0000:c1:00.0", .node = 1, .cores = {4, 5, 6, 7, 12}},
+                                  {.id = gpu_identity("", 1, nullptr)},
                                   {.id = "0000:01:00.0"}};
   const auto back = seen_gpus_from_text(to_text(gpus));
-  ASSERT_EQ(back.size(), 2U);
+  ASSERT_EQ(back.size(), 3U);
+  EXPECT_EQ(back[1].id, "unknown-1");
+  EXPECT_EQ(back[2].id, "0000:01:00.0");
   EXPECT_EQ(back[0].id, "0000:c1:00.0");
   EXPECT_EQ(back[0].node, 1);
   EXPECT_THAT(back[0].cores, ElementsAre(4, 5, 6, 7, 12));

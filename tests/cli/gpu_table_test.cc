@@ -219,6 +219,23 @@ TEST(GpuTable, ProcessesThatEachSeeOneGpuOfTheirOwnTakeThese) {
   EXPECT_THAT(apart, Not(HasSubstr("share GPU")));
   const auto together = table_of_two("0,1", "GPU-aaaa");
   EXPECT_THAT(together, testing::ContainsRegex("ranks 0, 1 share GPU 0 of "));
+  const auto turned = table_of_two("0,1", "1,0");
+  EXPECT_THAT(turned, testing::ContainsRegex("  1 +[^ ]+ +1 +NVIDIA H100 80GB HBM3 +GPU-bbbb2222"));
+  EXPECT_THAT(turned, Not(HasSubstr("share GPU"))) << "each takes its own number 0";
+}
+
+TEST(GpuTable, ALostGpuDoesNotMoveTheOthers) {
+  if (!std::filesystem::exists(base::module_path(comm::gloo::kModule)))
+    GTEST_SKIP() << "gloo is not built in";
+  const auto outcome = with_two_gpus({"launch", "--by", "here", "-n", "3", "--", "doctor", "--no-measure"},
+                                     {{"NVML_IMITATION_LOST", "1"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("  0 +[^ ]+ +0 +NVIDIA H100 80GB HBM3 +GPU-aaaa1111"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("  1 +[^ ]+ +none"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("  2 +[^ ]+ +2 +NVIDIA H100 80GB HBM3 +GPU-bbbb2222"));
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex("rank 1 on [^ ]+ sees no GPU, but others do: the driver has lost"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("share GPU")));
 }
 
 TEST(GpuTable, LaunchStartsAWorkerForEachGpu) {

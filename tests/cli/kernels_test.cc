@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 
 #include "base/file.h"
 #include "base/module.h"
 #include "cli/program.h"
 #include "comm/gloo/load.h"
+#include "engine/kernel_table.h"
 #include "measure/record.h"
 
 namespace paceline::cli {
@@ -52,6 +55,22 @@ class KernelsOfRuns : public testing::TestWithParam<const char*> {
     words.insert(words.end(), {"--out", out});
     const auto outcome = run(words, cache);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return newest_checkpoint(out);
+  }
+  /// The same of a run of two processes, the second with an instruction set of `isa` if that is not empty.
+  std::string checkpoint_of_two(const Words& more, const std::string& out, const std::string& isa = "") {
+    Words words = words_with(more);
+    words.insert(words.end(), {"--out", out});
+    const auto outcome = run_two_processes(words, [&](int rank) -> RunConditions {
+      RunConditions conditions{.directory = folder_.path(), .cache = cache_of(rank).string()};
+      if (rank == 1 && !isa.empty()) conditions.variables.emplace_back("PACELINE_MAX_CPU_ISA", isa);
+      return conditions;
+    });
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return newest_checkpoint(out);
+  }
+  std::filesystem::path cache_of(int rank) const { return folder_.path() / ("cache" + std::to_string(rank)); }
+  std::string newest_checkpoint(const std::string& out) const {
     std::filesystem::path newest;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / out))
       if (entry.path().extension() == ".safetensors" && entry.path() > newest && !entry.is_symlink())
@@ -61,11 +80,10 @@ class KernelsOfRuns : public testing::TestWithParam<const char*> {
   measure::Record record(const std::string& out) {
     return measure::read_record(folder_.path() / out / "record.json");
   }
-  /// The record of `out` with another algorithm for every convolution of 16 channels, forward.
-  std::string with_other_kernels(const std::string& out) {
-    auto changed = record(out);
+  /// Another algorithm for every convolution of 16 channels, forward.
+  static void change(engine::KernelAlgorithms& algorithms) {
     int count = 0;
-    for (auto& [product, algorithm] : changed.kernels.value().algorithms) {
+    for (auto& [product, algorithm] : algorithms) {
       if (product.starts_with("conv2d forward from 16x32x32 to 16x32x32, kernel 3"))
         algorithm = algorithm == "onednn" ? "winograd" : "onednn";
       else if (product.starts_with("forward, f32, 8x32x32x16 to 8x32x32x16, kernel 3"))
@@ -75,9 +93,33 @@ class KernelsOfRuns : public testing::TestWithParam<const char*> {
       ++count;
     }
     EXPECT_GT(count, 0);
+  }
+  std::string with_other_kernels(const std::string& out) {
+    auto changed = record(out);
+    change(changed.kernels.value().algorithms);
     const auto path = folder_.path() / (out + "-changed.json");
     measure::write_record(path, changed);
     return path.string();
+  }
+
+  /// Measures as the first process of two would, and writes other algorithms into its cache.
+  void fill_cache_of_first() {
+    ASSERT_EQ(run({"--measured-kernels", "--steps", "1", "--out", "fill"}, cache_of(0).string()).code, 0);
+    int tables = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(cache_of(0))) {
+      auto table = engine::kernel_table_from(base::read_file(entry.path()));
+      if (!table) continue;
+      change(table->algorithms);
+      base::write_file(entry.path(), engine::as_text(*table));
+      ++tables;
+    }
+    ASSERT_EQ(tables, 1);
+  }
+  /// The tensors of a checkpoint: what follows its header, whose length is its first eight bytes.
+  static std::string tensors_of(const std::string& checkpoint) {
+    std::uint64_t header = 0;
+    std::memcpy(&header, checkpoint.data(), sizeof header);
+    return checkpoint.substr(sizeof header + header);
   }
 
   Folder folder_;
@@ -113,22 +155,34 @@ TEST_P(KernelsOfRuns, ThatWereMeasuredAreRepeatedElsewhere) {
 TEST_P(KernelsOfRuns, ThatTheFirstProcessMeasuredAreThoseOfAll) {
   if (!std::filesystem::exists(base::module_path(comm::gloo::kModule)))
     GTEST_SKIP() << "gloo is not built in";
-  const auto measured = [](const std::filesystem::path& cache) {
-    std::error_code none;
-    return std::ranges::any_of(std::filesystem::directory_iterator(cache, none), [](const auto& entry) {
-      return entry.path().filename().string().starts_with("kernels-");
-    });
-  };
-  const auto cache_of = [&](int rank) {
-    return (folder_.path() / ("cache" + std::to_string(rank))).string();
-  };
-  const auto outcome = run_two_processes(
-      words_with({"--measured-kernels", "--steps", "2", "--out", "two"}),
-      [&](int rank) -> RunConditions { return {.directory = folder_.path(), .cache = cache_of(rank)}; });
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(record("two").kernels.value().chosen_by, "measured");
-  EXPECT_TRUE(measured(cache_of(0)));
-  EXPECT_FALSE(measured(cache_of(1)));
+  fill_cache_of_first();
+  const auto measured = checkpoint_of_two({"--measured-kernels", "--steps", "2"}, "two");
+  const auto kernels = record("two").kernels.value();
+  EXPECT_EQ(kernels.chosen_by, "measured");
+  EXPECT_FALSE(std::filesystem::exists(cache_of(1))) << "the second measures nothing";
+  EXPECT_EQ(checkpoint_of_two({"--kernels-from", "two/record.json", "--steps", "2"}, "again"), measured)
+      << "as if both had been told";
+  EXPECT_NE(tensors_of(checkpoint_of_two({"--steps", "2"}, "usual")), tensors_of(measured))
+      << "other kernels round otherwise";
+  for (const auto& note : record("two").notes)
+    EXPECT_THAT(note, testing::Not(HasSubstr("not all processes")));
+}
+
+// As on a host with another processor: the second process cannot use what the first one has measured.
+TEST_P(KernelsOfRuns, ThatAnotherProcessCannotUseAreSaid) {
+  if (!std::filesystem::exists(base::module_path(comm::gloo::kModule)))
+    GTEST_SKIP() << "gloo is not built in";
+  if (std::string(GetParam()) != "cpu") GTEST_SKIP() << "the host runtime has the same algorithms everywhere";
+  fill_cache_of_first();
+  (void)checkpoint_of_two({"--measured-kernels", "--steps", "2"}, "mixed", "baseline");
+  const auto kernels = record("mixed").kernels.value();
+  const auto winograd =
+      std::ranges::count_if(kernels.algorithms, [](const auto& one) { return one.second == "winograd"; });
+  ASSERT_GT(winograd, 0) << "which needs AVX2";
+  EXPECT_THAT(record("mixed").notes,
+              testing::Contains(testing::AllOf(
+                  HasSubstr("not all processes use the algorithms of process 0"), HasSubstr("process 1 on "),
+                  HasSubstr(" of " + std::to_string(kernels.algorithms.size()) + " problems)"))));
 }
 
 TEST_P(KernelsOfRuns, OfTheCheckpointGoOnAfterAResume) {

@@ -80,6 +80,22 @@ TEST(KernelCache, KeepsEachPortionSoThatAKilledRunLeavesWhatItMeasured) {
   for (const std::string& product : five) EXPECT_EQ(next.find(product), "gemm-per-tap");
 }
 
+TEST(KernelCache, KeepsWhatItHasWhereNoMoreCanBeMeasured) {
+  const Folder folder;
+  const auto first_of = [](const std::vector<std::string>& products) {
+    return KernelAlgorithms{{products.front(), "gemm-per-tap"}};
+  };
+  KernelCache cache = open_cache(folder.path_);
+  const auto outcome = cache.complete({"a", "b", "c"}, first_of, 2);
+  EXPECT_EQ(outcome.measured, 1);
+  EXPECT_EQ(outcome.left, 2u);
+  EXPECT_EQ(outcome.trouble, "");
+  EXPECT_EQ(cache.find("a"), "gemm-per-tap");
+  EXPECT_EQ(open_cache(folder.path_).find("a"), "gemm-per-tap");
+  EXPECT_EQ(
+      open_cache(folder.path_).complete({"a", "b"}, [](const auto&) { return KernelAlgorithms{}; }).left, 1u);
+}
+
 TEST(KernelCache, IsMeasuredOnceAndFoundByTheNextProcess) {
   const Folder folder;
   KernelCache first = open_cache(folder.path_);

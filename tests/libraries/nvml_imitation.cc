@@ -1,14 +1,18 @@
 // A libnvidia-ml.so.1 of two GPUs, for runs of the program as a user has them: what is found in it by name is
-// called as NVIDIA declares it. The second GPU has a narrow link, is too hot, and has a stranger on it.
+// called as NVIDIA declares it. The second GPU has a narrow link, is too hot, and has a stranger on it. With
+// NVML_IMITATION_LOST in the environment there is a third GPU between the two, which the driver has lost.
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace {
 
-constexpr int kSuccess = 0, kInvalidArgument = 2, kNotSupported = 3, kNotFound = 6;
+constexpr int kSuccess = 0, kInvalidArgument = 2, kNotSupported = 3, kNotFound = 6, kGpuIsLost = 15;
 
 int which(void* device) { return static_cast<int>(reinterpret_cast<long>(device)) - 1; }
+
+bool has_lost_one() { return std::getenv("NVML_IMITATION_LOST") != nullptr; }
 
 const char* const kBusIds[] = {"00000000:01:00.0", "00000000:C1:00.0"};
 
@@ -51,15 +55,18 @@ int nvmlSystemGetCudaDriverVersion_v2(int* version) { return *version = 13000, k
 int nvmlSystemGetProcessName(unsigned pid, char* text, unsigned bytes) {
   return pid == 41 ? give_text(text, bytes, "/usr/bin/python3") : kNotFound;
 }
-int nvmlDeviceGetCount_v2(unsigned* count) { return give(count, 2); }
+int nvmlDeviceGetCount_v2(unsigned* count) { return give(count, has_lost_one() ? 3 : 2); }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  if (has_lost_one() && index == 1) return kGpuIsLost;
+  if (has_lost_one() && index == 2) index = 1;
   if (index > 1) return kInvalidArgument;
   *device = reinterpret_cast<void*>(static_cast<long>(index) + 1);
   return kSuccess;
 }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** device) {
   for (unsigned index = 0; index < 2; ++index)
-    if (std::strcmp(bus_id, kBusIds[index]) == 0) return nvmlDeviceGetHandleByIndex_v2(index, device);
+    if (std::strcmp(bus_id, kBusIds[index]) == 0)
+      return nvmlDeviceGetHandleByIndex_v2(has_lost_one() ? 2 * index : index, device);
   return kNotFound;
 }
 int nvmlDeviceGetIndex(void* device, unsigned* index) {

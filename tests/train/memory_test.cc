@@ -110,6 +110,12 @@ TEST_F(DeviceMemory, HoldsWhatSumsAmongGpusTake) {
   Backend shared = with_device(80, 2);
   shared.device_sum_bytes = kGiga / 2;
   EXPECT_EQ(planned(of_batch(4, 2), shared, buffers), 0) << "workers that share a GPU go over the host";
+  shared.device = [](int) {
+    return DeviceShare{.info = {.memory_bytes = 81 * kGiga, .free_memory_bytes = 80 * kGiga},
+                       .workers = 1,
+                       .is_any_shared = true};
+  };
+  EXPECT_EQ(planned(of_batch(4, 2), shared, buffers), 0) << "also beside others that share one";
   Options shards = of_batch(4, 4);
   shards.shard = 4;
   shards.model = short_head();

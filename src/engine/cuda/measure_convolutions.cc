@@ -1,10 +1,12 @@
 #include "engine/cuda/measure_convolutions.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <utility>
 
 #include "base/clock.h"
+#include "engine/cuda/device_runtime.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
 #include "engine/cuda/ops/compiled_op.h"
 
@@ -20,19 +22,38 @@ constexpr double kEnough = 0.25;  ///< seconds for each problem; more rounds wou
 /// 0.0115 as float and as bf16. Zeros and denormals would have a different speed.
 constexpr std::uint8_t kByte = 0x3c;
 
+/// The kernel that a fused convolution replaces: it sums the output, or begins the gradient of a batch norm.
+struct ReplacedKernel {
+  std::int64_t elements;
+  int channels;
+  Columns columns;
+
+  explicit ReplacedKernel(const ConvProblem& problem)
+      : elements(problem.has_statistics ? problem.dst_elements() : problem.src_elements()),
+        channels(problem.has_statistics ? problem.channels_out : problem.channels_in),
+        columns(Columns::for_sums(elements / channels, 1, channels)) {}
+  [[nodiscard]] std::size_t partial_bytes() const {
+    return sizeof(double) * 2 * static_cast<std::size_t>(columns.row_blocks) *
+           static_cast<std::size_t>(channels);
+  }
+  [[nodiscard]] std::size_t parameter_bytes() const {
+    return sizeof(float) * 3 * static_cast<std::size_t>(channels);
+  }
+};
+
 /// The default convolution followed by the kernel that a fused convolution replaces, to compare with.
 class SeparateConvolution final : public Convolution {
  public:
-  SeparateConvolution(Runtime& runtime, Stream stream, const ConvProblem& problem)
+  /// `partial`, `parameters`: device memory for the kernel.
+  SeparateConvolution(Runtime& runtime, Stream stream, const ConvProblem& problem, std::byte* partial,
+                      std::byte* parameters)
       : runtime_(runtime),
         problem_(problem),
-        elements_(problem.has_statistics ? problem.dst_elements() : problem.src_elements()),
-        channels_(problem.has_statistics ? problem.channels_out : problem.channels_in),
-        columns_(Columns::for_sums(elements_ / channels_, 1, channels_)),
+        kernel_(problem),
         convolution_(runtime.make_convolution(plain(problem))),
-        partial_(allocate<double>(2 * columns_.row_blocks * channels_)),
-        parameters_(allocate<float>(3 * channels_)) {
-    runtime.fill_bytes(stream, parameters_, 0, sizeof(float) * 3 * static_cast<std::size_t>(channels_));
+        partial_(reinterpret_cast<double*>(partial)),
+        parameters_(reinterpret_cast<float*>(parameters)) {
+    runtime.fill_bytes(stream, parameters_, 0, kernel_.parameter_bytes());
   }
   [[nodiscard]] std::size_t workspace_bytes() const override { return convolution_->workspace_bytes(); }
   [[nodiscard]] std::string algorithm() const override { return kSeparate; }
@@ -49,20 +70,16 @@ class SeparateConvolution final : public Convolution {
     return problem;
   }
   template <typename T>
-  [[nodiscard]] T* allocate(int count) const {
-    return reinterpret_cast<T*>(runtime_.allocate(sizeof(T) * static_cast<std::size_t>(count)));
-  }
-  template <typename T>
   void sum_output(Stream stream, const ConvOperands& operands) const {
-    runtime_.launch(
-        stream, BatchNormSums<T>{
-                    .columns = columns_, .src = static_cast<const T*>(operands.dst), .partial = partial_});
+    runtime_.launch(stream, BatchNormSums<T>{.columns = kernel_.columns,
+                                             .src = static_cast<const T*>(operands.dst),
+                                             .partial = partial_});
   }
   template <typename T>
   void begin_norm(Stream stream, const ConvOperands& operands) const {
     T* const d_src = static_cast<T*>(operands.src);
     runtime_.launch(stream,
-                    BatchNormGradientSums<T>{.columns = columns_,
+                    BatchNormGradientSums<T>{.columns = kernel_.columns,
                                              .gradient = {.src = static_cast<const T*>(operands.values),
                                                           .dst = static_cast<const T*>(operands.mask),
                                                           .d_dst = d_src,
@@ -74,9 +91,7 @@ class SeparateConvolution final : public Convolution {
   }
   Runtime& runtime_;
   const ConvProblem problem_;
-  const std::int64_t elements_;
-  const int channels_;
-  const Columns columns_;
+  const ReplacedKernel kernel_;
   const std::unique_ptr<Convolution> convolution_;
   double* const partial_;
   float* const parameters_;
@@ -101,13 +116,16 @@ ConvolutionTimer::Sizes ConvolutionTimer::Sizes::of(const ConvProblem& problem) 
   const auto bytes = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * size; };
   const std::size_t src = bytes(problem.src_elements()), masked = problem.has_masked_sums ? src : 0;
   const int channels = std::max(problem.channels_in, problem.channels_out);
+  const ReplacedKernel kernel(problem);
   return {.src = src,
           .dst = bytes(problem.dst_elements()),
           .weight = bytes(problem.weight_elements()),
           .sums = 2 * sizeof(float) * static_cast<std::size_t>(channels),
           .mask = masked,
           .values = masked,
-          .addend = problem.has_addend ? masked : 0};
+          .addend = problem.has_addend ? masked : 0,
+          .partial = problem.is_fused() ? kernel.partial_bytes() : 0,
+          .parameters = problem.is_fused() ? kernel.parameter_bytes() : 0};
 }
 
 ConvolutionTimer::Sizes ConvolutionTimer::Sizes::largest(std::span<const ConvProblem> problems) {
@@ -115,7 +133,7 @@ ConvolutionTimer::Sizes ConvolutionTimer::Sizes::largest(std::span<const ConvPro
   for (const ConvProblem& problem : problems) {
     const Sizes one = of(problem);
     for (const auto of_operand : {&Sizes::src, &Sizes::dst, &Sizes::weight, &Sizes::sums, &Sizes::mask,
-                                  &Sizes::values, &Sizes::addend})
+                                  &Sizes::values, &Sizes::addend, &Sizes::partial, &Sizes::parameters})
       most.*of_operand = std::max(most.*of_operand, one.*of_operand);
   }
   return most;
@@ -126,15 +144,20 @@ void ConvolutionTimer::reserve(std::span<const ConvProblem> problems) {
   for (const auto& [block, bytes] :
        {std::pair(&src_, most.src), std::pair(&dst_, most.dst), std::pair(&weight_, most.weight),
         std::pair(&sums_, most.sums), std::pair(&mask_, most.mask), std::pair(&values_, most.values),
-        std::pair(&addend_, most.addend)})
+        std::pair(&addend_, most.addend), std::pair(&partial_, most.partial),
+        std::pair(&parameters_, most.parameters)})
     static_cast<void>(at_least(*block, bytes));
 }
 
 std::size_t ConvolutionTimer::most_bytes(std::span<const ConvProblem> problems) {
   const Sizes most = Sizes::largest(problems);
-  // A workspace that grows lets the ones before it lie, which are less than it together.
-  return most.src + most.dst + most.weight + most.sums + most.mask + most.values + most.addend +
-         2 * kWorkspaceLimit;
+  // Workspaces that have become too small stay allocated. Their sizes are different powers of two, so all of
+  // them together take less than twice the largest.
+  std::size_t sum = 2 * kWorkspaceLimit;
+  for (const std::size_t bytes : {most.src, most.dst, most.weight, most.sums, most.mask, most.values,
+                                  most.addend, most.partial, most.parameters})
+    if (bytes > 0) sum += allocated_bytes(bytes);
+  return sum;
 }
 
 std::byte* ConvolutionTimer::at_least(Block& block, std::size_t bytes) {
@@ -159,21 +182,24 @@ MeasuredConvolution ConvolutionTimer::measure(const ConvProblem& problem) {
   const ConvCandidates candidates = runtime_.convolution_candidates(problem);
   MeasuredConvolution measured{
       .algorithm = candidates.algorithms.front(), .times = {}, .left_out = candidates.left_out};
+  const Sizes sizes = Sizes::of(problem);
   std::vector<std::unique_ptr<Convolution>> convolutions;
   std::size_t workspace = 0;
   for (const std::string& algorithm : candidates.algorithms) {
     if (problem.is_fused() && algorithm == kSeparate)
-      convolutions.push_back(std::make_unique<SeparateConvolution>(runtime_, stream_, problem));
+      convolutions.push_back(std::make_unique<SeparateConvolution>(runtime_, stream_, problem,
+                                                                   at_least(partial_, sizes.partial),
+                                                                   at_least(parameters_, sizes.parameters)));
     else
       convolutions.push_back(runtime_.make_convolution(problem, algorithm));
     workspace = std::max(workspace, convolutions.back()->workspace_bytes());
   }
-  const Sizes sizes = Sizes::of(problem);
-  ConvOperands operands{.src = at_least(src_, sizes.src),
-                        .dst = at_least(dst_, sizes.dst),
-                        .weight = at_least(weight_, sizes.weight),
-                        .workspace = workspace > 0 ? at_least(workspace_, workspace) : nullptr,
-                        .sums = reinterpret_cast<float*>(at_least(sums_, sizes.sums))};
+  ConvOperands operands{
+      .src = at_least(src_, sizes.src),
+      .dst = at_least(dst_, sizes.dst),
+      .weight = at_least(weight_, sizes.weight),
+      .workspace = workspace > 0 ? at_least(workspace_, std::bit_ceil(allocated_bytes(workspace))) : nullptr,
+      .sums = reinterpret_cast<float*>(at_least(sums_, sizes.sums))};
   if (problem.has_masked_sums) {
     operands.mask = at_least(mask_, sizes.mask);
     operands.values = at_least(values_, sizes.values);

@@ -31,7 +31,7 @@ class ConvolutionTimer {
   /// Allocates operands for the largest of `problems` at once. Otherwise measure() allocates larger ones as
   /// needed, and the smaller ones stay until the runtime ends.
   void reserve(std::span<const ConvProblem> problems);
-  /// The bytes that reserve() allocates, and the largest workspace.
+  /// The most bytes that reserve() and measure() together keep allocated for `problems`.
   [[nodiscard]] static std::size_t most_bytes(std::span<const ConvProblem> problems);
 
   /// Measures all candidates of `problem`.
@@ -45,6 +45,7 @@ class ConvolutionTimer {
   /// Bytes of each operand.
   struct Sizes {
     std::size_t src = 0, dst = 0, weight = 0, sums = 0, mask = 0, values = 0, addend = 0;
+    std::size_t partial = 0, parameters = 0;  ///< of the kernel that a fused convolution replaces
     [[nodiscard]] static Sizes of(const ConvProblem& problem);
     [[nodiscard]] static Sizes largest(std::span<const ConvProblem> problems);
   };
@@ -59,7 +60,7 @@ class ConvolutionTimer {
   Runtime& runtime_;
   const Stream stream_;
   const Event begin_, end_;
-  Block src_, weight_, dst_, workspace_, sums_, addend_, mask_, values_;
+  Block src_, weight_, dst_, workspace_, sums_, addend_, mask_, values_, partial_, parameters_;
 };
 
 }  // namespace paceline::engine::cuda

@@ -74,9 +74,22 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   for (const auto& [key, problem] : problems) all.push_back(problem);
   std::vector<std::string> left_out;
   std::optional<ConvolutionTimer> timer;  // one for all portions, since each would allocate its own memory
+  std::string no_room;
   const auto measure = [&](const std::vector<std::string>& keys) {
-    if (!timer) timer.emplace(runtime).reserve(all);
     KernelAlgorithms found;
+    if (!timer) {
+      // This memory is freed with the runtime before the run allocates any, so no memory plan counts it.
+      const auto needed = static_cast<std::int64_t>(ConvolutionTimer::most_bytes(all));
+      const auto free = runtime.facts().free_memory_bytes;
+      if (facts.is_gpu && needed > free) {
+        no_room = fmt::format(
+            "problems that were not measured before are computed by the usual kernels for their shape: measuring takes "
+            "up to {:.2f} GB of the device's memory, and {:.2f} GB are free",
+            static_cast<double>(needed) / 1e9, static_cast<double>(free) / 1e9);
+        return found;
+      }
+      timer.emplace(runtime).reserve(all);
+    }
     for (const std::string& key : keys) {
       MeasuredConvolution measured = timer->measure(problems.at(key));
       found[key] = measured.algorithm;
@@ -89,11 +102,6 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   if (!asked.given.empty())
     for (const auto& [key, problem] : problems)
       if (problem.is_fused()) asked.given.emplace(key, kSeparate);
-  // This memory is gone with the runtime before a run takes its own: no plan counts it, so it is looked at
-  // here.
-  const auto needed = static_cast<std::int64_t>(ConvolutionTimer::most_bytes(all));
-  const bool has_room = !facts.is_gpu || needed <= facts.free_memory_bytes;
-  if (!has_room) asked.is_measured = false;
   PreparedKernels prepared = choose_kernels(
       products, asked,
       {.open_cache =
@@ -104,10 +112,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
        .measure = measure,
        .portion = kPortion});
   if (!prepared.note.empty()) prepared.note += sentence_of(left_out);
-  if (!has_room && request.is_measured && request.given.empty())
-    prepared.note = fmt::format(
-        "kernels are chosen by shape: measuring takes up to {:.2f} GB of the device's memory, and {:.2f} GB are free",
-        static_cast<double>(needed) / 1e9, static_cast<double>(facts.free_memory_bytes) / 1e9);
+  if (!no_room.empty()) prepared.note += (prepared.note.empty() ? "kernels: " : "; ") + no_room;
   return prepared;
 }
 
