@@ -48,7 +48,8 @@ namespace {
 [[noreturn]] void refuse_no_number() {
   base::fail(
       base::ErrorKind::usage,
-      "launch needs a number of processes: paceline launch --processes 4 -- train ..., or --hosts a:2,b:2");
+      "launch needs a number of processes, as in 'paceline launch --processes 4 -- train ...', or hosts with "
+      "the number of processes on each, as in 'paceline launch --hosts hostA:2,hostB:2 -- train ...'");
 }
 
 }  // namespace

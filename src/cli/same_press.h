@@ -1,6 +1,7 @@
 #pragma once
 
-/// Recognises two signals that come from one press of a key.
+/// The clock and the time limit by which a signal handler tells a second Ctrl-C from a repetition of the
+/// first.
 
 #include <time.h>
 
@@ -8,8 +9,8 @@
 
 namespace paceline::cli {
 
-/// `timeout` and shells signal a process and then its group, so only a signal after this time counts as a
-/// second press.
+/// `timeout` and shells signal a process and then its group, so the process gets the same signal twice. A
+/// signal counts as a second Ctrl-C only if it comes at least so many milliseconds after the first one.
 inline constexpr std::int64_t kSamePressMs = 300;
 
 /// Milliseconds of a monotonic clock.

@@ -11,9 +11,10 @@ void check_options(const CompileOptions& options, std::string_view engine) {
                engine, options.batch);
   if (options.batch_norm == BatchNormMode::ghost &&
       (options.ghost_size < 1 || options.batch % options.ghost_size != 0))
-    base::fail(ErrorKind::usage,
-               "batch norm: the ghost size must divide the engine's batch of {}, but is {}; choose a divisor",
-               options.batch, options.ghost_size);
+    base::fail(
+        ErrorKind::usage,
+        "--bn ghost:{1}: the batch of a worker is {0}, and {1} does not divide it; choose a divisor of {0}",
+        options.batch, options.ghost_size);
   base::expects(options.shard == 0 || (options.batch_norm == BatchNormMode::synchronised &&
                                        options.shard > 0 && options.batch % options.shard == 0),
                 "shards inside an engine are for synchronised batch norm, and divide the batch");

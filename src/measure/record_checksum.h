@@ -1,10 +1,12 @@
 #pragma once
 
-/// Writes and checks the SHA-256 in a record's file, so that a damaged record is detected. It is the last
-/// key, `sha256`, over the whole text with the 64 digits replaced by zeros. The second key, `checksum`, says
-/// that there is one, so that no single damage makes a record look like one without a checksum.
+/// Adds a SHA-256 to the text of a record (record.h) and checks it, so that a damaged record is detected.
 ///
-/// Pure functions. Older records have neither key and are read without a check.
+/// The last key of the JSON object, `sha256`, holds the SHA-256 of the whole text, computed with the key's
+/// own 64 digits set to zero. The second key of the object, `checksum`, says that the record has a `sha256`.
+/// Damage at one place cannot remove both keys, so a damaged record is never taken for one without checksum.
+///
+/// Pure functions of the text. Records of older programs have neither key.
 
 #include <string>
 
@@ -13,9 +15,10 @@ namespace paceline::measure {
 /// `text`, a record from to_json(), with both keys added.
 [[nodiscard]] std::string with_checksum(std::string text);
 
-/// Checks the checksum of a text that has one of the keys where with_checksum() puts them.
+/// Checks the SHA-256 of a record's text. A text without both keys passes unchecked.
 ///
-/// Errors   Error(data) that begins with `where`
+/// Errors   Error(data) that begins with `where` (the file): the SHA-256 is wrong, or is missing although
+///          `checksum` is there
 void require_checksum(const std::string& text, const std::string& where);
 
 }  // namespace paceline::measure

@@ -17,12 +17,17 @@ struct Length {
 
 /// The learning rate of update `update` (from 0) with the given peak.
 ///
-/// Warm-up (any kind): linear from 0, peak * (update + 1) / warm-up updates, so that the first update already
-/// moves the weights; or from `warmup_start`, the rate of the first update. Then: constant; step: times
-/// `step_factor` every `step_epochs` (counted from the start of training); cosine: half a cosine from the
-/// peak to `final_factor` of it over the rest; one-cycle: half cosines from `one_cycle_start` up to the peak
-/// at `one_cycle_peak` of the rest, and down to `final_factor`; plateau: constant here, and the caller
-/// multiplies by the factor from validation (validation_watch.h).
+/// Every kind of schedule may begin with a warm-up of `warmup_epochs`. Its rate is linear:
+/// peak * (update + 1) / (updates of the warm-up), which is above 0 for the first update. If `warmup_start`
+/// (a rate) is above 0, the first update has that rate instead, and the rate rises linearly to the peak.
+///
+/// After the warm-up, by kind:
+/// - constant: the peak.
+/// - step: the peak times `step_factor` for each `step_epochs` since the start of training.
+/// - cosine: half a cosine from the peak to peak * `final_factor` at the end of training.
+/// - one-cycle: half a cosine from peak * `one_cycle_start` to the peak, which is reached after the fraction
+///   `one_cycle_peak` of the updates that follow the warm-up; then half a cosine to peak * `final_factor`.
+/// - plateau: the peak. The caller multiplies it by the factor from validation (validation_watch.h).
 ///
 /// Source   Loshchilov & Hutter, ICLR 2017 (cosine); Smith & Topin, 2018 (one-cycle)
 [[nodiscard]] double learning_rate(const ScheduleOptions& options, double peak, std::int64_t update,

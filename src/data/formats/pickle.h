@@ -1,10 +1,10 @@
 #pragma once
 
 /// Reads the subset of Python's pickle protocol 2 that data files use: dictionaries, lists, tuples, strings,
-/// integers, and NumPy arrays in the form of the calls that rebuild them.
+/// integers, and function calls, by which NumPy arrays are stored.
 ///
-/// It never calls anything. A call is stored as a value with its name and arguments, and the caller checks
-/// that it is one it knows. Any other operation is an error.
+/// Nothing is executed. A function call becomes a value with the function's name and its arguments; who uses
+/// the Pickle checks whether it knows that function. An operation outside the subset is an error.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,26 +22,33 @@ class Pickle {
 
   struct Value {
     Kind kind = Kind::none;
-    std::size_t offset = 0;         ///< in the file, of the operation that made it
-    std::int64_t number = 0;        ///< integer; truth: 0 or 1
-    std::string_view text = {};     ///< text, in the pickled bytes; name: "numpy dtype" as "numpy\ndtype"
-    std::vector<int> members = {};  ///< list, tuple; dictionary: key, value, key, ...; call: name, arguments
-    int state = -1;                 ///< call: the argument of BUILD, which sets the object's state; -1: none
+    std::size_t offset = 0;      ///< of the operation that made the value, in `bytes`
+    std::int64_t number = 0;     ///< of kind integer; of kind truth (a bool): 0 or 1
+    std::string_view text = {};  ///< of kind text; of kind name: module and name, "numpy\ndtype"
+    /// Indices for at(). list, tuple: the elements; dictionary: key, value, key, ...; call: name, arguments.
+    std::vector<int> members = {};
+    int state =
+        -1;  ///< of kind call: index of the argument of BUILD, which sets the object's state; -1: none
   };
 
   /// Parses `bytes`, which must outlive this object. `file` is for messages.
   ///
   /// Cost     about 80 bytes a value; more than kMostValues values are refused
-  /// Errors   Error(data): file, offset, rule
+  /// Errors   Error(data) with file, offset and the rule that the bytes break
   Pickle(std::string file, std::span<const std::uint8_t> bytes);
 
   [[nodiscard]] const Value& root() const { return at(root_); }
   [[nodiscard]] const Value& at(int index) const { return values_[static_cast<std::size_t>(index)]; }
 
-  // These fail unless the value is as asked: "FILE: at byte OFFSET stands ..., but WHAT".
   /// The value of `key` in a dictionary.
+  ///
+  /// Errors   Error(data): `dictionary` is of another kind or has no such key
   [[nodiscard]] const Value& member(const Value& dictionary, std::string_view key) const;
+  /// `value`, which must be of `kind`; `what` is the rule for the message ("a dictionary is needed").
+  ///
+  /// Errors   Error(data): it is of another kind
   [[nodiscard]] const Value& expect(const Value& value, Kind kind, std::string_view what) const;
+  /// Throws Error(data): "FILE: at byte OFFSET: RULE; ...".
   [[noreturn]] void fail(std::size_t offset, std::string_view rule) const;
 
   static constexpr std::size_t kMostValues = 1'000'000;

@@ -12,18 +12,18 @@
 
 namespace paceline::table {
 
-/// The contents of a file, unpacked if it begins like a gzip file.
+/// The contents of a file, unpacked if its first two bytes are those of gzip. If a gzip file is damaged or
+/// truncated, the stream ends early and is_damaged() is true from then on.
 ///
-/// Memory   two buffers of 64 KiB, however large the file is
-/// Errors   Error(data) with the file: it cannot be opened. A damaged or truncated gzip file ends early, with
-///          is_damaged()
+/// Memory   two buffers of 64 KiB (zlib's and this one), however large the file is
+/// Errors   Error(data): the file cannot be opened
 class GzFile : public std::streambuf {
  public:
   explicit GzFile(const std::filesystem::path& path);
 
-  /// Bytes of the contents that were read so far.
+  /// Unpacked bytes read from the file so far.
   [[nodiscard]] std::size_t taken() const { return taken_; }
-  /// Whether the packed data is truncated or its checksum is wrong.
+  /// Whether the gzip data read so far is truncated, invalid or has a wrong checksum.
   [[nodiscard]] bool is_damaged() const { return is_damaged_; }
 
  protected:

@@ -126,16 +126,22 @@ TEST_F(Nccl, WhatTheDeviceHasNotComeToHasNoDeadline) {
 }
 
 TEST_F(Nccl, TheFailureOfTheHostsCommunicatorEndsWhatIsUnderWay) {
-  const auto errors = on_devices(2, [](Communicator& comm, const base::Memory& device) {
+  std::latch posted(1);  // by then rank 0 has an all-reduce under way
+  const auto errors = on_devices(2, [&](Communicator& comm, const base::Memory& device) {
     const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
-    if (comm.rank() == 1) base::fail(base::ErrorKind::data, "data: image 7 is damaged");
+    comm.all_reduce(array.array())->wait();
+    if (comm.rank() == 1) {
+      posted.wait();
+      base::fail(base::ErrorKind::data, "data: image 7 is damaged");
+    }
     const auto pending = comm.all_reduce(array.array());
+    posted.count_down();
     pending->wait();
     (void)pending->timing();
   });
   EXPECT_EQ(errors[1], "data: image 7 is damaged");
   EXPECT_THAT(errors[0],
-              AllOf(HasSubstr("nccl: rank 0 of 2"), HasSubstr("all_reduce 1 of 1000 floats was aborted"),
+              AllOf(HasSubstr("nccl: rank 0 of 2"), HasSubstr("all_reduce 2 of 1000 floats was aborted"),
                     HasSubstr("rank 1 gave up: data: image 7 is damaged")));
 }
 
