@@ -83,7 +83,7 @@ engine::PreparedKernels prepare_together(const std::string& device, Session& ses
   processes.at(0, "the measuring of kernels");
   engine::KernelRequest request = asked;
   request.given = of_first(processes, asked.given);
-  const bool is_gpu = device.starts_with("cuda") && !engine::computes_on_host(device);
+  const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
   const LongerDeadline longer(processes, is_gpu ? kForPlans : std::chrono::minutes(0));
   engine::PreparedKernels prepared;
   const bool is_measured = request.is_measured && request.given.empty();
