@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""Times a training step of a model of the zoo in plain PyTorch: the peer of step_vs_torch.py for models that a
-peer's own script does not know. Forward, loss, backward, SGD with momentum and weight decay; channels last; bf16 by
-autocast; one process, no DistributedDataParallel. The models are those of the parity tests, with dropout put back.
+"""Times a training step of a model of the zoo in plain PyTorch, as the peer of step_vs_torch.py.
+Forward, loss, backward, SGD with momentum and weight decay; channels last; bf16 by autocast; one process, no DistributedDataParallel. The models are those of the parity tests, with dropout put back.
 
 usage: torch_peer.py --model mnist-cnn|resnet18|resnet18-cifar [--size 224] [--batch 32] [--threads 2]
                      [--precision fp32|bf16] [--steps 3]
