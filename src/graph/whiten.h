@@ -3,9 +3,9 @@
 /// Computes first-layer filters that decorrelate the patches of real images (Init::whiten).
 ///
 /// Neighbouring pixels are nearly equal, and without whitening a network spends its first epochs on removing
-/// that correlation. With the patches' covariance E diag(l) E^T, filter i is column i of E divided by
-/// sqrt(l_i + 5e-4), the largest l first. The negatives of all filters follow, since a ReLU or GELU behind
-/// them needs both signs.
+/// that correlation. Let E diag(v) E^T be the covariance of the patches, with the largest eigenvalue v[0]
+/// first. Filter i is then column i of E divided by sqrt(v[i] + 5e-4). After all these filters come their
+/// negatives, since the ReLU or GELU behind them needs both signs.
 
 #include <cstdint>
 #include <span>
@@ -16,15 +16,18 @@
 
 namespace paceline::graph {
 
-/// The number of images for whiten(): enough for millions of patches.
+/// How many images callers give whiten(): they have millions of patches.
 inline constexpr std::int64_t kWhiteningImages = 2048;
 
+/// Whether a convolution of `graph` is initialised by Init::whiten.
 [[nodiscard]] bool wants_whitening(const Graph& graph);
 
-/// Sets the weight of every convolution with Init::whiten, from `images` [count][H][W][C] normalised as in
-/// evaluation. The same images give the same bits; one thread.
+/// Computes the weights of every convolution that is initialised by Init::whiten. `images` is an array
+/// [count][H][W][C] of images, normalised as for evaluation. The same images give the same bits.
 ///
-/// Cost     count * P * Q * (C*R*R)^2 / 2 multiply-adds: 0.3 s for 2,048 images of CIFAR-10 and a 2x2 kernel
+/// Threads  computes on the calling thread alone
+/// Cost     count * P * Q * (C*R*R)^2 / 2 multiply-adds for P x Q outputs and R x R kernels, such as 0.3 s
+///          for 2,048 images of CIFAR-10 and a 2x2 kernel
 void whiten(const Graph& graph, const Layout& layout, std::span<const float> images,
             std::span<float> weights);
 

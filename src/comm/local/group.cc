@@ -148,8 +148,8 @@ void Group::give_up(Operation& operation, int rank) noexcept {
   if (operation.done) return;
   if (!failed_)
     fail(fmt::format(
-        "rank {} left {} (number {}) before it was complete, most likely after an error of its own",
-        first_rank() + rank, to_string(operation.what), operation.sequence));
+        "rank {} left {} (call {} of the run) before it was complete, most likely after an error that rank {} reports",
+        first_rank() + rank, to_string(operation.what), operation.sequence, first_rank() + rank));
   changed_.wait(lock, [&] { return operation.working == 0; });
 }
 

@@ -59,8 +59,10 @@ Table read_metrics(std::span<const std::filesystem::path> files, const GivenFact
   const auto columns = mapping(lines.front(), given, where, table.taken);
   const auto epoch = place_of(lines.front(), "epoch"), step = place_of(lines.front(), "step");
   if (epoch == lines.front().size() && step == epoch)
-    base::fail(ErrorKind::data, "{}: no column of its header is epoch or step; is a quote misplaced there?",
-               where);
+    base::fail(
+        ErrorKind::data,
+        "{}: its header has no column 'epoch' or 'step'; name one so, or look for a misplaced quote in the header",
+        where);
   std::map<std::string, std::size_t> by_epoch;
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const auto& cells = lines[i];

@@ -282,7 +282,7 @@ TEST_F(Import, MetricsWhoseHeaderHidesTheEpochInQuotesAreRefused) {
     (void)read("\"a, epoch ,b\",loss\n1,0.5\n");
     FAIL();
   } catch (const base::Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("no column of its header is epoch or step"));
+    EXPECT_THAT(error.what(), HasSubstr("its header has no column 'epoch' or 'step'"));
   }
 }
 

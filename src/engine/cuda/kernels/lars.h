@@ -1,30 +1,31 @@
 #pragma once
 
 /// Kernels that compute the local rate of LARS, trust * |w| / (|g| + decay * |w|), for each parameter:
-/// LarsNorms sums squares of chunks, LarsRates adds the chunks.
+/// LarsNorms computes sums of squares of parts (chunks) of each parameter. LarsRates adds the sums of a
+/// parameter's chunks and computes its rate.
 
 #include "engine/cuda/kernels/update.h"
 
 namespace paceline::engine::cuda {
 
-/// A range of one parameter in the flat arrays, whose squares one thread block sums.
+/// A range of one parameter in the flat arrays. One thread block computes its sums of squares.
 struct LarsChunk {
   std::int64_t begin;
   std::int32_t count;  ///< at most kMost
   static constexpr int kMost = 4096;
 };
 
-/// Sums the squares of the weights, and of the gradients, of each chunk.
+/// Computes two sums for each chunk: of the squared weights and of the squared gradients.
 ///
-/// Cost   reads both arrays once
+/// Cost   reads the chunks of both arrays once
 struct LarsNorms {
   const LarsChunk* chunks;  ///< [chunk_count]
   int chunk_count;
   const float* weights;
   const float* gradients;
-  double* partial;  ///< [chunk_count][2]
+  double* partial;  ///< [chunk_count][2]: of weights, of gradients
 
-  static constexpr int kSecond = 16;  ///< threads of the second phase for each of the two sums
+  static constexpr int kSecond = 16;  ///< threads for each of the two sums in phase 1
   [[nodiscard]] Grid grid() const {
     return {.blocks = chunk_count,
             .threads = kMostThreads,
@@ -62,7 +63,7 @@ struct LarsNorms {
 };
 
 /// Computes the rates, one thread block for each slot (parameter). The rate is 1 if the parameter is a bias
-/// or norm parameter, or if a norm is 0.
+/// or belongs to batch norm, or if |w| or |g| is 0.
 struct LarsRates {
   const std::int32_t*
       first_chunk;  ///< [slot_count + 1]: slot i has chunks [first_chunk[i], first_chunk[i + 1])
