@@ -80,7 +80,7 @@ def compare(args, precision):
               "coverage": coverage, "peer_images_per_s": args.batch / statistics.median(
                   r["peer"]["step_ms"] for r in rounds) * 1e3,
               "our_images_per_s": args.batch / statistics.median(r["ours"]["step_ms"] for r in rounds) * 1e3,
-              "commands": [" ".join(peer), " ".join(ours)], "rounds": rounds}
+              "commands": [" ".join(words).replace(ROOT + os.sep, "") for words in (peer, ours)], "rounds": rounds}
     print(f"{precision}: peer / ours = {result['ratio_median']:.2f} [{low:.2f}, {high:.2f}] "
           f"({coverage:.0%} interval of the median, {len(rounds)} rounds); "
           f"{result['peer_images_per_s']:.1f} against our {result['our_images_per_s']:.1f} images/s")
