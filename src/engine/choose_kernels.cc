@@ -11,18 +11,18 @@ namespace {
 
 /// Takes the algorithms of `request.given` that are available here, and the defaults for other problems.
 /// `note` says how many those are.
-void take_given(const KernelProducts& products, const KernelRequest& request, KernelAlgorithms& algorithms,
+void take_given(const KernelProblems& problems, const KernelRequest& request, KernelAlgorithms& algorithms,
                 std::string& note) {
   int unknown = 0, refused = 0;
   std::string reason;
-  for (auto& [product, algorithm] : algorithms) {
-    const auto given = request.given.find(product);
+  for (auto& [problem, algorithm] : algorithms) {
+    const auto given = request.given.find(problem);
     if (given == request.given.end()) {
       ++unknown;
       continue;
     }
-    if (const auto why = products.refusal(product, given->second)) {
-      const std::string sentence = fmt::format("{}: {} {}", product, given->second, *why);
+    if (const auto why = problems.refusal(problem, given->second)) {
+      const std::string sentence = fmt::format("{}: {} {}", problem, given->second, *why);
       if (request.insists)
         base::fail(base::ErrorKind::usage,
                    "--kernels-from: {}; run where this algorithm can be used, or leave the option out",
@@ -45,11 +45,11 @@ void take_given(const KernelProducts& products, const KernelRequest& request, Ke
 }
 
 /// Takes the fastest algorithms on this machine, from the cache or by measuring now.
-void take_measured(const KernelProducts& products, const KernelMeasuring& measuring,
+void take_measured(const KernelProblems& problems, const KernelMeasuring& measuring,
                    PreparedKernels& prepared, KernelAlgorithms& algorithms) {
   KernelCache cache = measuring.open_cache();
   std::vector<std::string> names;
-  for (const auto& [product, usual] : products.defaults) names.push_back(product);
+  for (const auto& [problem, usual] : problems.defaults) names.push_back(problem);
   const auto outcome = cache.complete(names, measuring.measure, measuring.portion);
   if (!outcome.trouble.empty()) {
     prepared.note =
@@ -60,9 +60,9 @@ void take_measured(const KernelProducts& products, const KernelMeasuring& measur
   if (outcome.left == names.size()) return;
   prepared.chosen_by = "measured";
   int other = 0;
-  for (auto& [product, algorithm] : algorithms) {
-    const auto found = cache.find(product);
-    if (!found || *found == algorithm || products.refusal(product, *found)) continue;
+  for (auto& [problem, algorithm] : algorithms) {
+    const auto found = cache.find(problem);
+    if (!found || *found == algorithm || problems.refusal(problem, *found)) continue;
     algorithm = *found;
     ++other;
   }
@@ -78,15 +78,15 @@ void take_measured(const KernelProducts& products, const KernelMeasuring& measur
 
 }  // namespace
 
-PreparedKernels choose_kernels(const KernelProducts& products, const KernelRequest& request,
+PreparedKernels choose_kernels(const KernelProblems& problems, const KernelRequest& request,
                                const KernelMeasuring& measuring) {
-  PreparedKernels prepared{.chosen_by = products.chosen_by};
-  KernelAlgorithms algorithms = products.defaults;
+  PreparedKernels prepared{.chosen_by = problems.chosen_by};
+  KernelAlgorithms algorithms = problems.defaults;
   if (!request.given.empty()) {
     prepared.chosen_by = "given";
-    take_given(products, request, algorithms, prepared.note);
+    take_given(problems, request, algorithms, prepared.note);
   } else if (request.is_measured) {
-    take_measured(products, measuring, prepared, algorithms);
+    take_measured(problems, measuring, prepared, algorithms);
   }
   prepared.algorithms = std::make_shared<const KernelAlgorithms>(std::move(algorithms));
   return prepared;

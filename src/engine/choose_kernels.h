@@ -16,13 +16,13 @@
 
 namespace paceline::engine {
 
-/// What an engine says of its problems, which the code here calls products.
-struct KernelProducts {
+/// What an engine says of its problems.
+struct KernelProblems {
   std::string chosen_by;      ///< one word for the defaults: a table's name, "rules"
   KernelAlgorithms defaults;  ///< for every problem of the graph
   /// Why the algorithm cannot compute the problem here, as the end of a sentence that begins with the
   /// algorithm's name ("is for convolutions"). Empty: it can.
-  std::function<std::optional<std::string>(const std::string& product, const std::string& algorithm)> refusal;
+  std::function<std::optional<std::string>(const std::string& problem, const std::string& algorithm)> refusal;
 };
 
 /// How an engine measures. Called only if the request asks for measuring.
@@ -33,10 +33,10 @@ struct KernelMeasuring {
   std::size_t portion = KernelCache::kAllAtOnce;
 };
 
-/// Returns an algorithm for every problem of `products.defaults`, who chose it, and a note for the user.
+/// Returns an algorithm for every problem of `problems.defaults`, who chose it, and a note for the user.
 ///
 /// Errors   Error(usage) if the request insists on an algorithm that is refused; errors of `measuring`
-[[nodiscard]] PreparedKernels choose_kernels(const KernelProducts& products, const KernelRequest& request,
+[[nodiscard]] PreparedKernels choose_kernels(const KernelProblems& problems, const KernelRequest& request,
                                              const KernelMeasuring& measuring);
 
 }  // namespace paceline::engine

@@ -86,17 +86,17 @@ KernelCache::KernelCache(const std::filesystem::path& directory, std::string mac
       is_known_(std::move(is_known)),
       table_(read()) {}
 
-std::optional<std::string> KernelCache::find(const std::string& product) const {
-  const auto found = table_.find(product);
+std::optional<std::string> KernelCache::find(const std::string& problem) const {
+  const auto found = table_.find(problem);
   return found == table_.end() ? std::nullopt : std::optional(found->second);
 }
 
-KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& products, const Measure& measure,
+KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& problems, const Measure& measure,
                                            std::size_t portion) {
   const auto is_in = [](const KernelAlgorithms& table) {
-    return [&table](const std::string& product) { return table.contains(product); };
+    return [&table](const std::string& problem) { return table.contains(problem); };
   };
-  if (std::ranges::all_of(products, is_in(table_))) return {};
+  if (std::ranges::all_of(problems, is_in(table_))) return {};
   Outcome outcome;
   const auto begin = base::Clock::now();
   try {
@@ -104,7 +104,7 @@ KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& produ
     for (bool is_complete = false; !is_complete;) {
       const MachineLock one_at_a_time(file_.parent_path() / (hardware_name(machine_) + ".txt.lock"));
       KernelAlgorithms table = read();
-      const std::set<std::string> all(products.begin(), products.end());
+      const std::set<std::string> all(problems.begin(), problems.end());
       std::vector<std::string> open;
       std::ranges::remove_copy_if(all, std::back_inserter(open), is_in(table));
       is_complete = open.size() <= portion;

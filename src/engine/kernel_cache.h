@@ -1,7 +1,7 @@
 #pragma once
 
 /// KernelCache keeps on disk which algorithm computes each problem fastest on this machine, so that it is
-/// measured once. A problem is a convolution or dense layer in one direction; the code calls it a product.
+/// measured once. A problem is a convolution or dense layer in one direction.
 ///
 /// Each kind of machine and each build of the program has a file of its own (`kernels-<hash>-<hash>.txt`;
 /// kernel_table.h defines the text). A file that is damaged, or belongs to another machine or build, counts
@@ -28,7 +28,7 @@ class KernelCache {
               std::function<bool(const std::string& algorithm)> is_known);
 
   /// The fastest algorithm; empty if the problem was not measured.
-  [[nodiscard]] std::optional<std::string> find(const std::string& product) const;
+  [[nodiscard]] std::optional<std::string> find(const std::string& problem) const;
 
   struct Outcome {
     int measured = 0;      ///< problems that were not in the file
@@ -36,17 +36,17 @@ class KernelCache {
     double seconds = 0;    ///< duration of complete(), waiting for other processes included
     std::string trouble;   ///< Not empty: why the table could not be written. Measurements are then not used.
   };
-  /// Measures, and returns the fastest algorithm for each of `products`; for fewer if it can measure no more
+  /// Measures, and returns the fastest algorithm for each of `problems`; for fewer if it can measure no more
   /// now.
-  using Measure = std::function<KernelAlgorithms(const std::vector<std::string>& products)>;
+  using Measure = std::function<KernelAlgorithms(const std::vector<std::string>& problems)>;
   static constexpr std::size_t kAllAtOnce = static_cast<std::size_t>(-1);
-  /// Measures those of `products` that the table lacks, each once. The table is written before find() returns
+  /// Measures those of `problems` that the table lacks, each once. The table is written before find() returns
   /// new entries, so that another run gets the same answers. One process of a machine measures at a time.
   /// After every `portion` problems the table is written and other processes get their turn; a killed run
   /// thus leaves what it has measured.
   ///
   /// Errors   those of `measure`, except Error(data), which becomes Outcome::trouble
-  Outcome complete(const std::vector<std::string>& products, const Measure& measure,
+  Outcome complete(const std::vector<std::string>& problems, const Measure& measure,
                    std::size_t portion = kAllAtOnce);
 
   [[nodiscard]] const std::filesystem::path& file() const { return file_; }

@@ -41,8 +41,8 @@ std::optional<KernelTable> kernel_table_from(std::string_view text) {
 std::string as_text(const KernelTable& table) {
   std::string text(kHeadOfTable);
   text += table.machine + "\n";
-  for (const auto& [product, algorithm] : table.algorithms)
-    text.append(algorithm).append(" ").append(product).append("\n");
+  for (const auto& [problem, algorithm] : table.algorithms)
+    text.append(algorithm).append(" ").append(problem).append("\n");
   return text + "end " + std::to_string(table.algorithms.size()) + "\n";
 }
 

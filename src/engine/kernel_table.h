@@ -1,6 +1,6 @@
 #pragma once
 
-/// Reads and writes the text of a kernel cache file (kernel_cache.h). A product is the name of a convolution
+/// Reads and writes the text of a kernel cache file (kernel_cache.h). PROBLEM is the name of a convolution
 /// or dense layer in one direction.
 ///
 ///     paceline kernels, format 1

@@ -83,10 +83,10 @@ class KernelsOfRuns : public testing::TestWithParam<const char*> {
   /// Another algorithm for every convolution of 16 channels, forward.
   static void change(engine::KernelAlgorithms& algorithms) {
     int count = 0;
-    for (auto& [product, algorithm] : algorithms) {
-      if (product.starts_with("conv2d forward from 16x32x32 to 16x32x32, kernel 3"))
+    for (auto& [problem, algorithm] : algorithms) {
+      if (problem.starts_with("conv2d forward from 16x32x32 to 16x32x32, kernel 3"))
         algorithm = algorithm == "onednn" ? "winograd" : "onednn";
-      else if (product.starts_with("forward, f32, 8x32x32x16 to 8x32x32x16, kernel 3"))
+      else if (problem.starts_with("forward, f32, 8x32x32x16 to 8x32x32x16, kernel 3"))
         algorithm = algorithm == "host-loops" ? "host-loops-descending" : "host-loops";
       else
         continue;

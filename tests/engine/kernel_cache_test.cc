@@ -34,20 +34,20 @@ KernelCache open_cache(const fs::path& folder, const std::string& machine = "a m
                      [](const std::string& name) { return name.starts_with("gemm-per-tap"); });
 }
 
-const std::vector<std::string> kProducts = {"conv2d forward, 4 samples", "dense forward",
+const std::vector<std::string> kProblems = {"conv2d forward, 4 samples", "dense forward",
                                             "conv2d forward, 4 samples", "conv2d backward data"};
 
 int measured_by(KernelCache& choices) {
   int measured = 0;
-  const auto outcome = choices.complete(kProducts, [&](const std::vector<std::string>& products) {
+  const auto outcome = choices.complete(kProblems, [&](const std::vector<std::string>& problems) {
     KernelAlgorithms found;
-    for (const std::string& product : products) found[product] = "gemm-per-tap";
-    measured += static_cast<int>(products.size());
+    for (const std::string& problem : problems) found[problem] = "gemm-per-tap";
+    measured += static_cast<int>(problems.size());
     return found;
   });
   EXPECT_EQ(outcome.trouble, "");
   EXPECT_EQ(outcome.measured, measured);
-  for (const std::string& product : kProducts) EXPECT_EQ(choices.find(product), "gemm-per-tap");
+  for (const std::string& problem : kProblems) EXPECT_EQ(choices.find(problem), "gemm-per-tap");
   return measured;
 }
 
@@ -61,15 +61,15 @@ TEST(KernelCache, KeepsEachPortionSoThatAKilledRunLeavesWhatItMeasured) {
   const Folder folder;
   const std::vector<std::string> five = {"a", "b", "c", "d", "e"};
   std::vector<std::size_t> portions;
-  const auto measure = [&](const std::vector<std::string>& products) {
-    portions.push_back(products.size());
+  const auto measure = [&](const std::vector<std::string>& problems) {
+    portions.push_back(problems.size());
     KernelAlgorithms found;
-    for (const std::string& product : products) found[product] = "gemm-per-tap";
+    for (const std::string& problem : problems) found[problem] = "gemm-per-tap";
     return found;
   };
-  const auto dies = [&](const std::vector<std::string>& products) {
+  const auto dies = [&](const std::vector<std::string>& problems) {
     if (!portions.empty()) base::fail(base::ErrorKind::device, "the GPU is lost");
-    return measure(products);
+    return measure(problems);
   };
   EXPECT_THROW(open_cache(folder.path_).complete(five, dies, 2), base::Error);
   KernelCache next = open_cache(folder.path_);
@@ -77,13 +77,13 @@ TEST(KernelCache, KeepsEachPortionSoThatAKilledRunLeavesWhatItMeasured) {
   EXPECT_EQ(next.find("c"), std::nullopt);
   EXPECT_EQ(next.complete(five, measure, 2).measured, 3);
   EXPECT_EQ(portions, (std::vector<std::size_t>{2, 2, 1}));
-  for (const std::string& product : five) EXPECT_EQ(next.find(product), "gemm-per-tap");
+  for (const std::string& problem : five) EXPECT_EQ(next.find(problem), "gemm-per-tap");
 }
 
 TEST(KernelCache, KeepsWhatItHasWhereNoMoreCanBeMeasured) {
   const Folder folder;
-  const auto first_of = [](const std::vector<std::string>& products) {
-    return KernelAlgorithms{{products.front(), "gemm-per-tap"}};
+  const auto first_of = [](const std::vector<std::string>& problems) {
+    return KernelAlgorithms{{problems.front(), "gemm-per-tap"}};
   };
   KernelCache cache = open_cache(folder.path_);
   const auto outcome = cache.complete({"a", "b", "c"}, first_of, 2);
@@ -99,11 +99,11 @@ TEST(KernelCache, KeepsWhatItHasWhereNoMoreCanBeMeasured) {
 TEST(KernelCache, IsMeasuredOnceAndFoundByTheNextProcess) {
   const Folder folder;
   KernelCache first = open_cache(folder.path_);
-  EXPECT_EQ(first.find(kProducts.front()), std::nullopt);
+  EXPECT_EQ(first.find(kProblems.front()), std::nullopt);
   EXPECT_EQ(measured_by(first), 3);
   EXPECT_EQ(measured_by(first), 0);
   KernelCache second = open_cache(folder.path_);
-  EXPECT_EQ(second.find(kProducts.front()), "gemm-per-tap");
+  EXPECT_EQ(second.find(kProblems.front()), "gemm-per-tap");
   EXPECT_EQ(measured_by(second), 0);
 }
 
@@ -126,7 +126,7 @@ TEST(KernelCache, OfADamagedFileIsMeasuredAnew) {
   const std::string whole = text_of(first.file());
   for (std::size_t length = 0; length + 1 < whole.size(); length += 7) {
     std::ofstream(first.file(), std::ios::binary) << whole.substr(0, length);
-    EXPECT_EQ(open_cache(folder.path_).find(kProducts.front()), std::nullopt) << "cut off at " << length;
+    EXPECT_EQ(open_cache(folder.path_).find(kProblems.front()), std::nullopt) << "cut off at " << length;
   }
   std::string wrong = whole;
   wrong.replace(wrong.find("gemm-per-tap"), 12, "gemm-per-top");
@@ -141,11 +141,11 @@ TEST(KernelCache, ThatCannotBeKeptIsNotBelieved) {
   const fs::path file = folder.path_ / "not-a-directory";
   std::ofstream(file) << "here";
   KernelCache choices = open_cache(file);
-  const auto outcome = choices.complete({"a product"}, [](const auto&) {
-    return KernelAlgorithms{{"a product", "gemm-per-tap"}};
+  const auto outcome = choices.complete({"a problem"}, [](const auto&) {
+    return KernelAlgorithms{{"a problem", "gemm-per-tap"}};
   });
   EXPECT_NE(outcome.trouble.find("not-a-directory"), std::string::npos) << outcome.trouble;
-  EXPECT_EQ(choices.find("a product"), std::nullopt);
+  EXPECT_EQ(choices.find("a problem"), std::nullopt);
 }
 
 // A device that fails while it measures ends the run; it is no cache that cannot be kept.
@@ -155,24 +155,24 @@ TEST(KernelCache, LeavesAFailureOfMeasuringToTheCaller) {
   const auto fail = [](const auto&) -> KernelAlgorithms {
     base::fail(base::ErrorKind::device, "the GPU fell off the bus");
   };
-  EXPECT_THROW(choices.complete({"a product"}, fail), base::Error);
+  EXPECT_THROW(choices.complete({"a problem"}, fail), base::Error);
 }
 
 TEST(KernelCache, OfSeveralProcessesEndsUpInOneFile) {
   const Folder folder;
-  const auto product = [](int i) { return "product " + std::to_string(i); };
+  const auto problem = [](int i) { return "problem " + std::to_string(i); };
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
       KernelCache choices = open_cache(folder.path_);
-      const auto outcome = choices.complete({product(i)}, [&](const auto&) {
-        return KernelAlgorithms{{product(i), "gemm-per-tap-" + std::to_string(i)}};
+      const auto outcome = choices.complete({problem(i)}, [&](const auto&) {
+        return KernelAlgorithms{{problem(i), "gemm-per-tap-" + std::to_string(i)}};
       });
       EXPECT_EQ(outcome.trouble, "");
     });
   for (auto& thread : threads) thread.join();
   const KernelCache all = open_cache(folder.path_);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(all.find(product(i)), "gemm-per-tap-" + std::to_string(i));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(all.find(problem(i)), "gemm-per-tap-" + std::to_string(i));
 }
 
 }  // namespace

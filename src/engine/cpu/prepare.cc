@@ -42,7 +42,7 @@ std::string machine_here() {
 using ProblemByKey = std::map<std::string, ConvProblem>;
 
 /// The convolution problems of the network, each once even if several layers have it.
-ProblemByKey products_of(const graph::Graph& graph, const CompileOptions& options) {
+ProblemByKey problems_of(const graph::Graph& graph, const CompileOptions& options) {
   std::vector<ConvProblem> all;
   const Program program(graph, options, {});
   for (const auto& entry : program.ops())
@@ -66,16 +66,16 @@ KernelAlgorithms measure(const ProblemByKey& problems, const std::vector<std::st
 PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                         const KernelRequest& request) {
   const OneThread one_thread;
-  const ProblemByKey problems = products_of(graph, options);
-  KernelProducts products{.chosen_by = std::string(default_choices_name()), .defaults = {}, .refusal = {}};
-  for (const auto& [key, problem] : problems) products.defaults[key] = default_algorithm(problem).name;
-  products.refusal = [&](const std::string& key, const std::string& name) -> std::optional<std::string> {
+  const ProblemByKey problems = problems_of(graph, options);
+  KernelProblems named{.chosen_by = std::string(default_choices_name()), .defaults = {}, .refusal = {}};
+  for (const auto& [key, problem] : problems) named.defaults[key] = default_algorithm(problem).name;
+  named.refusal = [&](const std::string& key, const std::string& name) -> std::optional<std::string> {
     const ConvAlgorithm* const algorithm = find_algorithm(name);
     if (algorithm == nullptr) return "is not an algorithm of this version";
     return algorithm->refusal(problems.at(key));
   };
   return choose_kernels(
-      products, request,
+      named, request,
       {.open_cache =
            [] {
              return KernelCache(base::cache_directory(), machine_here(),

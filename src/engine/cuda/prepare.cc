@@ -55,16 +55,16 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   const Program program(graph, by_default, runtime);
   const std::vector<ConvChoice> choices = program.convolutions();
   const DeviceFacts facts = runtime.facts();
-  KernelProducts products{.chosen_by = facts.is_gpu ? "heuristics" : "rules", .defaults = {}, .refusal = {}};
+  KernelProblems named{.chosen_by = facts.is_gpu ? "heuristics" : "rules", .defaults = {}, .refusal = {}};
   ProblemByKey problems;
   for (const ConvChoice& choice : choices) {
     problems.emplace(describe(choice.problem), choice.problem);
-    products.defaults[describe(choice.problem)] = choice.algorithm;
+    named.defaults[describe(choice.problem)] = choice.algorithm;
   }
-  products.refusal = [&](const std::string& product, const std::string& name) -> std::optional<std::string> {
-    if (problems.at(product).is_fused() && name == kSeparate) return std::nullopt;
+  named.refusal = [&](const std::string& key, const std::string& name) -> std::optional<std::string> {
+    if (problems.at(key).is_fused() && name == kSeparate) return std::nullopt;
     try {
-      static_cast<void>(runtime.make_convolution(problems.at(product), name));
+      static_cast<void>(runtime.make_convolution(problems.at(key), name));
       return std::nullopt;
     } catch (const AlgorithmRefused& refused) {
       return refused.why();
@@ -103,7 +103,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
     for (const auto& [key, problem] : problems)
       if (problem.is_fused()) asked.given.emplace(key, kSeparate);
   PreparedKernels prepared = choose_kernels(
-      products, asked,
+      named, asked,
       {.open_cache =
            [&] {
              // Only the device knows its algorithms; choose_kernels() does not take what it refuses.

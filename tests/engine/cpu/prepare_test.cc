@@ -25,15 +25,15 @@ class Prepare : public testing::Test {
   /// Another way than the default's for one 3x3 convolution of 16 channels.
   KernelAlgorithms changed() {
     KernelAlgorithms algorithms = *default_.algorithms;
-    for (auto& [product, algorithm] : algorithms)
-      if (product.starts_with("conv2d forward from 16x32x32 to 16x32x32, kernel 3 stride 1"))
+    for (auto& [problem, algorithm] : algorithms)
+      if (problem.starts_with("conv2d forward from 16x32x32 to 16x32x32, kernel 3 stride 1"))
         algorithm = algorithm == "onednn" ? "winograd" : "onednn";
     EXPECT_NE(algorithms, *default_.algorithms);
     return algorithms;
   }
 };
 
-TEST_F(Prepare, ByDefaultSaysEveryProductAndNothingToTheUser) {
+TEST_F(Prepare, ByDefaultSaysEveryProblemAndNothingToTheUser) {
   EXPECT_EQ(default_.chosen_by, default_choices_name());
   EXPECT_EQ(default_.note, "");
   EXPECT_GE(default_.algorithms->size(), 15u);
@@ -66,8 +66,8 @@ TEST_F(Prepare, SaysWhatTheEarlierRunKnewNothingOf) {
 
 TEST_F(Prepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {
   auto given = *default_.algorithms;
-  for (auto& [product, algorithm] : given)
-    if (product.starts_with("dense forward")) algorithm = "gemm-per-tap";  // which is for convolutions
+  for (auto& [problem, algorithm] : given)
+    if (problem.starts_with("dense forward")) algorithm = "gemm-per-tap";  // which is for convolutions
   const auto prepared = with(given);
   EXPECT_THAT(prepared.note, HasSubstr("gemm-per-tap is for convolutions"));
   EXPECT_EQ(*prepared.algorithms, *default_.algorithms);

@@ -36,10 +36,10 @@ class CudaPrepare : public testing::Test {
     HostRuntime runtime;
     return prepare(graph_, options_, request, runtime);
   }
-  /// The other algorithm for every product whose name begins so.
+  /// The other algorithm for every problem whose name begins so.
   static KernelAlgorithms changed(KernelAlgorithms algorithms, const std::string& begin = "") {
-    for (auto& [product, algorithm] : algorithms)
-      if (product.starts_with(begin) && algorithm != "separate")
+    for (auto& [problem, algorithm] : algorithms)
+      if (problem.starts_with(begin) && algorithm != "separate")
         algorithm = algorithm == "host-loops" ? "host-loops-descending" : "host-loops";
     return algorithms;
   }
@@ -56,14 +56,14 @@ class CudaPrepare : public testing::Test {
   std::string before_;
 };
 
-TEST_F(CudaPrepare, ByDefaultSaysEveryProductAndNothingToTheUser) {
+TEST_F(CudaPrepare, ByDefaultSaysEveryProblemAndNothingToTheUser) {
   const auto prepared = prepare_with({});
   EXPECT_EQ(prepared.chosen_by, "rules");
   EXPECT_EQ(prepared.note, "");
   EXPECT_GE(prepared.algorithms->size(), 6u);
-  for (const auto& [product, algorithm] : *prepared.algorithms) {
-    EXPECT_EQ(algorithm, product.find(", with ") != std::string::npos ? "separate" : "host-loops") << product;
-    EXPECT_EQ(algorithm.find(' '), std::string::npos) << "a line of the cache is ALGORITHM PRODUCT";
+  for (const auto& [problem, algorithm] : *prepared.algorithms) {
+    EXPECT_EQ(algorithm, problem.find(", with ") != std::string::npos ? "separate" : "host-loops") << problem;
+    EXPECT_EQ(algorithm.find(' '), std::string::npos) << "a line of the cache is ALGORITHM PROBLEM";
   }
   EXPECT_TRUE(std::filesystem::is_empty(cache_)) << "no cache is read or written";
   EXPECT_EQ(weights_with(prepared.algorithms), weights_with(nullptr));
@@ -86,8 +86,8 @@ TEST_F(CudaPrepare, TakesWhatAnEarlierRunUsedAndComputesWithIt) {
 
 /// Every convolution that can compute more than itself does, among those whose names end so.
 KernelAlgorithms fused(KernelAlgorithms algorithms, const std::string& end = "") {
-  for (auto& [product, algorithm] : algorithms)
-    if (algorithm == "separate" && product.ends_with(end)) algorithm = "host-loops";
+  for (auto& [problem, algorithm] : algorithms)
+    if (algorithm == "separate" && problem.ends_with(end)) algorithm = "host-loops";
   return algorithms;
 }
 
@@ -222,8 +222,8 @@ TEST_F(CudaPrepare, WhatCannotBeKeptIsNotTaken) {
 TEST_F(CudaPrepare, OfAnEvaluationAreForwardPassesAlone) {
   options_.training = false;
   const auto algorithms = prepare_with({}).algorithms;
-  for (const auto& [product, algorithm] : *algorithms)
-    EXPECT_TRUE(product.starts_with("forward, f32, ")) << product;
+  for (const auto& [problem, algorithm] : *algorithms)
+    EXPECT_TRUE(problem.starts_with("forward, f32, ")) << problem;
 }
 
 }  // namespace
