@@ -41,8 +41,8 @@ struct Difference {
 struct Variant {
   const Cell* cell = nullptr;
   const measure::Record* record = nullptr;  ///< the record with the accuracy; of several, the last
-  std::vector<const measure::Record*>
-      records;        ///< the records of the mean: one for each seed, all with equally many updates
+  /// The records of the mean: one for each seed, all with equally many updates.
+  std::vector<const measure::Record*> records;
   int same_seed = 0;  ///< repeats left out because another of their seed is in `records`
   int cut_short = 0;  ///< repeats left out because they ended before the others
   std::string name;
@@ -60,8 +60,8 @@ struct Variant {
   std::optional<double> test_loss;
   double training_s = 0;  ///< of the last seed, without evaluation
   double epoch_s = 0;     ///< median over its whole epochs
-  bool epoch_measured =
-      true;  ///< false: there was no whole epoch; epoch_s is estimated from the trained part
+  /// false: there was no whole epoch; epoch_s is estimated from the trained part.
+  bool epoch_measured = true;
   double peak_lr = 0;
   Verdict verdict;                        ///< against the baseline
   std::optional<Difference> to_baseline;  ///< empty for the baseline itself, and if not comparable

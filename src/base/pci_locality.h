@@ -10,8 +10,8 @@
 namespace paceline::base {
 
 struct PciLocality {
-  std::vector<int>
-      cores;  ///< the operating system's numbers, ascending; all cores if the machine has one memory node
+  /// The operating system's numbers, ascending; all cores if the machine has one memory node.
+  std::vector<int> cores;
   std::optional<int> numa;  ///< empty: unknown
 };
 

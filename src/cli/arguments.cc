@@ -248,8 +248,8 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
     }
   }
   try {
-    std::vector<std::string> reversed(words.rbegin(),
-                                      words.rend());  // CLI11 expects the words in reverse order
+    // CLI11 expects the words in reverse order.
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     return {.asks_for_help = true};

@@ -17,8 +17,8 @@ namespace {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "processes share no locks");
 
-constexpr int kEager =
-    100;  ///< checks without a pause, since a small message takes less time than some pauses
+/// Checks without a pause, since a small message takes less time than some pauses.
+constexpr int kEager = 100;
 constexpr long kLookAgainNs = 20'000'000;  ///< interval at which a sleeping thread calls keep_waiting
 
 void pause() {

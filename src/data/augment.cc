@@ -48,8 +48,8 @@ int grey_of(const std::uint8_t* rgb) {
   return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16;
 }
 
-constexpr int kFactorOne =
-    1 << 12;  // colour factors are integers in this unit, so that every compiler gives the same bits
+// Colour factors are integers in this unit, so that every compiler gives the same bits.
+constexpr int kFactorOne = 1 << 12;
 
 /// Blends `other` and `value`: factor 1 gives `value`, 0 gives `other`, a factor above 1 goes beyond `value`.
 std::uint8_t blend(int other, int value, int factor) {

@@ -25,8 +25,8 @@ struct EvaluationBatches::Impl {
   EvaluationBatch current;
   std::vector<base::SampleDraw> draws;  ///< with draws: those of one batch
   std::int64_t drawn = 0;               ///< likewise: batches so far
-  std::optional<Prefetch>
-      prefetch;  ///< none for an empty part or with draws. Last member, because its threads use the others
+  /// None for an empty part or with draws. Last member, because its threads use the others.
+  std::optional<Prefetch> prefetch;
 
   Impl(const Dataset& set, const Augment& form, const EvaluationOptions& given)
       : dataset(set), augment(form), options(given), batches_per_pass(checked_batches(set, given)) {

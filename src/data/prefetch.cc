@@ -36,8 +36,8 @@ struct Prefetch::Impl {
   LoaderPool::Impl& pool;
 
   std::condition_variable room;  ///< tells the threads of this ring that there may be work, here or elsewhere
-  std::condition_variable
-      ready;  ///< tells the reader, or whoever waits for the end, that a piece was finished
+  /// Tells the reader, or whoever waits for the end, that a piece was finished.
+  std::condition_variable ready;
   // Under the pool's mutex.
   Ring ring;
   bool waiting = false;  ///< a call of next() is blocked

@@ -66,8 +66,8 @@ Placement place(const std::vector<BufferRequest>& requests) {
 }
 
 std::int64_t peak_bytes(const std::vector<BufferRequest>& requests) {
-  std::map<std::int64_t, std::int64_t>
-      change;  // by time; at equal times, buffers that begin are added before those that end are removed
+  // By time; at equal times, buffers that begin are added before those that end are removed.
+  std::map<std::int64_t, std::int64_t> change;
   for (const BufferRequest& request : requests) {
     change[request.first_use] += request.bytes;
     change[std::int64_t{request.last_use} + 1] -= request.bytes;

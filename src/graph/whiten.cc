@@ -9,8 +9,8 @@
 namespace paceline::graph {
 namespace {
 
-constexpr double kEpsilon =
-    5e-4;  ///< prevents directions with hardly any variance from being amplified too much
+/// Prevents directions with hardly any variance from being amplified too much.
+constexpr double kEpsilon = 5e-4;
 constexpr int kMostSweeps = 100;  ///< Jacobi's method needs about ten
 
 /// The mean of patch * patch^T over all patches that the convolution sees inside the images: [n][n], a patch

@@ -9,8 +9,8 @@
 namespace paceline::measure {
 namespace {
 
-constexpr double kBusy =
-    0.1;  ///< fraction of the cores kept busy by others, above which times are unreliable
+/// Fraction of the cores kept busy by others, above which times are unreliable.
+constexpr double kBusy = 0.1;
 
 std::string name_of(const GpuProcessRecord& process) {
   if (process.pid == 0) return "a process of another program";

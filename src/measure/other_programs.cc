@@ -28,8 +28,8 @@ std::optional<Stat> read_stat(const std::filesystem::path& path) {
   const auto open = text.find('('), close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   std::istringstream rest(text.substr(close + 1));
-  constexpr int kUserTime = 11, kSystemTime = 12,
-                kStart = 19;  // indices of the fields after the name, from 0
+  // Indices of the fields after the name, from 0.
+  constexpr int kUserTime = 11, kSystemTime = 12, kStart = 19;
   std::int64_t ticks = 0;
   Stat stat{.name = text.substr(open + 1, close - open - 1)};
   std::string word;

@@ -28,8 +28,8 @@ struct RankRecord {
   double wall_s = 0;                ///< of the window, measured independently of the ledger
   PhaseSeconds phases{};            ///< the ledger; sums to wall_s within 1 %
   double communication_s = 0;       ///< time in which at least one all-reduce was posted and not complete
-  double transfer_s =
-      0;  ///< part of communication_s: moving bytes (for each collective the shortest duration over ranks)
+  /// Part of communication_s: moving bytes (for each collective the shortest duration over ranks)
+  double transfer_s = 0;
   double late_peer_s = 0;      ///< the rest of communication_s: waiting for a later rank
   std::vector<double> step_s;  ///< each step of the window
   /// This rank's own work in each step of step_s: the step without the time that it waited for collectives
@@ -273,8 +273,8 @@ struct Record {
   std::string batch_given_as;  ///< "local" or "global": which one the user set
   std::string precision;       ///< "fp32", "bf16": the one that was used
   std::string device;          ///< as requested: "cpu", "cuda", "cuda:1", "cuda-on-host"
-  std::optional<std::string>
-      device_name;                  ///< "NVIDIA H100 80GB HBM3"; none for engines that compute on the host
+  /// "NVIDIA H100 80GB HBM3"; none for engines that compute on the host.
+  std::optional<std::string> device_name;
   std::string scaling;              ///< "weak", "strong" or "": not a cell of a scaling table
   std::optional<std::string> also;  ///< a second table that this cell belongs to: "sweep"
   std::string variant;              ///< converge: "baseline", "large batch", "+ linear scaling", ...

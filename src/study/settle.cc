@@ -52,8 +52,8 @@ struct SetUp {
   bool has_spare = false, may_be_longer = false;
   bool is_spare_used = false;
   bool is_oversubscribed = false;
-  double known_s = 0,
-         unknown_s = 0;  ///< measured time for which the load by other programs is known, and unknown
+  /// Measured time for which the load by other programs is known, and unknown.
+  double known_s = 0, unknown_s = 0;
   std::vector<double> quiet, all;  ///< seconds of steps; `quiet`: of repeats that were not disturbed
   const Record* worst = nullptr;   ///< the repeat that was disturbed most
   double global_batch = 0;

@@ -50,8 +50,8 @@ SafetensorsFile open_header(const std::filesystem::path& path) {
 }
 
 SafetensorsFile open_checkpoint(const std::filesystem::path& path) {
-  const auto sum =
-      check_checksum(path);       // before the file is mapped, so that a failing disk is reported as an error
+  // Before the file is mapped, so that a failing disk is reported as an error.
+  const auto sum = check_checksum(path);
   auto file = open_header(path);  // its errors say more: cut short, no JSON
   if (sum == Checksum::right || (sum == Checksum::absent && !is_summed(file))) return file;
   fail(ErrorKind::data,

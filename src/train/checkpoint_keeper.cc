@@ -185,8 +185,8 @@ void CheckpointKeeper::take_older(const ResumePoint& point) {
 
 void CheckpointKeeper::watch_space(std::int64_t bytes) {
   if (has_said_space_) return;
-  const auto lack =
-      lack_of_space(job_.options.out, bytes, 2);  // the old one is kept until the new one is complete
+  // The old one is kept until the new one is complete.
+  const auto lack = lack_of_space(job_.options.out, bytes, 2);
   if (!lack) return;
   has_said_space_ = true;
   say(*lack);

@@ -80,8 +80,8 @@ bool is_told_apart(const Row& a, const Row& b) {
 }
 
 void check_conflict(const Study& study, Findings& findings) {
-  constexpr std::size_t kCompared =
-      50;  // rows of a group that are compared with its first: a table of repeats has no conflicts anyway
+  // Rows of a group that are compared with its first: a table of repeats has no conflicts anyway.
+  constexpr std::size_t kCompared = 50;
   for (const auto& group : study.same_configuration()) {
     for (std::size_t k = 1; k < std::min(group.size(), kCompared); ++k) {
       const auto& a = study.row(group.front());

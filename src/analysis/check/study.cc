@@ -155,8 +155,8 @@ void Study::add(Smallest& smallest, std::size_t i) const {
 }
 
 std::vector<std::size_t> Study::baselines_of(std::size_t i, const Smallest& fewest) const {
-  constexpr std::size_t kMany =
-      64;  // with more candidates than this, only the first are searched for the most similar
+  // With more candidates than this, only the first are searched for the most similar.
+  constexpr std::size_t kMany = 64;
   const auto n = workers(row(i));
   if (!n || fewest.all.empty() || fewest.workers >= *n) return {};
   const auto with_batch = [&](const auto& by_batch, std::optional<double> batch) {

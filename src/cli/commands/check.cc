@@ -12,8 +12,8 @@ namespace {
 using analysis::rules::Result;
 using analysis::rules::Severity;
 
-constexpr int kDoesNotHold =
-    1;  ///< the exit code if something is wrong in the table; 2 and more are other errors
+/// The exit code if something is wrong in the table; 2 and more are other errors.
+constexpr int kDoesNotHold = 1;
 
 void append(Result& all, Result one) {
   all.findings.insert(all.findings.end(), one.findings.begin(), one.findings.end());

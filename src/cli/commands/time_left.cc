@@ -15,8 +15,8 @@ using study::PlannedCell;
 
 constexpr double kLeastSteps = 3;  ///< the fewest steps of a window that ends by time
 constexpr double kWorthShowing = 0.1;
-constexpr double kEvaluationCost =
-    1.0 / 3;  ///< cost of evaluating an image relative to training: only the forward pass
+/// Cost of evaluating an image relative to training: only the forward pass.
+constexpr double kEvaluationCost = 1.0 / 3;
 
 double local_batch(const PlannedCell& cell) {
   const auto& options = cell.options;

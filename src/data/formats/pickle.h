@@ -27,8 +27,8 @@ class Pickle {
     std::string_view text = {};  ///< of kind text; of kind name: module and name, "numpy\ndtype"
     /// Indices for at(). list, tuple: the elements; dictionary: key, value, key, ...; call: name, arguments.
     std::vector<int> members = {};
-    int state =
-        -1;  ///< of kind call: index of the argument of BUILD, which sets the object's state; -1: none
+    /// Of kind call: index of the argument of BUILD, which sets the object's state; -1: none.
+    int state = -1;
   };
 
   /// Parses `bytes`, which must outlive this object. `file` is for messages.

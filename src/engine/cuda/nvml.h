@@ -19,8 +19,8 @@ using GpuProcess = base::GpuProcessReading;
 struct GpuLinks {
   std::vector<std::pair<int, int>> nvlinks;  ///< (index of the other GPU, number of active links)
   int to_switch = 0;                         ///< active links to an NVSwitch, which connects all GPUs
-  std::vector<std::pair<int, std::string>>
-      pcie;  ///< (index, "through one PCIe switch") of GPUs without an NVLink to this one
+  /// (index, "through one PCIe switch") of GPUs without an NVLink to this one.
+  std::vector<std::pair<int, std::string>> pcie;
 };
 
 /// What NVML says of a GPU. What it does not say is empty, and `unknown` says why.
@@ -36,8 +36,8 @@ struct GpuFacts {
   std::optional<int> celsius;
   std::optional<int> fan_percent;        ///< of the highest speed; empty for GPUs without a fan
   std::optional<int> performance_state;  ///< 0 (fastest) to 15
-  std::optional<bool> ecc,
-      mig;  ///< whether memory corrects errors, and whether the GPU is cut into instances, now
+  /// Whether memory corrects errors, and whether the GPU is cut into instances, now.
+  std::optional<bool> ecc, mig;
   std::optional<bool> drives_display;
   std::optional<base::PcieLink> pcie, pcie_most;  ///< now, and the most that GPU and slot can do
   std::optional<std::uint32_t> brakes;  ///< why its clocks are lowered now: a mask of base::bit(GpuBrake)

@@ -80,8 +80,8 @@ class Optimizer {
   std::size_t next_numbers_ = 0;
   int tiles_ = 0, lars_chunks_ = 0, running_ = 0;
   std::int64_t elements_ = 0;  ///< trainable elements
-  Layers layers_,
-      apart_;  ///< all layers, and the first ones, which update() packs with a kernel of their own
+  /// All layers, and the first ones, which update() packs with a kernel of their own.
+  Layers layers_, apart_;
   // Offsets of the tables; that of the tiles is 0.
   std::int64_t lars_chunks_at_ = 0, first_lars_chunk_at_ = 0, running_at_ = 0, numbers_at_ = 0, norms_at_ = 0,
                rates_at_ = 0, layers_at_ = 0;

@@ -19,8 +19,8 @@ std::vector<BackwardSection> cut_backward_pass(const Program& program, std::span
     const std::int64_t ready = done < is_done.size() ? layout.slots[done].offset : layout.elements;
     const bool is_wanted =
         ready > told && (ends.empty() || (next_end < ends.size() && ready >= ends[next_end]));
-    const bool is_last =
-        ready == layout.elements || op == 0;  // the remaining op, the input, has no gradients
+    // The remaining op, the input, has no gradients.
+    const bool is_last = ready == layout.elements || op == 0;
     if (!is_wanted && !is_last) continue;
     while (next_end < ends.size() && ready >= ends[next_end]) ++next_end;
     sections.push_back({.first_op = first, .last_op = is_last ? 0 : op, .ready = ready > told ? ready : 0});

@@ -30,10 +30,10 @@ namespace paceline::engine::cuda {
 
 /// A part of the backward pass between two points where gradients become final.
 struct BackwardSection {
-  int first_op = 0,
-      last_op = 0;  ///< indices in Program::ops(): runs from first_op down to last_op, inclusive
-  std::int64_t ready =
-      0;  ///< gradients in [0, ready) of the flat array are final after it; 0: no more than before
+  /// Indices in Program::ops(): runs from first_op down to last_op, inclusive.
+  int first_op = 0, last_op = 0;
+  /// Gradients in [0, ready) of the flat array are final after it; 0: no more than before.
+  std::int64_t ready = 0;
 };
 
 /// Cuts the backward pass after the ops that complete the gradients up to each of `ends`. If `ends` is empty:

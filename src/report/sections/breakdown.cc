@@ -95,8 +95,8 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
   Table table{
       .id = id, .title = title, .definition = kLedgerDefinition, .columns = ledger_columns(batch_label)};
   Footnotes footnotes;
-  std::pair<double, double> late{std::numeric_limits<double>::infinity(),
-                                 0};  // least and most, in seconds per step
+  // Least and most, in seconds per step.
+  std::pair<double, double> late{std::numeric_limits<double>::infinity(), 0};
   for (const BreakdownLine& line : lines) {
     const Breakdown ledger = analysis::breakdown(*line.cell);
     const auto& mean = ledger.mean;

@@ -28,11 +28,11 @@ namespace {
 constexpr double kClearly = 0.8, kClearlyInBf16 = 0.9;
 constexpr double kHopeless = 2;  ///< a candidate slower than the best by this factor is dropped
 constexpr int kLeastRuns = 2;    ///< the first run is a warm-up
-constexpr double kEnough =
-    0.12;  ///< seconds spent on a problem after which more runs are not worth their time
+/// Seconds spent on a problem after which more runs are not worth their time.
+constexpr double kEnough = 0.12;
 constexpr int kRuns = 8;
-constexpr std::int64_t kFarBytes =
-    6 << 20;  ///< bytes of src and dst together; larger than the caches of one core
+/// Bytes of src and dst together; larger than the caches of one core.
+constexpr std::int64_t kFarBytes = 6 << 20;
 
 /// Numbers of both signs around 0.1: no zeros and no denormals, whose speed can differ.
 base::Buffer numbers(std::int64_t count, Storage type) {
@@ -139,8 +139,8 @@ class Candidate {
   base::ThreadPool here_{1};
   const Kernels& own_ = kernels_for(isas_here().back());
   double update_ = kNever;  ///< once an update: packing weights, unpacking their gradient
-  double first_chunk_ =
-      kNever;  ///< with weights (or a gradient) in the cache level in which packing left them
+  /// With weights (or a gradient) in the cache level in which packing left them.
+  double first_chunk_ = kNever;
   double next_chunk_ = kNever;  ///< with weights (or a gradient) that the chunk before has just used
   double join_ = kNever;        ///< for each chunk but the first: its gradient added to the others'
 };

@@ -339,8 +339,8 @@ class Conv2dOp final : public ConvOp {
   const int gradient_tasks_ = !gradient_ ? 0 : direct_ ? gradient_->tasks() : partial_gradients_;
   /// The tasks of the backward loop: first the weight gradient's, which take longer, then d_src's.
   const std::vector<int> backward_order_;
-  const FusedBatchNormStats *dst_sums_ = nullptr,
-                            *d_src_sums_ = nullptr;  ///< taken while rows are written, for a batch norm
+  /// Taken while rows are written, for a batch norm.
+  const FusedBatchNormStats *dst_sums_ = nullptr, *d_src_sums_ = nullptr;
   std::int64_t partial_gradient_bytes_ = 0, d_bias_at_ = 0, threads_at_ = 0, thread_bytes_ = 0;
   std::int64_t src_at_ = 0, dst_at_ = 0, block_d_weight_at_ = 0, scratchpad_at_ = 0;
 };

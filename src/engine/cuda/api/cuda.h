@@ -28,8 +28,8 @@ using CudaGraphExecHandle = CudaGraphExecObject*;  ///< cudaGraphExec_t
 constexpr CudaStatus kCudaSuccess = 0;
 constexpr CudaStatus kCudaErrorInvalidValue = 1;
 constexpr CudaStatus kCudaErrorMemoryAllocation = 2;
-constexpr CudaStatus kCudaErrorStubLibrary =
-    34;  ///< libcuda is the toolkit's stub, which is only for linking
+/// libcuda is the toolkit's stub, which is only for linking.
+constexpr CudaStatus kCudaErrorStubLibrary = 34;
 constexpr CudaStatus kCudaErrorInsufficientDriver = 35;  ///< no libcuda, or one that is too old
 constexpr CudaStatus kCudaErrorNoDevice = 100;
 constexpr CudaStatus kCudaErrorInvalidDevice = 101;

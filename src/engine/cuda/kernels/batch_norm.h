@@ -92,8 +92,8 @@ struct BatchNormSums {
 ///
 /// Cost   a few microseconds, like SumFold
 struct BatchNormStatistics {
-  ColumnFold<2>
-      fold;  ///< sums of blocks; partial == nullptr: `sums` are read instead. parts = columns.row_blocks
+  /// Sums of blocks; partial == nullptr: `sums` are read instead. parts = columns.row_blocks.
+  ColumnFold<2> fold;
   const double* sums;  ///< [groups][2][channels], summed over workers
   int used;            ///< channels that belong to the op
   double count;        ///< number of rows that share statistics, of all workers

@@ -65,8 +65,8 @@ struct LarsNorms {
 /// Computes the rates, one thread block for each slot (parameter). The rate is 1 if the parameter is a bias
 /// or belongs to batch norm, or if |w| or |g| is 0.
 struct LarsRates {
-  const std::int32_t*
-      first_chunk;  ///< [slot_count + 1]: slot i has chunks [first_chunk[i], first_chunk[i + 1])
+  /// [slot_count + 1]: slot i has chunks [first_chunk[i], first_chunk[i + 1])
+  const std::int32_t* first_chunk;
   int slot_count;
   const UpdateNumbers* numbers;  ///< by slot
   const double* partial;         ///< as LarsNorms wrote them

@@ -46,8 +46,8 @@ struct PoolShape {
   }
   /// The windows [first, end) along one axis that contain a source position.
   [[nodiscard]] PACELINE_HD int first_window(int position) const {
-    const int reach =
-        position + padding - kernel;  // the last start of a window that ends before the position
+    // The last start of a window that ends before the position.
+    const int reach = position + padding - kernel;
     return reach < 0 ? 0 : reach / stride + 1;
   }
   [[nodiscard]] PACELINE_HD int end_window(int position, int windows) const {

@@ -45,8 +45,8 @@ struct WriteVotes {
     votes[kVoteStop] = numbers->stop != 0 ? 1.0f : 0.0f;
     votes[kVoteNotFinite] = is_finite ? 0.0f : 1.0f;
     votes[kVoteEnough] = numbers->enough != 0 ? 1.0f : 0.0f;
-    constexpr double kMost =
-        34359738368.0;  // 2^35: 59 bits with the fraction, which fit into five parts of 12
+    // 2^35: 59 bits with the fraction, which fit into five parts of 12.
+    constexpr double kMost = 34359738368.0;
     double told = is_finite ? sum.loss : 0;
     told = told < 0 ? 0 : told > kMost ? kMost : told;
     // The value is a multiple of 2^-24, so nothing is rounded.

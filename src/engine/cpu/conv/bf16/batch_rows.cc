@@ -33,8 +33,8 @@ namespace {
 
 using namespace tiles;
 
-constexpr std::int64_t kBandBytes =
-    768 << 10;  ///< of packed rows, which share 2 MB of cache with weights and results
+/// Of packed rows, which share 2 MB of cache with weights and results.
+constexpr std::int64_t kBandBytes = 768 << 10;
 constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
 // How a single chunk is divided into parts: at least so many rows, since each part also packs the rows around
 // it; at least so many blocks of output channels, since each part packs the whole image.

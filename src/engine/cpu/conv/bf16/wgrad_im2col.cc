@@ -140,8 +140,8 @@ class WgradIm2colKernel final : public WgradKernel {
       const auto* from = image + top * row_stride + std::int64_t{1} * left * s_.src.channels;
       if (end - from >= (s_.kernel - 1) * row_stride + std::int64_t{1} * chunks_ * kChunk) {
         kCopyRuns[chunks_ - 1](from, row_stride, s_.kernel, run_, to);
-        std::memset(to + length_, 0,
-                    sizeof(*to) * tiles::kBlock);  // may write into the next row, which is filled later
+        // May write into the next row, which is filled later.
+        std::memset(to + length_, 0, sizeof(*to) * tiles::kBlock);
         return;
       }
     }
