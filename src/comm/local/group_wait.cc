@@ -71,7 +71,9 @@ void Group::wait(Operation& operation) {
       look_for_who_is_late(lock, operation, stall_detector, work);
     } while (!changed_.wait_until(lock, std::min(Clock::now() + look, until), settled) &&
              Clock::now() < until);
-    if (across_ != nullptr) across_->held_up_by({});
+    // Not where this process gives up: process 0 reaches the same deadline, and then still names the late
+    // rank.
+    if (across_ != nullptr && (settled() || operation.arrived == ranks_)) across_->held_up_by({});
   }
   if (!settled()) {
     // The half between processes has its own deadline, and names late processes itself.
