@@ -20,6 +20,7 @@
 #include "train/exposed_comm.h"
 #include "train/loss_guard.h"
 #include "train/run.h"
+#include "train/step_times.h"
 #include "train/votes.h"
 
 namespace {
@@ -58,11 +59,16 @@ double bookkeeping(int ranks, int buckets) {
       train::CollectiveLog log;
       measure::RankRecord record;
       std::vector<measure::BucketRecord> records(static_cast<std::size_t>(buckets));
+      train::StepTimes times;
+      times.begin(kSteps, record);
       ledger.start();
       communicator.barrier();
       const auto begin = base::Clock::now();
-      for (int step = 0; step < kSteps; ++step) keep_books(ledger, log, buckets);
-      if (buckets > 0) log.fold(communicator, ledger, record, records);
+      for (int step = 0; step < kSteps; ++step) {
+        keep_books(ledger, log, buckets);
+        times.add(record, 1, 1);
+      }
+      times.add(records, log.fold(communicator, ledger, record));
       if (rank == 0) seconds = base::seconds_since(begin) / kSteps;
     });
   }

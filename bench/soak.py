@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Half an hour of training, checkpoints, resumes and reports: what grows that must not.
 
-    bench/soak.py --program build/release/paceline [--minutes 30] [--out soak.csv]
+    bench/soak.py --program build/release/paceline [--minutes 30] [--samples 480000] [--out soak.csv]
 
 Beside one another: a training without end that writes a checkpoint a second; `serve` over all of it, asked for its list, a page
 and its metrics every second; a loop of train, resume, report and verify. Once a minute a line: resident memory, open
@@ -27,8 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "ranks
 from launching import MODEL, check  # noqa: E402
 
 SMALL = ["--data", "synthetic,train=96,test=48", "--local-batch", "24", "--threads", "1", "--no-pin"]
-# Epochs of a second and more: a record and a page grow with every epoch, as they must.
-LONG = ["--data", "synthetic,train=24000,test=48", "--lr", "0.001", "--epochs", "100000000", "--checkpoint-every", "1s", "--evaluate-every",
+# A record and a page have a line for each epoch and grow with it, as they must. So that this does not hide a leak, an epoch has 20,000 steps:
+# some twenty seconds, ninety epochs in half an hour. With `--samples 24000` epochs take a second, and show what an epoch costs.
+LONG = ["--data", "synthetic,train={samples},test=48", "--lr", "0.001", "--epochs", "100000000", "--checkpoint-every", "1s", "--evaluate-every",
         "10", "--out", "long"]
 COLUMNS = ["minute", "rounds", "train_rss_kB", "train_descriptors", "train_threads", "serve_rss_kB", "serve_descriptors", "serve_threads",
            "long_run_kB", "loop_kB"]
@@ -68,6 +69,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--samples", type=int, default=480000, help="in an epoch of the long training; 24 make a step")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     program = args.program.resolve()
@@ -76,7 +78,7 @@ def main():
         (folder / "model.toml").write_text(MODEL)
         train = [program, "train", "--model", "model.toml", *SMALL]
         with open(folder / "long.log", "w") as log, open(folder / "serve.log", "w+") as served:
-            long = subprocess.Popen([*map(str, train), *LONG], cwd=folder, stdout=log, stderr=log)
+            long = subprocess.Popen([*map(str, train), *(word.format(samples=args.samples) for word in LONG)], cwd=folder, stdout=log, stderr=log)
             serve = subprocess.Popen([str(program), "serve", ".", "--port", "0"], cwd=folder, stdout=served, stderr=served)
             over = threading.Event()
             try:
@@ -108,7 +110,7 @@ def main():
                 serve.wait(timeout=60)
         check(long.returncode == 143, f"the long training ended with {long.returncode}")
         run([program, "verify", "long"], folder)
-        updates = json.loads((folder / "long" / "record.json").read_text())["updates_done"]
+        updates = json.loads((folder / "long" / "record.json").read_text())["window"]["steps"]
         quarter = max(1, len(lines) // 4)
         print(f"{rounds} rounds; the long training came to update {updates}")
         for column, text in list(enumerate(COLUMNS))[2:]:

@@ -47,7 +47,7 @@ struct Cell {
   Others others = Others::unknown;
   std::int64_t steps_per_epoch = 0;
   std::int64_t train_samples = 0;
-  std::int64_t steps_measured = 0;  ///< of all repeats
+  std::int64_t steps_measured = 0;  ///< of all repeats; step_s.n of them have times of their own
 
   /// One step: the median over the steps of all repeats. A step's time is the mean over ranks (all ranks
   /// leave a step together, and the mean counts no wait twice). For the interval see pooled().

@@ -115,7 +115,7 @@ void finish(Cell& cell) {
     cell.oversubscribed = cell.oversubscribed || record->oversubscribed;
     if (!is_measured(*record)) continue;
     steps.push_back(step_seconds(*record));
-    cell.steps_measured += static_cast<std::int64_t>(steps.back().size());
+    cell.steps_measured += record->window.steps;
     epochs.push_back(epoch_seconds(*record));
     whole_epochs += epochs.back().size();
   }
@@ -130,7 +130,7 @@ void finish(Cell& cell) {
         whole_epochs == 1 ? "one measured epoch" : fmt::format("median of {} epochs", whole_epochs);
   } else {
     cell.epoch_s = scaled(cell.step_s, cell.full_steps());
-    cell.epoch_basis = fmt::format("from {} steps", cell.steps_measured);
+    cell.epoch_basis = fmt::format("from {} steps", cell.step_s.n);
   }
 }
 

@@ -4,7 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "analysis/record_times.h"
 
 namespace paceline::analysis {
 namespace {
@@ -76,11 +82,35 @@ void check_ledger(const Record& record, std::vector<Finding>& findings) {
   }
 }
 
+/// The fewest and the most times that a list of single steps of this window may have. The last group of
+/// `timed_of` steps has one unless its step was still to come.
+std::pair<std::int64_t, std::int64_t> listed_steps(const Record::MeasuredWindow& window) {
+  const auto of_each = std::max<std::int64_t>(1, window.timed_of.value_or(1));
+  const auto whole = window.steps / of_each;
+  return {whole, window.steps % of_each == 0 ? whole : whole + 1};
+}
+
+std::string of_each(const Record::MeasuredWindow& window) {
+  return window.timed_of ? fmt::format(", of which one in {} has a time", *window.timed_of) : "";
+}
+
 /// Seconds booked in the ledger on these phases.
 double booked(const measure::RankRecord& rank, std::initializer_list<measure::Phase> phases) {
   double sum = 0;
   for (const auto phase : phases) sum += rank.phases[static_cast<std::size_t>(phase)];
   return sum;
+}
+
+/// Checks the sum of all steps against the steps with times of their own, which are some of them.
+void check_sum(const Record& record, const measure::RankRecord& rank, std::vector<Finding>& findings) {
+  if (!record.window.timed_of)
+    findings.push_back({true, fmt::format("rank {}: steps_s is {:.4g} s, but each step has a time of its own",
+                                          rank.rank, *rank.steps_s)});
+  const double listed = std::accumulate(rank.step_s.begin(), rank.step_s.end(), 0.0);
+  if (listed > *rank.steps_s * (1 + kClosure))
+    findings.push_back(
+        {true, fmt::format("rank {}: some of its steps add up to {:.4g} s, and all to {:.4g} s", rank.rank,
+                           listed, *rank.steps_s)});
 }
 
 /// Checks the steps against the wall clock and the ledger, which are measured independently. A step begins
@@ -100,9 +130,11 @@ void check_steps(const Record& record, std::vector<Finding>& findings) {
     findings.push_back(
         {true, fmt::format("workers is {}, but ranks lists {}", record.workers, record.ranks.size())});
   for (const auto& rank : record.ranks) {
-    if (static_cast<std::int64_t>(rank.step_s.size()) != record.window.steps) {
-      findings.push_back({true, fmt::format("rank {}: the window has {} steps, but step_s lists {}",
-                                            rank.rank, record.window.steps, rank.step_s.size())});
+    const auto [fewest, most_listed] = listed_steps(record.window);
+    if (const auto listed = static_cast<std::int64_t>(rank.step_s.size());
+        listed < fewest || listed > most_listed) {
+      findings.push_back({true, fmt::format("rank {}: the window has {} steps{}, but step_s lists {}",
+                                            rank.rank, record.window.steps, of_each(record.window), listed)});
       continue;  // their sum says nothing more
     }
     if (rank.step_s.empty()) continue;
@@ -111,8 +143,8 @@ void check_steps(const Record& record, std::vector<Finding>& findings) {
                                             rank.rank, rank.step_s.size(), rank.wall_s)});
       continue;
     }
-    double steps = 0;
-    for (const double step : rank.step_s) steps += step;
+    const double steps = seconds_of_steps(rank);
+    if (rank.steps_s) check_sum(record, rank, findings);
     const double least =
         booked(rank, {data_wait, copy, forward, backward, exposed_transfer, exposed_wait, update});
     const double most = rank.wall_s - booked(rank, {evaluation, checkpoint});
@@ -156,14 +188,14 @@ void check_communication(const Record& record, std::vector<Finding>& findings) {
 void check_epochs(const Record& record, std::vector<Finding>& findings) {
   if (record.ranks.empty() || record.epochs.empty() || record.window.steps <= 0) return;
   std::int64_t left = record.window.steps;
-  double seconds = 0, steps = 0;
+  double seconds = 0;
   for (std::size_t i = record.epochs.size(); i-- > 0 && left > 0;) {
     const auto& epoch = record.epochs[i];
     left -= epoch.steps.value_or(epoch.updates - (i > 0 ? record.epochs[i - 1].updates : 0));
     seconds += epoch.seconds;
   }
   if (left != 0) return;
-  for (const double step : record.ranks.front().step_s) steps += step;
+  const double steps = seconds_of_steps(record.ranks.front());
   if (std::abs(seconds - steps) > kClosure * steps)
     findings.push_back(
         {true, fmt::format("the epochs took {:.4g} s, but their steps add up to {:.4g} s", seconds, steps)});

@@ -57,8 +57,8 @@ void add_configuration(Row& row, const Record& record) {
 
 /// Adds the seconds of a step and their parts: means over the window's steps and over ranks.
 void add_times(Row& row, const Record& record) {
-  if (record.ranks.empty() || record.ranks.front().step_s.empty()) return;
-  const auto steps = static_cast<double>(record.ranks.front().step_s.size());
+  if (record.ranks.empty() || record.ranks.front().step_s.empty() || record.window.steps <= 0) return;
+  const auto steps = static_cast<double>(record.window.steps);
   const auto of_step = [&](auto seconds_of) {
     double sum = 0;
     for (const auto& rank : record.ranks) sum += seconds_of(rank);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 
 namespace paceline::analysis {
@@ -34,6 +35,10 @@ std::vector<double> step_seconds(const Record& record) {
     for (std::size_t i = 0; i < steps; ++i)
       mean[i] += rank.step_s[i] / static_cast<double>(record.ranks.size());
   return mean;
+}
+
+double seconds_of_steps(const measure::RankRecord& rank) {
+  return rank.steps_s ? *rank.steps_s : std::accumulate(rank.step_s.begin(), rank.step_s.end(), 0.0);
 }
 
 std::vector<double> epoch_seconds(const Record& record) {

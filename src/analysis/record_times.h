@@ -8,8 +8,10 @@
 
 namespace paceline::analysis {
 
-/// The steps of a record, each the mean over ranks.
+/// The steps of a record that have times, each the mean over ranks.
 [[nodiscard]] std::vector<double> step_seconds(const measure::Record& record);
+/// Sum over all steps of the rank's window, those without a time of their own included.
+[[nodiscard]] double seconds_of_steps(const measure::RankRecord& rank);
 /// Training time of each whole epoch (steps_per_epoch updates), without evaluation and checkpoints: the
 /// epochs that the record lists, else a window of that length; empty for any other window. An epoch that was
 /// timed only in part is left out.

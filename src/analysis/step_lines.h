@@ -43,7 +43,7 @@ struct StepLines {
   [[nodiscard]] StepLines scaled(double factor) const;
 };
 
-/// The lines of one record, and random draws of what another run of as many steps could have given.
+/// The lines of one record, and random draws of what another run with as many listed steps could have given.
 ///
 /// A draw takes blocks of 5 steps (longer ones in a long window: at most 200 blocks) with replacement.
 /// Records have phases only for the whole window. So phases of own work are scaled by the drawn own work,

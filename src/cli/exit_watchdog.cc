@@ -7,6 +7,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "cli/guard.h"
 #include "cli/log.h"
 
 namespace paceline::cli {
@@ -23,6 +24,7 @@ void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
         fmt::format("{}; this process has not ended {} s after that, most likely in a read or "
                     "write that hangs; it is ended",
                     text, kToWriteTheEnd.count()));
+    Guard::say_farewell();
     std::_Exit(static_cast<int>(kind));
   };
   try {

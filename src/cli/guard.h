@@ -1,22 +1,44 @@
 #pragma once
 
-/// Kills this process if it stays stopped (SIGSTOP).
+/// A child process beside each process of a run, for what a process that is stopped or killed cannot do
+/// itself.
 ///
-/// A stopped process can do nothing itself, since none of its threads runs. During a run the other processes
-/// notice it and give it up. But a launcher waits without limit for a process that is stopped while it exits,
-/// and without a launcher such a process stays forever. So a child of this process checks once a second
-/// whether it is stopped. A process that is stopped together with its child (a suspended job, Ctrl-Z in a
-/// terminal) or held by a debugger is left alone.
+/// It kills its parent if that stays stopped (SIGSTOP). During a run the other processes notice a stopped one
+/// and give it up. But a launcher waits without limit for a process that is stopped while it exits, and
+/// without a launcher such a process stays forever. A process that is stopped together with its child (a
+/// suspended job, Ctrl-Z in a terminal) or held by a debugger is left alone.
+///
+/// And it outlives its parent for a moment if the parent ends without a farewell. An mpiexec of MPICH's
+/// family kills all processes of the run as soon as one of them has closed its output, or the descriptor by
+/// which the two speak (PMI_FD). The child has these descriptors too, so the others have time to say which
+/// process is lost.
 
 #include <chrono>
 
 namespace paceline::cli {
 
-/// Starts a child that kills this process once it has been stopped for `longest`, with a message that calls
-/// it `process`. Does nothing if the system has no process to spare.
-///
-/// Cost     the child: a page or two of memory, one check a second
-/// Threads  the main thread, before others are started
-void guard_against_being_stopped(int process, std::chrono::seconds longest);
+class Guard {
+ public:
+  struct Options {
+    int process = 0;                       ///< how messages call the parent
+    std::chrono::seconds longest_stop{};   ///< after which the parent is killed
+    std::chrono::milliseconds outlives{};  ///< how long, a parent that ends without a farewell
+  };
+  /// Starts the child. Does nothing if the system has no process or descriptor to spare. One for a process.
+  ///
+  /// Cost     the child: a page or two of memory, one check a second
+  /// Threads  the main thread, before others are started
+  explicit Guard(const Options& options);
+  /// Says farewell. The descriptors stay open: they tell the child when this process has ended.
+  ~Guard() { say_farewell(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+  /// From now on the child ends as soon as this process does. Call it before each intended end that runs no
+  /// destructors (std::_Exit). Does nothing if there is no child.
+  ///
+  /// Threads  any; also in a signal handler
+  static void say_farewell();
+};
 
 }  // namespace paceline::cli

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/guard.h"
 #include "cli/same_press.h"
 
 namespace paceline::cli {
@@ -43,6 +44,7 @@ extern "C" void on_signal(int signal) {
     }
     write_all(STDERR_FILENO,
               "\npaceline: stopped at once; the record of this run is as it was last written\n");
+    Guard::say_farewell();
     ::_exit(128 + signal);
   }
   caught_at = now_ms();

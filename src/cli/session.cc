@@ -25,7 +25,6 @@
 #include "base/host_name.h"
 #include "base/topology.h"
 #include "cli/exit_watchdog.h"
-#include "cli/guard.h"
 #include "cli/log.h"
 #include "comm/make.h"
 
@@ -33,6 +32,9 @@ namespace paceline::cli {
 namespace {
 
 constexpr std::size_t kMaxCores = 8192;
+
+/// How long the end of a killed process is hidden from an mpiexec of MPICH's family, which then kills all.
+constexpr std::chrono::seconds kToNameTheLost{5};
 
 /// The shortest deadline for starting and ending MPI, which has no deadline itself and cannot name processes,
 /// and for measuring kernels in the first process.
@@ -74,6 +76,7 @@ class LastResort {
           if (!late) return;
           const auto why = late->empty() ? sentence : fmt::format("{}: {}", sentence, *late);
           log_line(fmt::format("{}; this is process {} on host {}", why, process, base::host_name()));
+          Guard::say_farewell();
           std::_Exit(static_cast<int>(base::ErrorKind::comm));
         }) {}
 
@@ -173,8 +176,11 @@ int cores_together(std::span<const ProcessInfo> all, const std::string& host) {
 }  // namespace
 
 Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
-    : deadline_(deadline), here_(launch) {
-  guard_against_being_stopped(launch.process, deadline + kToWriteTheEnd);
+    : deadline_(deadline),
+      guard_({.process = launch.process,
+              .longest_stop = deadline + kToWriteTheEnd,
+              .outlives = launch.kills_at_a_loss ? kToNameTheLost : std::chrono::seconds(0)}),
+      here_(launch) {
   const auto longest = std::max(deadline, kToMeet);
   const auto to_come = std::max(longest, launch.meet_within);
   const LastResort join(
@@ -245,6 +251,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
         fmt::format("process {} on host {} has not ended {} s after the run failed, most likely in a read "
                     "or write that hangs; it is ended",
                     place_.process, base::host_name(), kToWriteTheEnd.count()));
+    Guard::say_farewell();
     std::_Exit(static_cast<int>(failure->kind));
   }
 }

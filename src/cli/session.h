@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/deal_gpus.h"
+#include "cli/guard.h"
 #include "comm/failure/startup_probe.h"
 #include "comm/launch.h"
 #include "comm/process_group.h"
@@ -101,6 +102,7 @@ class Session {
   void end_if_overdue(const std::stop_token& stop) const;
 
   const std::chrono::seconds deadline_;
+  const Guard guard_;  ///< before there are threads
   const std::shared_ptr<train::StallListener> stalls_ = std::make_shared<train::StallListener>();
   const comm::StartupProbe here_;  ///< kept to the end: others may probe after this process has met them
   std::unique_ptr<comm::Wire> wire_;

@@ -201,6 +201,7 @@ Launch read_launch(const EnvironmentLookup& environment) {
                   .process = rank,
                   .processes = size == kUnset ? 0 : size};
     launch.is_mpich = how.by == Starter::mpich;
+    launch.kills_at_a_loss = how.rank == std::string_view("PMI_RANK");
     read_neighbours(environment, how, launch);
     if (how.meets && !launch.alone()) read_meeting(environment, how, launch);
     if (how.by == Starter::srun && !launch.alone()) read_slurm_meeting(environment, launch);

@@ -25,7 +25,10 @@ struct Launch {
   int meeting_ports = 1;
   std::chrono::seconds meet_within{60};  ///< how long to wait for all processes
   bool is_mpich = false;                 ///< its MPI is of MPICH's family (MPICH, Intel, Cray), not Open MPI
-  std::string interface;                 ///< network interface between processes; empty: the system chooses
+  /// The launcher (an mpiexec of MPICH's family) kills all other processes as soon as it sees that one has
+  /// ended before the end of the run.
+  bool kills_at_a_loss = false;
+  std::string interface;    ///< network interface between processes; empty: the system chooses
   std::string own_address;  ///< this process's address on it; empty: that of the route to process 0
   [[nodiscard]] bool alone() const { return processes == 1; }
 };

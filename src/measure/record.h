@@ -30,11 +30,14 @@ struct RankRecord {
   double communication_s = 0;       ///< time in which at least one all-reduce was posted and not complete
   /// Part of communication_s: moving bytes (for each collective the shortest duration over ranks)
   double transfer_s = 0;
-  double late_peer_s = 0;      ///< the rest of communication_s: waiting for a later rank
-  std::vector<double> step_s;  ///< each step of the window
+  double late_peer_s = 0;  ///< the rest of communication_s: waiting for a later rank
+  /// Each step of the window, or one of MeasuredWindow::timed_of consecutive steps.
+  std::vector<double> step_s;
   /// This rank's own work in each step of step_s: the step without the time that it waited for collectives
   /// (for bytes or for a later rank). None: an older record.
   std::optional<std::vector<double>> own_s = {};
+  /// Sum over all steps of the window, if step_s does not have all of them.
+  std::optional<double> steps_s = {};
   double loader_prepare_s = 0;  ///< for this rank's batches, summed over the threads that prepared them
   int loader_threads = 0;
   // None: an older record.
@@ -53,11 +56,13 @@ struct RankRecord {
 /// `bytes` and `ready_s`.
 struct BucketRecord {
   static constexpr std::size_t kMostReadyTimes = 4096;
-  std::int64_t bytes = 0;          ///< size of one all-reduce
-  std::vector<double> transfer_s;  ///< each step: shortest duration over ranks
-  std::vector<double> duration_s;  ///< each step: rank 0, posting to completion
-  /// Rank 0, for the first kMostReadyTimes steps of the window: seconds from the start of the backward pass
-  /// until all gradients of the bucket were computed and it was posted. None: an older record.
+  std::int64_t bytes = 0;  ///< size of one all-reduce
+  // Of the steps of RankRecord::step_s:
+  std::vector<double> transfer_s;  ///< shortest duration over ranks
+  std::vector<double> duration_s;  ///< rank 0, posting to completion
+  /// Rank 0, for those of these steps that are among the first kMostReadyTimes of the window: seconds from
+  /// the start of the backward pass until all gradients of the bucket were computed and it was posted. None:
+  /// an older record.
   std::optional<std::vector<double>> ready_s = {};
 };
 
@@ -309,7 +314,9 @@ struct Record {
   struct MeasuredWindow {
     std::string unit;  ///< "epoch" or "steps"
     std::int64_t warmup_steps = 0;
-    std::int64_t steps = 0;              ///< measured, on each rank
+    std::int64_t steps = 0;  ///< measured, on each rank
+    /// Lists of single steps have one of so many consecutive steps (measure/step_sample.h); none: each step.
+    std::optional<std::int64_t> timed_of;
     std::int64_t samples = 0;            ///< of all ranks together
     double wall_s = 0;                   ///< maximum over ranks, barrier to barrier
     std::optional<double> others_cores;  ///< mean number of cores that other programs kept busy

@@ -48,6 +48,7 @@ void fields(A& archive, In<A, RankRecord>& value) {
   where_present(archive, "bytes_received", value.bytes_received);
   archive("step_s", value.step_s);
   where_present(archive, "own_s", value.own_s);
+  where_present(archive, "steps_s", value.steps_s);
 }
 
 template <typename A>
@@ -222,6 +223,7 @@ void fields(A& archive, In<A, Record::MeasuredWindow>& value) {
   archive("unit", value.unit);
   archive("warmup_steps", value.warmup_steps);
   archive("steps", value.steps);
+  where_present(archive, "timed_of", value.timed_of);
   archive("samples", value.samples);
   archive("wall_s", value.wall_s);
   archive("others_cores", value.others_cores);

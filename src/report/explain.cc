@@ -32,7 +32,7 @@ std::string name_of(const Cell& cell) {
 std::string rate_of(const Cell& cell) {
   return fmt::format("{} images/s = {} / {} ms (median of {} in {})",
                      with_interval(cell.images_per_s, Format::rate), cell.global_batch,
-                     number(1e3 * cell.step_s.median), count(cell.steps_measured, "step"),
+                     number(1e3 * cell.step_s.median), count(cell.step_s.n, "step"),
                      count(static_cast<long>(cell.records.size()), "repeat"));
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "base/error.h"
-
 namespace paceline::train {
 
 void CollectiveLog::begin_blocked() { blocked_.push_back({base::Clock::now(), {}}); }
@@ -32,15 +30,10 @@ void CollectiveLog::sum_blocked(comm::Communicator& communicator, std::span<doub
   timings_.push_back({.posted = posted, .done = base::Clock::now()});
 }
 
-void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledger,
-                         measure::RankRecord& rank) {
-  std::vector<measure::BucketRecord> none;
-  fold(communicator, ledger, rank, none);
-}
-
-void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank,
-                         std::vector<measure::BucketRecord>& buckets) {
-  if (timings_.empty()) return;  // the same on every rank
+std::vector<measure::CommunicationTime> CollectiveLog::fold(comm::Communicator& communicator,
+                                                            measure::Ledger& ledger,
+                                                            measure::RankRecord& rank) {
+  if (timings_.empty()) return {};  // the same on every rank
   const auto origin = timings_.front().posted;
   const auto since = [&](base::TimePoint time) { return base::seconds(time - origin); };
   std::vector<measure::CollectiveTimes> collectives;
@@ -52,21 +45,13 @@ void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledg
   for (const auto& turn : measure::turns(collectives)) transfer.push_back(turn.length());
   communicator.all_reduce(transfer, comm::Reduce::min);
 
-  const auto times = measure::communication_times(collectives, transfer, blocked);
+  auto times = measure::communication_times(collectives, transfer, blocked);
   const auto total = measure::sum(times);
   rank.communication_s += total.total;
   rank.transfer_s += total.transfer;
   rank.late_peer_s += total.late_peer;
   ledger.move(measure::Phase::exposed_transfer, measure::Phase::exposed_wait, total.exposed_wait);
 
-  if (!buckets.empty()) {  // a single worker has no timings
-    base::expects(timings_.size() % buckets.size() == 0, "every step has one collective a bucket");
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      auto& bucket = buckets[i % buckets.size()];
-      bucket.transfer_s.push_back(times[i].transfer);
-      bucket.duration_s.push_back(times[i].total);
-    }
-  }
   if (kept_ != nullptr && kept_->timings.size() + timings_.size() <= most_kept_) {
     kept_->timings.insert(kept_->timings.end(), timings_.begin(), timings_.end());
     const double begin = base::seconds(origin.time_since_epoch());
@@ -89,6 +74,7 @@ void CollectiveLog::fold(comm::Communicator& communicator, measure::Ledger& ledg
     latest_ = nullptr;
   }
   clear();
+  return times;
 }
 
 void CollectiveLog::keep_since(Kept* kept, base::TimePoint since) {

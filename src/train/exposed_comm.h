@@ -35,10 +35,9 @@ class CollectiveLog {
   /// Exchanges durations with the other ranks: the shortest one of a collective is its transfer time. Adds
   /// communication, transfer and late-peer seconds to `rank`, moves waiting from exposed transfer to exposed
   /// wait in `ledger`, and clears the log. Collective: every rank calls it at the same step.
-  void fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank);
-  /// The same; also appends each step's figures to `buckets` (one per collective of a step).
-  void fold(comm::Communicator& communicator, measure::Ledger& ledger, measure::RankRecord& rank,
-            std::vector<measure::BucketRecord>& buckets);
+  /// Returns the times of each collective in the order posted.
+  std::vector<measure::CommunicationTime> fold(comm::Communicator& communicator, measure::Ledger& ledger,
+                                               measure::RankRecord& rank);
   void clear();
   /// What fold() keeps for a timeline.
   struct Kept {

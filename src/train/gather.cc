@@ -14,7 +14,7 @@ namespace paceline::train {
 namespace {
 
 constexpr std::size_t kHost = 8;      ///< doubles that hold a host's name
-constexpr std::size_t kFigures = 14;  ///< figures besides phases, host, cores and steps
+constexpr std::size_t kFigures = 15;  ///< figures besides phases, host, cores and steps
 
 /// One rank's record as numbers, of the same length on every rank: `cores` is padded with -1. Integers of
 /// this size are exact in double.
@@ -32,7 +32,8 @@ std::vector<double> pack(const measure::RankRecord& rank, std::size_t cores) {
                               static_cast<double>(rank.process.value_or(-1)),
                               static_cast<double>(rank.peak_bytes.value_or(-1)),
                               static_cast<double>(rank.bytes_sent.value_or(-1)),
-                              static_cast<double>(rank.bytes_received.value_or(-1))};
+                              static_cast<double>(rank.bytes_received.value_or(-1)),
+                              rank.steps_s.value_or(-1)};
   numbers.insert(numbers.end(), rank.phases.begin(), rank.phases.end());
   std::array<double, kHost> host{};
   const auto name = rank.host.value_or("");
@@ -64,6 +65,7 @@ measure::RankRecord unpack(std::span<const double> numbers, std::size_t cores, b
   rank.peak_bytes = known(11);
   rank.bytes_sent = known(12);
   rank.bytes_received = known(13);
+  if (numbers[14] >= 0) rank.steps_s = numbers[14];
   auto rest = numbers.subspan(kFigures);
   std::copy_n(rest.begin(), measure::kPhases, rank.phases.begin());
   rest = rest.subspan(measure::kPhases);

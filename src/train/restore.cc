@@ -1,5 +1,7 @@
 #include "train/restore.h"
 
+#include <fmt/format.h>
+
 #include <span>
 #include <type_traits>
 
@@ -44,7 +46,8 @@ void share_arrays(const Job& job, comm::Communicator& communicator, engine::Engi
 }  // namespace
 
 Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                 Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer) {
+                 Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer,
+                 std::vector<std::string>& notes) {
   const bool is_resumed = !job.options.resume.empty();
   communicator.at(0, is_resumed ? "the reading of the checkpoint" : "the first weights");
   if (!is_resumed) {
@@ -57,6 +60,8 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
   if (communicator.rank() == 0) {
     read(*job.resume, job, engine, lookahead, best);
     at.standing = job.resume->standing;
+    notes.push_back(fmt::format("resumed from {} at update {}", job.resume->path.filename().string(),
+                                at.standing.counters.update));
     writer.resumed_from(*job.resume);
     at.evaluates_first = lacks_evaluation(job, at);
   }

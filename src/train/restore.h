@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "engine/engine.h"
@@ -22,11 +24,13 @@ struct Restored {
   bool evaluates_first = false;
 };
 
-/// Initial weights, or those of a checkpoint, which rank 0 reads and broadcasts. Collective.
+/// Initial weights, or those of a checkpoint, which rank 0 reads, names in `notes` and broadcasts.
+/// Collective.
 ///
 /// Errors   Error(data): as read_checkpoint()
 [[nodiscard]] Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                               Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer);
+                               Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer,
+                               std::vector<std::string>& notes);
 
 /// Restores the newest good and undamaged checkpoint of fewer than `before` updates, read by rank 0, and
 /// removes later ones. Returns nothing, on every rank, if there is none. Collective.

@@ -207,6 +207,12 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
     record.reason = fmt::format("stopped as asked after {} updates",
                                 root.epochs.empty() ? root.window_steps : root.epochs.back().updates);
   record.window.steps = root.window_steps;
+  if (root.timed_of > 1) {
+    record.window.timed_of = root.timed_of;
+    record.notes.push_back(fmt::format(
+        "only one of every {} steps has a time of its own ({} steps in all), at a place drawn for each group",
+        root.timed_of, root.window_steps));
+  }
   record.window.samples = root.window_steps * record.global_batch;
   record.window.others_cores = root.others_cores;
   if (root.others_cores) record.window.others = std::move(root.others);

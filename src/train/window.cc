@@ -21,14 +21,6 @@ void Window::begin(const data::Loader* loader) {
   begin_ = base::Clock::now();
 }
 
-void Window::reserve(std::int64_t steps, measure::RankRecord& rank) {
-  constexpr std::int64_t kMost = 1 << 16;  // with more steps the lists grow
-  const auto room = static_cast<std::size_t>(std::clamp<std::int64_t>(steps, 0, kMost));
-  rank.step_s.clear();
-  rank.step_s.reserve(room);
-  rank.own_s.emplace().reserve(room);
-}
-
 void Window::loader_ends(const data::Loader& loader) {
   const auto done = loader.statistics();
   loader_before_.batches -= done.batches;
@@ -39,8 +31,8 @@ void Window::loader_ends(const data::Loader& loader) {
   loader_before_.ready -= done.ready;
 }
 
-bool Window::is_long_enough(std::int64_t update, std::size_t steps) const {
-  constexpr std::size_t kFewestSteps = 3;
+bool Window::is_long_enough(std::int64_t update, std::int64_t steps) const {
+  constexpr std::int64_t kFewestSteps = 3;
   const auto& options = job_.options;
   return options.window_seconds > 0 && options.window_steps != 0 && update >= options.warmup_steps &&
          steps >= kFewestSteps && seconds() > options.window_seconds;
@@ -57,7 +49,6 @@ void Window::end(const data::Loader* loader, WorkerResult& result) {
                     .bytes_received = traffic_.bytes_received - traffic_before_.bytes_received};
   result.rank.bytes_sent = result.traffic.bytes_sent;
   result.rank.bytes_received = result.traffic.bytes_received;
-  result.window_steps = static_cast<std::int64_t>(result.rank.step_s.size());
   describe_loader(loader, result.rank);
 }
 

@@ -23,14 +23,12 @@ class Window {
   /// Begins the window; call it directly before the ledger starts. A later call begins again. `loader`:
   /// nullptr for a worker without one.
   void begin(const data::Loader* loader);
-  /// Clears the lists of steps of `rank` and reserves memory for `steps`; not to be called in a step.
-  static void reserve(std::int64_t steps, measure::RankRecord& rank);
   /// `loader` ends inside the window and another replaces it: adds its work.
   void loader_ends(const data::Loader& loader);
   [[nodiscard]] double seconds() const { return base::seconds_since(begin_); }
   /// Whether the window is open (after the warm-up), has enough steps for a median, and --window-seconds have
   /// passed.
-  [[nodiscard]] bool is_long_enough(std::int64_t update, std::size_t steps) const;
+  [[nodiscard]] bool is_long_enough(std::int64_t update, std::int64_t steps) const;
   /// Ends the measurement of traffic; what follows is bookkeeping.
   void end_traffic() { traffic_ = communicator_.traffic(); }
   /// Ends the window, after end_traffic(). All ranks call it: one reduction if there are several processes.

@@ -25,6 +25,7 @@
 #include "train/restore.h"
 #include "train/run_events.h"
 #include "train/step_runner.h"
+#include "train/step_times.h"
 #include "train/test_policy.h"
 #include "train/timeline.h"
 #include "train/window.h"
@@ -122,13 +123,10 @@ class Worker {
   }
 
   void restore() {
-    const auto at =
-        train::restore(job_, communicator_, *engine_, lookahead_, *best_weights_, *checkpoint_writer_);
+    const auto at = train::restore(job_, communicator_, *engine_, lookahead_, *best_weights_,
+                                   *checkpoint_writer_, notes());
     go_on_from(at.standing);
     evaluates_first_ = at.evaluates_first;
-    if (is_root() && job_.resume)
-      result_.notes.push_back("resumed from " + job_.resume->path.filename().string() + " at update " +
-                              std::to_string(counters_.update));
   }
 
   /// The state of the training as checkpoints keep it.
@@ -161,7 +159,7 @@ class Worker {
   void start_window() {
     gradients_log_.clear();
     statistics_log_.clear();
-    window_.reserve(end() - counters_.update, result_.rank);
+    step_times_.begin(end() - counters_.update, result_.rank);
     result_.norm_bytes = result_.norm_collectives = 0;
     steps_->begin_window(result_.buckets, result_.rank.step_s.capacity(), is_root());
     if (is_traced()) timeline_.start(communicator_, ledger_, gradients_log_, statistics_log_);
@@ -174,6 +172,7 @@ class Worker {
     window_.end_traffic();
     fold();
     result_.rank.phases = ledger_.totals();
+    step_times_.end(result_);
     window_.end(loader(), result_);
   }
 
@@ -197,7 +196,7 @@ class Worker {
 
   void fold() {
     recent_steps_.before_fold(gradients_log_, statistics_log_);
-    gradients_log_.fold(communicator_, ledger_, result_.rank, result_.buckets);
+    step_times_.add(result_.buckets, gradients_log_.fold(communicator_, ledger_, result_.rank));
     statistics_log_.fold(communicator_, ledger_, result_.rank);
     recent_steps_.after_fold();
   }
@@ -257,7 +256,7 @@ class Worker {
     if (is_root() && job_.first_step_s == 0) job_.first_step_s = base::seconds_since(job_.started);
     order.lr = watch_.rate_factor() * recovery_.guard().rate_factor() *
                learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
-    order.enough = window_.is_long_enough(update, result_.rank.step_s.size() + 1);
+    order.enough = window_.is_long_enough(update, step_times_.steps() + 1);
     steps_->post(batch, order);
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
@@ -293,8 +292,8 @@ class Worker {
     recent_steps_.add(step.begin, end);
     const double seconds = base::seconds(end - step.begin);
     const double blocked = gradients_log_.take_blocked_seconds() + statistics_log_.take_blocked_seconds();
-    result_.rank.own_s->push_back(seconds - step.blocked_s - blocked);
-    return result_.rank.step_s.emplace_back(seconds);
+    step_times_.add(result_.rank, seconds, seconds - step.blocked_s - blocked);
+    return seconds;
   }
 
   /// False if the run was asked to stop meanwhile; the run that resumes it evaluates first.
@@ -409,6 +408,7 @@ class Worker {
   CollectiveLog statistics_log_;  ///< synchronised batch norm
   Timeline timeline_;             ///< --timeline
   RecentSteps recent_steps_;
+  StepTimes step_times_;
   Window window_;
   std::unique_ptr<engine::Engine> engine_;
   Lookahead lookahead_;

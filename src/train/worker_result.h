@@ -23,7 +23,8 @@ struct WorkerResult {
   std::vector<measure::EpochRecord> epochs;
   std::vector<measure::StepRecord> steps;
   std::int64_t window_steps = 0;
-  comm::Traffic traffic;  ///< of the window
+  std::int64_t timed_of = 1;  ///< measure::Record::MeasuredWindow::timed_of; 1: each step
+  comm::Traffic traffic;      ///< of the window
   std::int64_t gradient_bytes = 0;
   std::vector<measure::RankTimeline> timelines;        ///< --timeline: of all ranks; rank 0
   std::optional<measure::LastStepsRecord> last_steps;  ///< of all ranks; rank 0

@@ -66,6 +66,22 @@ TEST(Cells, TakeTheMedianOverAllStepsOfAllRepeats) {
   EXPECT_EQ(cells[0].steps_measured, 5);
 }
 
+TEST(Cells, CountTheStepsWithoutTimesOfTheirOwn) {
+  golden::Run run{.forward = 0.5, .backward = 0.4, .update = 0.1, .data_wait = 0, .copy = 0, .other = 0};
+  run.jitter = {1, 1, 1, 1};
+  auto record = make_record(run);
+  record.window.timed_of = 2;
+  for (auto& rank : record.ranks) {
+    rank.steps_s = 4;
+    rank.step_s.resize(2);
+  }
+  const std::vector<Record> records{record};
+  const auto cells = make_cells(records);
+  ASSERT_TRUE(cells[0].is_measured()) << cells[0].reason;
+  EXPECT_EQ(cells[0].steps_measured, 4);
+  EXPECT_EQ(cells[0].step_s.n, 2);
+}
+
 TEST(Cells, WidenTheIntervalToTheMediansOfTheRepeats) {
   // A hundred steps a repeat pin each median down; the repeats disagree by 10 %, and that is what is shown.
   golden::Run run;

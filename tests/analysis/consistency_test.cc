@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/record_times.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {
@@ -138,6 +139,33 @@ TEST(Consistency, NamesStepsThatAreMissing) {
   auto record = make_record({.workers = 2});
   for (auto& rank : record.ranks) rank.step_s.resize(1);
   EXPECT_THAT(all(record), HasSubstr("E rank 0: the window has 8 steps, but step_s lists 1"));
+}
+
+/// A long training lists one of 4 steps, and the sum of all of them beside.
+TEST(Consistency, KnowsWindowsInWhichNotEachStepHasATime) {
+  auto record = make_record({.workers = 2});
+  record.window.timed_of = 4;
+  for (auto& rank : record.ranks) {
+    rank.steps_s = seconds_of_steps(rank);
+    rank.step_s.resize(2);
+  }
+  EXPECT_THAT(check(record), IsEmpty()) << all(record);
+  record.ranks[1].step_s.resize(1);
+  EXPECT_THAT(
+      all(record),
+      HasSubstr("E rank 1: the window has 8 steps, of which one in 4 has a time, but step_s lists 1"));
+  record.ranks[1].step_s.resize(2, 1.2);
+  *record.ranks[1].steps_s *= 1.2;
+  EXPECT_THAT(all(record), HasSubstr("E rank 1: its steps add up to 11.74 s"));
+  record.ranks[1].step_s[0] = 20;
+  EXPECT_THAT(all(record), HasSubstr("E rank 1: some of its steps add up to 21.2 s, and all to 11.74 s"));
+  for (const std::int64_t hostile : {0, -3}) {
+    record.window.timed_of = hostile;
+    EXPECT_THAT(all(record), HasSubstr("but step_s lists 2"));
+  }
+  record = make_record({});
+  record.ranks[0].steps_s = seconds_of_steps(record.ranks[0]);
+  EXPECT_THAT(all(record), HasSubstr("E rank 0: steps_s is 9.784 s, but each step has a time of its own"));
 }
 
 TEST(Consistency, NamesRanksThatAreMissing) {

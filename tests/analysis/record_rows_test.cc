@@ -27,6 +27,7 @@ measure::Record record_of_two() {
   record.workers = 2;
   record.local_batch = 8;
   record.global_batch = 16;
+  record.window.steps = 2;
   record.settings = {{"seed", "7"}, {"optimizer", "lars"}, {"note", "@x"}, {"gap", "-1"}};
   for (int r = 0; r < 2; ++r) {
     measure::RankRecord rank{.rank = r, .wall_s = 5.5, .step_s = {1, 3}};
@@ -62,6 +63,12 @@ TEST(RecordRows, AreNoFormulasOfASpreadsheet) {
   EXPECT_EQ(row.text("run"), "'=cmd()");
   EXPECT_EQ(row.settings.at("note"), "'@x");
   EXPECT_EQ(row.settings.at("gap"), "-1") << "a number is none";
+}
+
+TEST(RecordRows, OfAWindowWithoutStepsHaveNoTime) {
+  auto record = record_of_two();
+  record.window.steps = 0;  // damaged: the ranks list two
+  EXPECT_EQ(row_of(record).value("time_s"), std::nullopt);
 }
 
 TEST(RecordRows, LeaveOutWhatDidNotEndAndWhatTrainedNothing) {

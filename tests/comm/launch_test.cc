@@ -210,6 +210,7 @@ TEST(Launch, AnMpiexecOfMpichJoinsThemByItsMpi) {
   const auto launch =
       launch_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
   EXPECT_TRUE(launch.is_mpich);
+  EXPECT_TRUE(launch.kills_at_a_loss);
   EXPECT_EQ(launch.process, 1);
   EXPECT_EQ(launch.processes, 4);
   EXPECT_EQ(launch.locals, 2);
@@ -217,6 +218,7 @@ TEST(Launch, AnMpiexecOfMpichJoinsThemByItsMpi) {
   const auto by_tcp =
       launch_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}});
   EXPECT_FALSE(by_tcp.is_mpich);
+  EXPECT_TRUE(by_tcp.kills_at_a_loss);
   EXPECT_EQ(by_tcp.meeting_host, "a");
   EXPECT_FALSE(launch_of({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "8"}}).is_mpich);
 }

@@ -117,6 +117,8 @@ Record filled() {
   r.data.stored_bytes = 3072.5;
   r.data.images_on = "device";
   r.ranks[1].own_s = std::vector<double>{0.05, 0.15, 0.25};
+  r.ranks[1].steps_s = 0.9;
+  r.window.timed_of = 2;
   r.buckets = {{.bytes = 4096, .transfer_s = {1e-6, 2e-6}, .duration_s = {3e-6, 4e-6}}};
   r.buckets[0].ready_s = std::vector<double>{0.01, 0.02};
   r.communication = {.communicator = "local",
@@ -173,6 +175,9 @@ TEST(Record, SurvivesTheRoundTripWhole) {
   EXPECT_EQ(back.data.images_on, "device");
   EXPECT_EQ(back.ranks[0].own_s, std::nullopt);
   EXPECT_EQ(back.ranks[1].own_s, filled().ranks[1].own_s);
+  EXPECT_EQ(back.ranks[0].steps_s, std::nullopt);
+  EXPECT_EQ(back.ranks[1].steps_s, 0.9);
+  EXPECT_EQ(back.window.timed_of, 2);
   EXPECT_EQ(back.buckets[0].ready_s, filled().buckets[0].ready_s);
   EXPECT_EQ(back.buckets[0].duration_s, filled().buckets[0].duration_s);
   EXPECT_EQ(back.epochs[0].test_accuracy, 0.55);

@@ -236,7 +236,9 @@ def mpich(args, folder):
         port = free.getsockname()[1]
     code, out, err = run([*line, "doctor", "--no-measure"], env={**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
     check(code == 0 and "joined by gloo" in out, f"MASTER_ADDR: exit {code}\n{out}{err}")
-    # Not lost_is_named(): where mpiexec loses a process it ends all others at once, and they say nothing.
+    lost_is_named(args, folder, "mpiexec", line)
+    # By TCP too, where the processes do not speak with mpiexec.
+    lost_is_named(args, folder, "mpiexec, MASTER_ADDR", line, {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
 
 
 def interface(args, folder):

@@ -58,6 +58,7 @@ TEST(Gather, BringsProcessMemoryAndBytesOfEveryRank) {
         mine.peak_bytes = std::int64_t{5'000'000'000};
         mine.bytes_sent = 7;
         mine.bytes_received = 0;
+        mine.steps_s = 9.5;
       }
       all[rank] = gather_ranks(*communicators[rank], mine);
     });
@@ -74,6 +75,8 @@ TEST(Gather, BringsProcessMemoryAndBytesOfEveryRank) {
     EXPECT_EQ(ranks[1].peak_bytes, 5'000'000'000);
     EXPECT_EQ(ranks[1].bytes_sent, 7);
     EXPECT_EQ(ranks[1].bytes_received, 0);
+    EXPECT_EQ(ranks[0].steps_s, std::nullopt);
+    EXPECT_EQ(ranks[1].steps_s, 9.5);
   }
 }
 
