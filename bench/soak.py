@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "ranks
 from launching import MODEL, check  # noqa: E402
 
 SMALL = ["--data", "synthetic,train=96,test=48", "--local-batch", "24", "--threads", "1", "--no-pin"]
-# A record and a page have a line for each epoch and grow with it, as they must. So that this does not hide a leak, an epoch has 20,000 steps:
-# some twenty seconds, ninety epochs in half an hour. With `--samples 24000` epochs take a second, and show what an epoch costs.
+# A record and a page have a line for each epoch and grow with it, as they must. So that this does not hide a leak, an epoch has 20,000 steps.
+# With `--samples 24000` it has 1,000, which shows what an epoch costs.
 LONG = ["--data", "synthetic,train={samples},test=48", "--lr", "0.001", "--epochs", "100000000", "--checkpoint-every", "1s", "--evaluate-every",
         "10", "--out", "long"]
 COLUMNS = ["minute", "rounds", "train_rss_kB", "train_descriptors", "train_threads", "serve_rss_kB", "serve_descriptors", "serve_threads",
