@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -44,6 +45,21 @@ std::size_t digits_in(std::string_view text) {
 
 }  // namespace
 
+bool says_it_has_checksum(std::string_view text) {
+  const auto skip = [&text](std::string_view token) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    if (!text.starts_with(token)) return false;
+    text.remove_prefix(token.size());
+    return true;
+  };
+  constexpr std::string_view kKey = "\"checksum\"";  // inside a string its quotes would be escaped
+  for (auto at = text.find(kKey); at != std::string_view::npos; at = text.find(kKey)) {
+    text.remove_prefix(at + kKey.size());
+    if (skip(":") && skip("\"sha256\"")) return true;
+  }
+  return false;
+}
+
 std::string with_checksum(std::string text) {
   const auto begin = behind_schema(text);
   base::expects(begin != std::string::npos && text.ends_with(kEnd), "the text is a record's");
@@ -57,9 +73,7 @@ std::string with_checksum(std::string text) {
 void require_checksum(const std::string& text, const std::string& where) {
   const auto at = digits_in(text);
   const bool has_sum = at != std::string::npos;
-  const auto begin = behind_schema(text);
-  const bool asks = begin != std::string::npos && std::string_view(text).substr(begin).starts_with(kSumLine);
-  if (!has_sum && !asks) return;
+  if (!has_sum && !says_it_has_checksum(text)) return;
   if (has_sum) {
     auto summed = text;
     if (sum_of(summed.replace(at, kSha256Digits, zeros())) ==
@@ -70,7 +84,9 @@ void require_checksum(const std::string& text, const std::string& where) {
       base::ErrorKind::data,
       "{}: the record is damaged, or was edited: its SHA-256 {}; leave it out or measure again (to read a "
       "record that was edited on purpose, delete its keys 'checksum' and 'sha256')",
-      where, has_sum ? "is not the one that it was written with" : "is missing");
+      where,
+      has_sum ? "is not the one that it was written with"
+              : "is missing, or another program has laid the file out anew");
 }
 
 }  // namespace paceline::measure

@@ -9,13 +9,18 @@
 /// Pure functions of the text. Records of older programs have neither key.
 
 #include <string>
+#include <string_view>
 
 namespace paceline::measure {
 
 /// `text`, a record from to_json(), with both keys added.
 [[nodiscard]] std::string with_checksum(std::string text);
 
-/// Checks the SHA-256 of a record's text. A text without both keys passes unchecked.
+/// True if the record has the key `checksum`, however its JSON is laid out.
+[[nodiscard]] bool says_it_has_checksum(std::string_view text);
+
+/// Checks the SHA-256 of a record's text. A text without both keys passes unchecked. One with `checksum` that
+/// another program has laid out anew is refused: its bytes are not the ones that were summed.
 ///
 /// Errors   Error(data) that begins with `where` (the file): the SHA-256 is wrong, or is missing although
 ///          `checksum` is there

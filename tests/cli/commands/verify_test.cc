@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "cli/program.h"
@@ -77,6 +78,25 @@ TEST_F(Verify, KnowsWhatItCannotKnow) {
                     HasSubstr("ok       new/record.json"), HasSubstr("damaged  cut/record.json"),
                     HasSubstr("unknown  words.txt"), HasSubstr("unknown  report.json"),
                     HasSubstr("damaged  nowhere: there is no such file")));
+}
+
+/// Another program has read a record and written it again, with the keys of its SHA-256 and other white
+/// space.
+TEST_F(Verify, NamesARecordThatWasLaidOutAnew) {
+  const auto text = measure::with_checksum(to_json(golden::make_record({})));
+  const auto json = nlohmann::ordered_json::parse(text);
+  (void)folder_.write("compact/record.json", json.dump());
+  (void)folder_.write("wide/record.json", json.dump(4));
+  auto without = json;
+  without.erase("checksum");
+  without.erase("sha256");
+  (void)folder_.write("without/record.json", without.dump());
+  const auto outcome = verify({"compact", "wide", "without"});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(
+      outcome.out,
+      AllOf(HasSubstr("damaged  compact/record.json: the record: the record is damaged, or was edited"),
+            HasSubstr("damaged  wide/record.json"), HasSubstr("unknown  without/record.json")));
 }
 
 TEST_F(Verify, ReadsListsOfImagesKernelCachesAndPacks) {
