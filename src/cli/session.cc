@@ -189,7 +189,7 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
                   "never started",
                   to_come.count()),
       &here_);
-  wire_ = comm::open_wire(launch);
+  wire_ = comm::open_wire(launch, log_line);
   place_.process = wire_->process();
   place_.processes = wire_->processes();
   place_.launcher = launch.by;

@@ -17,8 +17,8 @@ std::vector<std::unique_ptr<Communicator>> make_local(int ranks, LocalOptions op
   return communicators;
 }
 
-std::unique_ptr<Wire> open_wire(const Launch& launch) {
-  return launch.meeting_host.empty() ? mpi::open_wire(launch) : gloo::open_wire(launch);
+std::unique_ptr<Wire> open_wire(const Launch& launch, const std::function<void(const std::string&)>& say) {
+  return launch.meeting_host.empty() ? mpi::open_wire(launch) : gloo::open_wire(launch, say);
 }
 
 }  // namespace paceline::comm

@@ -4,7 +4,9 @@
 /// gloo.
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -28,9 +30,11 @@ struct LocalOptions {
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_local(int ranks, LocalOptions options = {});
 
 /// Joins the processes of `launch`: through gloo if they have to meet (launch.meeting_host), else through MPI
-/// of the launcher's family. At most once in a process.
+/// of the launcher's family. At most once in a process. `say(text)` hears, in this thread, for which process
+/// of gloo's it has waited long; MPI says nothing.
 ///
 /// Errors   Error(comm): the library is not installed, with what to install; processes that do not come
-[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch);
+[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch,
+                                              const std::function<void(const std::string&)>& say);
 
 }  // namespace paceline::comm

@@ -77,7 +77,8 @@ def weights(out):
 def disturbed(args, way, folder, chance, kills, expected):
     """Trainings one after the other until `kills` have hit. Returns what they came to."""
     launcher = {"threads": ["train", "--workers", "2"], "launch": ["launch", "-n", "2", "--", "train"],
-                "gloo": ["train", "--deadline", "6"]}[way]
+                # A process that is killed before it has met the other costs that one the whole time of --meet-within.
+                "gloo": ["train", "--deadline", "6", "--meet-within", "30"]}[way]
     hit = most_lost = trainings = starts = refused = 0
     while hit < kills:
         trainings += 1

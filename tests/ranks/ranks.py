@@ -52,7 +52,7 @@ from pathlib import Path
 
 from diverging import diverges
 from failures import ended, failed, kills, lost, refused, restarts, together
-from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
+from launching import (COMMON, MODEL, check, children_of, mpirun, need, places, plain, processor_seconds, result, run, stop,
                        train_options)
 from searches import search
 from spans import overlap, timeline
@@ -107,6 +107,33 @@ def strangers(args, folder):
     code, _, err = run(options, env={**os.environ, "RANK": "1", "WORLD_SIZE": "2"})
     check(code == 2 and err == "" or "MASTER_ADDR" in err, f"no place to meet: exit {code}: {err}")
     print("a port in use, a stranger's port and no place to meet are said")
+    alone(options)
+
+
+def alone(options):
+    """Process 0, process 1, and process 1 whose packets are dropped: each says after ten seconds for whom it waits, and gives up
+    after the time that it was given."""
+    with socket.socket() as full:  # a queue that is full drops whoever wants to connect, as a firewall does
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        dropped = [{**place, "MASTER_PORT": str(full.getsockname()[1])} for place in places(2)]
+        queue = [socket.socket() for _ in range(3)]
+        for one in queue:
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        begin = time.monotonic()
+        jobs = [subprocess.Popen([str(word) for word in [*options, "--meet-within", "13"]], env=place, text=True,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                for place in (places(2)[0], places(2)[1], dropped[1])]
+        said = [job.communicate(timeout=120)[1] for job in jobs]
+        seconds = time.monotonic() - begin
+        for one in queue:
+            one.close()
+    check([job.returncode for job in jobs] == [5, 5, 5] and 12 < seconds < 45, f"alone: {seconds:.0f} s: {said}")
+    check("process 1 has not come to process 0" in said[0] and "contribution of process 1" in said[0], f"process 0: {said[0]}")
+    for one in said[1:]:
+        check("process 1 has not reached process 0" in one and "was not found" in one, f"process 1: {one}")
+    print(f"a process alone says for whom it waits, and ends after {seconds:.0f} s (--meet-within 13)")
 
 
 def bare(args, folder):

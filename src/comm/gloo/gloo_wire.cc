@@ -110,13 +110,16 @@ class Guard {
 
 class GlooWire final : public Wire {
  public:
-  explicit GlooWire(const Launch& launch) : process_(launch.process), processes_(launch.processes) {
+  GlooWire(const Launch& launch, const std::function<void(const std::string&)>& say)
+      : process_(launch.process), processes_(launch.processes) {
     try {
       const MeetingPlace place{.host = launch.meeting_host,
                                .port = launch.meeting_port,
                                .ports = launch.meeting_ports,
+                               .process = process_,
                                .processes = processes_,
-                               .job = launch.job};
+                               .job = launch.job,
+                               .say = say};
       if (process_ == 0) server_.emplace(place);
       Meeting meeting(place, launch.meet_within);
       ::gloo::transport::tcp::attr attributes;
@@ -212,6 +215,7 @@ class GlooWire final : public Wire {
 }  // namespace
 }  // namespace paceline::comm::gloo
 
-extern "C" paceline::comm::Wire* paceline_open_gloo(const paceline::comm::Launch& launch) {
-  return new paceline::comm::gloo::GlooWire(launch);
+extern "C" paceline::comm::Wire* paceline_open_gloo(const paceline::comm::Launch& launch,
+                                                    const std::function<void(const std::string&)>& say) {
+  return new paceline::comm::gloo::GlooWire(launch, say);
 }

@@ -3,7 +3,9 @@
 /// Opens gloo on demand; the program itself does not link it.
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "base/module.h"
 #include "comm/launch.h"
@@ -19,11 +21,13 @@ inline constexpr base::Module kModule{.kind = base::ErrorKind::comm,
                                       .remedy = "install libgloo0 (Debian: apt-get install libgloo0)",
                                       .global = true};
 
-/// Opens the module and meets the other processes of `launch`.
+/// Opens the module and meets the other processes of `launch`. `say` as in comm::open_wire.
 ///
 /// Errors   as open_module, and Error(comm) when the others do not come
-[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch);
+[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch,
+                                              const std::function<void(const std::string&)>& say);
 /// The same with the module in `folder`.
-[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder);
+[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder,
+                                              const std::function<void(const std::string&)>& say = {});
 
 }  // namespace paceline::comm::gloo

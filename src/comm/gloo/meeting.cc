@@ -29,6 +29,9 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
+/// How long processes wait for one another before they say for whom.
+constexpr milliseconds kToWaitInSilence{10000};
+
 /// bytes of a value; real ones have some hundred bytes
 constexpr std::size_t kLongest = std::size_t{1} << 24;
 
@@ -65,8 +68,15 @@ bool wait_for(int socket, short event, Clock::time_point until) {
   return left > 0 && ::poll(&waiting, 1, static_cast<int>(std::min<long>(left, 1 << 30))) > 0;
 }
 
-/// A connection to `address`, any of its addresses, or -1.
-int connect_to(const std::string& address, std::uint16_t port) {
+/// Limits how long connecting and sending may wait; 0: no limit.
+void limit(int socket, milliseconds longest) {
+  const timeval time{.tv_sec = longest.count() / 1000, .tv_usec = longest.count() % 1000 * 1000};
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+}
+
+/// A connection to `address`, any of its addresses, or -1. Each address is tried for at most `patience`: a
+/// firewall that drops packets would hold it for minutes.
+int connect_to(const std::string& address, std::uint16_t port, milliseconds patience) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -75,7 +85,11 @@ int connect_to(const std::string& address, std::uint16_t port) {
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     const int socket = ::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket < 0) continue;
-    if (::connect(socket, one->ai_addr, one->ai_addrlen) == 0) return socket;
+    limit(socket, patience);
+    if (::connect(socket, one->ai_addr, one->ai_addrlen) == 0) {
+      limit(socket, milliseconds(0));
+      return socket;
+    }
     ::close(socket);
   }
   return -1;
@@ -226,11 +240,15 @@ void MeetingServer::answer(Guest& guest) {
 }
 
 Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
-    : place_(fmt::format("{}:{}", place.host, ports_of(place))), longest_(longest) {
+    : place_(fmt::format("{}:{}", place.host, ports_of(place))),
+      process_(place.process),
+      say_(place.say),
+      longest_(longest) {
   // With several ports the answering process may be a stranger, so the patience is short; a busy process 0 is
   // asked again.
   const milliseconds patience(place.ports == 1 ? 5000 : 1000);
-  const auto until = Clock::now() + longest;
+  const auto begin = Clock::now(), until = begin + longest;
+  bool is_silent = true;
   for (auto pause = milliseconds(10);; pause = std::min(2 * pause, milliseconds(500))) {
     for (int number = 0; number < place.ports; ++number)
       if (try_port(place, number, patience)) return;
@@ -239,15 +257,22 @@ Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
                  "gloo: process 0 was not found at MASTER_ADDR:MASTER_PORT {} within {} s{}; check that the "
                  "process with RANK=0 was started there and that no firewall blocks the port",
                  place_, longest.count() / 1000, found_by(place.host));
+    if (say_ && is_silent && Clock::now() > begin + kToWaitInSilence) {
+      say_(
+          fmt::format("process {} has not reached process 0 at MASTER_ADDR:MASTER_PORT {} yet{}; it goes on "
+                      "trying, {} s in all (--meet-within)",
+                      process_, place_, found_by(place.host), longest.count() / 1000));
+      is_silent = false;
+    }
     std::this_thread::sleep_for(pause);
   }
 }
 
-/// Whether process 0 answers at that port.
+/// Whether process 0 answers at that port; `patience` is for connecting and for the answer, each.
 ///
 /// Errors   those of the constructor, if there is only one port
 bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patience) {
-  socket_ = connect_to(place.host, port_of(place, number));
+  socket_ = connect_to(place.host, port_of(place, number), patience);
   if (socket_ < 0) return false;
   const int on = 1;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -307,6 +332,13 @@ void Meeting::set(const std::string& key, const std::vector<char>& data) {
 std::string Meeting::ask(const std::string& key, milliseconds longest) {
   const auto until = Clock::now() + longest;
   send(fmt::format("g{}{}", length_of(key.size()), key));
+  // Process 0 speaks for all, since all wait for the same one.
+  if (say_ && process_ == 0 && longest > kToWaitInSilence &&
+      !wait_for(socket_, POLLIN, Clock::now() + kToWaitInSilence))
+    say_(
+        fmt::format("process {} has not come to process 0 at MASTER_ADDR:MASTER_PORT {} yet; the others wait "
+                    "for it, {} s in all (--meet-within)",
+                    key, place_, longest_.count() / 1000));
   const auto what = fmt::format("the contribution of process {}", key);
   const std::size_t size = read_length(receive(4, until, what));
   if (size > kLongest) base::fail(base::ErrorKind::comm, "gloo: {} has {} bytes", what, size);

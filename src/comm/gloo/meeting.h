@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
@@ -21,8 +22,10 @@ struct MeetingPlace {
   std::string host;
   std::uint16_t port = 0;  ///< the first of `ports`
   int ports = 1;
+  int process = 0;  ///< this process
   int processes = 1;
   std::string job;  ///< identifies processes of this run; "": only their number does
+  std::function<void(const std::string&)> say;  ///< reports what takes long; empty: nobody hears it
 };
 
 /// The server in process 0. It lives until all have met.
@@ -59,7 +62,8 @@ class MeetingServer {
 class Meeting final : public ::gloo::rendezvous::Store {
  public:
   /// Connects, and retries until `longest` has passed, since process 0 may start later. Of several ports,
-  /// each try visits all and skips those where somebody else answers.
+  /// each try visits all and skips those where somebody else answers. After ten seconds without process 0 it
+  /// says so, once.
   ///
   /// Errors   Error(comm): nobody is there, or (with one port) somebody else
   Meeting(const MeetingPlace& place, std::chrono::milliseconds longest);
@@ -70,6 +74,7 @@ class Meeting final : public ::gloo::rendezvous::Store {
   void set(const std::string& key, const std::vector<char>& data) override;
   std::vector<char> get(const std::string& key) override;
   void wait(const std::vector<std::string>& keys) override;
+  /// In process 0: names each process whose key has been waited for ten seconds.
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& longest) override;
 
   /// This host's address on its connection to process 0, at which others can reach this process.
@@ -83,6 +88,8 @@ class Meeting final : public ::gloo::rendezvous::Store {
                       const std::string& what);
 
   std::string place_;  ///< for messages: "a:29500"
+  const int process_;
+  const std::function<void(const std::string&)> say_;
   const std::chrono::milliseconds longest_;
   int socket_ = -1;
 };
