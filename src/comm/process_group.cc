@@ -132,9 +132,11 @@ void ProcessGroup::lose(const std::vector<int>& missing, const LazyName& what) {
   while (wire_.process() != 0 && !of_first && !failed_ && base::Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (!failed_) {
-    Failure failure{.kind = base::ErrorKind::comm,
-                    .text = late(missing, what()),
-                    .detection_s = std::chrono::duration<double>(deadline_.load()).count()};
+    // Who waits for a silent process may reach its deadline a moment before the detector does.
+    auto failure = detector_->silent_among(missing).value_or(
+        Failure{.kind = base::ErrorKind::comm,
+                .text = late(missing, what()),
+                .detection_s = std::chrono::duration<double>(deadline_.load()).count()});
     std::string others;  // other late processes are in the sentence
     if (of_first) failure.speaker = detector_->speaker_without_first(others);
     detector_->fail(failure);

@@ -156,17 +156,36 @@ void FailureDetector::look_for_silence(Peer& peer) {
       callbacks_.warn(text);
     return;
   }
-  text = fmt::format("{} is lost: it has sent no heartbeat for {:.0f} s", describe(peer.process),
-                     base::seconds(deadline));
+  Failure failure;
   {
     const std::lock_guard lock(mutex_);
+    failure = loss_by_silence(peer, deadline);
     peer.left = true;  // reported once
-    std::vector<std::string> others;
-    for (const auto& other : peers_)
-      if (other.warned && !other.left) others.push_back(sentence_of(other));
-    if (!others.empty()) text += fmt::format(", nor of {}", fmt::join(others, ", "));
   }
-  lose(peer, std::move(text), base::seconds(deadline));
+  lose(peer, std::move(failure.text), base::seconds(deadline));
+}
+
+Failure FailureDetector::loss_by_silence(const Peer& peer, Clock::duration silence) const {
+  std::vector<std::string> others;
+  for (const auto& other : peers_)
+    if (&other != &peer && other.warned && !other.left) others.push_back(sentence_of(other));
+  const auto too = others.empty() ? ""
+                                  : fmt::format(", nor {} {}", others.size() == 1 ? "has" : "have",
+                                                fmt::join(others, ", "));
+  return {.kind = base::ErrorKind::comm,
+          .text = fmt::format("{} is lost: it has sent no heartbeat for {:.0f} s{}", sentence_of(peer),
+                              base::seconds(silence), too),
+          .detection_s = base::seconds(silence)};
+}
+
+std::optional<Failure> FailureDetector::silent_among(const std::vector<int>& processes) const {
+  const std::lock_guard lock(mutex_);
+  for (const int process : processes) {
+    const auto* const peer = peer_of(process);
+    if (peer != nullptr && peer->warned && !peer->left)
+      return loss_by_silence(*peer, Clock::now() - peer->heard);
+  }
+  return std::nullopt;
 }
 
 void FailureDetector::look_for_who_holds_up() {

@@ -81,6 +81,9 @@ class FailureDetector {
   /// The first failure that this process knows of, its own or another's; the next function says which.
   [[nodiscard]] std::optional<Failure> failure() const;
   [[nodiscard]] bool failure_is_own() const;
+  /// The loss of one of `processes` that others have waited for too long, if its silence has been reported:
+  /// its own deadline is over a moment later. Nothing if all of them send heartbeats.
+  [[nodiscard]] std::optional<Failure> silent_among(const std::vector<int>& processes) const;
   /// "rank 3 on host b (last in backward of step 97)"
   [[nodiscard]] std::string describe(int process) const;
   /// The same of a process that others wait for. Of several ranks it names the one that its own process waits
@@ -125,6 +128,7 @@ class FailureDetector {
   [[nodiscard]] std::string describe_locked(int process) const;
   [[nodiscard]] std::string sentence_of(const Peer& peer) const;
   [[nodiscard]] std::string sentence_of_late(const Peer& peer) const;
+  [[nodiscard]] Failure loss_by_silence(const Peer& peer, base::Clock::duration silence) const;
   void beat();
 
   const int process_;

@@ -204,6 +204,34 @@ TEST(FailureDetector, WhoIsSilentIsSaidAndThenLost) {
   EXPECT_THAT(stopped.heard("failed"), HasSubstr("rank 1 on host b")) << "should it be let go on";
 }
 
+TEST(FailureDetector, OfThoseThatOthersWaitForTheSilentOnesAreLost) {
+  Heard heard;
+  auto options = quick();
+  options.silent = milliseconds(600);
+  options.held_up = options.deadline = kPatience;
+  FailureDetector first(4, options);
+  const Lines silent(first.address(), 1), too(first.address(), 2, "c"), beats(first.address(), 3);
+  first.start(heard.callbacks(0));
+  silent.beat({.step = 97, .phase = "backward"});
+  too.beat({.step = 97, .phase = "update"});
+  wait_for_place(first, 2, "update");
+  EXPECT_FALSE(first.silent_among({1, 2, 3})) << "not for so short a time";
+  const auto begin = base::Clock::now();
+  while (heard.warnings().size() < 2 && base::Clock::now() - begin < kPatience) {
+    beats.beat({.step = 97, .phase = "backward"});
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_FALSE(first.silent_among({3}));
+  const auto lost = first.silent_among({3, 1, 2});
+  ASSERT_TRUE(lost);
+  EXPECT_THAT(
+      lost->text,
+      AllOf(
+          HasSubstr("rank 1 on host b (last in backward of step 97) is lost: it has sent no heartbeat for "),
+          HasSubstr(" s, nor has rank 2 on host c (last in update of step 97)")));
+  EXPECT_THAT(lost->detection_s.value_or(0), AllOf(testing::Ge(0.6), testing::Lt(20.0)));
+}
+
 TEST(FailureDetector, WhoKeepsTheOthersWaitingIsSaidOnceByTheRankThatIsLate) {
   Heard heard;
   FailureDetector first(3, quick());
