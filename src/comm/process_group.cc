@@ -133,12 +133,14 @@ void ProcessGroup::lose(const std::vector<int>& missing, const LazyName& what) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (!failed_) {
     // Who waits for a silent process may reach its deadline a moment before the detector does.
-    auto failure = detector_->silent_among(missing).value_or(
-        Failure{.kind = base::ErrorKind::comm,
-                .text = late(missing, what()),
-                .detection_s = std::chrono::duration<double>(deadline_.load()).count()});
-    std::string others;  // other late processes are in the sentence
+    const auto silent = detector_->silent_among(missing);
+    auto failure =
+        silent.value_or(Failure{.kind = base::ErrorKind::comm,
+                                .text = late(missing, what()),
+                                .detection_s = std::chrono::duration<double>(deadline_.load()).count()});
+    std::string others;
     if (of_first) failure.speaker = detector_->speaker_without_first(others);
+    if (silent) failure.text += others;  // the other sentence names all that are late
     detector_->fail(failure);
     failed_ = true;  // set last, since another thread that sees it reads the text
   }

@@ -113,7 +113,10 @@ def disturbed(args, way, folder, chance, kills, expected):
             refused += "another run is writing to it" in said
             fruitless = 0 if updates_done(out) > done else fruitless + 1
             check(fruitless < 100, f"{way}: 100 starts without an update; the last said {said}")
-            check(all(code in (-9, 137, 2, 3, 5, 143, 70) for code in run.codes()) or "paceline:" in said,
+            # Killed on its way out, after the run: the other has ended with 0, which it may say only of a whole run.
+            if 0 in run.codes():
+                check(weights(out) == expected, f"{way}: codes {run.codes()}, but the run is not over: {said}")
+            check(all(code in (0, -9, 137, 2, 3, 5, 143, 70) for code in run.codes()) or "paceline:" in said,
                   f"{way}: codes {run.codes()} without a word: {said}")
         check(weights(out) == expected, f"{way}: other weights than the undisturbed run's after {hit} kills")
         check(not list(out.glob("*.partial*")), f"{way}: parts of files were left: {list(out.iterdir())}")
