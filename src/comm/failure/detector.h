@@ -81,8 +81,8 @@ class FailureDetector {
   /// The first failure that this process knows of, its own or another's; the next function says which.
   [[nodiscard]] std::optional<Failure> failure() const;
   [[nodiscard]] bool failure_is_own() const;
-  /// The loss of one of `processes` that others have waited for too long, if its silence has been reported:
-  /// its own deadline is over a moment later. Nothing if all of them send heartbeats.
+  /// For a collective whose deadline is over before the detector's own: the failure that names the first of
+  /// `processes` whose silence was warned of. Empty: all of them send heartbeats.
   [[nodiscard]] std::optional<Failure> silent_among(const std::vector<int>& processes) const;
   /// "rank 3 on host b (last in backward of step 97)"
   [[nodiscard]] std::string describe(int process) const;

@@ -74,7 +74,7 @@ class Meeting final : public ::gloo::rendezvous::Store {
   void set(const std::string& key, const std::vector<char>& data) override;
   std::vector<char> get(const std::string& key) override;
   void wait(const std::vector<std::string>& keys) override;
-  /// In process 0: names each process whose key has been waited for ten seconds.
+  /// Process 0 waits ten seconds for a process's key, then says which process is missing.
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& longest) override;
 
   /// This host's address on its connection to process 0, at which others can reach this process.
