@@ -24,7 +24,8 @@ std::vector<T> random_vectors(std::mt19937& generator, std::int64_t vectors) {
 }
 
 template <typename Kernel, typename T>
-void add_map1(KernelCases& cases, const std::string& name, std::int64_t vectors, IsNear is_near = kSameBits) {
+void add_map1(KernelCases& cases, const std::string& name, std::int64_t vectors,
+              IsNear is_near = has_same_bits<T>) {
   cases.add(name, [=](KernelArrays& arrays, std::mt19937& generator) {
     const T* src = arrays.input(random_vectors<T>(generator, vectors));
     return Kernel{src, arrays.output<T>(static_cast<std::size_t>(8 * vectors), is_near), vectors};
@@ -32,7 +33,8 @@ void add_map1(KernelCases& cases, const std::string& name, std::int64_t vectors,
 }
 
 template <typename Kernel, typename T>
-void add_map2(KernelCases& cases, const std::string& name, std::int64_t vectors, IsNear is_near = kSameBits) {
+void add_map2(KernelCases& cases, const std::string& name, std::int64_t vectors,
+              IsNear is_near = has_same_bits<T>) {
   cases.add(name, [=](KernelArrays& arrays, std::mt19937& generator) {
     const T* first = arrays.input(random_vectors<T>(generator, vectors));
     const T* second = arrays.input(random_vectors<T>(generator, vectors));

@@ -17,7 +17,32 @@ namespace paceline::engine::cuda {
 
 /// Whether an element of the device's is as good as the host's.
 using IsNear = bool (*)(const std::byte* device, const std::byte* host);
-constexpr IsNear kSameBits = nullptr;
+
+/// The bits of a NaN differ between devices: a processor keeps those of an operand, and a GPU has one NaN.
+template <typename T>
+bool are_both_nan(const std::byte* device, const std::byte* host) {
+  T a, b;
+  std::memcpy(&a, device, sizeof a);
+  std::memcpy(&b, host, sizeof b);
+  if constexpr (std::is_same_v<T, Bf16>)
+    return std::isnan(load(a)) && std::isnan(load(b));
+  else
+    return std::isnan(a) && std::isnan(b);
+}
+
+/// The same bits, but that any two NaNs are equal.
+template <typename T>
+bool has_same_bits(const std::byte* device, const std::byte* host) {
+  if (std::memcmp(device, host, sizeof(T)) == 0) return true;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Bf16>)
+    return are_both_nan<T>(device, host);
+  else if constexpr (std::is_same_v<T, LossResult> ||
+                     std::is_same_v<T, StepReport>)  // they begin with a loss
+    return are_both_nan<double>(device, host) &&
+           std::memcmp(device + sizeof(double), host + sizeof(double), sizeof(T) - sizeof(double)) == 0;
+  else
+    return false;
+}
 
 /// The arrays of one kernel, collected on the host for memory at `base`, which may be a device's. They begin
 /// at multiples of 256 bytes, and between them lie at least as many that nobody may write.
@@ -31,12 +56,12 @@ class KernelArrays {
   }
   /// What the kernel reads and writes.
   template <typename T>
-  T* in_place(const std::vector<T>& values, IsNear is_near = kSameBits) {
+  T* in_place(const std::vector<T>& values, IsNear is_near = has_same_bits<T>) {
     return listed(put(values.data(), values.size()), values.size(), is_near);
   }
   /// What the kernel writes: NaN before.
   template <typename T>
-  T* output(std::size_t count, IsNear is_near = kSameBits) {
+  T* output(std::size_t count, IsNear is_near = has_same_bits<T>) {
     return listed(put<T>(nullptr, count), count, is_near);
   }
 
