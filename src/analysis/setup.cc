@@ -253,6 +253,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"memory.device.plan_bytes", kPlan},
     {"memory.device.plan_lines", kPlan},
     {"memory.device.available_bytes", kMoment},
+    {"memory.device.use", kMoment},
     {"window.warmup_steps", kLength},
     {"window.steps", kLength},
     {"window.timed_of", "follows from the number of steps"},

@@ -74,6 +74,9 @@ struct CompileOptions {
   /// > 0: memory for this many images of the graph's input shape, a byte a value, where the engine computes.
   /// The engine's inputs are then draws from these, never images. Only if keeps_images() (make.h).
   std::int64_t stored_images = 0;
+  /// Whether a device may capture the work of a step and start it by one call. False: each kernel is
+  /// launched, to compare with; the bits are the same.
+  bool captures = true;
   /// The index of this engine's worker among the workers of its host. Worker i computes on visible device i
   /// modulo the number of visible devices, unless device_index is set.
   int worker_on_host = 0;
@@ -84,6 +87,9 @@ struct CompileOptions {
 struct KernelRequest {
   /// Choose the fastest on this machine, by measuring; otherwise choose by shape and kind of processor.
   bool is_measured = false;
+  /// Whether a choice is made for fused problems too; otherwise separate kernels compute them. A GPU compiles
+  /// each of their algorithms for about a second.
+  bool measures_fused = true;
   /// Algorithms of an earlier run, which come before either choice; empty: none.
   KernelAlgorithms given = {};
   /// Whether the run ends if an algorithm of `given` is not available. If not, the default replaces it and
@@ -118,6 +124,15 @@ struct DeviceInfo {
   std::int64_t memory_bytes = 0;       ///< of the device; 0: it computes in the host's memory
   std::int64_t free_memory_bytes = 0;  ///< now, after what other processes use
   int devices = 1;                     ///< number of devices that the workers of a host share
+};
+
+/// What a device's memory holds. To compare with the memory plan.
+struct DeviceMemoryUse {
+  std::string device;             ///< the same for engines on one device: "0"
+  std::int64_t total_bytes = 0;   ///< of the device
+  std::int64_t used_bytes = 0;    ///< by all processes
+  std::int64_t engine_bytes = 0;  ///< of it, blocks of this engine; the rest is the driver's, the libraries'
+                                  ///< (kernels, graphs, their own buffers) and other processes'
 };
 
 /// The input of one step of one engine. Dropout masks are a pure function of (seed, step, op, first_position
@@ -258,6 +273,11 @@ class Engine {
   /// Call it after you write weights() or optimizer_state(), before the next forward, update, evaluate or
   /// fetch. A device engine copies both to its device, so fetch() first what you do not write.
   virtual void weights_changed() = 0;
+
+  /// What the device's memory holds now; nothing if the engine computes in the host's memory.
+  ///
+  /// Cost     some 100 us on a GPU; does not wait for its work
+  [[nodiscard]] virtual std::optional<DeviceMemoryUse> device_memory() const { return std::nullopt; }
 
   /// The forward pass of training, on a full batch. Keeps what backward needs.
   virtual LossSums forward(const StepInput& input) = 0;

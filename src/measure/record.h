@@ -303,6 +303,15 @@ struct Record {
       std::int64_t plan_bytes = 0;
       std::map<std::string, std::int64_t> plan_lines;
       std::int64_t available_bytes = 0;  ///< before the run
+      /// Measured at the end of the run, while its engines are open. None: an older record.
+      struct Use {
+        std::int64_t total_bytes = 0;    ///< of the device
+        std::int64_t used_bytes = 0;     ///< by all processes
+        std::int64_t engines_bytes = 0;  ///< of it, blocks of this process's engines
+        /// The rest: the driver's context, loaded kernels, libraries, graphs, and other processes.
+        [[nodiscard]] std::int64_t driver_and_libraries_bytes() const { return used_bytes - engines_bytes; }
+      };
+      std::optional<Use> use = {};
     };
     std::optional<Device> device;  ///< only for engines with device memory
     [[nodiscard]] bool exceeds_what_there_is() const {

@@ -202,11 +202,19 @@ void fields(A& archive, In<A, Record::LearningRate>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, Record::Memory::Device::Use>& value) {
+  archive("total_bytes", value.total_bytes);
+  archive("used_bytes", value.used_bytes);
+  archive("engines_bytes", value.engines_bytes);
+}
+
+template <typename A>
 void fields(A& archive, In<A, Record::Memory::Device>& value) {
   archive("workers", value.workers);
   archive("plan_bytes", value.plan_bytes);
   archive("plan_lines", value.plan_lines);
   archive("available_bytes", value.available_bytes);
+  where_present(archive, "use", value.use);
 }
 
 template <typename A>

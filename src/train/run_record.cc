@@ -199,6 +199,27 @@ void add_gpus(Record& record, std::span<const measure::GpuReport> reports) {
     record.notes.push_back(fmt::format("the GPUs did not report everything: {}", fmt::join(failures, "; ")));
 }
 
+namespace {
+
+/// The memory of the fullest device of these workers. Blocks of engines on one device add up.
+std::optional<Record::Memory::Device::Use> device_use(const std::vector<WorkerResult>& results) {
+  std::map<std::string, Record::Memory::Device::Use> devices;
+  for (const auto& result : results) {
+    if (!result.device_memory) continue;
+    auto& use = devices[result.device_memory->device];
+    use.total_bytes = result.device_memory->total_bytes;
+    use.used_bytes = std::max(use.used_bytes, result.device_memory->used_bytes);
+    use.engines_bytes += result.device_memory->engine_bytes;
+  }
+  const auto free_bytes = [](const auto& device) {
+    return device.second.total_bytes - device.second.used_bytes;
+  };
+  const auto fullest = std::ranges::min_element(devices, {}, free_bytes);
+  return fullest == devices.end() ? std::nullopt : std::optional(fullest->second);
+}
+
+}  // namespace
+
 void complete_record(Record& record, std::vector<WorkerResult>& results,
                      const comm::Communicator& communicator) {
   WorkerResult& root = results.front();
@@ -241,6 +262,7 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
     record.rollbacks = std::move(all);
   }
   add_gpus(record, root.gpus);
+  if (record.memory.device) record.memory.device->use = device_use(results);
   record.epochs = std::move(root.epochs);
   record.steps = std::move(root.steps);
   record.buckets = std::move(root.buckets);

@@ -38,7 +38,7 @@ bool Window::is_long_enough(std::int64_t update, std::int64_t steps) const {
          steps >= kFewestSteps && seconds() > options.window_seconds;
 }
 
-void Window::end(const data::Loader* loader, WorkerResult& result) {
+void Window::end(const data::Loader* loader, const engine::Engine& engine, WorkerResult& result) {
   result.rank.wall_s = seconds();
   find_others(result);
   if (job_.gpu_watch != nullptr) find_gpus(result);
@@ -50,6 +50,7 @@ void Window::end(const data::Loader* loader, WorkerResult& result) {
   result.rank.bytes_sent = result.traffic.bytes_sent;
   result.rank.bytes_received = result.traffic.bytes_received;
   describe_loader(loader, result.rank);
+  result.device_memory = engine.device_memory();
 }
 
 /// Finds processor time at rank 0's host that was used by processes outside of this run.

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Measures a worker's window besides the ledger: time, traffic, the loader's work, and processor time of
-/// other programs.
+/// Measures a worker's window besides the ledger: time, traffic, the loader's work, processor time of other
+/// programs, and a device's memory at the end.
 
 #include <optional>
 #include <string>
@@ -32,7 +32,7 @@ class Window {
   /// Ends the measurement of traffic; what follows is bookkeeping.
   void end_traffic() { traffic_ = communicator_.traffic(); }
   /// Ends the window, after end_traffic(). All ranks call it: one reduction if there are several processes.
-  void end(const data::Loader* loader, WorkerResult& result);
+  void end(const data::Loader* loader, const engine::Engine& engine, WorkerResult& result);
 
  private:
   [[nodiscard]] bool is_first_of_process() const;

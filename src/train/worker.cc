@@ -173,7 +173,7 @@ class Worker {
     fold();
     result_.rank.phases = ledger_.totals();
     step_times_.end(result_);
-    window_.end(loader(), result_);
+    window_.end(loader(), *engine_, result_);
   }
 
   /// Gathers the figures of all ranks at rank 0, and checks that the weights are still the same everywhere.

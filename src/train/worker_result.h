@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "engine/engine.h"
 #include "measure/gpu_watch.h"
 #include "measure/record.h"
 #include "measure/timeline.h"
@@ -30,9 +31,10 @@ struct WorkerResult {
   std::optional<measure::LastStepsRecord> last_steps;  ///< of all ranks; rank 0
   std::optional<double> allreduce_peak_gb_per_s;       ///< allreduce_peak.h
   std::optional<double> others_cores;  ///< cores kept busy by other programs during the window; rank 0
-  std::vector<measure::OtherProgramRecord> others;    ///< the busiest of these programs; rank 0
-  std::vector<measure::GpuReport> gpus;               ///< one report for each process with GPUs; rank 0
-  std::int64_t norm_bytes = 0, norm_collectives = 0;  ///< of synchronised batch norm, in the window
+  std::vector<measure::OtherProgramRecord> others;       ///< the busiest of these programs; rank 0
+  std::vector<measure::GpuReport> gpus;                  ///< one report for each process with GPUs; rank 0
+  std::int64_t norm_bytes = 0, norm_collectives = 0;     ///< of synchronised batch norm, in the window
+  std::optional<engine::DeviceMemoryUse> device_memory;  ///< at the end
   bool interrupted = false;
   ValidationState validation;  ///< at the end
   bool stopped_early = false;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "fixture.h"
+#include "forwarding_engine.h"
 #include "train/buckets.h"
 #include "train/prepare.h"
 
@@ -159,6 +160,51 @@ TEST_F(DeviceMemory, StandsInSetupsApartFromTheHosts) {
   const auto exceeds = inspect(of_batch(100), with_device(80));
   EXPECT_THAT(exceeds.excess, HasSubstr("102.00 GB of device memory"));
   EXPECT_TRUE(exceeds.memory.exceeds_what_there_is());
+}
+
+/// Says of its device's memory what a test wants.
+class WithDeviceMemory final : public ForwardingEngine {
+ public:
+  WithDeviceMemory(std::unique_ptr<engine::Engine> engine, engine::DeviceMemoryUse use)
+      : ForwardingEngine(std::move(engine)), use_(std::move(use)) {}
+  [[nodiscard]] std::optional<engine::DeviceMemoryUse> device_memory() const override { return use_; }
+
+ private:
+  const engine::DeviceMemoryUse use_;
+};
+
+/// The use that the record of two workers has, of which the first says `first`, the second `second`.
+std::optional<measure::Record::Memory::Device::Use> recorded_use(Options options, Backend backend,
+                                                                 const engine::DeviceMemoryUse& first,
+                                                                 const engine::DeviceMemoryUse& second) {
+  backend.compile = [&, compile = backend.compile](const graph::Graph& graph,
+                                                   const engine::CompileOptions& how) {
+    return std::make_unique<WithDeviceMemory>(compile(graph, how), how.worker_on_host == 0 ? first : second);
+  };
+  options.out /= first.device + second.device;
+  const auto record = run(options, backend, {}, {});
+  const auto again = measure::read_record(options.out / "record.json");
+  EXPECT_EQ(again.memory.device.value().use.value().used_bytes, record.memory.device.value().use->used_bytes);
+  return record.memory.device->use;
+}
+
+TEST_F(DeviceMemory, IsMeasuredIntoTheRecordAtTheEnd) {
+  Options options = of_batch(4, 2);
+  options.steps = 2;
+  options.out = directory_ / "use";
+  const engine::DeviceMemoryUse first{"0", 81 * kGiga, 9 * kGiga, 3 * kGiga};
+  const auto shared =
+      recorded_use(options, with_device(80, 2), first, {"0", 81 * kGiga, 8 * kGiga, 4 * kGiga});
+  ASSERT_TRUE(shared.has_value());
+  EXPECT_EQ(shared->total_bytes, 81 * kGiga);
+  EXPECT_EQ(shared->used_bytes, 9 * kGiga) << "each saw the whole device, one of them more";
+  EXPECT_EQ(shared->engines_bytes, 7 * kGiga);
+  EXPECT_EQ(shared->driver_and_libraries_bytes(), 2 * kGiga);
+
+  const auto fullest = recorded_use(options, with_device(80), first, {"1", 24 * kGiga, 8 * kGiga, 4 * kGiga});
+  ASSERT_TRUE(fullest.has_value());
+  EXPECT_EQ(fullest->total_bytes, 24 * kGiga);
+  EXPECT_EQ(fullest->engines_bytes, 4 * kGiga);
 }
 
 TEST_F(DeviceMemory, OfTheHostIsSaidToBeTheHosts) {

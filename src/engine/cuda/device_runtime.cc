@@ -81,7 +81,7 @@ void DeviceRuntime::check(CudaStatus status, const std::string& call) const {
 
 DeviceFacts DeviceRuntime::facts() const {
   enter();
-  DeviceFacts facts{.name = name_, .is_gpu = true};
+  DeviceFacts facts{.name = name_, .is_gpu = true, .index = device_, .allocated_bytes = allocated_bytes_};
   std::size_t free = 0, total = 0;
   check(api_.cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   facts.memory_bytes = static_cast<std::int64_t>(total);
@@ -124,6 +124,7 @@ std::byte* DeviceRuntime::allocate(std::size_t bytes) {
   if (status == kCudaErrorMemoryAllocation) fail_allocation(status, bytes);
   check(status, "cudaMalloc");
   memory_.push_back(memory);
+  allocated_bytes_ += static_cast<std::int64_t>(bytes);
   return static_cast<std::byte*>(memory);
 }
 

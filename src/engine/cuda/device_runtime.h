@@ -96,6 +96,7 @@ class DeviceRuntime final : public Runtime {
   int device_;
   std::string name_;
   std::vector<void*> memory_, pinned_;
+  std::int64_t allocated_bytes_ = 0;  ///< of memory_
   std::vector<CudaStreamHandle> streams_;
   std::vector<CudaEventHandle> events_;
   std::vector<CudaGraphExecHandle> sections_;

@@ -39,7 +39,7 @@ class CudaEngine final : public Engine {
         arrays_(allocate_arrays()),
         exec_(make_context()),
         optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_.is_halted()),
-        sections_(*runtime_, compute_, settings.captures, why_eager(program_)),
+        sections_(*runtime_, compute_, program_.options().captures, why_eager(program_)),
         backward_sections_(cut_backward_pass(program_, {})) {
     weights_changed();  // copies the host's arrays, which are 0, to the device
   }
@@ -77,6 +77,15 @@ class CudaEngine final : public Engine {
     optimizer_.pack();
     settle();  // so that the caller may write them again
     host_is_current_ = true;
+  }
+
+  [[nodiscard]] std::optional<DeviceMemoryUse> device_memory() const override {
+    const DeviceFacts facts = runtime_->facts();
+    if (!facts.is_gpu) return std::nullopt;
+    return DeviceMemoryUse{.device = std::to_string(facts.index),
+                           .total_bytes = facts.memory_bytes,
+                           .used_bytes = facts.memory_bytes - facts.free_memory_bytes,
+                           .engine_bytes = facts.allocated_bytes};
   }
 
   LossSums forward(const StepInput& input) override {

@@ -23,8 +23,6 @@ struct EngineSettings {
   std::string name = "cuda";  ///< Engine::name(), and that of its Memory
   /// For tests: fills all memory that a pass writes with NaN before the pass.
   bool poison = false;
-  /// Whether sections of a step are captured and replayed (sections.h); otherwise each kernel is launched.
-  bool captures = true;
 };
 
 /// Compiles `graph` for the device of `runtime`.

@@ -58,6 +58,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   KernelProblems named{.chosen_by = facts.is_gpu ? "heuristics" : "rules", .defaults = {}, .refusal = {}};
   ProblemByKey problems;
   for (const ConvChoice& choice : choices) {
+    if (choice.problem.is_fused() && !request.measures_fused) continue;  // computed by separate kernels
     problems.emplace(describe(choice.problem), choice.problem);
     named.defaults[describe(choice.problem)] = choice.algorithm;
   }

@@ -26,12 +26,14 @@
 
 namespace paceline::engine::cuda {
 
-/// What is known of a device before anything runs on it.
+/// What is known of a device, and what its memory holds at the moment.
 struct DeviceFacts {
   std::string name;  ///< "NVIDIA H100 80GB HBM3", "processor (no GPU)"
   bool is_gpu = false;
+  int index = 0;                       ///< among the visible devices
   std::int64_t memory_bytes = 0;       ///< total
-  std::int64_t free_memory_bytes = 0;  ///< now, of the whole device, so that other processes reduce it
+  std::int64_t free_memory_bytes = 0;  ///< of the whole device, so that other processes reduce it
+  std::int64_t allocated_bytes = 0;    ///< by allocate() of this runtime
   int compute_capability = 0;          ///< 90 for 9.0; 0 for no GPU
   int multiprocessors = 1;
   std::string libraries;  ///< "CUDA 13.0 (driver 580.65), cuDNN 9.19.0"

@@ -38,7 +38,7 @@ class SimulatedSteps {
         labels_(static_cast<std::size_t>(options.batch)) {
     auto runtime = std::make_unique<SimulatedRuntime>();
     runtime_ = runtime.get();
-    engine_ = compile(graph, options_, std::move(runtime), {.name = "cuda", .captures = how.captures});
+    engine_ = compile(graph, options_, std::move(runtime));
     const auto sample = static_cast<std::size_t>(graph.input_shape().elements());
     if (how.stores_images) {
       draws_.resize(labels_.size());
@@ -70,6 +70,7 @@ class SimulatedSteps {
   static CompileOptions options_for(const graph::Graph& graph, CompileOptions options,
                                     const SimulatedStepOptions& how) {
     options.stored_images = how.stores_images ? 1 : 0;
+    options.captures = how.captures;
     if (!how.fuses) return options;
     SimulatedRuntime runtime;
     KernelAlgorithms algorithms;

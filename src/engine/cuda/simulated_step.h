@@ -15,7 +15,7 @@ namespace paceline::engine::cuda {
 /// Variants of the simulated steps, to see what each costs.
 struct SimulatedStepOptions {
   enum class Wait { none, loss, middle, end };
-  bool captures = true;  ///< EngineSettings::captures
+  bool captures = true;  ///< CompileOptions::captures
   /// Whether the device keeps the images (CompileOptions::stored_images); otherwise each batch is copied.
   bool stores_images = true;
   /// Whether convolutions compute the sums of adjacent batch norms (ConvProblem::is_fused()).

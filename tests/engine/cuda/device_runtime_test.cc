@@ -336,6 +336,21 @@ TEST(DeviceRuntime, FactsNameDeviceAndLibraries) {
   EXPECT_EQ(facts.libraries, "CUDA 13.0 (driver for 13.0), cuDNN 9.99.0");
 }
 
+TEST(DeviceRuntime, FactsCountItsOwnBlocksApartFromWhatElseIsInUse) {
+  FakeCuda cuda;
+  FakeLibrary library;
+  cuda.used_bytes = std::size_t{3} << 20;  // of another process
+  DeviceRuntime runtime(cuda.api(), 1, library.open());
+  EXPECT_EQ(runtime.facts().index, 1);
+  EXPECT_EQ(runtime.facts().allocated_bytes, 0);
+  (void)runtime.allocate(5);
+  (void)runtime.allocate(std::size_t{3} << 20);
+  (void)runtime.allocate_pinned(1000);
+  const auto facts = runtime.facts();
+  EXPECT_EQ(facts.allocated_bytes, std::int64_t{6} << 20) << "one unit of 2 MiB, and two";
+  EXPECT_EQ(facts.memory_bytes - facts.free_memory_bytes, std::int64_t(cuda.used_bytes));
+}
+
 TEST(DeviceOfWorker, WorkersTakeTurns) {
   EXPECT_EQ(device_of_worker(0, 2), 0);
   EXPECT_EQ(device_of_worker(3, 2), 1);

@@ -135,10 +135,11 @@ TEST_F(CudaPrepare, ConvolutionsComputeWhatTheirBatchNormsNeedWhereThatWasChosen
         expect_near(*engine, got, expected_of(graph, exact), tolerance(precision, 200));
         // In any order of streams, captured or not, the same bits.
         for (const bool captures : {true, false}) {
+          options.captures = captures;
           const auto other =
               compile(graph, options,
                       std::make_unique<HostRuntime>(HostRuntimeOptions{.order = StreamOrder::last_first}),
-                      {.name = "cuda", .poison = true, .captures = captures});
+                      {.name = "cuda", .poison = true});
           EXPECT_EQ(run_steps(*other, options).weights, got.weights);
         }
       }
@@ -176,6 +177,14 @@ TEST_F(CudaPrepare, NoConvolutionSumsWhatIsNotOfTheWholeBatchAlone) {
   options_ = plain;
   options_.training = false;
   EXPECT_EQ(count(), 0);
+}
+
+TEST_F(CudaPrepare, MeasuresNoFusedProblemWhereThatIsSwitchedOff) {
+  const auto all = *prepare_with({.is_measured = true}).algorithms;
+  const auto separate = *prepare_with({.is_measured = true, .measures_fused = false}).algorithms;
+  EXPECT_LT(separate.size(), all.size());
+  for (const auto& [problem, algorithm] : all)
+    EXPECT_EQ(separate.contains(problem), problem.find(", with ") == std::string::npos) << problem;
 }
 
 TEST_F(CudaPrepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {

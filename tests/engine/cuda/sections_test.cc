@@ -60,12 +60,12 @@ CompileOptions options_for(UpdateKind kind, Precision precision = Precision::f32
 
 /// With the runtime that the engine owns.
 struct OnHost {
-  OnHost(const graph::Graph& graph, const CompileOptions& options, bool captures,
+  OnHost(const graph::Graph& graph, CompileOptions options, bool captures,
          const HostRuntimeOptions& order = {}) {
     auto owned = std::make_unique<HostRuntime>(order);
     runtime = owned.get();
-    engine =
-        compile(graph, options, std::move(owned), {.name = "cuda", .poison = true, .captures = captures});
+    options.captures = captures;
+    engine = compile(graph, options, std::move(owned), {.name = "cuda", .poison = true});
   }
   HostRuntime* runtime = nullptr;
   std::unique_ptr<Engine> engine;
@@ -102,11 +102,11 @@ TEST(CudaSections, HaveTheBitsOfStepsThatAreNotCaptured) {
     for (const Precision precision : kPrecisions)
       for (const UpdateKind kind : {UpdateKind::sgd, UpdateKind::adam, UpdateKind::lars}) {
         SCOPED_TRACE(device.name + ", " + name_of(precision));
-        const auto options = options_for(kind, precision);
+        auto options = options_for(kind, precision);
         const auto on = [&](bool captures) {
-          return run_twenty(
-              *compile(graph, options, device.make(), {.name = "cuda", .poison = true, .captures = captures}),
-              options);
+          options.captures = captures;
+          return run_twenty(*compile(graph, options, device.make(), {.name = "cuda", .poison = true}),
+                            options);
         };
         expect_same(on(true), on(false));
       }
