@@ -1,7 +1,8 @@
 // Times whole training steps of a model of the zoo on random images: forward, loss, backward, update, as
 // torch_peer.py does. One JSON line goes out; steps_s has every sample. With --turns 1 it waits for a line of
 // input, takes its steps, writes its line, and waits again: for step_turns.py, which holds two builds against
-// each other.
+// each other. On a device that queues steps they are queued, as in a training: a step lasts from the end of
+// the one before to its own on the device, and host_ms is what the host needs to put one there.
 
 #include <fmt/core.h>
 
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,8 @@ struct Options {
   bool by_op = false;     ///< also the processor time of each op, a step
   bool turns = false;     ///< as many times --steps as there are lines of input
   bool measured = false;  ///< kernels by measurement on this machine; false: as `train` takes them
+  bool fused = true;      ///< of these, fused convolutions too
+  bool captured = true;   ///< a device's steps by captured sections; false: launch by launch
 };
 
 /// Processor time of all threads of this process: what a step costs where others share the cores.
@@ -66,11 +70,16 @@ Options parse(int argc, char** argv) {
       options.turns = value == "1";
     else if (name == "--measured-kernels")
       options.measured = value == "1";
+    else if (name == "--fused")
+      options.fused = value == "1";
+    else if (name == "--captured")
+      options.captured = value == "1";
     else {
       fmt::print(
           stderr,
           "bench_train_step: unknown option {}; known are --model --size --device --precision fp32|bf16 "
-          "--batch --threads --steps --warmup --by-op 0|1 --turns 0|1 --measured-kernels 0|1\n",
+          "--batch --threads --steps --warmup --by-op 0|1 --turns 0|1 --measured-kernels 0|1 --fused 0|1 "
+          "--captured 0|1\n",
           name);
       std::exit(2);
     }
@@ -84,7 +93,8 @@ Options parse(int argc, char** argv) {
 
 struct StepTimes {
   std::vector<double> seconds, forward_s, backward_s, update_s, cpu_s;
-  double loss = 0;  ///< of the last step, a sample
+  std::vector<double> host_s;  ///< of a queue of steps: what the host needed for each
+  double loss = 0;             ///< of the last step, a sample
 
   void take_step(engine::Engine& engine, const Options& options, const engine::UpdateRule& rule,
                  const engine::StepInput& input) {
@@ -102,9 +112,35 @@ struct StepTimes {
     backward_s.push_back(base::seconds(t2 - t1));
     update_s.push_back(base::seconds(t3 - t2));
   }
+
+  /// Puts a step into the queue.
+  void post_step(engine::Engine& engine, engine::StepQueue& queue, const engine::UpdateRule& rule,
+                 const engine::StepInput& input) {
+    const auto began = base::Clock::now();
+    queue.forward(input, {});
+    engine.backward([](std::int64_t) {});
+    queue.update(rule, 0.1, static_cast<std::int64_t>(input.step) + 1);
+    host_s.push_back(base::seconds_since(began));
+  }
+  /// Takes the oldest step out of the queue. `last_end`: the end of the step before, if there is one.
+  void collect_step(engine::StepQueue& queue, const Options& options,
+                    std::optional<base::TimePoint>& last_end) {
+    const engine::QueuedStep step = queue.collect();
+    loss = step.local.loss / options.batch;
+    base::TimePoint before{};
+    for (const auto& [until, at] : step.marks) {
+      if (until == engine::Stage::forward) forward_s.push_back(base::seconds(at - before));
+      if (until == engine::Stage::backward) backward_s.push_back(base::seconds(at - before));
+      if (until == engine::Stage::update) update_s.push_back(base::seconds(at - before));
+      before = at;
+    }
+    if (last_end) seconds.push_back(base::seconds(before - *last_end));
+    last_end = before;
+  }
 };
 
 double median(std::vector<double> values) {
+  if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
@@ -117,12 +153,12 @@ void print(const engine::Engine& engine, const Options& options, const StepTimes
       "{{\"engine\": \"{}\", \"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"threads\": {}, "
       "\"measured_kernels\": {}, "
       "\"images_per_s\": {:.2f}, \"step_ms\": {:.2f}, \"forward_ms\": {:.2f}, \"backward_ms\": {:.2f}, "
-      "\"update_ms\": {:.2f}, \"cpu_ms\": {:.2f}, \"compile_ms\": {:.1f}, \"planned_mb\": {:.1f}, \"loss\": "
-      "{}, \"steps_s\": "
+      "\"update_ms\": {:.2f}, \"cpu_ms\": {:.2f}, \"host_ms\": {:.3f}, \"compile_ms\": {:.1f}, "
+      "\"planned_mb\": {:.1f}, \"loss\": {}, \"steps_s\": "
       "[{}]}}\n",
       engine.name(), options.model, options.precision, options.batch, options.threads, options.measured,
       options.batch / step_s, step_s * 1e3, median(times.forward_s) * 1e3, median(times.backward_s) * 1e3,
-      median(times.update_s) * 1e3, median(times.cpu_s) * 1e3, compile_s * 1e3,
+      median(times.update_s) * 1e3, median(times.cpu_s) * 1e3, median(times.host_s) * 1e3, compile_s * 1e3,
       static_cast<double>(engine.plan().total_bytes()) / 1e6,
       times.loss == times.loss ? fmt::format("{:.6f}", times.loss) : std::string("null"), samples);
   std::fflush(stdout);
@@ -143,8 +179,10 @@ int main(int argc, char** argv) {
       .precision = options.precision == "bf16" ? engine::Precision::bf16 : engine::Precision::f32,
       .threads = options.threads,
       .rule = rule,
-      .all_workers_say = [](std::string_view) { return true; }};  // as in training
-  const auto kernels = engine::prepare(options.device, graph, how, {.is_measured = options.measured});
+      .all_workers_say = [](std::string_view) { return true; },  // as in training
+      .captures = options.captured};
+  const auto kernels = engine::prepare(options.device, graph, how,
+                                       {.is_measured = options.measured, .measures_fused = options.fused});
   if (!kernels.note.empty()) fmt::print(stderr, "{}\n", kernels.note);
   how.algorithms = kernels.algorithms;
   const auto started = base::Clock::now();
@@ -180,14 +218,25 @@ int main(int argc, char** argv) {
 
   const std::int64_t whole = engine->layout().elements;
   engine->cut_backward({&whole, 1});  // nobody takes gradients before the end
+  engine::StepQueue* const queue = options.by_op ? nullptr : engine->step_queue();
   const auto take_steps = [&](int count) {
     StepTimes times;
-    for (const int end = step + count; step < end; ++step)
-      times.take_step(*engine, options, rule,
-                      {.images = images,
-                       .labels = labels,
-                       .gradient_scale = 1.0 / options.batch,
-                       .step = static_cast<std::uint64_t>(step)});
+    std::optional<base::TimePoint> last_end;
+    int collected = step;
+    // A queue's first step has none before it, so that one more is taken.
+    for (const int end = step + count + (queue != nullptr ? 1 : 0); step < end; ++step) {
+      const engine::StepInput input{.images = images,
+                                    .labels = labels,
+                                    .gradient_scale = 1.0 / options.batch,
+                                    .step = static_cast<std::uint64_t>(step)};
+      if (queue == nullptr) {
+        times.take_step(*engine, options, rule, input);
+        continue;
+      }
+      for (; step - collected > queue->lag(); ++collected) times.collect_step(*queue, options, last_end);
+      times.post_step(*engine, *queue, rule, input);
+    }
+    for (; queue != nullptr && collected < step; ++collected) times.collect_step(*queue, options, last_end);
     return times;
   };
   take_steps(options.warmup);
@@ -198,6 +247,6 @@ int main(int argc, char** argv) {
   if (options.by_op)
     for (std::size_t node = 0; node < ops.size(); ++node)
       if (ops[node].forward < kNever)  // others are a part of what they were fused with
-        fmt::print(stderr, "{:28} forward {:8.2f} ms  backward {:8.2f} ms\n", graph.nodes[node].name,
+        fmt::print(stderr, "{:28} forward {:9.3f} ms  backward {:9.3f} ms\n", graph.nodes[node].name,
                    ops[node].forward * 1e3, ops[node].backward * 1e3);
 }

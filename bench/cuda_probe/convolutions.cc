@@ -22,22 +22,6 @@ namespace {
 namespace cudnn = cuda::cudnn;
 using engine::Precision;
 
-std::vector<std::byte> numbers(std::int64_t count, Precision precision, std::uint32_t seed) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(count) * (precision == Precision::f32 ? 4 : 2));
-  for (std::int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525u + 1013904223u;
-    const float value = static_cast<float>(static_cast<int>(seed >> 9) - (1 << 22)) / (1 << 22);
-    if (precision == Precision::f32) {
-      std::memcpy(bytes.data() + 4 * i, &value, 4);
-    } else {
-      cuda::Bf16 rounded;
-      cuda::store(value, rounded);
-      std::memcpy(bytes.data() + 2 * i, &rounded, 2);
-    }
-  }
-  return bytes;
-}
-
 float at(const std::vector<std::byte>& values, std::size_t i, Precision precision) {
   if (precision == Precision::f32) {
     float value;
@@ -70,9 +54,9 @@ class Checked {
       : gpu_(gpu),
         problem_(problem),
         device_(gpu, problem, workspace),
-        src_(numbers(problem.src_elements(), problem.precision, 1)),
-        dst_(numbers(problem.dst_elements(), problem.precision, 2)),
-        weight_(numbers(problem.weight_elements(), problem.precision, 3)) {
+        src_(random_numbers(problem.src_elements(), problem.precision, 1)),
+        dst_(random_numbers(problem.dst_elements(), problem.precision, 2)),
+        weight_(random_numbers(problem.weight_elements(), problem.precision, 3)) {
     gpu_.upload(device_.pointers.src, src_.data(), src_.size());
     gpu_.upload(device_.pointers.dst, dst_.data(), dst_.size());
     gpu_.upload(device_.pointers.weight, weight_.data(), weight_.size());
@@ -82,13 +66,22 @@ class Checked {
     cuda::convolve_on_host(problem_, host);
   }
 
+  /// Runs it twice, then captured and replayed.
   Json run(cuda::Convolution& convolution) {
-    const std::vector<std::byte> once = compute(convolution);
-    const std::vector<std::byte> again = compute(convolution);
-    return {{"engine", convolution.algorithm()},
-            {"workspace", convolution.workspace_bytes()},
-            {"error_by_largest", difference(once, wanted_, problem_.precision)},
-            {"same_bits_twice", once == again}};
+    const auto launch = [&] { convolution.run({0}, device_.pointers); };
+    const std::vector<std::byte> once = computed(convolution, launch);
+    const std::vector<std::byte> again = computed(convolution, launch);
+    Json found = {{"engine", convolution.algorithm()},
+                  {"workspace", convolution.workspace_bytes()},
+                  {"error_by_largest", difference(once, wanted_, problem_.precision)},
+                  {"same_bits_twice", once == again}};
+    try {
+      auto* const captured = gpu_.capture(launch);
+      found["same_bits_captured"] = computed(convolution, [&] { gpu_.replay(captured); }) == once;
+    } catch (const base::Error& error) {
+      found["cannot_be_captured"] = error.what();
+    }
+    return found;
   }
 
  private:
@@ -97,14 +90,14 @@ class Checked {
   [[nodiscard]] const std::vector<std::byte>& result() const {
     return is_forward() ? dst_ : is_data() ? src_ : weight_;
   }
-  std::vector<std::byte> compute(cuda::Convolution& convolution) {
+  std::vector<std::byte> computed(cuda::Convolution& convolution, const std::function<void()>& launch) {
     void* const to = is_forward() ? device_.pointers.dst
                      : is_data()  ? device_.pointers.src
                                   : device_.pointers.weight;
     std::vector<std::byte> values(wanted_.size());
     gpu_.fill(to, 0xff, values.size());  // NaN: what is not written shows
     gpu_.fill(device_.pointers.workspace, 0xff, std::max<std::size_t>(convolution.workspace_bytes(), 1));
-    convolution.run({0}, device_.pointers);
+    launch();
     gpu_.download(values.data(), to, values.size());
     return values;
   }
@@ -155,19 +148,28 @@ Json time_engine(Gpu& gpu, cuda::Convolution& convolution, const Operands& opera
 
 }  // namespace
 
-void check_results(Findings& findings) {
+namespace {
+
+/// Checks the first `most` engines of each problem.
+void check_engines(Findings& findings, int most) {
   Gpu gpu;
   const cuda::CudnnApi api = open_cudnn();
   const cudnn::Connection connection(api);
   const auto device = cudnn::TargetDevice::of(api, connection.handle());
   const auto streams = [&gpu](cuda::Stream) -> void* { return gpu.stream(); };
   std::map<Precision, Worst> worst;
-  int engines = 0, other_bits = 0;
+  int engines = 0, other_bits = 0, not_captured = 0;
+  const auto plans_of = [&](const cuda::ConvProblem& problem) {
+    if (most > 1) return cudnn::plans_to_measure(device, problem, cuda::kWorkspaceLimit, most);
+    std::vector<cudnn::Plan> one;
+    one.push_back(cudnn::first_plan(device, problem, cuda::kWorkspaceLimit));
+    return one;
+  };
   for (const Precision precision : {Precision::bf16, Precision::f32})
     for (const cuda::ConvProblem& problem : resnet_problems(2, precision)) {
       if (!findings.has_time_for(describe(problem))) return;
       findings.attempt(describe(problem), [&] {
-        auto plans = cudnn::plans_to_measure(device, problem, cuda::kWorkspaceLimit, 4);
+        auto plans = plans_of(problem);
         Checked checked(gpu, problem, largest_workspace(plans));
         for (cudnn::Plan& plan : plans) {
           const std::string name = cudnn::name_of(plan.engine);
@@ -176,7 +178,8 @@ void check_results(Findings& findings) {
             const Json one = checked.run(*convolution);
             worst[precision].see(one["error_by_largest"].get<double>(), describe(problem) + ", " + name);
             ++engines;
-            other_bits += !one["same_bits_twice"].get<bool>();
+            other_bits += !one["same_bits_twice"].get<bool>() || !one.value("same_bits_captured", true);
+            not_captured += one.contains("cannot_be_captured");
             findings.json["problems"][describe(problem)].push_back(one);
           });
         }
@@ -184,6 +187,7 @@ void check_results(Findings& findings) {
       gpu.free_all();
       findings.json["engines"] = engines;
       findings.json["engines_with_other_bits"] = other_bits;
+      findings.json["engines_not_captured"] = not_captured;
       // JSON has no infinity: null is an output that was not finite. In f32 some 1e-7 is what plain sums
       // give, 1e-5 Winograd, 1e-3 TF32, which has no place here.
       findings.json[precision == Precision::f32 ? "worst_f32" : "worst_bf16"] = {
@@ -191,6 +195,11 @@ void check_results(Findings& findings) {
       findings.save();
     }
 }
+
+}  // namespace
+
+void check_first_engines(Findings& findings) { check_engines(findings, 1); }
+void check_more_engines(Findings& findings) { check_engines(findings, 4); }
 
 void time_convolutions(Findings& findings) {
   Gpu gpu;
@@ -206,9 +215,6 @@ void time_convolutions(Findings& findings) {
         auto plans = cudnn::plans_to_measure(device, problem, cuda::kWorkspaceLimit, 8);
         const std::chrono::duration<double, std::milli> planning = std::chrono::steady_clock::now() - begin;
         const Operands operands(gpu, problem, largest_workspace(plans));
-        gpu.fill(operands.pointers.src, 0, operands.src_bytes);
-        gpu.fill(operands.pointers.dst, 0, operands.dst_bytes);
-        gpu.fill(operands.pointers.weight, 0, operands.weight_bytes);
         const double gflop = 2e-9 * static_cast<double>(problem.dst_elements()) * problem.kernel_height *
                              problem.kernel_width * problem.channels_in;
         Json& one = findings.json["problems"][describe(problem)];

@@ -79,6 +79,17 @@ void time_launches(Findings& findings) {
           "the launch of a kernel");
     });
   });
+  findings.attempt("100 own kernels, captured", [&] {
+    const cuda::ArrayFill kernel{.dst = values, .count = 256, .value = 0};
+    const cuda::Grid grid = kernel.grid();
+    auto* const captured = gpu.capture([&] {
+      for (int i = 0; i < 100; ++i)
+        gpu.check(gpu.api().launch(cuda::kKernelNumber<cuda::ArrayFill>, &kernel, sizeof kernel, &grid,
+                                   gpu.stream()),
+                  "the launch of a kernel");
+    });
+    findings.json["100 own kernels, captured"] = cost_of_calls(gpu, 100, [&] { gpu.replay(captured); });
+  });
   findings.attempt("event recorded", [&] {
     cuda::CudaEventHandle event = nullptr;
     gpu.check(gpu.api().cudaEventCreateWithFlags(&event, cuda::kCudaEventDisableTiming),

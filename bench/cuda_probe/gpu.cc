@@ -1,10 +1,13 @@
 #include "cuda_probe/gpu.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/load.h"
 #include "graph/zoo.h"
 
@@ -38,6 +41,7 @@ Gpu::Gpu() : api_(open_module()) {
 
 // The process of a part ends with it: statuses of tidying up tell nothing.
 Gpu::~Gpu() {
+  for (auto* captured : captured_) static_cast<void>(api_.cudaGraphExecDestroy(captured));
   for (void* memory : memory_) static_cast<void>(api_.cudaFree(memory));
   for (void* memory : pinned_) static_cast<void>(api_.cudaFreeHost(memory));
   static_cast<void>(api_.cudaEventDestroy(begin_));
@@ -102,6 +106,45 @@ double Gpu::milliseconds(const std::function<void()>& work) {
   return milliseconds;
 }
 
+cuda::CudaGraphExecHandle Gpu::capture(const std::function<void()>& work) {
+  check(api_.cudaStreamBeginCapture(stream_, cuda::kCudaStreamCaptureModeThreadLocal),
+        "cudaStreamBeginCapture");
+  cuda::CudaGraphHandle graph = nullptr;
+  try {
+    work();
+  } catch (...) {
+    static_cast<void>(api_.cudaStreamEndCapture(stream_, &graph));
+    throw;
+  }
+  check(api_.cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
+  cuda::CudaGraphExecHandle captured = nullptr;
+  check(api_.cudaGraphInstantiate(&captured, graph, 0), "cudaGraphInstantiate");
+  captured_.push_back(captured);
+  check(api_.cudaGraphDestroy(graph), "cudaGraphDestroy");
+  return captured;
+}
+
+void Gpu::replay(cuda::CudaGraphExecHandle captured) {
+  check(api_.cudaGraphLaunch(captured, stream_), "cudaGraphLaunch");
+}
+
+std::vector<std::byte> random_numbers(std::int64_t count, engine::Precision precision, std::uint32_t seed) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(count) *
+                               (precision == engine::Precision::f32 ? 4 : 2));
+  for (std::int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    const float value = static_cast<float>(static_cast<int>(seed >> 9) - (1 << 22)) / (1 << 22);
+    if (precision == engine::Precision::f32) {
+      std::memcpy(bytes.data() + 4 * i, &value, 4);
+    } else {
+      cuda::Bf16 rounded;
+      cuda::store(value, rounded);
+      std::memcpy(bytes.data() + 2 * i, &rounded, 2);
+    }
+  }
+  return bytes;
+}
+
 std::vector<cuda::ConvProblem> resnet_problems(int batch, engine::Precision precision) {
   std::vector<cuda::ConvProblem> distinct;
   const graph::Graph graph = graph::make_model("resnet18-cifar", {3, 32, 32}, 10, 0);
@@ -119,6 +162,12 @@ Operands::Operands(Gpu& gpu, const cuda::ConvProblem& problem, std::size_t works
               .dst = gpu.allocate(dst_bytes),
               .weight = gpu.allocate(weight_bytes),
               .workspace = gpu.allocate(workspace)};
+  constexpr std::int64_t kNumbers = 1 << 20;  // the same ones again and again in a larger operand
+  const std::vector<std::byte> numbers = random_numbers(kNumbers, problem.precision, 1);
+  for (const auto& [to, bytes] : {std::pair(pointers.src, src_bytes), std::pair(pointers.dst, dst_bytes),
+                                  std::pair(pointers.weight, weight_bytes)})
+    for (std::size_t done = 0; done < bytes; done += numbers.size())
+      gpu.upload(static_cast<std::byte*>(to) + done, numbers.data(), std::min(numbers.size(), bytes - done));
 }
 
 }  // namespace paceline::probe

@@ -39,6 +39,10 @@ class Gpu {
   void wait();
   /// Device time of what `work` puts on the stream, in milliseconds.
   [[nodiscard]] double milliseconds(const std::function<void()>& work);
+  /// Captures what `work` puts on the stream, without running it.
+  [[nodiscard]] cuda::CudaGraphExecHandle capture(const std::function<void()>& work);
+  /// Puts what was captured on the stream.
+  void replay(cuda::CudaGraphExecHandle captured);
   void check(cuda::CudaStatus status, const char* call) const;
 
  private:
@@ -46,12 +50,18 @@ class Gpu {
   cuda::CudaStreamHandle stream_ = nullptr;
   cuda::CudaEventHandle begin_ = nullptr, end_ = nullptr;
   std::vector<void*> memory_, pinned_;
+  std::vector<cuda::CudaGraphExecHandle> captured_;
 };
 
 /// Distinct convolutions and dense layers of resnet18-cifar, three directions each.
 [[nodiscard]] std::vector<cuda::ConvProblem> resnet_problems(int batch, engine::Precision precision);
 
-/// Memory for one convolution after the other.
+/// Random numbers in [-1, 1) as they lie in memory.
+[[nodiscard]] std::vector<std::byte> random_numbers(std::int64_t count, engine::Precision precision,
+                                                    std::uint32_t seed);
+
+/// Memory for one convolution after the other. It holds random numbers from the start, since a product of
+/// zeros takes less power and less time.
 struct Operands {
   Operands(Gpu& gpu, const cuda::ConvProblem& problem, std::size_t workspace);
   cuda::ConvOperands pointers;

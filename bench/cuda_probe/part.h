@@ -1,7 +1,7 @@
 #pragma once
 
-/// The parts of cuda_probe: each is a process of its own with a time limit, and writes down what it finds as
-/// it goes. What one breaks, the others do not see.
+/// The parts of cuda_probe. Each writes down what it finds as it goes, so that a process that is ended leaves
+/// what it has found.
 
 #include <chrono>
 #include <filesystem>
@@ -35,18 +35,18 @@ class Findings {
 
 struct Part {
   const char* name;
-  int limit_s;
-  bool needs_gpu;
   void (*run)(Findings&);
 };
 
-void find_libraries(Findings&);     ///< versions, and the plans for a described H100
-void describe_device(Findings&);    ///< cuDNN's text of the device, against the described one's
-void compare_plans(Findings&);      ///< what a handle is offered, against what the texts are
-void check_results(Findings&);      ///< engines against plain loops on the processor; twice the same bits
-void time_convolutions(Findings&);  ///< the first engines of each convolution, by events
-void check_large(Findings&);        ///< tensors of more than 2^31 elements
-void time_copies(Findings&);        ///< bytes a second, each way
-void time_launches(Findings&);      ///< what a launch costs the host and the device
+void find_libraries(Findings&);   ///< versions, and the plans for a described H100
+void describe_device(Findings&);  ///< cuDNN's text of the device, against the described one's
+void compare_plans(Findings&);    ///< what a handle is offered, against what the texts are
+/// The first engine of each problem against plain loops on the processor; twice the same bits, also captured.
+void check_first_engines(Findings&);
+void check_more_engines(Findings&);  ///< the same of the first four
+void time_convolutions(Findings&);   ///< the first engines of each convolution, by events
+void check_large(Findings&);         ///< tensors of more than 2^31 elements
+void time_copies(Findings&);         ///< bytes a second, each way
+void time_launches(Findings&);       ///< what a launch costs the host and the device
 
 }  // namespace paceline::probe
