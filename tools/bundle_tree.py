@@ -4,7 +4,7 @@
     libexec/paceline         the program; with tests the test programs too, each with a starter in bin/
     lib/                     its libraries and their loader; lib/paceline: its modules, opened when they are asked for
     share/paceline/          recipes and models; share/doc/paceline: libraries, versions, licences; manual, completions, module file
-    share/paceline/checks    with tests: the scripts of gpu-check and gpu-bench and what they read; their commands lie at the top
+    share/paceline/checks    with tests: the scripts of gpu-first and what they read; the command lies at the top
 
 MPI's and CUDA's own libraries are not in it: they are the machine's, and opened when they are asked for.
 """
@@ -22,7 +22,8 @@ MODULES = ["paceline_mpi.so", "paceline_mpich.so", "paceline_gloo.so", "paceline
 # What a machine with a GPU needs to check the CUDA engine. test_train and the others speak for the processor's path, which other
 # machines check.
 TESTS = ["tests/test_engine", "tests/parity_run", "bench/cuda_probe", "bench/bench_train_step"]
-CHECKS = ["tools/gpu_check", "tools/gpu_bench", "tests/parity", "bench/torch_peer.py"]  # they find each other by these places
+CHECKS = ["tools/gpu_first", "tools/gpu_processes.py", "tools/gpu_results.py", "tools/gpu_speed.py", "tests/parity",
+          "bench/torch_peer.py"]  # they find each other by these places
 # Open MPI's libraries belong to the mpirun that starts the processes.
 OF_THE_MACHINE = re.compile(r"^lib(mpi|open-rte|open-pal|mpich|pmix|cuda|cudart|cudnn|nccl|nvidia)[-_.\w]*\.so")
 # glibc works only as a whole and with its own loader. The last ones are empty, but libraries of the machine ask for them by name.
@@ -111,7 +112,7 @@ def add_starters(root):
 
 
 def add_checks(root, mnist):
-    """gpu-check, gpu-bench and gpu-probe at the top. `mnist`: a folder of its files, or an archive that holds them; None: without."""
+    """gpu-first at the top. `mnist`: a folder of its files, or an archive that holds them; None: without."""
     checks = root / "share/paceline/checks"
     for name in CHECKS:
         (checks / name).parent.mkdir(parents=True, exist_ok=True)
@@ -120,14 +121,19 @@ def add_checks(root, mnist):
         else:
             shutil.copy(SOURCE / name, checks / name)
     if mnist is None:
-        print("bundle: without MNIST; gpu-check will skip that part")
+        print("bundle: without MNIST; gpu-first will skip that step")
     else:
         add_mnist(mnist, checks / "mnist")
-    python = 'python3 "$here/share/paceline/checks/tools/{}" --programs "$here/bin"'
-    for name, line in (("gpu-check", python.format("gpu_check") + ('' if mnist is None else ' --mnist "$here/share/paceline/checks/mnist"')),
-                       ("gpu-bench", python.format("gpu_bench")), ("gpu-probe", '"$here/bin/cuda_probe"')):
-        (root / name).write_text(f'#!/bin/sh\nhere=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)\nexec {line} "$@"\n')
-        (root / name).chmod(0o755)
+    with_mnist = "" if mnist is None else ' --mnist "$here/share/paceline/checks/mnist"'
+    first = f'exec python3 "$here/share/paceline/checks/tools/gpu_first" --programs "$here/bin"{with_mnist} "$@"'
+    add_script(root / "gpu-first", f'here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)\n{first}')
+    for name in ("gpu-probe", "gpu-check", "gpu-bench"):  # what it was called before
+        add_script(root / name, f'echo "{name} is a part of gpu-first: start $(dirname "$0")/gpu-first" >&2\nexit 2')
+
+
+def add_script(path, lines):
+    path.write_text(f"#!/bin/sh\n{lines}\n")
+    path.chmod(0o755)
 
 
 def add_mnist(source, target):

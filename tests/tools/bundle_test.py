@@ -259,17 +259,16 @@ def with_tests(args, folder, tree, expected):
     work.mkdir()
     check(sorted(path.name for path in (home / "share/paceline/checks/mnist").iterdir()) == sorted(path.name for path in mnist.iterdir()),
           "MNIST's files did not go along")
-    out = right([home / "gpu-check", "--device", "cuda-on-host", "--quick", "--only", "start", "repeat", "--out", "check.json"], cwd=work)
-    check("2 passed, 0 failed" in out, f"gpu-check: {out}")
+    out = right([home / "gpu-first", "--device", "cuda-on-host", "--quick", "--only", "start", "workers", "engine", "ops"], cwd=work)
+    check("4 passed, 0 failed" in out and (work / "gpu-first.tar.gz").is_file(), f"gpu-first: {out}")
     out = right([home / "bin/test_engine", "--gtest_filter=CudaSections.*"], cwd=work)
     check("[  PASSED  ] " in out and "[  PASSED  ] 0 " not in out, f"test_engine: {out}")
-    # The probe needs a GPU: without one it says so, which its own program does and not another.
-    code, out, err = run([home / "gpu-probe", "probe.json"], cwd=work)
-    check("CUDA" in out + err or (work / "probe.json").exists(), f"gpu-probe: exit {code}: {out}{err}")
+    code, out, err = run([home / "gpu-check"], cwd=work)
+    check(code == 2 and "gpu-first" in err, f"gpu-check names gpu-first: exit {code}: {out}{err}")
     (work / "mlp.toml").write_text(MODEL)
     right([home / "bin/paceline", *TRAIN], cwd=work)
     check(checkpoint(work / "out") == expected, "with tests: another checkpoint")
-    print("with tests, in a path with spaces: gpu-check, test_engine and gpu-probe start; the plain build's checkpoint")
+    print("with tests, in a path with spaces: gpu-first and test_engine start; the plain build's checkpoint")
 
 
 CASES = {case.__name__: case for case in (bundle, places, files, download, wheel, image, installed, package, with_tests)}

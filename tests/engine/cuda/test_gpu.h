@@ -16,8 +16,8 @@ inline bool gpu_is_required() {
   return device != nullptr && std::string_view(device) == "cuda";
 }
 
-/// Prints "device: GPU 0 (NVIDIA H100 80GB HBM3)". tools/gpu_check looks for this line: tests that passed
-/// without it have not seen a GPU.
+/// Prints "device: GPU 0 (NVIDIA H100 80GB HBM3)". tools/gpu_processes.py looks for this line: tests that
+/// passed without it have not seen a GPU.
 inline void print_device(const Runtime& gpu, int number = 0) {
   std::printf("device: GPU %d (%s)\n", number, gpu.facts().name.c_str());
   std::fflush(stdout);
