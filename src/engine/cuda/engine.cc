@@ -82,10 +82,8 @@ class CudaEngine final : public Engine {
   [[nodiscard]] std::optional<DeviceMemoryUse> device_memory() const override {
     const DeviceFacts facts = runtime_->facts();
     if (!facts.is_gpu) return std::nullopt;
-    return DeviceMemoryUse{.device = std::to_string(facts.index),
-                           .total_bytes = facts.memory_bytes,
-                           .used_bytes = facts.memory_bytes - facts.free_memory_bytes,
-                           .engine_bytes = facts.allocated_bytes};
+    const std::int64_t used = facts.memory_bytes - facts.free_memory_bytes;
+    return DeviceMemoryUse{std::to_string(facts.index), facts.memory_bytes, used, facts.allocated_bytes};
   }
 
   LossSums forward(const StepInput& input) override {
