@@ -1,5 +1,6 @@
-# The CUDA part of paceline_cuda.so: the own kernels, compiled by nvcc where there is a toolkit. Sets
-#   PACELINE_CUDA_OBJECT       device.cu for sm_80, sm_90, sm_100, with PTX for what comes later; empty without a toolkit
+# The CUDA part of paceline_cuda.so: the own kernels, compiled by nvcc where there is a toolkit. For which GPUs, PACELINE_GPUS
+# says: all (sm_80, sm_90, sm_100, with PTX for what comes later), or here, this machine's alone, and none where it has none. Sets
+#   PACELINE_CUDA_OBJECT       device.cu; empty without a toolkit, or without a GPU to build it for
 #   PACELINE_CUDA_INCLUDE_DIR  CUDA's headers
 #   PACELINE_CUDART_STATIC     the CUDA runtime as a static library
 # and adds the target paceline_cuda_kernels. It leaves beside the object what tests/engine/cuda/kernels/ptx_test.py reads: the
@@ -18,6 +19,22 @@ elseif(CUDAToolkit_VERSION VERSION_LESS 12.8)
   return()
 endif()
 
+set(PACELINE_GPUS all CACHE STRING "GPUs for which the CUDA module is built: all, or here")
+set(targets -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90] -gencode arch=compute_100,code=sm_100)
+if(PACELINE_GPUS STREQUAL here)
+  include(${CMAKE_CURRENT_LIST_DIR}/gpus_here.cmake)
+  paceline_gpus_here(gpus)
+  if(gpus STREQUAL none)
+    message(STATUS "No NVIDIA GPU here: the CUDA module is not built (./x build --all-gpus builds it)")
+    return()
+  elseif(NOT gpus STREQUAL unknown)
+    set(targets)
+    foreach(gpu ${gpus})
+      list(APPEND targets -gencode arch=compute_${gpu},code=[sm_${gpu},compute_${gpu}])
+    endforeach()
+  endif()
+endif()
+
 set(kernels ${CMAKE_SOURCE_DIR}/src/engine/cuda/kernels)
 set(output ${CMAKE_BINARY_DIR}/cuda)
 file(MAKE_DIRECTORY ${output})
@@ -28,8 +45,7 @@ add_custom_command(
   COMMAND sh -c "\"$@\" 2>device.ptxas.txt || { cat device.ptxas.txt >&2; exit 1; }" nvcc
           ${CUDAToolkit_NVCC_EXECUTABLE} -c ${kernels}/device.cu -o device.o -std=c++17 -O3 --fmad=false
           -ccbin ${CMAKE_CXX_COMPILER} -I ${CMAKE_SOURCE_DIR}/src -Xcompiler -fPIC,-ffp-contract=off -Xptxas -v
-          --threads 2 --keep --keep-dir ${output} -gencode arch=compute_80,code=sm_80
-          -gencode arch=compute_90,code=[sm_90,compute_90] -gencode arch=compute_100,code=sm_100
+          --threads 2 --keep --keep-dir ${output} ${targets}
   DEPENDS ${kernels}/device.cu ${headers}
   WORKING_DIRECTORY ${output} COMMENT "Compiling the CUDA kernels" VERBATIM)
 set(PACELINE_CUDA_OBJECT ${output}/device.o)

@@ -22,6 +22,8 @@ namespace {
 void require_file(const Module& module, const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) return;
+  if (module.absent != nullptr)
+    fail(module.kind, "{}: {} is not there: {}", module.library, path.string(), module.absent);
   fail(module.kind,
        "{}: {} is not there, because this program was built where {} was not installed; install {}, "
        "then: cmake --preset release && ./x build",

@@ -18,6 +18,8 @@ struct Module {
   const char* built_with;  ///< what must be installed to build it
   const char* remedy;      ///< what to do if the module does not open: "install openmpi-bin (Debian: ...)"
   bool global = false;     ///< whether libraries that are opened later may use its symbols
+  /// Why the module may be missing and what builds it, if `built_with` is not the only reason.
+  const char* absent = nullptr;
 };
 
 /// The path of the module: in ../lib/paceline, beside the program, or in the directory above (as for the

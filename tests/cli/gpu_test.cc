@@ -77,7 +77,7 @@ TEST(ProgramOnGpus, StartsWithoutTheModuleAndSaysHowToBuildIt) {
   EXPECT_THAT(out, ContainsRegex("\nGPUs\n"));
   EXPECT_THAT(out,
               HasSubstr("--device cuda " + (folder.path() / "paceline_cuda.so").string() + " is not there"));
-  EXPECT_THAT(out, HasSubstr("cmake --preset release && ./x build"));
+  EXPECT_THAT(out, HasSubstr("./x build --all-gpus builds it"));
 }
 
 TEST(ProgramOnGpus, DoctorMentionsTheVariableThatHidesThem) {

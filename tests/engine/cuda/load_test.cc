@@ -57,7 +57,7 @@ TEST(OpenCuda, AModuleThatIsNotBuiltSaysHowToBuildIt) {
   const auto text = refusal([] { (void)open_cuda(empty_folder("cuda_module_absent")); });
   EXPECT_THAT(text, HasSubstr("paceline_cuda.so is not there"));
   EXPECT_THAT(text, HasSubstr("the CUDA toolkit 12.8 or later"));
-  EXPECT_THAT(text, HasSubstr("cmake --preset release && ./x build"));
+  EXPECT_THAT(text, HasSubstr("./x build --all-gpus builds it"));
 }
 
 TEST(OpenCuda, AModuleOfAnotherBuildIsRefused) {
