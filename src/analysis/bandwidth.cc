@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "analysis/record_times.h"
+
 namespace paceline::analysis {
 namespace {
 
@@ -49,7 +51,8 @@ std::optional<Bandwidth> bandwidth(const Cell& cell) {
   Bandwidth result;
   result.cell = &cell;
   result.algorithm = first.communication.algorithm;
-  result.bytes_per_step = static_cast<double>(first.communication.gradient_bytes);
+  result.bytes_per_step =
+      static_cast<double>(first.buckets.empty() ? first.communication.gradient_bytes : bucket_bytes(first));
   if (transfer.empty() || result.bytes_per_step <= 0) return std::nullopt;
   result.bytes_per_epoch = result.bytes_per_step * static_cast<double>(cell.steps_per_epoch);
   result.buckets = static_cast<std::int64_t>(first.buckets.size());

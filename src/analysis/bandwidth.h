@@ -3,7 +3,7 @@
 /// Computes the figures of a cell's all-reduce: bytes, algorithm bandwidth (algbw), bus bandwidth (busbw),
 /// utilisation.
 ///
-///   X      bytes of the gradients that one step reduces, all buckets
+///   X      bytes that one step reduces, all buckets: the gradients, and on devices the votes behind them
 ///   t      transfer time of a step: moving bytes, without waiting for a later rank
 ///   algbw  X / t
 ///   busbw  algbw 2(N-1)/N: the rate of each link in a ring, comparable across N

@@ -154,8 +154,14 @@ void compare_machine(const Record& a, const Record& b, Verdict& verdict) {
     verdict.remarks.push_back("the libraries' versions differ from the baseline's");
 }
 
+/// Of the processor. Those of a GPU do not compute with their threads; but workers may share it.
 void compare_threads(const Record& a, const Record& b, Verdict& verdict) {
-  if (a.threads_per_worker == b.threads_per_worker) return;
+  if (a.memory.device && b.memory.device && a.memory.device->workers != b.memory.device->workers)
+    verdict.remarks.push_back(
+        fmt::format("workers on the same GPU: {} in the baseline and {} here, so the ideal is not the number "
+                    "of workers",
+                    a.memory.device->workers, b.memory.device->workers));
+  if (a.threads_per_worker == b.threads_per_worker || is_of_cuda_engine(a)) return;
   verdict.shares_cores = true;
   verdict.remarks.push_back(
       fmt::format("a worker has {} threads in the baseline and {} here: {} cores were used against {}, so "

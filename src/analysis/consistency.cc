@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "analysis/record_times.h"
+#include "analysis/setup.h"
 
 namespace paceline::analysis {
 namespace {
@@ -161,14 +162,25 @@ void check_steps(const Record& record, std::vector<Finding>& findings) {
   }
 }
 
-/// Checks the bytes and times behind bandwidths: the bytes of a step are those of its buckets, and since
-/// collectives run one after the other, they last no longer than the window.
+/// Bytes of votes in the step's buckets, which hold `held` bytes: eight floats if a device's steps were
+/// queued. Records that are older than `vote_bytes` do not say whether they were.
+std::int64_t vote_bytes(const Record& record, std::int64_t held) {
+  constexpr std::int64_t kVotes = 32;
+  const auto& travels = record.communication;
+  const bool has_votes =
+      travels.vote_bytes ? *travels.vote_bytes == kVotes : held == travels.gradient_bytes + kVotes;
+  return is_of_cuda_engine(record) && has_votes ? kVotes : 0;
+}
+
+/// Checks the bytes and times behind bandwidths: the gradients and votes of a step are the bytes of its
+/// buckets, and since collectives run one after the other, they last no longer than the window.
 void check_communication(const Record& record, std::vector<Finding>& findings) {
-  std::int64_t bytes = 0;
-  for (const auto& bucket : record.buckets) bytes += bucket.bytes;
-  if (!record.buckets.empty() && bytes != record.communication.gradient_bytes)
-    findings.push_back({true, fmt::format("a step reduces {} bytes of gradients, but its buckets hold {}",
-                                          record.communication.gradient_bytes, bytes)});
+  const std::int64_t gradients = record.communication.gradient_bytes, held = bucket_bytes(record);
+  const std::int64_t votes = vote_bytes(record, held);
+  if (!record.buckets.empty() && held != gradients + votes)
+    findings.push_back(
+        {true, fmt::format("a step reduces {} bytes of gradients{}, but its buckets hold {}", gradients,
+                           votes > 0 ? fmt::format(" and {} of votes", votes) : "", held)});
   for (const auto& rank : record.ranks) {
     const double tolerance = kClosure * rank.wall_s;
     if (std::abs(rank.communication_s - rank.transfer_s - rank.late_peer_s) > tolerance)

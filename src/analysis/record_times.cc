@@ -68,6 +68,12 @@ std::vector<double> seconds_to_epochs(const Record& record) {
   return ends;
 }
 
+std::int64_t bucket_bytes(const Record& record) {
+  std::int64_t bytes = 0;
+  for (const auto& bucket : record.buckets) bytes += bucket.bytes;
+  return bytes;
+}
+
 double epochs_done(const Record& record, const measure::EpochRecord& epoch) {
   if (record.data.steps_per_epoch <= 0) return static_cast<double>(epoch.epoch);
   return static_cast<double>(epoch.updates) / static_cast<double>(record.data.steps_per_epoch);

@@ -1,7 +1,8 @@
 #pragma once
 
-/// Computes times of steps and epochs from one record.
+/// Computes times of steps and epochs, and the bytes that a step reduces, from one record.
 
+#include <cstdint>
 #include <vector>
 
 #include "measure/record.h"
@@ -22,5 +23,8 @@ namespace paceline::analysis {
 
 /// Epochs of training until the end of `epoch`: half of one is 0.5, though its entry is the first.
 [[nodiscard]] double epochs_done(const measure::Record& record, const measure::EpochRecord& epoch);
+
+/// Bytes that one step reduces in its buckets: the gradients, and on devices its votes. 0 without buckets.
+[[nodiscard]] std::int64_t bucket_bytes(const measure::Record& record);
 
 }  // namespace paceline::analysis

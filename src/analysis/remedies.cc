@@ -163,11 +163,13 @@ std::vector<Remedy> candidates(const EfficiencyLoss& loss, const Trial& trial) {
   if (is_lost(LossPart::smaller_batch) || moves)
     add(RemedyKind::larger_batch, is_lost(LossPart::smaller_batch) ? LossPart::smaller_batch : moving, false,
         2 * static_cast<double>(loss.cell->global_batch));
-  if (is_lost(LossPart::sharing)) add(RemedyKind::own_cores, LossPart::sharing, true);
+  const measure::Record& record = loss.cell->record();
+  if (is_lost(LossPart::sharing) && !is_of_cuda_engine(record))
+    add(RemedyKind::own_cores, LossPart::sharing, true);
   if (is_lost(LossPart::imbalance)) add(RemedyKind::even_ranks, LossPart::imbalance, true);
   if (is_lost(LossPart::jitter)) add(RemedyKind::quiet_host, LossPart::jitter, true);
   // With images on the device nothing is left to prepare, so more threads would not help.
-  if (is_lost(LossPart::data_wait) && loss.cell->record().data.images_on != "device")
+  if (is_lost(LossPart::data_wait) && record.data.images_on != "device")
     add(RemedyKind::loader_threads, LossPart::data_wait, false, loader_threads_of(*loss.cell) + 1);
   if (!moves || !trial.can_replay()) return all;
   double least = trial.seconds({});
@@ -181,7 +183,9 @@ std::vector<Remedy> candidates(const EfficiencyLoss& loss, const Trial& trial) {
     }
   }
   if (best) all.push_back(*best);
-  if (processes(loss.cell->record()) > 1) add(RemedyKind::bf16_gradients, moving, false);
+  // NCCL does not round; with bf16 the gradients would go through the host, whose speed is not measured here.
+  if (processes(record) > 1 && record.communication.communicator != "nccl")
+    add(RemedyKind::bf16_gradients, moving, false);
   add(RemedyKind::faster_link, LossPart::transfer, false);
   return all;
 }

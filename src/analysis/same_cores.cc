@@ -11,7 +11,8 @@ namespace paceline::analysis {
 namespace {
 
 bool is_candidate(const Cell& cell) {
-  return cell.is_measured() && !cell.oversubscribed && cell.kind != "converge";
+  return cell.is_measured() && !cell.oversubscribed && cell.kind != "converge" &&
+         !is_of_cuda_engine(cell.record());
 }
 
 SameCores pair_of(const Cell& threads, const Cell& workers) {

@@ -33,8 +33,9 @@ struct SameCores {
 };
 
 /// Every pair of measured cells that compare() allows, by global batch, without cells with more threads than
-/// cores. At most one row per pair of configurations (workers, how they are joined, model, data): the one
-/// with the fewest remarks (one version, not two), then the one with the most repeats.
+/// cores and without those that the CUDA engine computed. At most one row per pair of configurations
+/// (workers, how they are joined, model, data): the one with the fewest remarks (one version, not two), then
+/// the one with the most repeats.
 [[nodiscard]] std::vector<SameCores> same_cores(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

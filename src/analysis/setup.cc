@@ -267,6 +267,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"communication.parameter_bytes", kFollows},
     {"communication.statistics_bytes", kFollows},
     {"communication.padding_bytes", kFollows},
+    {"communication.vote_bytes", "follows from how the device's steps are waited for"},
     {"communication.norm_bytes", kFollows},
     {"communication.norm_collectives", kFollows},
     {"communication.bytes_received", kResult},
@@ -383,6 +384,8 @@ std::string changes_at_resumes(const Record& record) {
                                 change.then.value_or("not given")));
   return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
 }
+
+bool is_of_cuda_engine(const Record& record) { return record.device.starts_with("cuda"); }
 
 int cores_used(const Record& record) {
   const int threads = record.workers * record.threads_per_worker;

@@ -75,6 +75,10 @@ using Circumstances = std::map<std::string, std::string>;
 /// part.
 [[nodiscard]] std::string changes_at_resumes(const measure::Record& record);
 
+/// Whether the CUDA engine computed, on GPUs or on the processor with one thread a worker. The threads and
+/// cores of its workers then say nothing about how fast they compute.
+[[nodiscard]] bool is_of_cuda_engine(const measure::Record& record);
+
 /// The number of different cores that the workers' threads could use: of all ranks and hosts if the workers
 /// were pinned, else the cores of process 0.
 [[nodiscard]] int cores_used(const measure::Record& record);

@@ -147,9 +147,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       },
       .device_numbers = [gpus](int local_workers) { return gpus.numbers(local_workers); },
       .device = [gpus](int local_workers) { return gpus.share(local_workers); },
-      .describe_gpus = device.starts_with("cuda") && !engine::computes_on_host(device)
-                           ? engine::cuda::gpu_facts
-                           : std::function<std::vector<std::string>()>(),
+      .describe_gpus = is_gpu(device) ? engine::cuda::gpu_facts : std::function<std::vector<std::string>()>(),
       .gpus = [device, gpus](int local_workers) -> measure::OpenGpus {
         return engine::gpu_source(device, gpus.numbers(local_workers));
       },

@@ -56,7 +56,7 @@ struct RankRecord {
 /// `bytes` and `ready_s`.
 struct BucketRecord {
   static constexpr std::size_t kMostReadyTimes = 4096;
-  std::int64_t bytes = 0;  ///< size of one all-reduce
+  std::int64_t bytes = 0;  ///< size of one all-reduce; Communication::vote_bytes of the last are votes
   // Of the steps of RankRecord::step_s:
   std::vector<double> transfer_s;  ///< shortest duration over ranks
   std::vector<double> duration_s;  ///< rank 0, posting to completion
@@ -360,6 +360,9 @@ struct Record {
     std::optional<std::int64_t> parameter_bytes;   ///< gradients of trained parameters
     std::optional<std::int64_t> statistics_bytes;  ///< batch norm's means and variances of the step
     std::optional<std::int64_t> padding_bytes;     ///< between arrays, so that each begins at a cache line
+    /// Votes of a step, behind the gradients in the last bucket or in one of their own. None: they have a
+    /// collective beside the buckets, or an older record.
+    std::optional<std::int64_t> vote_bytes = {};
     /// Per step: statistics that a synchronised batch norm exchanges besides, inside forward and backward.
     std::optional<std::int64_t> norm_bytes, norm_collectives;
     std::int64_t bytes_sent = 0;  ///< by rank 0 in the window, counted by the communicator

@@ -267,6 +267,7 @@ void fields(A& archive, In<A, Record::Communication>& value) {
   where_present(archive, "parameter_bytes", value.parameter_bytes);
   where_present(archive, "statistics_bytes", value.statistics_bytes);
   where_present(archive, "padding_bytes", value.padding_bytes);
+  where_present(archive, "vote_bytes", value.vote_bytes);
   where_present(archive, "norm_bytes", value.norm_bytes);
   where_present(archive, "norm_collectives", value.norm_collectives);
   archive("bytes_sent", value.bytes_sent);

@@ -267,12 +267,13 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   record.steps = std::move(root.steps);
   record.buckets = std::move(root.buckets);
   record.last_steps = std::move(root.last_steps);
+  record.communication.gradient_bytes = root.gradient_bytes;
+  if (root.vote_bytes > 0) record.communication.vote_bytes = root.vote_bytes;
   if (record.workers > 1) {
     record.communication.communicator = communicator.name();
     record.communication.algorithm = communicator.algorithm();
     if (record.communication.parallel)
       record.communication.algorithm = "data-parallel (all by way of worker 0)";
-    record.communication.gradient_bytes = root.gradient_bytes;
     record.communication.bytes_sent = root.traffic.bytes_sent;
     record.communication.bytes_received = root.traffic.bytes_received;
     record.communication.collectives = root.traffic.collectives;
@@ -281,8 +282,6 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
       record.communication.norm_bytes = root.norm_bytes / root.window_steps;
       record.communication.norm_collectives = root.norm_collectives / root.window_steps;
     }
-  } else {
-    record.communication.gradient_bytes = root.gradient_bytes;
   }
   if (const auto skew = measure::skew(root.timelines, record.buckets.size())) {
     double error = 0;

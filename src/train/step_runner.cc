@@ -29,6 +29,12 @@ std::size_t StepRunner::collectives() const {
   return queued_ ? queued_->buckets().count() : stepper_->buckets().count();
 }
 
+void StepRunner::fill_in_bytes(WorkerResult& result) const {
+  constexpr std::int64_t kFloat = sizeof(float);
+  result.gradient_bytes = kFloat * engine_.layout().elements;
+  result.vote_bytes = queued_ ? kFloat * static_cast<std::int64_t>(kVoteFloats) : 0;
+}
+
 double StepRunner::allreduce_peak() const {
   if (data_parallel_) return 0;
   return queued_ ? train::allreduce_peak(communicator_, queued_->buckets(), queued_->array())

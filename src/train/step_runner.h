@@ -21,6 +21,7 @@
 #include "train/loss_guard.h"
 #include "train/queued_steps.h"
 #include "train/step.h"
+#include "train/worker_result.h"
 
 namespace paceline::train {
 
@@ -43,6 +44,8 @@ class StepRunner {
 
   /// Collectives per step, the same on every rank.
   [[nodiscard]] std::size_t collectives() const;
+  /// Fills in `gradient_bytes` and `vote_bytes`.
+  void fill_in_bytes(WorkerResult& result) const;
   /// The bandwidth of this run's all-reduces alone; 0 if there are none. Collective.
   [[nodiscard]] double allreduce_peak() const;
   /// Makes one record per bucket in `records` (step.h).

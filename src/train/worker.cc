@@ -53,7 +53,7 @@ class Worker {
     compile();
     restore();
     steps_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard(), notes());
-    result_.gradient_bytes = 4 * engine_->layout().elements;
+    steps_->fill_in_bytes(result_);
     if (is_window() && communicator_.size() > 1)  // before loaders take the cores
       result_.allreduce_peak_gb_per_s = steps_->allreduce_peak();
     communicator_.at(0, "the opening of the loader");

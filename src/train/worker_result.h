@@ -27,6 +27,7 @@ struct WorkerResult {
   std::int64_t timed_of = 1;  ///< measure::Record::MeasuredWindow::timed_of; 1: each step
   comm::Traffic traffic;      ///< of the window
   std::int64_t gradient_bytes = 0;
+  std::int64_t vote_bytes = 0;                         ///< in `buckets`, behind the gradients
   std::vector<measure::RankTimeline> timelines;        ///< --timeline: of all ranks; rank 0
   std::optional<measure::LastStepsRecord> last_steps;  ///< of all ranks; rank 0
   std::optional<double> allreduce_peak_gb_per_s;       ///< allreduce_peak.h

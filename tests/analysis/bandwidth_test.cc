@@ -33,6 +33,19 @@ TEST(Bandwidth, CountsTheBytesOfAnEpochAsItsStepsTimesOneStep) {
   EXPECT_DOUBLE_EQ(bandwidth(cells[0])->bytes_per_epoch, 97.0 * 44695848);
 }
 
+/// The votes of a device's step are moved in the same time.
+TEST(Bandwidth, IsOfAllThatTheBucketsHold) {
+  auto record = make_record({.workers = 4, .communication = 0.05, .transfer = 0.01});
+  record.device = "cuda";
+  record.buckets.back().bytes += 32;
+  record.communication.vote_bytes = 32;
+  const auto cells = make_cells({&record, 1});
+  const auto one = bandwidth(cells[0]);
+  ASSERT_TRUE(one.has_value());
+  EXPECT_DOUBLE_EQ(one->bytes_per_step, 44695848 + 32);
+  EXPECT_NEAR(one->algbw.median, 4.469588, 1e-9);
+}
+
 TEST(Bandwidth, IsNothingForOneWorker) {
   const auto record = make_record({});
   const auto cells = make_cells({&record, 1});

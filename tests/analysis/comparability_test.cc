@@ -126,6 +126,32 @@ TEST(Comparability, RefusesAGpuOfAnotherName) {
   EXPECT_TRUE(compare(one, other, Topic::scaling).comparable());
 }
 
+/// A worker of the processor computes with its threads, one of a GPU does not.
+TEST(Comparability, RemarksFewerThreadsOnlyWhereTheyCompute) {
+  auto one = make_record({}), other = make_record({.workers = 2});
+  one.threads_per_worker = 2;
+  EXPECT_TRUE(compare(one, other, Topic::scaling).shares_cores);
+  for (const char* device : {"cuda", "cuda:0", "cuda-on-host"}) {
+    one.device = other.device = device;
+    const auto verdict = compare(one, other, Topic::scaling);
+    EXPECT_FALSE(verdict.shares_cores) << device;
+    EXPECT_THAT(verdict.remarks, testing::IsEmpty()) << device;
+  }
+}
+
+TEST(Comparability, RemarksWorkersThatShareAGpu) {
+  auto one = make_record({}), other = make_record({.workers = 2});
+  one.device = other.device = "cuda";
+  one.memory.device = {.workers = 1};
+  other.memory.device = {.workers = 2};
+  EXPECT_THAT(
+      compare(one, other, Topic::scaling).remarks,
+      Contains("workers on the same GPU: 1 in the baseline and 2 here, so the ideal is not the number of "
+               "workers"));
+  other.memory.device->workers = 1;
+  EXPECT_THAT(compare(one, other, Topic::scaling).remarks, testing::IsEmpty());
+}
+
 TEST(Comparability, RemarksMachinesThatOnlyMayBeUnlike) {
   const auto remark = [&](auto change) {
     auto other = make_record({.workers = 2});

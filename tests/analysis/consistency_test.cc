@@ -66,6 +66,48 @@ TEST(Consistency, NamesGradientsThatAreNotThoseOfTheBuckets) {
                                      "44695848"));
 }
 
+/// Queued steps of a device: eight floats of votes behind the gradients, which records say since
+/// `vote_bytes`.
+TEST(Consistency, TakesVotesInTheBucketsAsWhatTheyAreAndNothingElse) {
+  struct Case {
+    const char* device;
+    std::int64_t more;  ///< bytes in the last bucket beside the gradients
+    std::optional<std::int64_t> vote_bytes;
+    bool is_sound;
+  };
+  for (const auto& [device, more, vote_bytes, is_sound] : {Case{"cuda", 32, 32, true},
+                                                           {"cuda:1", 32, 32, true},
+                                                           {"cuda-on-host", 32, 32, true},
+                                                           {"cuda", 0, 32, false},
+                                                           {"cuda", 16, 32, false},
+                                                           {"cuda", 64, 32, false},
+                                                           {"cuda", 64, 64, false},
+                                                           {"cpu", 32, 32, false},
+                                                           {"cuda", 32, {}, true},  // older
+                                                           {"cuda-on-host", 32, {}, true},
+                                                           {"cuda", 0, {}, true},  // waited for
+                                                           {"cuda", 16, {}, false},
+                                                           {"cuda", 64, {}, false},
+                                                           {"cuda", -32, {}, false},
+                                                           {"cpu", 32, {}, false},
+                                                           {"reference", 32, {}, false}})
+    for (const int workers : {1, 2}) {
+      auto record = make_record({.workers = workers, .communication = 0.05, .transfer = 0.01});
+      if (workers == 1) record.buckets.resize(1), record.buckets[0].bytes = 4 * golden::kParameters;
+      record.communication.gradient_bytes = 4 * golden::kParameters;
+      record.device = device;
+      record.buckets.back().bytes += more;
+      record.communication.vote_bytes = vote_bytes;
+      EXPECT_EQ(all(record).empty(), is_sound) << device << " " << more << ": " << all(record);
+    }
+  auto record = make_record({.workers = 2, .communication = 0.05, .transfer = 0.01});
+  record.device = "cuda";
+  record.buckets.back().bytes += 64;
+  record.communication.vote_bytes = 32;
+  EXPECT_THAT(all(record), HasSubstr("E a step reduces 44695848 bytes of gradients and 32 of votes, but its "
+                                     "buckets hold 44695912"));
+}
+
 TEST(Consistency, NamesCommunicationThatIsNotItsParts) {
   auto record = make_record({.workers = 2, .communication = 0.05, .transfer = 0.01});
   record.ranks[1].communication_s = 2;

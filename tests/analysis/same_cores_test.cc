@@ -53,6 +53,17 @@ TEST(SameCores, SetsThreadsAgainstWorkersAtOneGlobalBatch) {
   EXPECT_NEAR(pair.total_s(), 0.099 * kMeanJitter, 1e-12);
 }
 
+/// Two workers of a GPU each have twice the GPUs of one; the threads of both only drive them.
+TEST(SameCores, SaysNothingOfWorkersThatComputeOnADevice) {
+  std::vector<Record> records{threads_of({.local_batch = 128}),
+                              make_record({.scaling = "strong", .workers = 2, .local_batch = 64})};
+  EXPECT_EQ(same_cores(make_cells(records)).size(), 1U);
+  for (const char* device : {"cuda", "cuda:0", "cuda-on-host"}) {
+    for (Record& record : records) record.device = device;
+    EXPECT_TRUE(same_cores(make_cells(records)).empty()) << device;
+  }
+}
+
 TEST(SameCores, LeavesOutWhatWouldCompareSomethingElse) {
   const auto one = threads_of({.local_batch = 128});
   auto other_precision = make_record({.scaling = "strong", .workers = 2, .local_batch = 64});

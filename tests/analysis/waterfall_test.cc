@@ -236,6 +236,37 @@ TEST(Remedies, OfASlowLinkAreFewerBytesAndOtherBuckets) {
   EXPECT_LT(found.interaction(), 0) << "a faster link leaves less for other buckets to hide";
 }
 
+/// As `change` makes the records of both: processes, over a link that is slow.
+template <typename Change>
+Remedies remedies_of_two_processes(Change change) {
+  SimulatedRun one, two{.workers = 2};
+  two.forward += 0.05;
+  two.link = {.alpha_s = 0.001, .seconds_per_byte = 3e-8};
+  auto alone = simulate(one, 3), both = simulate(two, 3);
+  for (auto& record : both) record.communication.processes = 2;
+  for (auto* records : {&alone, &both})
+    for (auto& record : *records) change(record);
+  const Study study({alone, both});
+  return remedies(efficiency_loss(study.of(1), study.of(2), Mode::weak));
+}
+
+/// Fewer threads, or cores farther apart, change nothing for workers that compute on GPUs; and NCCL does not
+/// round.
+TEST(Remedies, OfGpusAreNeitherCoresNorWhatNcclCannotDo) {
+  const auto of_processor = remedies_of_two_processes([](measure::Record&) {});
+  EXPECT_NE(find(of_processor, RemedyKind::own_cores), nullptr);
+  EXPECT_NE(find(of_processor, RemedyKind::bf16_gradients), nullptr);
+  for (const bool has_nccl : {false, true}) {
+    const auto of_gpus = remedies_of_two_processes([&](measure::Record& record) {
+      record.device = "cuda";
+      if (has_nccl && record.workers > 1) record.communication.communicator = "nccl";
+    });
+    EXPECT_EQ(find(of_gpus, RemedyKind::own_cores), nullptr);
+    EXPECT_EQ(find(of_gpus, RemedyKind::bf16_gradients) == nullptr, has_nccl);
+    EXPECT_NE(find(of_gpus, RemedyKind::faster_link), nullptr);
+  }
+}
+
 TEST(Remedies, OfWaitingForDataIsAnotherLoaderThreadUnlessTheDeviceHasTheImages) {
   for (const bool on_device : {false, true}) {
     SimulatedRun one, two{.workers = 2};

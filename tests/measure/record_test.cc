@@ -124,6 +124,7 @@ Record filled() {
   r.communication = {.communicator = "local",
                      .algorithm = "direct",
                      .gradient_bytes = 44695848,
+                     .vote_bytes = 32,
                      .bytes_sent = 7,
                      .collectives = 9,
                      .memory_ceiling_gb_per_s = 12.5};

@@ -252,6 +252,10 @@ TEST_F(QueuedSteps, OfAWindowCloseTheLedgerAndFillItsPhases) {
                               rank.phases[static_cast<std::size_t>(measure::Phase::exposed_wait)];
       EXPECT_EQ(transfer > 0, workers > 1);
     }
+    std::int64_t held = 0;
+    for (const auto& bucket : record.buckets) held += bucket.bytes;
+    EXPECT_EQ(record.communication.vote_bytes, 32);
+    EXPECT_EQ(held, record.communication.gradient_bytes + 32);
     if (workers == 1) continue;
     for (const auto& bucket : record.buckets) {
       EXPECT_EQ(bucket.duration_s.size(), 9U);

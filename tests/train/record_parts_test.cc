@@ -37,6 +37,7 @@ TEST_F(RecordParts, TheCollectivesOfAStepAreBucketsVotesAndSynchronisedNorms) {
     std::int64_t bytes = 0;
     for (const auto& bucket : record.buckets) bytes += bucket.bytes;
     EXPECT_EQ(bytes, travels.gradient_bytes);
+    EXPECT_FALSE(travels.vote_bytes) << "votes have a collective of their own";
     const auto a_step =
         static_cast<std::int64_t>(record.buckets.size()) + 1 + travels.norm_collectives.value_or(0);
     EXPECT_GE(travels.collectives, a_step * record.window.steps);

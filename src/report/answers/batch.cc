@@ -75,10 +75,10 @@ Answer batch_answer(const Subject& subject) {
 std::optional<Figure> batch_figure(const Subject& subject) {
   const auto cells = analysis::other_batches(subject.point);
   if (cells.size() < 2) return std::nullopt;
+  const bool is_of_device = subject.best()->record().memory.device.has_value();
   Figure figure{.id = "batch",
-                .note =
-                    "Error bars: 95 % intervals of the median. Memory is that of a "
-                    "process."};
+                .note = fmt::format("Error bars: 95 % intervals of the median. Memory is that of {}.",
+                                    is_of_device ? "the fullest GPU" : "a process")};
   Figure::View epoch{.name = "epoch",
                      .x = {.label = "local batch", .log = true},
                      .y = {.label = "time of an epoch", .unit = "s"}};
@@ -87,9 +87,9 @@ std::optional<Figure> batch_figure(const Subject& subject) {
   for (const analysis::Cell* cell : cells) {
     const auto x = static_cast<double>(cell->local_batch);
     times.points.push_back(point_of(x, cell->epoch_s, *cell));
-    const auto& bytes = cell->record().memory;
-    if (bytes.plan_bytes > 0) plan.points.push_back({.x = x, .y = static_cast<double>(bytes.plan_bytes)});
-    if (bytes.peak_bytes) peak.points.push_back({.x = x, .y = static_cast<double>(*bytes.peak_bytes)});
+    const auto bytes = memory_of(cell->record());
+    if (bytes.plan > 0) plan.points.push_back({.x = x, .y = static_cast<double>(bytes.plan)});
+    if (bytes.peak) peak.points.push_back({.x = x, .y = static_cast<double>(*bytes.peak)});
   }
   const auto fastest_epoch = std::min_element(times.points.begin(), times.points.end(),
                                               [](const Point& a, const Point& b) { return a.y < b.y; });

@@ -16,7 +16,7 @@ namespace {
 std::string sentence_of(const analysis::Cell& cell) {
   std::string with = count(cell.workers, "worker");
   if (analysis::processes(cell.record()) > 1) with += " (" + analysis::joined_as(cell.record()) + ")";
-  if (cell.workers == 1 && cell.threads_per_worker > 1)
+  if (cell.workers == 1 && cell.threads_per_worker > 1 && !analysis::is_of_cuda_engine(cell.record()))
     with += fmt::format(" on {}", count(cell.threads_per_worker, "core"));
   return fmt::format("Train with {}, {} images{}: {} images/s.", with,
                      integer(static_cast<double>(cell.local_batch)), cell.workers > 1 ? " each" : "",

@@ -82,8 +82,9 @@ std::vector<TableCell> row_of(const Cell& cell) {
   } else {
     row.insert(row.end(), 9, missing(cell.reason.empty() ? cell.status : cell.reason));
   }
-  row.push_back(bytes_or_missing(record.memory.plan_bytes));
-  row.push_back(bytes_or_missing(record.memory.peak_bytes));
+  const auto [plan, peak] = memory_of(record);
+  row.push_back(bytes_or_missing(plan));
+  row.push_back(bytes_or_missing(peak));
   row.push_back(value(static_cast<double>(cell.is_measured() ? cell.records.size() : 0)));
   row.push_back(value(static_cast<double>(cell.steps_measured)));
   row.push_back(cell.is_measured() ? words(word_of(cell.others)) : missing(kWhy));

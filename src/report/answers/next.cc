@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analysis/breakdown.h"
+#include "base/shell_word.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
@@ -110,9 +111,12 @@ std::optional<Next::Step> network(const Subject& subject) {
   const auto& records = subject.conclusions.records;
   if (best.workers < 2 || std::any_of(records.begin(), records.end(), is_of_collectives)) return std::nullopt;
   constexpr double kSeconds = 10;
+  const auto& record = best.record();
+  const std::string device =
+      analysis::is_of_cuda_engine(record) ? " --device " + base::shell_word(record.device) : "";
   return Next::Step{.title = "Time the all-reduce by the size of its message",
                     .why = "It shows what a larger model would meet.",
-                    .command = fmt::format("paceline comm --workers {}", best.workers),
+                    .command = "paceline comm" + device + fmt::format(" --workers {}", best.workers),
                     .seconds = kSeconds};
 }
 

@@ -81,6 +81,12 @@ bool is_on_cpu(const analysis::Cell& cell) {
   return cell.record().device.empty() || cell.record().device == "cpu";
 }
 
+BatchMemory memory_of(const Record& record) {
+  const auto& memory = record.memory;
+  if (memory.device) return {.plan = memory.device->plan_bytes, .peak = {}};
+  return {.plan = memory.plan_bytes, .peak = memory.peak_bytes};
+}
+
 Figure::Mark beyond_cores(int cores) {
   return {.axis = 'x', .low = cores + 0.5, .label = fmt::format("more than {} cores", cores)};
 }

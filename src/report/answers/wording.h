@@ -20,6 +20,13 @@ namespace paceline::report {
 /// Whether the processor computed it, so that workers need cores.
 [[nodiscard]] bool is_on_cpu(const analysis::Cell& cell);
 
+/// Bytes of the memory that a batch fills: of the fullest GPU, whose peak is not measured, or of a process.
+struct BatchMemory {
+  std::int64_t plan = 0;  ///< 0: not planned
+  std::optional<std::int64_t> peak;
+};
+[[nodiscard]] BatchMemory memory_of(const measure::Record& record);
+
 /// The region of an axis of workers where there is no core for each: it begins between `cores` and the next
 /// number.
 [[nodiscard]] Figure::Mark beyond_cores(int cores);

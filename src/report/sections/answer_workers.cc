@@ -272,8 +272,10 @@ void answer_mode(std::vector<Block>& blocks, const Conclusions& conclusions, Mod
         continue;
       }
       answers.push_back(describe(*group, choice, mode));
-      baseline = fmt::format(" Baseline: {}, on {}.", group->baseline_name,
-                             count(analysis::cores_used(group->baseline->record()), "core"));
+      const auto& record = group->baseline->record();
+      baseline = fmt::format(
+          " Baseline: {}{}.", group->baseline_name,
+          analysis::is_of_cuda_engine(record) ? "" : ", on " + count(analysis::cores_used(record), "core"));
     }
     if (answers.empty() && alone.empty()) continue;
     const char* const rule = answers.empty() ? "" : ", the fewest within 5 % of the best throughput";

@@ -14,11 +14,11 @@ namespace {
 using analysis::Bandwidth;
 
 constexpr const char* kDefinition =
-    "X: gradient bytes that one step reduces. t: transfer time of a step, without waiting for a later "
-    "rank. algbw = X / t; busbw = algbw x 2(N-1)/N (what a ring's links would carry; comparable across N). "
-    "Sent: bytes that a rank handed on a step, as the communicator counted; ring: 2(N-1)/N X. Utilisation "
-    "= busbw / ceiling, the median busbw of reducing the same buckets with nothing else running. An epoch's "
-    "bytes = its steps x X. GB = 1e9 bytes.";
+    "X: bytes that one step reduces in its buckets: the gradients, on devices with 32 bytes of votes. t: "
+    "transfer time of a step, without waiting for a later rank. algbw = X / t; busbw = algbw x 2(N-1)/N "
+    "(what a ring's links would carry; comparable across N). Sent: bytes that a rank handed on a step, as "
+    "the communicator counted; ring: 2(N-1)/N X. Utilisation = busbw / ceiling, the median busbw of "
+    "reducing the same buckets with nothing else running. An epoch's bytes = its steps x X. GB = 1e9 bytes.";
 
 std::vector<Column> columns(const std::string& batch_label) {
   const auto amount = [](std::string key, std::string label) {
@@ -63,9 +63,10 @@ void explain(Footnotes& footnotes, const Bandwidth& one) {
         "comparisons but is not its traffic.",
         one.algorithm.empty() ? "algorithm not named" : one.algorithm));
   if (one.utilisation && one.utilisation->median < 0.5)
-    footnotes.add(
-        "Utilisation below 50 %: in a step the transfer shares cores and memory with the backward pass; "
-        "the ceiling was reached alone.");
+    footnotes.add(fmt::format(
+        "Utilisation below 50 %: in a step the transfer shares {} and memory with the backward pass; "
+        "the ceiling was reached alone.",
+        analysis::is_of_cuda_engine(one.cell->record()) ? "the device" : "cores"));
 }
 
 std::optional<Table> table(const std::vector<analysis::ScalingGroup>& groups, analysis::Mode mode) {

@@ -34,9 +34,10 @@ std::vector<TableCell> reach_row(const Reach& reach) {
   constexpr const char* kNoFlops = "FLOPs not counted";
   constexpr const char* kNoBytes = "bytes not counted";
   const auto& cell = *reach.cell;
-  const char* const no_peak = analysis::processes(cell.record()) > 1
-                                  ? "the peak that was measured is of the cores of process 0"
-                                  : "no peak was measured";
+  const char* const no_peak =
+      analysis::is_of_cuda_engine(cell.record()) ? "peaks are measured of processors only"
+      : analysis::processes(cell.record()) > 1   ? "the peak that was measured is of the cores of process 0"
+                                                 : "no peak was measured";
   const auto bound = reach.is_memory_bound();
   std::vector<TableCell> row{words(cell.part()),
                              value(static_cast<double>(cell.local_batch)),
@@ -55,9 +56,12 @@ std::vector<TableCell> reach_row(const Reach& reach) {
 }
 
 Table reach_table(const std::vector<BatchSeries>& all) {
+  const bool has_cores = std::ranges::any_of(all, [](const BatchSeries& series) {
+    return !analysis::is_of_cuda_engine(series.batches.front().cell->record());
+  });
   Table table{
       .id = "cause",
-      .title = "What the steps reach of what the cores can do",
+      .title = has_cores ? "What the steps reach of what the cores can do" : "What the steps reach",
       .definition = kCauseDefinition,
       .columns = {
           {.key = "cell", .label = "cell"},

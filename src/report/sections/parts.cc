@@ -95,8 +95,10 @@ std::string said_of_emulation(const analysis::Cell& cell) {
 }
 
 std::string workers_on_cores(const analysis::Cell& cell) {
-  return fmt::format("{} ({})", count(cell.workers, "worker"),
-                     count(analysis::cores_used(cell.record()), "core"));
+  const std::string workers = count(cell.workers, "worker");
+  return analysis::is_of_cuda_engine(cell.record())
+             ? workers
+             : fmt::format("{} ({})", workers, count(analysis::cores_used(cell.record()), "core"));
 }
 
 std::string knee_not_decided(const analysis::Sweep& sweep) {

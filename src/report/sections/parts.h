@@ -51,6 +51,7 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 [[nodiscard]] std::string said_of_emulation(const analysis::Cell& cell);
 
 /// "2 workers (2 cores)": with the cores that the cell could use, since a worker may have one thread or many.
+/// "2 workers" if the CUDA engine computed.
 [[nodiscard]] std::string workers_on_cores(const analysis::Cell& cell);
 
 /// Distinguishes a group from the others of its batch: "resnet8-cifar, threads of one process, version

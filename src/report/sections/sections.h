@@ -23,7 +23,7 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> travels_section(const Conclusions& conclusions);
 /// How many workers (table 1 of the mode).
 [[nodiscard]] std::optional<Section> scaling_section(const Conclusions& conclusions, analysis::Mode mode);
-/// The same cores as threads of one worker or as several workers, if both were measured.
+/// The same cores as threads of one worker or as several workers, if both were measured on the processor.
 [[nodiscard]] std::optional<Section> same_cores_section(const Conclusions& conclusions);
 /// Threads, processes or data-parallel, if the same training was measured in several of these ways.
 [[nodiscard]] std::optional<Section> ways_section(const Conclusions& conclusions);

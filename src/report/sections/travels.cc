@@ -16,9 +16,9 @@ constexpr const char* kTravelsDefinition =
     "running statistics of every worker alike; and padding, so that each array begins at a cache line. "
     "Beside X a step sums eight numbers (whether to stop, whether the loss is finite, whether enough was "
     "measured, and the loss in five parts), in a collective of their own or, on devices, at the end of the "
-    "last bucket; and with --bn sync those of the statistics. Collectives: buckets, that one, and those of "
-    "synchronised batch norm, times the steps; counted: by rank 0 in the window, a few more than that at "
-    "its ends.";
+    "last bucket, or with --gradients-as bf16 in a bucket of their own; and with --bn sync those of the "
+    "statistics. Collectives: buckets, that one, and those of synchronised batch norm, times the steps; "
+    "counted: by rank 0 in the window, a few more than that at its ends.";
 
 const char* said_of_batch_norm(const std::string& mode) {
   if (mode.starts_with("sync"))
@@ -52,9 +52,11 @@ std::vector<TableCell> row_of(const analysis::Cell& cell, const Record& record) 
   const auto bytes_of = [](std::int64_t number) { return value(static_cast<double>(number)); };
   const std::int64_t norm = travels.norm_collectives.value_or(0);
   const auto buckets = static_cast<std::int64_t>(record.buckets.size());
-  // If there were too few collectives for the votes to have one of their own, they were sent with the last
-  // bucket.
-  const auto votes = travels.collectives < (buckets + 1 + norm) * record.window.steps ? 0 : 1;
+  // Older records do not say that the votes are in the buckets: then there are too few collectives for one of
+  // their own.
+  const bool are_in_buckets =
+      travels.vote_bytes || travels.collectives < (buckets + 1 + norm) * record.window.steps;
+  const auto votes = are_in_buckets ? 0 : 1;
   const auto collectives = static_cast<double>(buckets + votes + norm);
   const std::string name =
       cell.variant.empty() ? cell.label : fmt::format("{}, {}", cell.variant, cell.label);

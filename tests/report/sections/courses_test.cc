@@ -212,6 +212,11 @@ TEST(Travels, AddsUpAndSaysWhatEachBatchNormExchanges) {
   Record queued = joined("local");
   queued.communication.collectives = 12 * queued.window.steps + 2;
   EXPECT_EQ(*find<Table>(build({&queued, 1}), "travels")->rows[0][7].value, 12);
+  queued.communication.collectives +=
+      queued.window.steps;  // of something else: the record says where votes are
+  queued.communication.vote_bytes = 32;
+  queued.buckets.back().bytes += 32;
+  EXPECT_EQ(*find<Table>(build({&queued, 1}), "travels")->rows[0][7].value, 12);
   Record without = joined("local");
   without.communication.statistics_bytes = 0;
   without.communication.gradient_bytes -= 38400;
