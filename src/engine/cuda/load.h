@@ -19,9 +19,10 @@ inline constexpr base::Module kModule{.kind = base::ErrorKind::device,
                                       .entry = "paceline_cuda_api",
                                       .built_with = "the CUDA toolkit 12.8 or later",
                                       .remedy = "build it anew: ./x build --all-gpus",
-                                      .absent = "this program was built where no NVIDIA GPU is, or without "
-                                                "the CUDA toolkit 12.8 or later; ./x build --all-gpus builds "
-                                                "it where the toolkit is installed"};
+                                      .absent =
+                                          "this program was built where no NVIDIA GPU is, or without "
+                                          "the CUDA toolkit 12.8 or later; ./x build --all-gpus builds "
+                                          "it where the toolkit is installed"};
 
 /// Opens the module and returns its table of functions. The module stays open until the process ends.
 ///
