@@ -129,8 +129,8 @@ constexpr Option kStudyRows[] = {
     {"variants", "LIST", kCells, variants_in_words, kConverge | kStudy, choose_variants,
      [](const S& s) { return fmt::format("{}", fmt::join(s.study.converge.variants, "; ")); }},
     {"quick", "", kCells,
-     "the short form: for a recipe its table [quick]; for a study sizes that take at most five "
-     "minutes on two cores",
+     "the short form: for a recipe its table [quick]; for a study sizes that take a minute and a half "
+     "on two quiet cores, and two and a half beside other programs",
      kRuns, [](S& s, Text t) { s.study.quick = truth(t); }, [](const S& s) { return yes_no(s.study.quick); }},
     {"with-sweep", "", kCells, "time the batch sizes on one worker", kStudy,
      [](S& s, Text t) { s.study.with_sweep = truth(t); },

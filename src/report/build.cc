@@ -12,6 +12,7 @@
 
 #include "analysis/interval.h"
 #include "report/answers/answers.h"
+#include "report/answers/wording.h"
 #include "report/conclusions.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -160,16 +161,16 @@ void add_trust(Document& document, const Conclusions& conclusions) {
     if (cell.is_timed() && cell.is_measured() && !cell.oversubscribed &&
         analysis::has_interval(cell.images_per_s))
       halves.push_back((cell.images_per_s.high - cell.images_per_s.low) / (2 * cell.images_per_s.median));
-  const bool is_quick = conclusions.records.front().command.find(" --quick") != std::string::npos;
+  const bool is_of_quick = is_quick(conclusions.records.front());
   const auto [all, unmeasured] = conclusions.stopped_study();
   if (unmeasured > 0)
-    document.trust =
-        fmt::format("stopped{} study: {} of {} runs not measured", is_quick ? " quick" : "", unmeasured, all);
+    document.trust = fmt::format("stopped{} study: {} of {} runs not measured", is_of_quick ? " quick" : "",
+                                 unmeasured, all);
   if (halves.empty()) return;
   std::sort(halves.begin(), halves.end());
   const std::string about = fmt::format("ypical interval ±{} %, widest ±{} %",
                                         rough(100 * halves[halves.size() / 2]), rough(100 * halves.back()));
-  document.trust += (unmeasured > 0 ? "; t" : is_quick ? "quick study: t" : "t") + about;
+  document.trust += (unmeasured > 0 ? "; t" : is_of_quick ? "quick study: t" : "t") + about;
 }
 
 /// The name of a table of times, and its measured cells.

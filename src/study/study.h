@@ -142,8 +142,8 @@ struct PlannedCell {
 [[nodiscard]] train::Options as_run(const PlannedCell& cell, const std::string& command);
 
 /// What a study measures: sweep, weak and strong scaling, the all-reduce alone, convergence. With `quick`,
-/// axes that the user did not set get sizes that together take at most five minutes on two cores with the
-/// default model.
+/// axes that the user did not set get sizes that together take a minute and a half on two quiet cores with
+/// the default model.
 struct StudyOptions {
   bool quick = false;
   Axes sweep, scale;

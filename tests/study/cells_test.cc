@@ -167,10 +167,33 @@ TEST(ApplyQuick, LeavesWhatWasGiven) {
   EXPECT_EQ(options.converge.baseline_batch, 256);
   EXPECT_EQ(options.converge.large_batch, 1024);
   EXPECT_EQ(base.lr, train::Options{}.lr);
-  EXPECT_EQ(options.converge.variants.back(), "+ linear, warm-up, sync BN");
+  EXPECT_EQ(options.converge.variants.back(), "+ sqrt, warm-up, LARS");
   apply_quick(base, options, {});
   EXPECT_EQ(options.converge.baseline_batch, 64);
   EXPECT_EQ(base.lr, 0.05);
+}
+
+TEST(ApplyQuick, PlansAboutThirtyCellsWhoseWindowsEndByTime) {
+  for (const int cores : {2, 8}) {
+    train::Options base;
+    base.workers = 2;
+    StudyOptions options;
+    options.scale.cores_each = options.converge.cores_each = [cores](int workers) { return cores / workers; };
+    apply_quick(base, options, {});
+    const auto cells = study_cells(base, options, train::backend_of("cpu"));
+    EXPECT_LE(cells.size(), cores == 2 ? 33u : 45u);
+    EXPECT_GE(cells.size(), 25u);
+    std::set<std::string> ids;
+    int most = 0;
+    for (const auto& cell : cells) {
+      EXPECT_TRUE(ids.insert(cell.id).second) << cell.id;
+      most = std::max(most, cell.options.workers);
+      if (cell.kind != "sweep" && cell.kind != "scale") continue;
+      EXPECT_GE(cell.options.window_seconds, 1.2) << cell.id << ": too short to tell other programs";
+      EXPECT_GE(cell.options.window_steps, 2000) << cell.id << ": the steps would end it before the time";
+    }
+    EXPECT_EQ(most, cores == 2 ? 2 : 4) << "workers that share a core answer nothing here";
+  }
 }
 
 TEST(ConvergeCells, RepeatWithOtherSeeds) {

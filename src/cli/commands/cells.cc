@@ -52,6 +52,11 @@ void introduce(const Settings& settings, std::size_t cells, const std::filesyste
     screen.explain("--placement: all processes are on one node, so packed and spread are the same");
   screen.explain(fmt::format("{}: {} cell{}; records go to {}/records, and a stopped {} goes on from there",
                              name, cells, cells == 1 ? "" : "s", directory.string(), name));
+  const bool has_sizes_of_quick = !settings.is_given("model") && !settings.is_given("data") &&
+                                  !settings.is_given("batches") && !settings.is_given("repeats");
+  if (settings.study.quick && has_sizes_of_quick)
+    screen.explain(
+        "it takes a minute and a half on two quiet cores, and two and a half beside other programs");
   if (const auto watch = watch_line(directory); !watch.empty()) screen.say(watch);
 }
 

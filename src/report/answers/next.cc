@@ -120,6 +120,24 @@ std::optional<Next::Step> network(const Subject& subject) {
                     .seconds = kSeconds};
 }
 
+/// What a quick study leaves out, each with the command that measures it.
+void add_of_quick(const Subject& subject, std::vector<std::string>& sentences) {
+  const auto& record = subject.best()->record();
+  if (!is_quick(record)) return;
+  sentences.push_back(
+      fmt::format("Which batch between those, and what five repeats say: `{}`.",
+                  command_like(record, "sweep", "--batches 8,16,32,64,128,256,512 --repeats 5")));
+  const auto& convergence = subject.conclusions.convergence;
+  if (!convergence || !convergence->large) return;
+  const auto& baseline = convergence->variants[convergence->baseline.value_or(0)];
+  sentences.push_back(fmt::format(
+      "What each remedy of a large batch gives by itself, and all together: `{}`.",
+      command_like(
+          *baseline.record, "converge",
+          fmt::format("--baseline-batch {} --large-batch {} --epochs {:g}", baseline.cell->global_batch,
+                      convergence->variants[*convergence->large].cell->global_batch, baseline.epochs))));
+}
+
 std::vector<std::string> not_answered(const Subject& subject) {
   std::vector<std::string> sentences;
   int most = 0;
@@ -130,6 +148,7 @@ std::vector<std::string> not_answered(const Subject& subject) {
     sentences.emplace_back("How much a network between machines would cost: all workers were on one.");
   if (subject.best()->synthetic)
     sentences.emplace_back("Which accuracy real images give: the data was synthetic.");
+  add_of_quick(subject, sentences);
   return sentences;
 }
 

@@ -153,6 +153,8 @@ Answer not_measured(std::string id, std::string question, std::string sentence, 
           .command = std::move(command)};
 }
 
+bool is_quick(const Record& record) { return record.command.find(" --quick") != std::string::npos; }
+
 std::string command_like(const Record& record, std::string_view verb, std::string_view options) {
   std::string command = fmt::format("paceline {}", verb);
   if (!record.model.name.empty()) command += " --model " + base::shell_word(record.model.name);

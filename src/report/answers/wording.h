@@ -53,6 +53,9 @@ void take_figures(Answer& answer, const analysis::Estimate& estimate, const anal
 [[nodiscard]] Answer not_measured(std::string id, std::string question, std::string sentence,
                                   std::string command);
 
+/// Whether the record is of a quick study.
+[[nodiscard]] bool is_quick(const measure::Record& record);
+
 /// `paceline <verb>` with the model, the data and those options typed for `record` that do not choose what is
 /// measured, then `options`.
 [[nodiscard]] std::string command_like(const measure::Record& record, std::string_view verb,
