@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What ./x build does about the packages of several processes: installed where they can be had; where not, said once, and the program is
-built without; built in once they are there. Nothing is installed or compiled: apt-get, cmake and the others are stand-ins."""
+built without; built in once they are there. And what one sees while it builds: a few lines of progress, each warning, all of it in the log.
+Nothing is installed or compiled: apt-get, cmake and the others are stand-ins."""
 
 import os
 import shutil
@@ -18,7 +19,9 @@ TOOLS = {
     "cmake": 'echo "cmake $*" >>log; mkdir -p build/release; : >build/release/build.ninja; for name in mpi gloo; do '
              'grep -q "lib.*$name-dev" installed && echo "build paceline_$name.so" >>build/release/build.ninja; done; '
              'for word in "$@"; do case $word in -D*=*) echo "${word#-D}" | sed "s/=/:X=/" >>build/release/CMakeCache.txt;; esac; done; true',
-    "ninja": 'echo "ninja $*" >>log',
+    # 200 files, with a warning; it fails where the file `broken` is.
+    "ninja": 'echo "ninja $*" >>log; for i in $(seq 200); do echo "[$i 200 $i.5] Building CXX object '
+             'src/CMakeFiles/paceline_report.dir/$i.cc.o"; done; echo "x.cc:3: warning: unused"; [ ! -e broken ]',
     "npm": "exit 0",
     "node": "echo v20.0.0",
     "id": "echo 0",
@@ -74,7 +77,15 @@ def main():
         check("paceline_mpi.so" in (folder / "build/release/build.ninja").read_text(), "MPI is not built in")
         said, log = built(update=0)
         check("apt-get" not in log and "cmake" not in log, f"all is there, and it did: {log}")
-    print("packages of several processes: had, not had, and had later")
+        check(said.count("\n") <= 15, f"{said.count(chr(10))} lines while it builds:\n{said}")
+        check("building: 50 % (100 of 200), about 2 min left, now report" in said and "x.cc:3: warning: unused" in said, said)
+        kept = (folder / "build/release/build.log").read_text()
+        check(all(f"/{i}.cc.o" in kept for i in range(1, 201)) and "unused" in kept, "the log has not all of it")
+        (folder / "broken").write_text("")
+        done = subprocess.run(["./x", "build"], cwd=folder, capture_output=True, text=True,
+                              env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
+        check(done.returncode == 1 and "the build failed" in done.stderr and "unused" in done.stdout, f"a failing build: {done}")
+    print("packages of several processes: had, not had, and had later; progress of a build")
 
 
 if __name__ == "__main__":
