@@ -86,14 +86,52 @@ class GpusOfProcess {
 
 }  // namespace
 
+bool Joining::joins_gpus() const {
+  // NCCL is not used with an emulated link or bf16 messages, which exist only for sums on the host.
+  return is_gpu(device) && !emulation.any() && wire_format == comm::WireFormat::fp32;
+}
+
+std::vector<std::unique_ptr<comm::Communicator>> make_communicators(const Joining& how, int ranks,
+                                                                    std::chrono::seconds deadline) {
+  comm::LocalOptions options{.deadline = deadline};
+  std::function<void(const std::string&)> hangs;
+  if (how.session != nullptr) {
+    how.session->processes().set_ranks_each(ranks);
+    how.session->processes().set_deadline(deadline);
+    how.session->processes().set_wire_format(how.wire_format);
+    options.across = &how.session->processes();
+    hangs = [session = how.session](const std::string& what) { session->hurry_the_end(what); };
+  } else {
+    options.stall_options.say = [stalls = how.stalls](const std::string& text) {
+      log_line(text);
+      stalls->hear(text);
+    };
+    const auto exit_watchdog = std::make_shared<ExitWatchdog>();
+    options.stall_options.failed = [exit_watchdog](const std::string& text, base::ErrorKind kind) {
+      exit_watchdog->begin(text, kind);
+    };
+    hangs = [exit_watchdog](const std::string& what) { exit_watchdog->hurry(what); };
+  }
+  auto joined = comm::emulate(comm::make_local(ranks, options), how.emulation);
+  if (engine::computes_on_host(how.device)) return joined;
+  auto by_host = comm::host_bounce(std::move(joined));
+  if (!how.joins_gpus()) return by_host;
+  return comm::nccl::around(std::move(by_host),
+                            {.deadline = deadline, .say = log_line, .hangs = std::move(hangs)});
+}
+
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
                             comm::WireFormat wire_format, std::span<const int> members) {
   train::ProcessPlacement place;
   if (session != nullptr) place = members.empty() ? session->place() : session->place_among(members);
   const auto stalls = session != nullptr ? session->stalls() : std::make_shared<train::StallListener>();
   const GpusOfProcess gpus(device, session, members);
-  // NCCL is not used with an emulated link or bf16 messages, which exist only for sums on the host.
-  const bool joins_gpus = is_gpu(device) && !emulation.any() && wire_format == comm::WireFormat::fp32;
+  Joining joining{.device = device,
+                  .session = session,
+                  .emulation = emulation,
+                  .wire_format = wire_format,
+                  .stalls = stalls};
+  joining.emulation.hosts = place.hosts;
   return {
       .compile = [device](const graph::Graph& graph,
                           const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
@@ -110,33 +148,10 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .plan = [device](const graph::Graph& graph,
                        const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
       .communicators =
-          [device, session, emulation, wire_format, place, stalls, joins_gpus](
-              int ranks, std::chrono::seconds deadline) {
-            comm::LocalOptions options{.deadline = deadline};
-            if (session != nullptr) {
-              session->processes().set_ranks_each(ranks);
-              session->processes().set_deadline(deadline);
-              session->processes().set_wire_format(wire_format);
-              options.across = &session->processes();
-            } else {
-              options.stall_options.say = [stalls](const std::string& text) {
-                log_line(text);
-                stalls->hear(text);
-              };
-              options.stall_options.failed = [exit_watchdog = std::make_shared<ExitWatchdog>()](
-                                                 const std::string& text, base::ErrorKind kind) {
-                exit_watchdog->begin(text, kind);
-              };
-            }
-            auto emulated = emulation;
-            emulated.hosts = place.hosts;
-            auto joined = comm::emulate(comm::make_local(ranks, options), emulated);
-            if (engine::computes_on_host(device)) return joined;
-            auto by_host = comm::host_bounce(std::move(joined));
-            if (!joins_gpus) return by_host;
-            return comm::nccl::around(std::move(by_host), {.deadline = deadline, .say = log_line});
+          [joining](int ranks, std::chrono::seconds deadline) {
+            return make_communicators(joining, ranks, deadline);
           },
-      .device_sum_bytes = joins_gpus ? comm::nccl::kBufferBytes : 0,
+      .device_sum_bytes = joining.joins_gpus() ? comm::nccl::kBufferBytes : 0,
       .loss = [session]() -> std::optional<train::Loss> {
         const auto failure = session == nullptr ? std::nullopt : session->processes().failure();
         if (!failure || !failure->detection_s) return std::nullopt;

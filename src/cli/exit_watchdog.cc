@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 #include <system_error>
 
 #include "cli/guard.h"
@@ -14,16 +12,15 @@ namespace paceline::cli {
 
 void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
   if (thread_.joinable()) return;
-  const auto end = [text, kind](const std::stop_token& stop) {
-    std::mutex mutex;
-    std::condition_variable_any wake;
-    std::unique_lock lock(mutex);
-    wake.wait_for(lock, stop, kToWriteTheEnd, [] { return false; });
+  const auto end = [this, text, kind](const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    const bool hangs = wake_.wait_for(lock, stop, kToWriteTheEnd, [this] { return !hang_.empty(); });
+    if (hangs) wake_.wait_for(lock, stop, kToEndWithoutGpu, [] { return false; });
     if (stop.stop_requested()) return;
-    log_line(
-        fmt::format("{}; this process has not ended {} s after that, most likely in a read or "
-                    "write that hangs; it is ended",
-                    text, kToWriteTheEnd.count()));
+    log_line(hangs ? fmt::format("{}; this process cannot end by itself: {}; it is ended", text, hang_)
+                   : fmt::format("{}; this process has not ended {} s after that, most likely in a read "
+                                 "or write that hangs; it is ended",
+                                 text, kToWriteTheEnd.count()));
     Guard::say_farewell();
     std::_Exit(static_cast<int>(kind));
   };
@@ -32,6 +29,12 @@ void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
   } catch (const std::system_error&) {
     // The system refuses threads, which most likely made the run fail; it then ends without a watchdog.
   }
+}
+
+void ExitWatchdog::hurry(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  if (hang_.empty()) hang_ = what;
+  wake_.notify_one();
 }
 
 }  // namespace paceline::cli

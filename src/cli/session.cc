@@ -244,16 +244,34 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
   std::mutex mutex;
   std::condition_variable_any wake;
   std::unique_lock lock(mutex);
+  std::optional<base::TimePoint> hangs_since;
   while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
     const auto failure = processes_->failure();
-    if (!failure || base::Clock::now() - failure->known_at < kToWriteTheEnd) continue;
-    log_line(
-        fmt::format("process {} on host {} has not ended {} s after the run failed, most likely in a read "
-                    "or write that hangs; it is ended",
-                    place_.process, base::host_name(), kToWriteTheEnd.count()));
+    const auto now = base::Clock::now();
+    std::string hang;
+    {
+      const std::lock_guard guard(mutex_);
+      hang = hang_;
+    }
+    if (!hang.empty() && !hangs_since) hangs_since = now;
+    const bool by_gpu = hangs_since && now - *hangs_since >= kToEndWithoutGpu;
+    if (!failure || (!by_gpu && now - failure->known_at < kToWriteTheEnd)) continue;
+    // Its own failure the first process would print on its way out.
+    if (is_first() && processes_->failure_is_own()) log_line(failure->text);
+    log_line(fmt::format(
+        "process {} on host {} {}; it is ended", place_.process, base::host_name(),
+        by_gpu ? fmt::format("cannot end by itself after the run failed: {}", hang)
+               : fmt::format(
+                     "has not ended {} s after the run failed, most likely in a read or write that hangs",
+                     kToWriteTheEnd.count())));
     Guard::say_farewell();
     std::_Exit(static_cast<int>(failure->kind));
   }
+}
+
+void Session::hurry_the_end(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  if (hang_.empty()) hang_ = what;
 }
 
 void Session::require_one_version(const std::string& version) {

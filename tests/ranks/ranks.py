@@ -19,6 +19,7 @@ Cases:
   left          a process that is stopped where nobody is left to give it up: it is ended, mpirun too
   hung          a process with a thread that hangs while its heartbeats go on: said within 5 s, given up at the deadline
   worker        a worker of one process hangs, alone and among processes: the one rank is named within 5 s
+  gpu           a call of NCCL or of a GPU that never returns: said, and the process ended, within the deadline and 10 s
   standstill    all workers hang at once, of one process and of several: said within 5 s, given up at the deadline
   outside       a process that hangs outside of its training loop: said within 5 s; one that only takes long is not
   kills         kill -9 of a random process at a random step, --times often
@@ -52,6 +53,7 @@ from pathlib import Path
 
 from diverging import diverges
 from failures import ended, failed, kills, lost, refused, restarts, together
+from hanging_gpu import gpu
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, places, plain, processor_seconds, result, run, stop,
                        train_options)
 from searches import search
@@ -403,7 +405,7 @@ def comm(args, folder):
 
 
 CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, diverges, studies, search,
-                                          doctor, lost, together, stopped, left, hung, worker, standstill, outside, kills, restarts, ended, absent, meeting, disk, failed, refused)}
+                                          doctor, lost, together, stopped, left, hung, worker, gpu, standstill, outside, kills, restarts, ended, absent, meeting, disk, failed, refused)}
 
 
 def main():

@@ -29,7 +29,8 @@ struct UniqueId {  ///< ncclUniqueId
   char internal[128];
 };
 
-/// ncclConfig_t as of 2.18. Later versions recognise it by its size and use defaults for their other members.
+/// ncclConfig_t as of 2.18, and one member that is younger. Later versions recognise it by its size and use
+/// defaults for their other members.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
@@ -40,7 +41,10 @@ struct Config {
   int max_ctas = INT_MIN;
   const char* net_name = nullptr;
   int split_share = INT_MIN;
+  /// Before 2.26 padding, whose bytes 2.26 takes for a traffic class: it has no other sign than the size.
+  int traffic_class = INT_MIN;
 };
+static_assert(offsetof(Config, traffic_class) == 44 && sizeof(Config) == 48, "no padding that NCCL may read");
 
 /// Members have NCCL's names and meanings. `stream` is a cudaStream_t.
 struct Api {

@@ -9,60 +9,100 @@ namespace {
 
 using base::Clock;
 using base::ErrorKind;
+using std::chrono::milliseconds;
 
-constexpr std::chrono::milliseconds kWatchPause{10};
+constexpr milliseconds kWatchPause{10};
 constexpr std::chrono::microseconds kPollPause{100};
-constexpr std::chrono::milliseconds kShort{
-    1};  ///< calls that happen in every step end within this time, without a sleep
+constexpr milliseconds kShort{1};  ///< calls that happen in every step end within this time, without a sleep
+
+/// A call hangs if it has not returned for this time (or the deadline, if that is shorter) after the
+/// deadline, or after a failure.
+///
+/// Before a failure some calls rightly take long: the start of many ranks, the first launch of a kernel that
+/// the driver compiles, during which it holds a lock that every other call needs. All of them may take the
+/// deadline, and cannot need more: meanwhile this rank posts nothing, so the others give it up after the
+/// deadline in any case. With no collective under way the device is not asked, so compiling before the first
+/// step has no limit here. After a failure only ncclCommAbort follows, which waits for nobody but the device.
+constexpr milliseconds kToReturn{2000};
+
+/// What a look counts at most as time since the last one. A process that was suspended for an hour has waited
+/// for nobody, and its threads must get time to say so.
+constexpr milliseconds kLongestPause{100};
+
+constexpr const char* kOfDevice = "a call of the device";
+
+std::string text_of(const CollectiveName& name) {
+  return fmt::format("{} {} of {} floats", name.function, name.number, name.count);
+}
+
+std::string text_of(milliseconds time) {
+  return time % std::chrono::seconds(1) == milliseconds(0) ? fmt::format("{} s", time.count() / 1000)
+                                                           : fmt::format("{} ms", time.count());
+}
 
 }  // namespace
 
 Connection::Connection(const Api& api, std::unique_ptr<base::SideStream> stream, Communicator& host,
-                       std::chrono::milliseconds deadline)
-    : api_(api), stream_(std::move(stream)), host_(host), deadline_(deadline) {}
+                       milliseconds deadline, std::function<void(const std::string&)> hangs)
+    : api_(api),
+      stream_(std::move(stream)),
+      host_(host),
+      deadline_(deadline),
+      patience_(std::min(kToReturn, deadline)),
+      who_(fmt::format("nccl: rank {} of {} (device {})", host.rank(), host.size(), stream_->device())),
+      hangs_(std::move(hangs)) {}
 
 Connection::~Connection() {
-  watch_.reset();
-  // Not ncclCommFinalize and ncclCommDestroy, which wait for peers: the communicators of this process end one
-  // after the other in one thread. Collectives are done by now, or have failed.
-  const std::lock_guard lock(mutex_);
-  if (comm_ != nullptr) (void)api_.ncclCommAbort(comm_);
+  is_over_ = true;
+  asks_.reset();  // its last look aborts
+  call_ = "the end of the stream";
+  stream_.reset();
+  decides_.reset();  // after all that may not return
 }
 
 void Connection::open(const UniqueId& id) {
-  stream_->enter();
   Config config;
-  {
-    Lock lock(mutex_);
-    const auto status = api_.ncclCommInitRankConfig(&comm_, host_.size(), id, host_.rank(), &config);
-    settle(lock, "the start", "ncclCommInitRankConfig", status);
-  }
-  watch_.emplace(std::min(kWatchPause, deadline_), [this] { look(); });
+  decided_ = Clock::now();
+  const auto pause = std::min(kWatchPause, deadline_);
+  decides_.emplace(pause, [this] { decide(); });
+  asks_.emplace(pause, [this] { ask(); });
+  Lock lock = enter();
+  stream_->enter();
+  call_ = "ncclCommInitRankConfig";
+  const auto status = api_.ncclCommInitRankConfig(&comm_, host_.size(), id, host_.rank(), &config);
+  settle(lock, in_progress(), "ncclCommInitRankConfig", status);
+  const std::lock_guard brief(mutex_);
+  is_open_ = true;
 }
 
 OperationRef Connection::post(const char* name, std::size_t count, const char* function, const Call& call,
                               const Finish& finish) {
+  Lock lock = enter();
+  const CollectiveName named{.function = name, .count = count, .number = ++posted_};
+  {
+    const std::lock_guard brief(mutex_);
+    under_way_.push_back(named);
+    is_posting_ = true;
+  }
   stream_->enter();
-  Lock lock(mutex_);
-  throw_failure();
   OperationRef operation = new_operation();
-  operation->name = name;
-  operation->count = count;
-  operation->number = ++posted_;
-  posting_ = operation;
+  operation->name = named;
   stream_->follow_engine();
   stream_->set(operation->begin);
-  settle(lock, text_of(*operation), function, call(comm_, stream_->native()));
+  call_ = function;
+  settle(lock, text_of(named), function, call(comm_, stream_->native()));
+  call_ = kOfDevice;
   if (finish) finish(*stream_);
   stream_->set(operation->end);
   operation->is_under_way = true;
-  posting_.reset();
+  const std::lock_guard brief(mutex_);
+  is_posting_ = false;
   return operation;
 }
 
 OperationRef Connection::new_operation() {
   for (const auto& one : operations_) {
-    if (one->is_under_way && stream_->is_done(one->end)) one->is_under_way = false;
+    ask_of(*one);
     if (!one->is_under_way && one.use_count() == 1) return one;
   }
   operations_.push_back(std::make_shared<Operation>());
@@ -75,114 +115,181 @@ void Connection::settle(Lock& lock, const std::string& what, const char* functio
   const auto begin = Clock::now();
   while (status == kInProgress) {
     const auto gone = Clock::now() - begin;
-    const bool is_long = gone > kShort;
-    lock.unlock();  // so that the watch thread can run
-    is_long ? std::this_thread::sleep_for(kPollPause) : std::this_thread::yield();
-    lock.lock();
-    throw_failure();
-    try {
-      if (is_long) host_.check();
-    } catch (const base::Error& error) {
-      give_up(error.kind(), fmt::format("{}: {} was aborted: {}", who(), what, error.what()));
-    }
+    lock.unlock();  // so that ask() can run
+    gone > kShort ? std::this_thread::sleep_for(kPollPause) : std::this_thread::yield();
     if (gone >= deadline_) give_up(ErrorKind::comm, late(what));
-    throw_failure();
+    enter(lock);
+    call_ = "ncclCommGetAsyncError";
     Status state = kSuccess;
     status = api_.ncclCommGetAsyncError(comm_, &state);
     if (status == kSuccess) status = state;
   }
   if (status == kSuccess) return;
   give_up(ErrorKind::comm, fmt::format("{}: {} failed: {}; NCCL_DEBUG=INFO in the environment says more",
-                                       who(), what, describe_error(api_, comm_, status, function)));
-  throw_failure();
+                                       who_, what, describe_error(api_, comm_, status, function)));
+  check();
 }
 
 void Connection::order(const Operation& operation) {
-  const Lock lock(mutex_);
-  throw_failure();
+  const Lock lock = enter();
   stream_->engine_follows(operation.end);
 }
 
 bool Connection::is_done(const Operation& operation) const {
-  const Lock lock(mutex_);
+  const Lock lock = enter();
   return stream_->is_done(operation.end);
 }
 
 Timing Connection::timing(const Operation& operation) {
-  stream_->wait(operation.end);  // without the mutex, so that the watch thread can end the wait
-  const Lock lock(mutex_);
-  throw_failure();
+  stream_->wait(operation.end);  // without the mutex, so that ask() can end the wait
+  const Lock lock = enter();
+  note_done(operation.name.number);
   return {.posted = stream_->done_at(operation.begin), .done = stream_->done_at(operation.end)};
 }
 
-void Connection::look() {
-  const Lock lock(mutex_);
-  if (failure_) return;
-  OperationRef oldest;
+Connection::Lock Connection::enter() const {
+  Lock lock(device_mutex_, std::defer_lock);
+  enter(lock);
+  return lock;
+}
+
+void Connection::enter(Lock& lock) const {
+  for (const auto begin = Clock::now(); !lock.try_lock(); check())
+    Clock::now() - begin > kShort ? std::this_thread::sleep_for(kPollPause) : std::this_thread::yield();
+  check();  // ask() takes comm_ only with the mutex and after a failure
+  call_ = kOfDevice;
+}
+
+void Connection::ask() {
+  Comm gone = nullptr;
+  {
+    const std::lock_guard lock(device_mutex_);
+    if (!is_over_ && !has_failed()) look_at_device();
+    if (!is_over_ && !has_failed()) look_at_host();  // now the collective that it ends is known
+    if (is_over_ || has_failed()) gone = std::exchange(comm_, nullptr);
+  }
+  // Not ncclCommFinalize and ncclCommDestroy, which wait for peers: the communicators of this process end one
+  // after the other in one thread. Without the mutex, so that the engine's thread gets the failure meanwhile.
+  if (gone != nullptr) {
+    call_ = "ncclCommAbort";
+    (void)api_.ncclCommAbort(gone);
+  }
+  ++looks_;
+}
+
+void Connection::look_at_device() {
+  call_ = kOfDevice;
   try {
+    OperationRef oldest;
     for (const auto& one : operations_) {
-      if (one->is_under_way && stream_->is_done(one->end)) one->is_under_way = false;
-      if (one->is_under_way && (oldest == nullptr || one->number < oldest->number)) oldest = one;
+      ask_of(*one);
+      if (one->is_under_way && (oldest == nullptr || one->name.number < oldest->name.number)) oldest = one;
     }
-    const auto& named = oldest == nullptr ? posting_ : oldest;
-    const std::string what = named == nullptr ? "what comes next" : text_of(*named);
+    if (oldest != nullptr && stream_->is_done(oldest->begin)) {
+      const std::lock_guard lock(mutex_);
+      begun_ = oldest->name.number;
+    }
+    if (comm_ == nullptr) return;
+    call_ = "ncclCommGetAsyncError";
     Status state = kSuccess;
     Status status = api_.ncclCommGetAsyncError(comm_, &state);
     if (status == kSuccess && state != kInProgress) status = state;
-    if (status != kSuccess)
-      return give_up(ErrorKind::comm,
-                     fmt::format("{}: {} failed: {}; NCCL_DEBUG=INFO in the environment says more", who(),
-                                 what, describe_error(api_, comm_, status, "ncclCommGetAsyncError")));
-    try {
-      host_.check();
-    } catch (const base::Error& error) {
-      return give_up(error.kind(), fmt::format("{}: {} was aborted: {}", who(), what, error.what()));
-    }
-    // A collective that the device has not reached waits for the engine, not for a peer.
-    if (oldest == nullptr || !stream_->is_done(oldest->begin)) return;
-    if (watched_ != oldest->number) {
-      watched_ = oldest->number;
-      watched_since_ = Clock::now();
-    } else if (Clock::now() - watched_since_ > deadline_) {
-      give_up(ErrorKind::comm, late(what));
-    }
+    if (status == kSuccess) return;
+    give_up(ErrorKind::comm,
+            fmt::format("{}: {} failed: {}; NCCL_DEBUG=INFO in the environment says more", who_,
+                        in_progress(), describe_error(api_, comm_, status, "ncclCommGetAsyncError")));
   } catch (const std::exception& error) {  // an error of the device, which the engine's thread also gets
-    give_up(ErrorKind::device, fmt::format("{}: {}", who(), error.what()));
+    give_up(ErrorKind::device, fmt::format("{}: {}", who_, error.what()));
   }
 }
 
+void Connection::decide() {
+  const auto now = Clock::now();
+  const Clock::duration passed = std::min<Clock::duration>(now - std::exchange(decided_, now), kLongestPause);
+  const auto looks = looks_.load();
+  stands_still_ = looks == std::exchange(looks_seen_, looks) ? stands_still_ + passed : Clock::duration();
+  if (!has_failed()) look_at_time(passed);
+  if (hangs_ && stands_still_ > patience_ && has_failed()) std::exchange(hangs_, {})(hang());
+}
+
+void Connection::look_at_host() {
+  try {
+    host_.check();
+  } catch (const base::Error& error) {
+    give_up(error.kind(), fmt::format("{}: {} was aborted: {}", who_, in_progress(), error.what()));
+  }
+}
+
+void Connection::look_at_time(Clock::duration passed) {
+  if (stands_still_ > kLongestPause) look_at_host();
+  // A collective that the device has not reached waits for the engine, not for a peer.
+  std::int64_t begun = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!under_way_.empty() && under_way_.front().number <= begun_) begun = under_way_.front().number;
+  }
+  waited_ = begun == std::exchange(watched_, begun) ? waited_ + passed : Clock::duration();
+  if (begun != 0 && waited_ > deadline_) return give_up(ErrorKind::comm, late(in_progress()));
+  if (stands_still_ > deadline_ + patience_) give_up(ErrorKind::comm, stuck());
+}
+
 void Connection::check() const {
-  const Lock lock(mutex_);
-  throw_failure();
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw *failure_;
 }
 
-std::string Connection::who() const {
-  return fmt::format("nccl: rank {} of {} (device {})", host_.rank(), host_.size(), stream_->device());
+bool Connection::has_failed() const {
+  const std::lock_guard lock(mutex_);
+  return failure_.has_value();
 }
 
-std::string Connection::text_of(const Operation& operation) {
-  return fmt::format("{} {} of {} floats", operation.name, operation.number, operation.count);
+void Connection::ask_of(Operation& operation) {
+  if (!operation.is_under_way || !stream_->is_done(operation.end)) return;
+  operation.is_under_way = false;
+  note_done(operation.name.number);
+}
+
+void Connection::note_done(std::int64_t number) {
+  const std::lock_guard lock(mutex_);
+  while (!under_way_.empty() && under_way_.front().number <= number) under_way_.pop_front();
+}
+
+std::string Connection::in_progress() const {
+  const std::lock_guard lock(mutex_);
+  if (!is_open_) return "the start";
+  return under_way_.empty() ? "what comes next" : text_of(under_way_.front());
 }
 
 std::string Connection::late(const std::string& what) const {
   return fmt::format(
       "{}: {} is not complete {} after it began (--deadline): a rank has not entered it, or the link "
       "between the devices hangs; read what the other ranks report, or give a longer --deadline",
-      who(), what,
-      deadline_ % std::chrono::seconds(1) == std::chrono::milliseconds(0)
-          ? fmt::format("{} s", deadline_.count() / 1000)
-          : fmt::format("{} ms", deadline_.count()));
+      who_, what, text_of(deadline_));
+}
+
+std::string Connection::hang() const {
+  std::string what = in_progress();
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_posting_) what = text_of(under_way_.back());
+  }
+  return fmt::format("{}: {} does not return, in {}", who_, call_.load(), what);
+}
+
+std::string Connection::stuck() const {
+  return fmt::format(
+      "{}, {} after it began (--deadline {}): the device or its driver hangs, most likely because it waits for "
+      "a rank that is lost; read what the other ranks report, or give a longer --deadline",
+      hang(), text_of(deadline_ + patience_), text_of(deadline_));
 }
 
 void Connection::give_up(ErrorKind kind, const std::string& text) {
-  if (failure_) return;
-  failure_.emplace(kind, text);
-  if (comm_ != nullptr) (void)api_.ncclCommAbort(std::exchange(comm_, nullptr));
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_.emplace(kind, text);
+  }
   host_.abort(text, kind);
-}
-
-void Connection::throw_failure() const {
-  if (failure_) throw *failure_;
 }
 
 }  // namespace paceline::comm::nccl

@@ -2,17 +2,23 @@
 
 /// One rank's NCCL communicator, with its stream and the collectives in progress on it.
 ///
-/// Nothing blocks inside NCCL: calls that continue in the background are polled, and a thread watches the
-/// collectives. Any failure (an error of NCCL, a collective that is not done by its deadline, a failure of
-/// the host communicator, which knows of lost ranks) ends in ncclCommAbort, which also ends what the device
-/// waits for, and is reported to the host communicator.
+/// Calls of NCCL that continue in the background are polled. Any failure (an error of NCCL, a collective that
+/// is not done by its deadline, a call of NCCL or of the device that does not return, a failure of the host
+/// communicator, which knows of lost ranks) is reported to the host communicator, then ends in ncclCommAbort,
+/// which also ends what the device waits for.
+///
+/// Two threads watch, since any call of NCCL or of the device may never return: a driver waits inside a call
+/// for the device to drain, and the device waits for a rank that is lost. One thread asks the device and
+/// NCCL, and aborts. The other one decides, calls neither, and takes no lock that is held in such a call.
 ///
 /// Errors   every call: the first failure, as Error(comm) with rank and collective; Error(device) of the
 ///          stream
 /// Threads  the engine's
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,11 +34,16 @@
 
 namespace paceline::comm::nccl {
 
+/// What names a collective in messages.
+struct CollectiveName {
+  const char* function = "";  ///< "all_reduce"
+  std::size_t count = 0;      ///< floats of this rank's dst
+  std::int64_t number = 0;    ///< from 1 on, in the order posted
+};
+
 /// A collective and its two marks on the stream, which it keeps until nobody refers to it.
 struct Operation {
-  const char* name = "";    ///< "all_reduce"
-  std::size_t count = 0;    ///< floats of this rank's dst
-  std::int64_t number = 0;  ///< from 1 on, in the order posted
+  CollectiveName name;
   int begin = 0, end = 0;
   bool is_under_way = false;
 };
@@ -40,9 +51,11 @@ using OperationRef = std::shared_ptr<Operation>;
 
 class Connection {
  public:
-  /// `host` joins the same ranks, and outlives this.
+  /// `host` joins the same ranks, and outlives this. `hangs`: see Options in nccl.h.
   Connection(const Api& api, std::unique_ptr<base::SideStream> stream, Communicator& host,
-             std::chrono::milliseconds deadline);
+             std::chrono::milliseconds deadline, std::function<void(const std::string&)> hangs = {});
+  /// Aborts NCCL. While a call does not return, this does not either: the thread in it uses these members,
+  /// and `hangs` has been called.
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -69,30 +82,63 @@ class Connection {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  /// Locks the device's mutex. Throws the failure, also while another thread holds the mutex in a call that
+  /// does not return.
+  [[nodiscard]] Lock enter() const;
+  void enter(Lock& lock) const;
   [[nodiscard]] OperationRef new_operation();
   /// Waits until a call that continues in the background is over.
   void settle(Lock& lock, const std::string& what, const char* function, Status status);
-  void look();                            ///< called by the watch
-  [[nodiscard]] std::string who() const;  ///< "nccl: rank 1 of 4 (device 0000:3B:00.0)"
-  [[nodiscard]] static std::string text_of(const Operation& operation);
+
+  void ask();             ///< one look of the thread that calls the device and NCCL
+  void look_at_device();  ///< which collectives are done, and whether NCCL has failed
+  void look_at_host();    ///< gives up if the host's communicator has failed
+  void decide();          ///< one look of the thread that calls neither
+  /// Gives up at the deadline, or if ask() stands still. `passed`: since the last look.
+  void look_at_time(base::Clock::duration passed);
+
+  void ask_of(Operation& operation);
+  void note_done(std::int64_t number);            ///< of a collective, and of all before it
+  [[nodiscard]] std::string in_progress() const;  ///< "all_reduce 7 of 1000 floats", the oldest
   [[nodiscard]] std::string late(const std::string& what) const;
-  /// Keeps the first failure, aborts NCCL and tells the host's communicator. Requires the mutex.
+  [[nodiscard]] std::string hang()
+      const;  ///< "nccl: rank 1 of 4 (...): ncclAllReduce does not return, in ..."
+  [[nodiscard]] std::string stuck() const;  ///< the sentence about that, where it is the failure
+  /// Keeps the first failure and tells the host's communicator; ask() then aborts NCCL.
   void give_up(base::ErrorKind kind, const std::string& text);
-  void throw_failure() const;
+  [[nodiscard]] bool has_failed() const;
 
   const Api& api_;
-  const std::unique_ptr<base::SideStream> stream_;
+  std::unique_ptr<base::SideStream> stream_;
   Communicator& host_;
-  const std::chrono::milliseconds deadline_;
-  mutable std::mutex mutex_;  ///< guards the members below, and is held in every call of NCCL
-  Comm comm_ = nullptr;       ///< null before open() and after an abort
-  std::optional<base::Error> failure_;
+  const std::chrono::milliseconds deadline_, patience_;
+  const std::string who_;  ///< "nccl: rank 1 of 4 (device 0000:3B:00.0)"
+
+  mutable std::mutex
+      device_mutex_;     ///< guards the members below, and is held in calls of NCCL and the device
+  Comm comm_ = nullptr;  ///< null before open() and after an abort
   std::vector<OperationRef> operations_;
-  OperationRef posting_;  ///< whose call is in progress
   std::int64_t posted_ = 0;
-  std::int64_t watched_ = 0;  ///< the oldest collective that has begun, and since when that is known
-  base::TimePoint watched_since_{};
-  std::optional<Watch> watch_;  ///< last: it uses all of the above
+
+  mutable std::mutex mutex_;  ///< guards the members below, and is never held in such a call
+  std::optional<base::Error> failure_;
+  bool is_open_ = false;
+  std::deque<CollectiveName> under_way_;  ///< that are not known to be done, oldest first
+  bool is_posting_ = false;               ///< the last of them
+  std::int64_t begun_ = 0;                ///< the last that the device is known to have reached
+
+  mutable std::atomic<const char*> call_{""};  ///< the last call that was begun, for messages
+  std::atomic<std::int64_t> looks_{0};         ///< of ask(), that have returned
+  std::atomic<bool> is_over_{false};
+
+  // Of decide() alone.
+  std::function<void(const std::string&)> hangs_;
+  base::TimePoint decided_{};
+  std::int64_t looks_seen_ = 0, watched_ = 0;
+  base::Clock::duration stands_still_{};  ///< how long looks_ has not moved
+  base::Clock::duration waited_{};        ///< how long collective `watched_`, which has begun, was the oldest
+
+  std::optional<Watch> decides_, asks_;  ///< last: they use all of the above
 };
 
 }  // namespace paceline::comm::nccl

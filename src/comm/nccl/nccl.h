@@ -29,6 +29,10 @@ struct Options {
   std::function<const Api&()> open = open_nccl;
   std::chrono::milliseconds deadline{60000};         ///< as of the wrapped communicators
   std::function<void(const std::string&)> say = {};  ///< prints rank 0's messages; may be empty
+  /// Called once by a rank that has failed, when a call of NCCL or of its device does not return; gets rank,
+  /// call and collective. Nothing can end the thread in this call, so the communicators cannot be destroyed
+  /// either: the process has to be ended. Must be quick; called from a thread of the rank.
+  std::function<void(const std::string&)> hangs = {};
 };
 
 /// Wraps each of `inner` so that it accepts devices' arrays too (host_bounce.h).

@@ -7,7 +7,8 @@ namespace paceline::comm::nccl {
 Watch::Watch(std::chrono::milliseconds pause, std::function<void()> look)
     : thread_([this, pause, look = std::move(look)] {
         std::unique_lock lock(mutex_);
-        while (!wake_.wait_for(lock, pause, [this] { return is_over_; })) {
+        for (bool is_last = false; !is_last;) {
+          is_last = wake_.wait_for(lock, pause, [this] { return is_over_; });
           lock.unlock();
           look();
           lock.lock();

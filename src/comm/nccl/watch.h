@@ -12,7 +12,7 @@ namespace paceline::comm::nccl {
 
 class Watch {
  public:
-  /// Calls `look`, which must not throw, every `pause`.
+  /// Calls `look`, which must not throw, every `pause`, and a last time when it is destroyed.
   ///
   /// Errors   std::system_error when the system refuses the thread
   Watch(std::chrono::milliseconds pause, std::function<void()> look);

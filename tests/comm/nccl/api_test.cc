@@ -33,6 +33,9 @@ static_assert(offsetof(Config, cga_cluster_size) == offsetof(ncclConfig_t, cgaCl
 static_assert(offsetof(Config, max_ctas) == offsetof(ncclConfig_t, maxCTAs));
 static_assert(offsetof(Config, net_name) == offsetof(ncclConfig_t, netName));
 static_assert(offsetof(Config, split_share) == offsetof(ncclConfig_t, splitShare));
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 26, 0)
+static_assert(offsetof(Config, traffic_class) == offsetof(ncclConfig_t, trafficClass));
+#endif
 
 TEST(NcclApi, AConfigIsThatOfItsHeader) {
   const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;

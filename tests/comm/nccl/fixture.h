@@ -33,9 +33,20 @@ class Nccl : public testing::Test {
     std::vector<std::unique_ptr<ThreadDevice>> devices;
     for (int rank = 0; rank < ranks; ++rank)
       devices.push_back(std::make_unique<ThreadDevice>(shared_device_ ? "one" : std::to_string(rank)));
-    auto communicators = around(
-        host_bounce(emulate(make_local(ranks), {})),
-        {.open = open_, .deadline = deadline_, .say = [this](const auto& text) { said_.push_back(text); }});
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    for (auto& one : host_bounce(emulate(make_local(ranks), {}))) {
+      std::vector<std::unique_ptr<Communicator>> alone;
+      alone.push_back(std::move(one));
+      const auto hangs = [this, rank = static_cast<int>(communicators.size())](const std::string& what) {
+        hangs_(rank, what);
+      };
+      communicators.push_back(
+          std::move(around(std::move(alone), {.open = open_,
+                                              .deadline = deadline_,
+                                              .say = [this](const auto& text) { said_.push_back(text); },
+                                              .hangs = hangs})
+                        .front()));
+    }
     std::vector<std::string> errors(communicators.size());
     std::vector<std::thread> threads;
     for (std::size_t r = 0; r < communicators.size(); ++r)
@@ -59,6 +70,9 @@ class Nccl : public testing::Test {
   }};
   std::function<const Api&()> open_ = []() -> const Api& { return Imitation::api(); };
   std::chrono::milliseconds deadline_ = kLong;
+  std::function<void(int rank, const std::string& what)> hangs_ = [](int, const std::string& what) {
+    ADD_FAILURE() << what;
+  };
   bool shared_device_ = false;
   std::vector<std::string> said_;
 };

@@ -3,7 +3,7 @@
 /// NCCL inside of a process: ranks are threads, their devices' streams run what is put on them, and a
 /// collective waits there until all ranks have come to it. It checks what NCCL leaves to its users (the same
 /// calls in the same order on all ranks, none while another is in progress or after an abort), and any call
-/// can be made to fail.
+/// can be made to fail, or not to return.
 
 #include <algorithm>
 #include <array>
@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 #include "comm/nccl/api.h"
+#include "comm/nccl/gate.h"
 
 namespace paceline::comm::nccl {
 
@@ -64,6 +65,16 @@ class Imitation {
     failing_function_ = std::move(function);
     failing_number_ = number;
     fails_in_background_ = in_background;
+  }
+  /// From now on rank `rank`'s calls of `function` (a collective, ncclCommInitRankConfig, ncclCommAbort)
+  /// begin with `gate`.
+  void hang(int rank, const std::string& function, Gate& gate) {
+    const std::lock_guard lock(mutex_);
+    gates_[{rank, function}] = &gate;
+  }
+  void forget_gates() {
+    const std::lock_guard lock(mutex_);
+    gates_.clear();
   }
   /// Collectives stay where they are until release().
   void hold() {
@@ -136,6 +147,15 @@ class Imitation {
     const int number = ++counts_[{rank, function}];
     return rank == failing_rank_ && function == failing_function_ && number == failing_number_;
   }
+  /// Without the mutex.
+  void pass_gate(int rank, const char* function) {
+    Gate* gate = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = gates_.find({rank, function}); found != gates_.end()) gate = found->second;
+    }
+    if (gate != nullptr) gate->pass();
+  }
   void forbid(const std::string& what) {
     if (misuse_.empty()) misuse_ = what;
   }
@@ -150,6 +170,7 @@ class Imitation {
   }
 
   Status init(Comm* comm, int ranks, const UniqueId& id, int rank, const Config& config) {
+    pass_gate(rank, "ncclCommInitRankConfig");
     const std::lock_guard lock(mutex_);
     const bool fails = is_failing(rank, "ncclCommInitRankConfig");
     if (fails && !fails_in_background_) return kFailure;
@@ -184,6 +205,7 @@ class Imitation {
   }
 
   Status abort(Comm comm) {
+    if (comm != nullptr) pass_gate(comm->rank, "ncclCommAbort");
     const std::lock_guard lock(mutex_);
     if (comm == nullptr || comm->is_aborted) forbid("ncclCommAbort of a communicator that is none");
     if (comm != nullptr) comm->is_aborted = true;
@@ -198,6 +220,7 @@ class Imitation {
   Status collective(const char* function, const std::string& what, Comm comm, void* stream, const float* src,
                     float* dst, std::size_t reads, std::size_t writes, int type, Combine combine) {
     std::size_t number = 0;
+    if (comm != nullptr) pass_gate(comm->rank, function);
     {
       const std::lock_guard lock(mutex_);
       if (comm == nullptr || comm->is_aborted) {
@@ -326,6 +349,7 @@ class Imitation {
   std::map<int, World> worlds_;
   std::deque<std::unique_ptr<OpaqueComm>> comms_;
   std::map<std::pair<int, std::string>, int> counts_;  ///< calls by rank and function
+  std::map<std::pair<int, std::string>, Gate*> gates_;
   int failing_rank_ = -1;
   std::string failing_function_;
   int failing_number_ = 0;

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/summation_tree.h"
+#include "comm/nccl/gate.h"
 
 namespace paceline::comm {
 
@@ -70,7 +71,8 @@ class WorkQueue {
 
 class ThreadSideStream final : public base::SideStream {
  public:
-  ThreadSideStream(WorkQueue& engine, std::string device) : engine_(engine), device_(std::move(device)) {}
+  ThreadSideStream(WorkQueue& engine, std::string device, Gate& queries)
+      : engine_(engine), device_(std::move(device)), queries_(queries) {}
   [[nodiscard]] std::string device() const override { return device_; }
   [[nodiscard]] void* native() const override { return const_cast<WorkQueue*>(&queue_); }
   void enter() const override {}
@@ -92,6 +94,7 @@ class ThreadSideStream final : public base::SideStream {
   }
   void set(int mark) override { marks_[static_cast<std::size_t>(mark)] = queue_.mark(); }
   [[nodiscard]] bool is_done(int mark) const override {
+    queries_.pass();
     return at(mark).wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
   void wait(int mark) override { at(mark).wait(); }
@@ -103,6 +106,7 @@ class ThreadSideStream final : public base::SideStream {
   }
   WorkQueue& engine_;
   const std::string device_;
+  Gate& queries_;
   std::vector<std::shared_future<base::TimePoint>> marks_;
   WorkQueue queue_;  ///< last: it runs what it was given before the rest is gone
 };
@@ -141,11 +145,15 @@ class ThreadDevice final : public base::Memory {
   /// Puts work of the engine's on its stream.
   void put(std::function<void()> work) const { queue_.put(std::move(work)); }
   [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream() const override {
-    return std::make_unique<ThreadSideStream>(queue_, device_);
+    return std::make_unique<ThreadSideStream>(queue_, device_, *queries_);
   }
+  /// What every query of a side stream begins with. Whoever opens it keeps it, since the device may be gone
+  /// before that returns.
+  [[nodiscard]] std::shared_ptr<Gate> queries() const { return queries_; }
 
  private:
   const std::string device_;
+  const std::shared_ptr<Gate> queries_ = std::make_shared<Gate>();
   mutable std::vector<std::shared_ptr<float>> blocks_;
   mutable WorkQueue queue_;  ///< last: it runs what it was given before the memory is gone
 };
