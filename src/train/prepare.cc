@@ -98,7 +98,7 @@ data::Source open_data(const Options& options, const Backend& backend) {
 RunConditions circumstances_of(const data::Source& source, const Backend& backend) {
   return {.train_samples = source.train->size(),
           .cores = base::usable_cores(),
-          .has_bf16_units = backend.has_bf16_units,
+          .auto_precision = backend.auto_precision,
           .processes = backend.place.processes,
           .sharers = backend.place.core_sharers};
 }

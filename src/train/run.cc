@@ -18,6 +18,7 @@
 #include "train/job.h"
 #include "train/last_words.h"
 #include "train/memory.h"
+#include "train/names.h"
 #include "train/prepare.h"
 #include "train/run_events.h"
 #include "train/run_record.h"
@@ -203,7 +204,7 @@ Setup inspect(const Options& options, const Backend& backend) {
           .global_batch = resolved.global_batch,
           .steps_per_epoch = resolved.steps_per_epoch,
           .learning_rate = resolved.rate.sentence,
-          .precision = resolved.precision == engine::Precision::f32 ? "fp32" : "bf16",
+          .precision = std::string(name(resolved.precision)),
           .checkpoint_bytes = checkpoint_bytes(graph, options.rule, options.lookahead.steps > 0),
           .checkpoint_files = checkpoint_files(options),
           .images = std::move(planned.sentence),
