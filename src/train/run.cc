@@ -188,6 +188,7 @@ Setup inspect(const Options& options, const Backend& backend) {
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
   auto resolved = resolve(options, circumstances);
+  if (const auto kept = precision_to_keep(options)) resolved.precision = *kept;
   const auto limits = memory_limits(backend, resolved.local_workers);
   auto planned = plan_images(options, resolved, graph, source, backend, limits);
   auto& plan = planned.plan;
