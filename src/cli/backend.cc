@@ -170,7 +170,7 @@ train::Backend make_backend(const std::string& device, Session* session, const c
                                    : std::function<std::vector<std::vector<int>>(int)>(),
       .neighbour_pids = session != nullptr ? session->neighbour_pids() : std::vector<int>(),
       .place = place,
-      .has_bf16_units = engine::has_bf16_units(device),
+      .auto_precision = engine::auto_precision(device).precision,
       .keeps_images = engine::keeps_images(device),
       .libraries = libraries(),
       .stalls = stalls,

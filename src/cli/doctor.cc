@@ -31,6 +31,8 @@
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "measure/statistics.h"
+#include "train/names.h"
+#include "train/resolve.h"
 #include "train/run_ranks.h"
 
 namespace paceline::cli {
@@ -106,12 +108,10 @@ void show_build(const measure::Environment& environment, const DoctorOptions& op
   row(out, "libraries", "{}", fmt::join(environment.libraries, ", "));
   row(out, "oneDNN uses", "{}", dnnl_isa());
   try {
-    const bool bf16 = engine::has_bf16_units(options.device);
-    row(out, "bf16", "{}",
-        bf16 ? "has units for it: --precision auto picks bf16"
-             : "no units for it: --precision auto picks fp32 (bf16 is stored, and multiplied as fp32)");
+    const auto [precision, reason] = engine::auto_precision(options.device);
+    row(out, "precision", "auto takes {}: {}", train::name(precision), reason);
   } catch (const base::Error& error) {
-    row(out, "bf16", "unknown: {}", error.what());
+    row(out, "precision", "what auto takes is unknown: {}", error.what());
   }
 }
 
@@ -211,11 +211,9 @@ graph::Shape usual_input(const DoctorOptions& options) {
 }
 
 engine::CompileOptions how_to_compile(const DoctorOptions& options, int cores) {
-  const bool bf16 =
-      options.precision == "bf16" || (options.precision == "auto" && engine::has_bf16_units(options.device));
   engine::CompileOptions how;
   how.batch = static_cast<int>(options.local_batch);
-  how.precision = bf16 ? engine::Precision::bf16 : engine::Precision::f32;
+  how.precision = train::precision_of(options.precision, engine::auto_precision(options.device).precision);
   how.threads = options.threads > 0 ? options.threads : cores;
   return how;
 }
@@ -269,8 +267,7 @@ void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int c
   compiled->weights_changed();
   const auto kernels = options.measure ? compiled->measured_kernels() : compiled->kernels();
   out << fmt::format("\nkernels of {} on {}, local batch {}, {}, {}\n", options.kernels_model,
-                     compiled->name(), options.local_batch,
-                     how.precision == engine::Precision::bf16 ? "bf16" : "fp32",
+                     compiled->name(), options.local_batch, train::name(how.precision),
                      plural(how.threads, "thread"));
   if (!found.empty()) out << "  " << found << '\n';
   if (kernels.empty()) out << "  this engine has one implementation of each op\n";

@@ -83,8 +83,8 @@ constexpr Option kTrainingRows[] = {
      kRuns | kDoctor | kEvaluate | kComm, [](S& s, Text t) { s.train.device = device_named(t); },
      [](const S& s) { return s.train.device; }},
     {"precision", "P", kWhat,
-     "fp32, bf16 (fp32 master weights), or auto: bf16 where the processor has units for it; the record "
-     "says which",
+     "fp32, bf16 (fp32 master weights), or auto: with --resume that of the checkpoint, else bf16 on GPUs and on "
+     "kinds of processors on which it was measured to be faster; the record says which",
      kRuns | kDoctor | kEvaluate,
      [](S& s, Text t) { s.train.precision = kPrecisions[one_of(t, kPrecisions)]; },
      [](const S& s) { return s.train.precision; }},

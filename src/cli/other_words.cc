@@ -27,7 +27,7 @@ constexpr auto kWords = std::to_array<OtherWord>({
     {"arch architecture net network", "@model NAME, or a TOML file of layers"},
     {"dataset data-dir data-path data-root root", "@data SPEC, such as cifar10:DIR or folder:DIR"},
     {"amp fp16 mixed-precision bf16 precision-bf16",
-     "@precision bf16, or auto: bf16 where the processor has units for it"},
+     "@precision bf16, or auto: bf16 where it was measured to be faster"},
     {"sync-bn sync-batchnorm syncbn", "@bn sync"},
     {"zero-init-residual", "@zero-gamma"},
     {"max-epochs num-epochs n-epochs nb-epochs", "@epochs E"},

@@ -9,6 +9,7 @@
 
 #include "graph/flops.h"
 #include "graph/zoo.h"
+#include "train/names.h"
 
 namespace paceline::cli {
 namespace {
@@ -345,9 +346,8 @@ void choose_length(const DataLook& look, const MachineLook& machine, const Outli
 void choose_machine(const DataLook& look, const MachineLook& machine, Proposal& proposal) {
   proposal.choices.push_back(
       {"precision", "\"auto\"",
-       machine.has_bf16
-           ? "bf16 where the processor multiplies it, as this one does; weights stay fp32."
-           : "fp32 here: this processor has no units for bf16; on one that has, bf16 with fp32 weights."});
+       fmt::format("{} here: {}. Another kind of processor may take the other; weights are fp32 in both.",
+                   train::name(machine.precision.precision), machine.precision.reason)});
   proposal.choices.push_back(
       {"workers", "1",
        fmt::format(

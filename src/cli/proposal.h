@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/data_look.h"
+#include "engine/engine.h"
 #include "train/options.h"
 
 namespace paceline::cli {
@@ -15,8 +16,8 @@ namespace paceline::cli {
 /// Properties of the machine on which choices depend.
 struct MachineLook {
   int cores = 1;
-  bool has_bf16 = false;
-  std::int64_t most_batch = 128;  ///< that fits into memory; a power of two
+  engine::AutoPrecision precision = {};  ///< of --precision auto
+  std::int64_t most_batch = 128;         ///< that fits into memory; a power of two
 };
 
 /// A line of the recipe.

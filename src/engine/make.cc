@@ -26,6 +26,8 @@ PreparedKernels nothing_to_prepare(const graph::Graph&, const CompileOptions&, c
   return {};
 }
 
+AutoPrecision fp32_alone() { return {Precision::f32, "this engine computes in no other"}; }
+
 namespace gpu {
 
 int device_of(std::optional<int> device, int worker) {
@@ -52,8 +54,11 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   return cuda::prepare(graph, options, request, *runtime);
 }
 
-/// True for every GPU that devices.h opens, since it refuses GPUs below compute capability 8.0.
-bool has_bf16_units() { return cuda::visible_device_count() > 0; }
+/// bf16 on every GPU that devices.h opens, since it refuses GPUs below compute capability 8.0.
+AutoPrecision auto_precision() {
+  if (cuda::visible_device_count() == 0) return {Precision::f32, "no GPU is visible"};
+  return {Precision::bf16, "GPUs from compute capability 8.0 on have units for it"};
+}
 
 std::optional<DeviceInfo> info(std::optional<int> device, std::span<const int> workers) {
   std::set<int> devices;
@@ -106,7 +111,7 @@ struct DeviceRow {
   std::unique_ptr<Engine> (*compile)(const graph::Graph&, const CompileOptions&);
   graph::MemoryPlan (*plan)(const graph::Graph&, const CompileOptions&);
   PreparedKernels (*prepare)(const graph::Graph&, const CompileOptions&, const KernelRequest&);
-  bool (*has_bf16_units)();
+  AutoPrecision (*auto_precision)();
   /// Null for engines with arrays in the host's memory.
   std::optional<DeviceInfo> (*info)(std::optional<int> device, std::span<const int> workers);
   std::shared_ptr<const base::Memory> (*open_memory)(std::optional<int> device, int worker) = nullptr;
@@ -117,13 +122,12 @@ struct DeviceRow {
 
 /// All engines. A new one is a row here and a folder beside reference/.
 constexpr DeviceRow kEngines[] = {
-    {"cpu", false, false, cpu::compile, cpu::plan, cpu::prepare, cpu::has_bf16_units, nullptr},
-    {"reference", false, false, reference::compile, reference::plan, nothing_to_prepare, [] { return false; },
-     nullptr},
-    {"cuda", true, true, gpu::compile, gpu::plan, gpu::prepare, gpu::has_bf16_units, gpu::info,
+    {"cpu", false, false, cpu::compile, cpu::plan, cpu::prepare, cpu::auto_precision, nullptr},
+    {"reference", false, false, reference::compile, reference::plan, nothing_to_prepare, fp32_alone, nullptr},
+    {"cuda", true, true, gpu::compile, gpu::plan, gpu::prepare, gpu::auto_precision, gpu::info,
      open_gpu_memory, gpu::open_source},
     {"cuda-on-host", false, true, cuda_on_host::compile, cuda_on_host::plan, cuda_on_host::prepare,
-     cuda_on_host::has_bf16_units, processor_as_device, open_memory_of_host_runtime},
+     cuda_on_host::auto_precision, processor_as_device, open_memory_of_host_runtime},
 };
 
 struct Chosen {
@@ -212,6 +216,6 @@ std::vector<std::string> gpu_bus_ids(const std::string& device, int workers) {
   }
 }
 
-bool has_bf16_units(const std::string& device) { return chosen(device).row.has_bf16_units(); }
+AutoPrecision auto_precision(const std::string& device) { return chosen(device).row.auto_precision(); }
 
 }  // namespace paceline::engine

@@ -74,7 +74,10 @@ namespace paceline::engine {
 [[nodiscard]] std::function<std::unique_ptr<base::GpuSource>()> gpu_source(const std::string& device,
                                                                            std::vector<int> workers);
 
-/// Whether the device has instructions that multiply bf16 matrices. `--precision auto` depends on it.
-[[nodiscard]] bool has_bf16_units(const std::string& device);
+/// What `--precision auto` takes on `device`, and why. Nothing else decides it.
+///
+/// Cost     some milliseconds at the first call, which looks for bf16 units; nothing later
+/// Errors   Error(usage) for an unknown device
+[[nodiscard]] AutoPrecision auto_precision(const std::string& device);
 
 }  // namespace paceline::engine

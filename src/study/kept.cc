@@ -43,7 +43,10 @@ bool is_of_here(const Record& record, const measure::Environment& here, const tr
          record.model.parameters == setup.model.parameters &&
          record.model.training_flops == setup.model.training_flops &&
          record.data.train_samples == setup.data.train_samples &&
-         record.data.test_samples == setup.data.test_samples;
+         record.data.test_samples == setup.data.test_samples &&
+         // --precision auto takes another one if the processor's units have changed since. Collectives have
+         // none.
+         (record.precision.empty() || record.precision == setup.precision);
 }
 
 /// Whether a training that ends at `end` has nothing left to do after this checkpoint, or cannot read it.

@@ -95,7 +95,7 @@ struct Backend {
   /// The measured peak of the cores, if there is one.
   std::optional<measure::PeakRecord> peak = {};
   ProcessPlacement place = {};
-  bool has_bf16_units = false;
+  engine::Precision auto_precision = engine::Precision::f32;  ///< of --precision auto on this device
   bool keeps_images = false;           ///< engines support CompileOptions::stored_images
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
   std::shared_ptr<ProcessHistory> history = std::make_shared<ProcessHistory>();

@@ -84,7 +84,7 @@ void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& a
   }
   Metadata metadata{{"format", kCheckpointFormat},
                     {"model", graph.name},
-                    {"precision", resolved.precision == engine::Precision::f32 ? "fp32" : "bf16"},
+                    {"precision", std::string(name(resolved.precision))},
                     {"optimizer", std::string(name(options.rule.kind))},
                     {"update", std::to_string(counters.update)},
                     {"epoch", std::to_string(counters.epoch)},

@@ -65,7 +65,9 @@ std::vector<ChangeRecord> changes_of(const measure::Record& record, const Option
     then.erase(undone.setting);
     if (undone.then) then[undone.setting] = *undone.then;
   }
-  for (auto& change : differences(then, settings(options))) {
+  auto now = settings(options);
+  if (options.precision == "auto") now["precision"] = then["precision"];  // a resume keeps it: no change
+  for (auto& change : differences(then, now)) {
     change.update = update;
     changes.push_back(std::move(change));
   }

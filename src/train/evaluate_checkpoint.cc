@@ -194,7 +194,7 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
       // Nothing is trained, so the batch may exceed the training set.
       .train_samples = std::max(source.train->size(), options.local_batch * options.workers),
       .cores = base::usable_cores(),
-      .has_bf16_units = backend.has_bf16_units,
+      .auto_precision = backend.auto_precision,
       .processes = 1,
       .sharers = 1};
   auto resolved = resolve(options, conditions);

@@ -17,6 +17,10 @@ constexpr std::array kScheduleKinds{
     std::pair{ScheduleKind::one_cycle, std::string_view("one-cycle")},
     std::pair{ScheduleKind::plateau, std::string_view("plateau")},
 };
+constexpr std::array kPrecisions{
+    std::pair{engine::Precision::f32, std::string_view("fp32")},
+    std::pair{engine::Precision::bf16, std::string_view("bf16")},
+};
 constexpr std::array kTestSets{
     std::pair{TestSet::last, std::string_view("last")},
     std::pair{TestSet::every, std::string_view("every")},
@@ -72,6 +76,7 @@ std::vector<std::string> names_in(const Table& table) {
 
 std::string_view name(UpdateKind kind) { return engine::update_rules()[static_cast<std::size_t>(kind)].name; }
 std::string_view name(ScheduleKind kind) { return name_in(kScheduleKinds, kind); }
+std::string_view name(engine::Precision precision) { return name_in(kPrecisions, precision); }
 std::string_view name(TestSet policy) { return name_in(kTestSets, policy); }
 std::string_view name(OnNan on_nan) { return name_in(kOnNan, on_nan); }
 std::string_view name(LrScaling scaling) { return name_in(kLrScalings, scaling); }
@@ -104,6 +109,9 @@ std::optional<LrScaling> lr_scaling(std::string_view name) { return value_in(kLr
 std::optional<data::CropFill> crop_fill(std::string_view name) { return value_in(kCropFills, name); }
 std::optional<data::Flip> flip(std::string_view name) { return value_in(kFlips, name); }
 std::optional<int> views_of_name(std::string_view name) { return value_in(kViews, name); }
+std::optional<engine::Precision> precision_of_name(std::string_view name) {
+  return value_in(kPrecisions, name);
+}
 
 std::vector<std::string> update_kind_names() {
   std::vector<std::string> names;

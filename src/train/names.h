@@ -15,12 +15,13 @@ namespace paceline::train {
 [[nodiscard]] std::string_view name(engine::UpdateKind kind);  ///< "sgd", "adam", ...
 /// "constant", "step", "cosine", "one-cycle", "plateau"
 [[nodiscard]] std::string_view name(ScheduleKind kind);
-[[nodiscard]] std::string_view name(TestSet policy);       ///< "every", "last", "never"
-[[nodiscard]] std::string_view name(OnNan on_nan);         ///< "stop", "rollback", "skip"
-[[nodiscard]] std::string_view name(LrScaling scaling);    ///< "none", "linear", "sqrt"
-[[nodiscard]] std::string_view name(data::CropFill fill);  ///< "black", "reflect"
-[[nodiscard]] std::string_view name(data::Flip flip);      ///< "none", "random", "alternating"
-[[nodiscard]] std::string_view name_of_views(int views);   ///< 1, 2, 6: "none", "flip", "flip-shift"
+[[nodiscard]] std::string_view name(engine::Precision precision);  ///< "fp32", "bf16"
+[[nodiscard]] std::string_view name(TestSet policy);               ///< "every", "last", "never"
+[[nodiscard]] std::string_view name(OnNan on_nan);                 ///< "stop", "rollback", "skip"
+[[nodiscard]] std::string_view name(LrScaling scaling);            ///< "none", "linear", "sqrt"
+[[nodiscard]] std::string_view name(data::CropFill fill);          ///< "black", "reflect"
+[[nodiscard]] std::string_view name(data::Flip flip);              ///< "none", "random", "alternating"
+[[nodiscard]] std::string_view name_of_views(int views);           ///< 1, 2, 6: "none", "flip", "flip-shift"
 /// "local", "sync", "ghost:16"
 [[nodiscard]] std::string name(engine::BatchNormMode mode, int ghost_size);
 
@@ -33,6 +34,7 @@ namespace paceline::train {
 [[nodiscard]] std::optional<data::CropFill> crop_fill(std::string_view name);
 [[nodiscard]] std::optional<data::Flip> flip(std::string_view name);
 [[nodiscard]] std::optional<int> views_of_name(std::string_view name);
+[[nodiscard]] std::optional<engine::Precision> precision_of_name(std::string_view name);
 
 [[nodiscard]] std::vector<std::string> update_kind_names();
 [[nodiscard]] std::vector<std::string> schedule_kind_names();

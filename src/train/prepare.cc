@@ -98,7 +98,7 @@ data::Source open_data(const Options& options, const Backend& backend) {
 RunConditions circumstances_of(const data::Source& source, const Backend& backend) {
   return {.train_samples = source.train->size(),
           .cores = base::usable_cores(),
-          .has_bf16_units = backend.has_bf16_units,
+          .auto_precision = backend.auto_precision,
           .processes = backend.place.processes,
           .sharers = backend.place.core_sharers};
 }
@@ -128,9 +128,12 @@ Prepared prepare(const Options& options, const Backend& backend) {
     tell(backend, "the reading of the checkpoint");
     run.resume = find_resume_point(options, run.resolved, run.graph);
     run.is_finished = run.resume->is_finished;
+    run.resolved.precision = run.resume->precision;
   }
   if (options.resume_auto) run.is_finished = first_says(backend, run.is_finished);
   if (run.is_finished) return run;
+  // Only the first process knows the checkpoint, and on another kind of processor auto may take another one.
+  run.resolved.precision = first_says(backend, run.resolved.precision);
   MemoryLimits limits;
   const auto plan_that_fits = [&] {
     limits = memory_limits(backend, run.resolved.local_workers);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "train/names.h"
 
 namespace paceline::train {
 namespace {
@@ -150,13 +151,6 @@ void resolve_length(const Options& options, std::int64_t samples, Resolved& run)
     run.end = std::min(run.end, options.pause_after_epochs * run.steps_per_epoch);
 }
 
-engine::Precision resolve_precision(const Options& options, bool has_bf16_units) {
-  if (options.precision == "fp32") return engine::Precision::f32;
-  if (options.precision == "bf16") return engine::Precision::bf16;
-  if (options.precision == "auto") return has_bf16_units ? engine::Precision::bf16 : engine::Precision::f32;
-  fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", options.precision);
-}
-
 /// Refuses options that do not exist with --parallel data-parallel.
 void require_data_parallel(const Options& options, const RunConditions& circumstances) {
   if (!options.data_parallel) return;
@@ -177,6 +171,12 @@ void require_data_parallel(const Options& options, const RunConditions& circumst
 }
 
 }  // namespace
+
+engine::Precision precision_of(const std::string& asked, engine::Precision of_auto) {
+  if (asked == "auto") return of_auto;
+  if (const auto found = precision_of_name(asked)) return *found;
+  fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", asked);
+}
 
 Resolved resolve(const Options& options, const RunConditions& circumstances) {
   if (options.workers < 1) fail(ErrorKind::usage, "--workers must be at least 1, is {}", options.workers);
@@ -231,7 +231,7 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
          "--test-time-augmentation evaluates each test image in {} forms at once, but {} is only {}; use a "
          "larger one, or none",
          options.test_views, options.shard > 0 ? "the shard" : "the local batch", run.engine_batch);
-  run.precision = resolve_precision(options, circumstances.has_bf16_units);
+  run.precision = precision_of(options.precision, circumstances.auto_precision);
   run.rate = scaled_rate(options, run.global_batch);
   return run;
 }

@@ -47,10 +47,15 @@ struct Resolved {
 struct RunConditions {
   std::int64_t train_samples = 0;
   int cores = 1;
-  bool has_bf16_units = false;
+  engine::Precision auto_precision = engine::Precision::f32;  ///< of --precision auto on this device
   int processes = 1;
   int sharers = 1;  ///< processes that may use the same cores
 };
+
+/// The precision that `asked` ("fp32", "bf16", "auto") means where auto takes `of_auto`.
+///
+/// Errors   Error(usage): there is no such precision
+[[nodiscard]] engine::Precision precision_of(const std::string& asked, engine::Precision of_auto);
 
 /// Errors   Error(usage): one sentence for the first rule that is broken
 [[nodiscard]] Resolved resolve(const Options& options, const RunConditions& circumstances);

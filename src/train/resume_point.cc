@@ -157,11 +157,36 @@ void require_same_training(const SafetensorsFile& file, const Options& options, 
                std::to_string(resolved.train_samples));
 }
 
+/// The precision in which the run goes on from `file`: with --precision auto that of the checkpoint, whatever
+/// auto would take here. Adds the sentence about it to `notes`.
+engine::Precision precision_from(const SafetensorsFile& file, const Options& options,
+                                 const Resolved& resolved, std::vector<std::string>& notes) {
+  const auto then = text_in(file, "precision");
+  if (then.empty()) return resolved.precision;
+  const auto here = name(resolved.precision);
+  if (options.precision != "auto") {
+    if (then != here)
+      notes.push_back(fmt::format("the precision is {} from here on; it was {} up to update {}", here, then,
+                                  number_in(file, "update")));
+    return resolved.precision;
+  }
+  const auto kept = precision_of_name(then);
+  if (!kept)
+    fail(ErrorKind::data,
+         "{}: its precision is '{}', and this version knows fp32 and bf16; give one of them as --precision",
+         file.path().string(), then);
+  notes.push_back(
+      fmt::format("the precision stays {}, that of the checkpoint{}", then,
+                  then == here ? "" : fmt::format("; for a new run --precision auto takes {} here", here)));
+  return *kept;
+}
+
 }  // namespace
 
 ResumePoint find_resume_point(const Options& options, const Resolved& resolved, const graph::Graph& graph) {
   auto [file, point] = asked_for(options.resume);
   require_same_training(file, options, resolved, graph);
+  point.precision = precision_from(file, options, resolved, point.notes);
   point.algorithms = algorithms_from(text_in(file, "kernels"), point.path.string());
   require_possible(point, resolved.steps_per_epoch);
   if (options.lookahead.steps > 0 && !has_slow_weights(file))
@@ -190,6 +215,16 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
         fmt::format("the learning rate's peak is {} from here on; it was {} up to update {}", now, then,
                     point.standing.counters.update));
   return std::move(point);
+}
+
+std::optional<engine::Precision> precision_to_keep(const Options& options) {
+  const auto& from = options.resume_auto ? options.out : options.resume;
+  if (options.precision != "auto" || from.empty()) return std::nullopt;
+  try {
+    return precision_of_name(read_checkpoint_info(from).precision);
+  } catch (const base::Error&) {
+    return std::nullopt;  // the run says what is wrong with it, or begins anew
+  }
 }
 
 ResumePoint resume_point_of(const fs::path& path) { return open_candidate(path).point; }

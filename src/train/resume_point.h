@@ -3,6 +3,7 @@
 /// Finds the checkpoint that --resume means, and checks that this run can continue from it.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct ResumePoint {
   Standing standing;
   bool is_good = false;                 ///< its metadata say that its loss was checked and found good
   engine::KernelAlgorithms algorithms;  ///< of the previous run; empty in older checkpoints
-  std::vector<std::string> notes;       ///< allowed differences between this run and the previous one
+  engine::Precision precision = engine::Precision::f32;  ///< set by find_resume_point(): of this run
+  std::vector<std::string> notes;  ///< allowed differences between this run and the previous one
   /// Newer files beside it that cannot be used: damaged, or without the best epoch's file that they need.
   std::vector<std::filesystem::path> broken;
   bool is_finished = false;  ///< only with --resume auto: the training is complete
@@ -34,6 +36,13 @@ struct ResumePoint {
 ///          only its record is missing)
 [[nodiscard]] ResumePoint find_resume_point(const Options& options, const Resolved& resolved,
                                             const graph::Graph& graph);
+
+/// The precision of the checkpoint that options.resume or --resume auto means, in which a run with
+/// --precision auto goes on: for plans. None if --precision says another, or no checkpoint that can be read
+/// says it.
+///
+/// Cost     reads a header
+[[nodiscard]] std::optional<engine::Precision> precision_to_keep(const Options& options);
 
 /// The metadata of checkpoint `path`, after checking every byte.
 ///

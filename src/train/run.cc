@@ -18,6 +18,7 @@
 #include "train/job.h"
 #include "train/last_words.h"
 #include "train/memory.h"
+#include "train/names.h"
 #include "train/prepare.h"
 #include "train/run_events.h"
 #include "train/run_record.h"
@@ -187,6 +188,7 @@ Setup inspect(const Options& options, const Backend& backend) {
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
   auto resolved = resolve(options, circumstances);
+  if (const auto kept = precision_to_keep(options)) resolved.precision = *kept;
   const auto limits = memory_limits(backend, resolved.local_workers);
   auto planned = plan_images(options, resolved, graph, source, backend, limits);
   auto& plan = planned.plan;
@@ -203,7 +205,7 @@ Setup inspect(const Options& options, const Backend& backend) {
           .global_batch = resolved.global_batch,
           .steps_per_epoch = resolved.steps_per_epoch,
           .learning_rate = resolved.rate.sentence,
-          .precision = resolved.precision == engine::Precision::f32 ? "fp32" : "bf16",
+          .precision = std::string(name(resolved.precision)),
           .checkpoint_bytes = checkpoint_bytes(graph, options.rule, options.lookahead.steps > 0),
           .checkpoint_files = checkpoint_files(options),
           .images = std::move(planned.sentence),

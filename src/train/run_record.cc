@@ -126,7 +126,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.local_batch = resolved.local_batch;
   record.global_batch = resolved.global_batch;
   record.batch_given_as = resolved.batch_given_as;
-  record.precision = resolved.precision == engine::Precision::f32 ? "fp32" : "bf16";
+  record.precision = name(resolved.precision);
   record.device = options.device;
   if (limits.share) record.device_name = limits.share->info.name;
   record.learning_rate = {.base = resolved.rate.base,

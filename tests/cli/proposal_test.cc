@@ -83,6 +83,16 @@ TEST(Proposal, WarnsOfUnevenAndTinyClasses) {
   EXPECT_THAT(propose(uneven, {}).warnings, testing::ElementsAre(HasSubstr("1 class has fewer than 10")));
 }
 
+TEST(Proposal, LeavesThePrecisionToAutoAndSaysWhatThatIsHereAndWhy) {
+  for (const auto precision : {engine::Precision::f32, engine::Precision::bf16}) {
+    const auto proposal = propose(photographs(1'000, 2, 100), {.precision = {precision, "a made-up reason"}});
+    EXPECT_EQ(value_of(proposal, "precision"), "\"auto\"");
+    EXPECT_THAT(recipe_text(photographs(1'000, 2, 100), proposal, "p.toml"),
+                HasSubstr(precision == engine::Precision::bf16 ? "# bf16 here: a made-up reason."
+                                                               : "# fp32 here: a made-up reason."));
+  }
+}
+
 TEST(Proposal, SurvivesNamesOfAnyLetters) {
   auto look = photographs(1'000, 2, 100);
   look.spec = "folder:/d \"x\"\\y\n";

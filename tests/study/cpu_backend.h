@@ -18,8 +18,7 @@ inline train::Backend cpu_backend() {
           .communicators =
               [](int ranks, std::chrono::seconds deadline) {
                 return comm::make_local(ranks, {.deadline = deadline});
-              },
-          .has_bf16_units = false};
+              }};
 }
 
 }  // namespace paceline::study

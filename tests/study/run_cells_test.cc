@@ -98,6 +98,20 @@ TEST_F(StudyDirectory, MovesAsideWhatAnotherProgramMeasured) {
   EXPECT_EQ(std::distance(fs::begin(earlier), fs::end(earlier)), 1);
 }
 
+// A machine of the same name whose processor came to lack its units, for example in another virtual machine.
+TEST_F(StudyDirectory, DoesNotMixThePrecisionsThatAutoTakesOnTwoKindsOfProcessors) {
+  base_.precision = "auto";
+  runner_.backend.auto_precision = engine::Precision::bf16;
+  EXPECT_EQ(scale({4}).front().precision, "bf16");
+  (void)scale({4});
+  EXPECT_EQ(reused_, 1) << "the same kind: kept";
+  runner_.backend.auto_precision = engine::Precision::f32;
+  EXPECT_EQ(scale({4}).front().precision, "fp32");
+  EXPECT_EQ(reused_, 0) << "another kind: measured again";
+  const auto earlier = fs::directory_iterator(directory_ / "earlier");
+  EXPECT_EQ(std::distance(fs::begin(earlier), fs::end(earlier)), 1);
+}
+
 TEST_F(StudyDirectory, SweepEndsWithTheData) {
   const auto cells =
       sweep_cells(base_, {.batches = {16}, .automatic_batches = true, .repeats = 1}, runner_.backend);
@@ -269,6 +283,17 @@ TEST_F(TrainingOfAStudy, IsNotGoneOnWithByOtherSettingsOrAnotherProgram) {
   base_.lr = train::Options{}.lr;
   runner_.backend.libraries = {"made up 2.0"};
   EXPECT_EQ(converge().status, "complete");
+  EXPECT_EQ(resumed_, 0);
+  EXPECT_EQ(steps_, 16);
+  EXPECT_FALSE(fs::is_empty(directory_ / "earlier"));
+}
+
+TEST_F(TrainingOfAStudy, BeginsAnewWhereAutoTakesAnotherPrecision) {
+  base_.precision = "auto";
+  runner_.backend.auto_precision = engine::Precision::bf16;
+  EXPECT_EQ(converge(10).precision, "bf16");
+  runner_.backend.auto_precision = engine::Precision::f32;
+  EXPECT_EQ(converge().precision, "fp32");
   EXPECT_EQ(resumed_, 0);
   EXPECT_EQ(steps_, 16);
   EXPECT_FALSE(fs::is_empty(directory_ / "earlier"));

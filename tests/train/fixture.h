@@ -40,7 +40,6 @@ inline Backend backend_of(const std::string& device) {
             if (!info) return std::nullopt;
             return DeviceShare{.info = *info, .workers = workers};
           },
-          .has_bf16_units = false,
           .keeps_images = engine::keeps_images(device)};
 }
 

@@ -35,6 +35,7 @@ TEST(Names, OfChoicesAreReadBack) {
   expect_inverse<ScheduleKind>(schedule_kind_names(), schedule_kind, plain);
   expect_inverse<TestSet>(test_set_names(), test_set, plain);
   expect_inverse<OnNan>(on_nan_names(), on_nan, plain);
+  expect_inverse<engine::Precision>({"fp32", "bf16"}, precision_of_name, plain);
   expect_inverse<LrScaling>(lr_scaling_names(), lr_scaling, plain);
   expect_inverse<data::CropFill>(crop_fill_names(), crop_fill, plain);
   expect_inverse<data::Flip>(flip_names(), flip, plain);

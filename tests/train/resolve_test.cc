@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr RunConditions kMachine{.train_samples = 1000, .cores = 4, .has_bf16_units = false};
+constexpr RunConditions kMachine{.train_samples = 1000, .cores = 4};
 
 std::string refusal(const Options& options) {
   try {
@@ -76,12 +76,16 @@ TEST(Resolve, TimesWholeEpochsOrSteps) {
   EXPECT_EQ(resolve({.local_batch = 100, .window_steps = 5, .warmup_steps = 2}, kMachine).length.updates, 7);
 }
 
-TEST(Resolve, TakesBf16OnlyWhereTheDeviceHasUnitsUnlessAsked) {
-  EXPECT_EQ(resolve({.precision = "auto"}, kMachine).precision, engine::Precision::f32);
-  EXPECT_EQ(
-      resolve({.precision = "auto"}, {.train_samples = 1000, .cores = 1, .has_bf16_units = true}).precision,
-      engine::Precision::bf16);
-  EXPECT_EQ(resolve({.precision = "bf16"}, kMachine).precision, engine::Precision::bf16);
+TEST(Resolve, TakesThePrecisionThatIsAskedElseTheDevices) {
+  constexpr auto kF32 = engine::Precision::f32, kBf16 = engine::Precision::bf16;
+  for (const auto of_device : {kF32, kBf16}) {
+    const RunConditions machine{.train_samples = 1000, .cores = 1, .auto_precision = of_device};
+    EXPECT_EQ(resolve({.precision = "auto"}, machine).precision, of_device);
+    EXPECT_EQ(resolve({.precision = "fp32"}, machine).precision, kF32);
+    EXPECT_EQ(resolve({.precision = "bf16"}, machine).precision, kBf16);
+  }
+  EXPECT_EQ(resolve({.precision = "auto"}, kMachine).precision, kF32)
+      << "where nothing is said of the device";
 }
 
 TEST(Resolve, WalksShardsOneAfterTheOtherOnAllThreadsOfTheWorker) {

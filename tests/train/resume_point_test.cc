@@ -5,9 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+
 #include "base/error.h"
 #include "fixture.h"
 #include "train/checkpoint.h"
+#include "train/prepare.h"
 #include "train/safetensors.h"
 
 namespace paceline::train {
@@ -63,6 +67,91 @@ TEST_F(ResumePointOf, SaysThatAResumedTrainingHasAnotherLearningRate) {
 }
 
 // Both used to end in a failed assertion of the loader, or in an order of samples that no run has.
+/// Trainings on a made-up kind of machine, for which --precision auto takes `of_auto`.
+class PrecisionAfterAResume : public TrainingTest {
+ protected:
+  static Backend machine(engine::Precision of_auto) {
+    auto backend = backend_of("cpu");
+    backend.auto_precision = of_auto;
+    return backend;
+  }
+  /// A training in `precision` that is to go on elsewhere with the precision `then`.
+  Options begun_in(const std::string& precision, const std::string& then) {
+    Options options = small("o");
+    options.precision = precision;
+    (void)train(options);
+    options.resume = options.out;
+    options.steps = 12;
+    options.precision = then;
+    return options;
+  }
+  static std::vector<std::string> changed_settings(const measure::Record& record) {
+    std::vector<std::string> names;
+    for (const auto& change : record.changes.value()) names.push_back(change.setting);
+    return names;
+  }
+  static std::string precision_of_checkpoint(const Options& options) {
+    return read_checkpoint_info(options.out / "checkpoint-00000012.safetensors").precision;
+  }
+};
+
+TEST_F(PrecisionAfterAResume, StaysThatOfTheCheckpointWhateverAutoTakesHere) {
+  const auto options = begun_in("bf16", "auto");
+  EXPECT_EQ(inspect(options, machine(engine::Precision::f32)).precision, "bf16") << "the plan";
+  const auto record = run(options, machine(engine::Precision::f32), {}, {});
+  EXPECT_EQ(record.precision, "bf16");
+  EXPECT_EQ(precision_of_checkpoint(options), "bf16");
+  EXPECT_EQ(changed_settings(record), std::vector<std::string>{"steps"}) << "auto changes no precision";
+  EXPECT_THAT(record.notes, Contains("the precision stays bf16, that of the checkpoint; for a new run "
+                                     "--precision auto takes fp32 here"));
+}
+
+TEST_F(PrecisionAfterAResume, StaysFp32WhereAutoTakesBf16AlsoByResumeAuto) {
+  auto options = begun_in("fp32", "auto");
+  options.resume.clear();
+  options.resume_auto = true;
+  const auto here = machine(engine::Precision::bf16);
+  EXPECT_EQ(inspect(options, here).precision, "fp32") << "the plan";
+  const auto record = run(options, here, {}, {});
+  EXPECT_EQ(record.precision, "fp32");
+  EXPECT_EQ(precision_of_checkpoint(options), "fp32");
+  EXPECT_THAT(record.notes, Contains("the precision stays fp32, that of the checkpoint; for a new run "
+                                     "--precision auto takes bf16 here"));
+  options.out = directory_ / "none";
+  EXPECT_EQ(inspect(options, here).precision, "bf16") << "nothing to go on from: auto decides";
+}
+
+TEST_F(PrecisionAfterAResume, IsSaidAlsoWhereAutoTakesTheSame) {
+  const auto record = run(begun_in("bf16", "auto"), machine(engine::Precision::bf16), {}, {});
+  EXPECT_EQ(record.precision, "bf16");
+  EXPECT_THAT(record.notes, Contains("the precision stays bf16, that of the checkpoint"));
+}
+
+TEST_F(PrecisionAfterAResume, IsTheGivenOneAndAChangeIsSaid) {
+  const auto options = begun_in("bf16", "fp32");
+  EXPECT_EQ(inspect(options, machine(engine::Precision::bf16)).precision, "fp32");
+  const auto record = run(options, machine(engine::Precision::bf16), {}, {});
+  EXPECT_EQ(record.precision, "fp32");
+  EXPECT_EQ(precision_of_checkpoint(options), "fp32");
+  EXPECT_EQ(changed_settings(record), (std::vector<std::string>{"precision", "steps"}));
+  EXPECT_THAT(record.notes, Contains("the precision is fp32 from here on; it was bf16 up to update 10"));
+}
+
+// Each process would take what is faster on its own kind of processor.
+TEST_F(PrecisionAfterAResume, IsThatOfTheFirstProcess) {
+  Options options = small();
+  options.precision = "auto";
+  auto backend = machine(engine::Precision::f32);
+  backend.from_first = [](std::span<std::byte> bytes) {  // what a first process with bf16 sends
+    const auto bf16 = engine::Precision::bf16;
+    ASSERT_EQ(bytes.size(), sizeof bf16);
+    std::ranges::copy(std::as_bytes(std::span(&bf16, 1)), bytes.begin());
+  };
+  const auto prepared = prepare(options, backend);
+  EXPECT_EQ(prepared.resolved.precision, engine::Precision::bf16);
+  EXPECT_EQ(prepared.record.precision, "bf16");
+}
+
 TEST_F(ResumePointOf, RefusesCountersThatNoRunCanHave) {
   Options options = small("parts");
   options.steps = 4;

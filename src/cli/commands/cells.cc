@@ -27,6 +27,8 @@
 #include "report/answer_screen.h"
 #include "report/build.h"
 #include "report/document.h"
+#include "train/names.h"
+#include "train/resolve.h"
 
 namespace paceline::cli {
 namespace {
@@ -103,14 +105,12 @@ std::optional<measure::PeakRecord> measured_peak(const Settings& settings) {
   constexpr std::int64_t kLeastMemory = std::int64_t{1} << 30;
   const auto& train = settings.train;
   if (train.device != "cpu" || measure::available_memory_bytes() < kLeastMemory) return std::nullopt;
-  const bool is_bf16 =
-      train.precision == "bf16" || (train.precision == "auto" && engine::has_bf16_units(train.device));
+  const auto precision = train::precision_of(train.precision, engine::auto_precision(train.device).precision);
   const int threads = base::usable_cores();
   try {
-    const auto peak =
-        engine::cpu::measure_peak(threads, is_bf16 ? engine::Precision::bf16 : engine::Precision::f32);
+    const auto peak = engine::cpu::measure_peak(threads, precision);
     return measure::PeakRecord{.threads = threads,
-                               .precision = is_bf16 ? "bf16" : "fp32",
+                               .precision = std::string(train::name(precision)),
                                .flops_per_s = peak.flops_per_s,
                                .bytes_per_s = peak.bytes_per_s};
   } catch (const base::Error&) {

@@ -37,7 +37,7 @@ void require_free(const std::filesystem::path& out, bool force) {
 
 /// A proposal with a batch that fits this machine's memory.
 Proposal propose_what_fits(const DataLook& look, train::Setup& setup) {
-  MachineLook machine{.cores = base::usable_cores(), .has_bf16 = engine::has_bf16_units("cpu")};
+  MachineLook machine{.cores = base::usable_cores(), .precision = engine::auto_precision("cpu")};
   while (true) {
     auto proposal = propose(look, machine);
     const auto backend = make_backend(proposal.options.device, nullptr, {});

@@ -15,6 +15,7 @@
 #include "engine/cpu/optimizer/update.h"
 #include "engine/cpu/optimizer/weight_passes.h"
 #include "engine/cpu/parallel.h"
+#include "engine/cpu/precision_table.h"
 #include "engine/cpu/program.h"
 
 namespace paceline::engine::cpu {
@@ -253,6 +254,10 @@ graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options)
   return plan(graph, options, Tuning{});
 }
 
-bool has_bf16_units() { return bf16_products_here() == Bf16Products::in_hardware; }
+AutoPrecision auto_precision() {
+  if (bf16_products_here() != Bf16Products::in_hardware)
+    return {Precision::f32, "this processor has no units for bf16, which would be multiplied as fp32"};
+  return prefers(processor_here());
+}
 
 }  // namespace paceline::engine::cpu

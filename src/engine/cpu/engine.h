@@ -36,7 +36,8 @@ namespace paceline::engine::cpu {
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                                       const KernelRequest& request);
 
-/// Whether this machine has hardware that multiplies bf16: `--precision auto` then takes bf16.
-[[nodiscard]] bool has_bf16_units();
+/// engine::auto_precision() (engine/make.h) for this engine: prefers() (precision_table.h) of the processor
+/// here if it has units that multiply bf16, else fp32.
+[[nodiscard]] AutoPrecision auto_precision();
 
 }  // namespace paceline::engine::cpu

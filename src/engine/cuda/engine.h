@@ -45,6 +45,6 @@ namespace paceline::engine::cuda_on_host {
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                                       const KernelRequest& request);
-[[nodiscard]] bool has_bf16_units();
+[[nodiscard]] AutoPrecision auto_precision();
 
 }  // namespace paceline::engine::cuda_on_host

@@ -21,6 +21,6 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
                   (prepared.note.empty() ? "" : "; " + prepared.note);
   return prepared;
 }
-bool has_bf16_units() { return false; }  // the loops emulate bf16, which is slower than fp32
+AutoPrecision auto_precision() { return {Precision::f32, "its loops emulate bf16, which takes longer"}; }
 
 }  // namespace paceline::engine::cuda_on_host

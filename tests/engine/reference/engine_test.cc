@@ -218,7 +218,7 @@ TEST(Make, KnowsEveryEngineByName) {
   const graph::Graph graph = toy::every_op();
   EXPECT_EQ(engine::compile("cpu", graph, {.batch = 1})->name(), "cpu");
   EXPECT_EQ(engine::compile("reference", graph, {.batch = 1})->name(), "reference");
-  EXPECT_FALSE(has_bf16_units("reference"));
+  EXPECT_EQ(auto_precision("reference").precision, Precision::f32);
   try {
     (void)engine::plan("referense", graph, {.batch = 1});
     FAIL() << "expected an error";

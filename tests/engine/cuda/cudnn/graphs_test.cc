@@ -18,7 +18,7 @@ using test::FakeDescriptor;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ConvProblem problem(ConvDirection direction = ConvDirection::forward) {
+ConvProblem small_problem(ConvDirection direction = ConvDirection::forward) {
   return {.direction = direction,
           .precision = Precision::bf16,
           .samples = 2,
@@ -37,10 +37,10 @@ ConvProblem problem(ConvDirection direction = ConvDirection::forward) {
 /// What is said when the tensors are described wrongly.
 std::string refusal(const std::function<void(ConvTensors&)>& change) {
   FakeCudnn fake;
-  ConvTensors tensors = conv_tensors(problem());
+  ConvTensors tensors = conv_tensors(small_problem());
   change(tensors);
   try {
-    const auto graph = make_conv_graph(TargetDevice::of(fake.api(), nullptr), problem(), tensors);
+    const auto graph = make_conv_graph(TargetDevice::of(fake.api(), nullptr), small_problem(), tensors);
   } catch (const base::Error& error) {
     EXPECT_EQ(error.kind(), base::ErrorKind::device);
     EXPECT_EQ(fake.calls, 0) << "cuDNN has seen it";
@@ -50,7 +50,7 @@ std::string refusal(const std::function<void(ConvTensors&)>& change) {
 }
 
 TEST(CudnnGraphs, TensorsAreToldAsTheyLieWithChannelsLast) {
-  const ConvTensors tensors = conv_tensors(problem());
+  const ConvTensors tensors = conv_tensors(small_problem());
   EXPECT_THAT(tensors.src.sizes, ElementsAre(2, 32, 6, 4));
   EXPECT_THAT(tensors.src.strides, ElementsAre(6 * 4 * 32, 1, 4 * 32, 32));
   EXPECT_THAT(tensors.weight.sizes, ElementsAre(16, 32, 3, 3));
@@ -128,7 +128,7 @@ TEST(CudnnGraphs, EachDirectionIsToldWithItsOwnAttributes) {
        Attribute::backward_weights_alpha, Attribute::backward_weights_beta}};
   for (const auto& each : cases) {
     FakeCudnn fake;
-    const ConvProblem asked = problem(each.direction);
+    const ConvProblem asked = small_problem(each.direction);
     const ConvGraph graph =
         make_conv_graph(TargetDevice::of(fake.api(), nullptr), asked, conv_tensors(asked));
     ASSERT_EQ(fake.finalized.size(), 6u);
