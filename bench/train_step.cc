@@ -1,8 +1,9 @@
 // Times whole training steps of a model of the zoo on random images: forward, loss, backward, update, as
 // torch_peer.py does. One JSON line goes out; steps_s has every sample. With --turns 1 it waits for a line of
 // input, takes its steps, writes its line, and waits again: for step_turns.py, which holds two builds against
-// each other. On a device that queues steps they are queued, as in a training: a step lasts from the end of
-// the one before to its own on the device, and host_ms is what the host needs to put one there.
+// each other. An engine that keeps images on its device has them there, and if it queues steps they are
+// queued, as in a training: a step lasts from the end of the one before to its own on the device, and host_ms
+// is what the host needs to put one there.
 
 #include <fmt/core.h>
 
@@ -11,6 +12,7 @@
 #include <ctime>
 #include <iostream>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -91,6 +93,13 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
+/// Returns when a device has done all that it was given.
+void wait_for(engine::Engine& engine) {
+  float first = 0;
+  const base::Array gradient = engine.gradients().subarray(0, 1);
+  gradient.memory->read(gradient, std::span(&first, 1));
+}
+
 struct StepTimes {
   std::vector<double> seconds, forward_s, backward_s, update_s, cpu_s;
   std::vector<double> host_s;  ///< of a queue of steps: what the host needed for each
@@ -105,6 +114,7 @@ struct StepTimes {
     engine.backward([](std::int64_t) {});
     const auto t2 = base::Clock::now();
     engine.update(rule, 0.1, static_cast<std::int64_t>(input.step) + 1);
+    if (options.by_op) wait_for(engine);
     const auto t3 = base::Clock::now();
     seconds.push_back(base::seconds(t3 - t0));
     cpu_s.push_back(cpu_seconds() - cpu_began);
@@ -145,21 +155,39 @@ double median(std::vector<double> values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
+/// Gives an engine that keeps images random ones.
+void store_images(engine::Engine& engine, std::size_t pixels, base::Rng& rng) {
+  std::vector<float> values(256 * static_cast<std::size_t>(engine.graph().input_shape().channels));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = (static_cast<float>(i % 256) - 128) / 64;
+  engine.set_byte_values(values);
+  std::vector<std::uint8_t> bytes(pixels);
+  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(rng.below(256));
+  engine.store_images(0, bytes);
+}
+
+/// How a device's steps are started: "captured sections", or "launch by launch" with the reason.
+std::string way_of_steps(const engine::Engine& engine) {
+  for (const auto& choice : engine.kernels())
+    if (choice.op == "step")
+      return choice.implementation + (choice.reason.empty() ? "" : ": " + choice.reason);
+  return "calls of the host";
+}
+
 void print(const engine::Engine& engine, const Options& options, const StepTimes& times, double compile_s) {
   std::string samples;
   for (const double s : times.seconds) samples += fmt::format("{}{:.6f}", samples.empty() ? "" : ", ", s);
   const double step_s = median(times.seconds);
   fmt::print(
       "{{\"engine\": \"{}\", \"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"threads\": {}, "
-      "\"measured_kernels\": {}, "
+      "\"measured_kernels\": {}, \"steps\": \"{}\", "
       "\"images_per_s\": {:.2f}, \"step_ms\": {:.2f}, \"forward_ms\": {:.2f}, \"backward_ms\": {:.2f}, "
       "\"update_ms\": {:.2f}, \"cpu_ms\": {:.2f}, \"host_ms\": {:.3f}, \"compile_ms\": {:.1f}, "
       "\"planned_mb\": {:.1f}, \"loss\": {}, \"steps_s\": "
       "[{}]}}\n",
       engine.name(), options.model, options.precision, options.batch, options.threads, options.measured,
-      options.batch / step_s, step_s * 1e3, median(times.forward_s) * 1e3, median(times.backward_s) * 1e3,
-      median(times.update_s) * 1e3, median(times.cpu_s) * 1e3, median(times.host_s) * 1e3, compile_s * 1e3,
-      static_cast<double>(engine.plan().total_bytes()) / 1e6,
+      way_of_steps(engine), options.batch / step_s, step_s * 1e3, median(times.forward_s) * 1e3,
+      median(times.backward_s) * 1e3, median(times.update_s) * 1e3, median(times.cpu_s) * 1e3,
+      median(times.host_s) * 1e3, compile_s * 1e3, static_cast<double>(engine.plan().total_bytes()) / 1e6,
       times.loss == times.loss ? fmt::format("{:.6f}", times.loss) : std::string("null"), samples);
   std::fflush(stdout);
 }
@@ -180,6 +208,7 @@ int main(int argc, char** argv) {
       .threads = options.threads,
       .rule = rule,
       .all_workers_say = [](std::string_view) { return true; },  // as in training
+      .stored_images = engine::keeps_images(options.device) ? options.batch : 0,
       .captures = options.captured};
   const auto kernels = engine::prepare(options.device, graph, how,
                                        {.is_measured = options.measured, .measures_fused = options.fused});
@@ -192,8 +221,16 @@ int main(int argc, char** argv) {
   const double compile_s = base::seconds_since(started);
 
   base::Rng rng(0, base::Purpose::test);
-  std::vector<float> images(static_cast<std::size_t>(options.batch * shape.elements()));
-  for (float& pixel : images) pixel = rng.normal();
+  std::vector<float> images;
+  std::vector<base::SampleDraw> draws;
+  const auto pixels = static_cast<std::size_t>(options.batch * shape.elements());
+  if (how.stored_images > 0) {
+    store_images(*engine, pixels, rng);
+    for (int i = 0; i < options.batch; ++i) draws.push_back({.index = i});
+  } else {
+    images.resize(pixels);
+    for (float& pixel : images) pixel = rng.normal();
+  }
   std::vector<std::int32_t> labels(static_cast<std::size_t>(options.batch));
   for (auto& label : labels) label = static_cast<std::int32_t>(rng.below(10));
 
@@ -228,7 +265,8 @@ int main(int argc, char** argv) {
       const engine::StepInput input{.images = images,
                                     .labels = labels,
                                     .gradient_scale = 1.0 / options.batch,
-                                    .step = static_cast<std::uint64_t>(step)};
+                                    .step = static_cast<std::uint64_t>(step),
+                                    .draws = draws};
       if (queue == nullptr) {
         times.take_step(*engine, options, rule, input);
         continue;

@@ -18,7 +18,7 @@ DEBUG = {"CUDA_LAUNCH_BLOCKING": "1", "CUDNN_LOGLEVEL_DBG": "2", "CUDNN_LOGDEST_
 
 
 class Failed(Exception):
-    """The step ran and found a fault. `command`: the one that showed it, which can be run again."""
+    """The step ran and found a fault. `command`: the one that showed it, if it is worth running again: it did not run too long."""
 
     def __init__(self, text, command=None, environment=None):
         super().__init__(text)
@@ -55,11 +55,8 @@ def end_of(command, limit_s, folder, log, environment=None):
             process.wait(max(limit_s, 0.01))
         except subprocess.TimeoutExpired:
             is_late = True
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        code = process.wait()
+        finally:  # also when this program is asked to end
+            code = end_group(process)
     seconds = time.monotonic() - begin
     with open(log, "rb") as file:
         file.seek(at)
@@ -69,7 +66,21 @@ def end_of(command, limit_s, folder, log, environment=None):
     return Ended(code, output, seconds, is_late)
 
 
+def end_group(process):
+    """Ends a process with all that it has started. Its exit code; None if the kernel does not let it end."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    try:
+        return process.wait(10)
+    except subprocess.TimeoutExpired:  # in a call of the driver that nothing interrupts
+        return None
+
+
 def how_it_ended(ended):
+    if ended.code is None:
+        return f"cannot be ended: it hangs in a call of the kernel since {ended.seconds:.0f} s"
     if ended.is_late:
         return f"did not end within {ended.seconds:.0f} s"
     if ended.code < 0:
@@ -87,6 +98,11 @@ def first_fault(output, characters=400):
         if re.search(r"\b(errors?|failed|faults?|fatal|refused|cannot|not found|no such|is not there|exception)\b", line, re.I):
             return line[:characters]
     return " / ".join(lines[-3:])[-characters:] or "no output"
+
+
+def is_broken(ended):
+    """Whether a process did not end by itself."""
+    return ended.is_late or ended.code is None or ended.code < 0
 
 
 def short(command):
@@ -131,10 +147,34 @@ class Run:
         if self.left() <= 0:
             raise Failed(f"its time was over before {short(command)}", command, environment)
         ended = self.end_of(command, limit_s, environment)
-        if ended.is_late or ended.code < 0 or (expect is not None and ended.code != expect):
-            wanted = "" if expect in (0, None) or ended.is_late or ended.code < 0 else f", not {expect}"
-            raise Failed(f"{short(command)} {how_it_ended(ended)}{wanted}: {first_fault(ended.output)}", command, environment)
+        if is_broken(ended) or (expect is not None and ended.code != expect):
+            wanted = "" if expect in (0, None) or is_broken(ended) else f", not {expect}"
+            self.fail(f"{how_it_ended(ended)}{wanted}", command, ended, environment)
         return ended.output
+
+    def fail(self, what, command, ended, environment=None):
+        """Raises Failed: the fault comes first, since a table has little room."""
+        again = None if ended.is_late or ended.code is None else [str(word) for word in command]
+        raise Failed(f"{first_fault(ended.output)} ({what}: {short(command)})", again, environment)
+
+    def each(self, parts):
+        """Runs parts of a step, functions that return sentences, so that one that fails takes nothing from the others. Returns the
+        sentences of those that ran; raises the first Failed, with these sentences behind it, or Skipped if none ran."""
+        sentences, failed, skipped = [], None, None
+        for part in parts:
+            try:
+                sentences.append(part())
+            except Skipped as reason:
+                skipped = reason
+            except Failed as reason:
+                failed = failed or reason
+            except (KeyError, ValueError, OSError) as reason:  # a record or an output of another form
+                failed = failed or Failed(f"{type(reason).__name__}: {reason}")
+        if failed:
+            raise Failed("; ".join([str(failed), *sentences]), failed.command, failed.environment)
+        if skipped and not sentences:
+            raise skipped
+        return "; ".join(sentences)
 
     def train(self, name, *options, expect=0, device=None):
         """paceline train on the device; the folder of its output."""
@@ -157,51 +197,53 @@ class Run:
         if last_checkpoint(first).read_bytes() != last_checkpoint(second).read_bytes():
             raise Failed(f"{what}: the checkpoints of {first.name} and {second.name} differ")
 
-    def tests(self, suites, group, limit_s, under=()):
-        """Runs tests of test_engine in processes of `group`. What follows a test that crashes, hangs or loses the GPU runs in a
-        new process. Returns counts; Failed names the tests that did not pass, with the first assertion."""
+    def tests(self, suites, group, limit_s):
+        """Runs tests of test_engine in processes of `group`. What follows a test that crashes, hangs or loses the GPU runs in a new
+        process. Returns how many passed; Failed names the tests that did not, with the first assertion."""
         program = self.program("test_engine")
         names = test_names(self.run([program, f"--gtest_filter={suites}", "--gtest_list_tests"]))
         if not names:
             raise Skipped(f"test_engine has no test {suites}")
-        passed, skipped, failed, saw_gpu, at = 0, 0, {}, False, 0
-        command = None
-        while at < len(names):
-            if self.left() <= 1:
-                self.figures["not_reached"] = len(names) - at
-                break
-            part = names[at:at + group]
-            line = [*under, program, f"--gtest_filter={':'.join(part)}"]
+        results, failed, saw_gpu, at, alone, again = {}, {}, False, 0, False, None
+        while at < len(names) and self.left() > 1:
+            part = names[at:at + (1 if alone else group)]
+            line = [program, f"--gtest_filter={':'.join(part)}"]
             ended = self.end_of(line, limit_s)
             said = outcomes(ended.output)
             saw_gpu = saw_gpu or re.search(r"^device: GPU \d+", ended.output, re.M) is not None
-            passed += sum(outcome == "OK" for outcome in said.values())
-            skipped += sum(outcome == "SKIPPED" for outcome in said.values())
             bad = [name for name, outcome in said.items() if outcome in ("FAILED", "RUN")]
-            at += len(part)
-            is_broken = ended.is_late or ended.code < 0 or STICKY.search(ended.output)
+            if ended.is_late and bad and bad[0] != part[0] and said[bad[0]] == "RUN":
+                # The time of the process may have been over, not that of the test: it runs again, alone.
+                results.update({name: outcome for name, outcome in said.items() if name != bad[0]})
+                at, alone = names.index(bad[0]), True
+                continue
+            results.update(said)
+            ends_process = is_broken(ended) or STICKY.search(ended.output) is not None
             if bad:
-                command = command or line
-                failed[bad[0]] = (f"{how_it_ended(ended)}: " if ended.is_late or ended.code < 0 else "") + first_fault(ended.output)
+                again = again or (None if ended.is_late else line)
+                failed[bad[0]] = first_fault(ended.output) + (f" ({how_it_ended(ended)})" if is_broken(ended) else "")
                 # Of a process that has lost its GPU the first test that failed says what happened.
-                for name in [] if is_broken else bad[1:]:
-                    failed[name] = "failed too"
-                if is_broken:
-                    at = names.index(bad[0]) + 1
+                failed.update({name: "failed too" for name in ([] if ends_process else bad[1:])})
             elif ended.code != 0 or not said:
-                raise Failed(f"{short(line)} {how_it_ended(ended)}: {first_fault(ended.output)}", line)
-        self.figures.update(tests=passed, skipped=skipped, failed=failed)
+                failed[part[-1]] = f"{first_fault(ended.output)} (the process {how_it_ended(ended)})"
+            at = names.index(bad[0]) + 1 if bad and ends_process else at + len(part)
+            alone = False
+        count = {outcome: sum(seen == outcome for seen in results.values()) for outcome in ("OK", "SKIPPED")}
+        self.figures.update(tests=count["OK"], skipped=count["SKIPPED"], failed=failed, not_reached=len(names) - at)
         if failed:
             name, why = next(iter(failed.items()))
-            raise Failed(f"{len(failed)} of {len(names)} failed, first {name}: {why}", command)
-        if passed == 0:
-            raise Skipped(f"no test ran, {skipped} were skipped: {first_fault(ended.output)}")
+            raise Failed(f"{name}: {why}; {len(failed)} of {len(names)} failed", again)
+        if count["OK"] == 0:
+            raise Skipped(f"no test ran, {count['SKIPPED']} were skipped")
         # Without this line a GPU that the tests did not find would look like success.
         if self.on_gpu and not saw_gpu:
-            raise Failed(f"{passed} tests passed, but none says that it ran on a GPU")
-        if "not_reached" in self.figures:
-            raise Failed(f"{passed} of {len(names)} tests passed, and the time was over before the other {self.figures['not_reached']}")
-        return passed
+            raise Failed(f"{count['OK']} tests passed, but none says that it ran on a GPU")
+        return count["OK"]
+
+    def not_reached(self):
+        """For the end of a sentence about tests: how many there was no time for."""
+        count = self.figures.get("not_reached", 0)
+        return f"; no time for {count} more" if count else ""
 
 
 def last_checkpoint(folder):

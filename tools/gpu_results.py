@@ -10,10 +10,11 @@ import shutil
 import sys
 from pathlib import Path
 
-from gpu_processes import Failed, Skipped, first_fault, how_it_ended, short
+from gpu_processes import Failed, Skipped, first_fault, how_it_ended, is_broken
 
 HERE = Path(__file__).resolve().parent
 MODEL = "resnet18-cifar"
+DEBIANS_PYTHON = "/usr/bin/python3"  # the one that Debian's PyTorch serves
 
 
 def gigabytes(count):
@@ -27,30 +28,41 @@ def model_of(run):
 def probe(run, part):
     """What a part of cuda_probe found. Failed with the first of what failed in it."""
     file = run.folder / f"{part}.json"
-    file.unlink(missing_ok=True)
-    command = [run.program("cuda_probe"), part, file, "--seconds", max(1, int(run.left()) - 2)]
+    if file.exists():
+        file.unlink()
+    # It begins nothing more when a quarter of the time is left: one problem may take some seconds.
+    command = [run.program("cuda_probe"), part, file, "--seconds", max(1, int(run.left() * 3 / 4))]
     ended = run.end_of(command)
-    found = json.loads(file.read_text()) if file.is_file() else {}
+    try:
+        found = json.loads(file.read_text()) if file.is_file() else {}
+    except ValueError:
+        found = {}
     run.figures.update(found)
     if ended.code not in (0, 1) or "error" in found:
         if ended.code == 2 and not run.on_gpu:
             raise Skipped(found.get("error") or first_fault(ended.output))
-        raise Failed(found.get("error") or f"{short(command)} {how_it_ended(ended)}: {first_fault(ended.output)}", command)
+        run.fail(f"{found['error']}; {how_it_ended(ended)}" if "error" in found else how_it_ended(ended), command, ended)
     if found.get("failed"):
         where, why = next(iter(found["failed"].items()))
-        raise Failed(f"{len(found['failed'])} failed, first {where}: {why}", command)
+        raise Failed(f"{where}: {why}; {len(found['failed'])} failed", command)
     return found
+
+
+def cut_off(found):
+    """For the end of a sentence about a part of the probe: where its time was over."""
+    return f"; cut off at {found['cut_off']}" if "cut_off" in found else ""
 
 
 def python_with_torch(run, sees_gpu):
     """A python with PyTorch; with `sees_gpu` one whose PyTorch sees a GPU."""
     reasons = []
-    for python in dict.fromkeys([sys.executable, shutil.which("python3"), "/usr/bin/python3"]):  # Debian's PyTorch is the last one's
+    for python in dict.fromkeys([sys.executable, shutil.which("python3"), DEBIANS_PYTHON]):
         asked = [python, "-c", "import torch; print('GPU' if torch.cuda.is_available() else 'no GPU', torch.__version__)"]
         ended = run.end_of(asked, 30)
-        if ended.is_late or ended.code < 0:
-            raise Failed(f"{short(asked)} {how_it_ended(ended)}: {first_fault(ended.output)}", asked)
-        if ended.code == 0 and (ended.output.startswith("GPU") or not sees_gpu):
+        if is_broken(ended):
+            run.fail(how_it_ended(ended), asked, ended)
+        # Libraries may warn before it, and behind it.
+        if ended.code == 0 and (re.search(r"^GPU ", ended.output, re.M) or not sees_gpu):
             return python
         reasons.append(f"{python}: {'PyTorch sees no GPU' if ended.code == 0 else 'no PyTorch'}")
     raise Skipped("; ".join(reasons))
@@ -66,14 +78,15 @@ def start(run):
     if shutil.which("nvidia-smi"):
         run.end_of(["nvidia-smi", "-q"], 10)  # for the log
     found = probe(run, "device")
+    run.shared["gpus"] = found.get("visible_gpus", 1)
     return (f"{found.get('name')}, driver for CUDA {found.get('cuda_of_driver')}, {gigabytes(found.get('free_bytes', 0))} of "
             f"{gigabytes(found.get('memory_bytes', 0))} free")
 
 
 def kernels(run):
-    """Own kernels on the GPU, bit by bit against the same kernels on the processor; a process for each family."""
+    """Own kernels on the GPU, bit by bit against the same kernels on the processor; some families in a process."""
     run.needs_gpu()
-    return f"{run.tests('CudaKernelsOnDevice*', group=2, limit_s=15)} tests have the processor's bits"
+    return f"{run.tests('CudaKernelsOnDevice*', group=6, limit_s=20)} tests have the processor's bits{run.not_reached()}"
 
 
 def convolutions(run):
@@ -98,9 +111,10 @@ def said_of_engines(run, found):
         raise Failed(f"{found['engines_with_other_bits']} of {found['engines']} engines gave other bits the second time or captured")
     if not found.get("engines"):
         raise Failed("no engine was tried")
-    cut = f"; cut off at {found['cut_off']}" if "cut_off" in found else ""
-    return (f"{found['engines']} engines: fp32 within {found['worst_f32']['error_by_largest']:.1e}, bf16 within "
-            f"{found['worst_bf16']['error_by_largest']:.1e}, same bits twice; {found['engines_not_captured']} cannot be captured{cut}")
+    within = ", ".join(f"{name} within {found[key]['error_by_largest']:.1e}" for name, key in (("bf16", "worst_bf16"), ("fp32", "worst_f32"))
+                       if key in found)
+    return (f"{found['engines']} engines: {within}, same bits twice; {found.get('engines_not_captured', 0)} cannot be captured"
+            f"{cut_off(found)}")
 
 
 def small(images=4096, batch=64):
@@ -115,33 +129,38 @@ def losses_of(run, folder):
 
 def training(run):
     """A training beside the processor's: the losses. And twice: the same bits."""
+    return run.each([lambda: trained(run, "bf16", 0.02), lambda: trained(run, "fp32", 1e-3)])
+
+
+def trained(run, precision, near):
     steps, batch = (8, 16) if run.quick else (60, 64)
-    for precision, near in (("bf16", 0.02), ("fp32", 1e-3)):
-        options = [*small(batch=batch), "--precision", precision, "--steps", steps]
-        first, second = (run.train(f"{precision}-{i}", *options) for i in (1, 2))
-        run.same_bits(first, second, precision)
-        there = losses_of(run, first)
-        here = losses_of(run, run.train(f"{precision}-cpu", *options, device="cpu"))
-        run.figures[precision] = {"losses": there, "losses_cpu": here}
-        if len(there) != steps or len(here) != steps:
-            raise Failed(f"{precision}: {len(there)} and {len(here)} losses of {steps} steps are in the records")
-        worst = max(abs(a - b) for a, b in zip(there[:5], here[:5]))  # later on rounding has grown
-        if not worst <= near:
-            raise Failed(f"{precision}: of the first 5 losses one differs by {worst:.2g} from the processor's, more than {near}")
-        if not run.quick and not sum(there[-10:]) < sum(there[:10]):
-            raise Failed(f"{precision}: the loss did not fall: {there[0]:.3f} at first, {there[-1]:.3f} at last")
-    return f"{steps} steps: losses {there[0]:.3f} to {there[-1]:.3f} as on the processor, the same bits twice"
+    options = [*small(batch=batch), "--precision", precision, "--steps", steps]
+    first, second = (run.train(f"{precision}-{i}", *options) for i in (1, 2))
+    run.same_bits(first, second, precision)
+    there = losses_of(run, first)
+    here = losses_of(run, run.train(f"{precision}-cpu", *options, device="cpu"))
+    run.figures[precision] = {"losses": there, "losses_cpu": here}
+    if len(there) != steps or len(here) != steps:
+        raise Failed(f"{precision}: {len(there)} and {len(here)} losses of {steps} steps are in the records")
+    worst = max(abs(a - b) for a, b in zip(there[:5], here[:5]))  # later on rounding has grown
+    if not worst <= near:
+        raise Failed(f"{precision}: of the first 5 losses one differs by {worst:.2g} from the processor's, more than {near}")
+    if not run.quick and not sum(there[-10:]) < sum(there[:10]):
+        raise Failed(f"{precision}: the loss did not fall: {there[0]:.3f} at first, {there[-1]:.3f} at last")
+    return f"{precision}: losses {there[0]:.3f} to {there[-1]:.3f} in {steps} steps as on the processor, the same bits twice"
 
 
 def engine(run):
     """Ops, models and optimizers on the device against the reference in double; captured steps against launches."""
-    return f"{run.tests('CudaEngine.*:CudaSections.*:DeviceMemory.*', group=10, limit_s=30)} tests agree with the reference, {run.figures['skipped']} skipped"
+    passed = run.tests("CudaEngine.*:CudaSections.*:DeviceMemory.*", group=10, limit_s=30)
+    return f"{passed} tests agree with the reference, {run.figures['skipped']} skipped{run.not_reached()}"
 
 
 def workers(run):
     """Two workers on one device: --shard gives the bits of one worker."""
     steps = 4 if run.quick else 20
-    runs = [run.train(f"workers-{n}", *small(), "--workers", n, "--shard", 16, "--steps", steps) for n in (1, 2)]
+    device = "cuda:0" if run.on_gpu else run.device  # one GPU, also where there are several
+    runs = [run.train(f"workers-{n}", *small(), "--workers", n, "--shard", 16, "--steps", steps, device=device) for n in (1, 2)]
     run.same_bits(*runs, "1 and 2 workers")
     return f"{steps} steps of 1 and 2 workers with --shard: the same bits"
 
@@ -168,21 +187,24 @@ def too_large(run):
 def memory(run):
     """The plan of memory beside what the device says is in use, at three batches."""
     run.needs_gpu("the processor has no memory of a device")
-    rows = []
-    for batch in (16, 32) if run.quick else (128, 512, 1024):
-        record = run.record_of(run.train(f"memory-{batch}", "--model", model_of(run), "--data", "synthetic", "--global-batch", batch,
-                                         "--steps", 6, "--evaluate-every", 0))
-        device = (record["memory"].get("device") or {})
-        use = device.get("use")
-        if not use:
-            raise Failed(f"batch {batch}: the record has no use of the device's memory")
-        run.figures[str(batch)] = {"plan_bytes": device["plan_bytes"], **use}
-        beside = use["used_bytes"] - use["engines_bytes"]
-        rows.append(f"{batch}: plan {gigabytes(device['plan_bytes'])}, used {gigabytes(use['used_bytes'])} (driver and libraries "
-                    f"{gigabytes(beside)})")
-        if use["used_bytes"] > 1.03 * device["plan_bytes"]:
-            raise Failed(f"batch {rows[-1]}: more than 3 % over the plan, so a batch that just fits by the plan would not")
-    return "; ".join(rows)
+    return run.each([lambda batch=batch: memory_of(run, batch) for batch in ((16, 32) if run.quick else (128, 512, 1024))])
+
+
+def memory_of(run, batch):
+    record = run.record_of(run.train(f"memory-{batch}", "--model", model_of(run), "--data", "synthetic", "--global-batch", batch, "--steps", 6,
+                                     "--evaluate-every", 0))
+    device = record["memory"].get("device") or {}
+    use = device.get("use")
+    if not use:
+        raise Failed(f"batch {batch}: the record has no use of the device's memory")
+    # Free memory is read before the run, when the driver's context is there already; the plan counts it all the same.
+    before = use["total_bytes"] - device["available_bytes"]
+    grown = use["used_bytes"] - before
+    run.figures[str(batch)] = {"plan_bytes": device["plan_bytes"], "used_before_bytes": before, **use}
+    if grown > device["plan_bytes"]:
+        raise Failed(f"batch {batch}: the run took {gigabytes(grown)}, more than its plan of {gigabytes(device['plan_bytes'])}")
+    return (f"batch {batch}: plan {gigabytes(device['plan_bytes'])}, taken {gigabytes(grown)}, of it blocks of the engine "
+            f"{gigabytes(use['engines_bytes'])}; {gigabytes(before)} in use before")
 
 
 def sanitizer(run):
@@ -191,22 +213,27 @@ def sanitizer(run):
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not Path(tool).is_file():
         raise Skipped("there is no compute-sanitizer (it is in CUDA's toolkit)")
-    command = [tool, "--target-processes", "all", "--error-exitcode", 9, "--tool"]
-    test = [run.program("test_engine"), "--gtest_filter=CudaKernelsOnDevice*Small*", "--gtest_brief=1"]
-    for mode in ("memcheck", "racecheck"):
-        output = run.run([*command, mode, *test])
-        if not re.search(r"(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)", output):
-            raise Failed(f"{mode}: {output.strip()[-300:]}", [*command, mode, *test])
-        run.figures[mode] = "nothing found"
-    return "memcheck and racecheck found nothing in the small cases of all kernels"
+    return run.each([lambda mode=mode: sanitized(run, tool, mode) for mode in ("memcheck", "racecheck")])
+
+
+def sanitized(run, tool, mode):
+    command = [tool, "--target-processes", "all", "--error-exitcode", "9", "--tool", mode, run.program("test_engine"),
+               "--gtest_filter=CudaKernelsOnDevice*Small*"]
+    output = run.run(command)
+    if not re.search(r"(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)", output):
+        raise Failed(f"{mode}: {output.strip()[-300:]}", command)
+    if not re.search(r"^device: GPU \d+", output, re.M):
+        raise Failed(f"{mode}: no test says that it ran on a GPU")
+    run.figures[mode] = "nothing found"
+    return f"{mode} found nothing in the small cases of all kernels"
 
 
 def nccl(run):
     """Several GPUs by NCCL: collectives, and the bits of one worker with --shard."""
     run.needs_gpu()
-    if not shutil.which("nvidia-smi"):
-        raise Skipped("there is no nvidia-smi, which counts the GPUs")
-    count = len(re.findall(r"^GPU \d+:", run.run(["nvidia-smi", "-L"], limit_s=10), re.M))
+    if "gpus" not in run.shared:
+        run.shared["gpus"] = probe(run, "device").get("visible_gpus", 1)
+    count = run.shared["gpus"]
     if count < 2:
         raise Skipped("one GPU: NCCL joins two or more")
     runs = [run.train(f"nccl-{n}", *small(), "--workers", n, "--shard", 16, "--steps", 20) for n in (1, 2)]

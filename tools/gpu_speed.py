@@ -2,35 +2,41 @@
 
 import json
 import re
-import shutil
 from statistics import median
 
-from gpu_processes import Failed, Skipped, short
-from gpu_results import HERE, model_of, probe, python_with_torch
+from gpu_processes import Failed, short
+from gpu_results import HERE, cut_off, model_of, probe, python_with_torch
 
 
-def sweep(run, precision, batch):
-    """Images per second of the program itself, in steps of a training, kept for other steps."""
-    key = f"{precision} {batch}"
-    out = run.folder / f"sweep-{precision}-{batch}"
-    shutil.rmtree(out, ignore_errors=True)
-    run.run([run.program("paceline"), "sweep", "--device", run.device, "--model", model_of(run), "--data", "synthetic", "--precision",
-             precision, "--batches", batch, "--window-steps", 5 if run.quick else 100, "--warmup-steps", 4 if run.quick else 10,
-             "--repeats", 1, "--loader-threads", 1 if run.quick else 8, "--no-measured-kernels", "--out", out])
+def rate(run, precision, batch):
+    """Images per second of the program itself, in steps of a training; kept for the comparison with PyTorch."""
+    out = run.train(f"steps-{precision}-{batch}", "--model", model_of(run), "--data", "synthetic", "--precision", precision, "--global-batch",
+                    batch, "--window-steps", 5 if run.quick else 100, "--warmup-steps", 4 if run.quick else 10, "--loader-threads",
+                    1 if run.quick else 8, "--no-measured-kernels")
     record = run.record_of(out)
     window, rank = record["window"], record["ranks"][0]
-    ledger = sum(rank["phases_s"].values()) / rank["wall_s"]
     figures = {"images_per_s": round(window["samples"] / window["wall_s"], 1), "step_ms": round(1e3 * window["wall_s"] / window["steps"], 3),
-               "ledger": round(ledger, 4), "phases_s": rank["phases_s"], "first_step_s": record.get("first_step_s")}
+               "ledger": round(sum(rank["phases_s"].values()) / rank["wall_s"], 4), "phases_s": rank["phases_s"],
+               "first_step_s": record.get("first_step_s")}
     for gpu in record.get("gpus") or []:
         course = gpu.get("course", {})
         figures["gpu"] = {name: median(value for value in course[name] if value is not None) for name in ("sm_mhz", "watts", "celsius")
                           if any(value is not None for value in course.get(name, []))}
         figures["gpu"]["held_back"] = gpu.get("held_back")
-    run.figures[key] = run.shared.setdefault("ours", {})[key] = figures
-    if abs(ledger - 1) > 0.01:
-        raise Failed(f"batch {batch}, {precision}: the ledger holds {ledger:.4f} of the wall time")
-    return figures["images_per_s"]
+    run.figures[f"{precision} {batch}"] = figures
+    run.shared.setdefault("rates", {})[f"{precision} {batch}"] = figures["images_per_s"]
+    return figures
+
+
+def said_of_rate(run, precision, batch):
+    """A sentence; Failed, with the rate, where the ledger does not close."""
+    figures = rate(run, precision, batch)
+    said = f"{precision}, batch {batch}: {figures['images_per_s']:,.0f} images/s"
+    if precision == "bf16":
+        run.shared.setdefault("speed", said)  # the first of them is the figure that matters most
+    if abs(figures["ledger"] - 1) > 0.01:
+        raise Failed(f"the ledger holds {figures['ledger']:.4f} of the wall time ({said})")
+    return said
 
 
 def bench(run, name, batch, *options, precision="bf16"):
@@ -38,13 +44,18 @@ def bench(run, name, batch, *options, precision="bf16"):
     command = [run.program("bench_train_step"), "--device", run.device, "--model", model_of(run), "--precision", precision, "--batch", batch,
                "--warmup", 4 if run.quick else 10, "--steps", 3 if run.quick else 50, *options]
     output = run.run(command)
-    line = next((line for line in output.splitlines() if line.startswith("{")), None)
-    if line is None:
-        raise Failed(f"{short(command)} printed no figures: {output.strip()[-200:]}", command)
-    figures = json.loads(line)
+    figures = figures_in(output, command)
     figures.pop("steps_s", None)
     run.figures[name] = figures
     return figures, output
+
+
+def figures_in(output, command):
+    """The last line of JSON of an output: libraries may warn around it."""
+    for line in reversed(output.splitlines()):
+        if line.startswith("{"):
+            return json.loads(line)
+    raise Failed(f"no figures: {output.strip()[-200:]} ({short(command)})", [str(word) for word in command])
 
 
 def batches(run):
@@ -52,32 +63,37 @@ def batches(run):
 
 
 def speed(run):
-    """Images per second, bf16: captured steps, then launch by launch, then the smaller batch."""
+    """Images per second, bf16, at two batches; then the engine alone: captured steps beside steps launch by launch."""
     large, less = batches(run)
-    rate = sweep(run, "bf16", large)
-    said = f"bf16, batch {large}: {rate:,.0f} images/s"
-    run.shared["speed"] = said
-    small_rate = sweep(run, "bf16", less)
-    captured, _ = bench(run, "captured", large)
-    eager, _ = bench(run, "launch by launch", large, "--captured", 0)
-    return (f"{said}, batch {less}: {small_rate:,.0f}; engine alone {captured['images_per_s']:,.0f} (host {captured['host_ms']:.2f} ms a "
-            f"step), launch by launch {eager['images_per_s']:,.0f} ({eager['host_ms']:.2f})")
+
+    def engine_alone():
+        steps, _ = bench(run, "captured", large)
+        run.shared.setdefault("speed", f"bf16, batch {large}: {steps['images_per_s']:,.0f} images/s (engine alone)")
+        return f"engine alone {steps['images_per_s']:,.0f} ({steps['steps']}; host {steps['host_ms']:.2f} ms a step)"
+
+    def launches_alone():
+        steps, _ = bench(run, "launch by launch", large, "--captured", 0)
+        run.shared.setdefault("speed", f"bf16, batch {large}: {steps['images_per_s']:,.0f} images/s (engine alone, launch by launch)")
+        return f"launch by launch {steps['images_per_s']:,.0f} (host {steps['host_ms']:.2f} ms)"
+
+    return run.each([lambda: said_of_rate(run, "bf16", large), engine_alone, launches_alone, lambda: said_of_rate(run, "bf16", less)])
 
 
 def round_with_peer(run, precision, batch):
     """Ours and PyTorch's, one after the other. Returns a sentence."""
     run.needs_gpu("PyTorch is compared with on a GPU; on processors by ./x bench bench/torch_peer.py")
     python = python_with_torch(run, sees_gpu=True)
-    ours = run.shared.get("ours", {}).pop(f"{precision} {batch}", {}).get("images_per_s") or sweep(run, precision, batch)
-    output = run.run([python, HERE.parent / "bench" / "torch_peer.py", "--device", "cuda", "--model", model_of(run), "--precision",
-                      precision, "--batch", batch, "--steps", 100])
-    theirs = json.loads(output.strip().splitlines()[-1])
-    rounds = run.shared.setdefault("rounds", {}).setdefault(f"{precision} {batch}", [])
+    key = f"{precision} {batch}"
+    ours = run.shared.get("rates", {}).pop(key, None) or rate(run, precision, batch)["images_per_s"]
+    command = [python, HERE.parent / "bench" / "torch_peer.py", "--device", "cuda", "--model", model_of(run), "--precision", precision,
+               "--batch", batch, "--steps", 100]
+    theirs = figures_in(run.run(command), command)
+    rounds = run.shared.setdefault("rounds", {}).setdefault(key, [])
     rounds.append({"ours": ours, "peer": theirs["images_per_s"], "ratio": round(ours / theirs["images_per_s"], 4),
                    "peer_uploaded": round(1e3 * batch / theirs["uploaded_step_ms"], 1)})
-    run.figures[f"{precision} {batch}"] = {"peer": theirs, "rounds": rounds}
+    run.figures[f"peer {key}"] = {"peer": theirs, "rounds": rounds}
     ratios = [one["ratio"] for one in rounds]
-    return (f"{precision} {batch}: {theirs['peer']} {theirs['images_per_s']:,.0f} images/s, images on the GPU; ours over it "
+    return (f"{key}: {theirs['peer']} (eager) {theirs['images_per_s']:,.0f} images/s, images on the GPU; Paceline / PyTorch "
             f"{median(ratios):.2f}" + (f" [{min(ratios):.2f}, {max(ratios):.2f}] in {len(ratios)} rounds" if len(ratios) > 1 else ""))
 
 
@@ -104,7 +120,7 @@ def ops(run):
     run.figures["ops_ms"] = {name: [float(forward), float(backward)] for name, forward, backward in rows}
     run.figures["kinds_ms"] = {kind: [round(value, 3) for value in times] for kind, times in kinds.items()}
     return "forward + backward in ms: " + ", ".join(f"{kind} {a:.2f} + {b:.2f}" for kind, (a, b) in kinds.items()) + (
-        f"; update {figures['update_ms']:.2f}; a step {figures['step_ms']:.2f}, each op waited for")
+        f"; update {figures['update_ms']:.2f}; a step {figures['step_ms']:.2f}, each op waited for by the host")
 
 
 def measured(run):
@@ -128,14 +144,12 @@ def measured_steps(run, fused):
 
 
 def fp32(run):
-    """fp32 beside PyTorch, and the second round of bf16."""
+    """fp32, beside PyTorch, and the second round of bf16."""
     large, less = batches(run)
-    said = [f"{batch}: {sweep(run, 'fp32', batch):,.0f} images/s" for batch in (large, less)]
-    try:
-        said += [round_with_peer(run, "fp32", large), round_with_peer(run, "bf16", large)]
-    except Skipped as reason:
-        run.figures["peer"] = str(reason)
-    return "fp32 " + "; ".join(said)
+    parts = [lambda: said_of_rate(run, "fp32", large), lambda: said_of_rate(run, "fp32", less)]
+    if run.on_gpu:
+        parts += [lambda: round_with_peer(run, "fp32", large), lambda: round_with_peer(run, "bf16", large)]
+    return run.each(parts)
 
 
 def launches(run):
@@ -167,4 +181,4 @@ def times(run):
         raise Failed("no convolution has a time")
     worst = max(slow)
     return (f"{len(slow)} problems; cuDNN's first engine is slowest beside its best for {worst[1]}: {worst[2]:.0f} against "
-            f"{worst[3]:.0f} us" + (f"; cut off at {found['cut_off']}" if "cut_off" in found else ""))
+            f"{worst[3]:.0f} us{cut_off(found)}")

@@ -14,7 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "cuda_probe/part.h"
 
@@ -43,9 +45,13 @@ int probe(const Part& part, Findings& findings) {
 }  // namespace
 
 void Findings::save() const {
-  std::ofstream stream(file_);
+  const auto whole =
+      file_.string() + ".new";  // renamed when it is whole: the process may be ended at any time
+  std::ofstream stream(whole);
   stream << json.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
-  if (!stream.flush())
+  std::error_code failed;
+  if (stream.flush()) std::filesystem::rename(whole, file_, failed);
+  if (!stream || failed)
     fmt::print(stderr, "cuda_probe: {} cannot be written: {}\n", file_.string(), std::strerror(errno));
 }
 

@@ -70,6 +70,7 @@ void describe_device(Findings& findings) {
   std::size_t free = 0, total = 0;
   gpu.check(gpu.api().cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   findings.json["name"] = gpu.name();
+  findings.json["visible_gpus"] = cuda::visible_devices(gpu.api(), base::process_environment());
   findings.json["cuda_of_driver"] = cuda::cuda_version(driver);
   findings.json["cuda_of_module"] = cuda::cuda_version(gpu.api().built_with);
   findings.json["memory_bytes"] = total;

@@ -1,9 +1,12 @@
 #include "train/window.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <string>
 
+#include "base/error.h"
 #include "train/gather.h"
 
 namespace paceline::train {
@@ -50,7 +53,12 @@ void Window::end(const data::Loader* loader, const engine::Engine& engine, Worke
   result.rank.bytes_sent = result.traffic.bytes_sent;
   result.rank.bytes_received = result.traffic.bytes_received;
   describe_loader(loader, result.rank);
-  result.device_memory = engine.device_memory();
+  try {
+    result.device_memory = engine.device_memory();
+  } catch (
+      const base::Error& error) {  // all that was measured is there: a device that fails now takes nothing
+    result.notes.push_back(fmt::format("the device did not say what its memory holds: {}", error.what()));
+  }
 }
 
 /// Finds processor time at rank 0's host that was used by processes outside of this run.

@@ -260,7 +260,7 @@ def with_tests(args, folder, tree, expected):
     check(sorted(path.name for path in (home / "share/paceline/checks/mnist").iterdir()) == sorted(path.name for path in mnist.iterdir()),
           "MNIST's files did not go along")
     out = right([home / "gpu-first", "--device", "cuda-on-host", "--quick", "--only", "start", "workers", "engine", "ops"], cwd=work)
-    check("4 passed, 0 failed" in out and (work / "gpu-first.tar.gz").is_file(), f"gpu-first: {out}")
+    check("4 passed, 0 failed" in out and (work / "gpu-first-results.tar.gz").is_file(), f"gpu-first: {out}")
     out = right([home / "bin/test_engine", "--gtest_filter=CudaSections.*"], cwd=work)
     check("[  PASSED  ] " in out and "[  PASSED  ] 0 " not in out, f"test_engine: {out}")
     code, out, err = run([home / "gpu-check"], cwd=work)
