@@ -64,7 +64,7 @@ def opens(scope, statement):
 
 
 def walk(text):
-    """In their order: ("statement", scope, text, begin, end) and ("function", scope, head, begin, end)."""
+    """In their order: ("statement", scope, text, begin, end), ("function", scope, head, begin, end) and ("namespace", ...)."""
     text = blanked(text)
     scope, statement, begin, depth = NAMESPACE, "", 0, 0
     outer = []  # the same of each brace that is open
@@ -86,6 +86,8 @@ def walk(text):
             else:
                 if inner == CODE and scope in (NAMESPACE, CLASS):
                     yield "function", scope, statement, begin, at
+                elif inner == NAMESPACE:
+                    yield "namespace", scope, statement, begin, at
                 statement = ""
         elif character == ";" and depth == 0:
             yield "statement", scope, statement, begin, at
@@ -120,3 +122,21 @@ def functions(text):
         line = text.count("\n", 0, begin) + 1
         found.append((called, line, text.count("\n", 0, end) + 2 - line))
     return found
+
+
+def free_functions(text):
+    """(name, line, namespaces, is local) of each function that is declared or defined in a namespace, not in a class.
+
+    `namespaces` are the named ones around it, as one text; it is local in an unnamed one, or with `static`.
+    """
+    found, spaces = [], []
+    for kind, scope, said, begin, end in walk(text):
+        if kind == "namespace":
+            spaces.append((begin, end, " ".join(said.split()).replace("inline ", "").removeprefix("namespace").strip()))
+        elif scope == NAMESPACE:
+            name = re.search(r"([\w:]+)\s*\(", plain(said).split("=", 1)[0])
+            if name and "::" not in name.group(1) and name.group(1) != "static_assert":
+                found.append((name.group(1), begin, STATIC.match(plain(said)) is not None))
+    for name, begin, is_static in found:
+        around = [space for first, last, space in sorted(spaces) if first < begin < last]
+        yield name, text.count("\n", 0, begin) + 1, "::".join(filter(None, around)), is_static or "" in around

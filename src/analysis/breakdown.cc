@@ -15,7 +15,7 @@ using measure::Record;
 
 double seconds(const RankRecord& rank, Phase phase) { return rank.phases[static_cast<std::size_t>(phase)]; }
 
-void add(Parts& sum, const RankRecord& rank, double weight) {
+void add_phases(Parts& sum, const RankRecord& rank, double weight) {
   sum.forward += weight * seconds(rank, Phase::forward);
   sum.backward += weight * seconds(rank, Phase::backward);
   sum.update += weight * seconds(rank, Phase::update);
@@ -44,7 +44,7 @@ double loader_rate(const RankRecord& rank, double samples) {
   return samples / rank.loader_prepare_s * std::max(1, rank.loader_threads);
 }
 
-std::vector<const Record*> measured(const Cell& cell) {
+std::vector<const Record*> measured_records(const Cell& cell) {
   std::vector<const Record*> records;
   for (const Record* record : cell.records)
     if (!record->ranks.empty() && record->window.steps > 0) records.push_back(record);
@@ -58,7 +58,8 @@ void find_slowest(Breakdown& result, const std::vector<const Record*>& records) 
   for (std::size_t i = 0; i < ranks; ++i) {
     Parts parts;
     for (const Record* record : records)
-      if (i < record->ranks.size()) add(parts, record->ranks[i], 1.0 / static_cast<double>(result.steps));
+      if (i < record->ranks.size())
+        add_phases(parts, record->ranks[i], 1.0 / static_cast<double>(result.steps));
     sum += own_work(parts);
     if (own_work(parts) > most) {
       most = own_work(parts);
@@ -77,7 +78,7 @@ void add_repeat(Breakdown& result, const Record& record) {
   Parts parts;
   double communication = 0;
   for (const RankRecord& rank : record.ranks) {
-    add(parts, rank, weight);
+    add_phases(parts, rank, weight);
     communication += weight * rank.communication_s;
   }
   result.repeats.push_back(parts);
@@ -87,7 +88,7 @@ void add_repeat(Breakdown& result, const Record& record) {
 }  // namespace
 
 Breakdown breakdown(const Cell& cell) {
-  const auto records = measured(cell);
+  const auto records = measured_records(cell);
   base::expects(!records.empty(), "a breakdown is of a measured cell");
   Breakdown result;
   result.cell = &cell;
@@ -99,7 +100,7 @@ Breakdown breakdown(const Cell& cell) {
     const auto loaders = std::max<std::ptrdiff_t>(
         1, std::ranges::count_if(record->ranks, [](const auto& rank) { return rank.loader_prepare_s > 0; }));
     for (const RankRecord& rank : record->ranks) {
-      add(result.mean, rank, weight);
+      add_phases(result.mean, rank, weight);
       result.prepares_in_steps =
           result.prepares_in_steps || (rank.loader_threads == 0 && rank.loader_queue == 0);
       result.communication_total += weight * rank.communication_s;

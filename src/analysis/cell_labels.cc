@@ -16,7 +16,7 @@ namespace {
 using measure::SettingRole;
 
 /// Whether a label may name this entry. Labels contain the sizes already.
-bool is_named(const SetupEntry& entry) {
+bool is_named_in_label(const SetupEntry& entry) {
   return entry.kind == SetupKind::setting && measure::role_of(entry.name) != SettingRole::size;
 }
 
@@ -109,7 +109,7 @@ std::vector<Texts> named_texts(const std::vector<const Cell*>& cells, const std:
   for (std::size_t i = 0; i < cells.size(); ++i) {
     for (const SetupEntry& entry : cells[i]->setup) {
       const bool is_of_model = entry.name == "parameters" || entry.name == "FLOPs a sample";
-      if (is_named(entry) || entry.name == "precision" || entry.name == "change at a resume" ||
+      if (is_named_in_label(entry) || entry.name == "precision" || entry.name == "change at a resume" ||
           (is_of_model && is_one_model) || (entry.name == "threads" && differ.contains("threads")))
         all[i].emplace(entry.name, entry.text);
     }
@@ -127,7 +127,7 @@ std::vector<std::vector<std::string>> telling_pieces(const std::vector<const Cel
   for (std::size_t i = 0; i < cells.size(); ++i) {
     for (const auto& [name, text] : all[i]) values[name].insert(text);
     for (const SetupEntry& entry : cells[i]->setup)
-      if (is_named(entry) || entry.name == "change at a resume") ++set_in[entry.name];
+      if (is_named_in_label(entry) || entry.name == "change at a resume") ++set_in[entry.name];
   }
   const auto is_lacked = [&](const std::string& name) {
     const auto found = set_in.find(name);

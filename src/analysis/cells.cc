@@ -21,7 +21,7 @@ bool is_release(const std::string& build) { return build == "Release" || build =
 
 /// Whether the record's figures may be used. A record that contradicts itself appears in the tables without
 /// figures.
-bool is_measured(const Record& record) {
+bool has_usable_figures(const Record& record) {
   if (contradiction(record)) return false;
   return (record.status == "complete" || record.status == "interrupted") && !record.ranks.empty() &&
          record.window.steps > 0 && !record.ranks.front().step_s.empty();
@@ -107,13 +107,13 @@ Cell begin_cell(const Record& record) {
   return cell;
 }
 
-void finish(Cell& cell) {
+void finish_cell(Cell& cell) {
   std::vector<std::vector<double>> steps;
   std::vector<std::vector<double>> epochs;
   std::size_t whole_epochs = 0;
   for (const Record* record : cell.records) {
     cell.oversubscribed = cell.oversubscribed || record->oversubscribed;
-    if (!is_measured(*record)) continue;
+    if (!has_usable_figures(*record)) continue;
     steps.push_back(step_seconds(*record));
     cell.steps_measured += record->window.steps;
     epochs.push_back(epoch_seconds(*record));
@@ -136,7 +136,7 @@ void finish(Cell& cell) {
 
 /// Adds to the labels the settings that tell cells apart. Otherwise two rows of a table would have the same
 /// name.
-void tell_apart(std::vector<Cell>& cells) {
+void tell_cells_apart(std::vector<Cell>& cells) {
   std::map<std::string, std::vector<Cell*>> alike;
   for (Cell& cell : cells)
     alike[fmt::format("{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.label)].push_back(&cell);
@@ -150,7 +150,7 @@ void tell_apart(std::vector<Cell>& cells) {
 /// Adds a record without figures to its cell. Its reason is kept if the cell does not give it already.
 void add_lost(Cell& cell, const Record& record) {
   cell.lost.push_back(&record);
-  const bool is_measured_cell = is_measured(*cell.records.front());
+  const bool is_measured_cell = has_usable_figures(*cell.records.front());
   std::string reason = reason_of(record);
   if (reason.empty()) reason = record.status;
   if (!is_measured_cell && (reason == cell.reason || reason == cell.status)) return;
@@ -193,7 +193,7 @@ std::vector<Cell> cells_of_measured(std::span<const Record> records,
   std::vector<Cell> cells;
   std::map<std::string, std::size_t> by_key;
   for (const Record& record : records) {
-    if (has_no_cell(record) || !is_measured(record)) continue;
+    if (has_no_cell(record) || !has_usable_figures(record)) continue;
     const auto [found, is_new] = by_key.try_emplace(measured_key(setup(record)), cells.size());
     if (is_new) {
       by_asked[asked(record)].push_back(cells.size());
@@ -235,9 +235,9 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
     cells.back().records.push_back(&record);
   };
   for (const Record& record : records)
-    if (!has_no_cell(record) && !is_measured(record)) add_unmeasured(record);
-  for (Cell& cell : cells) finish(cell);
-  tell_apart(cells);
+    if (!has_no_cell(record) && !has_usable_figures(record)) add_unmeasured(record);
+  for (Cell& cell : cells) finish_cell(cell);
+  tell_cells_apart(cells);
   // Cells that were not run keep the place of their records.
   std::stable_sort(cells.begin(), cells.end(),
                    [](const Cell& a, const Cell& b) { return a.records.front() < b.records.front(); });

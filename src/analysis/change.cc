@@ -16,7 +16,7 @@ std::vector<double> logs_of_medians(Repeats repeats) {
   return logs;
 }
 
-double variance(const std::vector<double>& values) {
+double variance_of_values(const std::vector<double>& values) {
   const double spread = measure::standard_deviation(values);
   return spread * spread;
 }
@@ -25,8 +25,8 @@ double variance(const std::vector<double>& values) {
 /// repeats.
 double half_by_runs(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() < 2 && b.size() < 2) return 0;
-  const double spread_a = a.size() < 2 ? variance(b) : variance(a);
-  const double spread_b = b.size() < 2 ? variance(a) : variance(b);
+  const double spread_a = a.size() < 2 ? variance_of_values(b) : variance_of_values(a);
+  const double spread_b = b.size() < 2 ? variance_of_values(a) : variance_of_values(b);
   const double part_a = spread_a / static_cast<double>(a.size());
   const double part_b = spread_b / static_cast<double>(b.size());
   const double whole = part_a + part_b;

@@ -21,7 +21,7 @@ using measure::Record;
 /// What the two cells of a pair have in common. Weak or strong is left out, because a cell of scaling runs in
 /// the same way for both.
 using Place = std::tuple<std::string, std::string, int, std::int64_t, std::int64_t>;
-Place place_of(const Cell& cell) {
+Place place_in_study(const Cell& cell) {
   return {cell.kind, cell.variant, cell.workers, cell.local_batch, cell.global_batch};
 }
 
@@ -66,7 +66,7 @@ std::size_t distance(const Cell& a, const Cell& b) {
   return sum;
 }
 
-std::vector<const Cell*> measured(const std::vector<Cell>& cells) {
+std::vector<const Cell*> measured_cells(const std::vector<Cell>& cells) {
   std::vector<const Cell*> found;
   for (const Cell& cell : cells)
     if (cell.is_measured()) found.push_back(&cell);
@@ -83,10 +83,10 @@ using CellPair = std::pair<const Cell*, const Cell*>;
 std::vector<CellPair> matched(const std::vector<const Cell*>& a, const std::vector<const Cell*>& b) {
   if (is_single_training(a) && is_single_training(b)) return {{a.front(), b.front()}};
   std::map<Place, std::vector<const Cell*>> by_place;
-  for (const Cell* cell : b) by_place[place_of(*cell)].push_back(cell);
+  for (const Cell* cell : b) by_place[place_in_study(*cell)].push_back(cell);
   std::vector<std::tuple<std::size_t, std::size_t, const Cell*, const Cell*>> candidates;
   for (std::size_t i = 0; i < a.size(); ++i)
-    for (const Cell* other : by_place[place_of(*a[i])])
+    for (const Cell* other : by_place[place_in_study(*a[i])])
       candidates.emplace_back(distance(*a[i], *other), i, a[i], other);
   std::stable_sort(candidates.begin(), candidates.end(), [](const auto& x, const auto& y) {
     return std::tie(std::get<0>(x), std::get<1>(x)) < std::tie(std::get<0>(y), std::get<1>(y));
@@ -147,7 +147,7 @@ std::optional<AccuracyChange> accuracy_of(const Cell& a, const Cell& b) {
 
 Pair compared(const Cell& a, const Cell& b, double noise) {
   Pair pair{.a = &a, .b = &b, .name = a.name()};
-  if (place_of(a) != place_of(b)) pair.name += " against " + b.label;
+  if (place_in_study(a) != place_in_study(b)) pair.name += " against " + b.label;
   const auto steps_a = repeats_of(a), steps_b = repeats_of(b);
   pair.ratio = scaled(ratio_of_runs(steps_a, steps_b),
                       static_cast<double>(b.global_batch) / static_cast<double>(a.global_batch));
@@ -161,13 +161,13 @@ Pair compared(const Cell& a, const Cell& b, double noise) {
 /// `other`: the other side's cells; an unmeasured cell of the same place gives the reason.
 std::string why_unpaired(const Cell& cell, const std::vector<Cell>& other, const char* side) {
   for (const Cell& there : other)
-    if (!there.is_measured() && place_of(there) == place_of(cell))
+    if (!there.is_measured() && place_in_study(there) == place_in_study(cell))
       return fmt::format("in {} {}: {}", side, there.status, there.reason);
   return fmt::format("not in {}", side);
 }
 
 void add_unpaired(RunComparison& result, bool is_of_a) {
-  for (const Cell* cell : measured(is_of_a ? result.a : result.b))
+  for (const Cell* cell : measured_cells(is_of_a ? result.a : result.b))
     if (result.pair_of(cell) == nullptr)
       result.unpaired.push_back({cell, is_of_a, cell->name(),
                                  why_unpaired(*cell, is_of_a ? result.b : result.a, is_of_a ? "B" : "A")});
@@ -211,7 +211,7 @@ RunComparison compare_runs(std::span<const Record> a, std::span<const Record> b,
   RunComparison result;
   result.a = make_cells(a);
   result.b = make_cells(b);
-  for (const auto& [one, other] : matched(measured(result.a), measured(result.b)))
+  for (const auto& [one, other] : matched(measured_cells(result.a), measured_cells(result.b)))
     result.pairs.push_back(compared(*one, *other, noise));
   std::stable_sort(result.pairs.begin(), result.pairs.end(), [](const Pair& x, const Pair& y) {
     return std::tuple(!x.is_compared(), x.ratio.median) < std::tuple(!y.is_compared(), y.ratio.median);

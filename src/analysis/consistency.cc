@@ -103,7 +103,8 @@ double booked(const measure::RankRecord& rank, std::initializer_list<measure::Ph
 }
 
 /// Checks the sum of all steps against the steps with times of their own, which are some of them.
-void check_sum(const Record& record, const measure::RankRecord& rank, std::vector<Finding>& findings) {
+void check_sum_of_steps(const Record& record, const measure::RankRecord& rank,
+                        std::vector<Finding>& findings) {
   if (!record.window.timed_of)
     findings.push_back({true, fmt::format("rank {}: steps_s is {:.4g} s, but each step has a time of its own",
                                           rank.rank, *rank.steps_s)});
@@ -145,7 +146,7 @@ void check_steps(const Record& record, std::vector<Finding>& findings) {
       continue;
     }
     const double steps = seconds_of_steps(rank);
-    if (rank.steps_s) check_sum(record, rank, findings);
+    if (rank.steps_s) check_sum_of_steps(record, rank, findings);
     const double least =
         booked(rank, {data_wait, copy, forward, backward, exposed_transfer, exposed_wait, update});
     const double most = rank.wall_s - booked(rank, {evaluation, checkpoint});
@@ -197,7 +198,7 @@ void check_communication(const Record& record, std::vector<Finding>& findings) {
 /// Checks the epochs against the window. The window's own epochs are the last ones; epochs from before a
 /// resume come first. If the window begins at the start of an epoch, the seconds of its epochs are sums over
 /// the same steps. (An epoch cut by a resume covers steps of both runs and is not checked.)
-void check_epochs(const Record& record, std::vector<Finding>& findings) {
+void check_epoch_seconds(const Record& record, std::vector<Finding>& findings) {
   if (record.ranks.empty() || record.epochs.empty() || record.window.steps <= 0) return;
   std::int64_t left = record.window.steps;
   double seconds = 0;
@@ -321,7 +322,7 @@ std::vector<Finding> check(const Record& record) {
   add("parts.sum", check_ledger);
   add("record.steps", check_steps);
   add("record.communication", check_communication);
-  add("record.epochs", check_epochs);
+  add("record.epochs", check_epoch_seconds);
   add("accuracy.loss-scale", check_accuracy);
   add("protocol.warmup", check_timing);
   add("record.loader", check_queue);
@@ -332,7 +333,7 @@ std::vector<Finding> check(const Record& record) {
 namespace {
 
 /// ": most of it by ninja (0.9 cores), cc1plus (0.4)"; empty where none was seen.
-std::string names_of(const std::optional<std::vector<measure::OtherProgramRecord>>& programs) {
+std::string names_of_programs(const std::optional<std::vector<measure::OtherProgramRecord>>& programs) {
   std::string text;
   if (programs)
     for (const auto& program : *programs)
@@ -362,7 +363,7 @@ std::optional<Finding> busy(std::span<const Record> records) {
     const int cores = worst->environment.cores;  // for a bound process: fewer than the machine has
     which =
         fmt::format("up to {:.1f}{} cores, {}{}", others, others <= cores ? fmt::format(" of {}", cores) : "",
-                    worst->id, names_of(worst->window.others));
+                    worst->id, names_of_programs(worst->window.others));
   }
   return Finding{
       false, fmt::format("other programs were at work in {} of {} measured windows ({}{}{}): times are too "

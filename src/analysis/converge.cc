@@ -54,7 +54,7 @@ bool is_of_one_training(const std::vector<const Cell*>& all, const std::vector<V
 
 /// Whether the name of a training mentions a difference in this setting. Sizes, length and cores are in its
 /// label or in the tables already. The data is the same for all; its spec differs in the path at most.
-bool is_named(std::string_view key) {
+bool is_named_in_training(std::string_view key) {
   const auto setting = Setting::find(key);
   if (!setting) return true;
   const SettingRole role = setting->role();
@@ -67,7 +67,7 @@ std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
   if (!cell.variant.empty()) return cell.variant;
   std::string name = cell.label;
   for (const auto& [setting, value] : cell.record().settings) {
-    if (!is_named(setting)) continue;
+    if (!is_named_in_training(setting)) continue;
     const bool differs = std::any_of(all.begin(), all.end(), [&](const Cell* other) {
       const auto there = other->record().settings.find(setting);
       return there == other->record().settings.end() || there->second != value;
@@ -129,7 +129,7 @@ std::vector<std::string> failures(const Variant& variant, const Cell& cell) {
 }
 
 /// Names of the cells. Cells of two versions of a study have the same names; what tells them apart is added.
-std::vector<std::string> names_of(const std::vector<const Cell*>& all) {
+std::vector<std::string> names_of_cells(const std::vector<const Cell*>& all) {
   std::vector<std::string> names;
   std::map<std::string, std::vector<std::size_t>> places;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -318,7 +318,7 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
   Convergence result;
   const auto all = trainings(cells);
   if (all.empty()) return std::nullopt;
-  const auto names = names_of(all);
+  const auto names = names_of_cells(all);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Cell* const cell = all[i];
     const std::string& name = names[i];

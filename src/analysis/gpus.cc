@@ -80,7 +80,7 @@ void add_busy(GpuMean& busy, const Record& record, int rank) {
     busy.add((of(Phase::forward) + of(Phase::backward) + of(Phase::update)) / steps_s, steps_s);
 }
 
-void add(GpuUse& use, GpuSums& sums, const GpuRecord& gpu, const Record& record) {
+void add_gpu(GpuUse& use, GpuSums& sums, const GpuRecord& gpu, const Record& record) {
   add_column(sums.utilisation, gpu, gpu.course.utilisation);
   add_column(sums.sm_mhz, gpu, gpu.course.sm_mhz);
   if (gpu.ranks.size() == 1) add_busy(sums.busy, record, gpu.ranks.front());
@@ -117,7 +117,7 @@ GpuUse begin_use(const GpuRecord& gpu) {
           .sm_mhz_most = as_double(gpu.sm_mhz_most)};
 }
 
-void finish(GpuUse& use, const GpuSums& sums) {
+void finish_use(GpuUse& use, const GpuSums& sums) {
   use.utilisation = sums.utilisation.value();
   use.busy = sums.busy.value();
   use.watts = sums.watts.value();
@@ -145,14 +145,14 @@ std::optional<GpuUses> uses_of(std::vector<const Record*> records, std::string n
         uses.gpus.push_back(begin_use(gpu));
         sums.emplace_back();
       }
-      add(uses.gpus[at], sums[at], gpu, *record);
+      add_gpu(uses.gpus[at], sums[at], gpu, *record);
     }
   }
   if (uses.gpus.empty()) return std::nullopt;
   double images = 0, joules = 0;
   bool has_energy = true;
   for (std::size_t i = 0; i < uses.gpus.size(); ++i) {
-    finish(uses.gpus[i], sums[i]);
+    finish_use(uses.gpus[i], sums[i]);
     images += sums[i].images;
     joules += sums[i].joules;
     has_energy = has_energy && sums[i].has_energy;

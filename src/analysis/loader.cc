@@ -15,7 +15,7 @@ struct LoaderSums {
   bool known = true;
 };
 
-void add(LoaderSums& sums, const RankRecord& rank, double steps) {
+void add_loader(LoaderSums& sums, const RankRecord& rank, double steps) {
   const bool has_none = rank.loader_threads == 0 && !rank.loader_processor_s;  // it is handed its batches
   if (has_none) return;
   if (!rank.loader_processor_s || !rank.loader_ready || !rank.loader_queue || !rank.loader_waits) {
@@ -42,7 +42,7 @@ LoaderUse loader_use(const Breakdown& breakdown) {
   LoaderSums sums;
   for (const Record* record : breakdown.cell->records) {
     for (const RankRecord& rank : record->ranks) {
-      add(sums, rank, static_cast<double>(record->window.steps));
+      add_loader(sums, rank, static_cast<double>(record->window.steps));
       use.threads_per_worker = breakdown.prepares_in_steps ? 0 : std::max(1, rank.loader_threads);
     }
     sums.samples += static_cast<double>(record->window.samples);

@@ -19,7 +19,7 @@ bool belongs(const Cell& cell, Mode mode) {
   return cell.record().batch_given_as == (mode == Mode::weak ? "local" : "global");
 }
 
-std::int64_t batch_of(const Cell& cell, Mode mode) {
+std::int64_t constant_batch_of(const Cell& cell, Mode mode) {
   return mode == Mode::weak ? cell.local_batch : cell.global_batch;
 }
 
@@ -164,7 +164,7 @@ std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
   for (const CellGroup& subject : by_subject(cells)) {
     std::map<std::int64_t, std::vector<const Cell*>> by_batch;
     for (const Cell* cell : subject.cells)
-      if (belongs(*cell, mode)) by_batch[batch_of(*cell, mode)].push_back(cell);
+      if (belongs(*cell, mode)) by_batch[constant_batch_of(*cell, mode)].push_back(cell);
     for (const auto& [batch, members] : by_batch) {
       if (!is_scaled(members)) continue;
       for (const CellGroup& part : by_setup(members, Place::workers)) {

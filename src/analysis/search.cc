@@ -50,7 +50,7 @@ std::vector<const Record*> begun(const std::vector<const Record*>& group, long& 
   return found;
 }
 
-std::string subject_of(const Record& record) {
+std::string subject_of_search(const Record& record) {
   const std::string& data = record.data.name;
   return varies_model(record) ? data : data.empty() ? record.model.name : record.model.name + " on " + data;
 }
@@ -73,7 +73,7 @@ std::optional<Difference> to_best(const SearchTrial& trial, const SearchTrial& b
 }
 
 std::optional<SearchResult> search(std::span<const Record> all, const std::vector<const Record*>& group) {
-  SearchResult result{.subject = subject_of(*group.front()), .trials = {}};
+  SearchResult result{.subject = subject_of_search(*group.front()), .trials = {}};
   for (const Record& record : all)
     if (record.evaluation && !record.variant.empty() && is_of_one_search(*group.front(), record))
       result.tested = &record;

@@ -313,7 +313,7 @@ bool is_in_setup(const Record& record, std::string_view setting) {
   return setting != "parallel" && !(is_alone(record) && is_setting_of_joining(setting));
 }
 
-void add(Setup& entries, std::string_view name, std::string text, SetupKind kind) {
+void add_entry(Setup& entries, std::string_view name, std::string text, SetupKind kind) {
   if (!text.empty()) entries.push_back({std::string(name), std::move(text), kind});
 }
 
@@ -323,16 +323,16 @@ Setup setup(const Record& record) {
   Setup entries;
   const auto add_rows = [&](auto wanted) {
     for (const Row& row : kRows)
-      if (wanted(row.kind)) add(entries, row.name, row.text(record), row.kind);
+      if (wanted(row.kind)) add_entry(entries, row.name, row.text(record), row.kind);
   };
   add_rows([](SetupKind kind) { return kind < setting; });
   for (const auto& [key, value] : record.settings)
-    if (is_in_setup(record, key)) add(entries, key, value.empty() ? "empty" : value, setting);
+    if (is_in_setup(record, key)) add_entry(entries, key, value.empty() ? "empty" : value, setting);
   add_rows([](SetupKind kind) { return kind == rest; });
   const auto around = circumstances(record);
   for (const auto& [name, field] : kCircumstances)
     if (const auto found = around.find(std::string(name)); found != around.end())
-      add(entries, name, found->second, circumstance);
+      add_entry(entries, name, found->second, circumstance);
   add_rows([](SetupKind kind) { return kind == circumstance; });
   return entries;
 }

@@ -39,7 +39,7 @@ bool counts(const Cell& cell, const Axis& axis, Place place) {
 }
 
 /// A key: cells with the same key must not differ on the axis. An empty key is shared by all cells.
-std::string place_of(const Cell& cell, const Axis& axis, Place place) {
+std::string key_of_place(const Cell& cell, const Axis& axis, Place place) {
   if (place == Place::workers) return std::to_string(cell.workers);
   return axis.second == SetupKind::joined ? "" : std::to_string(cell.local_batch);
 }
@@ -48,7 +48,7 @@ bool tells_apart(const Cells& cells, const Axis& axis, Place place) {
   std::map<std::string, std::string> first;
   for (const Cell* cell : cells) {
     if (!counts(*cell, axis, place)) continue;
-    const auto [found, is_new] = first.try_emplace(place_of(*cell, axis, place), text_on(*cell, axis));
+    const auto [found, is_new] = first.try_emplace(key_of_place(*cell, axis, place), text_on(*cell, axis));
     if (!is_new && found->second != text_on(*cell, axis)) return true;
   }
   return false;
@@ -179,7 +179,7 @@ std::string common_text(const Cells& cells, const Axis& axis) {
 /// Names of the groups: how each is joined, if that tells groups apart; then the first entries that tell the
 /// rest apart. Only axes that separate two cells of the whole are named; groups differ in more, such as their
 /// numbers of workers.
-std::vector<std::string> names_of(const std::vector<Cells>& groups, const Cells& whole, Place place) {
+std::vector<std::string> names_of_groups(const std::vector<Cells>& groups, const Cells& whole, Place place) {
   std::vector<Cells> own;
   for (const Cells& cells : groups) own.push_back(own_cells(cells, place));
   std::vector<std::string> names(groups.size());
@@ -262,7 +262,7 @@ std::vector<CellGroup> by_setup(const Cells& cells, Place place) {
   std::vector<Cells> leaves;
   split(cells, place, leaves);
   const auto names =
-      leaves.size() > 1 ? names_of(leaves, cells, place) : std::vector<std::string>(leaves.size());
+      leaves.size() > 1 ? names_of_groups(leaves, cells, place) : std::vector<std::string>(leaves.size());
   std::vector<CellGroup> groups;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     // Baselines were appended after the cells of each part.

@@ -55,26 +55,27 @@ struct AloneAtBatch {
   bool is_baseline = false;
 };
 
-double batch_of(const Cell& cell) { return static_cast<double>(cell.global_batch) / cell.workers; }
+double batch_per_worker(const Cell& cell) { return static_cast<double>(cell.global_batch) / cell.workers; }
 
 AloneAtBatch alone_at(const Cell& baseline, double batch, std::span<const Cell* const> alone) {
   AloneAtBatch result;
-  if (batch_of(baseline) == batch) {
+  if (batch_per_worker(baseline) == batch) {
     result.is_baseline = true;
     return result;
   }
   const Cell *below = nullptr, *above = nullptr;
   const auto look_at = [&](const Cell& cell) {
-    const double there = batch_of(cell);
-    if (there <= batch && (below == nullptr || there > batch_of(*below))) below = &cell;
-    if (there >= batch && (above == nullptr || there < batch_of(*above))) above = &cell;
+    const double there = batch_per_worker(cell);
+    if (there <= batch && (below == nullptr || there > batch_per_worker(*below))) below = &cell;
+    if (there >= batch && (above == nullptr || there < batch_per_worker(*above))) above = &cell;
   };
   look_at(baseline);
   for (const Cell* cell : alone) look_at(*cell);
-  if (below != nullptr && batch_of(*below) == batch) {
+  if (below != nullptr && batch_per_worker(*below) == batch) {
     result.terms.push_back({SampledCell(*below), 1});
   } else if (below != nullptr && above != nullptr) {
-    const double part = (batch - batch_of(*below)) / (batch_of(*above) - batch_of(*below));
+    const double part =
+        (batch - batch_per_worker(*below)) / (batch_per_worker(*above) - batch_per_worker(*below));
     result.terms.push_back({SampledCell(*below), 1 - part});
     result.terms.push_back({SampledCell(*above), part});
   }
@@ -198,7 +199,7 @@ EfficiencyLoss efficiency_loss(const Cell& baseline, const Cell& cell, Mode mode
   base::expects(cell.workers >= baseline.workers, "a loss is that of more workers");
   const double share =
       mode == Mode::weak ? 1 : static_cast<double>(baseline.workers) / static_cast<double>(cell.workers);
-  const double batch = mode == Mode::weak ? batch_of(baseline) : batch_of(cell);
+  const double batch = mode == Mode::weak ? batch_per_worker(baseline) : batch_per_worker(cell);
   const Sampled sampled(baseline, cell, share, alone_at(baseline, batch, alone));
   const auto lines = sampled.lines([](const SampledCell& one) { return one.mean(); });
   EfficiencyLoss loss{.baseline = &baseline, .cell = &cell, .mode = mode};

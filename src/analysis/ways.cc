@@ -35,7 +35,7 @@ Setup training_of(const Cell& cell) {
 }
 
 /// Adds to equal names the first entry that tells their set-ups apart.
-void tell_apart(std::vector<std::string>& names, const std::vector<Setup>& setups) {
+void tell_names_apart(std::vector<std::string>& names, const std::vector<Setup>& setups) {
   std::map<std::string, std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < names.size(); ++i) alike[names[i]].push_back(i);
   for (const auto& [name, group] : alike) {
@@ -118,7 +118,7 @@ std::vector<std::string> names_of_ways(const std::vector<const Cell*>& cells) {
     auto& own = setups.emplace_back();
     std::ranges::copy_if(cell->setup, std::back_inserter(own), is_of_the_way);
   }
-  tell_apart(names, setups);
+  tell_names_apart(names, setups);
   return names;
 }
 
@@ -148,7 +148,7 @@ std::vector<WaysOfOne> ways(std::span<const Cell> cells) {
     for (std::size_t k = 0; k < names.size(); ++k) one.ways.push_back(make_way(names[k], *members[i][k]));
     find_fastest(one);
   }
-  tell_apart(labels, compared);
+  tell_names_apart(labels, compared);
   for (std::size_t i = 0; i < result.size(); ++i) result[i].label = labels[i];
   return result;
 }

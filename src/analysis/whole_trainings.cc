@@ -99,7 +99,7 @@ std::optional<Estimate> speedup(const Estimate& baseline, const Estimate& other)
   return ratio(baseline, other);
 }
 
-std::size_t baseline_of(const Convergence& convergence) {
+std::size_t baseline_among(const Convergence& convergence) {
   const auto& variants = convergence.variants;
   std::size_t found = convergence.baseline.value_or(0);
   for (std::size_t i = 0; i < variants.size(); ++i)
@@ -112,7 +112,7 @@ std::size_t baseline_of(const Convergence& convergence) {
 std::optional<WholeTrainings> whole_trainings(const Convergence& convergence) {
   const auto& variants = convergence.variants;
   if (variants.empty()) return std::nullopt;
-  const std::size_t baseline = baseline_of(convergence);
+  const std::size_t baseline = baseline_among(convergence);
   WholeTrainings result;
   std::vector<std::size_t> chosen;
   std::set<int> workers;

@@ -17,7 +17,7 @@ std::string kernel_name(std::string bus_id) {
   return bus_id.find('/') == std::string::npos ? bus_id : "";
 }
 
-std::string first_line(const std::filesystem::path& path) {
+std::string first_line_or_empty(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
@@ -58,10 +58,10 @@ std::optional<std::vector<int>> parse_core_list(const std::string& text) {
 std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::filesystem::path& devices) {
   const auto name = kernel_name(bus_id);
   if (name.empty()) return std::nullopt;
-  const auto cores = parse_core_list(first_line(devices / name / "local_cpulist"));
+  const auto cores = parse_core_list(first_line_or_empty(devices / name / "local_cpulist"));
   if (!cores || cores->empty()) return std::nullopt;
   PciLocality locality{.cores = *cores, .numa = {}};
-  const auto node = first_line(devices / name / "numa_node");
+  const auto node = first_line_or_empty(devices / name / "numa_node");
   const char* at = node.data();
   locality.numa = take_number(at, at + node.size());  // -1: the machine has one node, or it is unknown
   return locality;

@@ -119,7 +119,7 @@ struct Step {
   std::string before, line;
 };
 
-Step step_of(const BatchOptions& options, const BatchCommand& command) {
+Step job_step_of(const BatchOptions& options, const BatchCommand& command) {
   Step step;
   // The MPI in a container rarely fits Slurm's PMIx, so containers use TCP.
   const bool asks = options.mpi == BatchMpi::automatic && command.has_mpi && options.container.empty();
@@ -212,7 +212,7 @@ std::string batch_script(const BatchOptions& options, const BatchCommand& comman
   const bool trains = command.words.front() == "train", stages = !options.stage.empty();
   const bool shares = options.array > 0;
   if (shares) require_cells(options, command);
-  const auto step = step_of(options, command);
+  const auto step = job_step_of(options, command);
   std::string text = "#!/bin/bash\n" + requests(options) + "\n# Written by: paceline sbatch.\n";
   for (const auto& line : options.setup) text += line + "\n";
   text += fmt::format("out={}{}\n{}", shell_line({command.out.string()}),

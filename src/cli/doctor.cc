@@ -39,13 +39,14 @@ namespace paceline::cli {
 namespace {
 
 template <typename... Args>
-void row(std::ostream& out, std::string_view name, fmt::format_string<Args...> format, Args&&... args) {
+void doctor_row(std::ostream& out, std::string_view name, fmt::format_string<Args...> format,
+                Args&&... args) {
   out << fmt::format("  {:<13} ", name) << fmt::format(format, std::forward<Args>(args)...) << '\n';
 }
 
 double gb(double bytes) { return bytes / 1e9; }
 
-std::string plural(int count, std::string_view noun) {
+std::string with_plural(int count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
@@ -80,38 +81,39 @@ void show_machine(const measure::Environment& environment, const base::Topology&
     nodes.insert(core.numa);
   }
   out << "machine\n";
-  row(out, "host", "{}", environment.host);
-  row(out, "system", "{}", environment.os);
-  row(out, "processor", "{}", environment.cpu);
-  row(out, "cores", "{} usable of {} in the machine: {} physical, {}, {}", topology.usable(),
-      ::sysconf(_SC_NPROCESSORS_ONLN), topology.physical_cores(),
-      plural(static_cast<int>(packages.size()), "package"),
-      plural(static_cast<int>(nodes.size()), "memory node"));
+  doctor_row(out, "host", "{}", environment.host);
+  doctor_row(out, "system", "{}", environment.os);
+  doctor_row(out, "processor", "{}", environment.cpu);
+  doctor_row(out, "cores", "{} usable of {} in the machine: {} physical, {}, {}", topology.usable(),
+             ::sysconf(_SC_NPROCESSORS_ONLN), topology.physical_cores(),
+             with_plural(static_cast<int>(packages.size()), "package"),
+             with_plural(static_cast<int>(nodes.size()), "memory node"));
   if (topology.quota > 0)
-    row(out, "", "the cgroup allows the computing time of {:.3g} cores", topology.quota);
-  row(out, "instructions", "{}",
-      environment.instructions.empty() ? "none of those that matter here"
-                                       : fmt::format("{}", fmt::join(environment.instructions, " ")));
+    doctor_row(out, "", "the cgroup allows the computing time of {:.3g} cores", topology.quota);
+  doctor_row(out, "instructions", "{}",
+             environment.instructions.empty() ? "none of those that matter here"
+                                              : fmt::format("{}", fmt::join(environment.instructions, " ")));
   const auto cgroup = base::cgroup_limits();
-  row(out, "memory", "{:.1f} GB, {:.1f} GB available{}", gb(static_cast<double>(environment.memory_bytes)),
-      gb(static_cast<double>(measure::available_memory_bytes())),
-      cgroup.memory_bytes ? " (limited by the cgroup)" : "");
-  row(out, "load", "{:.2f} (1 minute){}", environment.load_before,
-      environment.load_before > 0.3 ? "; other programs are running, timings will show it" : "");
+  doctor_row(out, "memory", "{:.1f} GB, {:.1f} GB available{}",
+             gb(static_cast<double>(environment.memory_bytes)),
+             gb(static_cast<double>(measure::available_memory_bytes())),
+             cgroup.memory_bytes ? " (limited by the cgroup)" : "");
+  doctor_row(out, "load", "{:.2f} (1 minute){}", environment.load_before,
+             environment.load_before > 0.3 ? "; other programs are running, timings will show it" : "");
 }
 
 void show_build(const measure::Environment& environment, const DoctorOptions& options, std::ostream& out) {
   out << "\nbuild\n";
-  row(out, "paceline", "{}", environment.version);
-  row(out, "compiler", "{}, {}{}", environment.compiler, environment.build,
-      environment.build == "Release" ? "" : "; not a Release build: its timings mean nothing");
-  row(out, "libraries", "{}", fmt::join(environment.libraries, ", "));
-  row(out, "oneDNN uses", "{}", dnnl_isa());
+  doctor_row(out, "paceline", "{}", environment.version);
+  doctor_row(out, "compiler", "{}, {}{}", environment.compiler, environment.build,
+             environment.build == "Release" ? "" : "; not a Release build: its timings mean nothing");
+  doctor_row(out, "libraries", "{}", fmt::join(environment.libraries, ", "));
+  doctor_row(out, "oneDNN uses", "{}", dnnl_isa());
   try {
     const auto [precision, reason] = engine::auto_precision(options.device);
-    row(out, "precision", "auto takes {}: {}", train::name(precision), reason);
+    doctor_row(out, "precision", "auto takes {}: {}", train::name(precision), reason);
   } catch (const base::Error& error) {
-    row(out, "precision", "what auto takes is unknown: {}", error.what());
+    doctor_row(out, "precision", "what auto takes is unknown: {}", error.what());
   }
 }
 
@@ -120,19 +122,19 @@ void show_nccl(std::ostream& out) {
   try {
     int version = 0;
     if (comm::nccl::open_nccl().ncclGetVersion(&version) == comm::nccl::kSuccess)
-      row(out, "NCCL", "{}: workers on GPUs exchange gradients through it",
-          comm::nccl::version_text(version));
+      doctor_row(out, "NCCL", "{}: workers on GPUs exchange gradients through it",
+                 comm::nccl::version_text(version));
   } catch (const base::Error& error) {
-    row(out, "NCCL", "workers on GPUs exchange gradients through the host: {}", error.what());
+    doctor_row(out, "NCCL", "workers on GPUs exchange gradients through the host: {}", error.what());
   }
 }
 
 void show_gpus(const std::vector<RankOnGpu>& ranks, std::ostream& out) {
   out << "\nGPUs\n";
-  for (const auto& [label, text] : engine::cuda::describe_gpus()) row(out, label, "{}", text);
+  for (const auto& [label, text] : engine::cuda::describe_gpus()) doctor_row(out, label, "{}", text);
   show_nccl(out);
   show_gpu_table(ranks, out);
-  for (const auto& sentence : odd_about_gpus(ranks)) row(out, "odd", "{}", sentence);
+  for (const auto& sentence : odd_about_gpus(ranks)) doctor_row(out, "odd", "{}", sentence);
 }
 
 void show_threads(const base::Topology& topology, std::ostream& out) {
@@ -143,19 +145,19 @@ void show_threads(const base::Topology& topology, std::ostream& out) {
       pinning = "is refused: " + *refused + "; workers will move between cores, and their times will vary";
   })
       .join();
-  row(out, "pinning", "{}", pinning);
+  doctor_row(out, "pinning", "{}", pinning);
   for (const int workers : {1, 2, 4}) {
     const auto plan = base::plan_cores(topology, workers, std::max(1, topology.usable() / workers));
     std::vector<std::string> each;
     for (const auto& cores : plan.cores)
       if (!cores.empty()) each.push_back(fmt::format("{}", fmt::join(cores, ",")));
-    row(out, plural(workers, "worker"), "{}{}", plan.note,
-        each.empty() ? "" : fmt::format(": cores {}", fmt::join(each, " | ")));
+    doctor_row(out, with_plural(workers, "worker"), "{}{}", plan.note,
+               each.empty() ? "" : fmt::format(": cores {}", fmt::join(each, " | ")));
   }
   for (const char* name : {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
                            "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "PACELINE_MAX_CPU_ISA"})
     if (const char* value = std::getenv(name))
-      row(out, name, "{} (set in the environment; it changes timings)", value);
+      doctor_row(out, name, "{} (set in the environment; it changes timings)", value);
 }
 
 /// The seconds of each repetition of copying `bytes` on this thread.
@@ -188,20 +190,21 @@ void show_bandwidth(const base::Topology& topology, std::ostream& out) {
   constexpr int kRepeats = 11;
   out << "\nmeasured now (median of " << kRepeats << ", 95 % interval; GB = 1e9 bytes)\n";
   const auto copy = measure::estimate(time_memcpy(kBytes, kRepeats));
-  row(out, "memory copy",
-      "{:.1f} GB/s copied by one core [{:.1f}, {:.1f}]; each byte is read once and written once",
-      gb(kBytes / copy.median), gb(kBytes / copy.high), gb(kBytes / copy.low));
+  doctor_row(out, "memory copy",
+             "{:.1f} GB/s copied by one core [{:.1f}, {:.1f}]; each byte is read once and written once",
+             gb(kBytes / copy.median), gb(kBytes / copy.high), gb(kBytes / copy.low));
   const int ranks = 2;
   const auto plan = base::plan_cores(topology, ranks, 1);
   const auto probe = probe_local(ranks, kBytes / sizeof(float), kRepeats, plan);
   const auto time = measure::estimate(probe.seconds);
   const auto bandwidth = [&](double seconds) { return gb(static_cast<double>(probe.bytes) / seconds); };
-  row(out, "all-reduce",
+  doctor_row(
+      out, "all-reduce",
       "local, {} ranks, {:.1f} MB: {:.2f} ms [{:.2f}, {:.2f}], algbw {:.1f} GB/s, busbw {:.1f} GB/s, {}",
       ranks, static_cast<double>(probe.bytes) / 1e6, time.median * 1e3, time.low * 1e3, time.high * 1e3,
       bandwidth(time.median), bandwidth(time.median) * comm::bus_factor(ranks),
       probe.correct ? "sums correct" : "SUMS WRONG: please report it");
-  if (plan.oversubscribed) row(out, "", "{}", plan.note);
+  if (plan.oversubscribed) doctor_row(out, "", "{}", plan.note);
 }
 
 graph::Shape usual_input(const DoctorOptions& options) {
@@ -268,7 +271,7 @@ void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int c
   const auto kernels = options.measure ? compiled->measured_kernels() : compiled->kernels();
   out << fmt::format("\nkernels of {} on {}, local batch {}, {}, {}\n", options.kernels_model,
                      compiled->name(), options.local_batch, train::name(how.precision),
-                     plural(how.threads, "thread"));
+                     with_plural(how.threads, "thread"));
   if (!found.empty()) out << "  " << found << '\n';
   if (kernels.empty()) out << "  this engine has one implementation of each op\n";
   std::size_t op = 2, implementation = 14, rate = 0;

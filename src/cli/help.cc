@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLeft = 30;  ///< columns for the option's name
 constexpr int kWidest = 100;       ///< the most columns of a line
-constexpr int kWidthOfFiles = 80;  ///< columns of a line without a terminal
+constexpr int kWidthOfHelp = 80;   ///< columns of a line without a terminal
 
 /// `text` behind `left`, broken between words and indented to the right column.
 std::string two_columns(std::string left, std::string_view text, std::size_t width) {
@@ -95,8 +95,7 @@ std::string help_text(Command command) {
     text +=
         "\nOptions of the rule, the model, the batch and the like take lists here, such as --lr 0.1,0.03; every "
         "combination\nis trained, and the best on the validation part is chosen.\n";
-  const auto width =
-      static_cast<std::size_t>(std::min(terminal_width(STDOUT_FILENO, kWidthOfFiles), kWidest));
+  const auto width = static_cast<std::size_t>(std::min(terminal_width(STDOUT_FILENO, kWidthOfHelp), kWidest));
   const Settings settings = defaults(command);
   std::string group;
   for (const auto& option : options()) {

@@ -22,7 +22,7 @@
 namespace paceline::cli {
 namespace {
 
-void row(std::ostream& out, const std::string& name, const std::string& text) {
+void launch_row(std::ostream& out, const std::string& name, const std::string& text) {
   out << fmt::format("  {:<13} {}\n", name, text);
 }
 
@@ -52,21 +52,23 @@ void show_what_could_start(std::ostream& out) {
   const auto odd = odd_about_one_alone([](const char* name) -> const char* { return std::getenv(name); });
   const auto mpirun = in_path("mpirun"), srun = in_path("srun");
   const auto module = base::module_path(comm::mpi::kModule);
-  row(out, "this one", "started alone: no launcher has set its variables");
-  row(out, "mpirun", mpirun.empty() ? "is not installed (Debian: openmpi-bin)" : mpirun);
-  row(out, "srun", srun.empty() ? "is not installed: there is no Slurm on this host" : srun);
-  row(out, "MPI",
+  launch_row(out, "this one", "started alone: no launcher has set its variables");
+  launch_row(out, "mpirun", mpirun.empty() ? "is not installed (Debian: openmpi-bin)" : mpirun);
+  launch_row(out, "srun", srun.empty() ? "is not installed: there is no Slurm on this host" : srun);
+  launch_row(
+      out, "MPI",
       std::filesystem::exists(module)
           ? module.string() + " joins the processes"
           : "is not built in (libopenmpi-dev was not installed): ./x build installs it and builds it in");
   const auto gloo = base::module_path(comm::gloo::kModule);
-  row(out, "gloo",
+  launch_row(
+      out, "gloo",
       std::filesystem::exists(gloo)
           ? gloo.string() +
                 " joins processes by TCP: those of launch on one host, of srun without PMIx, of torchrun, "
                 "and those with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"
           : "is not built in (libgloo-dev was not installed): ./x build installs it and builds it in");
-  if (!odd.empty()) row(out, "odd", odd);
+  if (!odd.empty()) launch_row(out, "odd", odd);
 }
 
 }  // namespace
@@ -150,14 +152,14 @@ void show_launch(const Session* session, std::ostream& out) {
   out << "\nprocesses\n";
   if (session == nullptr) return show_what_could_start(out);
   const auto& place = session->place();
-  row(out, "launcher",
-      fmt::format("{}: {} processes, joined by {}", place.launcher, place.processes, place.library));
+  launch_row(out, "launcher",
+             fmt::format("{}: {} processes, joined by {}", place.launcher, place.processes, place.library));
   show_members(session->members(), out);
   for (const char* name : kTold)
     if (const char* value = std::getenv(name)) out << fmt::format("  {:<30} {}\n", name, value);
   const auto odd = odd_about(session->members());
-  for (const auto& sentence : odd) row(out, "odd", sentence);
-  if (odd.empty()) row(out, "", "every process has cores of its own, and as many as it can get");
+  for (const auto& sentence : odd) launch_row(out, "odd", sentence);
+  if (odd.empty()) launch_row(out, "", "every process has cores of its own, and as many as it can get");
 }
 
 }  // namespace paceline::cli

@@ -27,7 +27,7 @@ constexpr std::size_t kLongest = 8192;
 constexpr const char* kSaid = "said";
 
 /// The line of a process: the token, then the text.
-std::string line_of(const comm::Address& launch, const std::string& text) {
+std::string line_with_token(const comm::Address& launch, const std::string& text) {
   return fmt::format("{} {}", launch.token, text.substr(0, kLongest - 64));
 }
 
@@ -36,11 +36,11 @@ bool is_heard(const char* launch, const std::string& text) {
   if (!address) return false;
   const comm::Socket socket(comm::connect_to(*address, kToConnect));
   if (socket.get() < 0) return false;
-  comm::write_line(socket.get(), line_of(*address, text));
+  comm::write_line(socket.get(), line_with_token(*address, text));
   return comm::read_line(socket.get(), kToPrint) == kSaid;
 }
 
-void print(std::string_view written) {
+void print_line(std::string_view written) {
   const auto text = base::visible(written, true);
   std::fprintf(stderr, "paceline: %.*s\n", static_cast<int>(text.size()), text.c_str());
 }
@@ -48,7 +48,7 @@ void print(std::string_view written) {
 }  // namespace
 
 void log_line(const std::string& text) {
-  if (!is_heard(std::getenv(kEar), text)) print(text);
+  if (!is_heard(std::getenv(kEar), text)) print_line(text);
 }
 
 Ear::Ear(const std::string& interface) : address_(comm::listen_anywhere(listener_, interface)) {
@@ -77,7 +77,7 @@ void Ear::listen() {
     if (!line) continue;
     std::string_view text = *line;
     if (comm::number_of(comm::word_of(text)) != address_.token) continue;
-    print(text);
+    print_line(text);
     comm::write_line(socket.get(), kSaid);
   }
 }

@@ -174,7 +174,8 @@ std::vector<std::vector<Assignment>> combinations(const std::vector<Assignment>&
 }
 
 /// "lr 0.1, local-batch 64": the values of the options that have lists.
-std::string name_of(const std::vector<Assignment>& combination, const std::vector<Assignment>& joined) {
+std::string name_of_combination(const std::vector<Assignment>& combination,
+                                const std::vector<Assignment>& joined) {
   std::string name;
   for (std::size_t i = 0; i < joined.size(); ++i)
     if (combination[i].text != joined[i].text)
@@ -214,7 +215,7 @@ Settings merge_search(Command command, const std::vector<Assignment>& joined) {
     take_defaults(settings);
     check_together(settings);
     note_unread(settings);
-    const auto name = name_of(combination, joined);
+    const auto name = name_of_combination(combination, joined);
     const auto texts = what_is_read(settings);
     const auto same = std::find(read.begin(), read.end(), texts);
     const auto& twin =

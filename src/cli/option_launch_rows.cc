@@ -152,7 +152,7 @@ std::vector<Placement> placements_of(Text text) {
   base::fail(base::ErrorKind::usage, "must be packed, spread or both, got '{}'", text);
 }
 
-std::string text_of(const std::vector<Placement>& placements) {
+std::string text_of_placements(const std::vector<Placement>& placements) {
   if (placements.size() > 1) return "both";
   return placements.front() == Placement::packed ? "packed" : "spread";
 }
@@ -211,7 +211,7 @@ constexpr Option kLaunchRows[] = {
        s.study.placements = placements_of(t);
        s.train.placement = s.study.placements.front();
      },
-     [](const S& s) { return text_of(s.study.placements); }},
+     [](const S& s) { return text_of_placements(s.study.placements); }},
     {"processes", "N", kProcesses,
      "processes to start; also written -n N (default: the places of --hosts; with --device cuda one for each GPU of this host)",
      kLaunch, [](S& s, Text t) { s.launch.processes = small(t, 1, kManyWorkers); },

@@ -20,7 +20,7 @@ const std::vector<std::string> kBadImages{"error", "skip"};
 
 constexpr const char* kWhat = "What is trained, on what";
 constexpr const char* kWho = "Batches, workers and execution";
-constexpr const char* kLong = "How long";
+constexpr const char* kHowLong = "How long";
 
 constexpr int kMostPadding = 1024;
 
@@ -221,16 +221,16 @@ constexpr Option kTrainingRows[] = {
      "a reduction that takes longer is an error, as is a run in which no worker does anything for longer",
      kRuns | kComm, [](S& s, Text t) { s.train.deadline_s = small(t, 1); },
      [](const S& s) { return whole(s.train.deadline_s); }},
-    {"epochs", "E", kLong, "passes over the training set, 0.5 allowed (default 1)",
+    {"epochs", "E", kHowLong, "passes over the training set, 0.5 allowed (default 1)",
      kTrainings | kStudy | kSearch, [](S& s, Text t) { s.train.epochs = decimal(t, {.open_below = true}); },
      [](const S& s) { return decimal_or_none(s.train.epochs); }, Setting("steps")},
-    {"steps", "S", kLong, "updates", kTrainings, [](S& s, Text t) { s.train.steps = whole_number(t, 1); },
+    {"steps", "S", kHowLong, "updates", kTrainings, [](S& s, Text t) { s.train.steps = whole_number(t, 1); },
      [](const S& s) { return whole_or_none(s.train.steps); }, Setting("epochs")},
-    {"evaluate-every", "N", kLong,
+    {"evaluate-every", "N", kHowLong,
      "epochs between evaluations, on the validation part and on the test set as --test-set says; 0: never",
      kTrainings, [](S& s, Text t) { s.train.evaluate_every = small(t, 0); },
      [](const S& s) { return whole(s.train.evaluate_every); }},
-    {"test-set", "WHEN", kLong,
+    {"test-set", "WHEN", kHowLong,
      "when the test set is read: last: once, at the end, with the weights of the best epoch on validation; "
      "every: at every evaluation; never (default: last with a validation part, else every); the record "
      "counts the readings",
@@ -238,12 +238,12 @@ constexpr Option kTrainingRows[] = {
      [](const S& s) {
        return s.train.test_set ? std::string(train::name(*s.train.test_set)) : std::string();
      }},
-    {"early-stopping", "PATIENCE", kLong,
+    {"early-stopping", "PATIENCE", kHowLong,
      "end after this many epochs without a better validation figure (higher accuracy; if equal, "
      "lower loss); 0: never",
      kTrainings | kSearch, [](S& s, Text t) { s.train.early_stopping = small(t, 0); },
      [](const S& s) { return whole(s.train.early_stopping); }},
-    {"on-nan", "WHAT", kLong,
+    {"on-nan", "WHAT", kHowLong,
      "when the loss explodes or is no longer finite: stop; rollback: continue from the newest good "
      "checkpoint in --out at a quarter of the learning rate, at most 5 times; skip: skip such "
      "updates, at most 10 in a row",

@@ -37,7 +37,7 @@ struct RecordPaths {
 };
 
 /// The text of a file in a directory where runs write; empty if it was removed meanwhile.
-std::optional<std::string> text_of(const fs::path& file) {
+std::optional<std::string> text_of_file(const fs::path& file) {
   try {
     return base::read_file(file);
   } catch (const base::Error&) {
@@ -84,7 +84,7 @@ void look_into(const fs::path& directory, RecordPaths& found) {
     }
     if (entry.is_directory(dangling) && is_of_search(entry.path())) at.disable_recursion_pending();
     if (!entry.is_regular_file(dangling) || entry.path().extension() != ".json") continue;
-    const auto text = text_of(entry.path());
+    const auto text = text_of_file(entry.path());
     if (!text) {
       ++found.gone;
       continue;
@@ -164,7 +164,7 @@ std::vector<measure::Record> read_once(const std::vector<fs::path>& files, Copie
   std::map<std::string, std::size_t> by_identity;
   std::vector<fs::path> names;
   for (const auto& file : files) {
-    const auto text = text_of(file);
+    const auto text = text_of_file(file);
     if (!text) {
       ++copies.gone;
       continue;

@@ -200,7 +200,7 @@ constexpr std::array kTimes{UnitFactor{"x", 1.0}, UnitFactor{"", 1.0}};
 constexpr std::array kWhole{UnitFactor{"", 1.0}};
 
 template <std::size_t count>
-double number(std::string_view text, const std::array<UnitFactor, count>& units) {
+double number_in_units(std::string_view text, const std::array<UnitFactor, count>& units) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
@@ -233,8 +233,8 @@ void each_part(std::string_view text, std::string_view example, const Take& take
 EmulatedLink parse_link(std::string_view text) {
   EmulatedLink link;
   each_part(text, "latency=50us,bandwidth=1GB/s", [&](std::string_view key, std::string_view value) {
-    if (key == "latency") link.latency_s = number(value, kSeconds);
-    if (key == "bandwidth" && (link.bytes_per_s = number(value, kRates)) == 0)
+    if (key == "latency") link.latency_s = number_in_units(value, kSeconds);
+    if (key == "bandwidth" && (link.bytes_per_s = number_in_units(value, kRates)) == 0)
       base::fail(ErrorKind::usage,
                  "must give a bandwidth above 0, got '{}'; leave it out where only the latency counts",
                  value);
@@ -256,10 +256,10 @@ EmulatedStraggler parse_straggler(std::string_view text) {
   EmulatedStraggler straggler{.rank = -1, .slower = 0};
   each_part(text, kExample, [&](std::string_view key, std::string_view value) {
     if (key == "rank") {
-      const double rank = number(value, kWhole);
+      const double rank = number_in_units(value, kWhole);
       straggler.rank = rank == std::floor(rank) ? static_cast<int>(std::min(1e6, rank)) : -1;
     }
-    if (key == "slower") straggler.slower = number(value, kTimes);
+    if (key == "slower") straggler.slower = number_in_units(value, kTimes);
     return key == "rank" || key == "slower";
   });
   if (straggler.rank < 0 || straggler.slower < 1)

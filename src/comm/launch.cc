@@ -41,7 +41,7 @@ constexpr std::array kConventions{
 constexpr int kUnset = -1;
 
 /// The variable as a number; kUnset if it is not set.
-int number(const EnvironmentLookup& environment, const char* name, int least) {
+int number_of_variable(const EnvironmentLookup& environment, const char* name, int least) {
   const char* text = environment(name);
   if (text == nullptr || *text == '\0') return kUnset;
   int value = 0;
@@ -86,7 +86,7 @@ std::string slurm_job(const EnvironmentLookup& environment) {
 /// Reads which processes share the host, which helps to name missing ones. It is no error if it is unknown.
 void read_neighbours(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
   if (how.local == nullptr) return;
-  launch.local = number(environment, how.local, 0);
+  launch.local = number_of_variable(environment, how.local, 0);
   if (how.by == Starter::launch) {
     launch.job = text_from(environment, kJobOfLaunch);
     launch.locals = launch.processes;
@@ -94,17 +94,17 @@ void read_neighbours(const EnvironmentLookup& environment, const Convention& how
     // A run that torchrun restarts must not meet leftovers of the previous one.
     launch.job = text_from(environment, "TORCHELASTIC_RUN_ID") + "." +
                  text_from(environment, "TORCHELASTIC_RESTART_COUNT");
-    launch.locals = std::max(0, number(environment, "LOCAL_WORLD_SIZE", 1));
+    launch.locals = std::max(0, number_of_variable(environment, "LOCAL_WORLD_SIZE", 1));
   } else if (how.by == Starter::mpich) {
-    launch.locals = std::max(0, number(environment, "MPI_LOCALNRANKS", 1));
+    launch.locals = std::max(0, number_of_variable(environment, "MPI_LOCALNRANKS", 1));
   } else {
     launch.job = text_from(environment, "PMIX_NAMESPACE");
-    launch.locals = std::max(0, number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
+    launch.locals = std::max(0, number_of_variable(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
   }
   if (how.by != Starter::srun) return;
   if (launch.job.empty()) launch.job = slurm_job(environment);
   launch.locals = tasks_of_host(text_from(environment, "SLURM_STEP_TASKS_PER_NODE"),
-                                number(environment, "SLURM_NODEID", 0));
+                                number_of_variable(environment, "SLURM_NODEID", 0));
 }
 
 constexpr int kTries = 8;  ///< number of ports tried for process 0, since some may be in use
@@ -114,7 +114,7 @@ constexpr std::chrono::seconds kFromOutside{600};
 
 void read_meeting(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
   const char* host = environment("MASTER_ADDR");
-  const int port = number(environment, "MASTER_PORT", 1);
+  const int port = number_of_variable(environment, "MASTER_PORT", 1);
   if (host == nullptr || *host == '\0' || port == kUnset || port > kLastPort)
     base::fail(base::ErrorKind::usage,
                "{} and {} are set, but not the address where the processes meet: set MASTER_ADDR to the "
@@ -156,10 +156,10 @@ void read_slurm_meeting(const EnvironmentLookup& environment, Launch& launch) {
   }
   // Below the ports that Linux gives to connections (32768 and up); different for the steps of one host.
   constexpr int kFirst = 20000, kGroups = 1250;
-  const int job = std::max(0, number(environment, "SLURM_JOB_ID", 0));
-  const int step = std::max(0, number(environment, "SLURM_STEP_ID", 0));
+  const int job = std::max(0, number_of_variable(environment, "SLURM_JOB_ID", 0));
+  const int step = std::max(0, number_of_variable(environment, "SLURM_STEP_ID", 0));
   const int derived = kFirst + kTries * static_cast<int>((job * 37LL + step) % kGroups);
-  const int given = number(environment, "MASTER_PORT", 1);
+  const int given = number_of_variable(environment, "MASTER_PORT", 1);
   if (given > kLastPort)
     base::fail(base::ErrorKind::usage, "MASTER_PORT must be at most {}, but is {}", kLastPort, given);
   const int port = given == kUnset ? derived : given;
@@ -188,9 +188,9 @@ std::string first_host(const std::string& list) {
 Launch read_launch(const EnvironmentLookup& environment) {
   for (const auto& how : kConventions) {
     if (how.only_with != nullptr && environment(how.only_with) == nullptr) continue;
-    const int size = how.size == nullptr ? kUnset : number(environment, how.size, 1);
+    const int size = how.size == nullptr ? kUnset : number_of_variable(environment, how.size, 1);
     if (how.size != nullptr && size == kUnset) continue;
-    const int rank = number(environment, how.rank, 0);
+    const int rank = number_of_variable(environment, how.rank, 0);
     if (rank == kUnset && (how.size == nullptr || size == 1)) continue;
     if (rank == kUnset)
       base::fail(base::ErrorKind::usage, "{} is set, but {} is not; set both for each process, or neither",

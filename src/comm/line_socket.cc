@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 
 int new_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-int connect_to(std::uint32_t ipv4, std::uint16_t port, milliseconds longest) {
+int connect_to_ipv4(std::uint32_t ipv4, std::uint16_t port, milliseconds longest) {
   Socket socket(new_socket());
   if (socket.get() < 0) return -1;
   sockaddr_in to{};
@@ -86,7 +86,7 @@ int connect_to(const Address& address, milliseconds longest) {
   for (const auto ipv4 : address.ipv4)
     if (ipv4 != 0) candidates.push_back(ipv4);
   for (const auto ipv4 : candidates)
-    if (const int socket = connect_to(ipv4, address.port, longest); socket >= 0) return socket;
+    if (const int socket = connect_to_ipv4(ipv4, address.port, longest); socket >= 0) return socket;
   return -1;
 }
 

@@ -26,7 +26,7 @@ constexpr milliseconds kForTheRecord{5000};
 /// answer later ones.
 constexpr milliseconds kForTheRollCall{1500};
 
-double combine(Reduce reduce, double left, double right) {
+double combine_processes(Reduce reduce, double left, double right) {
   switch (reduce) {
     case Reduce::sum:
       return left + right;
@@ -262,7 +262,7 @@ void ProcessGroup::all_reduce(std::span<double> values, Reduce reduce) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     for (std::size_t p = 0; p < column.size(); ++p) column[p] = all[p * values.size() + i];
     values[i] = base::tree_fold<double>(
-        column, [&](double left, double right) { return combine(reduce, left, right); });
+        column, [&](double left, double right) { return combine_processes(reduce, left, right); });
   }
 }
 

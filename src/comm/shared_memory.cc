@@ -21,7 +21,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "processes share 
 constexpr int kEager = 100;
 constexpr long kLookAgainNs = 20'000'000;  ///< interval at which a sleeping thread calls keep_waiting
 
-void pause() {
+void pause_process() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
@@ -94,7 +94,7 @@ bool wait(Signal& signal, std::uint32_t target, SpinLimits limits,
           const std::function<bool()>& keep_waiting) {
   for (int look = 0; look < limits.looks; ++look) {
     if (signal.has(target)) return true;
-    if (look > kEager) pause();
+    if (look > kEager) pause_process();
   }
   for (int turn = 0; turn < limits.yields; ++turn) {
     if (signal.has(target)) return true;

@@ -18,7 +18,7 @@ struct Between {
   int before, behind, parts;
 };
 
-Between between(double at, int size) {
+Between pixels_between(double at, int size) {
   const double inside = std::clamp(at, 0.0, static_cast<double>(size - 1));
   const int before = std::min(static_cast<int>(inside), size - 1);
   return {before, std::min(before + 1, size - 1), static_cast<int>(std::lround((inside - before) * kParts))};
@@ -51,8 +51,8 @@ void warp(const ImageFormat& format, const WarpMap& map, std::span<const std::ui
   for (int y = 0; y < format.height; ++y)
     for (int x = 0; x < format.width; ++x) {
       const double from_y = y - middle_y, from_x = x - middle_x;
-      const Between v = between(map.yy * from_y + map.yx * from_x + map.y + middle_y, format.height);
-      const Between h = between(map.xy * from_y + map.xx * from_x + map.x + middle_x, format.width);
+      const Between v = pixels_between(map.yy * from_y + map.yx * from_x + map.y + middle_y, format.height);
+      const Between h = pixels_between(map.xy * from_y + map.xx * from_x + map.x + middle_x, format.width);
       const std::uint8_t *upper = src.data() + v.before * row, *lower = src.data() + v.behind * row;
       for (int k = 0; k < channels; ++k) {
         const int left = h.before * channels + k, right = h.behind * channels + k;

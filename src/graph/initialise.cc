@@ -22,7 +22,7 @@ std::int64_t fan_in(const Graph& graph, const Node& owner) {
   return weight.elements() / weight.shape.front();
 }
 
-Init init_of(const Node& node) {
+Init init_of_node(const Node& node) {
   if (const auto* conv = node.as<Conv2d>()) return conv->init;
   return node.as<Dense>()->init;
 }
@@ -59,7 +59,7 @@ void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, st
     base::Rng rng(seed, base::Purpose::weight, static_cast<std::uint64_t>(slot.parameter));
     switch (parameter.role) {
       case Role::weight:
-        if (init_of(owner) == Init::zero) break;
+        if (init_of_node(owner) == Init::zero) break;
         if (const auto* conv = owner.as<Conv2d>();
             conv && feeds_norm[static_cast<std::size_t>(parameter.node)]) {
           const double fan_out = static_cast<double>(conv->channels) * conv->kernel * conv->kernel;
@@ -68,7 +68,7 @@ void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, st
         } else {
           draw_uniformly(part, fan_in(graph, owner), rng);
         }
-        if (init_of(owner) == Init::dirac) pass_on(parameter, part);
+        if (init_of_node(owner) == Init::dirac) pass_on(parameter, part);
         break;
       case Role::bias:
         draw_uniformly(part, fan_in(graph, owner), rng);

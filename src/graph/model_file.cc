@@ -100,7 +100,7 @@ struct LayerKind {
   std::function<Attributes(const LayerTable&)> attributes;
 };
 
-Init init_of(const LayerTable& layer) {
+Init init_of_layer(const LayerTable& layer) {
   static const std::map<std::string, Init> kInits = {
       {"usual", Init::usual}, {"zero", Init::zero}, {"dirac", Init::dirac}, {"whiten", Init::whiten}};
   const auto name = layer.text("init");
@@ -133,7 +133,7 @@ std::vector<LayerKind> layer_kinds() {
                        .stride = layer.integer("stride", Conv2d{}.stride),
                        .padding = layer.integer("padding", Conv2d{}.padding),
                        .bias = layer.flag("bias", Conv2d{}.bias),
-                       .init = init_of(layer),
+                       .init = init_of_layer(layer),
                        .rates = rates_of(layer)};
        }},
       {"dense",
@@ -141,7 +141,7 @@ std::vector<LayerKind> layer_kinds() {
        [](const LayerTable& layer) -> Attributes {
          return Dense{.features = layer.count("features"),
                       .bias = layer.flag("bias", Dense{}.bias),
-                      .init = init_of(layer),
+                      .init = init_of_layer(layer),
                       .rates = rates_of(layer)};
        }},
       {"batch_norm",
@@ -149,7 +149,7 @@ std::vector<LayerKind> layer_kinds() {
        [](const LayerTable& layer) -> Attributes {
          return BatchNorm{.epsilon = layer.number("epsilon", BatchNorm{}.epsilon),
                           .momentum = layer.number("momentum", BatchNorm{}.momentum),
-                          .init = init_of(layer),
+                          .init = init_of_layer(layer),
                           .rates = rates_of(layer)};
        }},
       {"relu", {}, [](const LayerTable&) -> Attributes { return Relu{}; }},

@@ -12,7 +12,7 @@ namespace {
 /// Fraction of the cores kept busy by others, above which times are unreliable.
 constexpr double kBusy = 0.1;
 
-std::string name_of(const GpuProcessRecord& process) {
+std::string name_of_process(const GpuProcessRecord& process) {
   if (process.pid == 0) return "a process of another program";
   return process.name.empty() ? fmt::format("process {}", process.pid)
                               : fmt::format("{} (process {})", process.name, process.pid);
@@ -23,7 +23,8 @@ std::string disturbance_of(const GpuRecord& gpu) {
   constexpr std::size_t kMost = 3;
   const auto& others = *gpu.others;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(kMost, others.size()); ++i) names.push_back(name_of(others[i]));
+  for (std::size_t i = 0; i < std::min(kMost, others.size()); ++i)
+    names.push_back(name_of_process(others[i]));
   if (others.size() > kMost) names.push_back(fmt::format("{} more", others.size() - kMost));
   return fmt::format("{} {} on GPU {}{} too", fmt::join(names, ", "), others.size() == 1 ? "was" : "were",
                      gpu.index, gpu.host ? " of " + *gpu.host : "");

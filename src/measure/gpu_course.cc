@@ -28,7 +28,7 @@ std::vector<double> column_of(const Rows& rows, Get get) {
   return column;
 }
 
-bool is_better(const base::PcieLink& one, const base::PcieLink& other) {
+bool is_faster_link(const base::PcieLink& one, const base::PcieLink& other) {
   return one.generation * one.width > other.generation * other.width;
 }
 
@@ -82,7 +82,7 @@ void GpuCourse::add(const base::GpuReading& reading, base::TimePoint at) {
     for (std::size_t i = 0; i < base::kGpuBrakes.size(); ++i)
       if ((*reading.brakes >> i & 1U) != 0) ++braked_[std::string(base::kGpuBrakes[i])];
   }
-  if (reading.pcie && (!pcie_ || is_better(*reading.pcie, *pcie_))) pcie_ = reading.pcie;
+  if (reading.pcie && (!pcie_ || is_faster_link(*reading.pcie, *pcie_))) pcie_ = reading.pcie;
   add_xids(reading.xids);
   if (reading.processes) add_processes(*reading.processes);
 }

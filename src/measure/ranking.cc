@@ -19,7 +19,7 @@ std::string seed_of(const Record& record) {
   return found == record.settings.end() ? "" : found->second;
 }
 
-bool is_better(const ValidationFigure& a, const ValidationFigure& b) {
+bool is_better_figure(const ValidationFigure& a, const ValidationFigure& b) {
   return a.accuracy != b.accuracy ? a.accuracy > b.accuracy : a.loss < b.loss;
 }
 
@@ -66,7 +66,7 @@ std::optional<ValidationFigure> best_validated(const Record& record, std::int64_
                                   .loss = *epoch.validation_loss,
                                   .epoch = epoch.epoch,
                                   .updates = epoch.updates};
-    if (!best || is_better(figure, *best)) best = figure;
+    if (!best || is_better_figure(figure, *best)) best = figure;
   }
   return best;
 }
@@ -105,7 +105,7 @@ void rank(std::vector<Candidate>& candidates) {
 const Record& best_record(const Candidate& candidate) {
   const Record* best = candidate.records.front();
   for (const Record* record : candidate.records)
-    if (is_better(*best_validated(*record), *best_validated(*best))) best = record;
+    if (is_better_figure(*best_validated(*record), *best_validated(*best))) best = record;
   return *best;
 }
 

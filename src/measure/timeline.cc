@@ -11,7 +11,7 @@
 namespace paceline::measure {
 namespace {
 
-std::string name_of(const TimelineSpan& span) {
+std::string name_of_span(const TimelineSpan& span) {
   if (span.lane == TimelineSpan::Lane::phase) return std::string(name(static_cast<Phase>(span.what)));
   return span.what == TimelineSpan::kStatistics ? "statistics" : fmt::format("bucket {}", span.what);
 }
@@ -68,7 +68,8 @@ std::string chrome_trace(std::span<const RankTimeline> ranks, std::span<const st
       const int lane = static_cast<int>(span.lane);
       // The format requires microseconds.
       fmt::format_to(out, "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"ts\":{:.3f},\"dur\":{:.3f}",
-                     rank.rank, lane, name_of(span), 1e6 * span.begin_s, 1e6 * (span.end_s - span.begin_s));
+                     rank.rank, lane, name_of_span(span), 1e6 * span.begin_s,
+                     1e6 * (span.end_s - span.begin_s));
       if (lane == 1 && span.what >= 0)
         fmt::format_to(out, ",\"args\":{{\"bytes\":{}}}", bucket_bytes[static_cast<std::size_t>(span.what)]);
       text += "},\n";

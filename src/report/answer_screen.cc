@@ -14,7 +14,7 @@ namespace paceline::report {
 namespace {
 
 /// "CPU, 2 cores · bf16", wrapped between its parts at the width.
-std::string header(const Document& document, const Style& style) {
+std::string screen_header(const Document& document, const Style& style) {
   std::vector<std::string> parts{document.title};
   parts.insert(parts.end(), document.circumstances.begin(), document.circumstances.end());
   if (!document.trust.empty()) parts.push_back(document.trust);
@@ -37,7 +37,7 @@ std::string painted(const Style& style, Certainty certainty, const std::string& 
 }
 
 /// "limit      compute 91 %  ✓ decided  Waiting 4.7 %, data 3.2 %.", the last part wrapped in its column.
-std::string lines_of(const std::vector<const Answer*>& answers, const Style& style) {
+std::string lines_of_answers(const std::vector<const Answer*>& answers, const Style& style) {
   struct Row {
     std::string label, figure, chip;
   };
@@ -147,7 +147,7 @@ std::string command_lines(const std::string& command, const std::string& takes, 
 }
 
 /// The commands with their time on this machine; the reasons are in the report.
-std::string next_steps(const Next& next, const Style& style) {
+std::string lines_of_next(const Next& next, const Style& style) {
   constexpr std::size_t kMost = 2, kIndent = 8;
   std::string out;
   std::size_t shown = 0;
@@ -163,7 +163,7 @@ std::string next_steps(const Next& next, const Style& style) {
 
 /// The screen for one subject: what to do, its questions, the grid and the next steps. The first subject has
 /// the warnings.
-std::string answers_of(const Section& section, const Document& document, const Style& style) {
+std::string screen_of(const Section& section, const Document& document, const Style& style) {
   const bool is_first = section.id == kAnswerSection;
   std::string out = is_first ? "" : " " + style.bold(section.title) + "\n", rest;
   std::vector<const Answer*> questions;
@@ -177,10 +177,10 @@ std::string answers_of(const Section& section, const Document& document, const S
     } else if (const auto* figure = std::get_if<Figure>(&block)) {
       rest += grid(*figure, style);
     } else if (const auto* next = std::get_if<Next>(&block)) {
-      rest += (is_first ? warnings(document, style) : "") + next_steps(*next, style);
+      rest += (is_first ? warnings(document, style) : "") + lines_of_next(*next, style);
     }
   }
-  return out + lines_of(questions, style) + "\n" + rest;
+  return out + lines_of_answers(questions, style) + "\n" + rest;
 }
 
 }  // namespace
@@ -192,9 +192,9 @@ bool has_answers(const Document& document) {
 }
 
 std::string answer_screen(const Document& document, const Style& style) {
-  std::string out = header(document, style);
+  std::string out = screen_header(document, style);
   for (const Section& section : document.sections)
-    if (is_answer(section)) out += answers_of(section, document, style);
+    if (is_answer(section)) out += screen_of(section, document, style);
   return out;
 }
 

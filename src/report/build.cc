@@ -205,7 +205,7 @@ std::vector<TableOfTimes> tables_of_times(const Conclusions& conclusions, const 
 }
 
 /// How workers are joined, if it is the same for all rows of each table but differs between tables.
-std::string said_of_joining(const std::vector<TableOfTimes>& tables) {
+std::string joining_of_tables(const std::vector<TableOfTimes>& tables) {
   std::vector<std::string> said;
   std::set<std::string> ways;
   for (const TableOfTimes& table : tables) {
@@ -234,7 +234,7 @@ void warn_of_tables_with_other_settings(Document& document, const Conclusions& c
             fmt::format("The times of {}{} (here) must not be compared with those of {} (the baseline): {}.",
                         tables[i].name, of_model, tables[0].name, joined(verdict.refusals)));
     }
-    if (const auto joining = said_of_joining(tables); !joining.empty())
+    if (const auto joining = joining_of_tables(tables); !joining.empty())
       document.warnings.push_back(
           fmt::format("The workers{} are not joined alike in all tables: {}.", of_model, joining));
   }
@@ -250,7 +250,7 @@ void warn_of_a_stopped_study(Document& document, const Conclusions& conclusions)
         unmeasured, count(all, "cell")));
 }
 
-void add_warnings(Document& document, const Conclusions& conclusions) {
+void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
   auto& warnings = document.warnings;
   warn_of_a_stopped_study(document, conclusions);
   const auto number_of = [&](auto claim) {
@@ -330,7 +330,7 @@ void refer_to_earlier_definitions(Section& section) {
   }
 }
 
-void add(Document& document, std::optional<Section> section) {
+void add_section(Document& document, std::optional<Section> section) {
   if (!section) return;
   refer_to_earlier_definitions(*section);
   document.sections.push_back(std::move(*section));
@@ -377,11 +377,11 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
 
   const Conclusions conclusions = conclude(records);
   document.warnings = options.remarks;
-  add_warnings(document, conclusions);
+  add_warnings_of_study(document, conclusions);
   if (std::all_of(records.begin(), records.end(), is_of_collectives)) {
     describe_collectives(document, records, options);
-    add(document, collectives_section(conclusions));
-    add(document, gpus_section(conclusions));
+    add_section(document, collectives_section(conclusions));
+    add_section(document, gpus_section(conclusions));
     document.sections.push_back(collectives_circumstances(conclusions));
     add_fact(document, "report made by", options.command);
     add_facts(document, records);
@@ -394,9 +394,9 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     // Such a report has no line of circumstances that counts the records.
     subject.push_back(count(static_cast<long>(records.size()), "record"));
     document.subtitle = joined(subject);
-    add(document, search_section(conclusions));
-    add(document, evaluation_section(conclusions));
-    add(document, gpus_section(conclusions));
+    add_section(document, search_section(conclusions));
+    add_section(document, evaluation_section(conclusions));
+    add_section(document, gpus_section(conclusions));
     document.sections.push_back(circumstances_section(conclusions));
     add_fact(document, "report made by", options.command);
     add_facts(document, records);
@@ -405,24 +405,24 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   document.sections = answer_sections(conclusions);
   const std::size_t details = document.sections.size();
   document.sections.push_back(summary_section(conclusions));
-  add(document, sweep_section(conclusions));
-  add(document, cause_section(conclusions));
-  add(document, scaling_section(conclusions, analysis::Mode::weak));
-  add(document, scaling_section(conclusions, analysis::Mode::strong));
-  add(document, same_cores_section(conclusions));
-  add(document, ways_section(conclusions));
-  add(document, efficiency_section(conclusions));
-  add(document, breakdown_section(conclusions));
-  add(document, by_worker_section(conclusions));
-  add(document, gpus_section(conclusions));
-  add(document, bandwidth_section(conclusions));
-  add(document, travels_section(conclusions));
-  add(document, collectives_section(conclusions));
-  add(document, converge_section(conclusions));
-  add(document, search_section(conclusions));
-  add(document, evaluation_section(conclusions));
-  add(document, training_section(conclusions));
-  add(document, check_section(records));
+  add_section(document, sweep_section(conclusions));
+  add_section(document, cause_section(conclusions));
+  add_section(document, scaling_section(conclusions, analysis::Mode::weak));
+  add_section(document, scaling_section(conclusions, analysis::Mode::strong));
+  add_section(document, same_cores_section(conclusions));
+  add_section(document, ways_section(conclusions));
+  add_section(document, efficiency_section(conclusions));
+  add_section(document, breakdown_section(conclusions));
+  add_section(document, by_worker_section(conclusions));
+  add_section(document, gpus_section(conclusions));
+  add_section(document, bandwidth_section(conclusions));
+  add_section(document, travels_section(conclusions));
+  add_section(document, collectives_section(conclusions));
+  add_section(document, converge_section(conclusions));
+  add_section(document, search_section(conclusions));
+  add_section(document, evaluation_section(conclusions));
+  add_section(document, training_section(conclusions));
+  add_section(document, check_section(records));
   document.sections.push_back(circumstances_section(conclusions));
   for (std::size_t i = details; i < document.sections.size(); ++i) document.sections[i].is_folded = true;
   add_circumstances(document, conclusions);

@@ -18,7 +18,7 @@ using analysis::Change;
 using analysis::Pair;
 using analysis::RunComparison;
 
-Comparison::Word word_of(Change change) {
+Comparison::Word word_of_change(Change change) {
   switch (change) {
     case Change::improved:
       return Comparison::Word::improved;
@@ -32,7 +32,7 @@ Comparison::Word word_of(Change change) {
   return Comparison::Word::not_compared;
 }
 
-const char* text_of(Change change) {
+const char* text_of_change(Change change) {
   switch (change) {
     case Change::improved:
       return "improved";
@@ -54,7 +54,7 @@ const Cell* best_of(const std::vector<Cell>& cells) {
 }
 
 /// 0.083 -> "8", 0.0042 -> "0.4": percent without its sign.
-std::string points(double ratio) {
+std::string points_of_ratio(double ratio) {
   const double percent = 100 * ratio;
   return std::abs(percent) < 9.95 ? fmt::format("{:.1f}", percent) : fmt::format("{:.0f}", percent);
 }
@@ -62,7 +62,7 @@ std::string points(double ratio) {
 /// "12 % faster [8, 16]": relative to 1, with the smaller end of the interval first.
 std::string faster(const analysis::Estimate& ratio) {
   const bool is_faster = ratio.median >= 1;
-  const auto part = [&](double value) { return points(is_faster ? value - 1 : 1 - value); };
+  const auto part = [&](double value) { return points_of_ratio(is_faster ? value - 1 : 1 - value); };
   std::string text = fmt::format("{} % {}", part(ratio.median), is_faster ? "faster" : "slower");
   if (analysis::has_interval(ratio))
     text += fmt::format(" [{}, {}]", part(is_faster ? ratio.low : ratio.high),
@@ -70,15 +70,16 @@ std::string faster(const analysis::Estimate& ratio) {
   return text;
 }
 
-std::string rate(const Cell& cell) { return number(cell.images_per_s.median) + " images/s"; }
+std::string rate_of_cell(const Cell& cell) { return number(cell.images_per_s.median) + " images/s"; }
 
-Comparison::Row row_of(const Pair& pair) {
-  Comparison::Row row{.name = pair.name,
-                      .word = pair.is_compared() ? word_of(pair.change) : Comparison::Word::not_compared,
-                      .ratio = pair.ratio.median,
-                      .before = rate(*pair.a),
-                      .after = rate(*pair.b),
-                      .why = fmt::format("{}", fmt::join(pair.refusals, "; "))};
+Comparison::Row row_of_pair(const Pair& pair) {
+  Comparison::Row row{
+      .name = pair.name,
+      .word = pair.is_compared() ? word_of_change(pair.change) : Comparison::Word::not_compared,
+      .ratio = pair.ratio.median,
+      .before = rate_of_cell(*pair.a),
+      .after = rate_of_cell(*pair.b),
+      .why = fmt::format("{}", fmt::join(pair.refusals, "; "))};
   if (analysis::has_interval(pair.ratio)) {
     row.low = pair.ratio.low;
     row.high = pair.ratio.high;
@@ -92,14 +93,14 @@ std::string said_of_words(const RunComparison& comparison, double noise) {
       "Ratio: images a second of B over those of A, with the 95 % interval. Improved and regressed: all of it "
       "lies more than {} % from 1; no change: it holds 1; within noise: the difference is there, and may be "
       "smaller than that.",
-      points(noise));
+      points_of_ratio(noise));
   const bool any_of_one_run = std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
                                           [](const Pair& pair) { return pair.is_of_one_run; });
   if (any_of_one_run)
     text += fmt::format(
         " Where each side has one run, its interval does not hold what runs differ by: {} % are asked for "
         "there; --repeats 3 measures it.",
-        points(std::max(noise, analysis::kNoiseOfOneRun)));
+        points_of_ratio(std::max(noise, analysis::kNoiseOfOneRun)));
   return text;
 }
 
@@ -108,7 +109,7 @@ std::string said_of_numbers(const RunComparison& comparison) {
   std::vector<std::string> parts;
   for (const Change change : {Change::improved, Change::regressed, Change::no_change, Change::within_noise})
     if (const auto number = comparison.number_of(change); number > 0)
-      parts.push_back(fmt::format("{} {}", number, text_of(change)));
+      parts.push_back(fmt::format("{} {}", number, text_of_change(change)));
   const auto refused = std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
                                      [](const Pair& pair) { return !pair.is_compared(); });
   if (refused > 0) parts.push_back(fmt::format("{} not compared", refused));
@@ -126,7 +127,7 @@ std::string said_of_best(const RunComparison& comparison) {
   if (a == nullptr || b == nullptr) return "";
   const Pair* const pair = comparison.pair_of(a);
   if (pair != nullptr && pair->b == b) return "";
-  const std::string there = fmt::format("B's best cell is another: {}, {}", b->name(), rate(*b));
+  const std::string there = fmt::format("B's best cell is another: {}, {}", b->name(), rate_of_cell(*b));
   const Pair* const own = comparison.pair_of(b);
   // Throughputs of different models cannot be compared.
   const bool is_comparable =
@@ -189,7 +190,7 @@ std::optional<Table> accuracy_table(const RunComparison& comparison) {
     if (accuracy.difference) {
       gained = fmt::format("{:+.1f} ± {:.1f}", 100 * accuracy.difference->value,
                            100 * accuracy.difference->standard_error);
-      word = text_of(accuracy.change);
+      word = text_of_change(accuracy.change);
     } else {
       word = fmt::format("not compared: {}", fmt::join(accuracy.refusals, "; "));
     }
@@ -202,7 +203,8 @@ std::optional<Table> accuracy_table(const RunComparison& comparison) {
 }
 
 /// A refusal shared by all pairs is shown at the top: then nothing is compared.
-void add_warnings(Document& document, const RunComparison& comparison, const CompareOptions& options) {
+void add_warnings_of_comparison(Document& document, const RunComparison& comparison,
+                                const CompareOptions& options) {
   document.warnings = options.remarks;
   if (comparison.pairs.empty()) {
     document.warnings.push_back(
@@ -231,8 +233,9 @@ std::string headline(const RunComparison& comparison, double noise) {
     case Change::regressed:
       return fmt::format("B is {} {}", faster(pair->ratio), where);
     case Change::within_noise:
-      return fmt::format("B is {} {}: within the noise of {} %", faster(pair->ratio), where,
-                         points(pair->is_of_one_run ? std::max(noise, analysis::kNoiseOfOneRun) : noise));
+      return fmt::format(
+          "B is {} {}: within the noise of {} %", faster(pair->ratio), where,
+          points_of_ratio(pair->is_of_one_run ? std::max(noise, analysis::kNoiseOfOneRun) : noise));
     case Change::no_change:
       // A wide interval around 1 shows neither a change nor the absence of one.
       if (pair->ratio.low < 1 - analysis::kNoiseOfOneRun || pair->ratio.high > 1 + analysis::kNoiseOfOneRun)
@@ -248,13 +251,13 @@ Document build_comparison(const RunComparison& comparison, const CompareOptions&
   Document document;
   document.title = "Paceline: A against B";
   document.subtitle = fmt::format("A: {}, B: {}", options.a, options.b);
-  add_warnings(document, comparison, options);
+  add_warnings_of_comparison(document, comparison, options);
   Section section{.id = "compare", .title = "What changed?"};
   Comparison block{.id = "compare-times",
                    .finding = headline(comparison, options.noise),
                    .note = said_of_words(comparison, options.noise),
                    .name_of_ratio = "images/s, B over A"};
-  for (const Pair& pair : comparison.pairs) block.rows.push_back(row_of(pair));
+  for (const Pair& pair : comparison.pairs) block.rows.push_back(row_of_pair(pair));
   if (block.rows.empty()) section.blocks.push_back(finding(block.finding + "."));
   section.blocks.push_back(plain(said_of_numbers(comparison)));
   if (const auto best = said_of_best(comparison); !best.empty()) section.blocks.push_back(plain(best));

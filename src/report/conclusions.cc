@@ -14,7 +14,7 @@ using analysis::ScalingRow;
 
 /// The group's row with the most workers that have a core each, or else with the most workers. Among equal
 /// numbers the one with the fewest remarks against the baseline, such as a different version.
-const ScalingRow* largest(const ScalingGroup& group) {
+const ScalingRow* largest_row(const ScalingGroup& group) {
   const ScalingRow* best = nullptr;
   for (const ScalingRow& row : group.rows) {
     if (row.is_baseline || !row.has_ratios) continue;
@@ -27,7 +27,7 @@ const ScalingRow* largest(const ScalingGroup& group) {
 }
 
 /// The words of a sentence, without its numbers.
-std::string shape_of(const std::string& text) {
+std::string shape_of_sentence(const std::string& text) {
   std::string shape;
   for (const char letter : text)
     if (std::isdigit(static_cast<unsigned char>(letter)) == 0 && letter != '+' && letter != '-')
@@ -38,9 +38,9 @@ std::string shape_of(const std::string& text) {
 }  // namespace
 
 void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const std::string& record) {
-  const std::string shape = shape_of(finding.text);
+  const std::string shape = shape_of_sentence(finding.text);
   for (Remark& other : remarks) {
-    if (shape_of(other.finding.text) != shape) continue;
+    if (shape_of_sentence(other.finding.text) != shape) continue;
     other.records.push_back(record);
     return;
   }
@@ -117,7 +117,7 @@ Headline headline(const Conclusions& conclusions, std::string_view subject) {
       if (!is_other_setup) place = {&group, row};
     };
     for (const ScalingGroup& group : *groups) {
-      const ScalingRow* row = group.subject == subject ? largest(group) : nullptr;
+      const ScalingRow* row = group.subject == subject ? largest_row(group) : nullptr;
       if (row == nullptr) continue;
       if (group.batch == wanted) take(at_knee, group, row);
       take(best, group, row);

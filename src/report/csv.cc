@@ -29,11 +29,11 @@ std::string field(const std::string& written) {
 
 /// Empty if missing, because a dash would be no number for a spreadsheet. Twelve digits: more than any
 /// measurement has, but fewer than those in which compilers differ.
-std::string figure(const std::optional<double>& value) {
+std::string csv_figure(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? fmt::format("{:.12g}", *value) : "";
 }
 
-std::string header(const Column& column, const char* suffix = "") {
+std::string csv_header(const Column& column, const char* suffix = "") {
   const std::string unit = column.unit.empty() ? "" : " [" + column.unit + "]";
   return field(column.key + suffix + unit);
 }
@@ -64,10 +64,10 @@ std::string to_csv(const Table& table) {
   std::vector<std::string> line;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     interval.push_back(has_interval(table, i));
-    line.push_back(header(table.columns[i]));
+    line.push_back(csv_header(table.columns[i]));
     if (!interval[i]) continue;
-    line.push_back(header(table.columns[i], "_low"));
-    line.push_back(header(table.columns[i], "_high"));
+    line.push_back(csv_header(table.columns[i], "_low"));
+    line.push_back(csv_header(table.columns[i], "_high"));
   }
   const bool with_remarks = std::any_of(table.rows.begin(), table.rows.end(),
                                         [](const auto& row) { return !remarks(row).empty(); });
@@ -77,10 +77,10 @@ std::string to_csv(const Table& table) {
     line.clear();
     for (std::size_t i = 0; i < row.size(); ++i) {
       const bool is_text = table.columns[i].format == Format::text;
-      line.push_back(is_text && !row[i].value ? field(row[i].text) : figure(row[i].value));
+      line.push_back(is_text && !row[i].value ? field(row[i].text) : csv_figure(row[i].value));
       if (!interval[i]) continue;
-      line.push_back(figure(row[i].low));
-      line.push_back(figure(row[i].high));
+      line.push_back(csv_figure(row[i].low));
+      line.push_back(csv_figure(row[i].high));
     }
     if (with_remarks) line.push_back(field(remarks(row)));
     out += fmt::format("{}\n", fmt::join(line, ","));
@@ -97,39 +97,45 @@ std::string to_csv(const Plot& plot) {
   for (const Series& series : plot.series)
     for (std::size_t i = 0; i < series.points.size(); ++i) {
       const Point& point = series.points[i];
-      const std::string x = bars && i < plot.categories.size() ? field(plot.categories[i]) : figure(point.x);
-      out += fmt::format("{},{},{},{},{},{}\n", field(series.name), x, figure(point.y), figure(point.low),
-                         figure(point.high), field(point.mark));
+      const std::string x =
+          bars && i < plot.categories.size() ? field(plot.categories[i]) : csv_figure(point.x);
+      out += fmt::format("{},{},{},{},{},{}\n", field(series.name), x, csv_figure(point.y),
+                         csv_figure(point.low), csv_figure(point.high), field(point.mark));
     }
   return out;
 }
 
 namespace {
 
-void add(std::vector<CsvFile>& files, const Table& table) {
+void add_csv(std::vector<CsvFile>& files, const Table& table) {
   files.push_back({table.id, to_csv(table), true});
 }
-void add(std::vector<CsvFile>& files, const Plot& plot) { files.push_back({plot.id, to_csv(plot), false}); }
-void add(std::vector<CsvFile>& files, const Figure& figure) {
-  for (const Figure::View& view : figure.views) add(files, as_plot(figure, view));
+void add_csv(std::vector<CsvFile>& files, const Plot& plot) {
+  files.push_back({plot.id, to_csv(plot), false});
 }
-void add(std::vector<CsvFile>& files, const Waterfall& waterfall) {
-  add(files, as_table(waterfall));
-  if (!waterfall.bars.empty()) add(files, bars_as_table(waterfall));
+void add_csv(std::vector<CsvFile>& files, const Figure& figure) {
+  for (const Figure::View& view : figure.views) add_csv(files, as_plot(figure, view));
 }
-void add(std::vector<CsvFile>& files, const Comparison& comparison) { add(files, as_table(comparison)); }
-void add(std::vector<CsvFile>& files, const Timeline& timeline) { add(files, as_table(timeline)); }
+void add_csv(std::vector<CsvFile>& files, const Waterfall& waterfall) {
+  add_csv(files, as_table(waterfall));
+  if (!waterfall.bars.empty()) add_csv(files, bars_as_table(waterfall));
+}
+void add_csv(std::vector<CsvFile>& files, const Comparison& comparison) {
+  add_csv(files, as_table(comparison));
+}
+void add_csv(std::vector<CsvFile>& files, const Timeline& timeline) { add_csv(files, as_table(timeline)); }
 // Blocks without figures of their own.
-void add(std::vector<CsvFile>&, const Paragraph&) {}
-void add(std::vector<CsvFile>&, const Answer&) {}
-void add(std::vector<CsvFile>&, const Next&) {}
+void add_csv(std::vector<CsvFile>&, const Paragraph&) {}
+void add_csv(std::vector<CsvFile>&, const Answer&) {}
+void add_csv(std::vector<CsvFile>&, const Next&) {}
 
 }  // namespace
 
 std::vector<CsvFile> csv_files(const Document& document) {
   std::vector<CsvFile> files;
   for (const Section& section : document.sections)
-    for (const Block& block : section.blocks) std::visit([&](const auto& one) { add(files, one); }, block);
+    for (const Block& block : section.blocks)
+      std::visit([&](const auto& one) { add_csv(files, one); }, block);
   return files;
 }
 

@@ -23,7 +23,7 @@ std::string ms(const analysis::Estimate& seconds) {
   return with_interval(analysis::scaled(seconds, 1e3), Format::rate) + " ms";
 }
 
-std::string name_of(const Cell& cell) {
+std::string name_of_cell(const Cell& cell) {
   return fmt::format("{}, {} images{}", way_of(cell), integer(static_cast<double>(cell.local_batch)),
                      cell.workers > 1 ? " each" : "");
 }
@@ -37,7 +37,7 @@ std::string rate_of(const Cell& cell) {
 }
 
 /// "decided: ...": the word of an answer, and its rule.
-std::string verdict_of(const Answer& answer) {
+std::string verdict_of_answer(const Answer& answer) {
   return fmt::format(
       "{} {}{}", sign_of(answer.certainty), text_of(answer.certainty),
       answer.chip.empty() || answer.chip == text_of(answer.certainty) ? "" : ": " + answer.chip);
@@ -48,12 +48,12 @@ Section section_of(const std::string& id, const Answer& answer, const char* rule
   std::string figure = answer.unit.empty() ? answer.figure : fmt::format("{} {}", answer.figure, answer.unit);
   if (figure.ends_with('.')) figure.pop_back();
   section.blocks.emplace_back(
-      finding(fmt::format("{} ({}). {}", figure, verdict_of(answer), answer.sentence)));
+      finding(fmt::format("{} ({}). {}", figure, verdict_of_answer(answer), answer.sentence)));
   section.blocks.emplace_back(plain(rule));
   return section;
 }
 
-void add(Section& section, std::string text) { section.blocks.emplace_back(plain(std::move(text))); }
+void add_text(Section& section, std::string text) { section.blocks.emplace_back(plain(std::move(text))); }
 
 /// Adds which intervals overlap, in numbers.
 void add_standing(Section& section, const analysis::Choice& choice) {
@@ -61,18 +61,19 @@ void add_standing(Section& section, const analysis::Choice& choice) {
   constexpr std::size_t kMost = 4;
   const auto& best = choice.best->images_per_s;
   if (choice.overlap.empty())
-    return add(section, fmt::format("No other interval reaches {} images/s, the lower end of the best's.",
-                                    number(best.low)));
+    return add_text(
+        section,
+        fmt::format("No other interval reaches {} images/s, the lower end of the best's.", number(best.low)));
   std::vector<std::string> others;
   for (std::size_t i = 0; i < std::min(kMost, choice.overlap.size()); ++i)
-    others.push_back(fmt::format("{} (up to {})", name_of(*choice.overlap[i]),
+    others.push_back(fmt::format("{} (up to {})", name_of_cell(*choice.overlap[i]),
                                  number(choice.overlap[i]->images_per_s.high)));
   if (choice.overlap.size() > kMost) others.push_back(fmt::format("{} more", choice.overlap.size() - kMost));
-  add(section,
-      fmt::format("The best's interval begins at {} images/s, which others reach: {}. A tie would lie "
-                  "above {} % of its median, {}.",
-                  number(best.low), listed(others), 100 * (1 - analysis::kTie),
-                  number((1 - analysis::kTie) * best.median)));
+  add_text(section,
+           fmt::format("The best's interval begins at {} images/s, which others reach: {}. A tie would lie "
+                       "above {} % of its median, {}.",
+                       number(best.low), listed(others), 100 * (1 - analysis::kTie),
+                       number((1 - analysis::kTie) * best.median)));
 }
 
 Section operating_point(const Subject& subject) {
@@ -83,10 +84,10 @@ Section operating_point(const Subject& subject) {
       "disturbed by other programs; of exact ties the narrower interval, then the smaller global batch.");
   const auto& eligible = subject.point.eligible;
   for (std::size_t i = 0; i < std::min(kMost, eligible.size()); ++i)
-    add(section, fmt::format("{}. {}: {}.", i + 1, name_of(*eligible[i]), rate_of(*eligible[i])));
-  if (eligible.size() > kMost) add(section, fmt::format("{} more are slower.", eligible.size() - kMost));
+    add_text(section, fmt::format("{}. {}: {}.", i + 1, name_of_cell(*eligible[i]), rate_of(*eligible[i])));
+  if (eligible.size() > kMost) add_text(section, fmt::format("{} more are slower.", eligible.size() - kMost));
   for (const auto& [cell, why] : subject.point.left_out)
-    add(section, fmt::format("Left out: {}: {}.", name_of(*cell), why));
+    add_text(section, fmt::format("Left out: {}: {}.", name_of_cell(*cell), why));
   add_standing(section, subject.point.choice);
   return section;
 }
@@ -97,23 +98,26 @@ Section batch(const Subject& subject) {
                  "Among the cells that differ from the operating point in their batch alone. A tie: "
                  "intervals overlap and lie within 5 % of the best's median; wider: not decided.");
   const auto cells = analysis::other_batches(subject.point);
-  for (const Cell* cell : cells) add(section, fmt::format("{}: {}.", name_of(*cell), rate_of(*cell)));
+  for (const Cell* cell : cells)
+    add_text(section, fmt::format("{}: {}.", name_of_cell(*cell), rate_of(*cell)));
   if (cells.size() > 1) add_standing(section, analysis::fastest(cells));
   return section;
 }
 
-Section workers(const Subject& subject) {
+Section workers_section(const Subject& subject) {
   Section section = section_of(
       "workers", workers_answer(subject),
       "Of each number of workers the fastest cell. Weak scaling: E = t_step(1) / t_step(N), scaled speedup N E. "
       "Strong scaling: S = T(1) / T(N), E = S / N.");
   const auto cells = analysis::other_workers(subject.point);
-  for (const Cell* cell : cells) add(section, fmt::format("{}: {}.", name_of(*cell), rate_of(*cell)));
+  for (const Cell* cell : cells)
+    add_text(section, fmt::format("{}: {}.", name_of_cell(*cell), rate_of(*cell)));
   if (subject.row != nullptr) {
     const Cell& baseline = *subject.group->baseline;
     const Cell& best = *subject.best();
     const bool is_weak = baseline.local_batch == best.local_batch;
-    add(section,
+    add_text(
+        section,
         fmt::format("{} = {} / {} = {}; {} = {}.", is_weak ? "E" : "S", ms(baseline.step_s), ms(best.step_s),
                     is_weak ? with_interval(subject.row->efficiency, Format::percent1)
                             : with_interval(subject.row->speedup, Format::fixed2),
@@ -140,9 +144,10 @@ void add_gpus(Section& section, const Cell& cell) {
     for (const auto& [reason, part] : gpu.held_back.value_or(std::map<std::string, double>()))
       if (part > 0)
         texts.push_back(fmt::format("clocks held back by {} in {} of the readings", reason, percent(part)));
-    if (!texts.empty()) add(section, fmt::format("GPU {}: {}.", gpu.index, listed(texts)));
+    if (!texts.empty()) add_text(section, fmt::format("GPU {}: {}.", gpu.index, listed(texts)));
   }
-  add(section,
+  add_text(
+      section,
       "Utilisation is the time in which any kernel ran, also one that waits for a peer or is another program's; busy "
       "is this training's forward, backward and update, gaps between its kernels included.");
 }
@@ -158,17 +163,17 @@ Section limit(const Subject& subject) {
   const auto line = [&](const char* name, double seconds) {
     return fmt::format("{} {} ms ({})", name, number(1e3 * seconds), percent(seconds / mean.total()));
   };
-  add(section,
-      fmt::format("{} + {} + {} + {} + {} = {} ms; the ledger closes at {} of the wall time.",
-                  line("compute", mean.compute()), line("transfer", mean.exposed_transfer),
-                  line("waiting for a later rank", mean.exposed_wait),
-                  line("waiting for data", mean.data_wait), line("copy and other", mean.copy + mean.other),
-                  number(1e3 * mean.total()), percent(ledger.closure)));
+  add_text(section, fmt::format("{} + {} + {} + {} + {} = {} ms; the ledger closes at {} of the wall time.",
+                                line("compute", mean.compute()), line("transfer", mean.exposed_transfer),
+                                line("waiting for a later rank", mean.exposed_wait),
+                                line("waiting for data", mean.data_wait),
+                                line("copy and other", mean.copy + mean.other), number(1e3 * mean.total()),
+                                percent(ledger.closure)));
   add_gpus(section, *subject.best());
   return section;
 }
 
-Section network(const Subject& subject) {
+Section network_section(const Subject& subject) {
   Section section =
       section_of("network", network_answer(subject),
                  "algbw = X / t; busbw = algbw x 2 (N - 1) / N, what each link would carry in a ring. "
@@ -177,18 +182,19 @@ Section network(const Subject& subject) {
   const auto one = best == nullptr ? std::nullopt : analysis::bandwidth(*best);
   if (!one) return section;
   const auto mean = analysis::breakdown(*best).mean;
-  add(section, fmt::format("X = {} a step, t = {}: algbw {} GB/s, busbw = {} x 2 ({} - 1) / {} = {} GB/s.",
-                           bytes(one->bytes_per_step), duration(one->transfer_s.median),
-                           with_interval(one->algbw, Format::rate), number(one->algbw.median), best->workers,
-                           best->workers, with_interval(one->busbw, Format::rate)));
+  add_text(section,
+           fmt::format("X = {} a step, t = {}: algbw {} GB/s, busbw = {} x 2 ({} - 1) / {} = {} GB/s.",
+                       bytes(one->bytes_per_step), duration(one->transfer_s.median),
+                       with_interval(one->algbw, Format::rate), number(one->algbw.median), best->workers,
+                       best->workers, with_interval(one->busbw, Format::rate)));
   if (one->utilisation && one->ceiling)
-    add(section, fmt::format("Alone the same messages get {} GB/s: {} of it is used in training.",
-                             with_interval(*one->ceiling, Format::rate),
-                             with_interval(*one->utilisation, Format::percent1)));
-  add(section, fmt::format("Gain of a free network: {} ms / ({} ms - {} ms) = {}.",
-                           number(1e3 * mean.exposed_transfer), number(1e3 * mean.total()),
-                           number(1e3 * mean.exposed_transfer),
-                           percent(mean.exposed_transfer / (mean.total() - mean.exposed_transfer))));
+    add_text(section, fmt::format("Alone the same messages get {} GB/s: {} of it is used in training.",
+                                  with_interval(*one->ceiling, Format::rate),
+                                  with_interval(*one->utilisation, Format::percent1)));
+  add_text(section, fmt::format("Gain of a free network: {} ms / ({} ms - {} ms) = {}.",
+                                number(1e3 * mean.exposed_transfer), number(1e3 * mean.total()),
+                                number(1e3 * mean.exposed_transfer),
+                                percent(mean.exposed_transfer / (mean.total() - mean.exposed_transfer))));
   return section;
 }
 
@@ -207,7 +213,7 @@ Section accuracy(const Subject& subject) {
       text += fmt::format("; {:+.1f} points to the baseline, standard error {:.1f}: {}",
                           100 * one.to_baseline->value, 100 * one.to_baseline->standard_error,
                           one.to_baseline->word());
-    add(section, text + ".");
+    add_text(section, text + ".");
   }
   return section;
 }
@@ -219,7 +225,7 @@ Document explain(std::span<const measure::Record> records) {
   const Conclusions conclusions = conclude(records);
   for (const auto& cells : conclusions.subjects) {
     const Subject subject = subject_of(conclusions, cells);
-    for (auto* const step : {operating_point, batch, workers, limit, network, accuracy}) {
+    for (auto* const step : {operating_point, batch, workers_section, limit, network_section, accuracy}) {
       document.sections.push_back(step(subject));
       if (cells.name.empty()) continue;
       document.sections.back().id += "-" + std::to_string(document.sections.size());

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 /// Seven digits: more than any figure here is accurate to, and half the size of all digits. JSON has no NaN
 /// and no infinity, so a value that is not finite is left out.
-Json number(const std::optional<double>& value) {
+Json json_number(const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return nullptr;
   constexpr double kExact = 1e15;  // whole numbers such as bytes and parameters stay exact
   if (*value == std::trunc(*value) && std::abs(*value) < kExact) return static_cast<std::int64_t>(*value);
@@ -62,11 +62,11 @@ Json json(const Axis& axis) { return {{"label", axis.label}, {"unit", axis.unit}
 Json json(const Series& series) {
   Json one{{"name", series.name}, {"dashed", series.dashed}, {"hidden", series.hidden}};
   add_list(
-      one, "x", series.points, [](const Point& point) { return number(point.x); }, true);
+      one, "x", series.points, [](const Point& point) { return json_number(point.x); }, true);
   add_list(
-      one, "y", series.points, [](const Point& point) { return number(point.y); }, true);
-  add_list(one, "low", series.points, [](const Point& point) { return number(point.low); });
-  add_list(one, "high", series.points, [](const Point& point) { return number(point.high); });
+      one, "y", series.points, [](const Point& point) { return json_number(point.y); }, true);
+  add_list(one, "low", series.points, [](const Point& point) { return json_number(point.low); });
+  add_list(one, "high", series.points, [](const Point& point) { return json_number(point.high); });
   add_list(one, "mark", series.points, [](const Point& point) { return Json(point.mark); });
   add_list(one, "record", series.points, [](const Point& point) { return Json(point.record); });
   add_list(one, "n", series.points, [](const Point& point) { return Json(point.n); });
@@ -90,9 +90,9 @@ Json json(const Table& table) {
       add_list(one, field, table.rows, [&](const auto& row) { return get(row[i]); });
     };
     cells("text", [](const TableCell& cell) { return Json(cell.text); });
-    cells("value", [](const TableCell& cell) { return number(cell.value); });
-    cells("low", [](const TableCell& cell) { return number(cell.low); });
-    cells("high", [](const TableCell& cell) { return number(cell.high); });
+    cells("value", [](const TableCell& cell) { return json_number(cell.value); });
+    cells("low", [](const TableCell& cell) { return json_number(cell.low); });
+    cells("high", [](const TableCell& cell) { return json_number(cell.high); });
     cells("mark", [](const TableCell& cell) { return Json(cell.mark); });
     cells("note", [](const TableCell& cell) { return Json(cell.note); });
     columns.push_back(std::move(one));
@@ -127,9 +127,9 @@ Json json(const Answer& answer) {
           {"figure", answer.figure},
           {"unit", answer.unit},
           {"sentence", answer.sentence},
-          {"value", number(answer.value)},
-          {"low", number(answer.low)},
-          {"high", number(answer.high)},
+          {"value", json_number(answer.value)},
+          {"low", json_number(answer.low)},
+          {"high", json_number(answer.high)},
           {"n", answer.n},
           {"evidence", answer.evidence},
           {"records", answer.records},
@@ -137,8 +137,10 @@ Json json(const Answer& answer) {
 }
 
 Json json(const Next::Step& step) {
-  return {
-      {"title", step.title}, {"why", step.why}, {"command", step.command}, {"seconds", number(step.seconds)}};
+  return {{"title", step.title},
+          {"why", step.why},
+          {"command", step.command},
+          {"seconds", json_number(step.seconds)}};
 }
 
 Json json(const Next& next) {
@@ -147,8 +149,8 @@ Json json(const Next& next) {
 
 Json json(const Figure::Mark& mark) {
   return {{"axis", std::string(1, mark.axis)},
-          {"low", number(mark.low)},
-          {"high", number(mark.high)},
+          {"low", json_number(mark.low)},
+          {"high", json_number(mark.high)},
           {"label", mark.label}};
 }
 
@@ -173,20 +175,24 @@ Json json(const Figure& figure) {
 }
 
 Json json(const Waterfall::Change& change) {
-  return {{"name", change.name},       {"seconds", number(change.seconds)}, {"hint", change.hint},
-          {"low", number(change.low)}, {"high", number(change.high)},       {"noise", change.is_noise}};
+  return {{"name", change.name},
+          {"seconds", json_number(change.seconds)},
+          {"hint", change.hint},
+          {"low", json_number(change.low)},
+          {"high", json_number(change.high)},
+          {"noise", change.is_noise}};
 }
 
 Json json(const Waterfall::Bar& bar) {
   Json parts = Json::array();
-  for (const double part : bar.parts) parts.push_back(number(part));
-  return {{"name", bar.name}, {"seconds", number(bar.step_s)}, {"parts", std::move(parts)}};
+  for (const double part : bar.parts) parts.push_back(json_number(part));
+  return {{"name", bar.name}, {"seconds", json_number(bar.step_s)}, {"parts", std::move(parts)}};
 }
 
 Json json(const Waterfall& waterfall) {
   Json one = begun("waterfall", waterfall);
-  one["from"] = {{"name", waterfall.from_name}, {"seconds", number(waterfall.from)}};
-  one["to"] = {{"name", waterfall.to_name}, {"seconds", number(waterfall.to)}};
+  one["from"] = {{"name", waterfall.from_name}, {"seconds", json_number(waterfall.from)}};
+  one["to"] = {{"name", waterfall.to_name}, {"seconds", json_number(waterfall.to)}};
   one["changes"] = list_of(waterfall.changes);
   one["bars"] = list_of(waterfall.bars);
   return one;
@@ -202,17 +208,21 @@ Json json(const Timeline& timeline) {
   add_list(
       spans, "phase", timeline.spans, [](const auto& span) { return Json(span.phase); }, true);
   add_list(
-      spans, "begin", timeline.spans, [](const auto& span) { return number(span.begin); }, true);
+      spans, "begin", timeline.spans, [](const auto& span) { return json_number(span.begin); }, true);
   add_list(
-      spans, "end", timeline.spans, [](const auto& span) { return number(span.end); }, true);
+      spans, "end", timeline.spans, [](const auto& span) { return json_number(span.end); }, true);
   return one;
 }
 
 Json json(const Comparison::Row& row) {
-  return {{"name", row.name},           {"word", std::string(name(row.word))},
-          {"ratio", number(row.ratio)}, {"low", number(row.low)},
-          {"high", number(row.high)},   {"before", row.before},
-          {"after", row.after},         {"why", row.why}};
+  return {{"name", row.name},
+          {"word", std::string(name(row.word))},
+          {"ratio", json_number(row.ratio)},
+          {"low", json_number(row.low)},
+          {"high", json_number(row.high)},
+          {"before", row.before},
+          {"after", row.after},
+          {"why", row.why}};
 }
 
 Json json(const Comparison& comparison) {

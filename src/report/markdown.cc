@@ -35,7 +35,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-void append(std::string& out, const Paragraph& paragraph) {
+void append_markdown(std::string& out, const Paragraph& paragraph) {
   switch (paragraph.tone) {
     case Paragraph::Tone::plain:
       out += without_markup(paragraph.text);
@@ -50,7 +50,7 @@ void append(std::string& out, const Paragraph& paragraph) {
   out += "\n\n";
 }
 
-void append(std::string& out, const Table& table) {
+void append_markdown(std::string& out, const Table& table) {
   out += "### " + without_markup(table.title) + "\n\n";
   if (!table.definition.empty()) out += without_markup(table.definition) + "\n\n";
   out += "|";
@@ -70,24 +70,26 @@ void append(std::string& out, const Table& table) {
 }
 
 /// Plots are only on the page; their points are in the tables. Here the caption is written.
-void append(std::string& out, const Plot& plot) {
+void append_markdown(std::string& out, const Plot& plot) {
   if (!plot.caption.empty())
     out += "*" + without_markup(plot.title) + ".* " + without_markup(plot.caption) + "\n\n";
 }
 
-void append(std::string& out, const Figure& figure) {
+void append_markdown(std::string& out, const Figure& figure) {
   out += fmt::format("*{}.* {}\n\n", without_markup(figure.finding), without_markup(figure.note));
 }
-void append(std::string& out, const Timeline& timeline) {
+void append_markdown(std::string& out, const Timeline& timeline) {
   constexpr int kWidth = 100;
   out += fmt::format("*{}.* {}\n\n```\n{}```\n\n", without_markup(timeline.finding),
                      without_markup(timeline.note), drawn_in_letters(timeline, kWidth));
 }
-void append(std::string& out, const Waterfall& waterfall) {
-  append(out, as_table(waterfall));
-  if (!waterfall.bars.empty()) append(out, bars_as_table(waterfall));
+void append_markdown(std::string& out, const Waterfall& waterfall) {
+  append_markdown(out, as_table(waterfall));
+  if (!waterfall.bars.empty()) append_markdown(out, bars_as_table(waterfall));
 }
-void append(std::string& out, const Comparison& comparison) { append(out, as_table(comparison)); }
+void append_markdown(std::string& out, const Comparison& comparison) {
+  append_markdown(out, as_table(comparison));
+}
 
 void append_command(std::string& out, const std::string& command) {
   if (command.empty()) return;
@@ -96,7 +98,7 @@ void append_command(std::string& out, const std::string& command) {
   out += fence + "\n" + command + "\n" + fence + "\n\n";
 }
 
-void append(std::string& out, const Answer& answer) {
+void append_markdown(std::string& out, const Answer& answer) {
   if (answer.question.empty()) {
     out += fmt::format("**{}** {}\n\n", without_markup(answer.figure), without_markup(answer.sentence));
     return append_command(out, answer.command);
@@ -110,7 +112,7 @@ void append(std::string& out, const Answer& answer) {
                   without_markup(answer.sentence));
 }
 
-void append(std::string& out, const Next& next) {
+void append_markdown(std::string& out, const Next& next) {
   if (!next.steps.empty()) out += "### What to do next\n\n";
   for (const auto& step : next.steps) {
     out += fmt::format("{}{}. {}\n\n", without_markup(step.title),
@@ -132,7 +134,8 @@ std::string to_markdown(const Document& document) {
     out += "> **Warning:** " + without_markup(warning) + "\n\n";
   for (const Section& section : document.sections) {
     out += "## " + without_markup(section.title) + "\n\n";
-    for (const Block& block : section.blocks) std::visit([&](const auto& one) { append(out, one); }, block);
+    for (const Block& block : section.blocks)
+      std::visit([&](const auto& one) { append_markdown(out, one); }, block);
   }
   if (!document.facts.empty()) {
     out += "## Circumstances\n\n| what | value |\n| --- | --- |\n";

@@ -97,7 +97,7 @@ void append_grid(std::string& out, const Table& table, const ColumnLayout& layou
 }
 
 /// The columns of `table` with these places.
-Table part_of(const Table& table, const std::vector<std::size_t>& places) {
+Table part_of_table(const Table& table, const std::vector<std::size_t>& places) {
   Table part;
   for (const std::size_t i : places) part.columns.push_back(table.columns[i]);
   for (const auto& row : table.rows) {
@@ -119,19 +119,19 @@ void append_in_parts(std::string& out, const Table& table, const Style& style) {
   for (std::size_t i = keys.size(); i < table.columns.size(); ++i) {
     places.push_back(i);
     if (places.size() == keys.size() + 1) continue;
-    if (lay_out(part_of(table, places), true, true).total() <= static_cast<std::size_t>(style.width))
+    if (lay_out(part_of_table(table, places), true, true).total() <= static_cast<std::size_t>(style.width))
       continue;
     places.pop_back();
-    const Table part = part_of(table, places);
+    const Table part = part_of_table(table, places);
     append_grid(out, part, lay_out(part, true, true), style);
     places = keys;
     places.push_back(i);
   }
-  const Table part = part_of(table, places);
+  const Table part = part_of_table(table, places);
   append_grid(out, part, lay_out(part, true, true), style);
 }
 
-void append(std::string& out, const Table& table, const Style& style) {
+void append_for_terminal(std::string& out, const Table& table, const Style& style) {
   out += style.bold(table.title) + "\n";
   if (!table.definition.empty()) out += style.dim(broken(table.definition, "", 0, style.width));
   if (table.columns.empty()) return;
@@ -148,7 +148,7 @@ void append(std::string& out, const Table& table, const Style& style) {
   out += "\n";
 }
 
-void append(std::string& out, const Paragraph& paragraph, const Style& style) {
+void append_for_terminal(std::string& out, const Paragraph& paragraph, const Style& style) {
   switch (paragraph.tone) {
     case Paragraph::Tone::plain:
       out += broken(paragraph.text, "", 0, style.width);
@@ -164,11 +164,11 @@ void append(std::string& out, const Paragraph& paragraph, const Style& style) {
 }
 
 /// Drawings are the page's; their figures stand in the tables. What is seen in them is said.
-void append(std::string&, const Plot&, const Style&) {}
-void append(std::string& out, const Figure& figure, const Style& style) {
+void append_for_terminal(std::string&, const Plot&, const Style&) {}
+void append_for_terminal(std::string& out, const Figure& figure, const Style& style) {
   out += broken(figure.finding + ".", "• ", 2, style.width) + "\n";
 }
-void append(std::string& out, const Timeline& timeline, const Style& style) {
+void append_for_terminal(std::string& out, const Timeline& timeline, const Style& style) {
   out += broken(timeline.finding + ".", "• ", 2, style.width);
   out += style.dim(broken(timeline.note, "", 0, style.width));
   out += drawn_in_letters(timeline, style.width) + "\n";
@@ -202,7 +202,7 @@ void append_bars(std::string& out, const Waterfall& waterfall, const Style& styl
   out += style.dim(broken(legend + ".", "", 0, style.width)) + "\n";
 }
 
-void append(std::string& out, const Waterfall& waterfall, const Style& style) {
+void append_for_terminal(std::string& out, const Waterfall& waterfall, const Style& style) {
   std::size_t longest = std::max(display_width(waterfall.from_name), display_width(waterfall.to_name));
   for (const auto& change : waterfall.changes) longest = std::max(longest, display_width(change.name));
   const auto line = [&](const std::string& name, double seconds, bool is_change, const std::string& hint,
@@ -225,11 +225,11 @@ void append(std::string& out, const Waterfall& waterfall, const Style& style) {
 }
 
 /// The answers stand on a screen of their own (answer_screen.h).
-void append(std::string&, const Answer&, const Style&) {}
-void append(std::string&, const Next&, const Style&) {}
+void append_for_terminal(std::string&, const Answer&, const Style&) {}
+void append_for_terminal(std::string&, const Next&, const Style&) {}
 
-void append(std::string& out, const Comparison& comparison, const Style& style) {
-  append(out, as_table(comparison), style);
+void append_for_terminal(std::string& out, const Comparison& comparison, const Style& style) {
+  append_for_terminal(out, as_table(comparison), style);
 }
 
 }  // namespace
@@ -253,7 +253,7 @@ std::string to_terminal(const Document& document, int width, bool colour) {
     for (std::size_t used = display_width(line); used < static_cast<std::size_t>(width); ++used) line += "━";
     out += style.bold(line) + "\n\n";
     for (const Block& one : section.blocks)
-      std::visit([&](const auto& value) { append(out, value, style); }, one);
+      std::visit([&](const auto& value) { append_for_terminal(out, value, style); }, one);
   }
   std::size_t longest = 0;
   for (const auto& [what, value] : document.facts) longest = std::max(longest, display_width(what));

@@ -54,7 +54,7 @@ NumberFormat bytes_shape(double value) {
   return {1, 0, " B"};
 }
 
-NumberFormat shape_of(Format format, double value) {
+NumberFormat shape_of_number(Format format, double value) {
   switch (format) {
     case Format::fixed1:
       return {1, 1};
@@ -84,7 +84,7 @@ NumberFormat shape_of(Format format, double value) {
 CellText cell_text(const TableCell& cell, Format format) {
   CellText result{.figure = cell.text, .interval = {}, .mark = cell.mark};
   if (!cell.value || !std::isfinite(*cell.value)) return result;
-  const NumberFormat shape = shape_of(format, *cell.value);
+  const NumberFormat shape = shape_of_number(format, *cell.value);
   const auto digits = [&](double value) {
     return format == Format::scientific ? fmt::format("{:.2e}", value)
                                         : fixed(value * shape.factor, shape.decimals);

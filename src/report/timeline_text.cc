@@ -26,7 +26,7 @@ char letter_of(const std::string& phase) {
 }
 
 /// The letters of one lane, `columns` of them, over [begin, begin + length).
-std::string drawn(const Timeline& timeline, int lane, double begin, double length, std::size_t columns) {
+std::string drawn_lane(const Timeline& timeline, int lane, double begin, double length, std::size_t columns) {
   std::vector<std::vector<double>> share(columns, std::vector<double>(timeline.phases.size(), 0.0));
   const double slice = length / static_cast<double>(columns);
   for (const auto& span : timeline.spans) {
@@ -70,7 +70,7 @@ std::string drawn_in_letters(const Timeline& timeline, int width) {
                     std::string(columns > all.size() + 1 ? columns - all.size() - 1 : 1, ' ') + all + "\n";
   std::string letters;
   for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
-    const auto line = drawn(timeline, static_cast<int>(lane), begin, end - begin, columns);
+    const auto line = drawn_lane(timeline, static_cast<int>(lane), begin, end - begin, columns);
     letters += line;
     std::string text = padded(timeline.lanes[lane], names + 2, true) + line;
     text.erase(text.find_last_not_of(' ') + 1);

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kShort = 65536 / sizeof(float);
 
 /// Seconds of one reduction: the median of several, each timed on the rank that arrived last.
-double seconds_of(comm::Communicator& communicator, base::Array values, int tries) {
+double seconds_of_reduction(comm::Communicator& communicator, base::Array values, int tries) {
   std::vector<double> durations;
   for (int i = 0; i < tries; ++i) {
     communicator.barrier();
@@ -49,8 +49,8 @@ BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradien
   gradients.memory->fill(gradients, 0);
   const auto part = gradients.subarray(0, std::min(kShort, gradients.size));
   // The longest array first, so that buffers which grow with the length get their final size at once.
-  const double all = seconds_of(communicator, gradients, 5);
-  const double few = seconds_of(communicator, part, 21);
+  const double all = seconds_of_reduction(communicator, gradients, 5);
+  const double few = seconds_of_reduction(communicator, part, 21);
   const auto more = static_cast<double>(gradients.bytes() - part.bytes());
   if (more <= 0 || all <= few)  // a gradient this short has one bucket
     return best_bucket(static_cast<double>(gradients.bytes()), few, 1e18);

@@ -19,7 +19,7 @@ using measure::RestartRecord;
 namespace {
 
 /// Joins two parts of one epoch: seconds are added, the training figures are means over both.
-EpochRecord joined(const EpochRecord& first, EpochRecord rest) {
+EpochRecord joined_epoch(const EpochRecord& first, EpochRecord rest) {
   const auto a = static_cast<double>(first.steps.value()), b = static_cast<double>(rest.steps.value());
   rest.seconds += first.seconds;
   rest.train_loss = (a * first.train_loss + b * rest.train_loss) / (a + b);
@@ -136,7 +136,7 @@ std::vector<EpochRecord> joined(std::vector<EpochRecord> earlier, std::vector<Ep
   // A record may be ahead of its checkpoint; those updates are repeated.
   std::erase_if(earlier, [&](const EpochRecord& epoch) { return epoch.updates > begin; });
   if (!earlier.empty() && earlier.back().epoch == here.front().epoch) {
-    if (earlier.back().updates == begin) here.front() = joined(earlier.back(), here.front());
+    if (earlier.back().updates == begin) here.front() = joined_epoch(earlier.back(), here.front());
     earlier.pop_back();
   }
   earlier.insert(earlier.end(), here.begin(), here.end());

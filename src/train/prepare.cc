@@ -61,7 +61,7 @@ void require_validation(const Options& options, const data::Source& source) {
                asked);
 }
 
-void tell(const Backend& backend, const char* phase) {
+void tell_preparation(const Backend& backend, const char* phase) {
   if (backend.at) backend.at(phase);
 }
 
@@ -116,16 +116,16 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
 
 Prepared prepare(const Options& options, const Backend& backend) {
   Prepared run;
-  tell(backend, "the opening of the data");
+  tell_preparation(backend, "the opening of the data");
   run.source = open_data(options, backend);
-  tell(backend, "the planning of the run");
+  tell_preparation(backend, "the planning of the run");
   run.graph = make_graph(options, run.source);
   const auto circumstances = circumstances_of(run.source, backend);
   run.resolved = resolve(options, circumstances);
   require_trainable(run.graph, options, run.resolved);
   // The first process reads the checkpoint for all; only its host needs the file.
   if (!options.resume.empty() && backend.place.is_first()) {
-    tell(backend, "the reading of the checkpoint");
+    tell_preparation(backend, "the reading of the checkpoint");
     run.resume = find_resume_point(options, run.resolved, run.graph);
     run.is_finished = run.resume->is_finished;
     run.resolved.precision = run.resume->precision;
@@ -153,7 +153,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
     measure::release_free_memory();  // memory freed by measuring must not count as the process's own
     planned = plan_that_fits();
   }
-  tell(backend, "the preparation of the run");
+  tell_preparation(backend, "the preparation of the run");
   run.record = begin_record(options, run.resolved, run.graph, run.source, planned.plan, limits, backend);
   if (planned.on_device) run.record.data.images_on = *planned.on_device ? "device" : "host";
   run.earlier = read_earlier(options, run.resume, run.resolved.global_batch);

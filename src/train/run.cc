@@ -67,7 +67,7 @@ void say_of_resume(const Progress& progress, const Options& options, const Resum
                       : ""));
 }
 
-void tell(const Backend& backend, const char* phase) {
+void tell_run(const Backend& backend, const char* phase) {
   if (backend.at) backend.at(phase);
 }
 
@@ -291,7 +291,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   std::string trace;
   try {
     auto results = run_workers(job, communicators);
-    tell(backend, "the writing of the record");
+    tell_run(backend, "the writing of the record");
     if (job.peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     backend.history->has_run = true;
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());

@@ -12,7 +12,7 @@ namespace {
 
 using measure::TimelineSpan;
 
-double seconds_of(base::TimePoint time) { return base::seconds(time.time_since_epoch()); }
+double seconds_of_time(base::TimePoint time) { return base::seconds(time.time_since_epoch()); }
 
 /// The message that a rank sends before its spans.
 struct Head {
@@ -36,11 +36,11 @@ std::vector<measure::Interval> waits_of(const KeptSpans& kept, double shift) {
 std::vector<TimelineSpan> spans_of(const KeptSpans& kept, double shift, std::size_t buckets) {
   std::vector<TimelineSpan> phases;
   for (const auto& span : kept.phases)
-    phases.push_back({seconds_of(span.begin) - shift, seconds_of(span.end) - shift, TimelineSpan::Lane::phase,
-                      static_cast<std::int32_t>(span.phase)});
+    phases.push_back({seconds_of_time(span.begin) - shift, seconds_of_time(span.end) - shift,
+                      TimelineSpan::Lane::phase, static_cast<std::int32_t>(span.phase)});
   auto spans = measure::with_waits(phases, waits_of(kept, shift));
   const auto add = [&](const comm::Timing& timing, std::int32_t what) {
-    spans.push_back({seconds_of(timing.posted) - shift, seconds_of(timing.done) - shift,
+    spans.push_back({seconds_of_time(timing.posted) - shift, seconds_of_time(timing.done) - shift,
                      TimelineSpan::Lane::collective, what});
   };
   for (std::size_t i = 0; i < kept.gradients.timings.size(); ++i)
@@ -88,7 +88,7 @@ void Timeline::start(comm::Communicator& communicator, measure::Ledger& ledger, 
   gradients.keep_timings(&kept_.gradients, kMost);
   statistics.keep_timings(&kept_.statistics, kMost);
   offset_ = clock_offset(communicator);
-  origin_s_ = seconds_of(base::Clock::now());
+  origin_s_ = seconds_of_time(base::Clock::now());
   communicator.broadcast(std::as_writable_bytes(std::span(&origin_s_, 1)), 0);
 }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "check_layers"
+sys.path.insert(0, str(TOOL.parent))  # from which the tool imports cpp_scopes.py
 
 GOOD = {
     "base/error.h": "",
@@ -134,6 +135,48 @@ class CheckLayers(unittest.TestCase):
                             "base/a.cc": '#include "base/a.h"\n#include "base/c.h"\n',
                             "base/b.h": '#include "base/d.h"\n', "base/c.h": '#include "base/d.h"\n', "base/d.h": ""})
         self.assertEqual(code, 0, text)
+
+    def test_a_local_name_is_unique_in_its_folder(self):
+        local = "\nnamespace report {\nnamespace {\nint row_of(int x) { return x; }\n}\n}\n"
+        overload = "namespace report {\nnamespace {\nint row_of(long x) { return 1; }\nint row_of(char x) { return 1; }\n}\n}\n"
+        static = "namespace report {\nstatic int row_of() { return 1; }\n}\n"
+        template = "namespace report {\nnamespace {\ntemplate <typename T>\nvoid row_of(T a) {}\n}\n}\n"
+        for text, lines in ((local, (4,)), (overload, (3, 4)), (static, (2,)), (template, (3,))):
+            code, said = check({**GOOD, "report/a.cc": local, "report/sections/b.cc": text})
+            self.assertEqual(code, 1, said)
+            self.assertEqual([line.split(" too;")[0] for line in breaches(said)],
+                             [f"src/report/sections/b.cc:{line}: row_of() is local to this file and stands in src/report/a.cc:4"
+                              for line in lines])
+            self.assertIn("let its name say of what", said)
+
+    def test_a_local_name_is_none_of_its_folders_headers(self):
+        text = "namespace report {\nnamespace {\nint row_of(int x) { return x; }\n}\n}\n"
+        header = "namespace report {\nint row_of(long x);\n}\n"
+        code, said = check({**GOOD, "report/a.cc": text, "report/b.h": header})
+        self.assertEqual(code, 1, said)
+        self.assertIn("src/report/a.cc:3: row_of() is local to this file and stands in src/report/b.h:2 too", said)
+        code, said = check({**GOOD, "report/a.cc": text, "report/b.h": header.replace("report", "other")})
+        self.assertEqual(code, 0, said)
+
+    def test_names_may_be_equal_where_they_cannot_meet(self):
+        local = "namespace {\nint row_of(int x) { return x; }\n}\n"
+        member = "namespace {\nstruct A {\n  int row_of() { return 1; }\n};\n}\nint B::row_of() { return 1; }\n"
+        several = "namespace {\nint row_of();\nint row_of(int x) { return x; }\nint row_of(long x) { return 1; }\n}\n"
+        for other in ({"measure/b.cc": local}, {"report/b.cc": member}, {"report/b.cc": "int f() { return row_of(1); }\n"}):
+            code, said = check({**GOOD, "report/a.cc": several, **other})
+            self.assertEqual(code, 0, said)
+        code, said = check({**GOOD, "engine/cpu/a.cc": local, "engine/cpu/b.cc": local, "graph/ops/a.cc": local,
+                            "graph/ops/b.cc": local})
+        self.assertEqual(code, 0, said)
+
+    def test_the_build_compiles_alone_what_the_tool_lets_be_alike(self):
+        separate = set(runpy.run_path(str(TOOL))["SEPARATE"])
+        build = (ROOT / "src" / "CMakeLists.txt").read_text()
+        lists = re.findall(r"^(?:file|list)\((?:GLOB_RECURSE|APPEND) alike .*?\)", build, re.M | re.S)
+        alike = set(re.findall(r"SOURCE_DIR\}/([\w/.]+)", " ".join(lists)))
+        self.assertEqual(alike - separate, set())
+        for file in separate - alike:  # of a module or the program
+            self.assertRegex(build, r"(?m)^ *(add_\w+|file)\([^)]*SOURCE_DIR\}/" + re.escape(file), file)
 
     def test_a_file_outside_the_folders_is_named(self):
         self.breaks("paceline.cc", "", "stands in no folder of docs/architecture.md")

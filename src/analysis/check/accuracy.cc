@@ -85,7 +85,7 @@ void check_count(const Study& study, Findings& findings) {
 }
 
 /// Squared standard error of an accuracy: from counting images and from the seeds.
-double variance(const Row& row) {
+double variance_of_accuracy(const Row& row) {
   const double p = *row.value("accuracy");
   const double counted =
       row.value("test_samples").value_or(0) > 0 ? p * (1 - p) / *row.value("test_samples") : 0;
@@ -119,13 +119,13 @@ void check_noise(const Study& study, Findings& findings) {
   const auto by_kind = rivals_of(study);
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
-    if (row.text("best") != "yes" || !row.value("accuracy") || variance(row) <= 0) continue;
+    if (row.text("best") != "yes" || !row.value("accuracy") || variance_of_accuracy(row) <= 0) continue;
     const auto& [count, two] = by_kind.at(texts_of(row, {Column("quality_of"), Column("model")}));
     if (count < 2) continue;
     const std::size_t rivals = count - 1, second = two.front() == i ? two.back() : two.front();
     const auto& other = study.row(second);
     const double difference = *row.value("accuracy") - *other.value("accuracy");
-    const double error = std::sqrt(variance(row) + variance(other));
+    const double error = std::sqrt(variance_of_accuracy(row) + variance_of_accuracy(other));
     const bool is_chosen_on_test =
         rivals >= 3 && row.text("quality_of") == "test" && row.knows("learning_rate");
     if (difference >= kErrors * error && !is_chosen_on_test) continue;

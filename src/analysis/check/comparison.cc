@@ -111,7 +111,7 @@ struct ImpliedEpochs {
   double value;
 };
 
-void check_epochs(const Study& study, Findings& findings) {
+void check_equal_epochs(const Study& study, Findings& findings) {
   constexpr double kApartEpochs = 1.15;
   std::map<std::string, std::size_t> epoch_of;
   // Rows of an epoch and rows of a run know different columns. Only columns that say what was trained, and on
@@ -165,7 +165,7 @@ constexpr Rule kComparisonRules[] = {
     {"compare.conflict", Severity::error, "time_s|rate_per_s|accuracy|loss|compute_s|communication_s",
      "one configuration, two figures", check_conflict},
     {"compare.epochs", Severity::warning, "time_s time_of",
-     "runs of other numbers of epochs in one comparison", check_epochs},
+     "runs of other numbers of epochs in one comparison", check_equal_epochs},
 };
 
 }  // namespace

@@ -161,7 +161,7 @@ void check_ceiling(const Study& study, Findings& findings) {
             shown(most)));
 }
 
-bool is_measured(const Row& row) {
+bool has_figures(const Row& row) {
   return row.knows("time_s") || row.knows("rate_per_s") || row.knows("compute_s") ||
          row.knows("communication_s");
 }
@@ -170,13 +170,13 @@ void check_reach(const Study& study, Findings& findings) {
   constexpr double kReach = 4;
   std::set<double> measured;
   for (std::size_t i = 0; i < study.size(); ++i)
-    if (is_measured(study.row(i)) && workers(study.row(i))) measured.insert(*workers(study.row(i)));
+    if (has_figures(study.row(i)) && workers(study.row(i))) measured.insert(*workers(study.row(i)));
   if (measured.empty()) return;
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto printed =
         row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
-    if (is_measured(row) || !printed || !workers(row)) continue;
+    if (has_figures(row) || !printed || !workers(row)) continue;
     const double n = *workers(row), largest = *measured.rbegin();
     if (n <= largest) continue;
     const bool is_far = n > kReach * largest;

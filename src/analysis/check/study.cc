@@ -16,7 +16,7 @@ namespace {
 constexpr Column kOfSetup[] = {"program", "model", "device", "train_samples", "covers", "excludes", "clock"};
 
 /// A key of what must agree before two rows may form a ratio, if the time is that of `time_of`.
-std::string subject_of(const Row& row, std::string_view time_of) {
+std::string subject_of_row(const Row& row, std::string_view time_of) {
   return fmt::format("{}\x1f{}\x1f{}\x1f", row.text("model"), row.text("message_bytes"), time_of);
 }
 
@@ -108,7 +108,7 @@ void Study::find_baselines() {
     // Rows without a time count too: the others may refer to a row whose time was not printed.
     if (!workers(row(i))) continue;
     for (const auto kind : kinds_of(row(i))) {
-      const auto subject = subject_of(row(i), kind);
+      const auto subject = subject_of_row(row(i), kind);
       add(of_subject[subject], i);
       add(of_setup[subject + setup_of(row(i))], i);
     }
@@ -119,7 +119,7 @@ void Study::find_baselines() {
       if (found != by_run.end() && found->second != i) baselines_[i] = {found->second};
       continue;
     }
-    const auto subject = subject_of(row(i), row(i).text("time_of"));
+    const auto subject = subject_of_row(row(i), row(i).text("time_of"));
     if (const auto found = of_subject.find(subject); found != of_subject.end())
       baselines_[i] = baselines_of(i, found->second);
     if (baselines_[i].empty() || has_same_settings(row(i), row(baselines_[i].front()))) continue;

@@ -50,7 +50,7 @@ bool is_residual(const Study& study, std::size_t i, Column times_in) {
   return std::abs(printed->value - middle) <= std::max(slack, 1e-3 * printed->value);
 }
 
-void check_sum(const Study& study, Findings& findings) {
+void check_sum_of_parts(const Study& study, Findings& findings) {
   constexpr double kClosure = 0.01;
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
@@ -228,7 +228,7 @@ void check_rate(const Study& study, Findings& findings) {
 
 constexpr Rule kTimeRules[] = {
     {"parts.sum", Severity::error, "time_s compute_s|communication_s|data_wait_s|other_s",
-     "parts that are longer than the whole", check_sum},
+     "parts that are longer than the whole", check_sum_of_parts},
     {"parts.residual", Severity::error, "communication_s workers time_s|compute_s",
      "a residual called communication", check_residual},
     {"time.covers", Severity::error, "covers excludes",

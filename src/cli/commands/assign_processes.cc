@@ -38,7 +38,7 @@ std::vector<int> packed(std::size_t count, const std::vector<std::vector<int>>& 
 }
 
 /// Takes a process of each node in turn, so that nodes are filled evenly.
-std::vector<int> spread(std::size_t count, const std::vector<std::vector<int>>& nodes) {
+std::vector<int> spread_over_nodes(std::size_t count, const std::vector<std::vector<int>>& nodes) {
   std::vector<int> chosen;
   for (std::size_t round = 0; chosen.size() < count; ++round)
     for (const auto& node : nodes)
@@ -47,7 +47,7 @@ std::vector<int> spread(std::size_t count, const std::vector<std::vector<int>>& 
 }
 
 /// The number of cores of the worker with the fewest, for `workers` in these processes.
-int cores_each(int workers, std::span<const int> processes, std::span<const ProcessInfo> members) {
+int cores_of_processes(int workers, std::span<const int> processes, std::span<const ProcessInfo> members) {
   if (processes.empty()) return 0;
   const auto info_of = [&](int process) -> const ProcessInfo& {
     return members[static_cast<std::size_t>(process)];
@@ -71,7 +71,7 @@ std::vector<int> processes_for(int workers, Placement placement, std::span<const
   if (workers > all && workers % all != 0) return {};
   const auto count = static_cast<std::size_t>(std::min(workers, all));
   const auto nodes = by_node(members);
-  auto chosen = placement == Placement::packed ? packed(count, nodes) : spread(count, nodes);
+  auto chosen = placement == Placement::packed ? packed(count, nodes) : spread_over_nodes(count, nodes);
   std::ranges::sort(chosen);  // since ranks follow the order of processes, and sums that of ranks
   return chosen;
 }
@@ -116,7 +116,7 @@ std::vector<study::PlannedCell> assign_processes(const std::vector<study::Planne
 int cores_each(int workers, std::span<const Placement> placements, std::span<const ProcessInfo> members) {
   int least = std::numeric_limits<int>::max();
   for (const Placement placement : placements)
-    least = std::min(least, cores_each(workers, processes_for(workers, placement, members), members));
+    least = std::min(least, cores_of_processes(workers, processes_for(workers, placement, members), members));
   return least;
 }
 

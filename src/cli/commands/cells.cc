@@ -45,8 +45,8 @@ bool says_recipe(const measure::Record& record, const std::string& recipe) {
 }
 
 /// Tells the user what will run, before the first cell.
-void introduce(const Settings& settings, std::size_t cells, const std::filesystem::path& directory,
-               Screen& screen) {
+void introduce_cells(const Settings& settings, std::size_t cells, const std::filesystem::path& directory,
+                     Screen& screen) {
   const auto name = command_name(settings.command);
   if (!settings.recipe.empty()) screen.explain(settings.recipe);
   for (const auto& note : settings.notes) screen.explain(note);
@@ -130,7 +130,8 @@ std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdi
 
 /// With --only-cells: every N-th cell, so that each part has small and large ones. Spare repeats are left
 /// out, since deciding about them needs all cells.
-std::vector<study::PlannedCell> part_of(const Settings& settings, std::vector<study::PlannedCell> cells) {
+std::vector<study::PlannedCell> cells_of_part(const Settings& settings,
+                                              std::vector<study::PlannedCell> cells) {
   const auto& part = settings.cell_part;
   if (part.of == 0) return cells;
   std::erase_if(cells, [](const study::PlannedCell& cell) { return cell.is_spare; });
@@ -153,7 +154,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
               const std::vector<study::PlannedCell>& listed, const RunList& run) {
   Session* const session = settings.session;
   const auto cells =
-      part_of(settings, assign_processes(listed, settings.study.placements, members_of(session)));
+      cells_of_part(settings, assign_processes(listed, settings.study.placements, members_of(session)));
   if (session != nullptr && !session->is_first()) return follow(settings, cells);
   const auto directory = settings.train.out.empty()
                              ? std::filesystem::path("paceline-out") / command_name(settings.command)
@@ -168,7 +169,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   Screen screen(settings.json);
   const auto planned = static_cast<std::size_t>(std::count_if(
       cells.begin(), cells.end(), [](const study::PlannedCell& cell) { return !cell.is_spare; }));
-  introduce(settings, planned, directory, screen);
+  introduce_cells(settings, planned, directory, screen);
 
   const Interrupt interrupt(session == nullptr ? std::function<bool()>()
                                                : [session] { return session->silent(); });

@@ -53,7 +53,7 @@ std::string row_of(const measure::CollectiveRecord& one, int ranks) {
                      rate(figures.algbw), rate(figures.busbw), one.correct ? "yes" : "NO");
 }
 
-measure::Event start_event(const measure::Record& record) {
+measure::Event start_of_measurement(const measure::Record& record) {
   return measure::Event("start")
       .set("schema", measure::kEventsSchema)
       .set("kind", record.kind)
@@ -162,7 +162,7 @@ void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const Se
 }
 
 /// Prints what is measured, before the first row.
-void introduce(Screen& screen, const measure::Record& record, int processes) {
+void introduce_collectives(Screen& screen, const measure::Record& record, int processes) {
   screen.explain(fmt::format("{} {} in {} {}, {}: {}", record.workers, record.workers == 1 ? "rank" : "ranks",
                              processes, processes == 1 ? "process" : "processes",
                              record.communication.communicator, record.communication.algorithm));
@@ -220,9 +220,9 @@ int comm_command(const Settings& settings) {
   RunLog log(out, settings.session == nullptr ? backend.stalls : settings.session->stalls());
   bench.screen = &screen;
   bench.log = &log;
-  introduce(screen, record, place.processes);
+  introduce_collectives(screen, record, place.processes);
   const auto began = base::Clock::now();
-  log.write(start_event(record));
+  log.write(start_of_measurement(record));
   (void)log.guard([&] {
     run_ranks(communicators, bench);
     add_gpus_of_all(record, gpu_watch.get(), settings.session, local);

@@ -29,7 +29,7 @@ std::vector<data::PartReport> inspect_all(const data::Source& source, const std:
   return reports;
 }
 
-std::string spread(std::vector<int> values) {
+std::string spread_of_sizes(std::vector<int> values) {
   if (values.empty()) return "-";
   std::sort(values.begin(), values.end());
   return fmt::format("{} / {} / {}", values.front(), values[values.size() / 2], values.back());
@@ -44,13 +44,13 @@ void print_parts(const std::vector<ImagePart>& parts, const std::vector<data::Pa
     for (const auto& [kind, count] : report.kinds)
       kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", kind, count);
     fmt::print("  {:<11} {:>8} {:>9.1f}  {:<18} {:<18} {}\n", parts[i].name, report.images,
-               static_cast<double>(report.encoded_bytes) / 1e6, spread(report.heights), spread(report.widths),
-               kinds);
+               static_cast<double>(report.encoded_bytes) / 1e6, spread_of_sizes(report.heights),
+               spread_of_sizes(report.widths), kinds);
   }
 }
 
-void print_classes(const data::Source& source, const std::vector<ImagePart>& parts,
-                   const std::vector<data::PartReport>& reports) {
+void print_classes_of_parts(const data::Source& source, const std::vector<ImagePart>& parts,
+                            const std::vector<data::PartReport>& reports) {
   std::size_t width = 5;
   for (const auto& name : source.class_names) width = std::max(width, name.size());
   fmt::print("\n  {:>4}  {:<{}}", "", "class", width);
@@ -74,7 +74,8 @@ std::int64_t print_broken(const std::vector<data::PartReport>& reports) {
   return broken;
 }
 
-void print_duplicates(const std::vector<ImagePart>& parts, const std::vector<data::PartReport>& reports) {
+void print_duplicates_of_parts(const std::vector<ImagePart>& parts,
+                               const std::vector<data::PartReport>& reports) {
   for (std::size_t a = 0; a < parts.size(); ++a)
     for (std::size_t b = a; b < parts.size(); ++b) {
       const auto found = data::find_duplicates(*parts[a].set, reports[a], *parts[b].set, reports[b]);
@@ -114,7 +115,7 @@ int describe_images(const data::Source& source, const std::vector<ImagePart>& pa
              source.flip != data::Flip::none ? ", horizontal flip" : ", no flip",
              source.jitter > 0 ? fmt::format(", colours changed by up to {:g}", source.jitter) : "");
   print_parts(parts, reports);
-  print_classes(source, parts, reports);
+  print_classes_of_parts(source, parts, reports);
   if (const auto broken = print_broken(reports); broken > 0)
     fmt::print("{} images are broken, as their headers show; 'paceline data verify' decodes all of them\n",
                broken);
@@ -126,7 +127,7 @@ int verify_images(const data::Source& source, const std::vector<ImagePart>& part
   const auto reports = inspect_all(source, parts, true);
   for (const auto& note : source.notes) fmt::print("{}\n", note);
   print_parts(parts, reports);
-  print_duplicates(parts, reports);
+  print_duplicates_of_parts(parts, reports);
   std::int64_t images = 0;
   for (const auto& report : reports) images += report.images;
   const auto broken = print_broken(reports);

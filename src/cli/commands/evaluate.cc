@@ -36,7 +36,7 @@ void require_known(const Settings& settings) {
                  checkpoint, setting.key(), example);
 }
 
-measure::Event start_event(const Settings& settings) {
+measure::Event start_of_evaluation(const Settings& settings) {
   const auto& options = settings.train;
   return measure::Event("start")
       .set("schema", measure::kEventsSchema)
@@ -79,7 +79,7 @@ measure::Record evaluate(const train::Options& options, const Settings& settings
   if (std::filesystem::exists(options.out / "record.json")) return run();
   const auto began = base::Clock::now();
   RunLog log(options.out, backend.stalls);
-  log.write(start_event(settings));
+  log.write(start_of_evaluation(settings));
   auto record = std::move(log.guard([&] { return std::vector{run()}; }).front());
   if (record.evaluation && record.evaluation->samples > 0) log.write(result_event(*record.evaluation));
   log.write(end_event(record, base::seconds_since(began)));

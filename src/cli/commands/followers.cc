@@ -27,7 +27,7 @@ struct CellMessage {
 };
 
 /// The processes of the session that run a cell of these options.
-std::vector<int> processes_of(const train::Options& options, const Session& session) {
+std::vector<int> processes_of_cell(const train::Options& options, const Session& session) {
   return processes_for(options.workers, options.placement, session.members());
 }
 
@@ -35,7 +35,7 @@ std::vector<int> processes_of(const train::Options& options, const Session& sess
 std::vector<int> send(Session& session, const std::vector<study::PlannedCell>& cells, CellMessage& order) {
   session.processes().order(std::as_writable_bytes(std::span(&order, 1)));
   if (order.index == kNoMore) return {};
-  auto processes = processes_of(cells[static_cast<std::size_t>(order.index)].options, session);
+  auto processes = processes_of_cell(cells[static_cast<std::size_t>(order.index)].options, session);
   session.processes().regroup(processes);
   return processes;
 }
@@ -60,7 +60,7 @@ void require_same_cells(const Session& session, const std::vector<study::Planned
 train::Backend backend_for(const Settings& settings, const train::Options& options) {
   Session* const session = settings.session;
   std::vector<int> processes;
-  if (session != nullptr) processes = processes_of(options, *session);
+  if (session != nullptr) processes = processes_of_cell(options, *session);
   if (session != nullptr && processes.empty()) processes = {0};  // the cell is only described, not run
   auto backend =
       make_backend(options.device, session, emulation_of(options), comm::WireFormat::fp32, processes);

@@ -90,13 +90,13 @@ std::vector<std::string> child_of(const Settings& settings, const LaunchOptions&
 }
 
 /// The launcher's name, for sentences about its end.
-std::string name_of(LaunchBy by) {
+std::string name_of_launcher(LaunchBy by) {
   if (by == LaunchBy::here) return "a process of the run";
   return by == LaunchBy::srun ? "srun" : "mpirun";
 }
 
-std::vector<std::string> line_of(const LaunchOptions& options, const std::string& program,
-                                 const std::vector<std::string>& words) {
+std::vector<std::string> launch_line_of(const LaunchOptions& options, const std::string& program,
+                                        const std::vector<std::string>& words) {
   if (options.by == LaunchBy::here) return here_line(options, program, words);
   if (options.by == LaunchBy::srun) return srun_line(options, program, words);
   return mpirun_line(options, program, words);
@@ -135,7 +135,7 @@ int launch_command(const Settings& settings) {
   options.oversubscribe = options.hosts.empty() && std::getenv("SLURM_NTASKS") == nullptr &&
                           options.processes > base::usable_cores();
   for (const auto& note : settings.notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
-  const auto first = line_of(options, program, child);
+  const auto first = launch_line_of(options, program, child);
   std::printf("%s\n", options.by == LaunchBy::here ? here_in_shell(options, program, child).c_str()
                                                    : shell_line(first).c_str());
   std::fflush(stdout);
@@ -145,17 +145,17 @@ int launch_command(const Settings& settings) {
   const Ear ear(options.interface);
   options.ear = ear.address();
   set_variables(options);
-  const auto line = line_of(options, program, child);
+  const auto line = launch_line_of(options, program, child);
   const auto started = measure::utc_now();
   const StopRequest stop;
-  RestartRule rule{.launcher = name_of(options.by),
+  RestartRule rule{.launcher = name_of_launcher(options.by),
                    .restarts = options.restarts,
                    .grace = std::chrono::seconds(options.grace_s),
                    .progress = [&] { return progress_of(settings.child_out); },
                    .again = {},
                    .wait = {}};
   rule.again = [&](int attempt, const Ended& ended) {
-    const auto lost = lost_text(measure::unix_now(), ended, name_of(options.by));
+    const auto lost = lost_text(measure::unix_now(), ended, name_of_launcher(options.by));
     if (trains && is_complete(settings.child_out, started)) {
       std::fprintf(stderr, "paceline: the training was complete before: nothing is left to restart\n");
       return std::vector<std::string>();
@@ -175,7 +175,7 @@ int launch_command(const Settings& settings) {
                  : words.empty() ? "from the beginning: there is no checkpoint yet"
                                  : "from the last checkpoint");
     set_variables(left);
-    auto again = line_of(left, program, child);
+    auto again = launch_line_of(left, program, child);
     again.insert(again.end(), words.begin(), words.end());
     return again;
   };

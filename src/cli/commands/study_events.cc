@@ -31,7 +31,7 @@ const char* word(study::Begin how) {
 }
 
 /// images/s of a timed cell; empty for a training.
-std::optional<double> images_per_s(const measure::Record& record) {
+std::optional<double> timed_images_per_s(const measure::Record& record) {
   if (!record.epochs.empty() || record.window.wall_s <= 0) return std::nullopt;
   return static_cast<double>(record.window.samples) / record.window.wall_s;
 }
@@ -93,7 +93,7 @@ void StudyEvents::begin(std::size_t index, study::Begin how) {
 void StudyEvents::done(const measure::Record& record) {
   const bool is_first = !std::exchange(seen_[record.id], true);
   const double seconds = base::seconds_since(cell_began_);
-  const auto speed = images_per_s(record);
+  const auto speed = timed_images_per_s(record);
   const auto reached = accuracy(record);
   const bool is_complete = record.status == "complete";
   Event event("cell_done");

@@ -18,13 +18,13 @@ constexpr double kWorthShowing = 0.1;
 /// Cost of evaluating an image relative to training: only the forward pass.
 constexpr double kEvaluationCost = 1.0 / 3;
 
-double local_batch(const PlannedCell& cell) {
+double samples_per_worker(const PlannedCell& cell) {
   const auto& options = cell.options;
   if (options.local_batch > 0) return static_cast<double>(options.local_batch);
   return static_cast<double>(options.global_batch) / options.workers;
 }
 
-double global_batch(const PlannedCell& cell) { return local_batch(cell) * cell.options.workers; }
+double samples_per_step(const PlannedCell& cell) { return samples_per_worker(cell) * cell.options.workers; }
 
 bool is_timed(const PlannedCell& cell) { return cell.options.window_steps != 0; }
 
@@ -32,12 +32,12 @@ bool is_timed(const PlannedCell& cell) { return cell.options.window_steps != 0; 
 std::string key_of(const PlannedCell& cell) {
   const auto& options = cell.options;
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", cell.kind, cell.variant, cell.stage, options.workers,
-                     options.threads, local_batch(cell), options.window_steps, options.window_seconds,
+                     options.threads, samples_per_worker(cell), options.window_steps, options.window_seconds,
                      options.placement == train::Placement::spread);
 }
 
 /// Seconds of one step.
-double step_of(const measure::Record& record) {
+double seconds_of_step(const measure::Record& record) {
   if (record.ranks.empty() || record.ranks.front().step_s.empty()) return 0;
   return measure::quantile(record.ranks.front().step_s, 0.5);
 }
@@ -77,9 +77,9 @@ double TimeLeft::cores_of(const Way& way) const {
 }
 
 void TimeLeft::learn(const PlannedCell& cell, double core_seconds_of_image, bool is_training) {
-  if (!is_training) by_batch_[local_batch(cell)].add(core_seconds_of_image);
-  if (by_batch_.empty()) by_batch_[local_batch(cell)].add(core_seconds_of_image);
-  const double ratio = core_seconds_of_image / of_batch(local_batch(cell));
+  if (!is_training) by_batch_[samples_per_worker(cell)].add(core_seconds_of_image);
+  if (by_batch_.empty()) by_batch_[samples_per_worker(cell)].add(core_seconds_of_image);
+  const double ratio = core_seconds_of_image / of_batch(samples_per_worker(cell));
   if (is_training)
     trainings_.add(ratio);
   else
@@ -100,7 +100,7 @@ void TimeLeft::note(std::size_t place, const measure::Record& record, double sec
     if (found != trained_.end()) before = found->second;
     // In a search a training continues in the next rung, and what this run added is known.
     is_whole = is_whole || (how_ == study::Begin::resumed && found != trained_.end());
-    trained_[cell.training] = static_cast<double>(record.epochs.back().updates) * global_batch(cell);
+    trained_[cell.training] = static_cast<double>(record.epochs.back().updates) * samples_per_step(cell);
   }
   if (!is_whole || how_ == study::Begin::kept || record.status != "complete") return;
   spent_ += seconds;
@@ -112,9 +112,9 @@ void TimeLeft::note(std::size_t place, const measure::Record& record, double sec
     if (samples > 0) learn(cell, seconds * cores / samples, true);
     return;
   }
-  const double step = step_of(record);
+  const double step = seconds_of_step(record);
   if (step <= 0) return;
-  learn(cell, step * cores / global_batch(cell), false);
+  learn(cell, step * cores / samples_per_step(cell), false);
   const auto steps = static_cast<double>(record.window.steps + record.window.warmup_steps);
   beside_.push_back(std::max(0.0, seconds - steps * step));
 }
@@ -131,7 +131,7 @@ double TimeLeft::of_batch(double batch) const {
 
 /// Core-seconds for an image.
 double TimeLeft::of_image(const PlannedCell& cell) const {
-  const double base = of_batch(local_batch(cell));
+  const double base = of_batch(samples_per_worker(cell));
   if (!is_timed(cell)) return base * (trainings_.n > 0 ? trainings_.value() : 1);
   const auto way = by_way_.find(way_of(cell));
   return base * (way != by_way_.end() ? way->second.value() : 1);
@@ -139,9 +139,9 @@ double TimeLeft::of_image(const PlannedCell& cell) const {
 
 double TimeLeft::timed_seconds(const PlannedCell& cell) const {
   const auto& options = cell.options;
-  const double step = of_image(cell) * global_batch(cell) / cores_of(way_of(cell));
+  const double step = of_image(cell) * samples_per_step(cell) / cores_of(way_of(cell));
   const double steps = options.window_steps > 0 ? static_cast<double>(options.window_steps)
-                                                : std::floor(epoch_samples_ / global_batch(cell));
+                                                : std::floor(epoch_samples_ / samples_per_step(cell));
   const double limit =
       options.window_seconds > 0 ? std::max(options.window_seconds, kLeastSteps * step) : steps * step;
   const double beside = beside_.empty() ? 0 : measure::quantile(beside_, 0.5);
@@ -162,7 +162,7 @@ double TimeLeft::training_work(std::size_t place) const {
   const PlannedCell& cell = cells_[place];
   const auto& options = cell.options;
   if (options.steps > 0)
-    return work_of_training(cell, static_cast<double>(options.steps) * global_batch(cell));
+    return work_of_training(cell, static_cast<double>(options.steps) * samples_per_step(cell));
   double epochs = options.epochs > 0 ? options.epochs : 1, before = 0;
   if (options.pause_after_epochs > 0)
     epochs = std::min(epochs, static_cast<double>(options.pause_after_epochs));

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void print(const std::vector<FileCheck>& checks) {
+void print_checks(const std::vector<FileCheck>& checks) {
   for (const auto& check : checks)
     fmt::print("{:<8} {}: {}\n", name(check.state), base::visible(check.path.string()),
                base::visible(check.why));
@@ -35,7 +35,7 @@ int verify_command(const Settings& settings) {
     std::error_code unknown;
     auto checks = fs::is_directory(path, unknown) ? verify_directory(path, others)
                                                   : std::vector<FileCheck>{verify_file(path)};
-    if (!settings.json) print(checks);
+    if (!settings.json) print_checks(checks);
     all.insert(all.end(), std::make_move_iterator(checks.begin()), std::make_move_iterator(checks.end()));
   }
   if (settings.json) print_as_json(all);

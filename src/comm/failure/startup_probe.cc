@@ -33,14 +33,14 @@ SocketAddress name_of(const Launch& launch, int local) {
   return name;
 }
 
-int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+int new_local_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
 enum class PeerState { absent, there, stopped, idle };
 
 /// The state of a process, and its process id if known, else 0.
 std::pair<PeerState, pid_t> look_for(const Launch& launch, int local) {
   const auto name = name_of(launch, local);
-  const Socket socket(new_socket());
+  const Socket socket(new_local_socket());
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0)
     return {errno == ECONNREFUSED ? PeerState::absent : PeerState::there,
             0};  // EAGAIN: too many have asked already
@@ -55,7 +55,7 @@ std::pair<PeerState, pid_t> look_for(const Launch& launch, int local) {
 StartupProbe::StartupProbe(const Launch& launch) : launch_(launch) {
   if (launch_.job.empty() || launch_.local < 0 || launch_.locals < 1) return;
   const auto name = name_of(launch_, launch_.local);
-  socket_ = new_socket();
+  socket_ = new_local_socket();
   if (::bind(socket_, reinterpret_cast<const sockaddr*>(&name.address), name.size) == 0 &&
       ::listen(socket_, SOMAXCONN) == 0)
     return;

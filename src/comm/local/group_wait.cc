@@ -33,7 +33,7 @@ struct Waits {
   int& threads;
 };
 
-void pause() {
+void pause_thread() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #else
@@ -57,7 +57,7 @@ void Group::wait(Operation& operation) {
   if (across_ != nullptr && is_reduction) help(operation);
   for (int spin = 0; spin < spins_; ++spin) {
     if (operation.done.load(std::memory_order_acquire)) return;
-    pause();
+    pause_thread();
   }
   std::unique_lock lock(mutex_);
   const Waits waits(waiting_);

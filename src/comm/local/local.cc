@@ -53,7 +53,7 @@ class Reduction final : public Pending {
   OperationRef operation_;
 };
 
-double combine(Reduce reduce, double left, double right) {
+double combine_workers(Reduce reduce, double left, double right) {
   switch (reduce) {
     case Reduce::sum:
       return left + right;
@@ -111,19 +111,19 @@ class Local final : public Communicator {
 
   void all_reduce(std::span<double> values, Reduce reduce) override {
     const Description what{.kind = OperationKind::small_reduce, .count = values.size(), .reduce = reduce};
-    group_->exchange(rank_, what, {values.data(), values.data()},
-                     [&](const std::vector<RankBuffers>& places) {
-                       std::vector<double> column(places.size()), result(values.size());
-                       for (std::size_t i = 0; i < values.size(); ++i) {
-                         for (std::size_t r = 0; r < places.size(); ++r)
-                           column[r] = static_cast<const double*>(places[r].source)[i];
-                         result[i] = base::tree_fold<double>(
-                             column, [&](double left, double right) { return combine(reduce, left, right); });
-                       }
-                       if (across() != nullptr) across()->all_reduce(result, reduce);
-                       for (const RankBuffers& place : places)
-                         std::copy(result.begin(), result.end(), static_cast<double*>(place.target));
-                     });
+    group_->exchange(
+        rank_, what, {values.data(), values.data()}, [&](const std::vector<RankBuffers>& places) {
+          std::vector<double> column(places.size()), result(values.size());
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            for (std::size_t r = 0; r < places.size(); ++r)
+              column[r] = static_cast<const double*>(places[r].source)[i];
+            result[i] = base::tree_fold<double>(
+                column, [&](double left, double right) { return combine_workers(reduce, left, right); });
+          }
+          if (across() != nullptr) across()->all_reduce(result, reduce);
+          for (const RankBuffers& place : places)
+            std::copy(result.begin(), result.end(), static_cast<double*>(place.target));
+        });
     const auto bytes = static_cast<std::int64_t>(values.size_bytes());
     count_exchange(bytes, bytes);
   }

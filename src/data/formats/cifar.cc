@@ -21,7 +21,7 @@ using base::ErrorKind;
 constexpr ImageFormat kFormat{.height = 32, .width = 32, .channels = 3};
 constexpr std::int64_t kPlane = 32 * 32;
 constexpr std::int64_t kRecord = 1 + 3 * kPlane;
-constexpr int kClasses = 10;
+constexpr int kCifarClasses = 10;
 
 /// The images of one file, as pointers into it.
 struct CifarFile {
@@ -49,12 +49,12 @@ CifarFile read_binary(const fs::path& path) {
   for (std::int64_t r = 0; r < file.images; ++r) {
     const int label = file.labels[r * kRecord];
     file.bytes.require_read();
-    if (label >= kClasses)
+    if (label >= kCifarClasses)
       base::fail(
           ErrorKind::data,
           "{}: record {} (from 0) has the label {}, but CIFAR-10 has labels 0 to {}; the file is damaged "
           "or of another format (CIFAR-100 has two label bytes): fetch it again",
-          path.string(), r, label, kClasses - 1);
+          path.string(), r, label, kCifarClasses - 1);
   }
   return file;
 }

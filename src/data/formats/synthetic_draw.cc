@@ -20,7 +20,7 @@ namespace {
 using Colour = std::array<int, 3>;
 using Canvas = std::array<std::int16_t, kSide * kSide * 3>;
 
-int between(base::Rng& rng, int low, int high) {  // both included
+int draw_between(base::Rng& rng, int low, int high) {  // both included
   return low + static_cast<int>(rng.below(static_cast<std::uint32_t>(high - low + 1)));
 }
 
@@ -43,7 +43,7 @@ int cosine(int angle) { return sine(angle + 64); }
 constexpr Colour kWheel[5] = {{208, 62, 54}, {206, 178, 56}, {66, 172, 78}, {58, 96, 206}, {168, 74, 190}};
 
 Colour vary(base::Rng& rng, Colour colour, int by) {
-  for (auto& part : colour) part = std::clamp(part + between(rng, -by, by), 0, 255);
+  for (auto& part : colour) part = std::clamp(part + draw_between(rng, -by, by), 0, 255);
   return colour;
 }
 
@@ -142,14 +142,15 @@ void draw_ground(base::Rng& rng, Canvas& canvas) {
   std::array<Colour, 4> corners;
   for (auto& corner : corners) {
     const Colour hue = kWheel[rng.below(5)];
-    const int grey = between(rng, 40, 200), strength = between(rng, 40, 230);  // strength of the hue in 1/256
+    const int grey = draw_between(rng, 40, 200),
+              strength = draw_between(rng, 40, 230);  // strength of the hue in 1/256
     for (std::size_t c = 0; c < 3; ++c) corner[c] = grey + (hue[c] - grey) * strength / 256;
   }
-  const int contrast = between(rng, 0, 26);
-  const Frame frame = make_frame({.x = between(rng, 0, 8191),
-                                  .y = between(rng, 0, 8191),
-                                  .angle = between(rng, 0, 255),
-                                  .length = between(rng, 4 * 256, 9 * 256),
+  const int contrast = draw_between(rng, 0, 26);
+  const Frame frame = make_frame({.x = draw_between(rng, 0, 8191),
+                                  .y = draw_between(rng, 0, 8191),
+                                  .angle = draw_between(rng, 0, 255),
+                                  .length = draw_between(rng, 4 * 256, 9 * 256),
                                   .units = kPeriod});
   with_constant(
       static_cast<int>(rng.below(4)), [&](auto texture) {  // not the texture "halves", which would be an edge
@@ -176,8 +177,8 @@ void draw_ground(base::Rng& rng, Canvas& canvas) {
 
 /// Draws a plain disc or rectangle with a radius of 2 to 4 pixels, in a colour that objects have.
 void draw_distractor(base::Rng& rng, Canvas& canvas) {
-  const int x = between(rng, 0, kSide * 256 - 1), y = between(rng, 0, kSide * 256 - 1);
-  const int radius_x = between(rng, 256, 3 * 256), radius_y = between(rng, 256, 3 * 256);
+  const int x = draw_between(rng, 0, kSide * 256 - 1), y = draw_between(rng, 0, kSide * 256 - 1);
+  const int radius_x = draw_between(rng, 256, 3 * 256), radius_y = draw_between(rng, 256, 3 * 256);
   const bool is_disc = (rng.next_u32() & 1) != 0;
   const Colour colour = vary(rng, kWheel[rng.below(5)], 40);
   const int from_y = std::max(0, (y - radius_y) / 256), to_y = std::min(kSide - 1, (y + radius_y) / 256);
@@ -195,15 +196,16 @@ void draw_distractor(base::Rng& rng, Canvas& canvas) {
 }
 
 void draw_object(const Cues& cues, base::Rng& rng, Canvas& canvas) {
-  const int radius = between(rng, 8 * 256, 12 * 256);  // px8
-  const int margin = radius * 3 / 4;                   // a part of the object may lie outside
-  const int x = between(rng, margin, kSide * 256 - margin), y = between(rng, margin, kSide * 256 - margin);
+  const int radius = draw_between(rng, 8 * 256, 12 * 256);  // px8
+  const int margin = radius * 3 / 4;                        // a part of the object may lie outside
+  const int x = draw_between(rng, margin, kSide * 256 - margin),
+            y = draw_between(rng, margin, kSide * 256 - margin);
   const Frame shape_frame =
-      make_frame({.x = x, .y = y, .angle = between(rng, 0, 255), .length = radius, .units = 1024 << 10});
-  const Frame texture_frame = make_frame({.x = x + between(rng, -200, 200),
-                                          .y = y + between(rng, -200, 200),
-                                          .angle = between(rng, 0, 255),
-                                          .length = between(rng, 4 * 256 + 128, 7 * 256),
+      make_frame({.x = x, .y = y, .angle = draw_between(rng, 0, 255), .length = radius, .units = 1024 << 10});
+  const Frame texture_frame = make_frame({.x = x + draw_between(rng, -200, 200),
+                                          .y = y + draw_between(rng, -200, 200),
+                                          .angle = draw_between(rng, 0, 255),
+                                          .length = draw_between(rng, 4 * 256 + 128, 7 * 256),
                                           .units = kPeriod});
   const bool swapped = (rng.next_u32() & 1) != 0;
   const Colour one = vary(rng, kWheel[cues.scheme], 34), other = vary(rng, kWheel[(cues.scheme + 2) % 5], 34);
@@ -249,11 +251,11 @@ std::uint64_t splitmix(std::uint64_t& state) {
 /// noise of a value is the difference of two uniform bytes, a triangular distribution with standard deviation
 /// 104 before it is scaled.
 void expose(base::Rng& rng, const Canvas& canvas, std::span<std::uint8_t> pixels) {
-  const int light = between(rng, 150, 290);  // 1/256
+  const int light = draw_between(rng, 150, 290);  // 1/256
   std::array<int, 3> lights;
-  for (auto& part : lights) part = light * between(rng, 190, 256) / 256;
-  const int offset = between(rng, -12, 24);
-  const int noise = between(rng, 20, 64);  // 1/256 of the triangle: standard deviation 8 to 26 levels
+  for (auto& part : lights) part = light * draw_between(rng, 190, 256) / 256;
+  const int offset = draw_between(rng, -12, 24);
+  const int noise = draw_between(rng, 20, 64);  // 1/256 of the triangle: standard deviation 8 to 26 levels
   std::uint64_t state = static_cast<std::uint64_t>(rng.next_u32()) << 32;
   state |= rng.next_u32();
   for (std::size_t i = 0; i < canvas.size(); i += 3) {
@@ -272,7 +274,7 @@ void expose(base::Rng& rng, const Canvas& canvas, std::span<std::uint8_t> pixels
 void draw_synthetic(const Cues& cues, base::Rng& rng, std::span<std::uint8_t> pixels) {
   Canvas canvas;
   draw_ground(rng, canvas);
-  for (int count = between(rng, 2, 4); count > 0; --count) draw_distractor(rng, canvas);
+  for (int count = draw_between(rng, 2, 4); count > 0; --count) draw_distractor(rng, canvas);
   draw_object(cues, rng, canvas);
   draw_distractor(rng, canvas);
   expose(rng, canvas, pixels);

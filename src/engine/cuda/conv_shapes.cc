@@ -7,7 +7,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-constexpr const char* name_of(ConvDirection direction) {
+constexpr const char* name_of_direction(ConvDirection direction) {
   switch (direction) {
     case ConvDirection::forward:
       return "forward";
@@ -19,7 +19,8 @@ constexpr const char* name_of(ConvDirection direction) {
 }
 
 template <typename... Args>
-void require(bool holds, const ConvProblem& problem, fmt::format_string<Args...> rule, Args&&... args) {
+void require_of_shape(bool holds, const ConvProblem& problem, fmt::format_string<Args...> rule,
+                      Args&&... args) {
   if (!holds)
     base::fail(base::ErrorKind::device, "convolution ({}): {}", describe(problem),
                fmt::format(rule, std::forward<Args>(args)...));
@@ -27,11 +28,13 @@ void require(bool holds, const ConvProblem& problem, fmt::format_string<Args...>
 
 void require_positions(const ConvProblem& problem, const char* along, int out, int in, int kernel) {
   const int covered = in + 2 * problem.padding;
-  require(kernel <= covered, problem, "its kernel's {} is {}, and may be at most {}, the padded input's",
-          along, kernel, covered);
+  require_of_shape(kernel <= covered, problem,
+                   "its kernel's {} is {}, and may be at most {}, the padded input's", along, kernel,
+                   covered);
   const int follows = (covered - kernel) / problem.stride + 1;
-  require(out == follows, problem,
-          "its output's {} must be {} by input, kernel, stride and padding, but is {}", along, follows, out);
+  require_of_shape(out == follows, problem,
+                   "its output's {} must be {} by input, kernel, stride and padding, but is {}", along,
+                   follows, out);
 }
 
 }  // namespace
@@ -77,8 +80,8 @@ std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Pre
 
 std::string describe(const ConvProblem& p) {
   return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}",
-                     name_of(p.direction), p.precision == Precision::f32 ? "f32" : "bf16", p.samples,
-                     p.height_in, p.width_in, p.channels_in, p.samples, p.height_out, p.width_out,
+                     name_of_direction(p.direction), p.precision == Precision::f32 ? "f32" : "bf16",
+                     p.samples, p.height_in, p.width_in, p.channels_in, p.samples, p.height_out, p.width_out,
                      p.channels_out, p.kernel_height, p.kernel_width, p.stride, p.padding,
                      p.has_statistics    ? ", with statistics"
                      : p.has_addend      ? ", with sum, mask and sums"
@@ -108,18 +111,18 @@ void check(const ConvProblem& problem) {
                {"stride", problem.stride, 1},
                {"padding", problem.padding, 0}};
   for (const auto& size : sizes)
-    require(size.value >= size.least, problem, "its {} must be at least {}, but is {}", size.name, size.least,
-            size.value);
+    require_of_shape(size.value >= size.least, problem, "its {} must be at least {}, but is {}", size.name,
+                     size.least, size.value);
   for (const auto& [name, channels] :
        {std::pair{"input", problem.channels_in}, std::pair{"output", problem.channels_out}})
-    require(channels == padded_channels(channels), problem,
-            "its {}'s channels must be padded to a multiple of 8, but are {}", name, channels);
-  require(!problem.has_statistics || problem.direction == ConvDirection::forward, problem,
-          "statistics are of the output, which only the forward direction writes");
-  require(!problem.has_masked_sums || problem.direction == ConvDirection::backward_data, problem,
-          "masked sums are of the input's gradient, which only the direction backward data writes");
-  require(problem.has_masked_sums || !problem.has_addend, problem,
-          "a second term comes with a mask and sums");
+    require_of_shape(channels == padded_channels(channels), problem,
+                     "its {}'s channels must be padded to a multiple of 8, but are {}", name, channels);
+  require_of_shape(!problem.has_statistics || problem.direction == ConvDirection::forward, problem,
+                   "statistics are of the output, which only the forward direction writes");
+  require_of_shape(!problem.has_masked_sums || problem.direction == ConvDirection::backward_data, problem,
+                   "masked sums are of the input's gradient, which only the direction backward data writes");
+  require_of_shape(problem.has_masked_sums || !problem.has_addend, problem,
+                   "a second term comes with a mask and sums");
   require_positions(problem, "height", problem.height_out, problem.height_in, problem.kernel_height);
   require_positions(problem, "width", problem.width_out, problem.width_in, problem.kernel_width);
 }
@@ -134,9 +137,9 @@ void check_operands(const ConvProblem& problem, std::int64_t src_elements, std::
                   {"weight", problem.weight_elements(), weight_elements},
                   {"output", problem.dst_elements(), dst_elements}};
   for (const auto& operand : operands)
-    require(operand.wanted == operand.there, problem,
-            "its {} must have {} elements, but the layer's has {}; please report it", operand.name,
-            operand.wanted, operand.there);
+    require_of_shape(operand.wanted == operand.there, problem,
+                     "its {} must have {} elements, but the layer's has {}; please report it", operand.name,
+                     operand.wanted, operand.there);
 }
 
 }  // namespace paceline::engine::cuda

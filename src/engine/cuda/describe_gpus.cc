@@ -12,7 +12,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-double gb(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+double gb_of_memory(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 std::string describe_gpu(const GpuFacts& gpu) {
   std::vector<std::string> parts{gpu.name.empty() ? "name unknown" : gpu.name};
@@ -20,8 +20,8 @@ std::string describe_gpu(const GpuFacts& gpu) {
     parts.push_back(
         fmt::format("compute capability {}.{}", *gpu.compute_capability / 10, *gpu.compute_capability % 10));
   if (gpu.memory_bytes && gpu.used_memory_bytes)
-    parts.push_back(
-        fmt::format("{:.1f} of {:.1f} GB used", gb(*gpu.used_memory_bytes), gb(*gpu.memory_bytes)));
+    parts.push_back(fmt::format("{:.1f} of {:.1f} GB used", gb_of_memory(*gpu.used_memory_bytes),
+                                gb_of_memory(*gpu.memory_bytes)));
   if (gpu.busy_percent) parts.push_back(fmt::format("{} % busy", *gpu.busy_percent));
   if (gpu.watts)
     parts.push_back(gpu.watts_limit ? fmt::format("{:.0f} of {:.0f} W", *gpu.watts, *gpu.watts_limit)
@@ -56,8 +56,9 @@ std::string describe_links(const GpuLinks& links) {
 }
 
 std::string describe_process(const GpuProcess& process) {
-  return fmt::format("process {}{}{}", process.pid, process.name.empty() ? "" : " " + process.name,
-                     process.memory_bytes ? fmt::format(", {:.1f} GB", gb(*process.memory_bytes)) : "");
+  return fmt::format(
+      "process {}{}{}", process.pid, process.name.empty() ? "" : " " + process.name,
+      process.memory_bytes ? fmt::format(", {:.1f} GB", gb_of_memory(*process.memory_bytes)) : "");
 }
 
 /// The PCI bus id of each device that CUDA sees; empty if CUDA does not start.

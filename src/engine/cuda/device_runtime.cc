@@ -10,7 +10,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-double gb(std::size_t bytes) { return static_cast<double>(bytes) / 1e9; }
+double gb_of_request(std::size_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 }  // namespace
 
@@ -107,11 +107,12 @@ void DeviceRuntime::fail_allocation(CudaStatus status, std::size_t bytes) const 
   std::size_t free = 0, total = 0;
   const bool known = api_.cudaMemGetInfo(&free, &total) == kCudaSuccess;
   base::fail(base::ErrorKind::device, "--device cuda: {}{}",
-             describe_cuda_error(api_, status, fmt::format("cudaMalloc of {:.3f} GB", gb(bytes)), where()),
+             describe_cuda_error(api_, status, fmt::format("cudaMalloc of {:.3f} GB", gb_of_request(bytes)),
+                                 where()),
              known
                  ? fmt::format("; {:.2f} of {:.2f} GB are free; give a smaller batch, or end what else uses "
                                "this GPU (paceline doctor lists it)",
-                               gb(free), gb(total))
+                               gb_of_request(free), gb_of_request(total))
                  : "");
 }
 

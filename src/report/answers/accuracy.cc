@@ -20,7 +20,7 @@ using analysis::Convergence;
 using analysis::Variant;
 
 /// 0.3170 -> "32 points"; below ten with a decimal.
-std::string points(double difference) {
+std::string points_of_difference(double difference) {
   const double size = 100 * std::abs(difference);
   return size < 9.95 ? fmt::format("{:.1f} points", size) : fmt::format("{:.0f} points", size);
 }
@@ -31,16 +31,18 @@ std::string said_of_large(const Convergence& result) {
   const Variant& large = result.variants[*result.large];
   if (!large.to_baseline) return "";
   const double change = large.to_baseline->value;
-  std::string said = large.to_baseline->is_noise()
-                         ? fmt::format("Batch {} shows no difference beyond noise.",
-                                       integer(static_cast<double>(large.cell->global_batch)))
-                         : fmt::format("Batch {} {} {} in {:g} epochs",
-                                       integer(static_cast<double>(large.cell->global_batch)),
-                                       change < 0 ? "loses" : "gains", points(change), large.epochs);
+  std::string said =
+      large.to_baseline->is_noise()
+          ? fmt::format("Batch {} shows no difference beyond noise.",
+                        integer(static_cast<double>(large.cell->global_batch)))
+          : fmt::format("Batch {} {} {} in {:g} epochs",
+                        integer(static_cast<double>(large.cell->global_batch)),
+                        change < 0 ? "loses" : "gains", points_of_difference(change), large.epochs);
   if (large.to_baseline->is_noise()) return said;
   if (result.give_back_most.empty()) return said + ".";
   const Variant& best = result.variants[result.give_back_most.front()];
-  return best.to_large ? fmt::format("{}; the best remedy returns {}.", said, points(best.to_large->value))
+  return best.to_large ? fmt::format("{}; the best remedy returns {}.", said,
+                                     points_of_difference(best.to_large->value))
                        : said + ".";
 }
 
@@ -50,7 +52,7 @@ Over over_of(const Plot& plot) {
   return plot.id.ends_with("updates") ? Over::updates : Over::seconds;
 }
 
-std::string name_of(Over over) {
+std::string name_of_axis(Over over) {
   return over == Over::epochs ? "epoch" : over == Over::updates ? "update" : "time";
 }
 
@@ -80,7 +82,7 @@ void add_lines(Figure::View& view, const Convergence& result, const Plot& plot, 
 }
 
 Figure::View accuracy_view(const Convergence& result, const Plot& plot) {
-  Figure::View view{.name = name_of(over_of(plot)),
+  Figure::View view{.name = name_of_axis(over_of(plot)),
                     .x = plot.x,
                     .y = {.label = "accuracy", .unit = "%"},
                     .series = plot.series};
@@ -89,7 +91,7 @@ Figure::View accuracy_view(const Convergence& result, const Plot& plot) {
 }
 
 Figure::View loss_view(const Convergence& result, const Plot& plot) {
-  Figure::View view{.name = "loss by " + name_of(over_of(plot)), .x = plot.x, .y = {.label = "loss"}};
+  Figure::View view{.name = "loss by " + name_of_axis(over_of(plot)), .x = plot.x, .y = {.label = "loss"}};
   add_lines(view, result, plot, Quantity::test_loss);
   add_lines(view, result, plot, Quantity::train_loss);
   return view;

@@ -12,7 +12,9 @@
 namespace paceline::report {
 namespace {
 
-std::string batch_of(const analysis::Cell& cell) { return integer(static_cast<double>(cell.local_batch)); }
+std::string batch_of_cell(const analysis::Cell& cell) {
+  return integer(static_cast<double>(cell.local_batch));
+}
 
 /// "16 and 64 are as good within the noise. 128 is 12 % slower."
 std::string said_of_others(const std::vector<const analysis::Cell*>& cells, const analysis::Choice& choice) {
@@ -23,7 +25,7 @@ std::string said_of_others(const std::vector<const analysis::Cell*>& cells, cons
     const bool overlaps =
         std::find(choice.overlap.begin(), choice.overlap.end(), cell) != choice.overlap.end();
     if (overlaps)
-      alike.push_back(batch_of(*cell));
+      alike.push_back(batch_of_cell(*cell));
     else if (next == nullptr || cell->images_per_s.median > next->images_per_s.median)
       next = cell;
   }
@@ -37,7 +39,7 @@ std::string said_of_others(const std::vector<const analysis::Cell*>& cells, cons
             ? fmt::format("{} {} as good within the noise.", listed(alike), alike.size() > 1 ? "are" : "is")
             : fmt::format("{} may be as good: their intervals overlap.", listed(alike));
   if (next != nullptr)
-    said += fmt::format("{}{} is {} slower.", said.empty() ? "" : " ", batch_of(*next),
+    said += fmt::format("{}{} is {} slower.", said.empty() ? "" : " ", batch_of_cell(*next),
                         about(1 - next->images_per_s.median / choice.best->images_per_s.median));
   return said;
 }
@@ -55,7 +57,7 @@ Answer batch_answer(const Subject& subject) {
                                             best->local_batch, 2 * best->local_batch);
     return not_measured(
         "batch", kQuestion,
-        fmt::format("Only {} was measured in this way, so there is no choice.", batch_of(*best)),
+        fmt::format("Only {} was measured in this way, so there is no choice.", batch_of_cell(*best)),
         command_like(best->record(), best->workers == 1 ? "sweep" : "scale",
                      best->workers == 1 ? "--batches " + batches
                                         : fmt::format("--workers {} --batches {}", best->workers, batches)));
@@ -63,7 +65,7 @@ Answer batch_answer(const Subject& subject) {
   const auto choice = analysis::fastest(cells);
   Answer answer{.id = "batch",
                 .question = kQuestion,
-                .figure = batch_of(*best),
+                .figure = batch_of_cell(*best),
                 .unit = best->workers > 1 ? "images a worker" : "images",
                 .sentence = said_of_others(cells, choice),
                 .evidence = "batch"};

@@ -21,7 +21,7 @@ using analysis::Cell;
 
 constexpr const char* kWhy = "not measured";
 
-std::string word_of(analysis::Others others) {
+std::string word_of_others(analysis::Others others) {
   switch (others) {
     case analysis::Others::none:
       return "no";
@@ -33,7 +33,7 @@ std::string word_of(analysis::Others others) {
   return "unknown";
 }
 
-std::vector<Column> columns() {
+std::vector<Column> cell_columns() {
   const auto part = [](const char* key, const char* label) {
     return Column{.key = key, .label = label, .format = Format::percent1, .group = "parts of a step"};
   };
@@ -63,7 +63,7 @@ TableCell bytes_or_missing(std::optional<std::int64_t> bytes) {
   return bytes && *bytes > 0 ? value(static_cast<double>(*bytes)) : missing(kWhy);
 }
 
-std::vector<TableCell> row_of(const Cell& cell) {
+std::vector<TableCell> row_of_cell(const Cell& cell) {
   std::vector<TableCell> row{words(cell.name()), with_mark(words(way_of(cell)), marks_of(cell)),
                              value(static_cast<double>(cell.local_batch)),
                              value(static_cast<double>(cell.global_batch))};
@@ -87,7 +87,7 @@ std::vector<TableCell> row_of(const Cell& cell) {
   row.push_back(bytes_or_missing(peak));
   row.push_back(value(static_cast<double>(cell.is_measured() ? cell.records.size() : 0)));
   row.push_back(value(static_cast<double>(cell.steps_measured)));
-  row.push_back(cell.is_measured() ? words(word_of(cell.others)) : missing(kWhy));
+  row.push_back(cell.is_measured() ? words(word_of_others(cell.others)) : missing(kWhy));
   row.push_back(words(cell.status));
   std::vector<std::string> ids;
   for (const auto* one : cell.records) ids.push_back(one->id);
@@ -103,7 +103,7 @@ Table cells_table(const Conclusions& conclusions) {
               .definition =
                   "A row is a configuration with all its repeats. Times are medians with 95 % intervals, "
                   "parts of a step are means. est.: all images over the images/s of some steps.",
-              .columns = columns()};
+              .columns = cell_columns()};
   Footnotes footnotes;
   std::vector<const Cell*> cells;
   for (const Cell& cell : conclusions.cells) cells.push_back(&cell);
@@ -126,7 +126,7 @@ Table cells_table(const Conclusions& conclusions) {
   // Cells that were planned but not run, such as a batch too large for the memory, come last.
   std::stable_partition(cells.begin(), cells.end(), [](const Cell* cell) { return cell->is_measured(); });
   for (const Cell* cell : cells) {
-    table.rows.push_back(row_of(*cell));
+    table.rows.push_back(row_of_cell(*cell));
     footnotes.explain(*cell);
   }
   insert_setup_columns(table, 2, cells);

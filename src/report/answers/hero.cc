@@ -29,7 +29,7 @@ struct Way {
 };
 
 /// All measured cells that were run for timing, or those of trainings if there are none.
-std::vector<const Cell*> drawn(const Subject& subject) {
+std::vector<const Cell*> drawn_cells(const Subject& subject) {
   std::vector<const Cell*> cells = subject.point.eligible;
   for (const auto& one : subject.point.left_out) cells.push_back(one.cell);
   return cells;
@@ -38,7 +38,7 @@ std::vector<const Cell*> drawn(const Subject& subject) {
 /// The way of the best cell first, then the others, the fastest first.
 std::vector<Way> ways_of(const Subject& subject) {
   std::map<std::string, std::map<std::int64_t, const Cell*>> by_name;
-  for (const Cell* cell : drawn(subject)) {
+  for (const Cell* cell : drawn_cells(subject)) {
     auto& place = by_name[way_of(*cell)][cell->global_batch];
     if (place == nullptr || cell == subject.best() ||
         (place != subject.best() && cell->images_per_s.median > place->images_per_s.median))
@@ -133,7 +133,7 @@ Figure::View speedups(const Subject& subject, analysis::Mode mode) {
 }
 
 /// The caption: which way is fastest, as far as the intervals allow.
-std::string finding_of(const Subject& subject) {
+std::string finding_of_grid(const Subject& subject) {
   const Cell& best = *subject.best();
   const std::string way = way_of(best);
   std::set<std::int64_t> batches{best.local_batch};
@@ -164,7 +164,7 @@ bool holds_disturbed(const Figure::View& view) {
 std::optional<Figure> hero_figure(const Subject& subject) {
   if (subject.best() == nullptr) return std::nullopt;
   Figure figure{.id = "hero",
-                .finding = finding_of(subject),
+                .finding = finding_of_grid(subject),
                 .note =
                     "What touches the band cannot be told from the best. Error bars: 95 % intervals of the "
                     "median."};

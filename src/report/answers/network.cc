@@ -77,7 +77,7 @@ Series in_training(const Subject& subject) {
   return series;
 }
 
-std::string finding_of(const std::optional<analysis::Bandwidth>& best, double most_alone) {
+std::string finding_of_network(const std::optional<analysis::Bandwidth>& best, double most_alone) {
   if (!best)
     return most_alone > 0 ? fmt::format("Alone, the all-reduce carries up to {} GB/s", number(most_alone))
                           : "What all-reduces carry, by the size of a message";
@@ -144,7 +144,7 @@ std::optional<Figure> network_figure(const Subject& subject) {
   if (best && best->ceiling)
     view.marks.push_back({.axis = 'y', .low = best->ceiling->median, .label = "its own buckets alone"});
   Figure figure{.id = "network",
-                .finding = finding_of(best, most_alone),
+                .finding = finding_of_network(best, most_alone),
                 .note =
                     "busbw: what each link would carry in a ring; comparable across numbers of workers. "
                     "Fit: t = latency + X / bandwidth."};

@@ -106,7 +106,7 @@ std::optional<Next::Step> seeds(const Subject& subject) {
 }
 
 /// Suggests timing collectives alone, if workers communicate and that was not done.
-std::optional<Next::Step> network(const Subject& subject) {
+std::optional<Next::Step> network_step(const Subject& subject) {
   const Cell& best = *subject.best();
   const auto& records = subject.conclusions.records;
   if (best.workers < 2 || std::any_of(records.begin(), records.end(), is_of_collectives)) return std::nullopt;
@@ -157,7 +157,7 @@ std::vector<std::string> not_answered(const Subject& subject) {
 Next next_steps(const Subject& subject) {
   Next next;
   if (subject.best() == nullptr) return next;
-  for (auto& step : {finish(subject), settle(subject), seeds(subject), network(subject)})
+  for (auto& step : {finish(subject), settle(subject), seeds(subject), network_step(subject)})
     if (step) next.steps.push_back(*step);
   next.not_answered = not_answered(subject);
   return next;

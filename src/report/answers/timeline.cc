@@ -38,7 +38,7 @@ const Record* record_to_show(const analysis::Cell& cell) {
 }
 
 /// The caption, as far as all repeats agree.
-std::string finding_of(const analysis::Cell& cell, std::int64_t steps) {
+std::string finding_of_timeline(const analysis::Cell& cell, std::int64_t steps) {
   const auto workers = analysis::by_worker(cell);
   const std::string shown = count(steps, "step");
   if (!workers) return fmt::format("{} of {}", shown, way_of(cell));
@@ -75,8 +75,9 @@ std::string note_of(const Record& record) {
 std::optional<Timeline> timeline_of(const analysis::Cell& cell, std::string id) {
   const Record* record = record_to_show(cell);
   if (record == nullptr) return std::nullopt;
-  Timeline timeline{
-      .id = std::move(id), .finding = finding_of(cell, record->last_steps->steps), .note = note_of(*record)};
+  Timeline timeline{.id = std::move(id),
+                    .finding = finding_of_timeline(cell, record->last_steps->steps),
+                    .note = note_of(*record)};
   for (std::size_t phase = 0; phase < measure::kPhases; ++phase)
     timeline.phases.emplace_back(measure::name(static_cast<measure::Phase>(phase)));
   const int collective = static_cast<int>(timeline.phases.size());

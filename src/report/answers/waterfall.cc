@@ -41,7 +41,7 @@ std::vector<LossPart> parts_of(const LossesOfGroup& losses) {
 }
 
 /// Names the largest part that exceeds the noise; none if all may be chance.
-std::string finding_of(const EfficiencyLoss& loss) {
+std::string finding_of_loss(const EfficiencyLoss& loss) {
   const auto who = count(loss.cell->workers, "worker");
   if (loss.loss_s() <= 0) return fmt::format("{} lose no efficiency against one worker", who);
   const auto lost = fmt::format("{} lose {} of their step", who, about(loss.loss_s() / loss.step_s));
@@ -66,7 +66,7 @@ std::optional<Waterfall> step_waterfall(const Subject& subject) {
   if (found == losses->rows.end()) return std::nullopt;
   Waterfall waterfall{
       .id = "step",
-      .finding = finding_of(*found),
+      .finding = finding_of_loss(*found),
       .note =
           "Of a step of the typical worker, by means, which add up; elsewhere a step is a median. "
           "Grey is within noise.",

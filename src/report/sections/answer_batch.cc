@@ -13,7 +13,7 @@ namespace paceline::report {
 namespace {
 
 /// The largest batch that was reached, and the limit there.
-std::string largest(const analysis::Sweep& sweep) {
+std::string largest_batch(const analysis::Sweep& sweep) {
   if (!sweep.largest_that_fits) return "";
   const std::string size = integer(static_cast<double>(*sweep.largest_that_fits));
   switch (sweep.largest_met) {
@@ -67,7 +67,7 @@ std::string said_of_sweep(const Conclusions& conclusions, const analysis::Sweep&
     return fmt::format("Which batch size? Not answered: only {}{} was {}, on {}{}: {} images/s{}.{}{}",
                        knee.workers == 1 ? "batch " : "local batch ", knee.local_batch,
                        count_measured(sweep) == 1 ? "measured" : "compared", workers_on_cores(knee),
-                       behind(which), rate, repeats, largest(sweep), said_of_emulation(knee));
+                       behind(which), rate, repeats, largest_batch(sweep), said_of_emulation(knee));
   std::string text = fmt::format("Which batch size? {}: {} images/s{}", batch_on(knee, which), rate, repeats);
   const bool all_compared = std::all_of(
       sweep.points.begin(), sweep.points.end(),
@@ -81,7 +81,7 @@ std::string said_of_sweep(const Conclusions& conclusions, const analysis::Sweep&
                         number(best.images_per_s.median), best.local_batch);
   if (const std::string open = knee_not_decided(sweep); !open.empty())
     text += fmt::format(" Not decided: {}.", open);
-  return text + largest(sweep) + said_of_emulation(knee) + so_far(conclusions, "sweep", "batches");
+  return text + largest_batch(sweep) + said_of_emulation(knee) + so_far(conclusions, "sweep", "batches");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ std::vector<std::string> caveats(const ScalingGroup& group, const ScalingRow& ro
   return all;
 }
 
-std::string workers(const ScalingRow& row) { return count(row.cell->workers, "worker"); }
+std::string workers_text(const ScalingRow& row) { return count(row.cell->workers, "worker"); }
 
 /// The cells that the number of workers was chosen from.
 std::vector<const analysis::Cell*> choice_among(const FewestWorkers& choice) {
@@ -82,7 +82,7 @@ void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
   std::vector<std::string> open;
   for (const ScalingRow* rival : choice.rivals)
     open.push_back(
-        fmt::format("{} gave {} times its images/s", workers(*rival),
+        fmt::format("{} gave {} times its images/s", workers_text(*rival),
                     with_interval(analysis::ratio(rate(rival), rate(choice.row)), Format::fixed2)));
   if (!open.empty()) all.push_back(fmt::format("not decided: {}", fmt::join(open, ", ")));
   if (choice.row->is_baseline && choice.candidates.size() > 1 && open.empty())
@@ -91,13 +91,13 @@ void add_rivals(std::vector<std::string>& all, const FewestWorkers& choice) {
     const auto gain = analysis::ratio(rate(left_out), rate(choice.row));
     if (choice.row->is_baseline || gain.median > 1)
       all.push_back(fmt::format("{} share cores and are left out, at {} times the images/s",
-                                workers(*left_out), with_interval(gain, Format::fixed2)));
+                                workers_text(*left_out), with_interval(gain, Format::fixed2)));
   }
   if (const auto few = fewest_repeats(choice_among(choice)); !few.empty()) all.push_back(few);
 }
 
 /// "batch 128", "batch 128, version 0.2.0". Model and set-up are named once, before all batches.
-std::string name_of(const ScalingGroup& group) {
+std::string name_of_group(const ScalingGroup& group) {
   return fmt::format("batch {}{}", group.batch, behind(group.circumstances));
 }
 
@@ -108,11 +108,12 @@ std::string describe(const ScalingGroup& group, const FewestWorkers& choice, Mod
     std::vector<std::string> said{
         fmt::format("{} images/s", with_interval(row.cell->images_per_s, Format::rate))};
     add_rivals(said, choice);
-    return fmt::format("{}: {} ({})", name_of(group), workers_on_cores(*row.cell), fmt::join(said, "; "));
+    return fmt::format("{}: {} ({})", name_of_group(group), workers_on_cores(*row.cell),
+                       fmt::join(said, "; "));
   }
   auto said = caveats(group, row);
   add_rivals(said, choice);
-  return fmt::format("{}: {}, {} {}, efficiency {}{}", name_of(group), workers_on_cores(*row.cell),
+  return fmt::format("{}: {}, {} {}, efficiency {}{}", name_of_group(group), workers_on_cores(*row.cell),
                      mode == Mode::weak ? "scaled speedup" : "speedup",
                      with_interval(row.speedup, Format::fixed2),
                      with_interval(row.efficiency, Format::percent1),
@@ -130,7 +131,7 @@ std::vector<std::string> why_not_compared(const ScalingGroup& group) {
                                                                            : row.verdict.refusals.front())
             : fmt::format("{}: {}", row.cell->status, row.cell->reason);
     if (reason.ends_with('.')) reason.pop_back();
-    why.push_back(fmt::format("{}: {}", workers(row), reason));
+    why.push_back(fmt::format("{}: {}", workers_text(row), reason));
   }
   return why;
 }
@@ -151,8 +152,9 @@ std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choi
                       fmt::join(workers, ", "));
   }
   auto parts = why_not_compared(group);
-  parts.insert(parts.begin(), fmt::format("{} scaling{} at {} {} has {}", name(mode), said_of_whom(group),
-                                          mode == Mode::weak ? "local" : "global", name_of(group), has));
+  parts.insert(parts.begin(),
+               fmt::format("{} scaling{} at {} {} has {}", name(mode), said_of_whom(group),
+                           mode == Mode::weak ? "local" : "global", name_of_group(group), has));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -178,7 +180,7 @@ std::string said_of_emulated_rows(const std::vector<const ScalingGroup*>& groups
 std::string describe_alone(const ScalingGroup& group) {
   const ScalingRow& row = group.rows.front();
   const std::string few = few_repeats(*row.cell);
-  return fmt::format("{}: {} images/s on {}, the only number of workers measured so{}", name_of(group),
+  return fmt::format("{}: {} images/s on {}, the only number of workers measured so{}", name_of_group(group),
                      with_interval(row.cell->images_per_s, Format::rate), workers_on_cores(*row.cell),
                      in_brackets(few));
 }
@@ -196,7 +198,7 @@ std::vector<std::vector<const ScalingGroup*>> answered_together(const std::vecto
 }
 
 /// The measured row of a group with that many workers, joined in a known way.
-const ScalingRow* row_of(const ScalingGroup& group, int workers) {
+const ScalingRow* row_with_workers(const ScalingGroup& group, int workers) {
   for (const ScalingRow& row : group.rows)
     if (row.cell->workers == workers && row.cell->is_measured() &&
         !analysis::joined_as(row.cell->record()).empty())
@@ -206,7 +208,7 @@ const ScalingRow* row_of(const ScalingGroup& group, int workers) {
 
 /// "2 workers at local batch 128: threads of one process 4,560 images/s; 2 processes on 2 nodes 0.50 [0.49,
 /// 0.51] times that": the groups of one batch that differ in how workers are joined, by workers.
-std::vector<std::string> said_of_joining(const std::vector<ScalingGroup>& groups, Mode mode) {
+std::vector<std::string> joining_of_groups(const std::vector<ScalingGroup>& groups, Mode mode) {
   std::vector<std::string> said;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const ScalingGroup& first = groups[i];
@@ -217,7 +219,7 @@ std::vector<std::string> said_of_joining(const std::vector<ScalingGroup>& groups
     std::map<int, std::vector<const analysis::Cell*>> by_workers;
     for (const ScalingGroup& group : groups)
       for (const ScalingRow& row : group.rows)
-        if (is_same_batch(group) && row_of(group, row.cell->workers) == &row)
+        if (is_same_batch(group) && row_with_workers(group, row.cell->workers) == &row)
           by_workers[row.cell->workers].push_back(row.cell);
     for (const auto& [workers, cells] : by_workers) {
       std::vector<std::string> ways;
@@ -285,7 +287,7 @@ void answer_mode(std::vector<Block>& blocks, const Conclusions& conclusions, Mod
         said_of_whom(*part.front()), mode == Mode::weak ? "local" : "global", rule, fmt::join(answers, "; "),
         baseline, said_of_emulated_rows(part), so_far(conclusions, "scale", "cells of scaling"))));
   }
-  if (const auto joining = said_of_joining(all, mode); !joining.empty())
+  if (const auto joining = joining_of_groups(all, mode); !joining.empty())
     blocks.push_back(finding(fmt::format("How to join the workers? {}.", fmt::join(joining, ". "))));
 }
 

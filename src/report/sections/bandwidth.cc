@@ -13,14 +13,14 @@ namespace {
 
 using analysis::Bandwidth;
 
-constexpr const char* kDefinition =
+constexpr const char* kBandwidthDefinition =
     "X: bytes that one step reduces in its buckets: the gradients, on devices with 32 bytes of votes. t: "
     "transfer time of a step, without waiting for a later rank. algbw = X / t; busbw = algbw x 2(N-1)/N "
     "(what a ring's links would carry; comparable across N). Sent: bytes that a rank handed on a step, as "
     "the communicator counted; ring: 2(N-1)/N X. Utilisation = busbw / ceiling, the median busbw of "
     "reducing the same buckets with nothing else running. An epoch's bytes = its steps x X. GB = 1e9 bytes.";
 
-std::vector<Column> columns(const std::string& batch_label) {
+std::vector<Column> bandwidth_columns(const std::string& batch_label) {
   const auto amount = [](std::string key, std::string label) {
     return Column{.key = std::move(key), .label = std::move(label), .unit = "B", .format = Format::bytes};
   };
@@ -41,7 +41,7 @@ std::vector<Column> columns(const std::string& batch_label) {
           amount("bytes_per_epoch", "X an epoch")};
 }
 
-std::vector<TableCell> table_row(std::int64_t batch, const Bandwidth& one) {
+std::vector<TableCell> bandwidth_row(std::int64_t batch, const Bandwidth& one) {
   return {value(static_cast<double>(batch)),
           value(one.cell->workers),
           value(one.bytes_per_step),
@@ -56,7 +56,7 @@ std::vector<TableCell> table_row(std::int64_t batch, const Bandwidth& one) {
           value(one.bytes_per_epoch)};
 }
 
-void explain(Footnotes& footnotes, const Bandwidth& one) {
+void explain_bandwidth(Footnotes& footnotes, const Bandwidth& one) {
   if (!one.is_ring_traffic)
     footnotes.add(fmt::format(
         "The all-reduce is not a ring ({}): what a rank sent differs from 2(N-1)/N X, so busbw allows "
@@ -69,23 +69,23 @@ void explain(Footnotes& footnotes, const Bandwidth& one) {
         analysis::is_of_cuda_engine(one.cell->record()) ? "the device" : "cores"));
 }
 
-std::optional<Table> table(const std::vector<analysis::ScalingGroup>& groups, analysis::Mode mode) {
+std::optional<Table> bandwidth_table(const std::vector<analysis::ScalingGroup>& groups, analysis::Mode mode) {
   const std::string word = name(mode);
   Table table{.id = "scale-" + word + "-bandwidth",
               .title = fmt::format("Table 3, {} scaling: the all-reduce", word),
-              .definition = kDefinition,
-              .columns = columns(mode == analysis::Mode::weak ? "local batch" : "global batch")};
+              .definition = kBandwidthDefinition,
+              .columns = bandwidth_columns(mode == analysis::Mode::weak ? "local batch" : "global batch")};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> cells;
   for (const auto& group : groups) {
     for (const auto& row : group.rows) {
       const auto one = analysis::bandwidth(*row.cell);
       if (!one) continue;
-      table.rows.push_back(table_row(group.batch, *one));
+      table.rows.push_back(bandwidth_row(group.batch, *one));
       cells.push_back(row.cell);
       table.rows.back()[1] = with_mark(std::move(table.rows.back()[1]), marks_of(row));
       footnotes.explain(*row.cell);
-      explain(footnotes, *one);
+      explain_bandwidth(footnotes, *one);
     }
   }
   if (table.rows.empty()) return std::nullopt;
@@ -105,8 +105,8 @@ bool is_in(const std::vector<analysis::ScalingGroup>& groups, const analysis::Ce
 std::optional<Table> single_table(const Conclusions& conclusions) {
   Table table{.id = "bandwidth",
               .title = "The all-reduce",
-              .definition = kDefinition,
-              .columns = columns("local batch")};
+              .definition = kBandwidthDefinition,
+              .columns = bandwidth_columns("local batch")};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> cells;
   for (const auto& cell : conclusions.cells) {
@@ -115,10 +115,10 @@ std::optional<Table> single_table(const Conclusions& conclusions) {
     const auto one = analysis::bandwidth(cell);
     if (!one) continue;
     cells.push_back(&cell);
-    table.rows.push_back(table_row(cell.local_batch, *one));
+    table.rows.push_back(bandwidth_row(cell.local_batch, *one));
     table.rows.back()[1] = with_mark(std::move(table.rows.back()[1]), marks_of(cell));
     footnotes.explain(cell);
-    explain(footnotes, *one);
+    explain_bandwidth(footnotes, *one);
   }
   if (table.rows.empty()) return std::nullopt;
   add_setup_columns(table, 2, cells);
@@ -131,7 +131,8 @@ std::optional<Table> single_table(const Conclusions& conclusions) {
 std::optional<Section> bandwidth_section(const Conclusions& conclusions) {
   Section section{.id = "bandwidth", .title = "How fast is the all-reduce?"};
   for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
-    if (auto one = table(conclusions.scaling(mode), mode)) section.blocks.push_back(std::move(*one));
+    if (auto one = bandwidth_table(conclusions.scaling(mode), mode))
+      section.blocks.push_back(std::move(*one));
   if (auto one = single_table(conclusions)) section.blocks.push_back(std::move(*one));
   if (section.blocks.empty()) return std::nullopt;
   return section;

@@ -231,7 +231,7 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
   return table;
 }
 
-std::vector<BreakdownLine> lines_of(const std::vector<ScalingGroup>& groups, analysis::Mode mode) {
+std::vector<BreakdownLine> breakdown_lines_of(const std::vector<ScalingGroup>& groups, analysis::Mode mode) {
   std::vector<BreakdownLine> lines;
   std::vector<const analysis::Cell*> cells;
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
@@ -271,7 +271,7 @@ std::vector<BreakdownLine> single_lines(const Conclusions& conclusions) {
 
 void append_mode(std::vector<Block>& blocks, const Conclusions& conclusions, analysis::Mode mode) {
   const auto& groups = conclusions.scaling(mode);
-  const auto lines = lines_of(groups, mode);
+  const auto lines = breakdown_lines_of(groups, mode);
   if (lines.empty()) return;
   const std::string word = name(mode);
   const std::string batch = mode == analysis::Mode::weak ? "local batch" : "global batch";

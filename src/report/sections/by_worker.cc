@@ -27,7 +27,7 @@ TableCell bytes_of(const std::optional<double>& bytes) {
   return bytes ? value(*bytes) : missing("the record was written before this was counted");
 }
 
-TableCell memory_of(const WorkerShare& worker) {
+TableCell memory_of_worker(const WorkerShare& worker) {
   return worker.peak_bytes ? value(static_cast<double>(*worker.peak_bytes))
                            : missing(
                                  "memory was not measured, or the record was written before this was "
@@ -35,7 +35,7 @@ TableCell memory_of(const WorkerShare& worker) {
 }
 
 /// "rank 1", "rank 3 (process 1 on host b)"
-std::string name_of(const ByWorker& cell, const WorkerShare& worker) {
+std::string name_of_worker(const ByWorker& cell, const WorkerShare& worker) {
   const bool is_alone = std::ranges::all_of(
       cell.workers, [&](const WorkerShare& other) { return other.process == worker.process; });
   if (is_alone) return fmt::format("rank {}", worker.rank);
@@ -55,17 +55,18 @@ std::string lead_of(const ByWorker& cell) {
 Paragraph undecided(const ByWorker& cell) {
   const WorkerShare& slowest = cell.workers[cell.slowest];
   const std::string why =
-      cell.lead_s.n < 2 ? "one repeat does not tell whether that is chance"
-                        : fmt::format("its lead over {} is {}, which the {} repeats cannot tell from 0",
-                                      name_of(cell, cell.workers[cell.next]), lead_of(cell), cell.lead_s.n);
+      cell.lead_s.n < 2
+          ? "one repeat does not tell whether that is chance"
+          : fmt::format("its lead over {} is {}, which the {} repeats cannot tell from 0",
+                        name_of_worker(cell, cell.workers[cell.next]), lead_of(cell), cell.lead_s.n);
   return plain(
       fmt::format("{}: no worker is clearly the slowest; {} has the most own work, {} a step and {} more "
                   "than the mean, but {}.{}",
-                  cell.cell->name(), name_of(cell, slowest), duration(slowest.own_s()),
+                  cell.cell->name(), name_of_worker(cell, slowest), duration(slowest.own_s()),
                   percent(cell.imbalance), why, said_of_emulation(*cell.cell)));
 }
 
-Paragraph verdict(const ByWorker& cell) {
+Paragraph verdict_on_workers(const ByWorker& cell) {
   if (!cell.is_told_apart()) return undecided(cell);
   const WorkerShare& slowest = cell.workers[cell.slowest];
   double waited = 0;
@@ -75,9 +76,9 @@ Paragraph verdict(const ByWorker& cell) {
   return finding(fmt::format(
       "{}: the slowest is {}, {} of own work a step, {} more than the mean and {} more than {}; the others wait {} "
       "of a step of {} for a later rank{}.{}",
-      cell.cell->name(), name_of(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
-      lead_of(cell), name_of(cell, cell.workers[cell.next]), duration(waited), duration(slowest.step_s()),
-      in_brackets(few_repeats(*cell.cell)), said_of_emulation(*cell.cell)));
+      cell.cell->name(), name_of_worker(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
+      lead_of(cell), name_of_worker(cell, cell.workers[cell.next]), duration(waited),
+      duration(slowest.step_s()), in_brackets(few_repeats(*cell.cell)), said_of_emulation(*cell.cell)));
 }
 
 /// For cells whose workers are equally fast: one sentence for all.
@@ -87,10 +88,10 @@ Paragraph alike(const std::vector<const ByWorker*>& cells) {
   return plain(
       fmt::format("In {} the workers are as fast as each other; the most above the mean, by {}, is {} of {}.",
                   count(static_cast<long>(cells.size()), "cell"), percent(most.imbalance),
-                  name_of(most, most.workers[most.slowest]), most.cell->name()));
+                  name_of_worker(most, most.workers[most.slowest]), most.cell->name()));
 }
 
-std::vector<TableCell> row_of(const ByWorker& cell, const WorkerShare& worker) {
+std::vector<TableCell> row_of_worker(const ByWorker& cell, const WorkerShare& worker) {
   return {with_mark(words(cell.cell->name()), marks_of(*cell.cell)),
           value(worker.rank),
           words(worker.host.empty() ? cell.cell->record().environment.host : worker.host),
@@ -102,7 +103,7 @@ std::vector<TableCell> row_of(const ByWorker& cell, const WorkerShare& worker) {
           value(worker.transfer_s),
           bytes_of(worker.bytes_sent),
           bytes_of(worker.bytes_received),
-          memory_of(worker)};
+          memory_of_worker(worker)};
 }
 
 }  // namespace
@@ -136,7 +137,7 @@ std::optional<Section> by_worker_section(const Conclusions& conclusions) {
                           amount("memory", "memory of its process")}};
   Footnotes footnotes;
   for (const auto& cell : cells) {
-    for (const auto& worker : cell.workers) table.rows.push_back(row_of(cell, worker));
+    for (const auto& worker : cell.workers) table.rows.push_back(row_of_worker(cell, worker));
     footnotes.explain_marks(*cell.cell);
   }
   table.footnotes = footnotes.take();
@@ -147,7 +148,7 @@ std::optional<Section> by_worker_section(const Conclusions& conclusions) {
     if (cell.imbalance < analysis::kBalanced)
       balanced.push_back(&cell);
     else
-      section.blocks.push_back(verdict(cell));
+      section.blocks.push_back(verdict_on_workers(cell));
   if (!balanced.empty()) section.blocks.push_back(alike(balanced));
   return section;
 }

@@ -26,7 +26,7 @@ constexpr const char* kCauseDefinition =
     "threads, their share of it. Bound: by memory where even the peak bandwidth could not feed the peak "
     "arithmetic at this intensity.";
 
-TableCell optional_cell(const std::optional<double>& number, double unit, const char* reason) {
+TableCell cell_in_unit(const std::optional<double>& number, double unit, const char* reason) {
   return number ? value(*number / unit) : missing(reason);
 }
 
@@ -45,11 +45,11 @@ std::vector<TableCell> reach_row(const Reach& reach) {
                              value(reach.steps_an_epoch),
                              with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."),
                              with_mark(figure(reach.epoch_without_data_s), cell.epoch_measured ? "" : "est."),
-                             optional_cell(reach.intensity, 1, kNoBytes),
-                             optional_cell(reach.flops_per_s, 1e9, kNoFlops),
-                             optional_cell(reach.share_of_peak(), 1, no_peak),
-                             optional_cell(reach.bytes_per_s, 1e9, kNoBytes),
-                             optional_cell(reach.share_of_bandwidth(), 1, no_peak),
+                             cell_in_unit(reach.intensity, 1, kNoBytes),
+                             cell_in_unit(reach.flops_per_s, 1e9, kNoFlops),
+                             cell_in_unit(reach.share_of_peak(), 1, no_peak),
+                             cell_in_unit(reach.bytes_per_s, 1e9, kNoBytes),
+                             cell_in_unit(reach.share_of_bandwidth(), 1, no_peak),
                              bound ? words(*bound ? "memory" : "arithmetic") : missing(no_peak)};
   mark_row(row, 3, marks_of(cell));
   return row;
@@ -94,7 +94,7 @@ Table reach_table(const std::vector<BatchSeries>& all) {
   return table;
 }
 
-Table ledger_table(const std::vector<BatchSeries>& all) {
+Table ledger_table_of_series(const std::vector<BatchSeries>& all) {
   const auto time = [](const char* key, const char* label) {
     return Column{.key = key, .label = label, .unit = "s", .format = Format::milliseconds};
   };
@@ -197,7 +197,7 @@ std::string setup_of(const analysis::Cell& cell) {
 
 /// "an image takes 18.2 ms instead of 30.0 ms (one repeat)". The times are a step divided by the local batch;
 /// with several workers each processes its own images meanwhile.
-std::string times(const Cause& cause) {
+std::string times_of_cause(const Cause& cause) {
   return fmt::format("{} takes {} instead of {}{}",
                      cause.from->cell->workers > 1 ? "an image of a worker" : "an image",
                      duration(cause.after_s), duration(cause.before_s),
@@ -205,21 +205,21 @@ std::string times(const Cause& cause) {
 }
 
 /// Why a larger batch is faster, and why no longer: a sentence each.
-void explain(std::vector<Block>& blocks, const BatchSeries& series) {
+void explain_series(std::vector<Block>& blocks, const BatchSeries& series) {
   const auto& first = *series.batches.front().cell;
   if (const auto faster = series.why_faster())
     blocks.push_back(
         faster->is_noise()
             ? plain(fmt::format("Why is a larger batch faster? {}: from {} {}: no clear difference.",
-                                setup_of(first), batches(*faster), times(*faster)))
+                                setup_of(first), batches(*faster), times_of_cause(*faster)))
             : finding(fmt::format("Why is a larger batch faster? {}: from {} {}: {}.{}", setup_of(first),
-                                  batches(*faster), times(*faster), main_parts(*faster),
+                                  batches(*faster), times_of_cause(*faster), main_parts(*faster),
                                   said_of_emulation(first))));
   if (const auto ended = series.why_no_longer()) {
     const bool is_slower = !ended->is_noise() && ended->after_s > ended->before_s;
     blocks.push_back(plain(fmt::format(
         "Why is a still larger batch no faster? {}: from {} {}{}; {}.", setup_of(first), batches(*ended),
-        times(*ended), is_slower ? fmt::format(", {}", main_parts(*ended)) : ", no clear difference",
+        times_of_cause(*ended), is_slower ? fmt::format(", {}", main_parts(*ended)) : ", no clear difference",
         what_is_left(*ended->from))));
   }
 }
@@ -230,9 +230,10 @@ std::optional<Section> cause_section(const Conclusions& conclusions) {
   const auto all = analysis::batch_series(conclusions.cells);
   if (all.empty()) return std::nullopt;
   Section section{.id = "cause", .title = "Why is a batch faster than another?"};
-  for (const BatchSeries& series : all) explain(section.blocks, series);
+  for (const BatchSeries& series : all) explain_series(section.blocks, series);
   section.blocks.push_back(reach_table(all));
-  if (auto ledger = ledger_table(all); !ledger.rows.empty()) section.blocks.push_back(std::move(ledger));
+  if (auto ledger = ledger_table_of_series(all); !ledger.rows.empty())
+    section.blocks.push_back(std::move(ledger));
   return section;
 }
 

@@ -17,7 +17,7 @@ using measure::Record;
 
 constexpr const char* kNothingMoved = "one rank alone transfers nothing";
 
-std::string form(bool in_place) { return in_place ? "in place" : "out of place"; }
+std::string form_of_buffers(bool in_place) { return in_place ? "in place" : "out of place"; }
 
 /// "2 ranks in 2 processes, mpi: exchange": names the workers whose collectives these are.
 std::string whose(const Record& record) {
@@ -27,11 +27,11 @@ std::string whose(const Record& record) {
   return fmt::format("{}, {}: {}", text, how.communicator, how.algorithm);
 }
 
-TableCell rate(const std::optional<measure::Estimate>& gb_per_s) {
+TableCell rate_cell(const std::optional<measure::Estimate>& gb_per_s) {
   return gb_per_s ? figure(*gb_per_s) : missing(kNothingMoved);
 }
 
-Table times(const Record& record, const std::string& id) {
+Table collectives_table(const Record& record, const std::string& id) {
   Table table{
       .id = id,
       .title = fmt::format("Collectives: {}", whose(record)),
@@ -50,9 +50,10 @@ Table times(const Record& record, const std::string& id) {
                   {.key = "correct", .label = "correct"}}};
   for (const auto& one : *record.collectives) {
     const auto figures = analysis::figures(one, record.workers);
-    table.rows.push_back({words(one.collective), words(form(one.in_place)),
-                          value(static_cast<double>(one.bytes)), figure(figures.seconds), rate(figures.algbw),
-                          rate(figures.busbw), value(figures.seconds.n), words(one.correct ? "yes" : "NO")});
+    table.rows.push_back({words(one.collective), words(form_of_buffers(one.in_place)),
+                          value(static_cast<double>(one.bytes)), figure(figures.seconds),
+                          rate_cell(figures.algbw), rate_cell(figures.busbw), value(figures.seconds.n),
+                          words(one.correct ? "yes" : "NO")});
     if (record.oversubscribed) mark_row(table.rows.back(), 3, "*");
   }
   if (record.workers < 2)
@@ -78,7 +79,7 @@ std::optional<Table> fits(const Record& record, const std::string& id) {
   for (const auto& fit : *record.link_fits) {
     const bool shown = analysis::shows_bandwidth(fit, record);
     all_shown = all_shown && shown;
-    table.rows.push_back({words(fit.collective), words(form(fit.in_place)), value(fit.alpha_s),
+    table.rows.push_back({words(fit.collective), words(form_of_buffers(fit.in_place)), value(fit.alpha_s),
                           shown ? value(fit.bytes_per_s / 1e9) : missing("nearly all latency"),
                           value(fit.residual)});
   }
@@ -100,7 +101,7 @@ std::optional<Plot> bandwidths(const Record& record, const std::string& id) {
   for (const auto& one : *record.collectives) {
     const auto busbw = analysis::figures(one, record.workers).busbw;
     if (!busbw) continue;
-    const auto name = fmt::format("{}, {}", one.collective, form(one.in_place));
+    const auto name = fmt::format("{}, {}", one.collective, form_of_buffers(one.in_place));
     auto series = std::find_if(plot.series.begin(), plot.series.end(),
                                [&](const Series& known) { return known.name == name; });
     if (series == plot.series.end()) series = plot.series.insert(series, {.name = name});
@@ -127,7 +128,7 @@ std::optional<Section> collectives_section(const Conclusions& conclusions) {
       section.blocks.push_back(warning(fmt::format("{}: {}.", record.status, record.reason)));
     if (auto plot = bandwidths(record, "collective-bandwidths" + suffix))
       section.blocks.push_back(std::move(*plot));
-    section.blocks.push_back(times(record, "collectives" + suffix));
+    section.blocks.push_back(collectives_table(record, "collectives" + suffix));
     if (auto table = fits(record, "collective-fits" + suffix)) section.blocks.push_back(std::move(*table));
   }
   if (number == 0) return std::nullopt;

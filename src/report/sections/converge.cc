@@ -19,7 +19,7 @@ using analysis::Convergence;
 using analysis::Difference;
 using analysis::Variant;
 
-constexpr const char* kDefinition =
+constexpr const char* kConvergeDefinition =
     "Accuracy of the last epoch on the whole test set, mean over seeds (never the best of them). Standard "
     "error: sqrt(p(1-p) / test images) joined with the spread over seeds. Variants are compared at equal "
     "epochs; their updates differ and are shown. A difference (in points of a percent) below its own "
@@ -54,7 +54,7 @@ TableCell given_back_cell(const Convergence& result, const Variant& variant) {
                      : "the large batch lost nothing");
 }
 
-std::vector<TableCell> table_row(const Convergence& result, std::size_t i) {
+std::vector<TableCell> converge_row(const Convergence& result, std::size_t i) {
   const Variant& variant = result.variants[i];
   const std::string reason = i == result.baseline           ? "is the baseline"
                              : variant.verdict.comparable() ? "no baseline"
@@ -96,11 +96,11 @@ std::vector<std::string> joined_remarks(const std::vector<Variant>& variants) {
   return joined;
 }
 
-Table table(const Convergence& result) {
+Table converge_table(const Convergence& result) {
   Table table{
       .id = "converge",
       .title = "Accuracy against the global batch, and what each remedy gives back",
-      .definition = kDefinition,
+      .definition = kConvergeDefinition,
       .columns = {
           {.key = "variant", .label = "variant"},
           {.key = "global_batch", .label = "global batch", .format = Format::integer},
@@ -125,7 +125,7 @@ Table table(const Convergence& result) {
   footnotes.add("Intervals here are one standard error to either side.");
   for (std::size_t i = 0; i < result.variants.size(); ++i) {
     const Variant& variant = result.variants[i];
-    table.rows.push_back(table_row(result, i));
+    table.rows.push_back(converge_row(result, i));
     for (const auto& refusal : variant.verdict.refusals)
       footnotes.add(fmt::format("{}: not compared with the baseline: {}.", variant.name, refusal));
     footnotes.explain_marks(*variant.cell);
@@ -171,7 +171,7 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   if (!conclusions.convergence) return std::nullopt;
   const Convergence& result = *conclusions.convergence;
   Section section{.id = "convergence", .title = "What happens to the accuracy?"};
-  section.blocks.push_back(table(result));
+  section.blocks.push_back(converge_table(result));
   if (result.variants.empty()) return section;
   if (const auto whole = analysis::whole_trainings(result)) {
     section.blocks.push_back(whole_trainings_table(result, *whole));

@@ -29,7 +29,7 @@ std::string said_of_seeds(const std::vector<Variant>& variants) {
                      fmt::join(each, "; "));
 }
 
-Plot plot(const Convergence& result, bool over_updates) {
+Plot convergence_plot(const Convergence& result, bool over_updates) {
   Plot plot{
       .id = over_updates ? "converge-updates" : "converge-epochs",
       .title = over_updates ? "Test accuracy over updates" : "Test accuracy over epochs",
@@ -80,7 +80,7 @@ Plot plot_over_seconds(const Convergence& result) {
 
 std::vector<Plot> converge_plots(const Convergence& result) {
   if (result.variants.empty()) return {};
-  std::vector<Plot> plots{plot(result, false), plot(result, true)};
+  std::vector<Plot> plots{convergence_plot(result, false), convergence_plot(result, true)};
   if (auto over_seconds = plot_over_seconds(result); !over_seconds.series.empty())
     plots.push_back(std::move(over_seconds));
   return plots;

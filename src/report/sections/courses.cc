@@ -18,7 +18,7 @@ using analysis::Variant;
 
 const char* held_out(const Course& course) { return course.has_validation ? "validation" : "test"; }
 
-TableCell optional_cell(const std::optional<double>& number, const char* reason) {
+TableCell cell_or_reason(const std::optional<double>& number, const char* reason) {
   return number ? value(*number) : missing(reason);
 }
 
@@ -26,11 +26,11 @@ std::vector<TableCell> course_row(const Variant& variant, const Course& course, 
   if (course.epochs.empty()) return {words(variant.name)};
   const CourseEpoch& last = course.epochs.back();
   std::vector<TableCell> row{words(variant.name), value(last.train_loss),
-                             optional_cell(last.test_loss, "not evaluated")};
-  if (has_validation) row.push_back(optional_cell(last.validation_loss, "no validation part"));
+                             cell_or_reason(last.test_loss, "not evaluated")};
+  if (has_validation) row.push_back(cell_or_reason(last.validation_loss, "no validation part"));
   row.push_back(value(last.train_accuracy));
-  row.push_back(optional_cell(last.test_accuracy, "not evaluated"));
-  if (has_validation) row.push_back(optional_cell(last.validation_accuracy, "no validation part"));
+  row.push_back(cell_or_reason(last.test_accuracy, "not evaluated"));
+  if (has_validation) row.push_back(cell_or_reason(last.validation_accuracy, "no validation part"));
   row.push_back(course.gap ? value(100 * *course.gap) : missing("not evaluated"));
   row.push_back(course.overfitting ? words(fmt::format("{:g}", course.overfitting->from_epoch))
                                    : missing("no clear rise of the held-out loss"));

@@ -17,7 +17,7 @@ using analysis::EfficiencyLoss;
 using analysis::LossPart;
 using analysis::Mode;
 
-constexpr const char* kDefinition =
+constexpr const char* kEfficiencyDefinition =
     "1 - E = L / t(N) with L = t(N) - t0, by the ledger of the typical worker (the middle one by own work); t0 = t(1) "
     "(weak) or t(1)/N (strong). Each part is a line of N workers less the same line of the baseline (over N, strong), "
     "so they add up. Points: the part over t(N). Below 0: a gain. ~: its interval holds 0. Intervals: 95 % by 1,000 "
@@ -90,7 +90,7 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
 std::optional<Table> table_of(const Conclusions& conclusions, Mode mode) {
   Table table{.id = fmt::format("scale-{}-loss", name(mode)),
               .title = fmt::format("The efficiency that is lost, {} scaling", name(mode)),
-              .definition = kDefinition,
+              .definition = kEfficiencyDefinition,
               .columns = {{.key = "batch",
                            .label = mode == Mode::weak ? "local batch" : "global batch",
                            .format = Format::integer},

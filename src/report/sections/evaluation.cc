@@ -17,12 +17,12 @@ using analysis::Proportion;
 constexpr std::size_t kWidestMatrix = 20;  ///< the most classes for which a matrix is readable on a terminal
 constexpr std::size_t kListedConfusions = 20;
 
-TableCell share(const std::optional<Proportion>& proportion, const char* reason) {
+TableCell share_cell(const std::optional<Proportion>& proportion, const char* reason) {
   if (!proportion) return missing(reason);
   return {.value = proportion->value, .low = proportion->low, .high = proportion->high};
 }
 
-std::string part_of(const measure::Record& record) {
+std::string part_of_data(const measure::Record& record) {
   return fmt::format("{}, update {}, on the {} part", record.evaluation->checkpoint,
                      record.evaluation->updates, record.evaluation->part);
 }
@@ -31,7 +31,7 @@ Table overall_table(const measure::Record& record, const Evaluation& result, con
   const auto& evaluation = *record.evaluation;
   Table table{
       .id = id,
-      .title = "Evaluation: " + part_of(record),
+      .title = "Evaluation: " + part_of_data(record),
       .definition =
           "Every image counts once. Top-5: the label is among the five classes with the largest logits. "
           "Intervals of accuracies: 95 %, Wilson's score interval.",
@@ -43,7 +43,7 @@ Table overall_table(const measure::Record& record, const Evaluation& result, con
                   {.key = "top_5", .label = "top-5", .format = Format::percent1}}};
   table.rows.push_back({words(evaluation.part), value(static_cast<double>(evaluation.samples)),
                         value(static_cast<double>(evaluation.reads)), value(evaluation.loss),
-                        share(result.top_1, ""), share(result.top_5, "")});
+                        share_cell(result.top_1, ""), share_cell(result.top_5, "")});
   return table;
 }
 
@@ -61,9 +61,9 @@ Table class_table(const Evaluation& result, const std::string& id) {
                   {.key = "precision", .label = "precision", .format = Format::percent1}}};
   for (const auto& figures : result.classes)
     table.rows.push_back({words(figures.name), value(static_cast<double>(figures.samples)),
-                          share(figures.recall, "no image of this class"),
+                          share_cell(figures.recall, "no image of this class"),
                           value(static_cast<double>(figures.predicted)),
-                          share(figures.precision, "no image was taken for it")});
+                          share_cell(figures.precision, "no image was taken for it")});
   return table;
 }
 
@@ -97,7 +97,7 @@ Table confusion_list(const Evaluation& result, const std::string& id) {
     const auto& label = result.classes[one.label];
     table.rows.push_back({words(label.name), words(result.classes[one.predicted].name),
                           value(static_cast<double>(one.samples)),
-                          share(analysis::wilson(one.samples, label.samples), "")});
+                          share_cell(analysis::wilson(one.samples, label.samples), "")});
   }
   return table;
 }
@@ -131,8 +131,8 @@ std::optional<Section> evaluation_section(const Conclusions& conclusions) {
     const std::string id = ++number == 1 ? "evaluation" : fmt::format("evaluation-{}", number);
     const auto result = analysis::evaluation(*record.evaluation);
     if (!result.contradiction.empty()) {
-      section.blocks.push_back(warning(
-          fmt::format("{}: left out, it contradicts itself: {}.", part_of(record), result.contradiction)));
+      section.blocks.push_back(warning(fmt::format("{}: left out, it contradicts itself: {}.",
+                                                   part_of_data(record), result.contradiction)));
       continue;
     }
     section.blocks.push_back(overall_table(record, result, id));

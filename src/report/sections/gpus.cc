@@ -50,11 +50,11 @@ TableCell held_back(const GpuUse& use) {
   return words(fmt::format("{}", fmt::join(texts, ", ")));
 }
 
-std::string name_of(const GpuUse& use) {
+std::string name_of_gpu(const GpuUse& use) {
   return fmt::format("GPU {}{}", use.index, use.host.empty() ? "" : " of " + use.host);
 }
 
-std::vector<TableCell> row_of(const GpuUses& uses, const GpuUse& use, Footnotes& footnotes) {
+std::vector<TableCell> row_of_gpu(const GpuUses& uses, const GpuUse& use, Footnotes& footnotes) {
   auto energy =
       told(use.images_per_j, "no images were trained, or NVML reports neither energy nor power of this GPU");
   if (use.images_per_j && !use.is_energy_counted) {
@@ -64,7 +64,7 @@ std::vector<TableCell> row_of(const GpuUses& uses, const GpuUse& use, Footnotes&
   }
   return {with_mark(words(uses.name), uses.cell == nullptr ? "" : marks_of(*uses.cell)),
           words(fmt::format("{}", fmt::join(use.ranks, ", "))),
-          with_mark(words(name_of(use)), ""),
+          with_mark(words(name_of_gpu(use)), ""),
           told(use.utilisation),
           told(use.busy, use.ranks.size() > 1 ? "several workers share the GPU, and their steps overlap"
                                               : "there are no steps of a training"),
@@ -83,7 +83,7 @@ void add_findings(Section& section, const GpuUses& uses) {
       section.blocks.emplace_back(finding(
           fmt::format("{}: the link of {} to the host was {}: another slot, or its cable or riser, holds "
                       "copies back.",
-                      uses.name, name_of(use), use.link)));
+                      uses.name, name_of_gpu(use), use.link)));
   for (const measure::Record* record : uses.records)
     for (const auto& gpu : record->gpus.value_or(std::vector<measure::GpuRecord>()))
       if (gpu.xids)
@@ -117,7 +117,7 @@ std::optional<Section> gpus_section(const Conclusions& conclusions) {
                           {.key = "held_back", .label = "held back"}}};
   Footnotes footnotes;
   for (const auto& uses : cells) {
-    for (const auto& use : uses.gpus) table.rows.push_back(row_of(uses, use, footnotes));
+    for (const auto& use : uses.gpus) table.rows.push_back(row_of_gpu(uses, use, footnotes));
     if (uses.cell != nullptr) footnotes.explain_marks(*uses.cell);
   }
   table.footnotes = footnotes.take();

@@ -17,7 +17,7 @@ constexpr const char* kLoaderDefinition =
     "steps wait more than 5 % of their time for data and the ceiling is below 1.5 times what was used, or "
     "where it has no threads (--loader-threads 0: the worker prepares each batch before its step).";
 
-std::vector<Column> columns() {
+std::vector<Column> loader_columns() {
   return {{.key = "cell", .label = "cell"},
           {.key = "used", .label = "used", .unit = "images/s", .format = Format::rate},
           {.key = "ceiling", .label = "ceiling", .unit = "images/s", .format = Format::rate},
@@ -29,7 +29,7 @@ std::vector<Column> columns() {
           {.key = "verdict", .label = "the loader is"}};
 }
 
-std::string verdict(const analysis::Breakdown& ledger) {
+std::string verdict_on_loader(const analysis::Breakdown& ledger) {
   if (analysis::is_data_bound(ledger)) return "the limit";
   return analysis::waits_for_scheduling(ledger) ? "fast enough, scheduled late" : "fast enough";
 }
@@ -110,7 +110,8 @@ std::optional<Paragraph> loader_warning(const Conclusions& conclusions) {
 }
 
 std::optional<Table> loader_table(const Conclusions& conclusions) {
-  Table table{.id = "loader", .title = "The loader", .definition = kLoaderDefinition, .columns = columns()};
+  Table table{
+      .id = "loader", .title = "The loader", .definition = kLoaderDefinition, .columns = loader_columns()};
   Footnotes footnotes;
   for (const auto& cell : conclusions.cells) {
     if (!cell.is_measured()) continue;
@@ -126,7 +127,7 @@ std::optional<Table> loader_table(const Conclusions& conclusions) {
            value(*use.queue),
            value(*use.waited_share),
            value(ledger.mean.data_wait / ledger.mean.total()),
-           words(verdict(ledger))};
+           words(verdict_on_loader(ledger))};
     footnotes.explain(cell);
   }
   if (table.rows.empty()) return std::nullopt;

@@ -16,7 +16,7 @@ namespace {
 
 using analysis::SameCores;
 
-constexpr const char* kDefinition =
+constexpr const char* kSameCoresDefinition =
     "The same cores and the same global batch: few workers of many threads against more workers of fewer "
     "threads. Speed: images/s of the more workers over those of the fewer; intervals joined in quadrature. "
     "Behind it what a step of the more workers takes longer (+) or shorter (-), by the ledger, mean over "
@@ -24,7 +24,7 @@ constexpr const char* kDefinition =
     "for a rank, waiting for data, copy and other. The parts add up to the difference of the mean steps.";
 
 /// "2 workers x 1 thread", of several processes with how they are joined.
-std::string form(const analysis::Cell& cell) {
+std::string form_of_cell(const analysis::Cell& cell) {
   const std::string joined = analysis::processes(cell.record()) > 1 ? analysis::joined_as(cell.record()) : "";
   return fmt::format("{} x {}{}", count(cell.workers, "worker"), count(cell.threads_per_worker, "thread"),
                      in_brackets(joined));
@@ -45,11 +45,11 @@ std::string why_not_faster(const SameCores& pair) {
 }
 
 /// `of_model`: " of resnet8-cifar" if there are several models.
-Paragraph verdict(const SameCores& pair, const std::string& of_model) {
+Paragraph verdict_on_pair(const SameCores& pair, const std::string& of_model) {
   const std::string who =
-      fmt::format("{} against {} on {}, global batch {}{}: {} times the images/s", form(*pair.workers),
-                  form(*pair.threads), count(pair.cores, "core"), pair.workers->global_batch, of_model,
-                  with_interval(pair.speed, Format::fixed2));
+      fmt::format("{} against {} on {}, global batch {}{}: {} times the images/s",
+                  form_of_cell(*pair.workers), form_of_cell(*pair.threads), count(pair.cores, "core"),
+                  pair.workers->global_batch, of_model, with_interval(pair.speed, Format::fixed2));
   const bool known = analysis::has_interval(pair.speed);
   const std::string few = fewest_repeats({pair.threads, pair.workers});
   const std::string emulated = said_of_emulation(*pair.workers);
@@ -77,7 +77,7 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
   };
   Table table{.id = "same-cores",
               .title = "The same cores as threads of a worker or as workers",
-              .definition = kDefinition,
+              .definition = kSameCoresDefinition,
               .columns = {{.key = "global_batch", .label = "global batch", .format = Format::integer},
                           {.key = "cores", .label = "cores used", .format = Format::integer},
                           {.key = "fewer", .label = "fewer workers"},
@@ -97,24 +97,26 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
   });
   if (several) table.columns.insert(table.columns.begin(), {.key = "model", .label = "model"});
   for (const SameCores& pair : pairs) {
-    table.rows.push_back(
-        {value(static_cast<double>(pair.workers->global_batch)), value(pair.cores),
-         with_mark(words(form(*pair.threads)), marks_of(*pair.threads)), figure(pair.threads->images_per_s),
-         with_mark(words(form(*pair.workers)), marks_of(*pair.workers)), figure(pair.workers->images_per_s),
-         figure(pair.speed), value(pair.compute_s), value(pair.exposed_transfer_s), value(pair.waiting_s),
-         value(pair.data_wait_s), value(pair.rest_s)});
+    table.rows.push_back({value(static_cast<double>(pair.workers->global_batch)), value(pair.cores),
+                          with_mark(words(form_of_cell(*pair.threads)), marks_of(*pair.threads)),
+                          figure(pair.threads->images_per_s),
+                          with_mark(words(form_of_cell(*pair.workers)), marks_of(*pair.workers)),
+                          figure(pair.workers->images_per_s), figure(pair.speed), value(pair.compute_s),
+                          value(pair.exposed_transfer_s), value(pair.waiting_s), value(pair.data_wait_s),
+                          value(pair.rest_s)});
     auto& row = table.rows.back();
     if (several) row.insert(row.begin(), words(pair.workers->record().model.name));
     footnotes.explain_marks(*pair.threads);
     footnotes.explain_marks(*pair.workers);
     for (const std::string& remark : pair.remarks)
-      footnotes.add(fmt::format("{} (here) against {} (the baseline): {}.", form(*pair.workers),
-                                form(*pair.threads), remark));
+      footnotes.add(fmt::format("{} (here) against {} (the baseline): {}.", form_of_cell(*pair.workers),
+                                form_of_cell(*pair.threads), remark));
   }
   table.footnotes = footnotes.take();
   section.blocks.push_back(std::move(table));
   for (const SameCores& pair : pairs)
-    section.blocks.push_back(verdict(pair, several ? " of " + pair.workers->record().model.name : ""));
+    section.blocks.push_back(
+        verdict_on_pair(pair, several ? " of " + pair.workers->record().model.name : ""));
   return section;
 }
 

@@ -30,7 +30,7 @@ constexpr const char* kStrongDefinition =
     "global batch; E = S / N. Epoch: all D images, D / B steps. Intervals of ratios: those of both times, "
     "joined in quadrature.";
 
-std::vector<Column> columns(Mode mode) {
+std::vector<Column> scaling_columns(Mode mode) {
   const Column local{.key = "local_batch", .label = "local batch", .format = Format::integer};
   const Column global{.key = "global_batch", .label = "global batch", .format = Format::integer};
   std::vector<Column> result{
@@ -57,7 +57,7 @@ std::string why_no_ratio(const ScalingRow& row) {
   return row.verdict.refusals.empty() ? "no baseline was measured" : row.verdict.refusals.front();
 }
 
-std::vector<TableCell> table_row(const ScalingGroup& group, const ScalingRow& row, Mode mode) {
+std::vector<TableCell> scaling_row(const ScalingGroup& group, const ScalingRow& row, Mode mode) {
   const auto& cell = *row.cell;
   const bool measured = cell.is_measured();
   const auto other = mode == Mode::weak ? cell.global_batch : cell.local_batch;
@@ -88,11 +88,11 @@ std::vector<TableCell> table_row(const ScalingGroup& group, const ScalingRow& ro
   return cells;
 }
 
-Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
+Table scaling_table(const std::vector<ScalingGroup>& groups, Mode mode) {
   Table table{.id = fmt::format("scale-{}-time", name(mode)),
               .title = fmt::format("Table 1, {} scaling: time, speedup, efficiency", name(mode)),
               .definition = mode == Mode::weak ? kWeakDefinition : kStrongDefinition,
-              .columns = columns(mode)};
+              .columns = scaling_columns(mode)};
   Footnotes footnotes;
   std::set<const analysis::Cell*> baselines, shown;  // a worker alone is the baseline of several groups
   for (const ScalingGroup& group : groups)
@@ -108,7 +108,7 @@ Table table(const std::vector<ScalingGroup>& groups, Mode mode) {
     for (const ScalingRow& row : group.rows) {
       if (!shown.insert(row.cell).second) continue;
       cells.push_back(row.cell);
-      table.rows.push_back(table_row(group, row, mode));
+      table.rows.push_back(scaling_row(group, row, mode));
       const auto& cell = *row.cell;
       if (cell.is_measured() && !cell.epoch_measured)
         footnotes.add("est.: D / B x median step, not a measured epoch; the interval is the step's.");
@@ -164,7 +164,7 @@ std::vector<std::string> texts_of(const std::vector<GroupRow>& rows) {
 }
 
 /// The rows of a group as named lines of a plot.
-std::map<std::string, std::vector<GroupRow>> lines_of(const ScalingGroup& group) {
+std::map<std::string, std::vector<GroupRow>> lines_of_group(const ScalingGroup& group) {
   const auto rows = rows_with_ratios({&group, 1});
   const auto texts = texts_of(rows);
   std::map<std::string, std::vector<GroupRow>> lines;
@@ -172,7 +172,7 @@ std::map<std::string, std::vector<GroupRow>> lines_of(const ScalingGroup& group)
   return lines;
 }
 
-Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
+Plot scaling_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   const bool weak = mode == Mode::weak;
   Plot plot{.id = fmt::format("{}-speedup", name(mode)),
             .kind = PlotKind::line,
@@ -182,7 +182,7 @@ Plot plot(const std::vector<ScalingGroup>& groups, Mode mode) {
             .y = {.label = weak ? "scaled speedup" : "speedup"}};
   double most = 1, fewest = 0;
   for (const ScalingGroup& group : groups)
-    for (const auto& [text, rows] : lines_of(group)) {
+    for (const auto& [text, rows] : lines_of_group(group)) {
       Series series{.name = fmt::format("{} batch {}{}{}", weak ? "local" : "global", group.batch,
                                         behind(said_of_group(group)), behind(text))};
       for (const auto& [of_group, row] : rows) {
@@ -263,7 +263,7 @@ std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
 /// States whether more workers ever made it slower. If one of the two has few repeats, its interval is over
 /// steps only and says little about another run.
 void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
-  for (const auto& [text, rows] : lines_of(group)) {
+  for (const auto& [text, rows] : lines_of_group(group)) {
     const analysis::Cell* before = nullptr;
     for (const GroupRow& one : rows) {
       const analysis::Cell& cell = *one.row->cell;
@@ -288,9 +288,9 @@ std::optional<Section> scaling_section(const Conclusions& conclusions, Mode mode
   Section section{.id = fmt::format("{}-scaling", name(mode)),
                   .title = mode == Mode::weak ? "How many workers? Weak scaling: local batch fixed"
                                               : "How many workers? Strong scaling: global batch fixed"};
-  section.blocks.push_back(table(groups, mode));
+  section.blocks.push_back(scaling_table(groups, mode));
   for (const ScalingGroup& group : groups) remark_slower(section.blocks, group, mode);
-  Plot speedup = plot(groups, mode);
+  Plot speedup = scaling_plot(groups, mode);
   const auto begin = speedup.series.begin() + (speedup.series.empty() ? 0 : 1);  // behind the ideal
   if (std::any_of(begin, speedup.series.end(), [](const Series& series) { return series.points.size() > 1; }))
     section.blocks.push_back(std::move(speedup));

@@ -25,15 +25,15 @@ constexpr const char* kSearchDefinition =
     "standard error it is noise, and the two tie. Training: seconds of all seeds, without evaluation.";
 
 /// Like Difference::word, but with the error of the validation part instead of the test set.
-std::string word_of(const analysis::Difference& difference) {
+std::string word_of_difference(const analysis::Difference& difference) {
   if (difference.is_clear() && difference.one_seed) return "beyond the validation part's error; one seed";
   return difference.word();
 }
 
-std::string verdict_of(const SearchResult& result, const SearchTrial& trial) {
+std::string verdict_of_trial(const SearchResult& result, const SearchTrial& trial) {
   if (trial.has_failed()) return "failed";
   if (&trial == &result.trials.front()) return "chosen";
-  const std::string word = trial.ties() ? "ties" : trial.to_best ? word_of(*trial.to_best) : "-";
+  const std::string word = trial.ties() ? "ties" : trial.to_best ? word_of_difference(*trial.to_best) : "-";
   return trial.dropped ? word + ", dropped" : word;
 }
 
@@ -75,7 +75,7 @@ Table trials_table(const SearchResult& result) {
         {words(trial.candidate.name), value(static_cast<double>(trial.epochs)),
          value(static_cast<double>(trial.candidate.records.size())), accuracy_of(trial),
          trial.candidate.accuracies.empty() ? missing(trial.candidate.failure) : value(trial.candidate.loss),
-         difference_of(result, trial), words(verdict_of(result, trial)), value(trial.training_s)});
+         difference_of(result, trial), words(verdict_of_trial(result, trial)), value(trial.training_s)});
     if (trial.has_failed())
       footnotes.add(fmt::format("{} failed: {}.", trial.candidate.name, trial.candidate.failure));
   }

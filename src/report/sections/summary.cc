@@ -25,7 +25,7 @@
 namespace paceline::report {
 namespace {
 
-std::string share(const char* what, double part, double total) {
+std::string share_text(const char* what, double part, double total) {
   return fmt::format("{} {}", what, percent(part / total));
 }
 
@@ -85,8 +85,8 @@ std::string said_of_time_joined_otherwise(const std::vector<const analysis::Cell
   for (const analysis::Cell* other : others) {
     const auto mean = analysis::breakdown(*other).mean;
     said.push_back(fmt::format("{} {}, {}, {}", analysis::joined_as(other->record()), duration(mean.total()),
-                               share("exposed transfer", mean.exposed_transfer, mean.total()),
-                               share("waiting for a later rank", mean.exposed_wait, mean.total())));
+                               share_text("exposed transfer", mean.exposed_transfer, mean.total()),
+                               share_text("waiting for a later rank", mean.exposed_wait, mean.total())));
   }
   return said.empty() ? "" : fmt::format(" The same workers joined otherwise: {}.", fmt::join(said, "; "));
 }
@@ -111,12 +111,12 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions,
   std::string text =
       fmt::format("Where does the time go? A step of local batch {} on {}{} takes {}: {}", cell->local_batch,
                   workers_on_cores(*cell), which.empty() ? "" : fmt::format(", {},", which), duration(total),
-                  share("compute", mean.compute(), total));
+                  share_text("compute", mean.compute(), total));
   if (cell->workers > 1)
-    text += fmt::format(", {}, {}", share("exposed transfer", mean.exposed_transfer, total),
-                        share("waiting for a later rank", mean.exposed_wait, total));
-  text += fmt::format(", {}, {}.", share("data wait", mean.data_wait, total),
-                      share("copy and other", mean.copy + mean.other, total));
+    text += fmt::format(", {}, {}", share_text("exposed transfer", mean.exposed_transfer, total),
+                        share_text("waiting for a later rank", mean.exposed_wait, total));
+  text += fmt::format(", {}, {}.", share_text("data wait", mean.data_wait, total),
+                      share_text("copy and other", mean.copy + mean.other, total));
   if (ledger.communication_total > 0)
     text += fmt::format(
         " The all-reduces of a step take, on average over all steps, {} of transfer and {} of waiting for a "
@@ -241,7 +241,7 @@ std::string seeds_of(const analysis::Variant& one, const analysis::Variant& base
 }
 
 /// "2048", of several versions that trained it "2048 (version 0.2.0)".
-std::string batch_of(const analysis::Convergence& result, const analysis::Variant& one) {
+std::string batch_of_variant(const analysis::Convergence& result, const analysis::Variant& one) {
   std::vector<const analysis::Cell*> alike{one.cell};
   for (const auto& other : result.variants)
     if (other.cell != one.cell && other.cell->variant == one.cell->variant &&
@@ -278,8 +278,8 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
   std::string text = fmt::format(
       "What happens to the accuracy? After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
       "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
-      epochs_of(large), batch_of(*result, large), batch_of(*result, baseline), percent(large.accuracy),
-      percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
+      epochs_of(large), batch_of_variant(*result, large), batch_of_variant(*result, baseline),
+      percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
       seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
   text += said_of_remedies(*result) + so_far(conclusions, "converge", "trainings");

@@ -45,7 +45,7 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
   return text;
 }
 
-std::vector<TableCell> table_row(const Sweep& sweep, std::size_t i) {
+std::vector<TableCell> sweep_row(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   const auto& cell = *point.cell;
   std::vector<TableCell> row{value(static_cast<double>(cell.local_batch)),
@@ -72,14 +72,14 @@ std::vector<TableCell> table_row(const Sweep& sweep, std::size_t i) {
 }
 
 /// "2 workers", "2 workers, resnet8-cifar, threads of one process".
-std::string name_of(const Sweep& sweep) {
+std::string name_of_sweep(const Sweep& sweep) {
   return count(sweep.workers, "worker") + behind(sweep.subject) + behind(sweep.setup);
 }
 
-Table table(const Sweep& sweep, const std::string& id) {
+Table sweep_table(const Sweep& sweep, const std::string& id) {
   Table table{
       .id = id,
-      .title = fmt::format("Throughput against batch, {}", name_of(sweep)),
+      .title = fmt::format("Throughput against batch, {}", name_of_sweep(sweep)),
       .definition =
           "Throughput = global batch / median step. The knee is the smallest batch within 5 % of the best "
           "throughput; it is not decided where an interval of the ratio of throughputs holds 95 %. GFLOP/s = "
@@ -111,7 +111,7 @@ Table table(const Sweep& sweep, const std::string& id) {
   for (const std::string& note : said_of_single_repeats(cells)) footnotes.add(note);
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
-    table.rows.push_back(table_row(sweep, i));
+    table.rows.push_back(sweep_row(sweep, i));
     footnotes.explain(*point.cell);
     if (point.cell->is_measured() && !point.cell->epoch_measured)
       footnotes.add("est.: D / B x median step, not a measured epoch.");
@@ -205,7 +205,7 @@ std::optional<Section> sweep_section(const Conclusions& conclusions) {
   Section section{.id = "sweep", .title = "Which batch size?"};
   const auto behind_id = [](std::size_t i) { return i == 0 ? std::string() : fmt::format("-{}", i + 1); };
   for (std::size_t i = 0; i < sweeps.size(); ++i)
-    section.blocks.push_back(table(sweeps[i], "sweep" + behind_id(i)));
+    section.blocks.push_back(sweep_table(sweeps[i], "sweep" + behind_id(i)));
   for (std::size_t i = 0; i < conclusions.subjects.size(); ++i)
     append_plots(section.blocks, sweeps, conclusions.subjects[i].name, behind_id(i));
   return section;

@@ -29,7 +29,7 @@ std::string caption_of(const Record& record) {
                      emulated.empty() ? "" : fmt::format(", EMULATED {}", emulated));
 }
 
-Table table(const Record& record, const std::string& id) {
+Table epochs_table(const Record& record, const std::string& id) {
   Table table{.id = id,
               .title = fmt::format("Epochs: {}", caption_of(record)),
               .definition =
@@ -131,7 +131,7 @@ std::optional<Section> training_section(const Conclusions& conclusions) {
         section.blocks.empty() ? "training" : fmt::format("training-{}", section.blocks.size());
     if (auto chosen = chosen_epoch(record)) section.blocks.push_back(std::move(*chosen));
     if (!record.epochs.empty()) {
-      section.blocks.push_back(table(record, id));
+      section.blocks.push_back(epochs_table(record, id));
       const Record* const one[] = {&record};
       const auto course = analysis::course(one);
       if (auto said = said_of_overfitting("The training", course)) section.blocks.push_back(std::move(*said));

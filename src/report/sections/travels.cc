@@ -47,7 +47,7 @@ const Record* told_by(const analysis::Cell& cell) {
   return nullptr;
 }
 
-std::vector<TableCell> row_of(const analysis::Cell& cell, const Record& record) {
+std::vector<TableCell> row_of_travels(const analysis::Cell& cell, const Record& record) {
   const auto& travels = record.communication;
   const auto bytes_of = [](std::int64_t number) { return value(static_cast<double>(number)); };
   const std::int64_t norm = travels.norm_collectives.value_or(0);
@@ -95,7 +95,7 @@ std::optional<Section> travels_section(const Conclusions& conclusions) {
   for (const auto& cell : conclusions.cells) {
     const Record* record = told_by(cell);
     if (record == nullptr) continue;
-    table.rows.push_back(row_of(cell, *record));
+    table.rows.push_back(row_of_travels(cell, *record));
     // Models without batch norm have the setting too.
     if (*record->communication.statistics_bytes > 0)
       footnotes.add(said_of_batch_norm(batch_norm_of(*record)));

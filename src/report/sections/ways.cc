@@ -26,7 +26,7 @@ TableCell bytes_cell(const std::optional<double>& bytes) {
   return bytes ? value(*bytes) : missing("the record was written before this was counted");
 }
 
-Paragraph verdict(const WaysOfOne& one) {
+Paragraph verdict_on_ways(const WaysOfOne& one) {
   const Way& best = one.ways[one.fastest];
   std::string others;
   bool is_decided = false;
@@ -72,7 +72,7 @@ std::optional<Section> ways_section(const Conclusions& conclusions) {
                             way.peak_bytes ? value(static_cast<double>(*way.peak_bytes))
                                            : missing("memory of all processes was not kept")});
   section.blocks.push_back(std::move(table));
-  for (const auto& one : all) section.blocks.push_back(verdict(one));
+  for (const auto& one : all) section.blocks.push_back(verdict_on_ways(one));
   return section;
 }
 

@@ -14,7 +14,7 @@ using analysis::Variant;
 using analysis::WholeTraining;
 using analysis::WholeTrainings;
 
-constexpr const char* kDefinition =
+constexpr const char* kWholeTrainingsDefinition =
     "Seconds of training, without evaluation and checkpoints. Speedup: the baseline's time over this one's; "
     "efficiency: the speedup over the ratio of the numbers of workers. An epoch passes over the same "
     "images, so its speedup is one of throughput; trainings in all are compared only after as many epochs. "
@@ -46,8 +46,8 @@ std::string no_total(const Variant& variant, const Variant& baseline, const Whol
   return "the seconds of a part of it, or of the baseline, are not known";
 }
 
-std::vector<TableCell> row_of(const Variant& variant, const Variant& baseline, const WholeTraining& one,
-                              bool is_baseline, bool has_common_accuracy) {
+std::vector<TableCell> row_of_training(const Variant& variant, const Variant& baseline,
+                                       const WholeTraining& one, bool is_baseline, bool has_common_accuracy) {
   constexpr const char* kPart = "the seconds of a part of it are not known";
   const char* const never = has_common_accuracy ? "not every seed reached it" : kNoCommonAccuracy;
   const char* const no_epoch = one.times.comparable() ? "no whole epoch was trained" : kRefused;
@@ -74,7 +74,7 @@ std::vector<TableCell> row_of(const Variant& variant, const Variant& baseline, c
 }
 
 /// Adds footnotes on what forbids or qualifies the ratios of its times.
-void explain(Footnotes& footnotes, const Variant& variant, const WholeTraining& one) {
+void explain_training(Footnotes& footnotes, const Variant& variant, const WholeTraining& one) {
   for (const std::string& refusal : one.times.refusals)
     footnotes.add(
         fmt::format("{}: its times are not compared with the baseline's: {}.", variant.name, refusal));
@@ -103,7 +103,9 @@ void explain_looks(Footnotes& footnotes, const Variant& variant, const WholeTrai
       is_later ? "its" : "the baseline's", is_later ? "smaller" : "larger"));
 }
 
-const char* part_of(const WholeTrainings& whole) { return whole.of_validation ? "validation" : "test"; }
+const char* part_of_training(const WholeTrainings& whole) {
+  return whole.of_validation ? "validation" : "test";
+}
 
 }  // namespace
 
@@ -111,7 +113,7 @@ Table whole_trainings_table(const Convergence& result, const WholeTrainings& who
   Table table{
       .id = "converge-workers",
       .title = "Whole trainings: time and speedup against the workers",
-      .definition = kDefinition,
+      .definition = kWholeTrainingsDefinition,
       .columns = {
           {.key = "variant", .label = "training"},
           {.key = "workers", .label = "workers", .format = Format::integer},
@@ -128,8 +130,8 @@ Table whole_trainings_table(const Convergence& result, const WholeTrainings& who
   Footnotes footnotes;
   std::vector<const analysis::Cell*> cells;
   if (whole.common_accuracy)
-    footnotes.add(
-        fmt::format("The common {} accuracy is {}.", part_of(whole), percent(*whole.common_accuracy)));
+    footnotes.add(fmt::format("The common {} accuracy is {}.", part_of_training(whole),
+                              percent(*whole.common_accuracy)));
   else
     footnotes.add(fmt::format("No common accuracy: {}.", kNoCommonAccuracy));
   footnotes.add(
@@ -137,11 +139,11 @@ Table whole_trainings_table(const Convergence& result, const WholeTrainings& who
   for (std::size_t i = 0; i < whole.trainings.size(); ++i) {
     const Variant& variant = result.variants[whole.trainings[i].variant];
     const Variant& baseline = result.variants[whole.trainings[whole.baseline].variant];
-    table.rows.push_back(row_of(variant, baseline, whole.trainings[i], i == whole.baseline,
-                                whole.common_accuracy.has_value()));
+    table.rows.push_back(row_of_training(variant, baseline, whole.trainings[i], i == whole.baseline,
+                                         whole.common_accuracy.has_value()));
     cells.push_back(variant.cell);
     footnotes.explain_marks(*variant.cell);
-    explain(footnotes, variant, whole.trainings[i]);
+    explain_training(footnotes, variant, whole.trainings[i]);
     explain_looks(footnotes, variant, whole.trainings[i], whole.trainings[whole.baseline]);
     if (variant.seeds == 1)
       footnotes.add(
@@ -178,7 +180,8 @@ std::optional<std::string> said_of_whole_trainings(const Convergence& result, co
     parts.push_back(fmt::format("no speedup in all, since it trained {} epochs and the baseline {}",
                                 amount(variant.epochs), amount(first.epochs)));
   if (most->to_accuracy_speedup)
-    parts.push_back(fmt::format("to a {} accuracy of {} {}", part_of(whole), percent(*whole.common_accuracy),
+    parts.push_back(fmt::format("to a {} accuracy of {} {}", part_of_training(whole),
+                                percent(*whole.common_accuracy),
                                 with_interval(*most->to_accuracy_speedup, Format::fixed2)));
   const std::string shares =
       variant.cell->oversubscribed

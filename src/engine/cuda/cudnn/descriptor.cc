@@ -9,7 +9,7 @@
 namespace paceline::engine::cuda::cudnn {
 namespace {
 
-const char* name_of(DescriptorType type) {
+const char* name_of_descriptor(DescriptorType type) {
   switch (type) {
     case DescriptorType::convolution:
       return "a convolution's geometry";
@@ -49,7 +49,7 @@ const char* name_of(DescriptorType type) {
 
 Descriptor::Descriptor(CallSite site, DescriptorType type) : site_(std::move(site)), type_(type) {
   check(*site_.api, site_.api->cudnnBackendCreateDescriptor(type_, &raw_),
-        fmt::format("cudnnBackendCreateDescriptor of {}", name_of(type_)), site_.problem);
+        fmt::format("cudnnBackendCreateDescriptor of {}", name_of_descriptor(type_)), site_.problem);
 }
 
 Descriptor::Descriptor(Descriptor&& other) noexcept
@@ -75,7 +75,7 @@ Descriptor& Descriptor::put(Attribute attribute, AttributeType type, std::int64_
                             const void* elements) {
   const Status status = site_.api->cudnnBackendSetAttribute(raw_, attribute, type, count, elements);
   check(*site_.api, status,
-        fmt::format("cudnnBackendSetAttribute of {} (attribute {})", name_of(type_),
+        fmt::format("cudnnBackendSetAttribute of {} (attribute {})", name_of_descriptor(type_),
                     static_cast<int>(attribute)),
         site_.problem);
   return *this;
@@ -86,7 +86,7 @@ std::int64_t Descriptor::read(Attribute attribute, AttributeType type, std::int6
   std::int64_t count = 0;
   const Status status = site_.api->cudnnBackendGetAttribute(raw_, attribute, type, most, &count, elements);
   check(*site_.api, status,
-        fmt::format("cudnnBackendGetAttribute of {} (attribute {})", name_of(type_),
+        fmt::format("cudnnBackendGetAttribute of {} (attribute {})", name_of_descriptor(type_),
                     static_cast<int>(attribute)),
         site_.problem);
   return count;
@@ -144,7 +144,8 @@ Descriptor& Descriptor::set_integer32(Attribute attribute, std::int32_t value) {
 Status Descriptor::try_finalize() { return site_.api->cudnnBackendFinalize(raw_); }
 
 Descriptor& Descriptor::finalize() {
-  check(*site_.api, try_finalize(), fmt::format("cudnnBackendFinalize of {}", name_of(type_)), site_.problem);
+  check(*site_.api, try_finalize(), fmt::format("cudnnBackendFinalize of {}", name_of_descriptor(type_)),
+        site_.problem);
   return *this;
 }
 

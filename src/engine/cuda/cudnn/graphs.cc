@@ -18,7 +18,8 @@ TensorLayout channels_last(std::int64_t n, std::int64_t c, std::int64_t h, std::
 }
 
 template <typename... Args>
-void require(bool holds, const ConvProblem& problem, fmt::format_string<Args...> rule, Args&&... args) {
+void require_of_graph(bool holds, const ConvProblem& problem, fmt::format_string<Args...> rule,
+                      Args&&... args) {
   if (!holds)
     base::fail(base::ErrorKind::device, "convolution ({}): {}", describe(problem),
                fmt::format(rule, std::forward<Args>(args)...));
@@ -27,11 +28,12 @@ void require(bool holds, const ConvProblem& problem, fmt::format_string<Args...>
 void require_layout(const TensorLayout& tensor, const char* name, std::int64_t elements,
                     const ConvProblem& problem) {
   const auto& [n, c, h, w] = tensor.sizes;
-  require(tensor.strides == channels_last(n, c, h, w).strides, problem,
-          "the {}'s strides must be those of channels that lie beside one another, [{}], but are [{}]", name,
-          fmt::join(channels_last(n, c, h, w).strides, ", "), fmt::join(tensor.strides, ", "));
-  require(tensor.elements() == elements, problem, "the {} must have {} elements, but has {}", name, elements,
-          tensor.elements());
+  require_of_graph(
+      tensor.strides == channels_last(n, c, h, w).strides, problem,
+      "the {}'s strides must be those of channels that lie beside one another, [{}], but are [{}]", name,
+      fmt::join(channels_last(n, c, h, w).strides, ", "), fmt::join(tensor.strides, ", "));
+  require_of_graph(tensor.elements() == elements, problem, "the {} must have {} elements, but has {}", name,
+                   elements, tensor.elements());
 }
 
 /// The attributes that set the tensors of an operation.
@@ -247,18 +249,19 @@ ConvTensors conv_tensors(const ConvProblem& p) {
 
 void check(const ConvTensors& tensors, const ConvProblem& problem) {
   const auto& [src, weight, dst] = tensors;
-  require(weight.sizes[kChannels] == src.sizes[kChannels], problem,
-          "the weight's channels must be the input's, {}, but are {} (cuDNN would compute groups)",
-          src.sizes[kChannels], weight.sizes[kChannels]);
-  require(weight.sizes[kSamples] == dst.sizes[kChannels], problem,
-          "the weight must make the output's {} channels, but makes {}", dst.sizes[kChannels],
-          weight.sizes[kSamples]);
-  require(src.sizes[kSamples] == problem.samples && dst.sizes[kSamples] == problem.samples, problem,
-          "input and output must have {} samples, but have {} and {}", problem.samples, src.sizes[kSamples],
-          dst.sizes[kSamples]);
-  require(weight.sizes[kHeight] == problem.kernel_height && weight.sizes[kWidth] == problem.kernel_width,
-          problem, "the weight must be {}x{}, but is {}x{}", problem.kernel_height, problem.kernel_width,
-          weight.sizes[kHeight], weight.sizes[kWidth]);
+  require_of_graph(weight.sizes[kChannels] == src.sizes[kChannels], problem,
+                   "the weight's channels must be the input's, {}, but are {} (cuDNN would compute groups)",
+                   src.sizes[kChannels], weight.sizes[kChannels]);
+  require_of_graph(weight.sizes[kSamples] == dst.sizes[kChannels], problem,
+                   "the weight must make the output's {} channels, but makes {}", dst.sizes[kChannels],
+                   weight.sizes[kSamples]);
+  require_of_graph(src.sizes[kSamples] == problem.samples && dst.sizes[kSamples] == problem.samples, problem,
+                   "input and output must have {} samples, but have {} and {}", problem.samples,
+                   src.sizes[kSamples], dst.sizes[kSamples]);
+  require_of_graph(
+      weight.sizes[kHeight] == problem.kernel_height && weight.sizes[kWidth] == problem.kernel_width, problem,
+      "the weight must be {}x{}, but is {}x{}", problem.kernel_height, problem.kernel_width,
+      weight.sizes[kHeight], weight.sizes[kWidth]);
   require_layout(src, "input", problem.src_elements(), problem);
   require_layout(weight, "weight", problem.weight_elements(), problem);
   require_layout(dst, "output", problem.dst_elements(), problem);
