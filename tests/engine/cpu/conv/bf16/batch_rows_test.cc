@@ -10,7 +10,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 class BatchRows : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, BatchRows, every_unit(), name_of_unit);

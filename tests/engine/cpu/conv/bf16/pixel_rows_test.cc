@@ -10,7 +10,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 class PixelRows : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, PixelRows, testing::Values(Unit::emulated_amx, Unit::amx), name_of_unit);

@@ -156,8 +156,8 @@ inline const Bf16Algorithm& bf16_algorithm(std::string_view name) {
 
 /// Why `name` refuses the shape on `unit`; "": it does not.
 inline std::string bf16_refusal(const char* name, const ConvShape& shape, Direction direction,
-                                tiles::Unit unit = tiles::Unit::emulated_amx) {
-  return bf16_algorithm(name).refusal(shape, direction, tiles::kernels_of(unit)).value_or("");
+                                units::Unit unit = units::Unit::emulated_amx) {
+  return bf16_algorithm(name).refusal(shape, direction, units::kernels_of(unit)).value_or("");
 }
 
 /// One algorithm on one unit over one shape.

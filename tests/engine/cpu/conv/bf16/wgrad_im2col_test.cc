@@ -10,7 +10,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 class WgradIm2col : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, WgradIm2col, every_unit(), name_of_unit);

@@ -10,7 +10,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 class WgradPixelK : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, WgradPixelK, testing::Values(Unit::emulated_amx, Unit::amx), name_of_unit);
@@ -43,7 +43,7 @@ TEST(WgradPixelKShapes, HavePixelsOrAStrideAndWholeBlocks) {
   EXPECT_FALSE(takes({64, 48, 32, 32, 3, 1, 1, 32})) << "no whole blocks";
   EXPECT_FALSE(takes({64, 64, 32, 32, 3, 1, 1, 32}, Unit::emulated_avx512));
   const auto name = [](const Case& c) {
-    const auto& kernels = tiles::kernels_of(Unit::emulated_amx);
+    const auto& kernels = units::kernels_of(Unit::emulated_amx);
     return std::string(usual_bf16_algorithm(bf16_shape_of(c), Direction::backward_weights, kernels).name);
   };
   EXPECT_EQ(name({64, 64, 32, 32, 3, 1, 1, 32}), "wgrad-pixel-k");
