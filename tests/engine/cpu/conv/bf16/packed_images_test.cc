@@ -17,9 +17,7 @@ using units::Unit;
 class PackedImages : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, PackedImages, testing::Values(Unit::emulated_amx, Unit::amx), name_of_unit);
 
-TEST_P(PackedImages, ComputesLikeSumsInDouble) {
-  EXPECT_GE(expect_sums_in_double("packed-images", kernels()), 40) << "kernels that were compared";
-}
+TEST_P(PackedImages, ComputesLikeSumsInDouble) { expect_sums_in_double("packed-images", GetParam(), 40); }
 
 TEST_P(PackedImages, PacksAlikeForAnySamples) {
   expect_packed_alike("packed-images", {32, 64, 8, 8, 3, 1, 1, 33}, kernels());
