@@ -12,18 +12,25 @@
 
 namespace paceline::cli {
 
+std::chrono::seconds time_to_end() {
+  constexpr int kSeconds = 20;
+  const char* const text = std::getenv("PACELINE_END_WITHIN");
+  const int seconds = text == nullptr ? kSeconds : std::atoi(text);
+  return std::chrono::seconds(seconds >= 1 ? seconds : kSeconds);
+}
+
 void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
   if (thread_.joinable()) return;
-  const auto end = [text, kind](const std::stop_token& stop) {
+  const auto end = [text, kind, within = time_to_end()](const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);
-    wake.wait_for(lock, stop, kToWriteTheEnd, [] { return false; });
+    wake.wait_for(lock, stop, within, [] { return false; });
     if (stop.stop_requested()) return;
     log_line(
         fmt::format("{}; this process has not ended {} s after that, most likely in a read or "
                     "write that hangs; it is ended",
-                    text, kToWriteTheEnd.count()));
+                    text, within.count()));
     Guard::say_farewell();
     std::_Exit(static_cast<int>(kind));
   };

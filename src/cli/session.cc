@@ -178,7 +178,7 @@ int cores_together(std::span<const ProcessInfo> all, const std::string& host) {
 Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
     : deadline_(deadline),
       guard_({.process = launch.process,
-              .longest_stop = deadline + kToWriteTheEnd,
+              .longest_stop = deadline + time_to_end(),
               .outlives = launch.kills_at_a_loss ? kToNameTheLost : std::chrono::seconds(0)}),
       here_(launch) {
   const auto longest = std::max(deadline, kToMeet);
@@ -241,16 +241,17 @@ void Session::part() { processes_->part(); }
 
 void Session::end_if_overdue(const std::stop_token& stop) const {
   constexpr auto kLook = std::chrono::milliseconds(500);
+  const auto within = time_to_end();
   std::mutex mutex;
   std::condition_variable_any wake;
   std::unique_lock lock(mutex);
   while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
     const auto failure = processes_->failure();
-    if (!failure || base::Clock::now() - failure->known_at < kToWriteTheEnd) continue;
+    if (!failure || base::Clock::now() - failure->known_at < within) continue;
     log_line(
         fmt::format("process {} on host {} has not ended {} s after the run failed, most likely in a read "
                     "or write that hangs; it is ended",
-                    place_.process, base::host_name(), kToWriteTheEnd.count()));
+                    place_.process, base::host_name(), within.count()));
     Guard::say_farewell();
     std::_Exit(static_cast<int>(failure->kind));
   }
