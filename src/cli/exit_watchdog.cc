@@ -10,17 +10,24 @@
 
 namespace paceline::cli {
 
+std::chrono::seconds time_to_end() {
+  constexpr int kSeconds = 20;
+  const char* const text = std::getenv("PACELINE_END_WITHIN");
+  const int seconds = text == nullptr ? kSeconds : std::atoi(text);
+  return std::chrono::seconds(seconds >= 1 ? seconds : kSeconds);
+}
+
 void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
   if (thread_.joinable()) return;
-  const auto end = [this, text, kind](const std::stop_token& stop) {
+  const auto end = [this, text, kind, within = time_to_end()](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    const bool hangs = wake_.wait_for(lock, stop, kToWriteTheEnd, [this] { return !hang_.empty(); });
+    const bool hangs = wake_.wait_for(lock, stop, within, [this] { return !hang_.empty(); });
     if (hangs) wake_.wait_for(lock, stop, kToEndWithoutGpu, [] { return false; });
     if (stop.stop_requested()) return;
     log_line(hangs ? fmt::format("{}; this process cannot end by itself: {}; it is ended", text, hang_)
                    : fmt::format("{}; this process has not ended {} s after that, most likely in a read "
                                  "or write that hangs; it is ended",
-                                 text, kToWriteTheEnd.count()));
+                                 text, within.count()));
     Guard::say_farewell();
     std::_Exit(static_cast<int>(kind));
   };

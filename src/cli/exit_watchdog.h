@@ -14,8 +14,9 @@
 
 namespace paceline::cli {
 
-/// The time from a run's failure to the forced end, for writing a record to a slow disk.
-inline constexpr std::chrono::seconds kToWriteTheEnd{20};
+/// The time from a run's failure to the forced end, for writing a record to a slow disk: 20 s, or the seconds
+/// of PACELINE_END_WITHIN, which tests set so as not to wait. Anything but a whole number from 1 is 20 s too.
+[[nodiscard]] std::chrono::seconds time_to_end();
 /// The time from when a GPU does not answer any more to the forced end. This process then writes no more: it
 /// would have to join the thread that waits for the GPU. Older records and checkpoints are complete, since
 /// files are renamed when they are. A launcher may end the other processes with this one: they get the time
@@ -25,7 +26,7 @@ inline constexpr std::chrono::seconds kToEndWithoutGpu{5};
 class ExitWatchdog {
  public:
   /// Call once, when the run has failed: ends the process with a message unless this object is destroyed
-  /// within kToWriteTheEnd.
+  /// within time_to_end().
   void begin(const std::string& text, base::ErrorKind kind);
   /// Call when a GPU does not answer any more; `what` says which call does not return. From now on the time
   /// is kToEndWithoutGpu.

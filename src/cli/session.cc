@@ -178,7 +178,7 @@ int cores_together(std::span<const ProcessInfo> all, const std::string& host) {
 Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
     : deadline_(deadline),
       guard_({.process = launch.process,
-              .longest_stop = deadline + kToWriteTheEnd,
+              .longest_stop = deadline + time_to_end(),
               .outlives = launch.kills_at_a_loss ? kToNameTheLost : std::chrono::seconds(0)}),
       here_(launch) {
   const auto longest = std::max(deadline, kToMeet);
@@ -241,6 +241,7 @@ void Session::part() { processes_->part(); }
 
 void Session::end_if_overdue(const std::stop_token& stop) const {
   constexpr auto kLook = std::chrono::milliseconds(500);
+  const auto within = time_to_end();
   std::mutex mutex;
   std::condition_variable_any wake;
   std::unique_lock lock(mutex);
@@ -255,7 +256,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
     }
     if (!hang.empty() && !hangs_since) hangs_since = now;
     const bool by_gpu = hangs_since && now - *hangs_since >= kToEndWithoutGpu;
-    if (!failure || (!by_gpu && now - failure->known_at < kToWriteTheEnd)) continue;
+    if (!failure || (!by_gpu && now - failure->known_at < within)) continue;
     // Its own failure the first process would print on its way out.
     if (is_first() && processes_->failure_is_own()) log_line(failure->text);
     log_line(fmt::format(
@@ -263,7 +264,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
         by_gpu ? fmt::format("cannot end by itself after the run failed: {}", hang)
                : fmt::format(
                      "has not ended {} s after the run failed, most likely in a read or write that hangs",
-                     kToWriteTheEnd.count())));
+                     within.count())));
     Guard::say_farewell();
     std::_Exit(static_cast<int>(failure->kind));
   }

@@ -15,6 +15,7 @@
 #include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/engine.h"
+#include "engine/cpu/units.h"
 #include "engine/reference/engine.h"
 #include "engine/reference/toy.h"
 #include "engine/tolerance.h"
@@ -97,11 +98,12 @@ inline std::vector<Variant> variants() {
 /// bf16 by tiles, their units emulated; chunks of 16 or 32 samples, of which the last is cut short.
 inline std::vector<Variant> tile_variants() {
   std::vector<Variant> all;
-  for (const tiles::Unit unit : tiles::kEmulatedUnits)
-    all.push_back({.precision = Precision::bf16,
-                   .threads = 2,
-                   .tuning = {.bf16_products = true, .algorithms = bf16_algorithms_on(unit), .poison = true},
-                   .name = "bf16 by tiles, " + std::string(tiles::name_of(unit))});
+  for (const units::Unit unit : units::kEmulatedUnits)
+    all.push_back(
+        {.precision = Precision::bf16,
+         .threads = 2,
+         .tuning = {.bf16_products = true, .algorithms = units::bf16_algorithms_on(unit), .poison = true},
+         .name = "bf16 by tiles, " + std::string(units::name_of(unit))});
   return all;
 }
 inline std::vector<Variant> variants_and_tiles() {

@@ -18,13 +18,14 @@ ConvAlgorithm onednn_algorithm();
 namespace {
 
 /// A bf16 algorithm on one unit. Only bf16 runs ask for the unit, because asking runs its self-check.
-ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, tiles::Unit unit) {
-  return {.name = std::string(tiles::name_of(unit)) + "-" + algorithm.name,
-          .family = std::string(tiles::name_of(unit)),
-          .refusal = [&algorithm, unit](const ConvProblem& problem) -> std::optional<std::string> {
+ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, const tiles::TileKernels& kernels,
+                      std::optional<tiles::Unit> unit) {
+  return {.name = std::string(kernels.name) + "-" + algorithm.name,
+          .family = std::string(kernels.name),
+          .refusal = [&algorithm, &kernels, unit](const ConvProblem& problem) -> std::optional<std::string> {
             const ConvShape& s = problem.shape;
             if (auto refused = tiles::refusal_to_multiply(unit, s)) return refused;
-            return algorithm.refusal(s, problem.direction, tiles::kernels_of(unit));
+            return algorithm.refusal(s, problem.direction, kernels);
           },
           .prefers =
               [&algorithm, unit](const ConvProblem& problem) {
@@ -38,24 +39,18 @@ ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, tiles::Unit unit) {
           .chunk = [&algorithm](const ConvShape& batch,
                                 Direction direction) { return algorithm.chunk(batch, direction); },
           .make_reader =
-              [&algorithm, unit](const ConvShape& chunk, Direction direction, const WeightReader*) {
-                return algorithm.make_reader(chunk, direction, tiles::kernels_of(unit));
+              [&algorithm, &kernels](const ConvShape& chunk, Direction direction, const WeightReader*) {
+                return algorithm.make_reader(chunk, direction, kernels);
               },
-          .make_wgrad =
-              [&algorithm, unit](const ConvShape& chunk, const WgradKernel*) {
-                return algorithm.make_wgrad(chunk, tiles::kernels_of(unit));
-              }};
-}
-
-std::vector<ConvAlgorithm> rows_of(tiles::Unit unit) {
-  std::vector<ConvAlgorithm> rows;
-  for (const Bf16Algorithm* algorithm : bf16_algorithms()) rows.push_back(on_unit(*algorithm, unit));
-  return rows;
+          .make_wgrad = [&algorithm, &kernels](
+                            const ConvShape& chunk,
+                            const WgradKernel*) { return algorithm.make_wgrad(chunk, kernels); }};
 }
 
 std::vector<ConvAlgorithm> make_table() {
-  std::vector<ConvAlgorithm> table = rows_of(tiles::Unit::amx);
-  std::ranges::move(rows_of(tiles::Unit::avx512_bf16), std::back_inserter(table));
+  std::vector<ConvAlgorithm> table;
+  for (const tiles::Unit unit : tiles::kUnits)
+    std::ranges::move(rows_of(tiles::kernels_of(unit), unit), std::back_inserter(table));
   table.push_back(winograd_algorithm());
   table.push_back(gemm_per_tap_algorithm());
   table.push_back(dgrad_as_forward_algorithm());
@@ -64,6 +59,12 @@ std::vector<ConvAlgorithm> make_table() {
 }
 
 }  // namespace
+
+std::vector<ConvAlgorithm> rows_of(const tiles::TileKernels& kernels, std::optional<tiles::Unit> unit) {
+  std::vector<ConvAlgorithm> rows;
+  for (const Bf16Algorithm* algorithm : bf16_algorithms()) rows.push_back(on_unit(*algorithm, kernels, unit));
+  return rows;
+}
 
 std::span<const ConvAlgorithm> conv_algorithms() {
   static const std::vector<ConvAlgorithm> table = make_table();
@@ -74,18 +75,6 @@ const ConvAlgorithm* find_algorithm(std::string_view name) {
   const auto table = conv_algorithms();
   const auto found = std::ranges::find(table, name, &ConvAlgorithm::name);
   return found == table.end() ? nullptr : &*found;
-}
-
-std::vector<const ConvAlgorithm*> bf16_algorithms_on(tiles::Unit unit) {
-  static const std::vector<ConvAlgorithm> emulated_amx = rows_of(tiles::Unit::emulated_amx),
-                                          emulated_avx512 = rows_of(tiles::Unit::emulated_avx512);
-  const std::span<const ConvAlgorithm> rows = unit == tiles::Unit::emulated_amx      ? emulated_amx
-                                              : unit == tiles::Unit::emulated_avx512 ? emulated_avx512
-                                                                                     : conv_algorithms();
-  std::vector<const ConvAlgorithm*> found;
-  for (const ConvAlgorithm& row : rows)
-    if (row.family == tiles::name_of(unit)) found.push_back(&row);
-  return found;
 }
 
 const ConvAlgorithm* first_that_can(std::span<const ConvAlgorithm* const> algorithms,

@@ -22,9 +22,10 @@ namespace paceline::engine::cpu {
 /// The row with this name; null if there is none.
 [[nodiscard]] const ConvAlgorithm* find_algorithm(std::string_view name);
 
-/// The rows of the bf16 algorithms for `unit`, the preferred ones first. conv_algorithms() does not contain
-/// the rows of emulated units, which are for tests.
-[[nodiscard]] std::vector<const ConvAlgorithm*> bf16_algorithms_on(tiles::Unit unit);
+/// A row of each bf16 algorithm with `kernels`, which must outlive it; the preferred ones first. The rows
+/// refuse what `unit` refuses; empty: the kernels need no unit, as those of tests.
+[[nodiscard]] std::vector<ConvAlgorithm> rows_of(const tiles::TileKernels& kernels,
+                                                 std::optional<tiles::Unit> unit);
 
 /// The first of `algorithms` that can compute `problem`; null if none can.
 [[nodiscard]] const ConvAlgorithm* first_that_can(std::span<const ConvAlgorithm* const> algorithms,

@@ -63,7 +63,7 @@ TEST(Epilogue, OfStripsIsThoseOfLongRowsAndOfShortOnes) {
   for (const auto& [width, ending] :
        {std::pair{9, ""}, {16, "strips"}, {24, "strips"}, {8, "images"}, {4, "images"}}) {
     const Tuning tiles{.bf16_products = true,
-                       .algorithms = bf16_algorithms_on(tiles::Unit::emulated_amx),
+                       .algorithms = units::bf16_algorithms_on(units::Unit::emulated_amx),
                        .chunk_samples = 4};
     const CompileOptions options{.batch = 12, .precision = Precision::bf16};
     int strips = 0;
@@ -110,8 +110,9 @@ TEST(Epilogue, TakesTheSumsWhereItCanAndSaysSo) {
 
 TEST(Epilogue, GivesTheSameBitsForAnyNumberOfThreads) {
   const Tuning floats{.bf16_products = false, .block_bytes = 1 << 17, .chunk_samples = 4};
-  const Tuning tiles{
-      .bf16_products = true, .algorithms = bf16_algorithms_on(tiles::Unit::emulated_amx), .chunk_samples = 5};
+  const Tuning tiles{.bf16_products = true,
+                     .algorithms = units::bf16_algorithms_on(units::Unit::emulated_amx),
+                     .chunk_samples = 5};
   using Of = std::tuple<Precision, Tuning, int>;
   for (const auto& [precision, tuning, width] :
        {Of{Precision::f32, floats, 9}, Of{Precision::bf16, floats, 9}, Of{Precision::bf16, tiles, 9},

@@ -222,8 +222,9 @@ TEST(OwnGradientOrder, IsThatOfTilesWithWholeBlocksOfChannels) {
     };
     const auto unlike = engine_where(false), alike = engine_where(true);
     SCOPED_TRACE(variant.name + ": " + orders);
-    const bool is_by_tiles = variant.tuning.algorithms == bf16_algorithms_on(tiles::Unit::emulated_amx) ||
-                             variant.tuning.algorithms == bf16_algorithms_on(tiles::Unit::emulated_avx512);
+    const bool is_by_tiles =
+        variant.tuning.algorithms == units::bf16_algorithms_on(units::Unit::emulated_amx) ||
+        variant.tuning.algorithms == units::bf16_algorithms_on(units::Unit::emulated_avx512);
     EXPECT_EQ(orders.find("layer3.0.conv2: tiles\n") != std::string::npos, is_by_tiles);  // 64 channels
     EXPECT_EQ(orders.find("conv1: tiles\nlayer1"), std::string::npos);                    // 3 and 16
     if (!is_by_tiles) continue;

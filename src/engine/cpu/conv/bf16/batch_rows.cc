@@ -71,7 +71,7 @@ class BatchRowsKernel final : public Bf16WeightReader {
   }
 
   [[nodiscard]] std::string name() const override {
-    return "own tile products " + std::string(name_of(kernels_.unit));
+    return "own tile products " + std::string(kernels_.name);
   }
 
  private:

@@ -71,7 +71,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return sums_at() + 4 * kStripSums; }
   [[nodiscard]] int parts() const override { return parts_; }
   [[nodiscard]] std::string name() const override {
-    return "own tile products " + std::string(name_of(kernels_.unit)) + ", strips of packed images";
+    return "own tile products " + std::string(kernels_.name) + ", strips of packed images";
   }
 
   void run(const Operands& o, int part) const override {

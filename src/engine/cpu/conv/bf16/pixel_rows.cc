@@ -57,7 +57,7 @@ class PixelRowsKernel final : public Bf16WeightReader {
   [[nodiscard]] std::int64_t scratchpad_bytes() const override { return sums_at() + 4 * kStripSums; }
   [[nodiscard]] int parts() const override { return parts_; }
   [[nodiscard]] std::string name() const override {
-    return "own tile products " + std::string(name_of(kernels_.unit)) + ", strips";
+    return "own tile products " + std::string(kernels_.name) + ", strips";
   }
 
   void run(const Operands& o, int part) const override {

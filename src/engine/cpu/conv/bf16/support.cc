@@ -32,7 +32,6 @@ struct Leaf7 {
 
 std::optional<std::string> absence_of(Unit unit) {
   constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;  // subleaf 0, edx
-  if (unit == Unit::emulated_amx || unit == Unit::emulated_avx512) return std::nullopt;
   const bool is_amx = unit == Unit::amx;
   const bool is_here = has(Isa::avx512_bf16);  // as far as the system enables it
   if (!isa_limit().empty() && (is_amx || !is_here))
@@ -102,6 +101,16 @@ std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
+/// The values of one direction's operands; every kernel gets the same.
+struct Operands {
+  std::vector<float> src, d_dst, weights, bias;
+  explicit Operands(const ConvShape& s)
+      : src(random_values(s.samples * s.src.elements(), 1)),
+        d_dst(random_values(s.samples * s.dst.elements(), 2)),
+        weights(random_values(s.weights(), 3)),
+        bias(random_values(s.dst.channels, 4)) {}
+};
+
 std::vector<std::uint16_t> as_bf16(const std::vector<float>& values) {
   std::vector<std::uint16_t> rounded;
   for (const float value : values) rounded.push_back(base::to_bf16(value).bits);
@@ -110,9 +119,9 @@ std::vector<std::uint16_t> as_bf16(const std::vector<float>& values) {
 
 /// One direction's results, in float.
 std::vector<float> results(const ConvShape& s, Direction direction, const TileKernels& kernels) {
-  const auto src = as_bf16(random_values(s.samples * s.src.elements(), 1));
-  const auto d_dst = as_bf16(random_values(s.samples * s.dst.elements(), 2));
-  const auto weights = random_values(s.weights(), 3), bias = random_values(s.dst.channels, 4);
+  const Operands of(s);
+  const auto src = as_bf16(of.src), d_dst = as_bf16(of.d_dst);
+  const auto &weights = of.weights, &bias = of.bias;
   const Bf16Algorithm& algorithm = usual_bf16_algorithm(s, direction, kernels);
   const bool is_gradient = direction == Direction::backward_weights;
   const auto reader = is_gradient ? nullptr : algorithm.make_reader(s, direction, kernels);
@@ -151,18 +160,76 @@ std::vector<float> results(const ConvShape& s, Direction direction, const TileKe
   return values;
 }
 
+std::vector<float> through_bf16(std::vector<float> values) {
+  for (float& value : values) value = base::to_float(base::to_bf16(value));
+  return values;
+}
+
+/// The results that are right, by plain loops: sums of at most some thousand terms in float, whose error is a
+/// tenth of what trouble_with() allows.
+std::vector<float> plain_sums(const ConvShape& s, Direction direction) {
+  const Operands of(s);
+  const auto src = through_bf16(of.src), d_dst = through_bf16(of.d_dst), weights = through_bf16(of.weights);
+  const int ins = s.src.channels, outs = s.dst.channels, taps = s.kernel * s.kernel;
+  const bool is_backward_data = direction == Direction::backward_data;
+  // [tap][in][out], or [tap][out][in] for backward data: inner loops run over neighbours.
+  const auto place = [&](int tap, int in, int out) {
+    return static_cast<std::size_t>(is_backward_data ? (tap * outs + out) * ins + in
+                                                     : (tap * ins + in) * outs + out);
+  };
+  const auto in_pytorch = [&](int tap, int in, int out) {
+    return static_cast<std::size_t>((out * ins + in) * taps + tap);
+  };
+  const auto for_each_weight = [&](const auto& visit) {
+    for (int tap = 0; tap < taps; ++tap)
+      for (int in = 0; in < ins; ++in)
+        for (int out = 0; out < outs; ++out) visit(place(tap, in, out), in_pytorch(tap, in, out));
+  };
+  const auto add = [](int count, float factor, const float* values, float* sums) {
+    for (int i = 0; i < count; ++i) sums[i] += factor * values[i];
+  };
+  std::vector<float> turned(weights.size()), dst(d_dst.size()), d_src(src.size()), d_weight(weights.size()),
+      d_bias(of.bias.size());
+  for_each_weight([&](std::size_t to, std::size_t from) { turned[to] = weights[from]; });
+  for (int n = 0; n < s.samples; ++n)
+    for (int p = 0; p < s.dst.height; ++p)
+      for (int q = 0; q < s.dst.width; ++q) {
+        const std::int64_t o = ((std::int64_t{n} * s.dst.height + p) * s.dst.width + q) * outs;
+        add(outs, 1, of.bias.data(), &dst[static_cast<std::size_t>(o)]);
+        add(outs, 1, &d_dst[static_cast<std::size_t>(o)], d_bias.data());
+        for (int tap = 0; tap < taps; ++tap) {
+          const int y = p * s.stride - s.padding + tap / s.kernel;
+          const int x = q * s.stride - s.padding + tap % s.kernel;
+          if (y < 0 || y >= s.src.height || x < 0 || x >= s.src.width) continue;
+          const std::int64_t i = ((std::int64_t{n} * s.src.height + y) * s.src.width + x) * ins;
+          const float *from = &src[static_cast<std::size_t>(i)], *d = &d_dst[static_cast<std::size_t>(o)];
+          if (is_backward_data)
+            for (int k = 0; k < outs; ++k)
+              add(ins, d[k], &turned[place(tap, 0, k)], &d_src[static_cast<std::size_t>(i)]);
+          else if (direction == Direction::forward)
+            for (int c = 0; c < ins; ++c)
+              add(outs, from[c], &turned[place(tap, c, 0)], &dst[static_cast<std::size_t>(o)]);
+          else
+            for (int c = 0; c < ins; ++c) add(outs, from[c], d, &d_weight[place(tap, c, 0)]);
+        }
+      }
+  if (direction == Direction::forward) return through_bf16(dst);
+  if (is_backward_data) return through_bf16(d_src);
+  for_each_weight([&](std::size_t from, std::size_t to) { turned[to] = d_weight[from]; });
+  turned.insert(turned.end(), d_bias.begin(), d_bias.end());
+  return turned;
+}
+
 }  // namespace
 
 std::optional<std::string> trouble_with(const TileKernels& kernels) {
-  const TileKernels& emulated =
-      kernels_of(kernels.unit == Unit::avx512_bf16 ? Unit::emulated_avx512 : Unit::emulated_amx);
   for (const ConvShape& shape :
        {small_convolution(1), small_convolution(2), with_rows(37, 1), with_rows(37, 2), with_rows(8, 1),
         with_rows(8, 2), with_rows(16, 2), few_samples()})
     for (const Direction direction :
          {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
-      const auto got = results(shape, direction, kernels), want = results(shape, direction, emulated);
-      // Sums in float may differ in their last bits, and then fall on the other side of a rounding to bf16.
+      const auto got = results(shape, direction, kernels), want = plain_sums(shape, direction);
+      // Sums in float differ in their last bits, and then fall on the other side of a rounding to bf16.
       float largest = 0;
       for (const float value : want) largest = std::max(largest, std::abs(value));
       const float relative = direction == Direction::backward_weights ? 0.0F : 0x1p-7F;
@@ -179,16 +246,15 @@ std::optional<std::string> refusal_of(Unit unit) {
     auto refusal = absence_of(wanted);
     return refusal ? refusal : trouble_with(kernels_of(wanted));
   };
-  static const std::array<std::optional<std::string>, kHardwareUnits.size()> refusals = {
-      find(kHardwareUnits[0]), find(kHardwareUnits[1])};
-  for (std::size_t i = 0; i < kHardwareUnits.size(); ++i)
-    if (kHardwareUnits[i] == unit) return refusals[i];
-  return std::nullopt;
+  static const std::array<std::optional<std::string>, kUnits.size()> refusals = {find(kUnits[0]),
+                                                                                 find(kUnits[1])};
+  return refusals[unit == kUnits[0] ? 0 : 1];
 }
 
-std::optional<std::string> refusal_to_multiply(Unit unit, const ConvShape& s) {
+std::optional<std::string> refusal_to_multiply(std::optional<Unit> unit, const ConvShape& s) {
   if (s.type != Storage::bf16 && !s.in_blocks) return "is for bf16";
-  if (auto refused = refusal_of(unit)) return refused;
+  if (unit)
+    if (auto refused = refusal_of(*unit)) return refused;
   if (s.in_blocks) return "multiplies bf16, and this run multiplies float copies";
   return std::nullopt;
 }

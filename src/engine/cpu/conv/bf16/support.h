@@ -19,10 +19,11 @@ namespace paceline::engine::cpu::tiles {
 [[nodiscard]] std::optional<std::string> refusal_of(Unit unit);
 
 /// Why `unit` cannot multiply the values of `shape`: they are not bf16, or the unit cannot be used. Does not
-/// touch the unit if the values are not bf16.
-[[nodiscard]] std::optional<std::string> refusal_to_multiply(Unit unit, const ConvShape& shape);
+/// touch the unit if the values are not bf16. Without a unit only the values count.
+[[nodiscard]] std::optional<std::string> refusal_to_multiply(std::optional<Unit> unit,
+                                                             const ConvShape& shape);
 
-/// Tests `kernels` against the emulated unit on all directions of some small convolutions. Returns the first
+/// Tests `kernels` against plain sums on all directions of some small convolutions. Returns the first
 /// difference; empty if they agree.
 ///
 /// Cost     some milliseconds

@@ -108,7 +108,7 @@ class WgradBatchKKernel final : public WgradKernel {
   }
 
   [[nodiscard]] std::string name() const override {
-    return "own tile products " + std::string(name_of(kernels_.unit));
+    return "own tile products " + std::string(kernels_.name);
   }
 
  private:

@@ -114,7 +114,7 @@ class WgradPixelKKernel final : public WgradKernel {
   }
 
   [[nodiscard]] std::string name() const override {
-    return "own tile products " + std::string(name_of(kernels_.unit)) + ", pairs of samples";
+    return "own tile products " + std::string(kernels_.name) + ", pairs of samples";
   }
 
  private:

@@ -8,36 +8,9 @@ extern const TileKernels kTable;
 namespace avx512_bf16 {
 extern const TileKernels kTable;
 }
-namespace emulated {
-extern const TileKernels kAmx, kAvx512;
-}
 
-std::string_view name_of(Unit unit) {
-  switch (unit) {
-    case Unit::amx:
-      return "amx";
-    case Unit::avx512_bf16:
-      return "avx512-bf16";
-    case Unit::emulated_amx:
-      return "emulated-amx";
-    case Unit::emulated_avx512:
-      return "emulated-avx512-bf16";
-  }
-  return "";
-}
+std::string_view name_of(Unit unit) { return kernels_of(unit).name; }
 
-const TileKernels& kernels_of(Unit unit) {
-  switch (unit) {
-    case Unit::amx:
-      return amx::kTable;
-    case Unit::avx512_bf16:
-      return avx512_bf16::kTable;
-    case Unit::emulated_amx:
-      return emulated::kAmx;
-    case Unit::emulated_avx512:
-      return emulated::kAvx512;
-  }
-  return emulated::kAmx;
-}
+const TileKernels& kernels_of(Unit unit) { return unit == Unit::amx ? amx::kTable : avx512_bf16::kTable; }
 
 }  // namespace paceline::engine::cpu::tiles

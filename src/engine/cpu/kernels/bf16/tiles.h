@@ -10,8 +10,8 @@
 /// where rows is 16 or 32. Elements of a block beyond the samples or channels that exist are zero.
 ///
 /// Units differ in begin(), end() and a few operations on registers (tiles_*.cc). Products (tiles.inc) and
-/// everything else are written once, over these operations. The emulated units compute the instructions as
-/// their documentation defines them, in plain C++, with the same shapes and orders: tests run them on any
+/// everything else are written once, over these operations. The tests have units that compute the
+/// instructions as their documentation defines them, in plain C++, with the same shapes and orders, on any
 /// machine.
 ///
 /// Threads  any; kernels start none. begin() and end() belong to the calling thread
@@ -24,13 +24,10 @@
 namespace paceline::engine::cpu::tiles {
 
 enum class Unit {
-  amx,              ///< AMX-BF16: tiles of 16 rows; the sums of four at a time
-  avx512_bf16,      ///< AVX512-BF16: sums of 8 rows by 32 columns in vector registers
-  emulated_amx,     ///< amx in C++: the same tiles and order of additions
-  emulated_avx512,  ///< avx512_bf16 in C++, likewise
+  amx,          ///< AMX-BF16: tiles of 16 rows; the sums of four at a time
+  avx512_bf16,  ///< AVX512-BF16: sums of 8 rows by 32 columns in vector registers
 };
-inline constexpr std::array kEmulatedUnits = {Unit::emulated_amx, Unit::emulated_avx512};
-inline constexpr std::array kHardwareUnits = {Unit::amx, Unit::avx512_bf16};
+inline constexpr std::array kUnits = {Unit::amx, Unit::avx512_bf16};
 [[nodiscard]] std::string_view name_of(Unit unit);
 
 constexpr int kBlock = 32;                       ///< samples or channels; also the inner dimension of a tile
@@ -251,7 +248,7 @@ struct WeightBlock {
 
 /// The functions of one unit. The structs above describe their arguments.
 struct TileKernels {
-  Unit unit = Unit::emulated_amx;
+  std::string_view name;  ///< of the unit, in reports and keys
   /// Prepares the unit of the calling thread for products, and releases it.
   void (*begin)() = nullptr;
   void (*end)() = nullptr;

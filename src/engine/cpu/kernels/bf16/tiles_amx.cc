@@ -136,7 +136,7 @@ struct Tiles {
 
 extern const TileKernels kTable;
 constinit const TileKernels kTable =
-    table<Tiles>(Unit::amx, multiply<Tiles>, multiply_neighbours<Tiles>, multiply_row<Tiles>,
+    table<Tiles>("amx", multiply<Tiles>, multiply_neighbours<Tiles>, multiply_row<Tiles>,
                  multiply_strip<Tiles>, visit_pairs<Tiles>);
 
 }  // namespace paceline::engine::cpu::tiles::amx

@@ -30,7 +30,7 @@ PACELINE_INLINE V dot(V sums, U a, U b) {
 }  // namespace
 
 extern const TileKernels kTable;
-constinit const TileKernels kTable = table<Vectors>(Unit::avx512_bf16);
+constinit const TileKernels kTable = table<Vectors>("avx512-bf16");
 
 }  // namespace paceline::engine::cpu::tiles::avx512_bf16
 

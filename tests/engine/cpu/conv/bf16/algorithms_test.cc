@@ -15,21 +15,21 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 /// The name of the algorithm that is taken where nothing was measured.
 std::string usual(const ConvShape& s, Direction direction, Unit unit = Unit::emulated_amx) {
-  return usual_bf16_algorithm(s, direction, tiles::kernels_of(unit)).name;
+  return usual_bf16_algorithm(s, direction, units::kernels_of(unit)).name;
 }
 
 TEST(Bf16Algorithms, AreRowsOfEveryUnitForBf16AndForMachinesWithTheUnit) {
   for (const Unit unit : {Unit::amx, Unit::avx512_bf16, Unit::emulated_amx}) {
-    const auto rows = bf16_algorithms_on(unit);
+    const auto rows = units::bf16_algorithms_on(unit);
     ASSERT_EQ(rows.size(), bf16_algorithms().size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const ConvAlgorithm& row = *rows[i];
       const Bf16Algorithm& algorithm = *bf16_algorithms()[i];
-      EXPECT_EQ(row.name, std::string(tiles::name_of(unit)) + "-" + algorithm.name);
+      EXPECT_EQ(row.name, std::string(units::name_of(unit)) + "-" + algorithm.name);
       EXPECT_EQ(find_algorithm(row.name) == &row, unit != Unit::emulated_amx) << "those are for tests";
       for (const Direction direction : kAllDirections) {
         ConvShape s = shape_of({64, 64, 8, 8, 3, 1, 1, 32});
@@ -37,9 +37,9 @@ TEST(Bf16Algorithms, AreRowsOfEveryUnitForBf16AndForMachinesWithTheUnit) {
         s.type = s.dst_type = Storage::f32;
         EXPECT_EQ(refusal(), "is for bf16");
         s.type = s.dst_type = Storage::bf16;
-        const auto unit_refuses = tiles::refusal_of(unit);
+        const auto unit_refuses = units::refusal_of(unit);
         EXPECT_EQ(refusal(),
-                  unit_refuses ? unit_refuses : algorithm.refusal(s, direction, tiles::kernels_of(unit)));
+                  unit_refuses ? unit_refuses : algorithm.refusal(s, direction, units::kernels_of(unit)));
         s.type = s.dst_type = Storage::f32;
         s.in_blocks = true;
         EXPECT_EQ(refusal(), unit_refuses.value_or("multiplies bf16, and this run multiplies float copies"));
@@ -56,7 +56,7 @@ TEST(Bf16Algorithms, AreUsualOnAmxOnly) {
   for (const Direction direction : kAllDirections) {
     const ConvShape s = bf16_shape_of({64, 64, 8, 8, 3, 1, 1, 32});
     EXPECT_EQ(usual_algorithm({.shape = s, .direction = direction}).family,
-              tiles::refusal_of(Unit::amx) ? "" : "amx");
+              units::refusal_of(Unit::amx) ? "" : "amx");
   }
 }
 
@@ -85,7 +85,7 @@ TEST(Bf16Algorithms, TakeChunksOfWholeTilesOfSamplesButPixelRowsAnyChunk) {
 
 /// What is taken on AMX where nothing was measured; elsewhere nothing of it.
 TEST(Bf16Algorithms, AreUsualWhereTheyFillTheirTiles) {
-  const bool here = !tiles::refusal_of(Unit::amx);
+  const bool here = !units::refusal_of(Unit::amx);
   const auto is_usual = [](const Case& c, Direction direction) {
     return usual_algorithm({.shape = bf16_shape_of(c), .direction = direction}).family == "amx";
   };
@@ -111,7 +111,7 @@ TEST(Bf16Algorithms, CanBeTimedLikeAllOthers) {
   const OneThread one_thread;
   for (const Direction direction : kAllDirections) {
     const ConvProblem problem{.shape = s, .direction = direction};
-    for (const ConvAlgorithm* row : bf16_algorithms_on(Unit::emulated_amx)) {
+    for (const ConvAlgorithm* row : units::bf16_algorithms_on(Unit::emulated_amx)) {
       if (row->refusal(problem)) continue;
       const double seconds = seconds_of(problem, *row);
       EXPECT_GT(seconds, 0) << row->name;

@@ -10,14 +10,12 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 class BatchRows : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, BatchRows, every_unit(), name_of_unit);
 
-TEST_P(BatchRows, ComputesLikeSumsInDouble) {
-  EXPECT_GE(expect_sums_in_double("batch-rows", kernels()), 400) << "kernels that were compared";
-}
+TEST_P(BatchRows, ComputesLikeSumsInDouble) { expect_sums_in_double("batch-rows", GetParam(), 400); }
 
 TEST_P(BatchRows, PacksAlikeForAnySamples) {
   expect_packed_alike("batch-rows", {40, 33, 5, 5, 3, 1, 1, 33}, kernels());

@@ -8,27 +8,27 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/cpu/conv/bf16/support.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
+#include "engine/cpu/units.h"
 
 namespace paceline::engine::cpu {
 
-class OnUnit : public testing::TestWithParam<tiles::Unit> {
+class OnUnit : public testing::TestWithParam<units::Unit> {
  protected:
   void SetUp() override {
-    if (const auto refused = tiles::refusal_of(GetParam()))
-      GTEST_SKIP() << tiles::name_of(GetParam()) << " " << *refused;
+    if (const auto refused = units::refusal_of(GetParam()))
+      GTEST_SKIP() << units::name_of(GetParam()) << " " << *refused;
   }
-  [[nodiscard]] const tiles::TileKernels& kernels() const { return tiles::kernels_of(GetParam()); }
+  [[nodiscard]] const tiles::TileKernels& kernels() const { return units::kernels_of(GetParam()); }
 };
 
 inline auto every_unit() {
-  return testing::Values(tiles::Unit::emulated_amx, tiles::Unit::emulated_avx512, tiles::Unit::amx,
-                         tiles::Unit::avx512_bf16);
+  return testing::Values(units::Unit::emulated_amx, units::Unit::emulated_avx512, units::Unit::amx,
+                         units::Unit::avx512_bf16);
 }
 /// As the names of tests may be written.
-inline std::string name_of_unit(const testing::TestParamInfo<tiles::Unit>& unit) {
-  std::string name(tiles::name_of(unit.param));
+inline std::string name_of_unit(const testing::TestParamInfo<units::Unit>& unit) {
+  std::string name(units::name_of(unit.param));
   std::ranges::replace(name, '-', '_');
   return name;
 }

@@ -15,7 +15,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 class TileSums : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, TileSums, testing::Values(Unit::emulated_amx, Unit::amx), name_of_unit);
@@ -57,7 +57,7 @@ class Sums {
  public:
   Sums(const Case& c, Direction direction, Unit unit) : direction_(direction), shape_(shape_of(c)) {
     shape_.type = shape_.dst_type = Storage::bf16;
-    kernel_ = make_tile_reader(shape_, direction, tiles::kernels_of(unit));
+    kernel_ = make_tile_reader(shape_, direction, units::kernels_of(unit));
     const bool is_forward = direction == Direction::forward;
     const graph::Shape &from = is_forward ? shape_.src : shape_.dst,
                        &to = is_forward ? shape_.dst : shape_.src;

@@ -9,11 +9,12 @@
 #include <optional>
 
 #include "engine/cpu/kernels/bf16/tiles.h"
+#include "engine/cpu/units.h"
 
 namespace paceline::engine::cpu::tiles {
 namespace {
 
-const TileKernels& right() { return kernels_of(Unit::emulated_amx); }
+const TileKernels& right() { return units::kernels_of(units::Unit::emulated_amx); }
 void multiply_wrong_in_one_place(const TileMultiply& m) {
   right().multiply(m);
   m.sums[7] += 0.5F;
@@ -45,7 +46,8 @@ void transpose_not_at_all(const PixelRow& row, std::uint16_t* a, std::int64_t) {
 
 TEST(TileUnits, PassTheCheckOrSayWhatIsWrong) {
   using testing::HasSubstr;
-  for (const Unit unit : kEmulatedUnits) EXPECT_EQ(trouble_with(kernels_of(unit)), std::nullopt);
+  for (const units::Unit unit : units::kEmulatedUnits)
+    EXPECT_EQ(trouble_with(units::kernels_of(unit)), std::nullopt);
   TileKernels broken = right();
   broken.multiply = multiply_wrong_in_one_place;
   EXPECT_THAT(trouble_with(broken).value_or("passed"), HasSubstr("computes wrong results: forward gives"));
@@ -73,7 +75,7 @@ TEST(TileUnits, PassTheCheckOrSayWhatIsWrong) {
 }
 
 TEST(TileUnits, AreRefusedWithAReasonAndAlwaysTheSameOne) {
-  for (const Unit unit : kHardwareUnits) {
+  for (const Unit unit : kUnits) {
     const auto refused = refusal_of(unit);
     EXPECT_EQ(refusal_of(unit), refused);
     if (refused) {
@@ -81,7 +83,6 @@ TEST(TileUnits, AreRefusedWithAReasonAndAlwaysTheSameOne) {
                   testing::AnyOf(testing::StartsWith("needs "), testing::StartsWith("computes wrong")));
     }
   }
-  for (const Unit unit : kEmulatedUnits) EXPECT_EQ(refusal_of(unit), std::nullopt);
 }
 
 }  // namespace

@@ -10,14 +10,12 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 class WgradBatchK : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, WgradBatchK, every_unit(), name_of_unit);
 
-TEST_P(WgradBatchK, ComputesLikeSumsInDouble) {
-  EXPECT_GE(expect_sums_in_double("wgrad-batch-k", kernels()), 100) << "kernels that were compared";
-}
+TEST_P(WgradBatchK, ComputesLikeSumsInDouble) { expect_sums_in_double("wgrad-batch-k", GetParam(), 100); }
 
 TEST_P(WgradBatchK, PacksAlikeForAnySamples) {
   expect_packed_alike("wgrad-batch-k", {40, 33, 5, 5, 3, 1, 1, 33}, kernels());

@@ -10,14 +10,12 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 class WgradIm2col : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, WgradIm2col, every_unit(), name_of_unit);
 
-TEST_P(WgradIm2col, ComputesLikeSumsInDouble) {
-  EXPECT_GE(expect_sums_in_double("wgrad-im2col", kernels()), 20) << "kernels that were compared";
-}
+TEST_P(WgradIm2col, ComputesLikeSumsInDouble) { expect_sums_in_double("wgrad-im2col", GetParam(), 20); }
 
 TEST_P(WgradIm2col, PacksAlikeForAnySamples) {
   expect_packed_alike("wgrad-im2col", {3, 40, 40, 41, 3, 1, 1, 33}, kernels());

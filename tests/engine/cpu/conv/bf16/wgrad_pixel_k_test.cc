@@ -10,14 +10,12 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using tiles::Unit;
+using units::Unit;
 
 class WgradPixelK : public OnUnit {};
 INSTANTIATE_TEST_SUITE_P(Units, WgradPixelK, testing::Values(Unit::emulated_amx, Unit::amx), name_of_unit);
 
-TEST_P(WgradPixelK, ComputesLikeSumsInDouble) {
-  EXPECT_GE(expect_sums_in_double("wgrad-pixel-k", kernels()), 40) << "kernels that were compared";
-}
+TEST_P(WgradPixelK, ComputesLikeSumsInDouble) { expect_sums_in_double("wgrad-pixel-k", GetParam(), 40); }
 
 TEST_P(WgradPixelK, PacksAlikeForAnySamples) {
   expect_packed_alike("wgrad-pixel-k", {64, 32, 9, 16, 3, 1, 1, 33}, kernels());
@@ -43,7 +41,7 @@ TEST(WgradPixelKShapes, HavePixelsOrAStrideAndWholeBlocks) {
   EXPECT_FALSE(takes({64, 48, 32, 32, 3, 1, 1, 32})) << "no whole blocks";
   EXPECT_FALSE(takes({64, 64, 32, 32, 3, 1, 1, 32}, Unit::emulated_avx512));
   const auto name = [](const Case& c) {
-    const auto& kernels = tiles::kernels_of(Unit::emulated_amx);
+    const auto& kernels = units::kernels_of(Unit::emulated_amx);
     return std::string(usual_bf16_algorithm(bf16_shape_of(c), Direction::backward_weights, kernels).name);
   };
   EXPECT_EQ(name({64, 64, 32, 32, 3, 1, 1, 32}), "wgrad-pixel-k");

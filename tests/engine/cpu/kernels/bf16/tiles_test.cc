@@ -17,6 +17,7 @@
 namespace paceline::engine::cpu::tiles {
 namespace {
 
+using units::Unit;
 using Bits = std::vector<std::uint16_t>;
 
 class Tiles : public OnUnit {};

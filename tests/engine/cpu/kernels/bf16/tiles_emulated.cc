@@ -1,6 +1,5 @@
 // AMX-BF16 and AVX512-BF16 in plain C++ for any processor: the same tiles, the same order of sums, the same
-// rounding. The tests use it to check all code around the instructions, and a unit is compared with it before
-// it is used.
+// rounding. With it the tests check all code around the instructions on any machine.
 //
 // Both instructions round to nearest even and treat denormal inputs and results as zero, whatever MXCSR says;
 // their multiply-adds round once. A product of two bf16 numbers is exact in float unless its exponent leaves
@@ -169,8 +168,8 @@ PACELINE_EVERY_WIDTH void multiply_as_avx512(const TileMultiply& m) { multiply<V
 
 extern const TileKernels kAmx, kAvx512;
 constinit const TileKernels kAmx =
-    table<Tiles>(Unit::emulated_amx, multiply_as_amx, multiply_neighbours_as_amx, multiply_row_as_amx,
+    table<Tiles>("emulated-amx", multiply_as_amx, multiply_neighbours_as_amx, multiply_row_as_amx,
                  multiply_strip_as_amx, visit_pairs_as_amx);
-constinit const TileKernels kAvx512 = table<Vectors>(Unit::emulated_avx512, multiply_as_avx512);
+constinit const TileKernels kAvx512 = table<Vectors>("emulated-avx512-bf16", multiply_as_avx512);
 
 }  // namespace paceline::engine::cpu::tiles::emulated
