@@ -13,13 +13,14 @@ BEFORE, NOW: bench_train_step of each build. Needs nothing but Python.
 import argparse
 import json
 import math
+import os
 import statistics
 import subprocess
 import time
 
 from record import header, write
 
-STEPS = {32: 4}  # a turn's, so that it takes about half a second; else 1
+STEPS = {("resnet18-cifar", 32): 4, ("mnist-cnn", 128): 12}  # a turn's, so that it takes about half a second; else 1
 
 
 def interval(values):
@@ -34,10 +35,10 @@ def interval(values):
 
 
 class Program:
-    def __init__(self, path, batch, precision, threads):
+    def __init__(self, path, batch, precision, threads, model="resnet18-cifar"):
         self.process = subprocess.Popen(
-            [path, "--turns", "1", "--batch", str(batch), "--precision", precision, "--threads", str(threads),
-             "--steps", str(STEPS.get(batch, 1))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [path, "--turns", "1", "--model", model, "--batch", str(batch), "--precision", precision, "--threads", str(threads),
+             "--steps", str(STEPS.get((model, batch), 1))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True)
         self.turn()
 
@@ -55,27 +56,36 @@ class Program:
         self.process.wait()
 
 
-def compare(arguments, batch, precision):
-    turns, of_starts = [], []
-    for _ in range(arguments.starts):
-        before, now = (Program(path, batch, precision, arguments.threads) for path in (arguments.before, arguments.now))
-        until, own = time.time() + arguments.seconds / arguments.starts, []
+def take_turns(first, second, seconds, starts):
+    """`first` and `second` start a Program. The ratio is the first one's time over the second one's."""
+    turns, of_starts, loads = [], [], []
+    for _ in range(starts):
+        one, other = first(), second()
+        until, own = time.time() + seconds / starts, []
         while time.time() < until or not own:
             if len(own) % 2 == 0:
-                pair = before.turn(), now.turn()
+                pair = one.turn(), other.turn()
             else:
-                pair = (now.turn(), before.turn())[::-1]
+                pair = (other.turn(), one.turn())[::-1]
             own.append(pair)
-        before.end()
-        now.end()
-        of_starts.append(statistics.median(b / n for b, n in own))
+        loads.append(os.getloadavg()[0])
+        one.end()
+        other.end()
+        of_starts.append(statistics.median(a / b for a, b in own))
         turns += own
-    ratios = [b / n for b, n in turns]
+    ratios = [a / b for a, b in turns]
     low, high = interval(ratios)
-    return {"batch": batch, "precision": precision, "ratio": statistics.median(ratios), "low": low, "high": high,
-            "turns": len(turns), "ratio_of_each_start": of_starts,
-            "before_ms": 1e3 * statistics.median(b for b, _ in turns),
-            "now_ms": 1e3 * statistics.median(n for _, n in turns)}
+    return {"ratio": statistics.median(ratios), "low": low, "high": high, "turns": len(turns),
+            "ratio_of_each_start": of_starts, "load_of_each_start": loads,
+            "ms": [1e3 * statistics.median(times) for times in zip(*turns)]}
+
+
+def compare(arguments, batch, precision):
+    before, now = (lambda path=path: Program(path, batch, precision, arguments.threads)
+                   for path in (arguments.before, arguments.now))
+    turns = take_turns(before, now, arguments.seconds, arguments.starts)
+    before_ms, now_ms = turns.pop("ms")
+    return {"batch": batch, "precision": precision, **turns, "before_ms": before_ms, "now_ms": now_ms}
 
 
 def main():

@@ -155,6 +155,14 @@ def two_builds(record):
                "now_ms": Figure(part["now_ms"], unit="ms"), "rounds": f"{part['turns']} turns, 95 %"}
 
 
+def two_precisions(record):
+    """bench/precision_turns.py"""
+    for part in record["cells"]:
+        yield {**header(record), "key": f"{part['model']} {part['batch']}", "model": part["model"], "batch": str(part["batch"]),
+               "ratio": Figure(part["ratio"], part["low"], part["high"], "x"), "bf16_ms": Figure(part["bf16_ms"], unit="ms"),
+               "fp32_ms": Figure(part["fp32_ms"], unit="ms"), "rounds": f"{part['turns']} turns, 95 %"}
+
+
 def plans_and_runs(record):
     """bench/plan_and_run.py"""
     def off(name):
@@ -269,6 +277,7 @@ READERS = [
     (lambda r: r.get("what", "").startswith("one-core workers"), cores_side_by_side),
     (lambda r: "ratios_to_two_workers" in r, two_cores),
     (lambda r: r.get("what", "") == "training steps of two builds", two_builds),
+    (lambda r: r.get("what", "") == "training steps in bf16 and in fp32", two_precisions),
     (lambda r: r.get("what", "").startswith("loader:"), loader),
     (lambda r: r.get("what", "").startswith("plans against runs"), plans_and_runs),
     (lambda r: "walk_and_write_s" in r, many_files),
