@@ -129,7 +129,9 @@ TEST_F(Nccl, TheFailureOfTheHostsCommunicatorEndsWhatIsUnderWay) {
   std::latch posted(1);  // by then rank 0 has an all-reduce under way
   const auto errors = on_devices(2, [&](Communicator& comm, const base::Memory& device) {
     const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
-    comm.all_reduce(array.array())->wait();
+    const auto first = comm.all_reduce(array.array());
+    first->wait();
+    (void)first->timing();  // it is done on this device, so the second one is what is under way
     if (comm.rank() == 1) {
       posted.wait();
       base::fail(base::ErrorKind::data, "data: image 7 is damaged");
@@ -196,7 +198,9 @@ TEST_F(NcclProcesses, ALostRankIsNamedByTheHostsCommunicatorAndEndsWhatIsUnderWa
   std::latch posted(3);  // by then the all-reduce is what the others have under way
   const auto outcome = run([&](Communicator& comm, const base::Memory& device) {
     const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
-    comm.all_reduce(array.array())->wait();
+    const auto first = comm.all_reduce(array.array());
+    first->wait();
+    (void)first->timing();  // it is done on this device, so the second one is what is under way
     if (comm.rank() == 3) {
       posted.wait();
       base::fail(base::ErrorKind::device, "device 3: it fell off the bus");

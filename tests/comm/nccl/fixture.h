@@ -70,8 +70,9 @@ class Nccl : public testing::Test {
   }};
   std::function<const Api&()> open_ = []() -> const Api& { return Imitation::api(); };
   std::chrono::milliseconds deadline_ = kLong;
-  std::function<void(int rank, const std::string& what)> hangs_ = [](int, const std::string& what) {
-    ADD_FAILURE() << what;
+  /// With a deadline below a second a rank may only have got no processor for so long.
+  std::function<void(int rank, const std::string& what)> hangs_ = [this](int, const std::string& what) {
+    EXPECT_LT(deadline_, std::chrono::seconds(1)) << what;
   };
   bool shared_device_ = false;
   std::vector<std::string> said_;
