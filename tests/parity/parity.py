@@ -1,207 +1,52 @@
 #!/usr/bin/python3
-"""Parity with PyTorch by name: the same weights and batches through both, in fp32, or in fp64 with --plain.
+"""Parity with PyTorch by name: one of our engines beside a stored curve that PyTorch computed in fp64, or beside PyTorch.
 
     parity.py --runner build/tests/parity_run --device cpu --model resnet18-cifar [--steps 20]
     parity.py --runner build/tests/parity_run --device reference-double --model resnet18-cifar --plain
 
-Compared, each at 1e-4 relative (--plain: 1e-9):
+Compared, each at 1e-4 relative (--plain, where our side computes in fp64 too: 1e-9):
   gradients    of batch 0, every trainable parameter by name: |ours - torch| / |torch|, Euclidean norms per tensor
   statistics   running mean and variance after one step, every batch norm by name: the same norm
   losses       of `--steps` SGD steps in a row (momentum, Nesterov, weight decay), a new batch each: relative
   evaluation   the loss of the last batch with running statistics after all steps: relative
-Names and shapes must be the same sets on both sides. Beside the first step's figures stands the same distance
-between PyTorch in fp32 and PyTorch in fp64: what fp32 arithmetic alone gives.
+Names and numbers of elements must be the same sets on both sides.
+
+Weights and batches follow from the seed (inputs.h). make_curves.py computed the curves, curves/*.json.xz, with PyTorch, which is not
+needed for them here; `./x test --long` computes them anew and compares. Settings without a stored curve are computed by PyTorch now,
+in fp32 unless --plain. Of each tensor a curve has the norm and the dot products with 8 fixed
+vectors of random signs: the root mean square of the differences of these products is an estimate of |ours - torch| that no difference
+escapes, wherever in the tensor it is (Johnson and Lindenstrauss).
 
 Why the path is smoothed. The gradient of ReLU jumps at zero. Of the nine million ReLU inputs of resnet18-cifar at batch 16
 some lie closer to zero than their fp32 error (rms 1e-7 behind the stem, 3e-6 at the end), fall on either side, and
 each alone moves every gradient before it by 1e-3: seen here, between two correct programs, and from step to step it
 grows until the losses differ in the second digit. So both sides walk a path on which the gradient exists: before each
-step, biases are shifted by 1e-3, on both sides alike, until no ReLU input of that batch is within `--margin` of zero,
-and images are redrawn until no max pool has two winners within 3 % of that. The limit is the same for every row.
+step, biases are shifted by multiples of 1e-3, on both sides alike, until no ReLU input of that batch is within `--margin` of zero,
+and images are redrawn until no max pool has two winners within 3 % of that. A curve has the shifts and how often each image was drawn
+again. The limit is the same for every row.
 
 With --plain nothing is shifted or redrawn: it is the training that users do. Both sides then compute in fp64, whose error is
 so much smaller (1e-16) that no input falls on the other side of a kink; the reference in double does.
 
-Exit codes: 0 agreed, 1 differed, 77 skipped (no PyTorch here).
+Exit codes: 0 agreed, 1 differed, 77 skipped (no stored curve, and no PyTorch here).
 """
 
 import argparse
-import copy
+import json
+import lzma
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
-
-# Before PyTorch: its threads must not spin at a barrier while somebody else has the core (a step of 0.7 s took 16 s).
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-try:
-    import torch
-    from torch.nn import functional as F
-except ImportError as error:
-    print(f"skipped: PyTorch is not there ({error}); on Debian: apt-get install python3-torch")
-    sys.exit(77)
-
-import models
+from pathlib import Path
 
 LIMIT = {"fp32": 1e-4, "plain": 1e-9}
+CURVES = Path(__file__).resolve().parent / "curves"
 
 
-class Data:
-    """Batches of random images: a pattern for each class under noise as strong, so that losses really fall."""
-
-    def __init__(self, options, generator):
-        self.generator = generator
-        self.shape = (options.channels, options.size, options.size)
-        self.patterns = torch.randn(options.classes, *self.shape, generator=generator)
-        self.batches = []
-        for _ in range(options.steps):
-            labels = torch.randint(0, options.classes, (options.batch,), generator=generator)
-            self.batches.append((self.images_of(labels), labels))
-
-    def images_of(self, labels):
-        return self.patterns[labels] + torch.randn(len(labels), *self.shape, generator=self.generator)
-
-    def redraw(self, batch, which):
-        images, labels = self.batches[batch]
-        images[which] = self.images_of(labels[which])
-
-
-def randomise(model, generator):
-    """PyTorch's own initial weights, and batch norms away from 1 and 0, which would hide a mix-up."""
-    for module in model.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            with torch.no_grad():
-                module.weight += 0.2 * torch.randn(module.weight.shape, generator=generator)
-                module.bias += 0.2 * torch.randn(module.bias.shape, generator=generator)
-
-
-def set_margins(model, kink, tie):
-    for module in model.modules():
-        if isinstance(module, models.Relu):
-            module.margin = kink
-        elif isinstance(module, models.MaxPool):
-            module.margin = tie
-
-
-def move_away_from_kinks(model, data, batch, margin):
-    """Shifts biases, and redraws images, until the loss of `batch` is smooth around the weights; returns the shifts."""
-    before = {n: v.clone() for n, v in model.state_dict().items()}
-    set_margins(model, margin, 0.03 * margin)
-    model.train()
-    tied = True
-    with torch.no_grad():
-        while tied:
-            model(data.batches[batch][0])
-            pools = [module for module in model.modules() if isinstance(module, models.MaxPool)]
-            tied = any(pool.tied.any() for pool in pools)
-            for pool in pools:
-                if pool.tied.any():
-                    data.redraw(batch, pool.tied)
-    set_margins(model, 0.0, 0.0)
-    shifts = {n: (p.detach() - before[n]) for n, p in model.named_parameters() if not torch.equal(p, before[n])}
-    model.load_state_dict({n: v for n, v in before.items() if "running" in n or n.endswith("tracked")}, strict=False)
-    return shifts
-
-
-def named_tensors(model):
-    """Parameters and running statistics by name."""
-    return {name: value for name, value in model.state_dict().items() if not name.endswith("num_batches_tracked")}
-
-
-def train(model, data, steps, options):
-    """Losses of `steps` steps, gradients of the first, running statistics after it, evaluation loss of the last batch
-    at the end, and the shifts of biases before each step but the first (which finds its batch smooth)."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum,
-                                nesterov=True, weight_decay=options.weight_decay)
-    result = {"losses": [], "shifts": {}}
-    model.train()
-    for step in range(steps):
-        if step > 0 and not options.plain:
-            result["shifts"][step] = move_away_from_kinks(model, data, step, options.margin)
-        images, labels = data.batches[step]
-        images = images.to(next(model.parameters()).dtype)
-        optimizer.zero_grad()
-        loss = F.cross_entropy(model(images), labels, label_smoothing=options.label_smoothing)
-        loss.backward()
-        result["losses"].append(loss.item())
-        if step == 0:
-            result["gradients"] = {n: p.grad.detach().clone() for n, p in model.named_parameters()}
-        optimizer.step()
-        if step == 0:
-            result["after"] = {n: v.detach().clone() for n, v in named_tensors(model).items()}
-    model.eval()
-    with torch.no_grad():
-        result["evaluation"] = F.cross_entropy(model(images), labels, label_smoothing=options.label_smoothing).item()
-    return result
-
-
-def write_tensors(directory, tensors):
-    os.mkdir(directory)
-    for name, value in tensors.items():
-        value.contiguous().numpy().tofile(f"{directory}/{name}.f32")
-
-
-def write_job(directory, weights, shifts, data, options):
-    job = {"model": options.model, "channels": options.channels, "height": options.size, "width": options.size,
-           "classes": options.classes, "batch": options.batch, "steps": options.steps, "lr": options.lr,
-           "momentum": options.momentum, "nesterov": 1, "weight_decay": options.weight_decay,
-           "label_smoothing": options.label_smoothing, "threads": options.threads}
-    with open(f"{directory}/job.txt", "w") as file:
-        file.writelines(f"{key} {value}\n" for key, value in job.items())
-    write_tensors(f"{directory}/weights", weights)
-    for step, tensors in shifts.items():
-        write_tensors(f"{directory}/shifts_{step}", tensors)
-    for k, (images, labels) in enumerate(data.batches):
-        images.permute(0, 2, 3, 1).contiguous().numpy().tofile(f"{directory}/images_{k}.f32")
-        labels.to(torch.int32).numpy().tofile(f"{directory}/labels_{k}.i32")
-
-
-def read_tensors(directory, like, dtype):
-    """Every array of `directory` by name, in the shapes of `like`; names must be the same set."""
-    ending = ".f64" if dtype == torch.float64 else ".f32"
-    found = {file[:-len(ending)] for file in os.listdir(directory)}
-    if found != set(like):
-        sys.exit(f"parity: names differ: only ours {sorted(found - set(like))}, only PyTorch's {sorted(set(like) - found)}")
-    tensors = {}
-    for name, value in like.items():
-        ours = torch.frombuffer(bytearray(open(f"{directory}/{name}{ending}", "rb").read()), dtype=dtype)
-        if ours.numel() != value.numel():
-            sys.exit(f"parity: {name} has {ours.numel()} elements, but {value.numel()} in PyTorch")
-        tensors[name] = ours.reshape(value.shape)
-    return tensors
-
-
-def tensor_distances(ours, theirs, names):
-    return {n: ((ours[n].double() - theirs[n].double()).norm() / theirs[n].double().norm()).item() for n in names}
-
-
-def loss_distances(ours, theirs):
-    return {f"step {i}": abs(a - b) / abs(b) for i, (a, b) in enumerate(zip(ours, theirs))}
-
-
-def report(rows, limit, quiet):
-    """Prints the table; true when every row is within the limit."""
-    print(f"{'what':<12} {'compared':>8} {'median':>10} {'largest':>10}  {'at':<34} {'fp32 alone':>10}  verdict")
-    agreed = True
-    for what, distances, alone in rows:
-        worst = max(distances, key=lambda n: distances[n] if distances[n] == distances[n] else float("inf"))
-        within = all(d <= limit for d in distances.values())  # false for NaN
-        agreed &= within
-        median = sorted(distances.values())[len(distances) // 2]
-        print(f"{what:<12} {len(distances):>8} {median:>10.1e} {distances[worst]:>10.1e}  {worst:<34} "
-              f"{format(max(alone.values()), '.1e') if alone else '':>10}  {'agrees' if within else 'DIFFERS'}")
-        if not within and not quiet:
-            for name, distance in distances.items():
-                print(f"    {name:<40} {distance:.2e}{'' if distance <= limit else f'  <-- over {limit:.0e}'}")
-    return agreed
-
-
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runner", required=True)
-    parser.add_argument("--device", required=True)
+def add_settings(parser):
     parser.add_argument("--model", required=True)
     parser.add_argument("--channels", type=int, default=3)
     parser.add_argument("--size", type=int, default=32)
@@ -213,63 +58,132 @@ def parse():
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=5e-4)
     parser.add_argument("--label-smoothing", type=float, default=0.1)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plain", action="store_true", help="fp64 on both sides, without shifting or redrawing anything")
-    parser.add_argument("--keep", help="leave the job's files in this new directory")
-    parser.add_argument("--quiet", action="store_true")
-    return parser.parse_args()
+
+
+def settings_of(options):
+    """What a curve depends on."""
+    names = ("channels", "size", "classes", "batch", "steps", "lr", "margin", "momentum", "weight_decay", "label_smoothing", "seed", "plain")
+    return {"model": Path(options.model).stem, **{name: getattr(options, name) for name in names}}
+
+
+def curve_path(settings):
+    return CURVES / f"{settings['model']}-b{settings['batch']}-{settings['steps']}{'-plain' if settings['plain'] else ''}.json.xz"
+
+
+def read_curve(settings):
+    path = curve_path(settings)
+    curve = json.loads(lzma.decompress(path.read_bytes()))
+    other = {name: value for name, value in settings.items() if curve["settings"][name] != value}
+    if other:
+        sys.exit(f"parity: {path.name} was made with other settings: {({name: curve['settings'][name] for name in other})}, and not {other}")
+    return curve
+
+
+def write_job(directory, model, settings, path, threads=1):
+    """job.txt for parity_run; `path` has the redraws and shifts of a curve."""
+    job = {"model": model, "height": settings["size"], "width": settings["size"], "nesterov": 1, "threads": threads,
+           **{name: settings[name] for name in ("channels", "classes", "batch", "steps", "lr", "momentum", "weight_decay",
+                                                "label_smoothing", "seed")}}
+    for step, counts in path["redraws"].items():
+        job[f"redraws_{step}"] = ",".join(map(str, counts))
+    for step, shifts in path["shifts"].items():
+        for name, counts in shifts.items():
+            job[f"shift_{step}_{name}"] = ",".join(map(str, counts))
+    Path(directory, "job.txt").write_text("".join(f"{key} {value}\n" for key, value in job.items()))
+
+
+def digest_of(line):
+    """(name, [elements, norm, projections..]) of a line of parity_run."""
+    name, *numbers = line.split()
+    return name, list(map(float, numbers))
+
+
+def digest_distances(ours, theirs):
+    """|ours - torch| / |torch| of each tensor, as its projections tell; the names must be the same set."""
+    if set(ours) != set(theirs):
+        sys.exit(f"parity: names differ: only ours {sorted(set(ours) - set(theirs))}, only PyTorch's {sorted(set(theirs) - set(ours))}")
+    distances = {}
+    for name, (elements, norm, *projections) in theirs.items():
+        if ours[name][0] != elements:
+            sys.exit(f"parity: {name} has {ours[name][0]:.0f} elements, but {elements:.0f} in PyTorch")
+        squares = [(a - b) ** 2 for a, b in zip(ours[name][2:], projections, strict=True)]
+        distances[name] = math.sqrt(sum(squares) / len(squares)) / norm
+    return distances
+
+
+def loss_distances(ours, theirs):
+    return {f"step {i}": abs(a - b) / abs(b) for i, (a, b) in enumerate(zip(ours, theirs, strict=True))}
+
+
+def report(rows, limit, quiet):
+    """Prints the table; true when every row is within the limit."""
+    print(f"{'what':<12} {'compared':>8} {'median':>10} {'largest':>10}  {'at':<34}  verdict")
+    agreed = True
+    for what, distances in rows:
+        worst = max(distances, key=lambda n: distances[n] if distances[n] == distances[n] else float("inf"))
+        within = all(d <= limit for d in distances.values())  # false for NaN
+        agreed &= within
+        median = sorted(distances.values())[len(distances) // 2]
+        print(f"{what:<12} {len(distances):>8} {median:>10.1e} {distances[worst]:>10.1e}  {worst:<34}  {'agrees' if within else 'DIFFERS'}")
+        if not within and not quiet:
+            for name, distance in distances.items():
+                print(f"    {name:<40} {distance:.2e}{'' if distance <= limit else f'  <-- over {limit:.0e}'}")
+    return agreed
+
+
+def rows_of(ours, theirs):
+    """What is compared of two curves."""
+    rows = [("gradients", digest_distances(ours["gradients"], theirs["gradients"]))]
+    if theirs["statistics"] or ours["statistics"]:
+        rows.append(("statistics", digest_distances(ours["statistics"], theirs["statistics"])))
+    rows.append(("losses", loss_distances(ours["losses"], theirs["losses"])))
+    rows.append(("evaluation", {"last batch": abs(ours["evaluation"] - theirs["evaluation"]) / theirs["evaluation"]}))
+    return rows
+
+
+def compute(runner, device, directory):
+    """The curve of one of our engines for the job in `directory`."""
+    subprocess.run([runner, directory, device], check=True)
+    out = Path(directory, device)
+    curve = {"gradients": {}, "statistics": {}, "losses": list(map(float, (out / "losses.txt").read_text().split())),
+             "evaluation": float((out / "evaluation.txt").read_text())}
+    for line in (out / "digest.txt").read_text().splitlines():
+        what, rest = line.split(" ", 1)
+        name, digest = digest_of(rest)
+        curve[what][name] = digest
+    return curve
 
 
 def main():
-    options = parse()
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(options.seed)
-    generator = torch.Generator().manual_seed(options.seed)
-    model = models.make(options.model, options.channels, options.size, options.size, options.classes)
-    randomise(model, generator)
-    data = Data(options, generator)
-    if not options.plain:
-        move_away_from_kinks(model, data, 0, options.margin)
-    start = {n: v.clone() for n, v in named_tensors(model).items()}
-    twin = copy.deepcopy(model).double()
-    if options.plain:
-        model = model.double()
-    dtype = next(model.parameters()).dtype
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runner", required=True)
+    parser.add_argument("--device", required=True)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--keep", help="leave the job's files in this new directory")
+    parser.add_argument("--quiet", action="store_true")
+    add_settings(parser)
+    options = parser.parse_args()
+    settings = settings_of(options)
+    if curve_path(settings).is_file():
+        theirs, where = read_curve(settings), "stored, in fp64"
+    else:  # make_curves.py has not stored one: PyTorch computes beside us, or the test is skipped
+        from make_curves import compute_now
+        theirs, where = compute_now(options.runner, options), "here"
     limit = LIMIT["plain" if options.plain else "fp32"]
-
     with tempfile.TemporaryDirectory() as temporary:
         directory = options.keep or temporary
         os.makedirs(directory, exist_ok=True)
-        exact = train(twin, data, 1, options)
+        write_job(directory, options.model, settings, theirs, options.threads)
         begin = time.monotonic()
-        theirs = train(model, data, options.steps, options)
-        write_job(directory, start, theirs["shifts"], data, options)
-        middle = time.monotonic()
-        subprocess.run([options.runner, directory, options.device], check=True)
-        end = time.monotonic()
-        out = f"{directory}/{options.device}"
-        gradients = read_tensors(f"{out}/gradients", named_tensors(model), dtype)
-        after = read_tensors(f"{out}/after_one_step", named_tensors(model), dtype)
-        losses = [float(line) for line in open(f"{out}/losses.txt")]
-        evaluation = float(open(f"{out}/evaluation.txt").read())
-    assert len(losses) == options.steps
-
-    trainable = list(theirs["gradients"])
-    running = [name for name in theirs["after"] if "running" in name]
-    rows = [("gradients", tensor_distances(gradients, theirs["gradients"], trainable),
-             tensor_distances(theirs["gradients"], exact["gradients"], trainable))]
-    if running:
-        rows.append(("statistics", tensor_distances(after, theirs["after"], running),
-                     tensor_distances(theirs["after"], exact["after"], running)))
-    rows.append(("losses", loss_distances(losses, theirs["losses"]), None))
-    rows.append(("evaluation", {"last batch": abs(evaluation - theirs["evaluation"]) / theirs["evaluation"]}, None))
-
-    count = sum(value.numel() for value in model.parameters())
-    print(f"{options.model} on {options.device}: {count:,} parameters, batch {options.batch} of {options.channels}x"
-          f"{options.size}x{options.size}, {options.steps} SGD steps at lr {options.lr}, loss {losses[0]:.4f} -> "
-          f"{losses[-1]:.4f}; limit {limit:.0e} relative; {end - middle:.0f} s here, {middle - begin:.0f} s in PyTorch")
-    sys.exit(0 if report(rows, limit, options.quiet) else 1)
+        ours = compute(options.runner, options.device, directory)
+        seconds = time.monotonic() - begin
+    count = sum(elements for elements, *_ in theirs["gradients"].values())
+    print(f"{options.model} on {options.device}: {count:,.0f} parameters, batch {options.batch} of {options.channels}x"
+          f"{options.size}x{options.size}, {options.steps} SGD steps at lr {options.lr}, loss {ours['losses'][0]:.4f} -> "
+          f"{ours['losses'][-1]:.4f}; limit {limit:.0e} relative; {seconds:.0f} s, beside PyTorch {theirs['torch']}, {where}")
+    sys.exit(0 if report(rows_of(ours, theirs), limit, options.quiet) else 1)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,22 @@
-// Our side of the parity test: reads a job that parity.py wrote, computes it on one engine, writes what came
-// out.
+// Our side of the parity test: makes the inputs of a job of parity.py, computes it on one engine, writes what
+// came out.
 //
 //     parity_run JOB_DIRECTORY DEVICE        DEVICE: one of the engines, or reference-double
+//     parity_run inputs JOB_DIRECTORY        the same inputs as files, for PyTorch
+//     parity_run digest DIRECTORY            prints what tensors of PyTorch are compared by
 //
-// The directory holds job.txt ("key value" lines) and raw little-endian arrays: weights/<parameter>.f32,
-// images_<k>.f32 ([batch][H][W][C]), labels_<k>.i32 for each step k, and shifts_<k>/<parameter>.f32, to be
-// added to some parameters before step k (parity.py says why). Results go to <directory>/<device>/:
-// gradients/<parameter>.f32 of batch 0, after_one_step/<parameter>.f32, losses.txt (the mean loss of each
-// step before its update), and evaluation.txt (loss of the last batch with running statistics at the end).
-// "reference-double" is the reference with everything in double, weights and optimizer state too; its arrays
-// end in .f64.
+// The directory holds job.txt ("key value" lines). Beside the settings they are redraws_<k> (how often each
+// image of step k was drawn again) and shift_<k>_<parameter> (how often kShift is added to each of its
+// elements before step k; parity.py says why). Results go to <directory>/<device>/: digest.txt, a line
+// "gradients NAME ELEMENTS NORM PROJECTIONS.." for each parameter's gradient of batch 0 and a line
+// "statistics .." for each running statistic after one step; losses.txt (the mean loss of each step before
+// its update), and evaluation.txt (loss of the last batch with running statistics at the end). Inputs go to
+// <directory>/weights/<parameter>.f32, images_<k>.f32 ([batch][H][W][C]) and labels_<k>.i32, as raw
+// little-endian arrays; digest reads <directory>/<name>.f64.
+// "reference-double" is the reference with everything in double, weights and optimizer state too.
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -29,10 +34,12 @@
 #include "engine/reference/optimizer/update.h"
 #include "engine/reference/program.h"
 #include "graph/zoo.h"
+#include "parity/inputs.h"
 
 namespace {
 
 using namespace paceline;
+using namespace paceline::parity;
 namespace fs = std::filesystem;
 
 using Job = std::map<std::string, std::string>;
@@ -44,15 +51,17 @@ Job read_job(const fs::path& path) {
   return job;
 }
 
-template <typename T>
-std::vector<T> read_array(const fs::path& path, std::int64_t elements) {
-  const std::string bytes = base::read_file(path);
-  if (bytes.size() != static_cast<std::size_t>(elements) * sizeof(T))
-    base::fail(base::ErrorKind::data, "{}: it must hold {} elements of {} bytes, but has {} bytes",
-               path.string(), elements, sizeof(T), bytes.size());
-  std::vector<T> values(static_cast<std::size_t>(elements));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
+/// "0,2,1" as numbers; none where the job does not have the key.
+std::vector<int> counts_of(const Job& job, const std::string& key, std::int64_t count) {
+  const auto found = job.find(key);
+  if (found == job.end()) return {};
+  std::vector<int> counts;
+  std::istringstream words(found->second);
+  for (std::string word; std::getline(words, word, ',');) counts.push_back(std::stoi(word));
+  if (counts.size() != static_cast<std::size_t>(count))
+    base::fail(base::ErrorKind::data, "job.txt: {} must have {} numbers, but has {}", key, count,
+               counts.size());
+  return counts;
 }
 
 /// The graph with every dropout's probability set: parity compares what is no matter of chance.
@@ -66,7 +75,6 @@ graph::Graph with_dropout(graph::Graph graph, double probability) {
 class Fp32 {
  public:
   using Number = float;
-  static constexpr const char* kEnding = ".f32";
 
   Fp32(const std::string& device, const graph::Graph& graph, const engine::CompileOptions& options)
       : engine_(engine::compile(device, graph, options)) {}
@@ -98,7 +106,6 @@ class Fp32 {
 class Fp64 {
  public:
   using Number = double;
-  static constexpr const char* kEnding = ".f64";
 
   Fp64(const std::string&, const graph::Graph& graph, const engine::CompileOptions& options)
       : graph_(graph), layout_(graph::flat_layout(graph_)), program_(graph_, layout_, options) {
@@ -137,85 +144,152 @@ const std::string& name_of(const graph::Graph& graph, const graph::Slot& slot) {
   return graph.parameters[static_cast<std::size_t>(slot.parameter)].name;
 }
 
-/// Adds what `directory` has to `weights`; a parameter may be absent when `all` is false.
+constexpr double kShift = 1e-3;
+
 template <typename Side>
-void add_arrays(Side& side, const graph::Graph& graph, const fs::path& directory, bool all) {
-  if (!all && !fs::exists(directory)) return;
-  const auto weights = side.weights();  // fetched, also where no file changes them
+void initialise(Side& side, const graph::Graph& graph, std::uint64_t seed) {
+  std::ranges::fill(side.weights(), typename Side::Number{0});
+  for (const graph::Slot& slot : side.layout().slots)
+    std::ranges::copy(initial_values(graph, slot.parameter, seed),
+                      side.weights().begin() + static_cast<std::ptrdiff_t>(slot.offset));
+  side.weights_changed();
+}
+
+template <typename Side>
+void shift(Side& side, const graph::Graph& graph, const Job& job, int step) {
+  const auto weights = side.weights();  // fetched, also where nothing changes them
   for (const graph::Slot& slot : side.layout().slots) {
-    const fs::path file = directory / (name_of(graph, slot) + ".f32");
-    if (!all && !fs::exists(file)) continue;
-    const auto values = read_array<float>(file, slot.elements);
-    for (std::int64_t i = 0; i < slot.elements; ++i)
-      weights[static_cast<std::size_t>(slot.offset + i)] += values[static_cast<std::size_t>(i)];
+    const auto counts = counts_of(job, fmt::format("shift_{}_{}", step, name_of(graph, slot)), slot.elements);
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      weights[static_cast<std::size_t>(slot.offset) + i] +=
+          static_cast<typename Side::Number>(counts[i] * kShift);
   }
   side.weights_changed();
 }
 
-template <typename Side, typename Number>
-void save_flat(const Side& side, const graph::Graph& graph, std::span<const Number> flat,
-               const fs::path& directory) {
-  for (const graph::Slot& slot : side.layout().slots) {
-    const auto part =
-        flat.subspan(static_cast<std::size_t>(slot.offset), static_cast<std::size_t>(slot.elements));
-    const auto bytes = std::as_bytes(part);
-    base::write_file(directory / (name_of(graph, slot) + Side::kEnding),
-                     std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  }
+template <typename Number>
+std::string line_of(const std::string& name, std::span<const Number> values) {
+  const Digest digest = digest_of(values.data(), static_cast<std::int64_t>(values.size()));
+  return fmt::format("{} {} {:.13g} {:.13g}\n", name, values.size(), digest.norm,
+                     fmt::join(digest.projections, " "));
 }
+
+/// The lines of the parameters for which `wanted` is true.
+template <typename Number>
+std::string lines_of(const std::string& what, const graph::Graph& graph, const graph::Layout& layout,
+                     std::span<const Number> flat, bool (*wanted)(graph::Role)) {
+  std::string lines;
+  for (const graph::Slot& slot : layout.slots)
+    if (wanted(graph.parameters[static_cast<std::size_t>(slot.parameter)].role))
+      lines += what + " " +
+               line_of(name_of(graph, slot), flat.subspan(static_cast<std::size_t>(slot.offset),
+                                                          static_cast<std::size_t>(slot.elements)));
+  return lines;
+}
+
+struct Settings {
+  Job job;
+  int batch, steps, classes;
+  std::uint64_t seed;
+  graph::Shape shape;
+  graph::Graph graph;
+
+  explicit Settings(const fs::path& directory)
+      : job(read_job(directory / "job.txt")),
+        batch(whole("batch")),
+        steps(whole("steps")),
+        classes(whole("classes")),
+        seed(static_cast<std::uint64_t>(whole("seed"))),
+        shape{whole("channels"), whole("height"), whole("width")},
+        graph(with_dropout(graph::make_model(job.at("model"), shape, classes, real("label_smoothing")), 0)) {}
+  [[nodiscard]] int whole(const char* key) const { return std::stoi(job.at(key)); }
+  [[nodiscard]] double real(const char* key) const { return std::stod(job.at(key)); }
+  [[nodiscard]] Batch batch_at(int step) const {
+    auto redraws = counts_of(job, fmt::format("redraws_{}", step), batch);
+    redraws.resize(static_cast<std::size_t>(batch));
+    return batch_of(shape, classes, step, redraws, seed);
+  }
+};
 
 template <typename Side>
 void run(const fs::path& directory, const std::string& device) {
   using Number = typename Side::Number;
-  const Job job = read_job(directory / "job.txt");
-  const auto whole = [&](const char* key) { return std::stoi(job.at(key)); };
-  const auto real = [&](const char* key) { return std::stod(job.at(key)); };
-  const int batch = whole("batch");
-  const graph::Shape shape{whole("channels"), whole("height"), whole("width")};
-  const graph::Graph graph =
-      with_dropout(graph::make_model(job.at("model"), shape, whole("classes"), real("label_smoothing")), 0);
-  const engine::UpdateRule rule{
-      .momentum = real("momentum"), .nesterov = whole("nesterov") != 0, .weight_decay = real("weight_decay")};
-  Side side(device, graph, {.batch = batch, .threads = whole("threads"), .rule = rule});
-  std::ranges::fill(side.weights(), Number{0});
-  add_arrays(side, graph, directory / "weights", true);
-
-  const fs::path out = directory / device;
-  std::vector<float> images;
-  std::vector<std::int32_t> labels;
-  std::string losses;
-  for (int step = 0; step < whole("steps"); ++step) {
-    images = read_array<float>(directory / fmt::format("images_{}.f32", step), batch * shape.elements());
-    labels = read_array<std::int32_t>(directory / fmt::format("labels_{}.i32", step), batch);
-    add_arrays(side, graph, directory / fmt::format("shifts_{}", step), false);
-    const double loss = side.forward({.images = images,
-                                      .labels = labels,
-                                      .gradient_scale = 1.0 / batch,
+  const Settings of(directory);
+  const engine::UpdateRule rule{.momentum = of.real("momentum"),
+                                .nesterov = of.whole("nesterov") != 0,
+                                .weight_decay = of.real("weight_decay")};
+  Side side(device, of.graph, {.batch = of.batch, .threads = of.whole("threads"), .rule = rule});
+  initialise(side, of.graph, of.seed);
+  Batch batch;
+  std::string losses, digest;
+  for (int step = 0; step < of.steps; ++step) {
+    batch = of.batch_at(step);
+    shift(side, of.graph, of.job, step);
+    const double loss = side.forward({.images = batch.images,
+                                      .labels = batch.labels,
+                                      .gradient_scale = 1.0 / of.batch,
                                       .step = static_cast<std::uint64_t>(step)});
-    losses += fmt::format("{:.17g}\n", loss / batch);
+    losses += fmt::format("{:.17g}\n", loss / of.batch);
     side.backward();
-    if (step == 0) save_flat(side, graph, side.gradients(), out / "gradients");
-    side.update(rule, real("lr"), step + 1);
-    if (step == 0) save_flat(side, graph, std::span<const Number>(side.weights()), out / "after_one_step");
+    if (step == 0)
+      digest += lines_of("gradients", of.graph, side.layout(), side.gradients(), graph::is_trainable);
+    side.update(rule, of.real("lr"), step + 1);
+    if (step == 0)
+      digest += lines_of("statistics", of.graph, side.layout(), std::span<const Number>(side.weights()),
+                         [](graph::Role role) { return !graph::is_trainable(role); });
   }
+  const fs::path out = directory / device;
+  base::write_file(out / "digest.txt", digest);
   base::write_file(out / "losses.txt", losses);
   base::write_file(out / "evaluation.txt",
-                   fmt::format("{:.17g}\n", side.evaluate(images, labels, batch) / batch));
+                   fmt::format("{:.17g}\n", side.evaluate(batch.images, batch.labels, of.batch) / of.batch));
+}
+
+template <typename T>
+void write_array(const fs::path& path, const std::vector<T>& values) {
+  base::write_file(path,
+                   std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)));
+}
+
+void write_inputs(const fs::path& directory) {
+  const Settings of(directory);
+  for (std::size_t i = 0; i < of.graph.parameters.size(); ++i)
+    write_array(directory / "weights" / (of.graph.parameters[i].name + ".f32"),
+                initial_values(of.graph, static_cast<int>(i), of.seed));
+  for (int step = 0; step < of.steps; ++step) {
+    const Batch batch = of.batch_at(step);
+    write_array(directory / fmt::format("images_{}.f32", step), batch.images);
+    write_array(directory / fmt::format("labels_{}.i32", step), batch.labels);
+  }
+}
+
+void print_digest(const fs::path& directory) {
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() != ".f64") continue;
+    const std::string bytes = base::read_file(entry.path());
+    std::vector<double> values(bytes.size() / sizeof(double));
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(double));
+    fmt::print("{}", line_of(entry.path().stem().string(), std::span<const double>(values)));
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    fmt::print(stderr, "usage: parity_run JOB_DIRECTORY DEVICE\n");
+    fmt::print(stderr, "usage: parity_run JOB_DIRECTORY DEVICE | inputs JOB_DIRECTORY | digest DIRECTORY\n");
     return 2;
   }
   try {
-    const std::string device = argv[2];
-    if (device == "reference-double")
-      run<Fp64>(argv[1], device);
+    const std::string first = argv[1], second = argv[2];
+    if (first == "inputs")
+      write_inputs(second);
+    else if (first == "digest")
+      print_digest(second);
+    else if (second == "reference-double")
+      run<Fp64>(first, second);
     else
-      run<Fp32>(argv[1], device);
+      run<Fp32>(first, second);
   } catch (const std::exception& error) {
     fmt::print(stderr, "parity_run: {}\n", error.what());
     return 1;
