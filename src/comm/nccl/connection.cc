@@ -27,7 +27,7 @@ constexpr milliseconds kToReturn{2000};
 
 /// What a look counts at most as time since the last one. A process that was suspended for an hour has waited
 /// for nobody, and its threads must get time to say so.
-constexpr milliseconds kLongestPause{100};
+constexpr milliseconds kLongestPause{50};
 
 constexpr const char* kOfDevice = "a call of the device";
 
@@ -64,8 +64,8 @@ void Connection::open(const UniqueId& id) {
   Config config;
   decided_ = Clock::now();
   const auto pause = std::min(kWatchPause, deadline_);
-  decides_.emplace(pause, [this] { decide(); });
   asks_.emplace(pause, [this] { ask(); });
+  decides_.emplace(pause, [this] { decide(); });
   Lock lock = enter();
   stream_->enter();
   call_ = "ncclCommInitRankConfig";

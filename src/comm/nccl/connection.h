@@ -138,7 +138,7 @@ class Connection {
   base::Clock::duration stands_still_{};  ///< how long looks_ has not moved
   base::Clock::duration waited_{};        ///< how long collective `watched_`, which has begun, was the oldest
 
-  std::optional<Watch> decides_, asks_;  ///< last: they use all of the above
+  std::optional<Watch> asks_, decides_;  ///< last: they use all of the above
 };
 
 }  // namespace paceline::comm::nccl

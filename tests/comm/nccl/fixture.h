@@ -34,7 +34,7 @@ class Nccl : public testing::Test {
     for (int rank = 0; rank < ranks; ++rank)
       devices.push_back(std::make_unique<ThreadDevice>(shared_device_ ? "one" : std::to_string(rank)));
     std::vector<std::unique_ptr<Communicator>> communicators;
-    for (auto& one : host_bounce(emulate(make_local(ranks), {}))) {
+    for (auto& one : host_bounce(emulate(make_local(ranks, {.stall_options = {.failed = failed_}}), {}))) {
       std::vector<std::unique_ptr<Communicator>> alone;
       alone.push_back(std::move(one));
       const auto hangs = [this, rank = static_cast<int>(communicators.size())](const std::string& what) {
@@ -70,6 +70,7 @@ class Nccl : public testing::Test {
   }};
   std::function<const Api&()> open_ = []() -> const Api& { return Imitation::api(); };
   std::chrono::milliseconds deadline_ = kLong;
+  std::function<void(const std::string&, base::ErrorKind)> failed_;  ///< StallOptions::failed
   /// With a deadline below a second a rank may only have got no processor for so long.
   std::function<void(int rank, const std::string& what)> hangs_ = [this](int, const std::string& what) {
     EXPECT_LT(deadline_, std::chrono::seconds(1)) << what;
