@@ -82,7 +82,7 @@ def speed(run):
 def round_with_peer(run, precision, batch):
     """Ours and PyTorch's, one after the other. Returns a sentence."""
     run.needs_gpu("PyTorch is compared with on a GPU; on processors by ./x bench bench/torch_peer.py")
-    python = python_with_torch(run, sees_gpu=True)
+    python = python_with_torch(run)
     key = f"{precision} {batch}"
     ours = run.shared.get("rates", {}).pop(key, None) or rate(run, precision, batch)["images_per_s"]
     command = [python, HERE.parent / "bench" / "torch_peer.py", "--device", "cuda", "--model", model_of(run), "--precision", precision,
