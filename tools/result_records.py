@@ -160,7 +160,8 @@ def two_precisions(record):
     for part in record["cells"]:
         yield {**header(record), "key": f"{part['model']} {part['batch']}", "model": part["model"], "batch": str(part["batch"]),
                "ratio": Figure(part["ratio"], part["low"], part["high"], "x"), "bf16_ms": Figure(part["bf16_ms"], unit="ms"),
-               "fp32_ms": Figure(part["fp32_ms"], unit="ms"), "rounds": f"{part['turns']} turns, 95 %"}
+               "fp32_ms": Figure(part["fp32_ms"], unit="ms"), "rounds": f"{part['turns']} turns, 95 %",
+               "load": f"{min(part['load_of_each_start']):.1f} to {max(part['load_of_each_start']):.1f}"}
 
 
 def plans_and_runs(record):
