@@ -7,7 +7,7 @@ usage: torch_peer.py --model mnist-cnn|resnet18|resnet18-cifar [--size 224] [--b
 
 Prints one JSON line with step_ms: on the processor the median step after two that warm up. On a GPU the mean of --steps steps
 after ten, without a wait between them: images on the GPU, and beside it uploaded_step_ms, each batch uploaded from pinned memory;
-cuDNN's benchmark mode on, fused SGD, no TF32. Needs python3-torch; exit code 3: it sees no GPU.
+cuDNN's benchmark mode on, fused SGD where PyTorch has it, no TF32. Needs python3-torch; exit code 3: it sees no GPU.
 """
 import argparse
 import json
@@ -77,7 +77,13 @@ def steps_on_gpu(args):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     net, channels = make(args.model, args.size)
     net = net.cuda().train()
-    optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9, weight_decay=5e-4, fused=True)
+    rule = {"lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4}
+    try:
+        optimizer = torch.optim.SGD(net.parameters(), **rule, fused=True)
+        kind = "fused"
+    except (TypeError, RuntimeError):  # an older PyTorch
+        optimizer = torch.optim.SGD(net.parameters(), **rule, foreach=True)
+        kind = "foreach"
     pinned = [part.pin_memory() for part in batch_of(args, channels)]
     on_gpu = [part.cuda() for part in pinned]
 
@@ -100,7 +106,7 @@ def steps_on_gpu(args):
 
     resident = mean_step(lambda: on_gpu)
     uploaded = mean_step(lambda: [part.cuda(non_blocking=True) for part in pinned])
-    return {**figures(args, resident), "uploaded_step_ms": round(uploaded * 1e3, 3), "gpu": torch.cuda.get_device_name()}
+    return {**figures(args, resident), "uploaded_step_ms": round(uploaded * 1e3, 3), "sgd": kind, "gpu": torch.cuda.get_device_name()}
 
 
 def main():
