@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/values.h"
 #include "cli/checkpoint_options.h"
 #include "cli/completion.h"
 #include "cli/site.h"
-#include "cli/values.h"
 #include "data/dataset.h"
 #include "data/get/get.h"
 
@@ -169,7 +169,7 @@ bool asks_for_quick(const std::vector<Assignment>& typed) {
 /// A switch that may have a value: --augment=false means --no-augment.
 Assignment switched(Assignment assignment, const std::string& text) {
   try {
-    assignment.text = truth(text) == truth(assignment.text) ? "true" : "false";
+    assignment.text = base::truth(text) == base::truth(assignment.text) ? "true" : "false";
   } catch (const base::Error& error) {
     base::fail(ErrorKind::usage, "{} {}", assignment.where, error.what());
   }

@@ -1,12 +1,14 @@
 #include "cli/backend.h"
 
+#include <hwloc.h>
+
 #include <chrono>
 #include <numeric>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <span>
 #include <utility>
 
 #include "base/pci_locality.h"
-#include "cli/doctor.h"
 #include "cli/exit_watchdog.h"
 #include "cli/log.h"
 #include "cli/prepare_together.h"
@@ -177,6 +179,18 @@ train::Backend make_backend(const std::string& device, Session* session, const c
       .from_first = session == nullptr
                         ? std::function<void(std::span<std::byte>)>()
                         : [session](std::span<std::byte> bytes) { session->processes().broadcast(bytes, 0); },
+  };
+}
+
+std::vector<std::string> libraries() {
+  const dnnl_version_t* dnnl = dnnl_version();
+  const unsigned hwloc = hwloc_get_api_version();
+  return {
+    fmt::format("onednn {}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch),
+        fmt::format("hwloc {}.{}.{}", hwloc >> 16, (hwloc >> 8) & 0xff, hwloc & 0xff),
+#if defined(_OPENMP)
+        fmt::format("openmp {}", _OPENMP),
+#endif
   };
 }
 

@@ -44,4 +44,7 @@ struct Joining {
 /// The emulation that --emulate-link and --emulate-straggler describe.
 [[nodiscard]] comm::Emulation emulation_of(const train::Options& options);
 
+/// Names and versions of the libraries that compute: for Environment::libraries.
+[[nodiscard]] std::vector<std::string> libraries();
+
 }  // namespace paceline::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <hwloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/topology.h"
+#include "cli/backend.h"
 #include "cli/gpu_table.h"
 #include "cli/launch_report.h"
 #include "comm/make.h"
@@ -288,18 +288,6 @@ void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int c
 }
 
 }  // namespace
-
-std::vector<std::string> libraries() {
-  const dnnl_version_t* dnnl = dnnl_version();
-  const unsigned hwloc = hwloc_get_api_version();
-  return {
-    fmt::format("onednn {}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch),
-        fmt::format("hwloc {}.{}.{}", hwloc >> 16, (hwloc >> 8) & 0xff, hwloc & 0xff),
-#if defined(_OPENMP)
-        fmt::format("openmp {}", _OPENMP),
-#endif
-  };
-}
 
 void doctor(const DoctorOptions& options, const Session* session, const std::vector<RankOnGpu>& ranks_on_gpus,
             std::ostream& out) {

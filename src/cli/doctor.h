@@ -33,7 +33,4 @@ struct DoctorOptions {
 void doctor(const DoctorOptions& options, const Session* session, const std::vector<RankOnGpu>& ranks_on_gpus,
             std::ostream& out);
 
-/// Names and versions of the libraries that compute: for Environment::libraries.
-[[nodiscard]] std::vector<std::string> libraries();
-
 }  // namespace paceline::cli

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/shell_word.h"
+#include "base/values.h"
 #include "cli/log.h"
 #include "cli/restart.h"
-#include "cli/values.h"
 
 namespace paceline::cli {
 namespace {
@@ -18,14 +18,15 @@ int places_on(const std::string& host) {
     base::fail(base::ErrorKind::usage, "must be a list such as a:2,b:2 (a name and its processes), got '{}'",
                host);
   if (colon == std::string::npos) return 1;
-  return static_cast<int>(whole_number_in(host, "number of processes", host.substr(colon + 1), 1, 4096));
+  return static_cast<int>(
+      base::whole_number_in(host, "number of processes", host.substr(colon + 1), 1, 4096));
 }
 
 /// The places of "a:2,b:2": 4.
 int places_of(const std::string& hosts) {
   int places = 0;
   try {
-    for (const auto& host : parts(hosts)) places += places_on(host);
+    for (const auto& host : base::parts(hosts)) places += places_on(host);
   } catch (const base::Error& error) {
     base::fail(base::ErrorKind::usage, "--hosts {}", error.what());
   }
@@ -60,7 +61,7 @@ int processes_of(const LaunchOptions& options) {
 }
 
 int nodes_of(const LaunchOptions& options) {
-  return options.hosts.empty() ? 1 : static_cast<int>(parts(options.hosts).size());
+  return options.hosts.empty() ? 1 : static_cast<int>(base::parts(options.hosts).size());
 }
 
 LaunchBy choose_starter(const LaunchOptions& options, const Surroundings& around) {
@@ -145,7 +146,7 @@ LaunchOptions on_hosts_left(LaunchOptions options,
                             const std::function<bool(const std::string& host)>& answers) {
   if (options.hosts.empty()) return options;
   std::string left;
-  for (const auto& entry : parts(options.hosts))
+  for (const auto& entry : base::parts(options.hosts))
     if (answers(entry.substr(0, entry.find(':')))) left += (left.empty() ? "" : ",") + entry;
   if (left.empty())
     base::fail(base::ErrorKind::comm,

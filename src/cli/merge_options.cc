@@ -4,9 +4,9 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/values.h"
 #include "cli/layers.h"
 #include "cli/unread_options.h"
-#include "cli/values.h"
 #include "train/recorded_settings.h"
 
 namespace paceline::cli {
@@ -156,7 +156,7 @@ std::vector<std::vector<Assignment>> combinations(const std::vector<Assignment>&
     std::vector<std::string> values{given.text};
     if (is_searched(*given.option) && given.text.find(',') != std::string::npos) {
       try {
-        values = parts(given.text);
+        values = base::parts(given.text);
       } catch (const base::Error& error) {
         throw base::Error(error.kind(), given.where + " " + error.what());
       }

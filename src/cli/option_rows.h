@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/values.h"
 #include "cli/options.h"
-#include "cli/values.h"
 
 namespace paceline::cli {
 
@@ -23,6 +23,15 @@ namespace paceline::cli {
 [[nodiscard]] std::span<const Option> launch_rows();    ///< collectives, processes, hosts
 [[nodiscard]] std::span<const Option> study_rows();     ///< what is varied, and what is written
 
+using base::as_text;
+using base::Bounds;
+using base::decimal;
+using base::one_of;
+using base::parts;
+using base::truth;
+using base::whole_number;
+using base::whole_number_in;
+using base::whole_numbers;
 using measure::Setting;
 
 inline constexpr std::optional<Setting> kNoRival;

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/values.h"
 #include "cli/options.h"
-#include "cli/values.h"
 #include "study/remedies.h"
 
 namespace paceline::cli {
@@ -53,7 +53,7 @@ void choose_variants(Settings& settings, std::string_view text) {
   auto& axes = settings.study.converge;
   const auto all = study::converge_variants();
   axes.variants = {all[0], all[1]};
-  for (const std::string& words : parts(text)) {
+  for (const std::string& words : base::parts(text)) {
     const auto name = study::variant_name(words);
     if (std::find(axes.variants.begin(), axes.variants.end(), name) != axes.variants.end()) continue;
     axes.variants.push_back(name);

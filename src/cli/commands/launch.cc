@@ -13,6 +13,7 @@
 #include "base/module.h"
 #include "base/program_path.h"
 #include "base/topology.h"
+#include "base/values.h"
 #include "cli/child.h"
 #include "cli/commands/commands.h"
 #include "cli/gpu_table.h"
@@ -22,7 +23,6 @@
 #include "cli/plan.h"
 #include "cli/restart.h"
 #include "cli/stop_request.h"
-#include "cli/values.h"
 #include "comm/gloo/load.h"
 #include "comm/interface.h"
 #include "comm/launch.h"
@@ -45,10 +45,10 @@ Surroundings look_around() {
 void take_allocation(LaunchOptions& options) {
   const char* const tasks = std::getenv("SLURM_NTASKS");  // the requested number of tasks
   if (options.processes == 0 && options.hosts.empty() && tasks != nullptr)
-    options.processes = static_cast<int>(whole_number(tasks, 1, 100000));
+    options.processes = static_cast<int>(base::whole_number(tasks, 1, 100000));
   if (options.by != LaunchBy::srun) return;
   const char* const cores = std::getenv("SLURM_CPUS_PER_TASK");
-  if (cores != nullptr) options.cores_per_task = static_cast<int>(whole_number(cores, 1, 100000));
+  if (cores != nullptr) options.cores_per_task = static_cast<int>(base::whole_number(cores, 1, 100000));
   std::error_code ignored;
   options.has_pmix =
       std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) && srun_has_pmix();

@@ -1,4 +1,4 @@
-#include "cli/values.h"
+#include "base/values.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -11,10 +11,8 @@
 #include "base/error.h"
 #include "base/nearest.h"
 
-namespace paceline::cli {
+namespace paceline::base {
 namespace {
-
-using base::ErrorKind;
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -44,13 +42,13 @@ std::string rule_of(std::string_view text, std::int64_t least, std::int64_t most
 
 std::int64_t whole_number(std::string_view text, std::int64_t least, std::int64_t most) {
   if (const auto value = whole_number_between(text, least, most)) return *value;
-  base::fail(ErrorKind::usage, "must be {}, got '{}'", rule_of(text, least, most), text);
+  fail(ErrorKind::usage, "must be {}, got '{}'", rule_of(text, least, most), text);
 }
 
 std::int64_t whole_number_in(std::string_view whole, std::string_view what, std::string_view text,
                              std::int64_t least, std::int64_t most) {
   if (const auto value = whole_number_between(text, least, most)) return *value;
-  base::fail(ErrorKind::usage, "must have {} as its {}, got '{}'", rule_of(text, least, most), what, whole);
+  fail(ErrorKind::usage, "must have {} as its {}, got '{}'", rule_of(text, least, most), what, whole);
 }
 
 double decimal(std::string_view text, Bounds bounds) {
@@ -62,22 +60,22 @@ double decimal(std::string_view text, Bounds bounds) {
   std::string rule = bounds.open_below ? fmt::format("above {}", as_text(bounds.least))
                                        : fmt::format("of at least {}", as_text(bounds.least));
   if (std::isfinite(bounds.most)) rule += fmt::format(" and at most {}", as_text(bounds.most));
-  base::fail(ErrorKind::usage, "must be a number {}, got '{}'", rule, text);
+  fail(ErrorKind::usage, "must be a number {}, got '{}'", rule, text);
 }
 
 bool truth(std::string_view text) {
   if (text == "true" || text == "yes" || text == "1") return true;
   if (text == "false" || text == "no" || text == "0") return false;
-  base::fail(ErrorKind::usage, "must be true or false, got '{}'", text);
+  fail(ErrorKind::usage, "must be true or false, got '{}'", text);
 }
 
 std::size_t one_of(std::string_view text, std::span<const std::string> names) {
   const auto found = std::find(names.begin(), names.end(), text);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   std::string known = fmt::format("{}", fmt::join(names, ", "));
-  if (const auto near = base::nearest_name(text, names))
-    base::fail(ErrorKind::usage, "must be one of {}, got '{}'; did you mean '{}'?", known, text, *near);
-  base::fail(ErrorKind::usage, "must be one of {}, got '{}'", known, text);
+  if (const auto near = nearest_name(text, names))
+    fail(ErrorKind::usage, "must be one of {}, got '{}'; did you mean '{}'?", known, text, *near);
+  fail(ErrorKind::usage, "must be one of {}, got '{}'", known, text);
 }
 
 std::vector<std::string> parts(std::string_view text) {
@@ -86,8 +84,8 @@ std::vector<std::string> parts(std::string_view text) {
     const auto end = std::min(text.find(',', begin), text.size());
     const auto part = trimmed(text.substr(begin, end - begin));
     if (part.empty())
-      base::fail(ErrorKind::usage, "must be a list such as 1,2,4 with something between the commas, got '{}'",
-                 text);
+      fail(ErrorKind::usage, "must be a list such as 1,2,4 with something between the commas, got '{}'",
+           text);
     result.emplace_back(part);
     begin = end + 1;
   }
@@ -99,7 +97,7 @@ std::vector<std::int64_t> whole_numbers(std::string_view text, std::int64_t leas
   for (const auto& part : parts(text)) {
     const auto value = whole_number(part, least, most);
     if (std::find(result.begin(), result.end(), value) != result.end())
-      base::fail(ErrorKind::usage, "must not name {} twice, got '{}'", value, text);
+      fail(ErrorKind::usage, "must not name {} twice, got '{}'", value, text);
     result.push_back(value);
   }
   return result;
@@ -107,4 +105,4 @@ std::vector<std::int64_t> whole_numbers(std::string_view text, std::int64_t leas
 
 std::string as_text(double value) { return fmt::format("{}", value); }
 
-}  // namespace paceline::cli
+}  // namespace paceline::base

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline::base {
 
 [[nodiscard]] std::int64_t whole_number(std::string_view text, std::int64_t least,
                                         std::int64_t most = std::numeric_limits<std::int64_t>::max());
@@ -42,4 +42,4 @@ struct Bounds {
 /// The shortest text that parses as `value`: 0.1, 5e-04, 128.
 [[nodiscard]] std::string as_text(double value);
 
-}  // namespace paceline::cli
+}  // namespace paceline::base

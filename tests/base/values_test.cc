@@ -1,11 +1,11 @@
-#include "cli/values.h"
+#include "base/values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 
-namespace paceline::cli {
+namespace paceline::base {
 namespace {
 
 using testing::ElementsAre;
@@ -15,8 +15,8 @@ template <typename Call>
 std::string complaint(Call call) {
   try {
     call();
-  } catch (const base::Error& error) {
-    EXPECT_EQ(error.kind(), base::ErrorKind::usage);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
     return error.what();
   }
   return "";
@@ -65,4 +65,4 @@ TEST(Values, DecimalsReadBackAsTheSame) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::base
