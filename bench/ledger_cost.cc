@@ -17,11 +17,11 @@
 #include "cli/backend.h"
 #include "comm/make.h"
 #include "measure/statistics.h"
-#include "train/exposed_comm.h"
-#include "train/loss_guard.h"
+#include "train/record/step_times.h"
 #include "train/run.h"
-#include "train/step_times.h"
-#include "train/votes.h"
+#include "train/step/exposed_comm.h"
+#include "train/step/loss_guard.h"
+#include "train/step/votes.h"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include "cli/session.h"
 #include "comm/communicator.h"
 #include "comm/emulate.h"
-#include "train/backend.h"
-#include "train/options.h"
-#include "train/stall_listener.h"
+#include "train/given/backend.h"
+#include "train/given/options.h"
+#include "train/given/stall_listener.h"
 
 namespace paceline::cli {
 

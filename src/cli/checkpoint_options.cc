@@ -7,7 +7,7 @@
 
 #include "graph/zoo.h"
 #include "measure/record.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 namespace paceline::cli {
 namespace {

@@ -31,8 +31,8 @@
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "measure/statistics.h"
-#include "train/names.h"
-#include "train/resolve.h"
+#include "train/given/names.h"
+#include "train/given/resolve.h"
 #include "train/run_ranks.h"
 
 namespace paceline::cli {

@@ -7,7 +7,7 @@
 #include "base/values.h"
 #include "cli/layers.h"
 #include "cli/unread_options.h"
-#include "train/recorded_settings.h"
+#include "train/given/recorded_settings.h"
 
 namespace paceline::cli {
 namespace {

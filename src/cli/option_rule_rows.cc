@@ -1,7 +1,7 @@
 /// The rows of options about the learning rule: optimizer, learning rate, schedule.
 
 #include "cli/option_rows.h"
-#include "train/names.h"
+#include "train/given/names.h"
 
 namespace paceline::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "data/dataset.h"
 #include "graph/zoo.h"
-#include "train/names.h"
+#include "train/given/names.h"
 
 namespace paceline::cli {
 namespace {

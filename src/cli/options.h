@@ -42,7 +42,7 @@ struct Option {
   std::optional<measure::Setting> rival = {};
   bool in_recipes = true;  ///< false: only on the command line
   /// What must be chosen for the option to have an effect, "--schedule step". If it is missing, the user is
-  /// told, and records lack the option (train/recorded_settings.cc).
+  /// told, and records lack the option (train/given/recorded_settings.cc).
   std::string_view needs = {};
   /// May be given several times; the reader gets all values, joined by "\n".
   bool is_list = false;

@@ -15,7 +15,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options.h"
 #include "cli/plan_time.h"
-#include "train/recorded_settings.h"
+#include "train/given/recorded_settings.h"
 #include "train/run.h"
 
 namespace paceline::cli {

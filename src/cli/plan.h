@@ -9,7 +9,7 @@
 #include "cli/settings.h"
 #include "comm/emulate.h"
 #include "study/study.h"
-#include "train/backend.h"
+#include "train/given/backend.h"
 
 namespace paceline::cli {
 

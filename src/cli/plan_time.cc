@@ -8,15 +8,16 @@
 #include "base/error.h"
 #include "measure/environment.h"
 #include "measure/setting.h"
-#include "train/recorded_settings.h"
+#include "train/given/recorded_settings.h"
 
 namespace paceline::cli {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kMostRecords = 200;
-constexpr double kStepsOfAWindow = 3;  ///< the fewest steps of a window that ends by time (train/window.cc)
-constexpr int kDeepest = 3;            ///< paceline-out/study/records/x.json
+constexpr double kStepsOfAWindow =
+    3;                       ///< the fewest steps of a window that ends by time (train/record/window.cc)
+constexpr int kDeepest = 3;  ///< paceline-out/study/records/x.json
 
 bool touches_time(const std::string& key) {
   const auto setting = measure::Setting::find(key);

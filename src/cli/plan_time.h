@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "measure/record.h"
-#include "train/options.h"
+#include "train/given/options.h"
 #include "train/run.h"
 
 namespace paceline::cli {

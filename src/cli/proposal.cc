@@ -9,7 +9,7 @@
 
 #include "graph/flops.h"
 #include "graph/zoo.h"
-#include "train/names.h"
+#include "train/given/names.h"
 
 namespace paceline::cli {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "cli/data_look.h"
 #include "engine/engine.h"
-#include "train/options.h"
+#include "train/given/options.h"
 
 namespace paceline::cli {
 

@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "train/checkpoint.h"
-#include "train/kept_record.h"
-#include "train/last_words.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/kept_record.h"
+#include "train/checkpoint/last_words.h"
 
 namespace paceline::cli {
 

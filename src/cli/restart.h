@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/child.h"
-#include "train/options.h"
+#include "train/given/options.h"
 
 namespace paceline::cli {
 

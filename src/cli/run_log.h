@@ -11,7 +11,7 @@
 
 #include "measure/event_log.h"
 #include "measure/record.h"
-#include "train/stall_listener.h"
+#include "train/given/stall_listener.h"
 
 namespace paceline::cli {
 

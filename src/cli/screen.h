@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "measure/record.h"
-#include "train/progress.h"
+#include "train/given/progress.h"
 
 namespace paceline::cli {
 

@@ -18,8 +18,8 @@
 #include "comm/failure/startup_probe.h"
 #include "comm/launch.h"
 #include "comm/process_group.h"
-#include "train/backend.h"
-#include "train/stall_listener.h"
+#include "train/given/backend.h"
+#include "train/given/stall_listener.h"
 
 namespace paceline::cli {
 

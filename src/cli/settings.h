@@ -19,8 +19,8 @@
 #include "study/search.h"
 #include "study/study.h"
 #include "train/evaluate_checkpoint.h"
-#include "train/options.h"
-#include "train/process_history.h"
+#include "train/given/options.h"
+#include "train/given/process_history.h"
 
 namespace paceline::cli {
 

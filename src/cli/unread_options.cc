@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/options.h"
-#include "train/recorded_settings.h"
+#include "train/given/recorded_settings.h"
 
 namespace paceline::cli {
 

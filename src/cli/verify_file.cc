@@ -16,8 +16,8 @@
 #include "measure/events.h"
 #include "measure/record.h"
 #include "measure/record_checksum.h"
-#include "train/checkpoint_header.h"
-#include "train/safetensors_checksum.h"
+#include "train/checkpoint/checkpoint_header.h"
+#include "train/checkpoint/safetensors_checksum.h"
 
 namespace paceline::cli {
 namespace {

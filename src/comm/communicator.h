@@ -117,8 +117,8 @@ class Communicator {
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   virtual void barrier() = 0;
 
-  // Blocking, to and from one rank, for training with one central device (train/data_parallel.h). Only local
-  // communicators of one process support them.
+  // Blocking, to and from one rank, for training with one central device (train/step/data_parallel.h). Only
+  // local communicators of one process support them.
 
   /// `mine` becomes part rank() of the root's `all` [size() * mine.size()]; the other ranks pass an empty
   /// `all`. At the root `mine` may be that part itself.

@@ -185,9 +185,9 @@ struct KernelChoice {
   std::string rate;            ///< measured, with its unit; empty if not measured
 };
 
-/// The number of floats by which ranks agree in every step (train/votes.h): 1 if the rank was asked to stop,
-/// 1 if its loss is not finite, 1 if it has measured long enough, and its loss as a whole number of 2^-24 in
-/// five parts of 12 bits, the lowest first. Their sums over ranks are exact.
+/// The number of floats by which ranks agree in every step (train/step/votes.h): 1 if the rank was asked to
+/// stop, 1 if its loss is not finite, 1 if it has measured long enough, and its loss as a whole number of
+/// 2^-24 in five parts of 12 bits, the lowest first. Their sums over ranks are exact.
 inline constexpr std::size_t kVoteFloats = 8;
 
 /// The host's part of the votes of a step.

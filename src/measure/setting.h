@@ -4,7 +4,7 @@
 /// runs. The command line, records, comparability checks and labels read it.
 ///
 /// A new option is a row here and a reader in src/cli/option_*_rows.cc. The program does not compile with one
-/// of them alone, nor without a row in train/recorded_settings.cc where the role is another than
+/// of them alone, nor without a row in train/given/recorded_settings.cc where the role is another than
 /// `unrecorded`.
 
 #include <array>

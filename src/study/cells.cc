@@ -9,7 +9,7 @@
 #include "base/topology.h"
 #include "study/remedies.h"
 #include "study/study.h"
-#include "train/memory.h"
+#include "train/prepare/memory.h"
 
 namespace paceline::study {
 namespace {

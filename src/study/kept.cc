@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "train/checkpoint.h"
-#include "train/machine.h"
-#include "train/recorded_settings.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/given/recorded_settings.h"
+#include "train/record/machine.h"
 #include "train/run.h"
 
 namespace paceline::study {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "study/study.h"
-#include "train/options.h"
+#include "train/given/options.h"
 
 namespace paceline::study {
 

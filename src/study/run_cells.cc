@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "study/kept.h"
 #include "study/study.h"
-#include "train/machine.h"
-#include "train/memory.h"
-#include "train/recorded_settings.h"
+#include "train/given/recorded_settings.h"
+#include "train/prepare/memory.h"
+#include "train/record/machine.h"
 #include "train/run.h"
 
 namespace paceline::study {

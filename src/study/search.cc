@@ -12,7 +12,7 @@
 #include "measure/ranking.h"
 #include "study/kept.h"
 #include "study/subset.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/evaluate_checkpoint.h"
 
 namespace paceline::study {

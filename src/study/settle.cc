@@ -16,7 +16,7 @@
 #include "measure/statistics.h"
 #include "study/kept.h"
 #include "study/subset.h"
-#include "train/recorded_settings.h"
+#include "train/given/recorded_settings.h"
 
 namespace paceline::study {
 namespace {

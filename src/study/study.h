@@ -15,9 +15,9 @@
 
 #include "measure/record.h"
 #include "measure/setting.h"
-#include "train/backend.h"
-#include "train/options.h"
-#include "train/progress.h"
+#include "train/given/backend.h"
+#include "train/given/options.h"
+#include "train/given/progress.h"
 
 namespace paceline::study {
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "study/study.h"
-#include "train/memory.h"
+#include "train/prepare/memory.h"
 #include "train/run.h"
 
 namespace paceline::study {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "measure/record.h"
-#include "train/backend.h"
-#include "train/job.h"
-#include "train/resolve.h"
+#include "train/given/backend.h"
+#include "train/given/job.h"
+#include "train/given/resolve.h"
 
 namespace paceline::train {
 

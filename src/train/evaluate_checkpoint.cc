@@ -15,13 +15,13 @@
 #include "data/read_count.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
-#include "train/checkpoint.h"
-#include "train/evaluate.h"
-#include "train/job.h"
-#include "train/kernels.h"
-#include "train/memory.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/given/job.h"
+#include "train/images/evaluate.h"
+#include "train/prepare/kernels.h"
+#include "train/prepare/memory.h"
+#include "train/record/run_record.h"
 #include "train/run_ranks.h"
-#include "train/run_record.h"
 
 namespace paceline::train {
 namespace {

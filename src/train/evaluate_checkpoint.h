@@ -8,9 +8,9 @@
 #include <string>
 
 #include "measure/record.h"
-#include "train/backend.h"
-#include "train/options.h"
-#include "train/progress.h"
+#include "train/given/backend.h"
+#include "train/given/options.h"
+#include "train/given/progress.h"
 
 namespace paceline::train {
 

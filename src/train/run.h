@@ -7,15 +7,15 @@
 
 #include "graph/plan.h"
 #include "measure/record.h"
-#include "train/backend.h"
-#include "train/options.h"
-#include "train/progress.h"
+#include "train/given/backend.h"
+#include "train/given/options.h"
+#include "train/given/progress.h"
 
 namespace paceline::train {
 
 /// The properties of a run, found without running it.
 struct Setup {
-  std::string excess;  ///< how the plan exceeds the memory (train/memory.h); empty: it fits
+  std::string excess;  ///< how the plan exceeds the memory (train/prepare/memory.h); empty: it fits
   graph::MemoryPlan
       plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
   measure::Record::Memory memory;  ///< the same for a record, without lines

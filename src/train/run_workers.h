@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "train/job.h"
-#include "train/worker_result.h"
+#include "train/given/job.h"
+#include "train/record/worker_result.h"
 
 namespace paceline::train {
 

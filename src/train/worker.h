@@ -3,8 +3,8 @@
 /// Runs one rank's training from the first step to the last; run() calls it on a thread for each rank.
 
 #include "comm/communicator.h"
-#include "train/job.h"
-#include "train/worker_result.h"
+#include "train/given/job.h"
+#include "train/record/worker_result.h"
 
 namespace paceline::train {
 

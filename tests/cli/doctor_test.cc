@@ -12,7 +12,7 @@
 #include "cli/program.h"
 #include "engine/make.h"
 #include "measure/record.h"
-#include "train/names.h"
+#include "train/given/names.h"
 
 namespace paceline::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "train/recorded_settings.h"
+#include "train/given/recorded_settings.h"
 
 namespace paceline::cli {
 namespace {

@@ -16,7 +16,7 @@
 #include "cli/arguments.h"
 #include "cli/backend.h"
 #include "study/study.h"
-#include "train/resolve.h"
+#include "train/given/resolve.h"
 #include "train/run.h"
 
 namespace paceline::cli {

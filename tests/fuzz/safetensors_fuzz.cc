@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "input.h"
-#include "train/safetensors.h"
+#include "train/checkpoint/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   using namespace paceline;

@@ -6,7 +6,7 @@
 
 #include "comm/make.h"
 #include "engine/make.h"
-#include "train/backend.h"
+#include "train/given/backend.h"
 
 namespace paceline::study {
 

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "fixture.h"
-#include "train/checkpoint.h"
-#include "train/last_words.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/last_words.h"
 
 namespace paceline::train {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "fixture.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_header.h"
-#include "train/kept_record.h"
-#include "train/resume_point.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint_header.h"
+#include "train/checkpoint/kept_record.h"
+#include "train/checkpoint/resume_point.h"
 
 namespace paceline::train {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "fixture.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 namespace paceline::train {
 namespace {

@@ -13,8 +13,8 @@
 #include "engine/cuda/host_side_stream.h"
 #include "fixture.h"
 #include "forwarding_engine.h"
-#include "train/memory.h"
-#include "train/prepare.h"
+#include "train/prepare/memory.h"
+#include "train/prepare/prepare.h"
 
 namespace paceline::train {
 namespace {

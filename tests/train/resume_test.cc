@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 #include "fixture.h"
-#include "train/checkpoint.h"
-#include "train/last_words.h"
-#include "train/resume_point.h"
-#include "train/safetensors.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/last_words.h"
+#include "train/checkpoint/resume_point.h"
+#include "train/checkpoint/safetensors.h"
 
 namespace paceline::train {
 namespace {

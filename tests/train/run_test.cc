@@ -14,7 +14,7 @@
 #include "data/augment.h"
 #include "fixture.h"
 #include "measure/environment.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/slow_disk.h"
 
 namespace paceline::train {

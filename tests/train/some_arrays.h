@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "graph/builder.h"
 #include "graph/layout.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 namespace paceline::train {
 

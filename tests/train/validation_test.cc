@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "fixture.h"
-#include "train/checkpoint.h"
-#include "train/safetensors.h"
-#include "train/validation_watch.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/safetensors.h"
+#include "train/step/validation_watch.h"
 
 namespace paceline::train {
 namespace {

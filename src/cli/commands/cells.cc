@@ -27,8 +27,8 @@
 #include "report/answer_screen.h"
 #include "report/build.h"
 #include "report/document.h"
-#include "train/names.h"
-#include "train/resolve.h"
+#include "train/given/names.h"
+#include "train/given/resolve.h"
 
 namespace paceline::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "engine/make.h"
 #include "measure/environment.h"
 #include "measure/statistics.h"
-#include "train/machine.h"
+#include "train/record/machine.h"
 #include "train/run_ranks.h"
 
 namespace paceline::cli {

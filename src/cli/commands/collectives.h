@@ -10,8 +10,8 @@
 #include "comm/communicator.h"
 #include "comm/probe.h"
 #include "measure/record.h"
-#include "train/backend.h"
-#include "train/options.h"
+#include "train/given/backend.h"
+#include "train/given/options.h"
 
 namespace paceline::cli {
 

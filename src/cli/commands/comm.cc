@@ -21,8 +21,8 @@
 #include "measure/events.h"
 #include "measure/record.h"
 #include "measure/statistics.h"
+#include "train/record/run_record.h"
 #include "train/run_ranks.h"
-#include "train/run_record.h"
 
 namespace paceline::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include "cli/session.h"
 #include "cli/settings.h"
 #include "study/study.h"
-#include "train/backend.h"
-#include "train/options.h"
+#include "train/given/backend.h"
+#include "train/given/options.h"
 
 namespace paceline::cli {
 

@@ -12,7 +12,7 @@
 #include "cli/settings.h"
 #include "measure/record.h"
 #include "study/study.h"
-#include "train/progress.h"
+#include "train/given/progress.h"
 
 namespace paceline::cli {
 

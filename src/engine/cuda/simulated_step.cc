@@ -29,7 +29,7 @@ double seconds_within(std::span<const SimulatedSpan> spans, Unit unit, double be
 }
 bool is_work(const SimulatedSpan& span) { return std::string_view(span.what) != "wait"; }
 
-/// Drives an engine as a worker does (train/queued_steps.h, train/step.h).
+/// Drives an engine as a worker does (train/step/queued_steps.h, train/step/step.h).
 class SimulatedSteps {
  public:
   SimulatedSteps(const graph::Graph& graph, const CompileOptions& options, const SimulatedStepOptions& how)

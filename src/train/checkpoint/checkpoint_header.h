@@ -1,0 +1,61 @@
+#pragma once
+
+/// The header of a checkpoint: format, checksum, and metadata.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "train/checkpoint/safetensors.h"
+#include "train/step/loss_guard.h"
+#include "train/step/validation_watch.h"
+
+namespace paceline::train {
+
+/// The `format` of files with a checksum, which this version writes, and of older files without one.
+inline constexpr const char* kCheckpointFormat = "paceline-checkpoint-2";
+inline constexpr const char* kFormatWithoutSum = "paceline-checkpoint-1";
+
+/// Prefix of the names of Lookahead's slow weights.
+inline constexpr const char* kSlowPrefix = "lookahead.";
+
+/// Opens a checkpoint to read its header; its arrays may be damaged.
+///
+/// Cost     the header only
+/// Errors   Error(data): it cannot be read, is no checkpoint, or its header is broken
+[[nodiscard]] SafetensorsFile open_header(const std::filesystem::path& path);
+
+/// Opens a checkpoint and checks every byte. Older files without a checksum open too (is_summed() tells). A
+/// damaged new file cannot pass for an old one, since their formats differ.
+///
+/// Cost     reads the file once
+/// Errors   as open_header(); Error(data) if a byte differs
+[[nodiscard]] SafetensorsFile open_checkpoint(const std::filesystem::path& path);
+
+/// Whether its bytes were checked: older files have no checksum.
+[[nodiscard]] bool is_summed(const SafetensorsFile& checkpoint);
+
+/// The text of `key`, "" if there is none.
+[[nodiscard]] std::string text_in(const SafetensorsFile& checkpoint, const std::string& key);
+/// The number of `key`.
+///
+/// Errors   Error(data) if it is missing or no whole number
+[[nodiscard]] std::int64_t number_in(const SafetensorsFile& checkpoint, const std::string& key);
+/// The state of the validation decisions; the initial state if the checkpoint has none.
+///
+/// Errors   Error(data) if a part of it is missing or no number
+[[nodiscard]] ValidationState validation_in(const SafetensorsFile& checkpoint);
+
+/// The state of the loss guard; the initial state in older checkpoints.
+///
+/// Errors   Error(data) if it is damaged
+[[nodiscard]] GuardState guard_in(const SafetensorsFile& checkpoint);
+/// Whether its loss was checked and found good; false in older checkpoints.
+[[nodiscard]] bool says_it_is_good(const SafetensorsFile& checkpoint);
+
+/// The metadata that guard_in() and says_it_is_good() read.
+[[nodiscard]] Metadata texts_of(const GuardState& guard);
+/// The metadata that validation_in() reads; empty if nothing was decided yet.
+[[nodiscard]] Metadata texts_of(const ValidationState& validation);
+
+}  // namespace paceline::train

@@ -1,0 +1,123 @@
+#pragma once
+
+/// Backend: what a run gets from outside of train: functions that make engines and communicators, and the
+/// place of its process.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "engine/engine.h"
+#include "graph/plan.h"
+#include "measure/gpu_watch.h"
+#include "measure/record.h"
+#include "train/given/process_history.h"
+#include "train/given/stall_listener.h"
+
+namespace paceline::train {
+
+/// The place of this process among those of the run. Every process has the same number L of workers: process
+/// p's are ranks p L to (p+1) L - 1.
+struct ProcessPlacement {
+  int process = 0;
+  int processes = 1;
+  int neighbours = 1;        ///< processes on this host, including this one: they share its memory
+  int core_sharers = 1;      ///< of the neighbours, those that may run on the same cores as this one
+  int core_share_index = 0;  ///< this one's index among these
+  int host_cores = 0;        ///< cores that all processes here may use together; 0: unknown
+  int hosts = 1;             ///< of all processes
+  std::vector<int> processes_of_hosts;  ///< on each host, in the order of their first processes
+  std::string
+      placement;  ///< "packed" or "spread": how a study chose the processes; empty: there was no choice
+  bool is_beside_first = true;  ///< on the host of process 0
+  std::string host;
+  std::string launcher;  ///< "mpirun (OMPI_COMM_WORLD_SIZE)"; empty: started alone
+  std::string library;   ///< "Open MPI v4.1.4"
+  [[nodiscard]] bool is_first() const { return process == 0; }
+};
+
+/// The loss of a rank of another process.
+struct Loss {
+  measure::LossRecord record;
+  bool of_first = false;  ///< process 0 is lost, which otherwise writes for all
+};
+
+/// A device that workers of this process compute on.
+struct DeviceShare {
+  engine::DeviceInfo info;
+  int workers = 1;             ///< workers of this host that share it
+  bool is_any_shared = false;  ///< workers of the run share a device, here or on another host
+};
+
+/// The concrete backends. cli passes them in; train itself names none.
+struct Backend {
+  std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
+  /// Chooses the algorithms; measured ones are the same in all processes. Empty: engines have no choice.
+  std::function<engine::PreparedKernels(const graph::Graph&, const engine::CompileOptions&,
+                                        const engine::KernelRequest&)>
+      prepare;
+  /// Publishes the phase of this process before and after its steps; may be empty.
+  std::function<void(const char* phase)> at = {};
+  std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;
+  /// The communicators of this process's `ranks` workers.
+  std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
+      communicators;
+  /// Bytes of the buffers on each GPU for sums that GPUs compute among themselves (when every worker has its
+  /// own GPU). 0: all sums go through the host's memory.
+  std::int64_t device_sum_bytes = 0;
+  /// The lost rank, once a communicator has failed; empty if none was lost.
+  std::function<std::optional<Loss>()> loss;
+  /// The number of the device that each of `local_workers` workers of this process takes, for
+  /// engine::CompileOptions::worker_on_host. If the function is empty: worker i takes i.
+  std::function<std::vector<int>(int local_workers)> device_numbers = {};
+  /// The device on which `local_workers` workers of this process would compute; empty for engines that
+  /// compute on the host. If the function is empty: the same.
+  ///
+  /// Errors   Error(device): what is missing
+  std::function<std::optional<DeviceShare>(int local_workers)> device = {};
+  /// Describes the host's GPUs, a sentence each, for the record; empty if the run uses none.
+  std::function<std::vector<std::string>()> describe_gpus = {};
+  /// Returns a function that opens the GPUs of `local_workers` workers of this process, to read them while
+  /// they compute. If empty, or if it returns an empty function, the run uses none.
+  std::function<measure::OpenGpus(int local_workers)> gpus = {};
+  /// The cores near the GPU of each worker, for the processes that may use the same cores as this one
+  /// (`local_workers` each), in their order: one list per worker, empty if unknown. No lists: nothing is
+  /// known. If the function is empty, the run uses no GPU.
+  std::function<std::vector<std::vector<int>>(int local_workers)> cores_near = {};
+  /// The process ids of the run's other processes on this host, also of those without workers.
+  std::vector<int> neighbour_pids = {};
+  /// The measured peak of the cores, if there is one.
+  std::optional<measure::PeakRecord> peak = {};
+  ProcessPlacement place = {};
+  engine::Precision auto_precision = engine::Precision::f32;  ///< of --precision auto on this device
+  bool keeps_images = false;           ///< engines support CompileOptions::stored_images
+  std::vector<std::string> libraries;  ///< that compute, with versions: for the record
+  std::shared_ptr<ProcessHistory> history = std::make_shared<ProcessHistory>();
+  std::shared_ptr<StallListener> stalls = {};  ///< gets the communicators' warnings; may be empty
+  /// Sends the first process's bytes to every process; blocks until the first process calls it. Empty: there
+  /// is only one process.
+  std::function<void(std::span<std::byte> bytes)> from_first = {};
+};
+
+/// Backend::device_numbers(), also if it is empty.
+[[nodiscard]] inline std::vector<int> device_numbers(const Backend& backend, int local_workers) {
+  if (backend.device_numbers) return backend.device_numbers(local_workers);
+  std::vector<int> numbers(static_cast<std::size_t>(local_workers));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+/// The first process's `word`, on every process. Collective.
+template <typename T>
+[[nodiscard]] T first_says(const Backend& backend, T word) {
+  if (backend.from_first) backend.from_first(std::as_writable_bytes(std::span(&word, 1)));
+  return word;
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,71 @@
+#include "train/given/job.h"
+
+#include <span>
+
+namespace paceline::train {
+namespace {
+
+constexpr int kBatchesAhead = 2;
+
+}  // namespace
+
+engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
+                                       const Backend& backend, int local_rank) {
+  return {.batch = static_cast<int>(resolved.engine_batch),
+          .precision = resolved.precision,
+          .threads = resolved.threads,
+          .training = true,
+          .rule = options.rule,
+          .batch_norm = options.batch_norm,
+          .ghost_size = options.ghost_size,
+          .shard = resolved.engine_shard,
+          .seed = options.seed,
+          .algorithms = resolved.algorithms,
+          .reduce_statistics = {},
+          .world_size = resolved.workers,
+          .gradient_memory = {},
+          .all_workers_say = {},
+          .stored_images = resolved.stored.total(),
+          .worker_on_host =
+              device_numbers(backend, resolved.local_workers).at(static_cast<std::size_t>(local_rank)),
+          .device_index = {}};
+}
+
+engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
+                                        const Backend& backend) {
+  auto planned = compile_options(options, resolved, backend, 0);
+  planned.reduce_statistics = [](std::span<double>) {};
+  return planned;
+}
+
+data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {
+  // With --parallel data-parallel worker 0 prepares the whole batch, using the loader threads of all workers;
+  // the other workers have no loader.
+  const bool prepares_all = options.data_parallel && rank == 0;
+  const bool draws = resolved.stored.total() > 0;
+  return {.global_batch = resolved.global_batch,
+          .local_batch = prepares_all ? resolved.global_batch : resolved.local_batch,
+          .first = rank * resolved.local_batch,
+          .threads = draws ? 0 : options.loader_threads * (prepares_all ? resolved.workers : 1),
+          .prefetch = !draws && options.loader_threads > 0 ? kBatchesAhead : 0,
+          .draws = draws};
+}
+
+data::AugmentOptions augment_options(const Options& options, const data::Source& source) {
+  return {.crop_padding = options.augment ? options.crop_padding.value_or(source.crop_padding) : 0,
+          .flip = options.augment ? options.flip.value_or(source.flip) : data::Flip::none,
+          .mean = source.mean,
+          .stddev = source.stddev,
+          .seed = options.seed,
+          .crop_area = options.augment ? source.crop_area : 0,
+          .jitter = options.augment ? source.jitter : 0,
+          .crop_fill = options.crop_fill,
+          .warp = options.augment ? options.warp : data::WarpOptions{}};
+}
+
+bool keeps_steps(const Job& job) {
+  constexpr std::int64_t kShort = 1000;
+  return job.options.window_steps == 0 && (job.options.log_steps || job.resolved.length.updates <= kShort);
+}
+
+}  // namespace paceline::train

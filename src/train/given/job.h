@@ -1,0 +1,71 @@
+#pragma once
+
+/// Job: what all workers of one run share. run() makes it before they start; it is constant while they work.
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "data/augment.h"
+#include "data/dataset.h"
+#include "data/loader.h"
+#include "data/read_count.h"
+#include "graph/graph.h"
+#include "graph/layout.h"
+#include "measure/gpu_watch.h"
+#include "train/checkpoint/resume_point.h"
+#include "train/given/backend.h"
+#include "train/given/options.h"
+#include "train/given/progress.h"
+#include "train/given/resolve.h"
+#include "train/record/update_count.h"
+#include "train/step/buckets.h"
+
+namespace paceline::train {
+
+struct Job {
+  const Options& options;
+  const Resolved& resolved;
+  const graph::Graph& graph;
+  const data::Source& source;
+  const Backend& backend;
+  const Progress& progress;
+  std::stop_token stop;
+  std::optional<ResumePoint> resume;  ///< what rank 0 reads if options.resume is given
+  /// Rank 0: the record of the epoch at whose end the checkpoint was written; none if there is no such epoch.
+  std::optional<measure::EpochRecord> last_epoch;
+  std::vector<std::vector<int>> cores;      ///< [worker of this process] to bind to; empty: do not bind
+  base::TimePoint started;                  ///< of the command
+  std::atomic<std::int64_t>& updates_done;  ///< written by the first rank of this process
+  UpdateCount& update_count;                ///< set by rank 0: a copy of updates_done that survives a kill
+  std::atomic<double>& first_step_s;        ///< set by rank 0: Record::first_step_s; 0: not yet
+  const data::CountedDataset& test_reads;   ///< counts reads of source.test
+  data::LoaderPool& pool;                   ///< of all loader threads of this process
+  /// Rank 0 calls it after each epoch with all epochs so far, so that a killed run leaves them in its record.
+  std::function<void(const std::vector<measure::EpochRecord>&)> keep;
+  measure::GpuWatch* gpu_watch = nullptr;  ///< reads the GPUs of this process; null if it uses none
+  bool peak_is_ours = false;               ///< whether the process's peak memory is that of this run
+  /// Set by rank 0 to the number of images before the held-back test set is read. They count as read from
+  /// then on, so that a kill in between hides no reading.
+  std::atomic<std::int64_t>& test_reads_begun;
+};
+
+/// The options for compiling the engine of worker `local_rank` of this process, without the rank's own hook
+/// for statistics.
+[[nodiscard]] engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
+                                                     const Backend& backend, int local_rank);
+/// The same for planning: without a hook, but the plan must know that the run has one.
+[[nodiscard]] engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
+                                                      const Backend& backend);
+
+/// The loader options of `rank`.
+[[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);
+
+[[nodiscard]] data::AugmentOptions augment_options(const Options& options, const data::Source& source);
+
+/// Whether the record has the loss of every step: if asked for, and for short trainings.
+[[nodiscard]] bool keeps_steps(const Job& job);
+
+}  // namespace paceline::train

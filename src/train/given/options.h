@@ -1,0 +1,156 @@
+#pragma once
+
+/// All options of one training, from the command line and from recipes.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "data/dataset.h"
+#include "data/warp.h"
+#include "engine/engine.h"
+#include "measure/record.h"
+#include "train/given/checkpoint_interval.h"
+
+namespace paceline::train {
+
+enum class ScheduleKind { constant, step, cosine, one_cycle, plateau };
+enum class LrScaling { none, linear, sqrt };
+/// When a training reads its test set.
+enum class TestSet {
+  every,  ///< at every evaluation
+  last,   ///< once, at the end, with the weights of the best epoch on validation (without one: the last)
+  never,
+};
+/// What happens when a training diverges (loss_guard.h).
+enum class OnNan {
+  stop,
+  rollback,  ///< continues from its newest good checkpoint, at a lower learning rate
+  skip,      ///< skips the updates of steps with a bad loss
+};
+/// Which processes have the workers of a study's cell: packed fills one node before the next, spread uses all
+/// nodes evenly.
+enum class Placement { packed, spread };
+
+/// The learning rate as a function of the update; see schedule.h.
+struct ScheduleOptions {
+  ScheduleKind kind = ScheduleKind::constant;
+  double warmup_epochs = 0;       ///< linear warm-up before any kind, up to the peak
+  double warmup_start = 0;        ///< the rate at which it begins
+  double step_epochs = 30;        ///< step: every this many epochs ...
+  double step_factor = 0.1;       ///< ... times this
+  double final_factor = 0;        ///< cosine, one-cycle: the last rate as a fraction of the peak
+  double one_cycle_peak = 0.3;    ///< one-cycle: the peak's position as a fraction of the training
+  double one_cycle_start = 0.04;  ///< one-cycle: the first rate as a fraction of the peak
+  int plateau_patience = 3;       ///< plateau: after this many epochs without a better validation figure ...
+  double plateau_factor = 0.1;    ///< ... times this (validation_watch.h)
+};
+
+/// Slow weights that follow the trained ones; see lookahead.h.
+struct LookaheadOptions {
+  std::int64_t steps = 0;  ///< updates between two moves of the slow weights; 0: no Lookahead
+  double keep = 0.5;       ///< fraction of the slow weights that is kept
+  double power = 0;        ///< > 0: that fraction grows with this power of the training's progress
+};
+
+/// What a launcher that restarts a run tells it about the lost one.
+struct LostBefore {
+  std::string how;  ///< a sentence
+  measure::LossRecord loss;
+};
+
+struct Options {
+  // What is trained, on what.
+  std::string model = "resnet18-cifar";  ///< a name of the zoo, or a TOML file of layers
+  std::string data = "synthetic";
+  std::string device = "cpu";      ///< "cpu", "reference", "cuda", "cuda:K", "cuda-on-host"
+  std::string precision = "auto";  ///< "fp32", "bf16", "auto"
+  std::uint64_t seed = 0;
+
+  // Batch, workers and resources. Exactly one of the batches is set (the other is 0 and derived).
+  int workers = 1;
+  int threads = 0;  ///< cores per worker; 0: cores of the machine / workers, at least 1
+  std::int64_t local_batch = 0;
+  std::int64_t global_batch = 0;
+  std::int64_t shard = 0;  ///< > 0: the same bits for every number of workers that resolve() accepts
+  bool pin = true;
+  bool measured_kernels = false;       ///< choose kernels by measurement; --shard always chooses by shape
+  bool deterministic = false;          ///< GPUs: a fixed order of additions in NCCL (done by the backend)
+  std::filesystem::path kernels_from;  ///< a record or checkpoint whose kernels are used; empty: none
+  int loader_threads = 1;              ///< 0: the worker prepares each batch itself, before it computes
+  double bucket_mb = 4;                ///< 1e6 bytes of gradients per bucket
+  bool bucket_auto = false;            ///< choose the size before the first step instead (bucket_size.h)
+  int deadline_s = 60;                 ///< of a collective
+  bool shared_memory = true;           ///< processes of one host reduce in shared memory; else by messages
+  bool gradients_as_bf16 = false;      ///< between processes: half the bytes, rounded sums
+  Placement placement = Placement::packed;
+  bool data_parallel = false;  ///< all data pass worker 0 (data_parallel.h); else gradients are all-reduced
+  /// What the communicator emulates (comm/emulate.h), as written; empty: nothing. For the record; the
+  /// backend's communicators implement it.
+  std::string emulate_link, emulate_straggler;
+
+  std::filesystem::path timeline;  ///< file for all ranks' spans; empty: none
+
+  // Length.
+  double epochs = 0;  ///< either epochs or steps is set
+  std::int64_t steps = 0;
+  int evaluate_every = 1;           ///< epochs between evaluations; 0: never
+  std::optional<TestSet> test_set;  ///< none: see test_policy()
+  OnNan on_nan = OnNan::stop;
+  int early_stopping = 0;  ///< > 0: ends after this many epochs without a better validation figure
+  /// > 0: this run ends after this many epochs of the training, with a checkpoint from which another run
+  /// continues. The schedule stays that of the whole training.
+  std::int64_t pause_after_epochs = 0;
+
+  // Update rule, schedule, regularisation.
+  engine::UpdateRule rule{.momentum = 0.9, .weight_decay = 5e-4};
+  double lr = 0.1;
+  LrScaling scale_lr = LrScaling::none;
+  std::int64_t lr_batch = 0;  ///< the global batch that lr belongs to; 0: 128
+  ScheduleOptions schedule;
+  LookaheadOptions lookahead;
+  engine::BatchNormMode batch_norm = engine::BatchNormMode::local;
+  int ghost_size = 0;
+  bool momentum_correction = false;  ///< see momentum_correction.h
+  bool zero_gamma = false;           ///< see graph/residual.h
+  double label_smoothing = 0;
+  bool augment = true;  ///< random crop and flip: the data set's defaults, or as set below
+  std::optional<int> crop_padding;
+  data::CropFill crop_fill = data::CropFill::black;
+  std::optional<data::Flip> flip;
+  data::WarpOptions warp;  ///< rotation, shear, shift; off by default for every data set
+  int test_views = 1;      ///< views of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
+
+  // Opening the data.
+  double validation_split = 0;   ///< > 0: this part of every class is held back from training and evaluated
+  bool skip_bad_images = false;  ///< leave out images of a folder that cannot be decoded
+
+  // Measuring. window_steps > 0: after warmup_steps, time this many steps and stop (a cell); kWholeEpoch: as
+  // many as an epoch has. 0: an ordinary training, timed as a whole.
+  static constexpr std::int64_t kWholeEpoch = -1;
+  std::int64_t window_steps = 0;
+  std::int64_t warmup_steps = 0;
+  double window_seconds = 0;  ///< > 0: the window ends after this time, but not before 3 steps
+  bool log_steps = false;     ///< keep every step's loss in the record
+
+  // Output.
+  std::filesystem::path out;  ///< directory for record.json and checkpoints; empty: nothing is written
+  bool save_checkpoints = true;
+  CheckpointInterval checkpoint_every;
+  int keep_checkpoints = 2;      ///< how many of the last ones to keep, besides the best
+  std::filesystem::path resume;  ///< a checkpoint file, or a directory whose newest one is used
+  bool resume_auto = false;      ///< continues from what is in `out`, or starts afresh (resume_point.h)
+  std::string command;           ///< as typed, for the record
+  base::TimePoint
+      started{};  ///< when the command, or the cell of a study, began; default: when run() was called
+  std::optional<LostBefore> lost;  ///< this run restarts one that was lost
+};
+
+/// Whether everything passes worker 0; not with a single worker.
+[[nodiscard]] inline bool is_data_parallel(const Options& options) {
+  return options.data_parallel && options.workers > 1;
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,239 @@
+#include "train/given/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+#include "train/given/names.h"
+
+namespace paceline::train {
+namespace {
+
+using base::ErrorKind;
+using base::fail;
+
+constexpr std::int64_t kDefaultLocalBatch = 128;
+constexpr std::int64_t kMostThreadsACore = 8;  ///< with more, starting threads takes longer than computing
+
+/// The end of a sentence: the global batches nearest to `batch` that `workers` workers can divide.
+std::string nearest_that_divide(std::int64_t batch, std::int64_t workers) {
+  const std::int64_t below = batch / workers * workers;
+  if (below == 0) return fmt::format("the smallest that does is {}", workers);
+  return fmt::format("the nearest that do are {} and {}", below, below + workers);
+}
+
+void resolve_batches(const Options& options, std::int64_t samples, Resolved& run) {
+  if (options.local_batch != 0 && options.global_batch != 0)
+    fail(ErrorKind::usage,
+         "batch: --local-batch {} and --global-batch {} are both given, and one follows from the other "
+         "(global = workers x local); give one of them",
+         options.local_batch, options.global_batch);
+  if (options.local_batch < 0 || options.global_batch < 0)
+    fail(ErrorKind::usage, "batch: must be at least 1, is {}",
+         options.local_batch < 0 ? options.local_batch : options.global_batch);
+  if (options.global_batch > 0) {
+    run.batch_given_as = "global";
+    run.global_batch = options.global_batch;
+    if (run.global_batch % run.workers != 0)
+      fail(ErrorKind::usage,
+           "--global-batch {} does not divide by --workers {}: every worker takes the same local batch; {}",
+           run.global_batch, run.workers, nearest_that_divide(run.global_batch, run.workers));
+    run.local_batch = run.global_batch / run.workers;
+  } else {
+    run.batch_given_as = "local";
+    run.local_batch = options.local_batch > 0 ? options.local_batch : kDefaultLocalBatch;
+    run.global_batch = run.local_batch * run.workers;
+  }
+  if (run.global_batch > samples)
+    fail(ErrorKind::usage,
+         "the global batch {} ({} worker{} x {}) exceeds the data set of {} training samples; from there on "
+         "every batch would be the whole set: use at most {}",
+         run.global_batch, run.workers, run.workers == 1 ? "" : "s", run.local_batch, samples,
+         samples < run.workers ? fmt::format("{} workers", samples)
+                               : fmt::format("{} a worker", samples / run.workers));
+}
+
+void resolve_processes(const Options& options, const RunConditions& circumstances, Resolved& run) {
+  const int processes = circumstances.processes;
+  if (run.workers % processes != 0)
+    fail(
+        ErrorKind::usage,
+        "--workers {} with {} processes: every process takes the same number of workers; leave --workers out "
+        "(one in each), or give {}",
+        run.workers, processes, std::max(1, run.workers / processes) * processes);
+  run.local_workers = run.workers / processes;
+  run.sharers = circumstances.sharers;
+  run.threads = options.threads > 0
+                    ? options.threads
+                    : std::max(1, circumstances.cores / (run.local_workers * circumstances.sharers));
+  if (options.shard > 0 && processes > 1 && !std::has_single_bit(static_cast<unsigned>(run.local_workers)))
+    fail(ErrorKind::usage,
+         "--shard {} with {} workers in each of {} processes: each process must have a power of two of "
+         "workers, so that its shards are a whole part of the fixed summation tree; give --workers {}",
+         options.shard, run.local_workers, processes,
+         std::bit_floor(static_cast<unsigned>(run.local_workers)) * static_cast<unsigned>(processes));
+}
+
+void resolve_shards(const Options& options, Resolved& run) {
+  run.engine_batch = run.local_batch;
+  if (options.shard == 0) return;
+  if (options.shard < 0) fail(ErrorKind::usage, "--shard must be at least 1, is {}", options.shard);
+  if (options.gradients_as_bf16)
+    fail(ErrorKind::usage,
+         "--shard {} with --gradients-as bf16: messages are rounded between processes, so the bits would "
+         "depend on the number of processes; leave one of them out",
+         options.shard);
+  if (run.local_batch % options.shard != 0)
+    fail(ErrorKind::usage,
+         "--shard {} does not divide the local batch {} (global batch {} / {} workers); choose a shard that "
+         "divides it",
+         options.shard, run.local_batch, run.global_batch, run.workers);
+  run.shards_per_worker = run.local_batch / options.shard;
+  if (run.workers > 1 && !std::has_single_bit(static_cast<std::uint64_t>(run.shards_per_worker)))
+    fail(ErrorKind::usage,
+         "--shard {} gives each of {} workers {} shards, but only a power of two of them is a whole part of "
+         "the fixed summation tree; choose a shard of {} samples",
+         options.shard, run.workers, run.shards_per_worker,
+         run.local_batch /
+             static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(run.shards_per_worker))));
+  if (options.batch_norm == engine::BatchNormMode::synchronised) {
+    // Statistics are over all shards, which must therefore be in one engine; it joins them itself.
+    run.engine_shard = static_cast<int>(options.shard);
+    run.shards_per_worker = 1;
+    return;
+  }
+  run.engine_batch = options.shard;
+}
+
+/// Rounds, and refuses impossible numbers before they overflow.
+std::int64_t updates_of(double epochs, std::int64_t steps_per_epoch) {
+  constexpr double kMostUpdates = 1e15;
+  const auto steps = static_cast<double>(steps_per_epoch);
+  if (epochs * steps > kMostUpdates)
+    fail(ErrorKind::usage,
+         "--epochs {:g} of {} steps is too large: updates are counted up to {:g}; give at most {:g}", epochs,
+         steps_per_epoch, kMostUpdates, kMostUpdates / steps);
+  return static_cast<std::int64_t>(std::llround(epochs * steps));
+}
+
+void resolve_length(const Options& options, std::int64_t samples, Resolved& run) {
+  run.train_samples = samples;
+  run.steps_per_epoch = samples / run.global_batch;
+  run.dropped_per_epoch = samples - run.steps_per_epoch * run.global_batch;
+  run.length.updates_per_epoch = run.steps_per_epoch;
+  if (options.window_steps != 0) {
+    const std::int64_t window =
+        options.window_steps == Options::kWholeEpoch ? run.steps_per_epoch : options.window_steps;
+    if (window < 0 || options.warmup_steps < 0)
+      fail(ErrorKind::usage, "--window-steps and --warmup-steps must not be negative, are {} and {}",
+           options.window_steps, options.warmup_steps);
+    run.length.updates = run.end = options.warmup_steps + window;
+    return;
+  }
+  if (options.epochs > 0 && options.steps > 0)
+    fail(ErrorKind::usage, "--epochs {:g} and --steps {} are both given; give one of them", options.epochs,
+         options.steps);
+  if (options.epochs < 0 || options.steps < 0)
+    fail(ErrorKind::usage, "--epochs and --steps must not be negative, are {:g} and {}", options.epochs,
+         options.steps);
+  if (options.steps > 0)
+    run.length.updates = options.steps;
+  else
+    run.length.updates = updates_of(options.epochs > 0 ? options.epochs : 1, run.steps_per_epoch);
+  if (run.length.updates < 1)
+    fail(ErrorKind::usage, "--epochs {:g} of {} steps is less than one step; give at least {:g}",
+         options.epochs, run.steps_per_epoch, 1.0 / static_cast<double>(run.steps_per_epoch));
+  run.end = run.length.updates;
+  if (options.pause_after_epochs > 0)
+    run.end = std::min(run.end, options.pause_after_epochs * run.steps_per_epoch);
+}
+
+/// Refuses options that do not exist with --parallel data-parallel.
+void require_data_parallel(const Options& options, const RunConditions& circumstances) {
+  if (!options.data_parallel) return;
+  if (circumstances.processes > 1)
+    fail(ErrorKind::usage,
+         "--parallel data-parallel with {} processes: there one process drives all workers; start one, with "
+         "--workers {}",
+         circumstances.processes, std::max(options.workers, circumstances.processes));
+  if (options.batch_norm == engine::BatchNormMode::synchronised)
+    fail(ErrorKind::usage,
+         "--parallel data-parallel with --bn sync: its workers exchange data only with worker 0, so they "
+         "cannot share statistics; give --bn local or ghost:SIZE, or --parallel all-reduce");
+  if (options.shard > 0)
+    fail(ErrorKind::usage,
+         "--parallel data-parallel with --shard {}: each worker computes its samples in one forward pass and "
+         "cannot cut them into shards; leave --shard out, or give --parallel all-reduce",
+         options.shard);
+}
+
+}  // namespace
+
+engine::Precision precision_of(const std::string& asked, engine::Precision of_auto) {
+  if (asked == "auto") return of_auto;
+  if (const auto found = precision_of_name(asked)) return *found;
+  fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", asked);
+}
+
+Resolved resolve(const Options& options, const RunConditions& circumstances) {
+  if (options.workers < 1) fail(ErrorKind::usage, "--workers must be at least 1, is {}", options.workers);
+  if (options.threads < 0)
+    fail(ErrorKind::usage, "--threads must be at least 1 (or 0: shared out), is {}", options.threads);
+  if (options.loader_threads < 0)
+    fail(ErrorKind::usage, "--loader-threads must be at least 0, is {}", options.loader_threads);
+  if (!(options.bucket_mb > 0))
+    fail(ErrorKind::usage, "--bucket-mb must be above 0, is {:g}", options.bucket_mb);
+  if (!(options.lr >= 0) || !std::isfinite(options.lr))
+    fail(ErrorKind::usage, "--lr must be a number of at least 0, is {:g}", options.lr);
+  if (options.label_smoothing < 0 || options.label_smoothing >= 1)
+    fail(ErrorKind::usage, "--label-smoothing must be in [0, 1), is {:g}", options.label_smoothing);
+
+  if (options.test_set == TestSet::every && options.evaluate_every == 0)
+    fail(
+        ErrorKind::usage,
+        "--test-set every and --evaluate-every 0 contradict each other: give --test-set last to evaluate once "
+        "at the end, or never");
+
+  if (options.momentum_correction && options.schedule.kind == ScheduleKind::plateau)
+    fail(ErrorKind::usage,
+         "--momentum-correction depends on the schedule alone and cannot follow --schedule plateau, whose "
+         "rate follows the validation figures; leave one of them out");
+  if (options.on_nan == OnNan::rollback && !options.save_checkpoints)
+    fail(
+        ErrorKind::usage,
+        "--on-nan rollback goes back to checkpoints, and --no-checkpoints writes none; leave one of them out");
+  require_data_parallel(options, circumstances);
+  Resolved run;
+  run.workers = options.workers;
+  run.cores = circumstances.cores;
+  resolve_processes(options, circumstances, run);
+  resolve_batches(options, circumstances.train_samples, run);
+  resolve_shards(options, run);
+  const std::int64_t threads = std::int64_t{run.local_workers} * run.threads;
+  if (threads > kMostThreadsACore * run.cores)
+    fail(ErrorKind::usage,
+         "--workers {} x --threads {} is {} threads on {} core{}, but more than {} per core only wait for "
+         "each other: give at most {} in all",
+         run.local_workers, run.threads, threads, run.cores, run.cores == 1 ? "" : "s", kMostThreadsACore,
+         kMostThreadsACore * run.cores);
+  run.oversubscribed = threads * run.sharers > run.cores;
+  if (options.batch_norm == engine::BatchNormMode::ghost &&
+      (options.ghost_size < 1 || run.engine_batch % options.ghost_size != 0))
+    fail(ErrorKind::usage, "--bn ghost:{} does not divide the {} {}; choose a size that divides it",
+         options.ghost_size, options.shard > 0 ? "shard of" : "local batch", run.engine_batch);
+  resolve_length(options, circumstances.train_samples, run);
+  const bool evaluates = options.evaluate_every > 0 || options.test_set == TestSet::last;
+  if (options.window_steps == 0 && evaluates && run.engine_batch < options.test_views)
+    fail(ErrorKind::usage,
+         "--test-time-augmentation evaluates each test image in {} forms at once, but {} is only {}; use a "
+         "larger one, or none",
+         options.test_views, options.shard > 0 ? "the shard" : "the local batch", run.engine_batch);
+  run.precision = precision_of(options.precision, circumstances.auto_precision);
+  run.rate = scaled_rate(options, run.global_batch);
+  return run;
+}
+
+}  // namespace paceline::train

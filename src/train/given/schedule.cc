@@ -1,0 +1,88 @@
+#include "train/given/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace paceline::train {
+namespace {
+
+/// From `from` to `to` along half a cosine; `part` in [0, 1].
+double cosine_between(double from, double to, double part) {
+  return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * std::clamp(part, 0.0, 1.0)));
+}
+
+}  // namespace
+
+double learning_rate(const ScheduleOptions& options, double peak, std::int64_t update, const Length& length) {
+  const double warmup = options.warmup_epochs * static_cast<double>(length.updates_per_epoch);
+  if (static_cast<double>(update) < warmup) {
+    const double start = options.warmup_start;  // if above 0 it is the rate of the first update
+    const double done = static_cast<double>(start > 0 ? update : update + 1) / warmup;
+    return start + (peak - start) * std::min(1.0, done);
+  }
+  const double rest = std::max(1.0, static_cast<double>(length.updates) - warmup);
+  const double part = (static_cast<double>(update) - warmup) / rest;
+  switch (options.kind) {
+    case ScheduleKind::constant:
+    case ScheduleKind::plateau:  // times ValidationWatch::rate_factor()
+      return peak;
+    case ScheduleKind::step: {
+      const double epochs = static_cast<double>(update) / static_cast<double>(length.updates_per_epoch);
+      return peak * std::pow(options.step_factor, std::floor(epochs / options.step_epochs));
+    }
+    case ScheduleKind::cosine:
+      return cosine_between(peak, peak * options.final_factor, part);
+    case ScheduleKind::one_cycle:
+      if (part < options.one_cycle_peak)
+        return cosine_between(peak * options.one_cycle_start, peak, part / options.one_cycle_peak);
+      return cosine_between(peak, peak * options.final_factor,
+                            (part - options.one_cycle_peak) / (1 - options.one_cycle_peak));
+  }
+  return peak;
+}
+
+namespace {
+
+/// Whether it is known for which batch the rate is meant: it was given, or the rate is SGD's default. A rate
+/// chosen for this training, or the default of Adam and similar optimizers, belongs to no batch, so no scaled
+/// rate is suggested beside it.
+bool belongs_to_a_batch(const Options& options) {
+  const bool is_usual = options.rule.kind == engine::UpdateKind::sgd && options.lr == Options{}.lr;
+  return options.lr_batch > 0 || is_usual;
+}
+
+}  // namespace
+
+ScaledRate scaled_rate(const Options& options, std::int64_t global_batch) {
+  ScaledRate rate{.base = options.lr, .reference_batch = options.lr_batch > 0 ? options.lr_batch : 128};
+  const double ratio = static_cast<double>(global_batch) / static_cast<double>(rate.reference_batch);
+  switch (options.scale_lr) {
+    case LrScaling::none:
+      rate.rule = "none";
+      break;
+    case LrScaling::linear:
+      rate.rule = "linear";
+      rate.factor = ratio;
+      break;
+    case LrScaling::sqrt:
+      rate.rule = "sqrt";
+      rate.factor = std::sqrt(ratio);
+      break;
+  }
+  rate.peak = rate.base * rate.factor;
+  if (options.scale_lr != LrScaling::none)
+    rate.sentence = fmt::format("learning rate {:g} x {:g} = {:g} ({}: global batch {} / {})", rate.base,
+                                rate.factor, rate.peak, rate.rule, global_batch, rate.reference_batch);
+  else if (belongs_to_a_batch(options) && ratio != 1)
+    rate.sentence = fmt::format(
+        "learning rate {:g} (not scaled by the global batch {}; linear scaling from {} would be {:g})",
+        rate.base, global_batch, rate.reference_batch, rate.base * ratio);
+  else
+    rate.sentence = fmt::format("learning rate {:g}", rate.base);
+  return rate;
+}
+
+}  // namespace paceline::train

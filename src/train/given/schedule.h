@@ -1,0 +1,45 @@
+#pragma once
+
+/// Computes the learning rate as a pure function of the update.
+
+#include <cstdint>
+#include <string>
+
+#include "train/given/options.h"
+
+namespace paceline::train {
+
+/// The length of a training in updates.
+struct Length {
+  std::int64_t updates = 0;  ///< of the whole training
+  std::int64_t updates_per_epoch = 1;
+};
+
+/// The learning rate of update `update` (from 0) with the given peak.
+///
+/// Every kind of schedule may begin with a warm-up of `warmup_epochs`. Its rate is linear:
+/// peak * (update + 1) / (updates of the warm-up), which is above 0 for the first update. If `warmup_start`
+/// (a rate) is above 0, the first update has that rate instead, and the rate rises linearly to the peak.
+///
+/// After the warm-up, by kind:
+/// - constant: the peak.
+/// - step: the peak times `step_factor` for each `step_epochs` since the start of training.
+/// - cosine: half a cosine from the peak to peak * `final_factor` at the end of training.
+/// - one-cycle: half a cosine from peak * `one_cycle_start` to the peak, which is reached after the fraction
+///   `one_cycle_peak` of the updates that follow the warm-up; then half a cosine to peak * `final_factor`.
+/// - plateau: the peak. The caller multiplies it by the factor from validation (validation_watch.h).
+///
+/// Source   Loshchilov & Hutter, ICLR 2017 (cosine); Smith & Topin, 2018 (one-cycle)
+[[nodiscard]] double learning_rate(const ScheduleOptions& options, double peak, std::int64_t update,
+                                   const Length& length);
+
+/// The peak after scaling with the global batch, and how it was computed.
+struct ScaledRate {
+  double base = 0, factor = 1, peak = 0;
+  std::int64_t reference_batch = 0;
+  std::string rule;      ///< "linear", "sqrt", "none"
+  std::string sentence;  ///< "learning rate 0.1 x 4 = 0.4 (linear: global batch 512 / 128)"
+};
+[[nodiscard]] ScaledRate scaled_rate(const Options& options, std::int64_t global_batch);
+
+}  // namespace paceline::train

@@ -1,0 +1,194 @@
+#include "train/prepare/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "measure/environment.h"
+#include "train/checkpoint/snapshot.h"
+#include "train/given/test_policy.h"
+#include "train/images/evaluate.h"
+#include "train/images/image_store.h"
+#include "train/step/buckets.h"
+#include "train/step/data_parallel.h"
+#include "train/step/shards.h"
+
+namespace paceline::train {
+namespace {
+
+using Place = graph::MemoryPlan::Place;
+
+/// Memory of a process after it has made its first kernels, without arrays: measured 24 MB with
+/// resnet8-cifar, one worker with 2 threads.
+constexpr std::int64_t kProcessBytes = 24'000'000;
+
+/// Memory that a process's first run adds to what planning allocated (code that only a run uses, threads):
+/// measured 0.8 to 1.3 MB with resnet8-cifar in bf16 and fp32, one worker with 2 threads. Later runs add
+/// nothing.
+constexpr std::int64_t kFirstRunBytes = 1'100'000;
+
+/// Below this address space no batches are tried: each needs new kernels, and oneDNN 2.6 crashes if memory
+/// for their code is refused (seen with 90 MB left, not with 190 MB).
+constexpr std::int64_t kSearchBytes = 256'000'000;
+
+double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+std::int64_t process_bytes(const data::Source& source, const ProcessHistory& history) {
+  const std::int64_t now = measure::resident_bytes() - (source.resident_bytes - source.unread_bytes);
+  return std::max(kProcessBytes, now + (history.has_run ? 0 : kFirstRunBytes));
+}
+
+/// Adds the memory that sums over GPUs need on each GPU besides the engines' arrays, if every worker has its
+/// own GPU.
+void add_device_sums(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                     const Backend& backend, const MemoryLimits& limits, graph::MemoryPlan& plan) {
+  if (backend.device_sum_bytes == 0 || !limits.device) return;
+  if (limits.share->workers > 1 || limits.share->is_any_shared) return;
+  if (resolved.workers == 1 || is_data_parallel(options)) return;
+  plan.lines.push_back({"NCCL's buffers", backend.device_sum_bytes, Place::device});
+  if (options.shard == 0) return;
+  // The parts of all ranks of one array that is summed in one call. An array that is longer than all earlier
+  // ones gets its own buffer, and the devices keep the shorter ones. --bucket auto begins with the whole
+  // gradient.
+  const graph::Layout layout = graph::flat_layout(graph);
+  const auto votes = static_cast<std::int64_t>(4 * engine::kVoteFloats);
+  std::int64_t held = 4 * layout.elements + votes;
+  if (!options.bucket_auto) {
+    const Buckets buckets = cut_buckets(layout, static_cast<std::int64_t>(options.bucket_mb * 1e6));
+    std::int64_t longest = 0;
+    held = 0;
+    for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket) {
+      const std::int64_t bytes = buckets.bytes(bucket) + (bucket + 1 == buckets.count() ? votes : 0);
+      if (bytes <= longest) continue;
+      longest = bytes;
+      held += bytes;
+    }
+  }
+  plan.lines.push_back({"gathered parts of shards", resolved.workers * held, Place::device});
+}
+
+}  // namespace
+
+MemoryLimits memory_limits(const Backend& backend, int local_workers) {
+  MemoryLimits limits;
+  limits.host =
+      std::min(measure::available_memory_bytes() / backend.place.neighbours, measure::address_space_left()) +
+      measure::resident_bytes();
+  if (backend.device) limits.share = backend.device(local_workers);
+  if (limits.share && limits.share->info.memory_bytes > 0)
+    limits.device = limits.share->info.free_memory_bytes;
+  return limits;
+}
+
+std::string excess(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
+  const auto host = plan.total_bytes(Place::host), device = plan.total_bytes(Place::device);
+  if (host > limits.host)
+    return fmt::format("{:.2f} GB{} and this process may use {:.2f} GB", gigabytes(host),
+                       limits.device ? " of host memory" : "", gigabytes(limits.host));
+  if (limits.device && device > *limits.device)
+    return fmt::format(
+        "{:.2f} GB of device memory ({}{}) and {:.2f} GB of it are free", gigabytes(device),
+        limits.share->info.name,
+        limits.share->workers == 1 ? "" : fmt::format(", shared by {} workers", limits.share->workers),
+        gigabytes(*limits.device));
+  return "";
+}
+
+graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                           const data::Source& source, const Backend& backend, const MemoryLimits& limits) {
+  graph::MemoryPlan plan = backend.plan(graph, planning_options(options, resolved, backend));
+  const auto scale = [&](graph::MemoryPlan::Line& line) {
+    if (!limits.device) line.place = Place::host;  // the device uses the host's memory
+    line.bytes *= line.place == Place::device ? limits.share->workers : resolved.local_workers;
+  };
+  const std::int64_t flat = 4 * graph::flat_layout(graph).elements;
+  const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
+  if (shard_arrays > 0) plan.lines.push_back({"partial sums of shards", shard_arrays * flat, Place::device});
+  for (auto& line : plan.lines) scale(line);
+  add_device_sums(options, resolved, graph, backend, limits, plan);
+  if (limits.share && resolved.workers > 1)  // comm/host_bounce.h
+    plan.lines.push_back({"gradients on the host", resolved.local_workers * flat});
+  const bool hands_out = is_data_parallel(options);
+  if (limits.share && hands_out) plan.lines.push_back({"gradients handed in", resolved.local_workers * flat});
+  const auto format = source.train->format();
+  plan.lines.push_back(
+      {"loader", (hands_out ? 1 : resolved.local_workers) *
+                     data::Loader::planned_bytes(format, loader_options(options, resolved, 0))});
+  if (hands_out)
+    plan.lines.push_back(
+        {"inputs and outputs on their way", data_parallel_bytes(resolved, format.bytes(), graph.classes())});
+  if (resolved.stored.total() > 0)
+    plan.lines.push_back({"labels", resolved.local_workers * ImageStore::planned_bytes(resolved.stored)});
+  const auto add_evaluation = [&](const char* purpose, const data::Dataset& set) {
+    auto batches = evaluation_options(set.size(), resolved.engine_batch, options.test_views, 0,
+                                      resolved.workers, options.shard > 0);
+    batches.draws = resolved.stored.total() > 0;
+    plan.lines.push_back(
+        {purpose, resolved.local_workers * data::EvaluationBatches::planned_bytes(set.format(), batches)});
+  };
+  const bool has_validation = source.validation != nullptr;
+  if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)
+    add_evaluation("test loader", *source.test);
+  if (validates(options, has_validation)) {
+    add_evaluation("validation loader", *source.validation);
+    plan.lines.push_back({"weights of the best epoch", flat});
+  }
+  if (options.lookahead.steps > 0) plan.lines.push_back({"slow weights", resolved.local_workers * flat});
+  if (backend.place.is_first() && options.window_steps == 0 && options.save_checkpoints &&
+      !options.out.empty())
+    plan.lines.push_back(
+        {"copy for checkpoints", Snapshot::planned_bytes(flat, options.rule, options.lookahead.steps > 0)});
+  plan.lines.push_back({"data set", source.resident_bytes});
+  plan.lines.push_back({"process", process_bytes(source, *backend.history)});
+  return plan;
+}
+
+std::int64_t batch_unit(const Options& options) {
+  const bool ghosts = options.batch_norm == engine::BatchNormMode::ghost;
+  return std::max<std::int64_t>({1, options.shard, ghosts ? options.ghost_size : 1});
+}
+
+std::int64_t largest_local_batch(Options options, const graph::Graph& graph, const data::Source& source,
+                                 const Backend& backend, const RunConditions& circumstances,
+                                 const MemoryLimits& limits, std::int64_t most) {
+  options.global_batch = 0;
+  const auto fits = [&](std::int64_t batch) {
+    options.local_batch = batch;
+    return excess(plan_run(options, resolve(options, circumstances), graph, source, backend, limits), limits)
+        .empty();
+  };
+  const std::int64_t unit = batch_unit(options);
+  // The shards of a worker must stay a power of two, so with --shard the search is over powers.
+  if (options.shard > 0) {
+    std::int64_t best = 0;
+    for (std::int64_t batch = unit; batch <= most && fits(batch); batch *= 2) best = batch;
+    return best;
+  }
+  std::int64_t low = 0, high = most / unit + 1;  // low fits, high does not
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle * unit) ? low : high) = middle;
+  }
+  return low * unit;
+}
+
+void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                    const data::Source& source, const Backend& backend, const RunConditions& circumstances,
+                    const graph::MemoryPlan& plan, const MemoryLimits& limits) {
+  const std::string too_much = excess(plan, limits);
+  if (too_much.empty()) return;
+  const auto begin = fmt::format("memory: the plan for {} worker{} x local batch {} is {}", resolved.workers,
+                                 resolved.workers == 1 ? "" : "s", resolved.local_batch, too_much);
+  if (measure::address_space_left() < kSearchBytes && plan.total_bytes(Place::host) > limits.host)
+    base::fail(base::ErrorKind::device, "{} by its `ulimit -v`; raise it, or use a smaller batch or model",
+               begin);
+  const std::int64_t largest = largest_local_batch(options, graph, source, backend, circumstances, limits,
+                                                   source.train->size() / resolved.workers);
+  if (largest == 0)
+    base::fail(base::ErrorKind::device,
+               "{}; not even the smallest batch fits: use fewer workers or a smaller model", begin);
+  base::fail(base::ErrorKind::device, "{}; the largest local batch that fits is {}", begin, largest);
+}
+
+}  // namespace paceline::train

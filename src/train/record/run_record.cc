@@ -1,0 +1,344 @@
+#include "train/record/run_record.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "graph/fingerprint.h"
+#include "graph/flops.h"
+#include "graph/layout.h"
+#include "graph/traffic.h"
+#include "measure/environment.h"
+#include "train/given/names.h"
+#include "train/given/recorded_settings.h"
+#include "train/given/test_policy.h"
+#include "train/prepare/memory.h"
+#include "train/record/machine.h"
+#include "train/step/data_parallel.h"
+#include "train/step/queued_steps.h"
+
+namespace paceline::train {
+
+using measure::EpochRecord;
+using measure::Record;
+
+Record::Model describe(const Options& options, const graph::Graph& graph, engine::Precision precision) {
+  const auto traffic = graph::training_traffic(graph, precision == engine::Precision::bf16 ? 2 : 4,
+                                               engine::state_slots(options.rule));
+  return {.name = options.model,
+          .parameters = graph.trainable_elements(),
+          .training_flops = graph::training_flops(graph),
+          .graph_sha256 = graph::fingerprint(graph),
+          .bytes_a_sample = traffic.bytes_a_sample,
+          .bytes_a_step = traffic.bytes_a_step};
+}
+
+/// Describes what workers exchange in a step: the parts of the flat gradient.
+Record::Communication describe_gradient(const graph::Graph& graph) {
+  constexpr std::int64_t kBytes = sizeof(float);
+  std::int64_t statistics = 0, trained = 0;
+  for (const auto& parameter : graph.parameters)
+    (graph::is_trainable(parameter.role) ? trained : statistics) += parameter.elements();
+  Record::Communication travels;
+  travels.parameter_bytes = kBytes * trained;
+  travels.statistics_bytes = kBytes * statistics;
+  travels.padding_bytes = kBytes * (graph::flat_layout(graph).elements - trained - statistics);
+  return travels;
+}
+
+Record::Data describe(const data::Source& source) {
+  return {.spec = source.spec,
+          .name = source.name,
+          .description = source.description,
+          .synthetic = source.synthetic,
+          .train_samples = source.train->size(),
+          .test_samples = source.test->size(),
+          .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt,
+          .stored_bytes = data::mean_stored_bytes(*source.train)};
+}
+
+Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
+  using Place = graph::MemoryPlan::Place;
+  Record::Memory memory{.plan_bytes = plan.total_bytes(Place::host),
+                        .plan_lines = {},
+                        .peak_bytes = {},
+                        .available_bytes = limits.host,
+                        .device = {}};
+  if (limits.device)
+    memory.device = {.workers = limits.share->workers,
+                     .plan_bytes = plan.total_bytes(Place::device),
+                     .plan_lines = {},
+                     .available_bytes = *limits.device};
+  for (const auto& line : plan.lines)
+    (line.place == Place::device ? memory.device->plan_lines : memory.plan_lines)[line.purpose] += line.bytes;
+  return memory;
+}
+
+std::string describe_workers(const Resolved& resolved, const ProcessPlacement& place) {
+  const auto s = [](int count) { return count == 1 ? "" : "s"; };
+  const auto work = fmt::format("{} thread{}", resolved.threads, s(resolved.threads));
+  if (place.processes == 1)
+    return fmt::format("{} worker{} x {} on {} core{}", resolved.workers, s(resolved.workers), work,
+                       resolved.cores, s(resolved.cores));
+  return fmt::format("{} workers in {} processes x {}, {} core{} a process{}", resolved.workers,
+                     place.processes, work, resolved.cores, s(resolved.cores),
+                     resolved.sharers > 1 ? fmt::format(" (the same for {} of them)", resolved.sharers) : "");
+}
+
+std::string describe_memory(const Record& record) {
+  const auto gigabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
+  const auto& memory = record.memory;
+  auto text = fmt::format("memory: plan {:.2f} GB of {:.2f} GB that this process may use",
+                          gigabytes(memory.plan_bytes), gigabytes(memory.available_bytes));
+  if (memory.device)
+    text +=
+        fmt::format("; {:.2f} GB of {:.2f} GB that are free on {}{}", gigabytes(memory.device->plan_bytes),
+                    gigabytes(memory.device->available_bytes), record.device_name.value_or("the device"),
+                    memory.device->workers == 1
+                        ? ""
+                        : fmt::format(" for the {} workers that share it", memory.device->workers));
+  return text;
+}
+
+Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                    const data::Source& source, const graph::MemoryPlan& plan, const MemoryLimits& limits,
+                    const Backend& backend) {
+  const ProcessPlacement& place = backend.place;
+  Record record;
+  record.kind = "train";
+  record.id = "train";
+  record.created = measure::utc_now();
+  record.command = options.command;
+  record.settings = settings(options);
+  auto libraries = backend.libraries;
+  if (limits.share && !limits.share->info.libraries.empty())
+    libraries.push_back(limits.share->info.libraries);
+  record.environment = machine_of(backend.place, std::move(libraries));
+  if (backend.describe_gpus) record.environment.gpus = backend.describe_gpus();
+  record.model = describe(options, graph, resolved.precision);
+  record.data = describe(source);
+  record.data.dropped_per_epoch = resolved.dropped_per_epoch;
+  record.data.steps_per_epoch = resolved.steps_per_epoch;
+  record.workers = resolved.workers;
+  record.threads_per_worker = resolved.threads;
+  record.oversubscribed = resolved.oversubscribed;
+  record.local_batch = resolved.local_batch;
+  record.global_batch = resolved.global_batch;
+  record.batch_given_as = resolved.batch_given_as;
+  record.precision = name(resolved.precision);
+  record.device = options.device;
+  if (limits.share) record.device_name = limits.share->info.name;
+  record.learning_rate = {.base = resolved.rate.base,
+                          .factor = resolved.rate.factor,
+                          .peak = resolved.rate.peak,
+                          .rule = resolved.rate.rule,
+                          .reference_batch = resolved.rate.reference_batch};
+  record.memory = describe(plan, limits);
+  record.communication = describe_gradient(graph);
+  record.peak = backend.peak;
+  record.window = {.unit = options.window_steps > 0 ? "steps" : "epoch",
+                   .warmup_steps = options.warmup_steps};
+  if (options.window_steps == 0)
+    record.test_set.emplace().policy = name(test_policy(options, source.validation != nullptr));
+  record.communication.communicator = "none";
+  if (is_data_parallel(options)) record.communication.parallel = "data-parallel";
+  if (place.processes > 1) {
+    record.communication.processes = place.processes;
+    record.communication.launcher = place.launcher;
+    record.communication.library = place.library;
+    record.communication.nodes = place.hosts;
+    record.communication.processes_of_nodes = place.processes_of_hosts;
+    if (!place.placement.empty()) record.communication.placement = place.placement;
+    record.notes.push_back(fmt::format(
+        "{} processes of {} worker{} each, started by {}, joined by {}; each decodes the images of its own "
+        "workers; memory is that of the first, and each rank has that of its own",
+        place.processes, resolved.local_workers, resolved.local_workers == 1 ? "" : "s", place.launcher,
+        place.library));
+  }
+  if (limits.share)
+    record.notes.push_back(
+        host_is_in_step(options, resolved.workers)
+            ? "the device computes asynchronously, and its worker waits for it once a step: device time is "
+              "counted in the phase in which the worker waits, which for the last backward and the update "
+              "is the next forward"
+            : "the device computes asynchronously: phases are the times between events on the device, read "
+              "two steps later");
+  if (resolved.oversubscribed)
+    record.notes.push_back(
+        fmt::format("{}: oversubscribed, times say nothing about machines with a core for each",
+                    describe_workers(resolved, place)));
+  if (options.shard > 0)
+    record.notes.push_back(fmt::format(
+        "shards of {} samples: the same bits for any number of threads, and of workers that --shard accepts",
+        options.shard));
+  for (const auto& note : source.notes) record.notes.push_back(note);
+  if (resolved.dropped_per_epoch > 0)
+    record.notes.push_back(
+        fmt::format("the last {} samples of each epoch's order do not fill a global batch of {} and "
+                    "are left out of that epoch (each epoch has another order)",
+                    resolved.dropped_per_epoch, resolved.global_batch));
+  return record;
+}
+
+std::unique_ptr<measure::GpuWatch> watch_gpus(const Backend& backend, int local_workers) {
+  auto open = backend.gpus ? backend.gpus(local_workers) : measure::OpenGpus();
+  return open ? std::make_unique<measure::GpuWatch>(std::move(open), measure::GpuWatch::kPeriod,
+                                                    backend.neighbour_pids)
+              : nullptr;
+}
+
+void add_gpus(Record& record, std::span<const measure::GpuReport> reports) {
+  auto gpus = measure::join(reports);
+  if (!gpus.empty()) record.gpus = std::move(gpus);
+  std::vector<std::string> failures;
+  for (const auto& report : reports)
+    for (const auto& failure : report.failures)
+      if (std::find(failures.begin(), failures.end(), failure) == failures.end()) failures.push_back(failure);
+  if (!failures.empty())
+    record.notes.push_back(fmt::format("the GPUs did not report everything: {}", fmt::join(failures, "; ")));
+}
+
+namespace {
+
+/// The memory of the fullest device of these workers. Blocks of engines on one device add up.
+std::optional<Record::Memory::Device::Use> device_use(const std::vector<WorkerResult>& results) {
+  std::map<std::string, Record::Memory::Device::Use> devices;
+  for (const auto& result : results) {
+    if (!result.device_memory) continue;
+    auto& use = devices[result.device_memory->device];
+    use.total_bytes = result.device_memory->total_bytes;
+    use.used_bytes = std::max(use.used_bytes, result.device_memory->used_bytes);
+    use.engines_bytes += result.device_memory->engine_bytes;
+  }
+  const auto free_bytes = [](const auto& device) {
+    return device.second.total_bytes - device.second.used_bytes;
+  };
+  const auto fullest = std::ranges::min_element(devices, {}, free_bytes);
+  return fullest == devices.end() ? std::nullopt : std::optional(fullest->second);
+}
+
+}  // namespace
+
+void complete_record(Record& record, std::vector<WorkerResult>& results,
+                     const comm::Communicator& communicator) {
+  WorkerResult& root = results.front();
+  record.status = root.interrupted ? "interrupted" : "complete";
+  if (root.interrupted)
+    record.reason = fmt::format("stopped as asked after {} updates",
+                                root.epochs.empty() ? root.window_steps : root.epochs.back().updates);
+  record.window.steps = root.window_steps;
+  if (root.timed_of > 1) {
+    record.window.timed_of = root.timed_of;
+    record.notes.push_back(fmt::format(
+        "only one of every {} steps has a time of its own ({} steps in all), at a place drawn for each group",
+        root.timed_of, root.window_steps));
+  }
+  record.window.samples = root.window_steps * record.global_batch;
+  record.window.others_cores = root.others_cores;
+  if (root.others_cores) record.window.others = std::move(root.others);
+  if (const auto& best = root.validation; best.best_update > 0)
+    record.chosen = {.epoch = best.best_epoch,
+                     .updates = best.best_update,
+                     .validation_loss = best.best_loss,
+                     .validation_accuracy = best.best_accuracy,
+                     .stopped_early = root.stopped_early,
+                     .reductions = best.reductions};
+  if (root.tested) {
+    record.test_set->epoch = root.tested->epoch;
+    record.test_set->loss = root.tested->loss;
+    record.test_set->accuracy = root.tested->accuracy;
+  }
+  if (root.stopped_early)
+    record.notes.push_back(fmt::format(
+        "{}: no better validation figure since epoch {}, in as many epochs as --early-stopping says",
+        kStoppedEarly, root.validation.best_epoch));
+  if (root.skipped_updates > 0) record.skipped_updates = root.skipped_updates;
+  if (root.all_rollbacks > 0) {
+    // Keeps rollbacks of earlier runs, except those after the checkpoint from which this run continued.
+    auto all = record.rollbacks.value_or(std::vector<measure::RollbackRecord>());
+    all.resize(std::min(all.size(), static_cast<std::size_t>(root.all_rollbacks) - root.rollbacks.size()));
+    all.insert(all.end(), root.rollbacks.begin(), root.rollbacks.end());
+    record.rollbacks = std::move(all);
+  }
+  add_gpus(record, root.gpus);
+  if (record.memory.device) record.memory.device->use = device_use(results);
+  record.epochs = std::move(root.epochs);
+  record.steps = std::move(root.steps);
+  record.buckets = std::move(root.buckets);
+  record.last_steps = std::move(root.last_steps);
+  record.communication.gradient_bytes = root.gradient_bytes;
+  if (root.vote_bytes > 0) record.communication.vote_bytes = root.vote_bytes;
+  if (record.workers > 1) {
+    record.communication.communicator = communicator.name();
+    record.communication.algorithm = communicator.algorithm();
+    if (record.communication.parallel)
+      record.communication.algorithm = "data-parallel (all by way of worker 0)";
+    record.communication.bytes_sent = root.traffic.bytes_sent;
+    record.communication.bytes_received = root.traffic.bytes_received;
+    record.communication.collectives = root.traffic.collectives;
+    record.communication.memory_ceiling_gb_per_s = root.allreduce_peak_gb_per_s;
+    if (root.norm_collectives > 0 && root.window_steps > 0) {
+      record.communication.norm_bytes = root.norm_bytes / root.window_steps;
+      record.communication.norm_collectives = root.norm_collectives / root.window_steps;
+    }
+  }
+  if (const auto skew = measure::skew(root.timelines, record.buckets.size())) {
+    double error = 0;
+    for (const auto& rank : root.timelines) error = std::max(error, rank.clock_error_s);
+    record.notes.push_back(measure::sentence(*skew, error));
+  }
+  for (auto& note : root.notes) record.notes.push_back(std::move(note));
+  record.ranks = std::move(root.all_ranks);  // if there are several processes
+  if (record.ranks.empty())
+    for (auto& result : results) record.ranks.push_back(std::move(result.rank));
+  for (const auto& rank : record.ranks) record.window.wall_s = std::max(record.window.wall_s, rank.wall_s);
+}
+
+void fill_in_tested(Record& record) {
+  if (!record.test_set || !record.test_set->epoch) return;
+  for (auto& epoch : record.epochs)
+    if (epoch.epoch == *record.test_set->epoch &&
+        // A run that ended inside an epoch may have chosen that epoch, which a resume then completed.
+        (!record.chosen || record.chosen->epoch != epoch.epoch || record.chosen->updates == epoch.updates)) {
+      epoch.test_loss = record.test_set->loss;
+      epoch.test_accuracy = record.test_set->accuracy;
+    }
+}
+
+namespace {
+
+/// A sentence for a record whose test set was read once at the end, or never.
+std::string said_of_test_set(const Record& record) {
+  const auto& test = *record.test_set;
+  if (test.policy == "never") return "the test set was not read";
+  if (!test.accuracy) return "the test set was not read yet";
+  const double times = record.data.test_samples > 0
+                           ? static_cast<double>(test.reads) / static_cast<double>(record.data.test_samples)
+                           : 0;
+  return fmt::format("its test accuracy is {:.2f} %, and the test set was read {}", 100 * *test.accuracy,
+                     times == 1 ? "once" : fmt::format("{:.3g} times", times));
+}
+
+}  // namespace
+
+std::string best_epoch(const Record& record) {
+  const bool is_held_back = record.test_set && record.test_set->policy != "every";
+  if (!record.chosen) {
+    if (!is_held_back || !record.test_set->accuracy || record.epochs.empty()) return "";
+    return fmt::format("last epoch: {}; {}", record.epochs.back().epoch, said_of_test_set(record));
+  }
+  const auto& chosen = *record.chosen;
+  const auto found = std::find_if(record.epochs.begin(), record.epochs.end(),
+                                  [&](const EpochRecord& epoch) { return epoch.epoch == chosen.epoch; });
+  if (found == record.epochs.end()) return "";
+  if (!is_held_back && !found->test_accuracy) return "";
+  return fmt::format("best epoch by validation accuracy: {} of {} ({:.2f} % of {} images); {}", chosen.epoch,
+                     record.epochs.back().epoch, 100 * chosen.validation_accuracy,
+                     record.data.validation_samples.value_or(0),
+                     is_held_back
+                         ? said_of_test_set(record)
+                         : fmt::format("its test accuracy is {:.2f} %", 100 * *found->test_accuracy));
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,104 @@
+#include "train/record/timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "base/host_name.h"
+
+namespace paceline::train {
+namespace {
+
+using measure::TimelineSpan;
+
+double seconds_of_time(base::TimePoint time) { return base::seconds(time.time_since_epoch()); }
+
+/// The message that a rank sends before its spans.
+struct Head {
+  std::array<char, base::kHostNameBytes> host{};
+  double clock_error_s = 0;
+  bool is_cut = false;
+  std::int64_t spans = 0;
+};
+
+/// The waits for gradients and statistics in order of time: a rank waits for one of them at a time.
+std::vector<measure::Interval> waits_of(const KeptSpans& kept, double shift) {
+  std::vector<measure::Interval> all;
+  for (const auto* log : {&kept.gradients, &kept.statistics})
+    for (const auto& wait : log->waits) all.push_back({wait.begin - shift, wait.end - shift});
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return all;
+}
+
+}  // namespace
+
+std::vector<TimelineSpan> spans_of(const KeptSpans& kept, double shift, std::size_t buckets) {
+  std::vector<TimelineSpan> phases;
+  for (const auto& span : kept.phases)
+    phases.push_back({seconds_of_time(span.begin) - shift, seconds_of_time(span.end) - shift,
+                      TimelineSpan::Lane::phase, static_cast<std::int32_t>(span.phase)});
+  auto spans = measure::with_waits(phases, waits_of(kept, shift));
+  const auto add = [&](const comm::Timing& timing, std::int32_t what) {
+    spans.push_back({seconds_of_time(timing.posted) - shift, seconds_of_time(timing.done) - shift,
+                     TimelineSpan::Lane::collective, what});
+  };
+  for (std::size_t i = 0; i < kept.gradients.timings.size(); ++i)
+    add(kept.gradients.timings[i], static_cast<std::int32_t>(i % buckets));
+  for (const auto& timing : kept.statistics.timings) add(timing, TimelineSpan::kStatistics);
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const TimelineSpan& a, const TimelineSpan& b) { return a.begin_s < b.begin_s; });
+  return spans;
+}
+
+std::vector<measure::RankTimeline> gather_timelines(comm::Communicator& communicator,
+                                                    const measure::RankTimeline& mine) {
+  Head head{.clock_error_s = mine.clock_error_s,
+            .is_cut = mine.is_cut,
+            .spans = static_cast<std::int64_t>(mine.spans.size())};
+  std::strncpy(head.host.data(), mine.host.c_str(), head.host.size() - 1);
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  std::vector<Head> heads(ranks);
+  communicator.all_gather(std::as_bytes(std::span(&head, 1)), std::as_writable_bytes(std::span(heads)));
+  std::size_t places = 0;  // the same on every rank: as many as the longest list has
+  for (const auto& one : heads) places = std::max(places, static_cast<std::size_t>(one.spans));
+  auto spans = mine.spans;
+  spans.resize(places);
+  std::vector<TimelineSpan> all(places * ranks);
+  communicator.all_gather(std::as_bytes(std::span(spans)), std::as_writable_bytes(std::span(all)));
+  if (communicator.rank() != 0) return {};
+
+  std::vector<measure::RankTimeline> timelines;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const Head& one = heads[rank];
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rank * places);
+    timelines.push_back({.rank = static_cast<int>(rank),
+                         .host = one.host.data(),
+                         .clock_error_s = one.clock_error_s,
+                         .is_cut = one.is_cut,
+                         .spans = {begin, begin + static_cast<std::ptrdiff_t>(one.spans)}});
+  }
+  return timelines;
+}
+
+void Timeline::start(comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& gradients,
+                     CollectiveLog& statistics) {
+  kept_ = {};
+  ledger.keep_spans(&kept_.phases, kMost);
+  gradients.keep_timings(&kept_.gradients, kMost);
+  statistics.keep_timings(&kept_.statistics, kMost);
+  offset_ = clock_offset(communicator);
+  origin_s_ = seconds_of_time(base::Clock::now());
+  communicator.broadcast(std::as_writable_bytes(std::span(&origin_s_, 1)), 0);
+}
+
+std::vector<measure::RankTimeline> Timeline::gather(comm::Communicator& communicator, const std::string& host,
+                                                    std::size_t buckets) {
+  const bool is_full = kept_.phases.size() == kMost || kept_.gradients.timings.size() + buckets > kMost;
+  return gather_timelines(communicator, {.host = host,
+                                         .clock_error_s = offset_.error_s,
+                                         .is_cut = is_full,
+                                         .spans = spans_of(kept_, offset_.seconds + origin_s_, buckets)});
+}
+
+}  // namespace paceline::train

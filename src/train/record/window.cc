@@ -1,0 +1,119 @@
+#include "train/record/window.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "train/record/gather.h"
+
+namespace paceline::train {
+
+bool Window::is_first_of_process() const {
+  return communicator_.rank() == job_.backend.place.process * job_.resolved.local_workers;
+}
+
+void Window::begin(const data::Loader* loader) {
+  if (is_first_of_process()) times_before_ = measure::processor_times();
+  if (communicator_.rank() == 0) programs_before_ = measure::program_times(left_out());
+  if (job_.gpu_watch != nullptr && is_first_of_process()) job_.gpu_watch->begin();
+  traffic_before_ = communicator_.traffic();
+  if (loader != nullptr) loader_before_ = loader->statistics();
+  begin_ = base::Clock::now();
+}
+
+void Window::loader_ends(const data::Loader& loader) {
+  const auto done = loader.statistics();
+  loader_before_.batches -= done.batches;
+  loader_before_.prepare_s -= done.prepare_s;
+  loader_before_.processor_s -= done.processor_s;
+  loader_before_.wait_s -= done.wait_s;
+  loader_before_.waits -= done.waits;
+  loader_before_.ready -= done.ready;
+}
+
+bool Window::is_long_enough(std::int64_t update, std::int64_t steps) const {
+  constexpr std::int64_t kFewestSteps = 3;
+  const auto& options = job_.options;
+  return options.window_seconds > 0 && options.window_steps != 0 && update >= options.warmup_steps &&
+         steps >= kFewestSteps && seconds() > options.window_seconds;
+}
+
+void Window::end(const data::Loader* loader, const engine::Engine& engine, WorkerResult& result) {
+  result.rank.wall_s = seconds();
+  find_others(result);
+  if (job_.gpu_watch != nullptr) find_gpus(result);
+  result.rank.rank = communicator_.rank();
+  result.traffic = {.collectives = traffic_.collectives - traffic_before_.collectives,
+                    .steps = traffic_.steps - traffic_before_.steps,
+                    .bytes_sent = traffic_.bytes_sent - traffic_before_.bytes_sent,
+                    .bytes_received = traffic_.bytes_received - traffic_before_.bytes_received};
+  result.rank.bytes_sent = result.traffic.bytes_sent;
+  result.rank.bytes_received = result.traffic.bytes_received;
+  describe_loader(loader, result.rank);
+  try {
+    result.device_memory = engine.device_memory();
+  } catch (
+      const base::Error& error) {  // all that was measured is there: a device that fails now takes nothing
+    result.notes.push_back(fmt::format("the device did not say what its memory holds: {}", error.what()));
+  }
+}
+
+/// Finds processor time at rank 0's host that was used by processes outside of this run.
+void Window::find_others(WorkerResult& result) {
+  const bool is_root = communicator_.rank() == 0;
+  const auto times = is_first_of_process() ? measure::processor_times() : std::nullopt;
+  double siblings_s = 0;
+  if (job_.backend.place.processes > 1) {
+    if (!is_root && job_.backend.place.is_beside_first && times && times_before_)
+      siblings_s = times->own_s - times_before_->own_s;
+    communicator_.all_reduce(std::span(&siblings_s, 1), comm::Reduce::sum);
+  }
+  if (!is_root) return;
+  result.others_cores = measure::cores_of_others(times_before_, times, siblings_s);
+  result.others =
+      measure::busiest_programs(programs_before_, measure::program_times(left_out()), result.rank.wall_s);
+}
+
+/// Gathers the GPU reports of all processes at rank 0.
+void Window::find_gpus(WorkerResult& result) {
+  std::string mine;
+  if (is_first_of_process()) {
+    auto report = job_.gpu_watch->end(communicator_.rank());
+    if (job_.backend.place.processes > 1)
+      for (auto& gpu : report.gpus) gpu.host = job_.backend.place.host;
+    if (job_.backend.place.processes == 1) {
+      result.gpus.push_back(std::move(report));
+      return;
+    }
+    mine = measure::to_json(report);
+  }
+  if (job_.backend.place.processes == 1) return;
+  const auto all = gather_texts(communicator_, mine);
+  if (communicator_.rank() != 0) return;
+  for (const auto& text : all)
+    if (!text.empty()) result.gpus.push_back(measure::gpu_report_from_json(text));
+}
+
+/// The name of this run's processes, which do not count as others. A second run on the same host is therefore
+/// not seen.
+std::string Window::left_out() const {
+  return job_.backend.place.processes > 1 ? measure::own_program_name() : "";
+}
+
+void Window::describe_loader(const data::Loader* loader, measure::RankRecord& rank) const {
+  if (loader == nullptr) return;
+  const auto now = loader->statistics();
+  rank.loader_prepare_s = now.prepare_s - loader_before_.prepare_s;
+  const auto options = loader_options(job_.options, job_.resolved, communicator_.rank());
+  rank.loader_threads = options.threads;
+  rank.loader_processor_s = now.processor_s - loader_before_.processor_s;
+  rank.loader_waits = now.waits - loader_before_.waits;
+  rank.loader_queue = options.prefetch;
+  if (const auto batches = now.batches - loader_before_.batches; batches > 0)
+    rank.loader_ready = static_cast<double>(now.ready - loader_before_.ready) / static_cast<double>(batches);
+}
+
+}  // namespace paceline::train

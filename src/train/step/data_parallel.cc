@@ -1,0 +1,163 @@
+#include "train/step/data_parallel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "train/step/momentum_correction.h"
+
+namespace paceline::train {
+namespace {
+
+std::size_t outputs_of(std::int64_t local_batch, int classes) {
+  return static_cast<std::size_t>(local_batch) * static_cast<std::size_t>(classes) + kVoteFloats;
+}
+
+std::size_t pixels_of(const Job& job) {
+  const auto format = job.source.train->format();
+  return static_cast<std::size_t>(format.height) * static_cast<std::size_t>(format.width) *
+         static_cast<std::size_t>(format.channels);
+}
+
+/// Part `rank` of the global batch.
+template <typename T>
+std::span<const T> part(std::span<const T> whole, std::size_t count, int rank) {
+  return whole.subspan(static_cast<std::size_t>(rank) * count, count);
+}
+
+}  // namespace
+
+std::int64_t data_parallel_bytes(const Resolved& resolved, std::int64_t pixels, int classes) {
+  const std::int64_t others = resolved.workers - 1;
+  const std::int64_t inputs = resolved.local_batch * (4 * pixels + 4);
+  const auto outputs = static_cast<std::int64_t>(4 * outputs_of(resolved.local_batch, classes));
+  return others * inputs + 2 * resolved.workers * outputs;
+}
+
+DataParallelStepper::DataParallelStepper(const Job& job, engine::Engine& engine,
+                                         comm::Communicator& communicator, measure::Ledger& ledger,
+                                         CollectiveLog& log, LossGuard& guard)
+    : job_(job),
+      engine_(engine),
+      communicator_(communicator),
+      ledger_(ledger),
+      log_(log),
+      guard_(guard),
+      outputs_(outputs_of(job.resolved.local_batch, job.graph.classes())) {
+  const auto samples = static_cast<std::size_t>(job.resolved.local_batch);
+  if (is_root()) {
+    all_outputs_.resize(outputs_.size() * static_cast<std::size_t>(communicator.size()));
+  } else {
+    images_.resize(samples * pixels_of(job));
+    labels_.resize(samples);
+  }
+  if (!engine.gradients().memory->is_host()) gradients_.resize(engine.gradients().size);
+  const std::int64_t whole = engine.layout().elements;
+  engine.cut_backward({&whole, 1});  // nothing is sent before the end
+}
+
+void DataParallelStepper::exchange(const char* phase, std::int64_t update,
+                                   const std::function<void()>& collective) {
+  communicator_.at(update + 1, phase);
+  const measure::InPhase exposed(ledger_, measure::Phase::exposed_transfer);
+  log_.begin_blocked();
+  const auto posted = base::Clock::now();
+  collective();
+  log_.end_blocked();
+  log_.timings().push_back({.posted = posted, .done = base::Clock::now()});
+}
+
+const data::Batch& DataParallelStepper::scatter(const data::Batch* whole, const Counters& done) {
+  const std::int64_t samples = job_.resolved.local_batch;
+  batch_ = {.images = images_,
+            .labels = labels_,
+            .epoch = done.epoch,
+            .step = done.step,
+            .first_position = done.step * job_.resolved.global_batch + communicator_.rank() * samples};
+  std::span<const float> images;
+  std::span<const std::int32_t> labels;
+  std::span<float> my_images = images_;
+  std::span<std::int32_t> my_labels = labels_;
+  if (whole != nullptr) {
+    images = whole->images;
+    labels = whole->labels;
+    batch_.images = part(images, static_cast<std::size_t>(samples) * pixels_of(job_), communicator_.rank());
+    batch_.labels = part(labels, static_cast<std::size_t>(samples), communicator_.rank());
+    // Worker 0's part is used in place; nothing is written to it.
+    my_images = {const_cast<float*>(batch_.images.data()), batch_.images.size()};
+    my_labels = {const_cast<std::int32_t*>(batch_.labels.data()), batch_.labels.size()};
+  }
+  exchange("the scatter of inputs", done.update, [&] {
+    communicator_.scatter(std::as_bytes(images), std::as_writable_bytes(my_images), 0);
+    communicator_.scatter(std::as_bytes(labels), std::as_writable_bytes(my_labels), 0);
+  });
+  return batch_;
+}
+
+Votes DataParallelStepper::agree(const engine::LossSums& local, std::int64_t update, bool enough) {
+  const auto votes = std::span(outputs_).last(kVoteFloats);
+  std::ranges::copy(as_floats({.stop = job_.stop.stop_requested(),
+                               .not_finite = !std::isfinite(local.loss),
+                               .enough = enough,
+                               .loss = local.loss}),
+                    votes.begin());
+  const auto mine = std::as_writable_bytes(std::span(outputs_));
+  const auto all = std::as_writable_bytes(std::span(all_outputs_));
+  exchange("the gather of outputs", update, [&] { communicator_.gather(mine, all, 0); });
+  if (is_root()) {
+    const auto vote = [&](std::size_t worker, std::size_t which) -> float& {
+      return all_outputs_[(worker + 1) * outputs_.size() - kVoteFloats + which];
+    };
+    const auto workers = static_cast<std::size_t>(communicator_.size());
+    for (std::size_t which = 0; which < kVoteFloats; ++which) {
+      float sum = 0;
+      for (std::size_t worker = 0; worker < workers; ++worker) sum += vote(worker, which);
+      for (std::size_t worker = 0; worker < workers; ++worker) vote(worker, which) = sum;
+    }
+  }
+  exchange("the scatter of the outputs' gradients", update, [&] { communicator_.scatter(all, mine, 0); });
+  return votes_from(votes);
+}
+
+void DataParallelStepper::reduce_gradients(std::int64_t update) {
+  const auto array = engine_.gradients();
+  std::span<float> values = gradients_;
+  if (gradients_.empty())
+    values = array.host();
+  else
+    array.memory->read(array, gradients_);
+  exchange("the reduction of gradients", update, [&] { communicator_.reduce(values, 0); });
+  if (is_root() && !gradients_.empty()) array.memory->write(gradients_, array);
+}
+
+void DataParallelStepper::send_weights(std::int64_t update) {
+  if (is_root()) engine_.fetch();
+  exchange("the broadcast of weights", update,
+           [&] { communicator_.broadcast(std::as_writable_bytes(engine_.weights()), 0); });
+  if (!is_root()) engine_.weights_changed();
+}
+
+StepResult DataParallelStepper::run(const data::Batch& batch, std::int64_t update, double lr, bool enough) {
+  ledger_.enter(measure::Phase::forward);
+  communicator_.at(update + 1, "forward");
+  const auto local = engine_.forward({.images = batch.images,
+                                      .labels = batch.labels,
+                                      .gradient_scale = 1.0 / static_cast<double>(job_.resolved.global_batch),
+                                      .step = static_cast<std::uint64_t>(update),
+                                      .first_position = batch.first_position});
+  StepResult result{.local = local, .all = agree(local, update, enough)};
+  result.verdict = guard_.see(result.all);
+  ledger_.enter(measure::Phase::backward);
+  communicator_.at(update + 1, "backward");
+  engine_.backward([](std::int64_t) {});
+  reduce_gradients(update);
+  ledger_.enter(measure::Phase::update);
+  if (is_root() && result.is_updated())
+    engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, update, job_.resolved.length), lr,
+                   update + 1);
+  send_weights(update);
+  ledger_.enter(measure::Phase::other);
+  return result;
+}
+
+}  // namespace paceline::train

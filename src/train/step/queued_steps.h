@@ -1,0 +1,121 @@
+#pragma once
+
+/// Queues steps on a device without waiting for them, and reads their results some steps later (engine.h,
+/// StepQueue). docs/decisions/queued-steps.md says why the results are the same as with waiting.
+///
+/// Every rank posts and takes steps by the same rule, so all act on the same step at the same time. A rank
+/// may read ahead (read_all) on its own; it still takes the results in their turn.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "comm/communicator.h"
+#include "data/loader.h"
+#include "engine/engine.h"
+#include "measure/ledger.h"
+#include "measure/record.h"
+#include "train/given/job.h"
+#include "train/step/buckets.h"
+#include "train/step/exposed_comm.h"
+#include "train/step/shards.h"
+#include "train/step/votes.h"
+
+namespace paceline::train {
+
+/// Whether the host takes part in every step, so that each must be waited for on any engine: --on-nan skip,
+/// --bn sync of several workers, --parallel data-parallel.
+[[nodiscard]] bool host_is_in_step(const Options& options, int workers);
+
+/// The queue for the steps of this run; null if each step is waited for: in the cases above, and on host
+/// engines.
+[[nodiscard]] engine::StepQueue* queue_of(const Job& job, engine::Engine& engine);
+
+/// What the host knows of a step when it posts it.
+struct StepOrder {
+  std::int64_t update = 0;  ///< global step, from 0
+  double lr = 0;
+  bool enough = false;          ///< this rank's vote to end the measured window after this step
+  base::TimePoint begin{};      ///< when the host turned to the step,
+  base::TimePoint has_batch{};  ///< and when its loader had delivered the batch
+};
+
+/// The result of a step.
+struct DoneStep {
+  StepOrder order;
+  std::int64_t epoch = 0;  ///< from 0
+  engine::LossSums local;  ///< this worker's samples
+  Votes all;               ///< of all ranks
+  /// From the end of the previous step (or `order.begin` if the queue was empty) to the end of its update.
+  base::TimePoint begin{}, end{};
+  double blocked_s = 0;  ///< of it, time waiting for sums over the ranks
+};
+
+/// Buckets of gradients followed by the votes: in the last bucket, or if `are_apart` in a bucket of their
+/// own, which is too small to be rounded when gradients are sent as bf16.
+[[nodiscard]] Buckets with_votes(Buckets buckets, bool are_apart);
+
+/// Threads  one, the worker's own
+class QueuedStepper {
+ public:
+  QueuedStepper(const Job& job, engine::Engine& engine, engine::StepQueue& queue,
+                comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& log,
+                double bucket_mb);
+
+  /// Queues a step.
+  ///
+  /// Requires  not is_full()
+  /// Errors    Error(comm) when a peer is lost
+  void post(const data::Batch& batch, const StepOrder& order);
+
+  /// Whether the oldest step must be taken before the next is posted.
+  [[nodiscard]] bool is_full() const;
+  /// Whether all posted steps were taken.
+  [[nodiscard]] bool is_empty() const { return posted_.empty() && read_.empty(); }
+  /// Waits for the oldest step, not for later ones, and returns its result. Its times are added to ledger and
+  /// log when it is read.
+  [[nodiscard]] DoneStep take();
+  /// Waits for all posted steps and reads them; they are taken later, in order.
+  [[nodiscard]] const std::deque<DoneStep>& read_all();
+
+  /// As Stepper::buckets(), with the votes in the last one.
+  [[nodiscard]] const Buckets& buckets() const { return buckets_; }
+  /// The array that is cut into buckets.
+  [[nodiscard]] base::Array array() const { return queue_.gradients_and_votes(); }
+  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready);
+
+ private:
+  struct Posted {
+    StepOrder order;
+    std::int64_t epoch = 0;
+    bool is_first = false;  ///< the queue was empty
+    std::vector<std::unique_ptr<comm::Pending>> sums;
+    std::vector<std::size_t> ready;  ///< number of complete buckets at each mark `bucket`
+  };
+  void run_passes(const data::Batch& batch, Posted& step);
+  /// Gradients in [0, ready) are final: sets a time mark if another bucket is now complete.
+  void mark_ready(std::int64_t ready, Posted& step);
+  [[nodiscard]] engine::QueuedStep collect();
+  void read();
+  void book(const engine::QueuedStep& step, const Posted& posted, DoneStep& done);
+  void note_ready(const engine::QueuedStep& step, const Posted& posted);
+
+  const Job& job_;
+  engine::Engine& engine_;
+  engine::StepQueue& queue_;
+  comm::Communicator& communicator_;
+  measure::Ledger& ledger_;
+  CollectiveLog& log_;
+  Buckets buckets_;
+  BucketReducer reducer_;
+  ShardSums shard_sums_;
+  std::deque<Posted> posted_;  ///< posted, not read
+  std::deque<DoneStep> read_;  ///< read, not taken
+  base::TimePoint last_end_{};
+  std::span<measure::BucketRecord> ready_records_;
+};
+
+}  // namespace paceline::train

@@ -1,0 +1,109 @@
+#include "train/step/step.h"
+
+#include <cmath>
+
+#include "train/step/bucket_records.h"
+#include "train/step/momentum_correction.h"
+#include "train/step/shard_input.h"
+
+namespace paceline::train {
+Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
+                 measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard, double bucket_mb)
+    : job_(job),
+      engine_(engine),
+      communicator_(communicator),
+      ledger_(ledger),
+      log_(log),
+      buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
+      reducer_(buckets_, communicator),
+      shard_sums_(job.resolved.shards_per_worker, engine.gradients()),
+      guard_(guard) {
+  engine_.cut_backward(buckets_.ends);
+}
+
+engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough) {
+  const auto gradients = engine_.gradients();
+  const std::int64_t shards = job_.resolved.shards_per_worker;
+  engine::LossSums sums;
+  ready_buckets_ = 0;
+  backward_before_s_ = 0;
+  for (std::int64_t shard = 0; shard < shards; ++shard) {
+    const bool last = shard + 1 == shards;
+    ledger_.enter(measure::Phase::forward);
+    communicator_.at(update + 1, "forward");
+    sums += engine_.forward(shard_input(batch, job_.resolved, shard, update));
+    if (last && communicator_.size() > 1) {
+      // The votes are summed in a small all-reduce beside the gradients, which is done long before the step
+      // ends.
+      control_ = as_floats(votes_of(sums, enough));
+      control_pending_ = communicator_.all_reduce(control_);
+      reducer_.begin(gradients);
+    }
+    ledger_.enter(measure::Phase::backward);
+    communicator_.at(update + 1, "backward");
+    backward_begin_ = base::Clock::now();
+    if (!last) {
+      engine_.backward([](std::int64_t) {});
+      shard_sums_.add(gradients);
+      backward_before_s_ += base::seconds_since(backward_begin_);
+    } else if (communicator_.size() > 1) {
+      const auto join = [&](std::int64_t begin, std::int64_t end) {
+        shard_sums_.join_last(gradients, begin, end);
+      };
+      engine_.backward([&](std::int64_t ready) {
+        note_ready(ready);
+        reducer_.ready(ready, shards > 1 ? join : std::function<void(std::int64_t, std::int64_t)>{});
+      });
+    } else {
+      engine_.backward([this](std::int64_t ready) { note_ready(ready); });
+      if (shards > 1) shard_sums_.join_last(gradients, 0, engine_.layout().elements);
+    }
+  }
+  shard_sums_.clear();
+  return sums;
+}
+
+void Stepper::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready) {
+  ready_records_ = begin_records(records, buckets_, steps, keeps_ready);
+}
+
+void Stepper::note_ready(std::int64_t ready) {
+  if (ready_buckets_ == ready_records_.size() || buckets_.ends[ready_buckets_] > ready) return;
+  const double seconds = backward_before_s_ + base::seconds_since(backward_begin_);
+  for (; ready_buckets_ < ready_records_.size() && buckets_.ends[ready_buckets_] <= ready; ++ready_buckets_)
+    add_ready_time(ready_records_[ready_buckets_], seconds);
+}
+
+Votes Stepper::votes_of(const engine::LossSums& sums, bool enough) const {
+  return {.stop = job_.stop.stop_requested(),
+          .not_finite = !std::isfinite(sums.loss),
+          .enough = enough,
+          .loss = sums.loss};
+}
+
+Votes Stepper::agree(const engine::LossSums& local, std::int64_t update, bool enough) {
+  if (communicator_.size() == 1) return votes_from(as_floats(votes_of(local, enough)));
+  communicator_.at(update + 1, "the reduction of gradients");
+  ledger_.enter(
+      measure::Phase::exposed_transfer);  // the part that was waiting is separated later (exposed_comm.h)
+  log_.begin_blocked();
+  reducer_.wait(log_.timings());
+  control_pending_->wait();
+  control_pending_.reset();
+  log_.end_blocked();
+  return votes_from(control_);
+}
+
+StepResult Stepper::run(const data::Batch& batch, std::int64_t update, double lr, bool enough) {
+  StepResult result{.local = forward_and_backward(batch, update, enough)};
+  result.all = agree(result.local, update, enough);
+  result.verdict = guard_.see(result.all);
+  ledger_.enter(measure::Phase::update);
+  if (result.is_updated())
+    engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, update, job_.resolved.length), lr,
+                   update + 1);
+  ledger_.enter(measure::Phase::other);
+  return result;
+}
+
+}  // namespace paceline::train

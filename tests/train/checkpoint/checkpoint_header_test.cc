@@ -1,0 +1,165 @@
+// What a checkpoint says of itself: texts of its metadata, read as they were written; formats and sums.
+
+#include "train/checkpoint/checkpoint_header.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/error.h"
+#include "fixture.h"
+#include "train/checkpoint/safetensors_checksum.h"
+
+namespace paceline::train {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class CheckpointHeader : public TrainingTest {
+ protected:
+  /// A file of these texts, with a few numbers as data.
+  [[nodiscard]] SafetensorsFile with(Metadata texts) const {
+    write(std::move(texts));
+    return SafetensorsFile(path());
+  }
+  void write(Metadata texts) const {
+    const std::vector<float> values{1, 2, 3};
+    const Tensor tensor{"fc.bias", base::DType::f32, {3}, std::as_bytes(std::span(values))};
+    write_safetensors(path(), std::span(&tensor, 1), texts);
+  }
+  [[nodiscard]] std::filesystem::path path() const { return directory_ / "c.safetensors"; }
+  template <typename Body>
+  [[nodiscard]] std::string text_of_error(const Body& body) const {
+    try {
+      body();
+    } catch (const base::Error& error) {
+      EXPECT_EQ(error.kind(), base::ErrorKind::data);
+      EXPECT_THAT(error.what(), HasSubstr(path().string()));
+      return error.what();
+    }
+    return "nothing is refused";
+  }
+};
+
+GuardState guard_after(std::int64_t seen) {
+  GuardState guard{.seen = seen, .lowest = 0.1 + 0.2, .above = 3, .skipped = 7, .rollbacks = 1};
+  for (std::int64_t step = 0; step < seen; ++step)
+    guard.losses[static_cast<std::size_t>(step) % GuardState::kWindow] = 2.3 / static_cast<double>(step + 1);
+  return guard;
+}
+
+/// The ring holds the last 32: of fewer, of as many, and of more, where it does not begin at its front.
+TEST_F(CheckpointHeader, WhatIsKnownOfTheLossComesBackToTheLastDigit) {
+  for (const std::int64_t seen : {0, 1, 5, 31, 32, 33, 77}) {
+    const auto guard = guard_after(seen);
+    EXPECT_EQ(guard_in(with(texts_of(guard))), guard) << seen;
+  }
+  auto extreme = guard_after(2);
+  extreme.losses[0] = std::numeric_limits<double>::denorm_min();
+  extreme.losses[1] = std::numeric_limits<double>::max();
+  EXPECT_EQ(guard_in(with(texts_of(extreme))), extreme);
+  EXPECT_EQ(guard_in(with({})), GuardState()) << "of before the key";
+}
+
+TEST_F(CheckpointHeader, IsCalledGoodWhereNoLossWasSuspect) {
+  auto guard = guard_after(5);
+  EXPECT_FALSE(says_it_is_good(with(texts_of(guard)))) << "3 steps above the bound";
+  guard.above = 0;
+  EXPECT_TRUE(says_it_is_good(with(texts_of(guard))));
+  guard.skipped_in_row = 1;
+  EXPECT_FALSE(says_it_is_good(with(texts_of(guard))));
+  EXPECT_FALSE(says_it_is_good(with({}))) << "of before the key";
+}
+
+TEST_F(CheckpointHeader, ListsOfLossesThatAreDamagedAreRefused) {
+  const std::string good = texts_of(guard_after(2)).at("loss_guard");
+  for (const std::string& text : {good + " 1", good + "x", good.substr(0, good.rfind(' ')), std::string("x"),
+                                  "-1" + good.substr(1), std::string(" "), std::string("1 2 3")})
+    EXPECT_THAT(text_of_error([&] {
+                  (void)guard_in(with({{"loss_guard", text}}));
+                }),
+                HasSubstr("take an earlier one"))
+        << text;
+}
+
+TEST_F(CheckpointHeader, WhatValidationDecidedComesBackToTheLastDigit) {
+  const ValidationState state{.best_update = 812,
+                              .best_epoch = 7,
+                              .best_accuracy = 1.0 / 3,
+                              .best_loss = 0.1 + 0.2,
+                              .last_epoch = 9,
+                              .reduced_epoch = 8,
+                              .reductions = 2};
+  const auto texts = texts_of(state);
+  const auto read = validation_in(with(texts));
+  EXPECT_EQ(read.best_update, 812);
+  EXPECT_EQ(read.best_epoch, 7);
+  EXPECT_EQ(read.best_accuracy, 1.0 / 3);
+  EXPECT_EQ(read.best_loss, 0.1 + 0.2);
+  EXPECT_EQ(read.last_epoch, 9);
+  EXPECT_EQ(read.reduced_epoch, 8);
+  EXPECT_EQ(read.reductions, 2);
+  EXPECT_TRUE(texts_of(ValidationState()).empty());
+  EXPECT_EQ(validation_in(with({})).best_update, 0);
+  for (const auto& [key, text] : texts) {
+    if (key == "best_update") continue;  // without it nothing was decided
+    auto damaged = texts;
+    damaged.erase(key);
+    EXPECT_THAT(text_of_error([&] { (void)validation_in(with(damaged)); }), HasSubstr("'" + key + "'"));
+    damaged[key] = text + "x";
+    EXPECT_THAT(text_of_error([&] { (void)validation_in(with(damaged)); }), HasSubstr("'" + key + "'"));
+  }
+}
+
+TEST_F(CheckpointHeader, NumbersAreWholeTexts) {
+  EXPECT_EQ(number_in(with({{"update", "9223372036854775807"}}), "update"),
+            std::numeric_limits<std::int64_t>::max());
+  for (const char* text : {"", "12x", " 12", "1.5", "9223372036854775808"})
+    EXPECT_THAT(text_of_error([&] {
+                  (void)number_in(with({{"update", text}}), "update");
+                }),
+                HasSubstr("'update' is missing or not a number"))
+        << text;
+  EXPECT_EQ(text_in(with({{"model", "small"}}), "model"), "small");
+  EXPECT_EQ(text_in(with({}), "model"), "");
+}
+
+TEST_F(CheckpointHeader, OtherFormatsAreRefused) {
+  for (const char* format : {kCheckpointFormat, kFormatWithoutSum}) {
+    write({{"format", format}});
+    EXPECT_EQ(text_in(open_header(path()), "format"), format);
+  }
+  write({{"format", "pt"}});
+  EXPECT_THAT(text_of_error([&] { (void)open_header(path()); }), HasSubstr("its format is 'pt'"));
+  write({});
+  EXPECT_THAT(text_of_error([&] { (void)open_checkpoint(path()); }), HasSubstr("its format is 'none'"));
+}
+
+/// The two formats cannot pass for one another: one asks for a sum, the other has none.
+TEST_F(CheckpointHeader, OpensWhatIsAsItWasWritten) {
+  const auto damage = [&] {
+    auto bytes = base::read_file(path());
+    bytes.back() ^= 1;
+    base::write_file(path(), std::string_view(bytes));
+  };
+  const auto refusal_of = [&] { return text_of_error([&] { (void)open_checkpoint(path()); }); };
+  write({{"format", kCheckpointFormat}, {std::string(kChecksumKey), ""}});
+  EXPECT_TRUE(is_summed(open_checkpoint(path())));
+  damage();
+  EXPECT_THAT(refusal_of(), HasSubstr("the SHA-256 of its bytes is not the one in its header"));
+  EXPECT_EQ(text_in(open_header(path()), "format"), kCheckpointFormat) << "the header alone is looked at";
+  write({{"format", kCheckpointFormat}});
+  EXPECT_THAT(refusal_of(), HasSubstr("requires a SHA-256 in its header, but there is none"));
+  write({{"format", kFormatWithoutSum}});
+  EXPECT_FALSE(is_summed(open_checkpoint(path())));
+  damage();
+  EXPECT_EQ(refusal_of(), "nothing is refused") << "nobody can know";
+  write({{"format", kFormatWithoutSum}, {std::string(kChecksumKey), ""}});
+  damage();
+  EXPECT_THAT(refusal_of(), HasSubstr("SHA-256")) << "a sum that is there is compared";
+}
+
+}  // namespace
+}  // namespace paceline::train

@@ -1,0 +1,151 @@
+#include "train/given/resolve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace paceline::train {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr RunConditions kMachine{.train_samples = 1000, .cores = 4};
+
+std::string refusal(const Options& options) {
+  try {
+    (void)resolve(options, kMachine);
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::usage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Resolve, DerivesOneBatchFromTheOtherAndSaysWhichWasGiven) {
+  const auto local = resolve({.workers = 4, .local_batch = 32}, kMachine);
+  EXPECT_EQ(local.global_batch, 128);
+  EXPECT_EQ(local.batch_given_as, "local");
+  const auto global = resolve({.workers = 4, .global_batch = 64}, kMachine);
+  EXPECT_EQ(global.local_batch, 16);
+  EXPECT_EQ(global.batch_given_as, "global");
+}
+
+TEST(Resolve, RefusesSeveralProcessesWhereOneDrivesAllWorkers) {
+  Options options{.workers = 4};
+  options.data_parallel = true;
+  EXPECT_EQ(refusal(options), "accepted");
+  try {
+    (void)resolve(options, {.train_samples = 1000, .cores = 4, .processes = 2});
+    FAIL() << "two processes";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--parallel data-parallel with 2 processes"));
+    EXPECT_THAT(error.what(), HasSubstr("--workers 4"));
+  }
+}
+
+TEST(Resolve, RefusesMomentumCorrectionBesideARateThatNoScheduleKnows) {
+  Options options;
+  options.validation_split = 0.2;
+  options.rule.kind = engine::UpdateKind::lars;
+  options.momentum_correction = true;
+  EXPECT_EQ(refusal(options), "accepted");
+  options.schedule.kind = ScheduleKind::plateau;
+  EXPECT_THAT(refusal(options), HasSubstr("cannot follow --schedule plateau"));
+}
+
+TEST(Resolve, CountsStepsAndTheDroppedTail) {
+  const auto run = resolve({.global_batch = 300, .epochs = 2}, kMachine);
+  EXPECT_EQ(run.steps_per_epoch, 3);
+  EXPECT_EQ(run.dropped_per_epoch, 100);
+  EXPECT_EQ(run.length.updates, 6);
+}
+
+TEST(Resolve, SharesTheCoresOutAndMarksMoreThreadsThanCores) {
+  EXPECT_EQ(resolve({.workers = 2}, kMachine).threads, 2);
+  EXPECT_FALSE(resolve({.workers = 4}, kMachine).oversubscribed);
+  const auto many = resolve({.workers = 5, .local_batch = 8}, kMachine);
+  EXPECT_EQ(many.threads, 1);
+  EXPECT_TRUE(many.oversubscribed);
+}
+
+TEST(Resolve, TimesWholeEpochsOrSteps) {
+  EXPECT_EQ(resolve({.local_batch = 100, .window_steps = Options::kWholeEpoch, .warmup_steps = 2}, kMachine)
+                .length.updates,
+            12);
+  EXPECT_EQ(resolve({.local_batch = 100, .window_steps = 5, .warmup_steps = 2}, kMachine).length.updates, 7);
+}
+
+TEST(Resolve, TakesThePrecisionThatIsAskedElseTheDevices) {
+  constexpr auto kF32 = engine::Precision::f32, kBf16 = engine::Precision::bf16;
+  for (const auto of_device : {kF32, kBf16}) {
+    const RunConditions machine{.train_samples = 1000, .cores = 1, .auto_precision = of_device};
+    EXPECT_EQ(resolve({.precision = "auto"}, machine).precision, of_device);
+    EXPECT_EQ(resolve({.precision = "fp32"}, machine).precision, kF32);
+    EXPECT_EQ(resolve({.precision = "bf16"}, machine).precision, kBf16);
+  }
+  EXPECT_EQ(resolve({.precision = "auto"}, kMachine).precision, kF32)
+      << "where nothing is said of the device";
+}
+
+TEST(Resolve, WalksShardsOneAfterTheOtherOnAllThreadsOfTheWorker) {
+  const auto run = resolve({.workers = 2, .global_batch = 64, .shard = 8}, kMachine);
+  EXPECT_EQ(run.shards_per_worker, 4);
+  EXPECT_EQ(run.engine_batch, 8);
+  EXPECT_EQ(run.threads, 2);
+}
+
+TEST(Resolve, LeavesShardsWithSharedStatisticsToTheEngine) {
+  const auto run = resolve(
+      {.workers = 2, .global_batch = 64, .shard = 8, .batch_norm = engine::BatchNormMode::synchronised},
+      kMachine);
+  EXPECT_EQ(run.shards_per_worker, 1);
+  EXPECT_EQ(run.engine_batch, 32);
+  EXPECT_EQ(run.engine_shard, 8);
+}
+
+TEST(Resolve, TakesUpToEightThreadsACore) {
+  EXPECT_EQ(resolve({.workers = 8, .threads = 4, .local_batch = 8}, kMachine).threads, 4);
+  const RunConditions two{.train_samples = 1000, .cores = 2};
+  EXPECT_TRUE(resolve({.workers = 8, .threads = 1, .local_batch = 8}, two).oversubscribed);
+}
+
+struct Refused {
+  const char* what;
+  Options options;
+  const char* sentence;
+};
+
+class Refusal : public testing::TestWithParam<Refused> {};
+
+TEST_P(Refusal, SaysRuleAndActualValue) {
+  EXPECT_THAT(refusal(GetParam().options), HasSubstr(GetParam().sentence));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, Refusal,
+    testing::Values(
+        Refused{"both", {.local_batch = 8, .global_batch = 8}, "are both given"},
+        Refused{"negative", {.local_batch = -1}, "must be at least 1, is -1"},
+        Refused{"division", {.workers = 3, .global_batch = 128}, "the nearest that do are 126 and 129"},
+        Refused{"lessThanOneEach", {.workers = 3, .global_batch = 2}, "the smallest that does is 3"},
+        Refused{"moreWorkersThanSamples", {.workers = 2000, .local_batch = 1}, "use at most 1000 workers"},
+        Refused{"data", {.workers = 2, .local_batch = 501}, "exceeds the data set of 1000 training samples"},
+        Refused{"workers", {.workers = 0}, "--workers must be at least 1, is 0"},
+        Refused{"crowd",
+                {.workers = 3, .threads = 11, .local_batch = 8},
+                "--workers 3 x --threads 11 is 33 threads on 4 cores, but more than 8 per core"},
+        Refused{"shard", {.global_batch = 64, .shard = 24}, "--shard 24 does not divide the local batch 64"},
+        Refused{"tree", {.workers = 2, .global_batch = 96, .shard = 8}, "power of two"},
+        Refused{"bf16sums",
+                {.global_batch = 64, .shard = 8, .gradients_as_bf16 = true},
+                "depend on the number of processes"},
+        Refused{"ghost",
+                {.local_batch = 64, .batch_norm = engine::BatchNormMode::ghost, .ghost_size = 24},
+                "ghost:24 does not divide"},
+        Refused{"length", {.local_batch = 8, .epochs = 1, .steps = 5}, "are both given"},
+        Refused{"lr", {.local_batch = 8, .lr = -0.1}, "--lr must be a number of at least 0, is -0.1"}),
+    [](const auto& info) { return std::string(info.param.what); });
+
+}  // namespace
+}  // namespace paceline::train
