@@ -8,9 +8,9 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/cells.h"
-#include "analysis/comparability.h"
-#include "analysis/record_times.h"
+#include "analysis/compare/cells.h"
+#include "analysis/compare/comparability.h"
+#include "analysis/compare/record_times.h"
 #include "measure/disturbance.h"
 
 namespace paceline::analysis {

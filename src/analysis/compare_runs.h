@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cell.h"
-#include "analysis/change.h"
-#include "analysis/converge.h"
+#include "analysis/compare/cell.h"
+#include "analysis/compare/change.h"
+#include "analysis/trainings/converge.h"
 #include "measure/record.h"
 
 namespace paceline::analysis {

@@ -4,7 +4,7 @@
 #include <system_error>
 #include <utility>
 
-#include "analysis/record_times.h"
+#include "analysis/compare/record_times.h"
 #include "base/error.h"
 #include "measure/environment.h"
 #include "measure/setting.h"

@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "analysis/consistency.h"
+#include "analysis/compare/consistency.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "measure/events.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/change.h"
+#include "analysis/compare/change.h"
 #include "cli/batch_script.h"
 #include "cli/doctor.h"
 #include "cli/launch_line.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/interval.h"
+#include "analysis/compare/interval.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/conclusions.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/operating_point.h"
+#include "analysis/compare/operating_point.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 

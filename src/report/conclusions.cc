@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "analysis/cells.h"
+#include "analysis/compare/cells.h"
 
 namespace paceline::report {
 namespace {

@@ -10,15 +10,15 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/bandwidth.h"
-#include "analysis/breakdown.h"
-#include "analysis/cell.h"
-#include "analysis/consistency.h"
-#include "analysis/converge.h"
-#include "analysis/scaling.h"
-#include "analysis/setup_groups.h"
-#include "analysis/sweep.h"
-#include "analysis/waterfall.h"
+#include "analysis/compare/cell.h"
+#include "analysis/compare/consistency.h"
+#include "analysis/compare/setup_groups.h"
+#include "analysis/steps/bandwidth.h"
+#include "analysis/steps/breakdown.h"
+#include "analysis/steps/scaling.h"
+#include "analysis/steps/sweep.h"
+#include "analysis/steps/waterfall.h"
+#include "analysis/trainings/converge.h"
 
 namespace paceline::report {
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "analysis/bandwidth.h"
-#include "analysis/breakdown.h"
-#include "analysis/gpus.h"
-#include "analysis/interval.h"
+#include "analysis/compare/interval.h"
+#include "analysis/steps/bandwidth.h"
+#include "analysis/steps/breakdown.h"
+#include "analysis/steps/gpus.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/names.h"

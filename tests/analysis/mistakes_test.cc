@@ -9,14 +9,14 @@
 #include <array>
 #include <cmath>
 
-#include "analysis/bandwidth.h"
-#include "analysis/breakdown.h"
-#include "analysis/cells.h"
-#include "analysis/comparability.h"
-#include "analysis/consistency.h"
-#include "analysis/converge.h"
-#include "analysis/scaling.h"
-#include "analysis/sweep.h"
+#include "analysis/compare/cells.h"
+#include "analysis/compare/comparability.h"
+#include "analysis/compare/consistency.h"
+#include "analysis/steps/bandwidth.h"
+#include "analysis/steps/breakdown.h"
+#include "analysis/steps/scaling.h"
+#include "analysis/steps/sweep.h"
+#include "analysis/trainings/converge.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/replay.h"
+#include "analysis/steps/replay.h"
 #include "base/rng.h"
 #include "golden/records.h"
 #include "measure/record.h"

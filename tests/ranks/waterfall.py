@@ -5,7 +5,7 @@
 
 `scale` with 1 and 2 workers, undisturbed, with a straggler, and over a link whose time is a formula. The injected seconds stand in
 their part within 10 % or its interval; the other parts differ from the undisturbed run's by less than 2 points, or their intervals
-meet. Slow storage and small batches are injected into made-up records (tests/analysis/waterfall_test.cc): in weak scaling a slow
+meet. Slow storage and small batches are injected into made-up records (tests/analysis/steps/waterfall_test.cc): in weak scaling a slow
 loader costs one worker as much as each of two.
 """
 

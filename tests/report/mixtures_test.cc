@@ -9,9 +9,9 @@
 #include <random>
 #include <set>
 
-#include "analysis/cells.h"
-#include "analysis/consistency.h"
-#include "analysis/setup.h"
+#include "analysis/compare/cells.h"
+#include "analysis/compare/consistency.h"
+#include "analysis/compare/setup.h"
 #include "golden/fields.h"
 #include "measure/setting.h"
 #include "report/build.h"

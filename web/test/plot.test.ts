@@ -101,7 +101,7 @@ describe('Colours', () => {
     expect(colours.change('something new', -1)).toBe('var(--faster)');
   });
   it('of the parts of a loss differ, since they lie side by side in one bar', () => {
-    // The names of src/analysis/waterfall.cc.
+    // The names of src/analysis/steps/waterfall.cc.
     const parts = ['smaller batch', 'sharing', 'slowest worker', 'jitter', 'other waiting', 'exposed latency', 'exposed transfer', 'data wait', 'copy', 'update', 'other'];
     const colours = new Colours(old);
     expect(new Set(parts.map((name) => colours.change(name, 1))).size).toBe(parts.length);

@@ -3,7 +3,7 @@
 
 #include "analysis/check/check.h"
 #include "analysis/check/rule.h"
-#include "analysis/consistency.h"
+#include "analysis/compare/consistency.h"
 #include "analysis/record_rows.h"
 
 namespace paceline::analysis::rules {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "analysis/cell.h"
+#include "analysis/compare/cell.h"
 #include "cli/commands/collectives.h"
 #include "measure/disturbance.h"
 #include "measure/ranking.h"

@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "analysis/collectives.h"
-#include "analysis/link_fit.h"
+#include "analysis/steps/collectives.h"
+#include "analysis/steps/link_fit.h"
 #include "engine/make.h"
 #include "measure/environment.h"
 #include "measure/statistics.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "analysis/collectives.h"
+#include "analysis/steps/collectives.h"
 #include "base/error.h"
 #include "base/topology.h"
 #include "cli/backend.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/converge.h"
+#include "analysis/trainings/converge.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/converge_plots.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/operating_point.h"
+#include "analysis/compare/operating_point.h"
 #include "report/conclusions.h"
 #include "report/document.h"
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "analysis/breakdown.h"
-#include "analysis/interval.h"
+#include "analysis/compare/interval.h"
+#include "analysis/steps/breakdown.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"

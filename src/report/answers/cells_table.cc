@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <tuple>
 
-#include "analysis/bandwidth.h"
-#include "analysis/breakdown.h"
-#include "analysis/interval.h"
+#include "analysis/compare/interval.h"
+#include "analysis/steps/bandwidth.h"
+#include "analysis/steps/breakdown.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "analysis/interval.h"
+#include "analysis/compare/interval.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/breakdown.h"
+#include "analysis/steps/breakdown.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"

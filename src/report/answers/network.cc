@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "analysis/bandwidth.h"
-#include "analysis/breakdown.h"
-#include "analysis/collectives.h"
+#include "analysis/steps/bandwidth.h"
+#include "analysis/steps/breakdown.h"
+#include "analysis/steps/collectives.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/breakdown.h"
+#include "analysis/steps/breakdown.h"
 #include "base/shell_word.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analysis/remedies.h"
+#include "analysis/steps/remedies.h"
 
 namespace paceline::report {
 

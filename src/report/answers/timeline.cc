@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/by_worker.h"
+#include "analysis/steps/by_worker.h"
 #include "measure/disturbance.h"
 #include "measure/last_steps.h"
 #include "measure/statistics.h"

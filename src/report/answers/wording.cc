@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "analysis/interval.h"
+#include "analysis/compare/interval.h"
 #include "base/shell_word.h"
 #include "measure/setting.h"
 #include "report/names.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/operating_point.h"
+#include "analysis/compare/operating_point.h"
 #include "report/document.h"
 
 namespace paceline::report {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/cell_labels.h"
+#include "analysis/compare/cell_labels.h"
 #include "report/sections/answers.h"
 #include "report/sections/parts.h"
 #include "report/text.h"

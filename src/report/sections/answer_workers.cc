@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "analysis/breakdown.h"
-#include "analysis/consistency.h"
-#include "analysis/ways.h"
+#include "analysis/compare/consistency.h"
+#include "analysis/steps/breakdown.h"
+#include "analysis/steps/ways.h"
 #include "report/sections/answers.h"
 #include "report/sections/courses.h"
 #include "report/sections/parts.h"

@@ -1,4 +1,4 @@
-#include "analysis/bandwidth.h"
+#include "analysis/steps/bandwidth.h"
 
 #include <fmt/format.h>
 

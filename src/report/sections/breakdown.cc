@@ -1,5 +1,5 @@
-#include "analysis/breakdown.h"
-#include "analysis/cell_labels.h"
+#include "analysis/steps/breakdown.h"
+#include "analysis/compare/cell_labels.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/by_worker.h"
+#include "analysis/steps/by_worker.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/cause.h"
+#include "analysis/steps/cause.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

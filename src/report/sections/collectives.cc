@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "analysis/collectives.h"
-#include "analysis/interval.h"
+#include "analysis/compare/interval.h"
+#include "analysis/steps/collectives.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"

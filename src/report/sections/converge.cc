@@ -1,4 +1,4 @@
-#include "analysis/converge.h"
+#include "analysis/trainings/converge.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

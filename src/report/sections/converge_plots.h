@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "analysis/converge.h"
+#include "analysis/trainings/converge.h"
 #include "report/document.h"
 
 namespace paceline::report {

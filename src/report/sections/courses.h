@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/converge.h"
-#include "analysis/course.h"
-#include "analysis/whole_trainings.h"
+#include "analysis/trainings/converge.h"
+#include "analysis/trainings/course.h"
+#include "analysis/trainings/whole_trainings.h"
 #include "report/document.h"
 
 namespace paceline::report {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/record_times.h"
+#include "analysis/compare/record_times.h"
 #include "measure/statistics.h"
 #include "report/sections/parts.h"
 

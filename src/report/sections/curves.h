@@ -2,7 +2,7 @@
 
 /// Makes curves of trainings: means over the seeds of a variant, epoch by epoch.
 
-#include "analysis/converge.h"
+#include "analysis/trainings/converge.h"
 #include "report/document.h"
 
 namespace paceline::report {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/remedies.h"
+#include "analysis/steps/remedies.h"
 #include "report/answers/remedy_text.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"

@@ -1,4 +1,4 @@
-#include "analysis/evaluation.h"
+#include "analysis/trainings/evaluation.h"
 
 #include <fmt/format.h>
 

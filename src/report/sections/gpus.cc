@@ -1,4 +1,4 @@
-#include "analysis/gpus.h"
+#include "analysis/steps/gpus.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

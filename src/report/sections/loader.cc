@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/loader.h"
+#include "analysis/steps/loader.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 

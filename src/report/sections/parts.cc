@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/cell_labels.h"
+#include "analysis/compare/cell_labels.h"
 #include "base/error.h"
 #include "report/text.h"
 

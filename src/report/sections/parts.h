@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cell.h"
-#include "analysis/scaling.h"
-#include "analysis/sweep.h"
+#include "analysis/compare/cell.h"
+#include "analysis/steps/scaling.h"
+#include "analysis/steps/sweep.h"
 #include "report/document.h"
 
 namespace paceline::report {

@@ -1,4 +1,4 @@
-#include "analysis/same_cores.h"
+#include "analysis/steps/same_cores.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

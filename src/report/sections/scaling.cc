@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "analysis/breakdown.h"
-#include "analysis/cell_labels.h"
+#include "analysis/compare/cell_labels.h"
+#include "analysis/steps/breakdown.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"

@@ -1,4 +1,4 @@
-#include "analysis/search.h"
+#include "analysis/trainings/search.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/evaluation.h"
+#include "analysis/trainings/evaluation.h"
 #include "measure/statistics.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"

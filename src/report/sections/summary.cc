@@ -7,11 +7,11 @@
 #include <set>
 #include <utility>
 
-#include "analysis/bandwidth.h"
-#include "analysis/breakdown.h"
-#include "analysis/cell.h"
-#include "analysis/cell_labels.h"
-#include "analysis/ways.h"
+#include "analysis/compare/cell.h"
+#include "analysis/compare/cell_labels.h"
+#include "analysis/steps/bandwidth.h"
+#include "analysis/steps/breakdown.h"
+#include "analysis/steps/ways.h"
 #include "report/sections/answers.h"
 #include "report/sections/loader.h"
 #include "report/sections/parts.h"

@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "analysis/cell.h"
-#include "analysis/cell_labels.h"
+#include "analysis/compare/cell.h"
+#include "analysis/compare/cell_labels.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"

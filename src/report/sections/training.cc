@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "analysis/record_times.h"
-#include "analysis/setup.h"
+#include "analysis/compare/record_times.h"
+#include "analysis/compare/setup.h"
 #include "measure/setting.h"
 #include "report/sections/courses.h"
 #include "report/sections/parts.h"

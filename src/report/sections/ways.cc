@@ -1,4 +1,4 @@
-#include "analysis/ways.h"
+#include "analysis/steps/ways.h"
 
 #include <fmt/format.h>
 

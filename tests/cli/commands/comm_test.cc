@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/collectives.h"
+#include "analysis/steps/collectives.h"
 #include "base/file.h"
 #include "cli/commands/collectives.h"
 #include "cli/program.h"

@@ -1,0 +1,82 @@
+#pragma once
+
+/// Cell: one configuration ("set-up") that was measured, with the records and figures of all its repeats.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/compare/interval.h"
+#include "analysis/compare/setup.h"
+#include "measure/record.h"
+
+namespace paceline::analysis {
+
+/// Whether other programs used the cores while a cell was measured.
+enum class Others : std::uint8_t {
+  unknown,  ///< most of the time was measured in windows too short to tell
+  none,
+  busy,  ///< in every repeat; if only some repeats were disturbed, those are set aside (`lost`)
+};
+
+struct Cell {
+  /// As in the record. `scaling` is "both" if the cell is a row of weak and of strong scaling.
+  std::string kind, scaling, variant;
+  bool is_in_sweep = false;  ///< of kind "sweep", or of another kind and measured for the sweep too
+  std::string label;  ///< for tables and plots, "b 128, N 2": local batch and workers; "B 32, N 3" if the
+                      ///< workers do not divide the global batch; with settings that distinguish it from
+                      ///< other cells: "b 128, N 2, lr 0.2"
+  Setup setup;        ///< of its first record; a cell that was not run has fewer entries
+  int workers = 1;
+  int threads_per_worker = 1;
+  std::int64_t local_batch = 0, global_batch = 0;
+  bool oversubscribed = false;
+  bool debug_build = false;
+  bool synthetic = false;
+  std::string emulated;  ///< what was emulated, "link of 1000 us, 1 GB/s; straggler: ..."; empty: nothing
+
+  /// "complete" if at least one repeat is; else that of the records, or "left out", with `reason`
+  std::string status;
+  std::string reason;
+  std::vector<const measure::Record*> records;  ///< the measured repeats; if none, the record that says why
+  std::vector<const measure::Record*> lost;     ///< all other records: repeats without figures
+  std::vector<std::string> lost_repeats;        ///< their reasons, unless `reason` has them
+  /// Those of them that were tried and failed, except when a rank was lost.
+  std::vector<const measure::Record*> failed_repeats;
+
+  Others others = Others::unknown;
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t train_samples = 0;
+  std::int64_t steps_measured = 0;  ///< of all repeats; step_s.n of them have times of their own
+
+  /// One step: the median over the steps of all repeats. A step's time is the mean over ranks (all ranks
+  /// leave a step together, and the mean counts no wait twice). For the interval see pooled().
+  Estimate step_s;
+  Estimate images_per_s;  ///< global batch / step
+  /// For all D images, whatever the batch: measured epochs scaled to full_steps(), or full_steps() x step_s.
+  Estimate epoch_s;
+  bool epoch_measured = false;
+  std::string epoch_basis;  ///< "median of 3 epochs", "from 20 steps"
+
+  [[nodiscard]] bool is_measured() const { return step_s.n > 0; }
+  /// D / B, not rounded. An epoch drops samples that fill no global batch, up to half the data for a large
+  /// one, and only times of the same images can be compared.
+  [[nodiscard]] double full_steps() const;
+  [[nodiscard]] const measure::Record& record() const { return *records.front(); }
+  /// The part of a study to which it belongs: "sweep", "scale weak", "scale" (both), "converge large batch".
+  [[nodiscard]] std::string part() const;
+  /// Part and label: "scale weak b 32, N 2".
+  [[nodiscard]] std::string name() const;
+  /// Whether it was run to measure its time, not as a whole training.
+  [[nodiscard]] bool is_timed() const { return kind == "sweep" || kind == "scale"; }
+};
+
+/// Value of `scaling`: the sizes are those of a row of weak and of a row of strong scaling.
+inline constexpr const char* kBothScalings = "both";
+
+/// What a run emulated: for its device "GPU (no GPU: ...)"; for its communicator or data "link of 1000 us, 1
+/// GB/s; straggler: ...". For a record that was not run, what its options ask for. Empty if nothing; also for
+/// one worker, which communicates with nobody.
+[[nodiscard]] std::string emulated(const measure::Record& record);
+
+}  // namespace paceline::analysis

@@ -1,0 +1,247 @@
+#include "analysis/compare/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "analysis/compare/cell_labels.h"
+#include "analysis/compare/consistency.h"
+#include "analysis/compare/record_times.h"
+#include "measure/setting.h"
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+
+bool is_release(const std::string& build) { return build == "Release" || build == "RelWithDebInfo"; }
+
+/// Whether the record's figures may be used. A record that contradicts itself appears in the tables without
+/// figures.
+bool has_usable_figures(const Record& record) {
+  if (contradiction(record)) return false;
+  return (record.status == "complete" || record.status == "interrupted") && !record.ranks.empty() &&
+         record.window.steps > 0 && !record.ranks.front().step_s.empty();
+}
+
+/// Why a record that is not measured gives its cell no figures.
+std::string reason_of(const Record& record) {
+  if (const auto wrong = contradiction(record)) return "its record contradicts itself: " + *wrong;
+  return record.reason;
+}
+
+/// A separator that occurs in no name and no text.
+constexpr char kBetween = '\x1f';
+
+/// A key of what was asked for, which every record knows, run or not.
+std::string asked(const Record& record) {
+  std::string key;
+  for (const std::string* text :
+       {&record.kind, &record.scaling, &record.variant, &record.model.name, &record.data.spec})
+    key += *text + kBetween;
+  for (const std::int64_t number : {std::int64_t{record.workers}, record.local_batch, record.global_batch})
+    key += std::to_string(number) + kBetween;
+  for (const auto& [name, value] : record.settings)
+    if (!measure::is_of_window(name)) key += fmt::format("{}{}{}{}", name, kBetween, value, kBetween);
+  return key;
+}
+
+/// A key of the whole set-up: records with the same key are repeats. Weak or strong is left out, because a
+/// cell of scaling ran in the same way for both.
+std::string measured_key(const Setup& setup) {
+  const bool is_scaled = text_of(setup, "kind") == "scale";
+  std::string key;
+  for (const SetupEntry& entry : setup)
+    if (!is_scaled || entry.name != "scaling" || entry.kind != SetupKind::part)
+      key += fmt::format("{}{}{}{}{}{}", static_cast<int>(entry.kind), kBetween, entry.name, kBetween,
+                         entry.text, kBetween);
+  return key;
+}
+
+/// Whether the run began; only then is its number of processes known.
+bool has_begun(const Record& record) { return !record.device.empty(); }
+
+/// Whether the record can belong to the cell: everything known of its set-up agrees with the cell's. A record
+/// without measurements knows less.
+bool may_be_of(const Record& record, const Cell& cell) {
+  const auto is_as_there = [&](const SetupEntry& entry) {
+    const bool is_told = entry.kind == SetupKind::circumstance || entry.kind == SetupKind::machine ||
+                         entry.name == "library" || entry.name == "launcher" ||
+                         (entry.name == "processes" && has_begun(record));
+    if (!is_told) return true;
+    const auto there = text_of(cell.setup, entry.name);
+    return there.empty() || there == entry.text;
+  };
+  const Setup here = setup(record);
+  return std::all_of(here.begin(), here.end(), is_as_there);
+}
+
+Cell begin_cell(const Record& record) {
+  Cell cell;
+  cell.kind = record.kind;
+  cell.scaling = record.scaling;
+  cell.is_in_sweep = record.kind == "sweep" || record.also == "sweep";
+  cell.variant = record.variant;
+  cell.label = record.local_batch * record.workers == record.global_batch
+                   ? fmt::format("b {}, N {}", record.local_batch, record.workers)
+                   : fmt::format("B {}, N {}", record.global_batch, record.workers);
+  cell.setup = setup(record);
+  cell.workers = record.workers;
+  cell.threads_per_worker = record.threads_per_worker;
+  cell.local_batch = record.local_batch;
+  cell.global_batch = record.global_batch;
+  cell.debug_build = !record.environment.build.empty() && !is_release(record.environment.build);
+  cell.synthetic = record.data.synthetic;
+  cell.emulated = emulated(record);
+  cell.status = record.status;
+  cell.reason = record.reason;
+  cell.steps_per_epoch = record.data.steps_per_epoch;
+  cell.train_samples = record.data.train_samples;
+  if (contradiction(record)) {
+    cell.status = "left out";
+    cell.reason = reason_of(record);
+  }
+  return cell;
+}
+
+void finish_cell(Cell& cell) {
+  std::vector<std::vector<double>> steps;
+  std::vector<std::vector<double>> epochs;
+  std::size_t whole_epochs = 0;
+  for (const Record* record : cell.records) {
+    cell.oversubscribed = cell.oversubscribed || record->oversubscribed;
+    if (!has_usable_figures(*record)) continue;
+    steps.push_back(step_seconds(*record));
+    cell.steps_measured += record->window.steps;
+    epochs.push_back(epoch_seconds(*record));
+    whole_epochs += epochs.back().size();
+  }
+  if (steps.empty()) return;
+  cell.step_s = pooled(steps);
+  cell.images_per_s = over(static_cast<double>(cell.global_batch), cell.step_s);
+  cell.epoch_measured = whole_epochs > 0;
+  if (cell.epoch_measured) {
+    const double all_images = cell.full_steps() / static_cast<double>(cell.steps_per_epoch);
+    cell.epoch_s = scaled(pooled(epochs), all_images);
+    cell.epoch_basis =
+        whole_epochs == 1 ? "one measured epoch" : fmt::format("median of {} epochs", whole_epochs);
+  } else {
+    cell.epoch_s = scaled(cell.step_s, cell.full_steps());
+    cell.epoch_basis = fmt::format("from {} steps", cell.step_s.n);
+  }
+}
+
+/// Adds to the labels the settings that tell cells apart. Otherwise two rows of a table would have the same
+/// name.
+void tell_cells_apart(std::vector<Cell>& cells) {
+  std::map<std::string, std::vector<Cell*>> alike;
+  for (Cell& cell : cells)
+    alike[fmt::format("{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.label)].push_back(&cell);
+  for (const auto& [label, group] : alike) {
+    const auto apart = differences({group.begin(), group.end()});
+    for (std::size_t i = 0; i < group.size(); ++i)
+      if (!apart[i].empty()) group[i]->label += ", " + apart[i];
+  }
+}
+
+/// Adds a record without figures to its cell. Its reason is kept if the cell does not give it already.
+void add_lost(Cell& cell, const Record& record) {
+  cell.lost.push_back(&record);
+  const bool is_measured_cell = has_usable_figures(*cell.records.front());
+  std::string reason = reason_of(record);
+  if (reason.empty()) reason = record.status;
+  if (!is_measured_cell && (reason == cell.reason || reason == cell.status)) return;
+  cell.lost_repeats.push_back(std::move(reason));
+  if (is_measured_cell && record.status == "failed" && !record.loss) cell.failed_repeats.push_back(&record);
+}
+
+/// Sets aside repeats that other programs disturbed, if the cell has undisturbed ones. A complete training
+/// stays: the disturbance does not affect its accuracies.
+void set_disturbed_aside(Cell& cell) {
+  const auto is_quiet = [](const Record* record) { return !is_disturbed(*record); };
+  const auto kept = std::stable_partition(cell.records.begin(), cell.records.end(), is_quiet);
+  if (!cell.is_timed() || kept == cell.records.begin()) return;
+  for (auto record = kept; record != cell.records.end(); ++record) {
+    cell.lost.push_back(*record);
+    cell.lost_repeats.push_back(
+        fmt::format("{} in repeat {}", measure::disturbance(**record), (*record)->repeat));
+  }
+  cell.records.erase(kept, cell.records.end());
+}
+
+/// Other programs in all repeats, weighted by the measured time.
+Others others_of(const Cell& cell) {
+  double known_s = 0, unknown_s = 0;
+  for (const Record* record : cell.records) {
+    if (is_disturbed(*record)) return Others::busy;
+    (record->window.others_cores ? known_s : unknown_s) += record->window.wall_s;
+  }
+  return known_s > unknown_s ? Others::none : Others::unknown;
+}
+
+/// Records of these kinds have analyses of their own: collectives.h, evaluation.h, search.h.
+bool has_no_cell(const Record& record) {
+  return record.kind == "comm" || record.kind == "evaluate" || record.kind == "search";
+}
+
+/// The measured records, repeats joined. `by_asked`: the cells of each key.
+std::vector<Cell> cells_of_measured(std::span<const Record> records,
+                                    std::map<std::string, std::vector<std::size_t>>& by_asked) {
+  std::vector<Cell> cells;
+  std::map<std::string, std::size_t> by_key;
+  for (const Record& record : records) {
+    if (has_no_cell(record) || !has_usable_figures(record)) continue;
+    const auto [found, is_new] = by_key.try_emplace(measured_key(setup(record)), cells.size());
+    if (is_new) {
+      by_asked[asked(record)].push_back(cells.size());
+      cells.push_back(begin_cell(record));
+    }
+    Cell& cell = cells[found->second];
+    if (record.scaling != cell.scaling) cell.scaling = kBothScalings;
+    cell.is_in_sweep = cell.is_in_sweep || record.also == "sweep";
+    if (record.status == "complete") {
+      cell.status = record.status;
+      cell.reason.clear();
+    }
+    cell.records.push_back(&record);
+  }
+  for (Cell& cell : cells) {
+    set_disturbed_aside(cell);
+    cell.others = others_of(cell);
+  }
+  return cells;
+}
+
+}  // namespace
+
+std::vector<Cell> make_cells(std::span<const Record> records) {
+  std::map<std::string, std::vector<std::size_t>> by_asked;
+  std::vector<Cell> cells = cells_of_measured(records, by_asked);
+  // A record that was not measured joins the measured cell of the same request, if there are several versions
+  // that of its own version. A record that failed, or contradicts itself, in circumstances in which nothing
+  // was measured gets a cell of its own.
+  const auto add_unmeasured = [&](const Record& record) {
+    auto& alike = by_asked[asked(record)];
+    const auto own = std::find_if(alike.begin(), alike.end(),
+                                  [&](std::size_t at) { return may_be_of(record, cells[at]); });
+    const bool is_not_run = record.status == "skipped" || record.status == "interrupted";
+    if (own != alike.end()) return add_lost(cells[*own], record);
+    if (!alike.empty() && is_not_run) return add_lost(cells[alike.front()], record);
+    alike.push_back(cells.size());
+    cells.push_back(begin_cell(record));
+    cells.back().records.push_back(&record);
+  };
+  for (const Record& record : records)
+    if (!has_no_cell(record) && !has_usable_figures(record)) add_unmeasured(record);
+  for (Cell& cell : cells) finish_cell(cell);
+  tell_cells_apart(cells);
+  // Cells that were not run keep the place of their records.
+  std::stable_sort(cells.begin(), cells.end(),
+                   [](const Cell& a, const Cell& b) { return a.records.front() < b.records.front(); });
+  return cells;
+}
+
+}  // namespace paceline::analysis

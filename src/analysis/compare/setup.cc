@@ -1,0 +1,439 @@
+#include "analysis/compare/setup.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "measure/setting.h"
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+using enum SetupKind;
+
+constexpr std::string_view kEmulated = " + EMULATED ";
+
+std::string whole(std::int64_t number) { return number > 0 ? std::to_string(number) : ""; }
+
+/// "4" if all are equal, otherwise "4, 2, 2".
+std::string same_or_each(const std::vector<std::int64_t>& numbers) {
+  if (numbers.empty()) return "";
+  const bool are_same = std::all_of(numbers.begin(), numbers.end(),
+                                    [&](std::int64_t number) { return number == numbers.front(); });
+  return are_same ? std::to_string(numbers.front()) : fmt::format("{}", fmt::join(numbers, ", "));
+}
+
+template <typename Get>
+std::string of_ranks(const Record& record, Get get) {
+  std::vector<std::int64_t> numbers;
+  for (const auto& rank : record.ranks) numbers.push_back(static_cast<std::int64_t>(get(rank)));
+  return same_or_each(numbers);
+}
+
+/// The hosts in the order of the ranks; a rank without a host ran in process 0.
+std::vector<std::string> hosts_in_order(const Record& record) {
+  std::vector<std::string> hosts;
+  for (const auto& rank : record.ranks) {
+    const auto host = rank.host.value_or(record.environment.host);
+    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+  }
+  return hosts;
+}
+
+std::string hosts_text(const Record& record) {
+  const auto hosts = hosts_in_order(record);
+  return hosts.size() < 2 ? "" : fmt::format("{}", fmt::join(hosts, ", "));
+}
+
+/// "2 + 2"; if ranks are not grouped by host, "by rank 1, 2, 1, 2" with hosts counted from 1.
+std::string workers_by_node(const Record& record) {
+  const auto hosts = hosts_in_order(record);
+  if (hosts.size() < 2) return "";
+  std::vector<std::size_t> places;
+  std::vector<int> workers(hosts.size());
+  for (const auto& rank : record.ranks) {
+    const auto found = std::find(hosts.begin(), hosts.end(), rank.host.value_or(record.environment.host));
+    places.push_back(static_cast<std::size_t>(found - hosts.begin()) + 1);
+    ++workers[places.back() - 1];
+  }
+  return std::is_sorted(places.begin(), places.end()) ? fmt::format("{}", fmt::join(workers, " + "))
+                                                      : fmt::format("by rank {}", fmt::join(places, ", "));
+}
+
+/// "0, 0, 1, 1"; empty if all workers are in one process.
+std::string process_of_each(const Record& record) {
+  std::vector<int> of_ranks;
+  for (const auto& rank : record.ranks) of_ranks.push_back(rank.process.value_or(0));
+  const bool any = std::any_of(of_ranks.begin(), of_ranks.end(), [](int process) { return process != 0; });
+  return any ? fmt::format("{}", fmt::join(of_ranks, ", ")) : "";
+}
+
+std::string cores_each(const Record& record) {
+  const bool none = std::all_of(record.ranks.begin(), record.ranks.end(),
+                                [](const auto& rank) { return rank.cores.empty(); });
+  if (none) return record.ranks.empty() ? "" : "none";
+  return of_ranks(record, [](const auto& rank) { return rank.cores.size(); });
+}
+
+/// Empty for records that are older than this key.
+std::string loader_queues(const Record& record) {
+  const bool known = std::any_of(record.ranks.begin(), record.ranks.end(),
+                                 [](const auto& rank) { return rank.loader_queue.has_value(); });
+  return known ? of_ranks(record, [](const auto& rank) { return rank.loader_queue.value_or(0); }) : "";
+}
+
+std::string learning_rate(const Record& record) {
+  const auto& rate = record.learning_rate;
+  return fmt::format("{} x {} = {} ({}, for batch {})", rate.base, rate.factor, rate.peak, rate.rule,
+                     rate.reference_batch);
+}
+
+/// Numbers of workers in the earlier runs from which this one was resumed, if they differ: they trained the
+/// epochs before it.
+std::string workers_before_restarts(const Record& record) {
+  std::vector<int> others;
+  for (const auto& restart : record.restarts.value_or(std::vector<measure::RestartRecord>()))
+    if (restart.workers != record.workers) others.push_back(restart.workers);
+  return fmt::format("{}", fmt::join(others, ", "));
+}
+
+struct Row {
+  std::string_view name;
+  SetupKind kind;
+  std::string_view fields;  ///< the fields that it reads, separated by blanks
+  std::string (*text)(const Record& record);
+};
+
+constexpr Row kRows[] = {
+    {"kind", part, "kind", [](const Record& r) { return r.kind; }},
+    {"scaling", part, "scaling", [](const Record& r) { return r.scaling; }},
+    {"variant", part, "variant", [](const Record& r) { return r.variant; }},
+
+    {"workers", size, "workers", [](const Record& r) { return whole(r.workers); }},
+    {"local batch", size, "local_batch", [](const Record& r) { return whole(r.local_batch); }},
+    {"global batch", size, "global_batch", [](const Record& r) { return whole(r.global_batch); }},
+    {"steps an epoch", size, "data.steps_per_epoch",
+     [](const Record& r) { return whole(r.data.steps_per_epoch); }},
+    {"samples left out of an epoch", size, "data.dropped_per_epoch",
+     [](const Record& r) { return whole(r.data.dropped_per_epoch); }},
+    {"learning rate", size,
+     "learning_rate.base learning_rate.factor learning_rate.peak learning_rate.rule "
+     "learning_rate.reference_batch",
+     learning_rate},
+
+    {"communicator", joined, "communication.communicator",
+     [](const Record& r) {
+       const auto& name = r.communication.communicator;
+       return name.substr(0, name.find(kEmulated));
+     }},
+    {"library", joined, "communication.library",
+     [](const Record& r) { return r.communication.library.value_or(""); }},
+    {"launcher", joined, "communication.launcher",
+     [](const Record& r) { return r.communication.launcher.value_or(""); }},
+    {"algorithm", joined, "communication.algorithm",
+     [](const Record& r) { return r.communication.algorithm; }},
+    {"nodes", joined, "ranks[].host",
+     [](const Record& r) { return r.ranks.empty() ? "" : std::to_string(nodes(r)); }},
+    {"workers by node", joined, "ranks[].host", workers_by_node},
+    {"hosts", joined, "ranks[].host", hosts_text},
+    {"processes", joined, "communication.processes", [](const Record& r) { return whole(processes(r)); }},
+    {"processes by node", joined, "communication.processes_of_nodes",
+     [](const Record& r) {
+       return fmt::format("{}",
+                          fmt::join(r.communication.processes_of_nodes.value_or(std::vector<int>()), " + "));
+     }},
+    {"process of each worker", joined, "ranks[].process", process_of_each},
+    {"placement", joined, "communication.placement",
+     [](const Record& r) { return r.communication.placement.value_or(""); }},
+    {"parallel", joined, "communication.parallel",
+     [](const Record& r) { return r.communication.parallel.value_or(""); }},
+
+    {"threads", cores, "threads_per_worker", [](const Record& r) { return whole(r.threads_per_worker); }},
+    {"cores used", cores, "ranks[].cores", [](const Record& r) { return whole(cores_used(r)); }},
+    {"cores pinned to", cores, "ranks[].cores", cores_each},
+    {"oversubscribed", cores, "oversubscribed",
+     [](const Record& r) { return std::string(r.oversubscribed ? "yes" : ""); }},
+    {"workers a device", cores, "memory.device.workers",
+     [](const Record& r) { return r.memory.device ? whole(r.memory.device->workers) : ""; }},
+    {"loader threads", cores, "ranks[].loader_threads",
+     [](const Record& r) { return of_ranks(r, [](const auto& rank) { return rank.loader_threads; }); }},
+    {"batches ready at most", cores, "ranks[].loader_queue", loader_queues},
+    {"images on", cores, "data.images_on", [](const Record& r) { return r.data.images_on.value_or(""); }},
+
+    {"device", machine, "device", [](const Record& r) { return r.device; }},
+    {"device name", machine, "device_name", [](const Record& r) { return r.device_name.value_or(""); }},
+    {"cpu", machine, "environment.cpu", [](const Record& r) { return r.environment.cpu; }},
+    {"cores", machine, "environment.cores", [](const Record& r) { return whole(r.environment.cores); }},
+    {"instructions", machine, "environment.instructions",
+     [](const Record& r) { return fmt::format("{}", fmt::join(r.environment.instructions, ", ")); }},
+    {"build", machine, "environment.build", [](const Record& r) { return r.environment.build; }},
+    {"precision", machine, "precision", [](const Record& r) { return r.precision; }},
+
+    {"model", subject, "model.name", [](const Record& r) { return r.model.name; }},
+    {"parameters", subject, "model.parameters", [](const Record& r) { return whole(r.model.parameters); }},
+    {"FLOPs a sample", subject, "model.training_flops",
+     [](const Record& r) { return whole(r.model.training_flops); }},
+    {"data", subject, "data.spec", [](const Record& r) { return r.data.spec; }},
+    {"data set", subject, "data.name", [](const Record& r) { return r.data.name; }},
+    {"synthetic", subject, "data.synthetic",
+     [](const Record& r) { return std::string(r.data.synthetic ? "yes" : ""); }},
+    {"training samples", subject, "data.train_samples",
+     [](const Record& r) { return whole(r.data.train_samples); }},
+    {"test samples", subject, "data.test_samples",
+     [](const Record& r) { return whole(r.data.test_samples); }},
+    {"validation samples", subject, "data.validation_samples",
+     [](const Record& r) { return whole(r.data.validation_samples.value_or(0)); }},
+
+    // The settings stand here.
+
+    {"emulated", rest, "communication.communicator",
+     [](const Record& r) {
+       const auto& name = r.communication.communicator;
+       const auto at = name.find(kEmulated);
+       return at == std::string::npos ? "" : name.substr(at + kEmulated.size());
+     }},
+    {"window unit", rest, "window.unit", [](const Record& r) { return r.window.unit; }},
+    {"change at a resume", rest, "changes[].setting changes[].then changes[].update", changes_at_resumes},
+    {"workers before a restart", rest, "restarts[].workers", workers_before_restarts},
+
+    // Depends on the version for the same model and data: padding, wording.
+    {"gradient bytes", circumstance, "communication.gradient_bytes",
+     [](const Record& r) { return whole(r.communication.gradient_bytes); }},
+    {"images", circumstance, "data.description", [](const Record& r) { return r.data.description; }},
+};
+
+constexpr std::pair<std::string_view, std::string_view> kCircumstances[] = {
+    {"version", "environment.version"}, {"libraries", "environment.libraries"}, {"host", "environment.host"},
+    {"system", "environment.os"},       {"compiler", "environment.compiler"},
+};
+
+constexpr std::string_view kResult = "was measured";
+constexpr std::string_view kMoment = "of the moment: it is shown, and nothing is refused for it";
+constexpr std::string_view kRepeat = "repeats differ in it by being repeats";
+constexpr std::string_view kLength = "length of the window: times a step keep their distribution";
+constexpr std::string_view kFollows = "follows from the model and the settings";
+constexpr std::string_view kPlan =
+    "follows from model and sizes; the process's own part of it grows over a study";
+
+/// Fields that are left out, with the reason. Settings are decided by their role (is_in_setup).
+constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
+    {"id", kRepeat},
+    {"status", "how it ended: only what was measured has a key"},
+    {"reason", "how it ended"},
+    {"updates_done", kResult},
+    {"loss", "how it ended"},
+    {"restarts[].reason", "how an earlier run ended"},
+    {"restarts[].detection_s", kResult},
+    {"restarts[].rebuild_s", kResult},
+    {"restarts[].lost_updates", kResult},
+    {"restarts[].lost_samples", kResult},
+    {"changes[].now", "what the next change says it was then, or the setting itself"},
+    {"rollbacks[]", kResult},
+    {"skipped_updates", kResult},
+    {"created", kRepeat},
+    {"batch_given_as", "the sizes say it, however they were given"},
+    {"command", "as typed: what it chose stands in the settings"},
+    {"environment.memory_bytes", "decides what fits, not how long a step takes; compare() remarks it"},
+    {"environment.load_before", kMoment},
+    {"environment.gpus", "sentences on the moment; the device has an entry"},
+    {"model.bytes_a_sample", kFollows},
+    {"model.graph_sha256", kFollows},
+    {"model.bytes_a_step", kFollows},
+    {"data.stored_bytes", "follows from the data set, which has an entry"},
+    {"repeat", kRepeat},
+    {"also", "which other question the cell is asked for, and nothing that it did otherwise"},
+    {"memory.plan_bytes", kPlan},
+    {"memory.plan_lines", kPlan},
+    {"memory.peak_bytes", kResult},
+    {"memory.available_bytes", kMoment},
+    {"memory.device.plan_bytes", kPlan},
+    {"memory.device.plan_lines", kPlan},
+    {"memory.device.available_bytes", kMoment},
+    {"memory.device.use", kMoment},
+    {"window.warmup_steps", kLength},
+    {"window.steps", kLength},
+    {"window.timed_of", "follows from the number of steps"},
+    {"window.samples", kLength},
+    {"window.wall_s", kResult},
+    {"window.others_cores", kMoment},
+    {"window.others[]", kMoment},
+    {"peak", kResult},
+    {"first_step_s", kResult},
+    {"communication.nodes", "the hosts of the ranks say it"},
+    {"communication.parameter_bytes", kFollows},
+    {"communication.statistics_bytes", kFollows},
+    {"communication.padding_bytes", kFollows},
+    {"communication.vote_bytes", "follows from how the device's steps are waited for"},
+    {"communication.norm_bytes", kFollows},
+    {"communication.norm_collectives", kFollows},
+    {"communication.bytes_received", kResult},
+    {"communication.bytes_sent", "counted over the window; the algorithm decides it"},
+    {"communication.collectives", "counted over the window"},
+    {"communication.memory_ceiling_gb_per_s", kResult},
+    {"ranks[].rank", "its place in the list"},
+    {"ranks[].wall_s", kResult},
+    {"ranks[].phases_s", kResult},
+    {"ranks[].communication_s", kResult},
+    {"ranks[].transfer_s", kResult},
+    {"ranks[].late_peer_s", kResult},
+    {"ranks[].loader_prepare_s", kResult},
+    {"ranks[].loader_processor_s", kResult},
+    {"ranks[].loader_waits", kResult},
+    {"ranks[].loader_ready", kResult},
+    {"ranks[].peak_bytes", kResult},
+    {"ranks[].bytes_sent", kResult},
+    {"ranks[].bytes_received", kResult},
+    {"ranks[].step_s", kResult},
+    {"ranks[].own_s", kResult},
+    {"ranks[].steps_s", kResult},
+    {"buckets[]", "times, and sizes that follow from the setting: of bucket-mb auto see the header"},
+    {"last_steps", kResult},
+    {"gpus[]", kResult},
+    {"epochs[]", kResult},
+    {"steps[]", kResult},
+    {"chosen", kResult},
+    {"kernels", "which were measured is a setting, and by default they follow from shape and processor"},
+    {"test_set", "the policy is a setting; the rest was measured"},
+    {"evaluation", "of kind evaluate, of which there are no cells"},
+    {"collectives[]", "of kind comm, of which there are no cells"},
+    {"link_fits[]", "of kind comm, of which there are no cells"},
+    {"notes", "sentences of the run"},
+};
+
+/// Whether the setting is an entry. The precision used, sizes and data-parallel have entries of their own.
+/// How workers are joined does not matter for a single worker.
+bool is_in_setup(const Record& record, std::string_view setting) {
+  const auto role = measure::role_of(setting);
+  if (role == measure::SettingRole::window || role == measure::SettingRole::precision) return false;
+  if (setting == "workers" || setting == "local-batch" || setting == "global-batch") return false;
+  return setting != "parallel" && !(is_alone(record) && is_setting_of_joining(setting));
+}
+
+void add_entry(Setup& entries, std::string_view name, std::string text, SetupKind kind) {
+  if (!text.empty()) entries.push_back({std::string(name), std::move(text), kind});
+}
+
+}  // namespace
+
+Setup setup(const Record& record) {
+  Setup entries;
+  const auto add_rows = [&](auto wanted) {
+    for (const Row& row : kRows)
+      if (wanted(row.kind)) add_entry(entries, row.name, row.text(record), row.kind);
+  };
+  add_rows([](SetupKind kind) { return kind < setting; });
+  for (const auto& [key, value] : record.settings)
+    if (is_in_setup(record, key)) add_entry(entries, key, value.empty() ? "empty" : value, setting);
+  add_rows([](SetupKind kind) { return kind == rest; });
+  const auto around = circumstances(record);
+  for (const auto& [name, field] : kCircumstances)
+    if (const auto found = around.find(std::string(name)); found != around.end())
+      add_entry(entries, name, found->second, circumstance);
+  add_rows([](SetupKind kind) { return kind == circumstance; });
+  return entries;
+}
+
+std::string_view text_of(const Setup& setup, std::string_view name) {
+  for (const SetupEntry& entry : setup)
+    if (entry.name == name && entry.kind != setting) return entry.text;
+  return {};
+}
+
+bool differ_in(const Setup& a, const Setup& b, SetupKind kind) {
+  const auto own = [kind](const Setup& all) {
+    Setup some;
+    for (const SetupEntry& entry : all)
+      if (entry.kind == kind) some.push_back(entry);
+    return some;
+  };
+  return own(a) != own(b);
+}
+
+std::vector<FieldDecision> field_decisions() {
+  std::vector<FieldDecision> all{{"settings", "by its key", ""}};
+  for (const Row& row : kRows)
+    for (std::string_view fields = row.fields; !fields.empty();) {
+      const auto end = std::min(fields.find(' '), fields.size());
+      all.push_back({fields.substr(0, end), row.name, ""});
+      fields.remove_prefix(std::min(end + 1, fields.size()));
+    }
+  for (const auto& [name, field] : kCircumstances) all.push_back({field, name, ""});
+  for (const auto& [field, why] : kLeftOut) all.push_back({field, "", why});
+  return all;
+}
+
+Circumstances circumstances(const Record& record) {
+  const auto& there = record.environment;
+  Circumstances all{{"version", there.version},
+                    {"libraries", fmt::format("{}", fmt::join(there.libraries, "; "))},
+                    {"host", there.host},
+                    {"system", there.os},
+                    {"compiler", there.compiler}};
+  std::erase_if(all, [](const auto& one) { return one.second.empty(); });
+  return all;
+}
+
+std::string changes_at_resumes(const Record& record) {
+  std::vector<std::string> texts;
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    texts.push_back(fmt::format("update {}: {} was {}", change.update, change.setting,
+                                change.then.value_or("not given")));
+  return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
+}
+
+bool is_of_cuda_engine(const Record& record) { return record.device.starts_with("cuda"); }
+
+int cores_used(const Record& record) {
+  const int threads = record.workers * record.threads_per_worker;
+  std::set<std::pair<std::string, int>> pinned;
+  bool all_pinned = !record.ranks.empty();
+  for (const auto& rank : record.ranks) {
+    all_pinned &= !rank.cores.empty();
+    for (const int core : rank.cores) pinned.emplace(rank.host.value_or(record.environment.host), core);
+  }
+  if (all_pinned) return std::min(static_cast<int>(pinned.size()), threads);
+  const int there = record.environment.cores * nodes(record);
+  return there > 0 ? std::min(there, threads) : threads;
+}
+
+std::int64_t processes(const Record& record) { return record.communication.processes.value_or(1); }
+
+int nodes(const Record& record) { return std::max(1, static_cast<int>(hosts_in_order(record).size())); }
+
+bool is_alone(const Record& record) {
+  const auto& communicator = record.communication.communicator;
+  return record.workers == 1 && (communicator.empty() || communicator == "none");
+}
+
+bool is_setting_of_joining(std::string_view key) {
+  return key == "parallel" || key == "placement" || key == "shared-memory";
+}
+
+std::string joined_as(const Record& record) {
+  if (record.ranks.empty() || is_alone(record)) return "";
+  const auto number = processes(record);
+  const auto& parallel = record.communication.parallel;
+  const std::string behind = parallel ? ", " + *parallel : "";
+  if (number <= 1) {
+    if (record.workers == 1) return "one worker inside a communicator";
+    return "threads of one process" + behind;
+  }
+  const int hosts = nodes(record);
+  // One worker on each node: the number of nodes says it already.
+  if (hosts > 1)
+    return fmt::format("{} processes on {} nodes{}{}", number, hosts,
+                       hosts == record.workers ? "" : fmt::format(" ({})", workers_by_node(record)), behind);
+  const auto& algorithm = record.communication.algorithm;
+  const auto says = [&](std::string_view words) { return algorithm.find(words) != std::string::npos; };
+  return fmt::format("{} processes{}{}", number,
+                     says("memory of the host") ? " over shared memory"
+                     : says("messages")         ? " by messages"
+                                                : "",
+                     behind);
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,187 @@
+#include "analysis/steps/breakdown.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+#include "base/error.h"
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Phase;
+using measure::RankRecord;
+using measure::Record;
+
+double seconds(const RankRecord& rank, Phase phase) { return rank.phases[static_cast<std::size_t>(phase)]; }
+
+void add_phases(Parts& sum, const RankRecord& rank, double weight) {
+  sum.forward += weight * seconds(rank, Phase::forward);
+  sum.backward += weight * seconds(rank, Phase::backward);
+  sum.update += weight * seconds(rank, Phase::update);
+  sum.exposed_transfer += weight * seconds(rank, Phase::exposed_transfer);
+  sum.exposed_wait += weight * seconds(rank, Phase::exposed_wait);
+  sum.data_wait += weight * seconds(rank, Phase::data_wait);
+  sum.copy += weight * seconds(rank, Phase::copy);
+  sum.other += weight * seconds(rank, Phase::other);
+}
+
+double outside(const RankRecord& rank) {
+  return seconds(rank, Phase::evaluation) + seconds(rank, Phase::checkpoint);
+}
+
+double ledger_sum(const RankRecord& rank) {
+  double sum = 0;
+  for (const double phase : rank.phases) sum += phase;
+  return sum;
+}
+
+double own_work(const Parts& parts) { return parts.total() - parts.exposed(); }
+
+/// Images per second that this rank's loader threads could have prepared if nothing else had been slower.
+double loader_rate(const RankRecord& rank, double samples) {
+  if (rank.loader_prepare_s <= 0) return 0;
+  return samples / rank.loader_prepare_s * std::max(1, rank.loader_threads);
+}
+
+std::vector<const Record*> measured_records(const Cell& cell) {
+  std::vector<const Record*> records;
+  for (const Record* record : cell.records)
+    if (!record->ranks.empty() && record->window.steps > 0) records.push_back(record);
+  return records;
+}
+
+/// Finds the rank with the most work of its own over all repeats.
+void find_slowest(Breakdown& result, const std::vector<const Record*>& records) {
+  const std::size_t ranks = records.front()->ranks.size();
+  double most = -1, sum = 0;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    Parts parts;
+    for (const Record* record : records)
+      if (i < record->ranks.size())
+        add_phases(parts, record->ranks[i], 1.0 / static_cast<double>(result.steps));
+    sum += own_work(parts);
+    if (own_work(parts) > most) {
+      most = own_work(parts);
+      result.slowest = parts;
+      result.slowest_rank = records.front()->ranks[i].rank;
+    }
+  }
+  const double mean = sum / static_cast<double>(ranks);
+  result.imbalance = mean > 0 ? most / mean - 1 : 0;
+}
+
+/// One repeat by itself.
+void add_repeat(Breakdown& result, const Record& record) {
+  const double weight =
+      1.0 / static_cast<double>(record.ranks.size()) / static_cast<double>(record.window.steps);
+  Parts parts;
+  double communication = 0;
+  for (const RankRecord& rank : record.ranks) {
+    add_phases(parts, rank, weight);
+    communication += weight * rank.communication_s;
+  }
+  result.repeats.push_back(parts);
+  result.communication_repeats.push_back(communication);
+}
+
+}  // namespace
+
+Breakdown breakdown(const Cell& cell) {
+  const auto records = measured_records(cell);
+  base::expects(!records.empty(), "a breakdown is of a measured cell");
+  Breakdown result;
+  result.cell = &cell;
+  result.closure = 1;
+  for (const Record* record : records) result.steps += record->window.steps;
+  for (const Record* record : records) {
+    const double weight = 1.0 / static_cast<double>(record->ranks.size()) / static_cast<double>(result.steps);
+    // One worker may prepare the batches of all (--parallel data-parallel).
+    const auto loaders = std::max<std::ptrdiff_t>(
+        1, std::ranges::count_if(record->ranks, [](const auto& rank) { return rank.loader_prepare_s > 0; }));
+    for (const RankRecord& rank : record->ranks) {
+      add_phases(result.mean, rank, weight);
+      result.prepares_in_steps =
+          result.prepares_in_steps || (rank.loader_threads == 0 && rank.loader_queue == 0);
+      result.communication_total += weight * rank.communication_s;
+      result.transfer += weight * rank.transfer_s;
+      result.late_peer += weight * rank.late_peer_s;
+      result.outside_steps += outside(rank) / static_cast<double>(record->ranks.size());
+      const double closure = rank.wall_s > 0 ? ledger_sum(rank) / rank.wall_s : 0;
+      if (std::abs(closure - 1) > std::abs(result.closure - 1)) result.closure = closure;
+      const double samples = static_cast<double>(record->window.samples) / static_cast<double>(loaders);
+      result.loader_images_per_s += loader_rate(rank, samples) / static_cast<double>(records.size());
+    }
+    add_repeat(result, *record);
+  }
+  const double hidden = result.communication_total - result.mean.exposed();
+  result.overlapped = std::max(0.0, hidden);
+  result.woken_late = std::max(0.0, -hidden);
+  find_slowest(result, records);
+  return result;
+}
+
+namespace {
+
+bool waits_for_data(const Breakdown& breakdown) {
+  return breakdown.mean.data_wait > kDataBound * breakdown.mean.total();
+}
+
+/// False for a loader about which nothing is known, and for one without a thread: steps wait for it however
+/// fast it is.
+bool is_loader_fast_enough(const Breakdown& breakdown) {
+  if (breakdown.prepares_in_steps) return false;
+  const double used = static_cast<double>(breakdown.cell->global_batch) / breakdown.mean.total();
+  return breakdown.loader_images_per_s >= kLoaderFastEnough * used;
+}
+
+}  // namespace
+
+bool is_data_bound(const Breakdown& breakdown) {
+  return waits_for_data(breakdown) && !is_loader_fast_enough(breakdown);
+}
+
+bool waits_for_scheduling(const Breakdown& breakdown) {
+  return waits_for_data(breakdown) && is_loader_fast_enough(breakdown);
+}
+
+double Residual::largest_part_s() const {
+  double largest = 0;
+  for (const double part : {exposed_transfer_s, waiting_s, data_wait_s, slower_kernels_s, rest_s})
+    largest = std::max(largest, std::abs(part));
+  return largest;
+}
+
+bool has_to_be_explained(const Residual& residual) {
+  const double size = std::abs(residual.residual_s);
+  return size > residual.noise_s && size >= kWorthExplaining * residual.largest_part_s();
+}
+
+Residual residual(const Breakdown& baseline, const Breakdown& other) {
+  const double growth = static_cast<double>(other.cell->workers) / baseline.cell->workers;
+  const double steps = other.cell->full_steps();
+  const double share = baseline.cell->full_steps() / growth;
+  const auto beyond = [&](double here, double before) { return steps * here - share * before; };
+  const Parts& a = baseline.mean;
+  const Parts& b = other.mean;
+  Residual result;
+  result.cell = other.cell;
+  result.epoch_s = steps * b.total();
+  result.baseline_epoch_s = baseline.cell->full_steps() * a.total();
+  result.residual_s = beyond(b.total(), a.total());
+  result.exposed_transfer_s = beyond(b.exposed_transfer, a.exposed_transfer);
+  result.waiting_s = beyond(b.exposed_wait, a.exposed_wait);
+  result.data_wait_s = beyond(b.data_wait, a.data_wait);
+  result.slower_kernels_s = beyond(b.compute(), a.compute());
+  result.rest_s = beyond(b.copy + b.other, a.copy + a.other);
+  result.communication_s = steps * other.communication_total;
+  result.data_bound = is_data_bound(baseline);
+  result.baseline_data_wait = a.total() > 0 ? a.data_wait / a.total() : 0;
+  result.loader_images_per_s = baseline.loader_images_per_s;
+  const auto half = [](const Estimate& step) { return has_interval(step) ? (step.high - step.low) / 2 : 0; };
+  result.noise_s = std::hypot(steps * half(other.cell->step_s), share * half(baseline.cell->step_s));
+  result.name = result.data_bound ? "residual (data-bound baseline: not communication)" : "residual";
+  return result;
+}
+
+}  // namespace paceline::analysis

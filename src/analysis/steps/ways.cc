@@ -1,0 +1,156 @@
+#include "analysis/steps/ways.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "analysis/compare/cell_labels.h"
+#include "analysis/compare/record_times.h"
+#include "analysis/compare/setup.h"
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+
+bool is_of_the_way(const SetupEntry& entry) {
+  if (entry.kind == SetupKind::setting) return is_setting_of_joining(entry.name);
+  return entry.kind == SetupKind::joined;
+}
+
+/// Whether the entry follows from the settings and from how workers are distributed: the cores on which they
+/// run, which of them load data (with data-parallel, worker 0 for all), and the contents of the gradient.
+bool follows_from_the_way(const SetupEntry& entry) {
+  return (entry.kind == SetupKind::cores && entry.name != "threads") || entry.name == "gradient bytes";
+}
+
+/// The part of the set-up that must agree for two cells to be the same training done in two ways.
+Setup training_of(const Cell& cell) {
+  Setup some;
+  for (const SetupEntry& entry : cell.setup)
+    if (!is_of_the_way(entry) && !follows_from_the_way(entry)) some.push_back(entry);
+  return some;
+}
+
+/// Adds to equal names the first entry that tells their set-ups apart.
+void tell_names_apart(std::vector<std::string>& names, const std::vector<Setup>& setups) {
+  std::map<std::string, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < names.size(); ++i) alike[names[i]].push_back(i);
+  for (const auto& [name, group] : alike) {
+    if (group.size() < 2) continue;
+    std::vector<Cell> cells(group.size());
+    std::vector<const Cell*> pointers;
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      cells[k].setup = setups[group[k]];
+      pointers.push_back(&cells[k]);
+    }
+    const auto texts = first_differences(pointers);
+    for (std::size_t k = 0; k < group.size(); ++k)
+      if (!texts[k].empty()) names[group[k]] += ", " + texts[k];
+  }
+}
+
+Way make_way(const std::string& name, const Cell& cell) {
+  const auto& records = cell.records;
+  Way way{.name = name, .cell = &cell, .records = records};
+  std::vector<std::vector<double>> steps;
+  double count = 0, sent = 0, received = 0, sent_by_all = 0;
+  bool knows_received = true, knows_all = true, knows_peak = true;
+  for (const Record* record : records) {
+    steps.push_back(step_seconds(*record));
+    count += static_cast<double>(record->window.steps);
+    sent += static_cast<double>(record->communication.bytes_sent);
+    knows_received = knows_received && record->communication.bytes_received.has_value();
+    received += static_cast<double>(record->communication.bytes_received.value_or(0));
+    std::map<int, std::optional<std::int64_t>> peaks;
+    for (const auto& rank : record->ranks) {
+      knows_all = knows_all && rank.bytes_sent.has_value();
+      sent_by_all += static_cast<double>(rank.bytes_sent.value_or(0));
+      peaks[rank.process.value_or(0)] = rank.process ? rank.peak_bytes : record->memory.peak_bytes;
+    }
+    std::int64_t peak = 0;
+    // Old records, in which ranks do not name their process, hold the memory of the first process only.
+    if (record->communication.processes.value_or(1) != static_cast<std::int64_t>(peaks.size()))
+      knows_peak = false;
+    for (const auto& [process, bytes] : peaks) {
+      knows_peak = knows_peak && bytes.has_value();
+      peak += bytes.value_or(0);
+    }
+    way.peak_bytes = std::max(way.peak_bytes.value_or(0), peak);
+  }
+  way.step_s = pooled(steps);
+  way.images_per_s = over(static_cast<double>(records.front()->global_batch), way.step_s);
+  if (count > 0) way.sent = sent / count;
+  if (count > 0 && knows_received) way.received = received / count;
+  if (count > 0 && knows_all) way.sent_by_all = sent_by_all / count;
+  if (!knows_peak) way.peak_bytes.reset();
+  return way;
+}
+
+void find_fastest(WaysOfOne& one) {
+  for (std::size_t i = 0; i < one.ways.size(); ++i)
+    if (one.ways[i].step_s.median < one.ways[one.fastest].step_s.median) one.fastest = i;
+  for (std::size_t i = 0; i < one.ways.size(); ++i)
+    one.ways[i].longer =
+        i == one.fastest ? exactly(1) : ratio(one.ways[i].step_s, one.ways[one.fastest].step_s);
+}
+
+}  // namespace
+
+Verdict compare_ways(const Record& baseline, const Record& other) {
+  Record first = baseline, second = other;
+  for (Record* record : {&first, &second})
+    std::erase_if(record->settings, [](const auto& setting) { return is_setting_of_joining(setting.first); });
+  second.communication.communicator = first.communication.communicator;
+  second.communication.algorithm = first.communication.algorithm;
+  second.communication.library = first.communication.library;
+  second.scaling = first.scaling;
+  return compare(first, second, Topic::scaling);
+}
+
+std::vector<std::string> names_of_ways(const std::vector<const Cell*>& cells) {
+  std::vector<std::string> names;
+  std::vector<Setup> setups;
+  for (const Cell* cell : cells) {
+    names.push_back(joined_as(cell->record()));
+    auto& own = setups.emplace_back();
+    std::ranges::copy_if(cell->setup, std::back_inserter(own), is_of_the_way);
+  }
+  tell_names_apart(names, setups);
+  return names;
+}
+
+std::vector<WaysOfOne> ways(std::span<const Cell> cells) {
+  std::vector<Setup> trainings;
+  std::vector<std::vector<const Cell*>> members;
+  for (const Cell& cell : cells) {
+    if (!cell.is_measured() || cell.workers < 2) continue;
+    const auto own = training_of(cell);
+    const auto at = static_cast<std::size_t>(std::ranges::find(trainings, own) - trainings.begin());
+    if (at == trainings.size()) {
+      trainings.push_back(own);
+      members.emplace_back();
+    }
+    members[at].push_back(&cell);
+  }
+  std::vector<WaysOfOne> result;
+  std::vector<std::string> labels;
+  std::vector<Setup> compared;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i].size() < 2) continue;
+    const Cell& first = *members[i].front();
+    labels.push_back(fmt::format("b {}, N {}", first.local_batch, first.workers));
+    compared.push_back(trainings[i]);
+    const auto names = names_of_ways(members[i]);
+    auto& one = result.emplace_back();
+    for (std::size_t k = 0; k < names.size(); ++k) one.ways.push_back(make_way(names[k], *members[i][k]));
+    find_fastest(one);
+  }
+  tell_names_apart(labels, compared);
+  for (std::size_t i = 0; i < result.size(); ++i) result[i].label = labels[i];
+  return result;
+}
+
+}  // namespace paceline::analysis

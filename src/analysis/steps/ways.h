@@ -1,0 +1,53 @@
+#pragma once
+
+/// Compares the ways in which the same workers were joined: threads of one process, processes of one node or
+/// of several, or with all data passing worker 0 (--parallel data-parallel). For a training that was measured
+/// in several ways it gives what each way sends, its time and its memory.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/compare/cell.h"
+#include "analysis/compare/comparability.h"
+#include "analysis/steps/by_worker.h"
+
+namespace paceline::analysis {
+
+/// compare() of times when the way of joining workers is the subject: differences in the settings parallel,
+/// placement and shared-memory, and in the communicator, are neither refused nor remarked.
+[[nodiscard]] Verdict compare_ways(const measure::Record& baseline, const measure::Record& other);
+
+/// joined_as() of each cell; if two cells are joined alike, with their difference: "2 processes by messages,
+/// launcher slurm".
+[[nodiscard]] std::vector<std::string> names_of_ways(const std::vector<const Cell*>& cells);
+
+struct Way {
+  std::string name;  ///< from names_of_ways()
+  const Cell* cell = nullptr;
+  std::vector<const measure::Record*> records;  ///< its repeats: those of `cell`
+  Estimate step_s, images_per_s;
+  std::optional<double> sent, received;    ///< bytes per step by worker 0, counted
+  std::optional<double> sent_by_all;       ///< bytes per step by all workers
+  std::optional<std::int64_t> peak_bytes;  ///< of all processes together
+  Estimate longer;                         ///< its step over that of the fastest way
+  /// Whether it is slower than the fastest beyond the error of both; false for the fastest itself.
+  [[nodiscard]] bool is_slower() const { return has_interval(longer) && longer.low > 1; }
+};
+
+/// One training on one number of workers, in at least two ways, in the order of the records.
+struct WaysOfOne {
+  std::string label;  ///< "b 64, N 2", with its difference from another training of that size
+  std::vector<Way> ways;
+  std::size_t fastest = 0;  ///< index of the shortest step
+};
+
+/// For measured cells with several workers whose set-ups differ only in how workers are joined and on which
+/// cores they run. Each way is one cell.
+///
+/// Lifetime  refers to `cells`
+[[nodiscard]] std::vector<WaysOfOne> ways(std::span<const Cell> cells);
+
+}  // namespace paceline::analysis

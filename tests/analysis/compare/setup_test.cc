@@ -1,0 +1,155 @@
+#include "analysis/compare/setup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "golden/fields.h"
+#include "golden/records.h"
+#include "measure/setting.h"
+
+namespace paceline::analysis {
+namespace {
+
+using golden::make_record;
+using measure::Record;
+using testing::ElementsAre;
+
+/// Two workers with all that a record can hold.
+Record full_record() {
+  Record record = make_record({.workers = 2});
+  record.communication.processes = 2;
+  golden::all_fields(record);
+  return record;
+}
+
+std::vector<FieldDecision> decisions_on(const std::string& field) {
+  std::vector<FieldDecision> found;
+  for (const auto& one : field_decisions()) {
+    const bool is_of_list = one.field.ends_with("[]") && field.starts_with(one.field);
+    const bool is_above = field.starts_with(std::string(one.field) + '.');
+    if (one.field == field || is_of_list || is_above) found.push_back(one);
+  }
+  return found;
+}
+
+// Processes, nodes and communicator were fields that nobody had decided on: threads, two processes of a host
+// and two processes of two hosts became "3 repeats" of one cell.
+TEST(Setup, HasOrLeavesOutEveryFieldOfARecord) {
+  Record record = full_record();
+  for (const auto& field : golden::all_fields(record)) {
+    const auto decisions = decisions_on(field);
+    ASSERT_FALSE(decisions.empty()) << field << ": give it a row in src/analysis/compare/setup.cc";
+    for (const auto& one : decisions)
+      EXPECT_EQ(one.entry.empty(), decisions.front().entry.empty()) << field << " is in it and left out";
+    EXPECT_NE(decisions.front().entry.empty(), decisions.front().why.empty()) << field;
+  }
+}
+
+TEST(Setup, DecidesOnNoFieldThatThereIsNot) {
+  Record record = full_record();
+  const auto fields = golden::all_fields(record);
+  for (const auto& one : field_decisions())
+    EXPECT_TRUE(std::any_of(fields.begin(), fields.end(), [&](const auto& field) {
+      return field.starts_with(one.field);
+    })) << one.field;
+}
+
+TEST(Setup, ChangesWithEveryFieldThatItHasAndWithNoOther) {
+  Record record = full_record();
+  const auto before = setup(record);
+  for (const auto& field : golden::all_fields(record)) {
+    Record other = record;
+    golden::change_field(other, field);
+    EXPECT_EQ(setup(other) == before, decisions_on(field).front().entry.empty()) << field;
+  }
+}
+
+TEST(Setup, HasEverySettingButTheWindowsAndWhatHasAnEntryOfItsOwn) {
+  const Record record = make_record({.workers = 2});
+  for (std::size_t row = 0; row < measure::Setting::count(); ++row) {
+    const auto setting = measure::Setting::at(row);
+    Record other = record;
+    other.settings[std::string(setting.key())] = "another";
+    const bool is_free = setting.role() == measure::SettingRole::window ||
+                         setting.role() == measure::SettingRole::precision || setting == "parallel" ||
+                         setting == "workers" || setting == "local-batch" || setting == "global-batch";
+    EXPECT_EQ(setup(other) == setup(record), is_free) << setting.key();
+  }
+  Record unknown = record, empty = record;
+  unknown.settings["an-option-of-the-future"] = "1";
+  empty.settings["an-option-of-the-future"] = "";
+  EXPECT_NE(setup(unknown), setup(record));
+  EXPECT_NE(setup(empty), setup(record));
+}
+
+TEST(Setup, HasHowManyCoresWorkersArePinnedToAndNotWhich) {
+  Record one = make_record({.workers = 2}), moved = one, fewer = one;
+  moved.ranks[0].cores = {6};
+  moved.ranks[1].cores = {3};
+  EXPECT_EQ(setup(moved), setup(one));
+  fewer.ranks[1].cores = fewer.ranks[0].cores;
+  EXPECT_NE(setup(fewer), setup(one)) << "two workers on one core";
+  fewer.ranks[0].cores.clear();
+  fewer.ranks[1].cores.clear();
+  EXPECT_EQ(text_of(setup(fewer), "cores pinned to"), "none");
+}
+
+TEST(Setup, TakesNoBucketSizeThatNoiseChose) {
+  Record one = make_record({.workers = 2});
+  one.settings["bucket-mb"] = "auto";
+  Record other = one;
+  other.buckets.resize(3);
+  EXPECT_EQ(setup(other), setup(one));
+}
+
+/// `hosts` of the ranks, in as many processes as there are ranks.
+Record joined(std::vector<std::string> hosts, const std::string& algorithm) {
+  Record record = make_record({.workers = static_cast<int>(hosts.size())});
+  record.communication.communicator = "mpi";
+  record.communication.algorithm = algorithm;
+  record.communication.processes = static_cast<std::int64_t>(hosts.size());
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) record.ranks[rank].host = hosts[rank];
+  return record;
+}
+
+TEST(Setup, SaysHowWorkersAreJoined) {
+  EXPECT_EQ(joined_as(make_record({})), "");
+  EXPECT_EQ(joined_as(make_record({.workers = 2})), "threads of one process");
+  EXPECT_EQ(joined_as(joined({"a", "a"}, "direct (memory of the host)")), "2 processes over shared memory");
+  EXPECT_EQ(joined_as(joined({"a", "a"}, "exchange (messages)")), "2 processes by messages");
+  EXPECT_EQ(joined_as(joined({"a", "b"}, "exchange (messages)")), "2 processes on 2 nodes");
+  EXPECT_EQ(joined_as(joined({"a", "a", "a", "b"}, "")), "4 processes on 2 nodes (3 + 1)");
+  EXPECT_EQ(joined_as(joined({"a", "a", "b", "b"}, "")), "4 processes on 2 nodes (2 + 2)");
+  EXPECT_EQ(joined_as(golden::make_skipped({.workers = 2}, "too large")), "");
+}
+
+TEST(Setup, CountsWorkersByNode) {
+  const auto text = [](std::vector<std::string> hosts) {
+    return std::string(text_of(setup(joined(std::move(hosts), "")), "workers by node"));
+  };
+  EXPECT_EQ(text({"a", "a", "b"}), "2 + 1");
+  EXPECT_EQ(text({"a", "b", "a", "b"}), "by rank 1, 2, 1, 2");
+  EXPECT_EQ(text({"a", "a"}), "");
+  const auto two = setup(joined({"a", "b"}, ""));
+  EXPECT_EQ(text_of(two, "nodes"), "2");
+  EXPECT_EQ(text_of(two, "hosts"), "a, b");
+  EXPECT_TRUE(differ_in(two, setup(joined({"a", "c"}, "")), SetupKind::joined)) << "another host";
+}
+
+TEST(Setup, NamesEmulationApartFromTheCommunicator) {
+  Record record = make_record({.workers = 2});
+  record.communication.communicator = "local + EMULATED link of 1000 us, 1 GB/s";
+  EXPECT_EQ(text_of(setup(record), "communicator"), "local");
+  EXPECT_EQ(text_of(setup(record), "emulated"), "link of 1000 us, 1 GB/s");
+}
+
+TEST(Setup, HasTheWorkersOfWhatARestartCameFrom) {
+  Record record = make_record({.workers = 2});
+  record.restarts = {{.reason = "lost", .workers = 4}, {.reason = "lost", .workers = 2}};
+  EXPECT_EQ(text_of(setup(record), "workers before a restart"), "4");
+}
+
+}  // namespace
+}  // namespace paceline::analysis
