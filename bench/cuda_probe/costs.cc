@@ -10,7 +10,7 @@
 #include "cuda_probe/part.h"
 #include "engine/cuda/cudnn/convolution.h"
 #include "engine/cuda/kernels/table.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 
 namespace paceline::probe {
 namespace {

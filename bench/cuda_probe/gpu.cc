@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "engine/cuda/conv_shapes.h"
 #include "engine/cuda/kernels/kernel.h"
-#include "engine/cuda/load.h"
+#include "engine/cuda/runtime/load.h"
 #include "graph/zoo.h"
 
 namespace paceline::probe {

@@ -8,9 +8,9 @@
 #include "cuda_probe/part.h"
 #include "engine/cuda/conv_shapes.h"
 #include "engine/cuda/cudnn/convolution.h"
-#include "engine/cuda/host_convolution.h"
 #include "engine/cuda/kernels/kernel.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/host_convolution.h"
+#include "engine/cuda/runtime/runtime.h"
 
 namespace paceline::probe {
 namespace {

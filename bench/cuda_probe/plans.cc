@@ -10,8 +10,8 @@
 #include "engine/cuda/conv_shapes.h"
 #include "engine/cuda/cudnn/device_descriptions.h"
 #include "engine/cuda/cudnn/plans.h"
-#include "engine/cuda/load.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/load.h"
+#include "engine/cuda/runtime/runtime.h"
 
 namespace paceline::probe {
 namespace {

@@ -15,7 +15,7 @@
 #include "comm/host_bounce.h"
 #include "comm/make.h"
 #include "comm/nccl/nccl.h"
-#include "engine/cuda/describe_gpus.h"
+#include "engine/cuda/nvml/describe_gpus.h"
 #include "engine/make.h"
 #include "measure/environment.h"
 

@@ -25,7 +25,7 @@
 #include "comm/make.h"
 #include "comm/nccl/api.h"
 #include "comm/probe.h"
-#include "engine/cuda/describe_gpus.h"
+#include "engine/cuda/nvml/describe_gpus.h"
 #include "engine/make.h"
 #include "graph/initialise.h"
 #include "graph/zoo.h"

@@ -9,7 +9,7 @@
 
 #include "base/pci_locality.h"
 #include "cli/deal_gpus.h"
-#include "engine/cuda/nvml.h"
+#include "engine/cuda/nvml/facts.h"
 
 namespace paceline::cli {
 

@@ -11,8 +11,8 @@
 #include "base/topology.h"
 #include "cli/gpu_table.h"
 #include "cli/session.h"
-#include "engine/cuda/api/nvml.h"
-#include "engine/cuda/devices.h"
+#include "engine/cuda/nvml/api.h"
+#include "engine/cuda/runtime/devices.h"
 
 namespace paceline::cli {
 namespace {

@@ -10,13 +10,13 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "engine/cpu/engine.h"
-#include "engine/cuda/device_runtime.h"
-#include "engine/cuda/devices.h"
 #include "engine/cuda/engine.h"
-#include "engine/cuda/gpu_source.h"
-#include "engine/cuda/host_runtime.h"
-#include "engine/cuda/memory.h"
+#include "engine/cuda/nvml/watch.h"
 #include "engine/cuda/prepare.h"
+#include "engine/cuda/runtime/device_runtime.h"
+#include "engine/cuda/runtime/devices.h"
+#include "engine/cuda/runtime/host_runtime.h"
+#include "engine/cuda/runtime/memory.h"
 #include "engine/reference/engine.h"
 
 namespace paceline::engine {

@@ -9,8 +9,8 @@
 
 #include "comm/nccl/imitation.h"
 #include "engine/cuda/engine.h"
-#include "engine/cuda/host_runtime.h"
-#include "engine/cuda/host_side_stream.h"
+#include "engine/cuda/runtime/host_runtime.h"
+#include "engine/cuda/runtime/host_side_stream.h"
 #include "fixture.h"
 #include "forwarding_engine.h"
 #include "train/prepare/memory.h"

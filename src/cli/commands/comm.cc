@@ -16,7 +16,7 @@
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "comm/probe.h"
-#include "engine/cuda/describe_gpus.h"
+#include "engine/cuda/nvml/describe_gpus.h"
 #include "engine/make.h"
 #include "measure/events.h"
 #include "measure/record.h"

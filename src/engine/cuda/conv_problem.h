@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/cuda/stream.h"
+#include "engine/cuda/runtime/stream.h"
 #include "engine/engine.h"
 
 namespace paceline::engine::cuda {

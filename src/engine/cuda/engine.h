@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 #include "engine/engine.h"
 
 namespace paceline::engine::cuda {

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "engine/cuda/kernels/step_numbers.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 #include "engine/engine.h"
 #include "graph/graph.h"
 

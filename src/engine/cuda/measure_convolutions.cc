@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "engine/cuda/device_runtime.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
 #include "engine/cuda/ops/compiled_op.h"
+#include "engine/cuda/runtime/device_runtime.h"
 
 namespace paceline::engine::cuda {
 namespace {

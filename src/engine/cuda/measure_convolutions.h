@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 
 namespace paceline::engine::cuda {
 

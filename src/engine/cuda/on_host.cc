@@ -1,6 +1,6 @@
 #include "engine/cuda/engine.h"
-#include "engine/cuda/host_runtime.h"
 #include "engine/cuda/prepare.h"
+#include "engine/cuda/runtime/host_runtime.h"
 
 // The CUDA engine on the processor, as one of the devices that engine/make.cc lists.
 

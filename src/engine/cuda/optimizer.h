@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/cuda/kernels/update_tables.h"
-#include "engine/cuda/memory.h"
 #include "engine/cuda/program.h"
+#include "engine/cuda/runtime/memory.h"
 
 namespace paceline::engine::cuda {
 

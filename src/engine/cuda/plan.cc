@@ -1,9 +1,9 @@
 #include "engine/cuda/plan.h"
 
-#include "engine/cuda/device_runtime.h"
 #include "engine/cuda/input_buffers.h"
-#include "engine/cuda/memory.h"
 #include "engine/cuda/optimizer.h"
+#include "engine/cuda/runtime/device_runtime.h"
+#include "engine/cuda/runtime/memory.h"
 #include "engine/cuda/step_reports.h"
 #include "engine/cuda/stored_images.h"
 

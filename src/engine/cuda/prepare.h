@@ -2,7 +2,7 @@
 
 /// Implements engine::prepare() (engine/make.h) for the CUDA engine: chooses cuDNN's algorithms for a run.
 
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 #include "engine/engine.h"
 #include "graph/graph.h"
 

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "engine/cuda/program.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 
 namespace paceline::engine::cuda {
 

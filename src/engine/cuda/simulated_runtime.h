@@ -25,8 +25,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cuda/recorded_sections.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/recorded_sections.h"
+#include "engine/cuda/runtime/runtime.h"
 
 namespace paceline::engine::cuda {
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "engine/cuda/kernels/step_report.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 #include "engine/engine.h"
 
 namespace paceline::engine::cuda {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/sample_draw.h"
-#include "engine/cuda/memory.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/memory.h"
+#include "engine/cuda/runtime/runtime.h"
 #include "engine/engine.h"
 #include "graph/graph.h"
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/cuda/devices.h"
 #include "engine/cuda/engine.h"
-#include "engine/cuda/host_runtime.h"
+#include "engine/cuda/runtime/devices.h"
+#include "engine/cuda/runtime/host_runtime.h"
 #include "engine/cuda/test_gpu.h"
 #include "engine/reference/engine.h"
 #include "engine/reference/toy.h"

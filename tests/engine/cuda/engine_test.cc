@@ -15,10 +15,10 @@
 #include "engine/cuda/cudnn/convolution.h"
 #include "engine/cuda/cudnn/fake_cudnn.h"
 #include "engine/cuda/device/fake_cuda.h"
-#include "engine/cuda/device_runtime.h"
-#include "engine/cuda/host_convolution.h"
-#include "engine/cuda/host_runtime.h"
 #include "engine/cuda/kernels/host.h"
+#include "engine/cuda/runtime/device_runtime.h"
+#include "engine/cuda/runtime/host_convolution.h"
+#include "engine/cuda/runtime/host_runtime.h"
 #include "engine/reference/toy.h"
 
 namespace paceline::engine::cuda {

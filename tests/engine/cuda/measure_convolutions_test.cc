@@ -13,9 +13,9 @@
 
 #include "engine/cuda/conv_shapes.h"
 #include "engine/cuda/device/fake_cuda.h"
-#include "engine/cuda/device_runtime.h"
-#include "engine/cuda/host_runtime.h"
 #include "engine/cuda/prepare.h"
+#include "engine/cuda/runtime/device_runtime.h"
+#include "engine/cuda/runtime/host_runtime.h"
 #include "engine/reference/toy.h"
 
 namespace paceline::engine::cuda {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "engine/cuda/load.h"
+#include "engine/cuda/runtime/load.h"
 
 namespace paceline::engine::cuda {
 namespace {

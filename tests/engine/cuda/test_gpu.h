@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 
 namespace paceline::engine::cuda {
 

@@ -7,7 +7,7 @@
 #include "engine/cuda/api/cudnn.h"
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/plans.h"
-#include "engine/cuda/device_runtime.h"
+#include "engine/cuda/runtime/device_runtime.h"
 
 namespace paceline::engine::cuda::cudnn {
 

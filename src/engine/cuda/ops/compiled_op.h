@@ -17,7 +17,7 @@
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
 #include "engine/cuda/kernels/step_numbers.h"
 #include "engine/cuda/kernels/weights.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 #include "engine/engine.h"
 #include "engine/memory_requests.h"
 

@@ -19,7 +19,7 @@
 #include "engine/cuda/conv_shapes.h"
 #include "engine/cuda/cudnn/device_descriptions.h"
 #include "engine/cuda/cudnn/real_cudnn.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/runtime/runtime.h"
 #include "graph/zoo.h"
 
 // Plans of cuDNN for devices that are only described. Nothing here runs on a GPU.

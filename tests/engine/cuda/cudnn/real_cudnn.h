@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "engine/cuda/api/cudnn.h"
-#include "engine/cuda/load.h"
+#include "engine/cuda/runtime/load.h"
 
 namespace paceline::engine::cuda::cudnn::test {
 

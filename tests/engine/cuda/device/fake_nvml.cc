@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/cuda/nvml.h"
+#include "engine/cuda/nvml/facts.h"
 
 namespace paceline::engine::cuda::test {
 namespace {

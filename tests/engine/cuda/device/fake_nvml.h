@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/api/nvml.h"
+#include "engine/cuda/nvml/api.h"
 
 namespace paceline::engine::cuda::test {
 

@@ -17,9 +17,9 @@
 
 #include "base/error.h"
 #include "engine/cuda/device/fake_cuda.h"
-#include "engine/cuda/device_runtime.h"
-#include "engine/cuda/devices.h"
 #include "engine/cuda/kernels/kernel_cases.h"
+#include "engine/cuda/runtime/device_runtime.h"
+#include "engine/cuda/runtime/devices.h"
 #include "engine/cuda/test_gpu.h"
 
 namespace paceline::engine::cuda {

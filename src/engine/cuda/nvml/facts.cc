@@ -1,0 +1,207 @@
+#include "engine/cuda/nvml/facts.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <sstream>
+
+#include "base/error.h"
+#include "engine/cuda/nvml/session.h"
+#include "engine/cuda/nvml/watch.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+/// Asks for configuration and state, except memory, load and power.
+void ask_state(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& gpu) {
+  constexpr std::array kModes{"default", "exclusive thread", "prohibited", "exclusive process"};
+  unsigned percent = 0, current = 0, pending = 0;
+  int state = 0, mode = 0, on = 0, next = 0;
+  if (ask("nvmlDeviceGetFanSpeed", api.nvmlDeviceGetFanSpeed, device, &percent))
+    gpu.fan_percent = static_cast<int>(percent);
+  if (ask("nvmlDeviceGetPerformanceState", api.nvmlDeviceGetPerformanceState, device, &state) && state >= 0 &&
+      state <= kNvmlMostStates)
+    gpu.performance_state = state;
+  if (ask("nvmlDeviceGetEccMode", api.nvmlDeviceGetEccMode, device, &on, &next)) gpu.ecc = on != 0;
+  if (ask("nvmlDeviceGetMigMode", api.nvmlDeviceGetMigMode, device, &current, &pending))
+    gpu.mig = current != 0;
+  if (ask("nvmlDeviceGetDisplayActive", api.nvmlDeviceGetDisplayActive, device, &on))
+    gpu.drives_display = on != 0;
+  if (ask("nvmlDeviceGetComputeMode", api.nvmlDeviceGetComputeMode, device, &mode) && mode >= 0 &&
+      mode < static_cast<int>(kModes.size()))
+    gpu.compute_mode = kModes[static_cast<std::size_t>(mode)];
+}
+
+/// Asks for the PCIe link, the reasons for lowered clocks, and memory errors.
+void ask_health(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& gpu) {
+  base::PcieLink link;
+  const auto take = [&](const char* call, auto function, int& to) {
+    unsigned value = 0;
+    const bool is_told = ask(call, function, device, &value);
+    to = static_cast<int>(value);
+    return is_told;
+  };
+  if (take("nvmlDeviceGetCurrPcieLinkGeneration", api.nvmlDeviceGetCurrPcieLinkGeneration, link.generation) &&
+      take("nvmlDeviceGetCurrPcieLinkWidth", api.nvmlDeviceGetCurrPcieLinkWidth, link.width))
+    gpu.pcie = link;
+  if (take("nvmlDeviceGetMaxPcieLinkGeneration", api.nvmlDeviceGetMaxPcieLinkGeneration, link.generation) &&
+      take("nvmlDeviceGetMaxPcieLinkWidth", api.nvmlDeviceGetMaxPcieLinkWidth, link.width))
+    gpu.pcie_most = link;
+  unsigned long long wide = 0;
+  if (ask.answered("nvmlDeviceGetCurrentClocksEventReasons", ask_clock_reasons(api, device, &wide)))
+    gpu.brakes = brakes_of(wide);
+  if (ask("nvmlDeviceGetTotalEccErrors", api.nvmlDeviceGetTotalEccErrors, device, kNvmlErrorsUncorrected,
+          kNvmlErrorsSinceStart, &wide))
+    gpu.memory_errors = static_cast<std::int64_t>(wide);
+  unsigned corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;
+  if (ask("nvmlDeviceGetRemappedRows", api.nvmlDeviceGetRemappedRows, device, &corrected, &uncorrected,
+          &is_pending, &has_failed)) {
+    gpu.needs_reset = is_pending != 0;
+    gpu.has_failed_rows = has_failed != 0;
+  }
+}
+
+GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
+  GpuFacts gpu{.index = index};
+  NvmlAsker ask(api, gpu.unknown);
+  std::array<char, 128> name{};
+  if (ask("nvmlDeviceGetName", api.nvmlDeviceGetName, device, name.data(), 127U)) gpu.name = name.data();
+  if (ask("nvmlDeviceGetUUID", api.nvmlDeviceGetUUID, device, name.data(), 127U)) gpu.uuid = name.data();
+  if (NvmlPci pci{}; ask("nvmlDeviceGetPciInfo", api.nvmlDeviceGetPciInfo_v3, device, &pci))
+    gpu.bus_id = pci.bus_id;
+  if (NvmlMemory memory{}; ask("nvmlDeviceGetMemoryInfo", api.nvmlDeviceGetMemoryInfo, device, &memory)) {
+    gpu.memory_bytes = static_cast<std::int64_t>(memory.total);
+    gpu.used_memory_bytes = static_cast<std::int64_t>(memory.used);
+  }
+  if (int major = 0, minor = 0; ask("nvmlDeviceGetCudaComputeCapability",
+                                    api.nvmlDeviceGetCudaComputeCapability, device, &major, &minor))
+    gpu.compute_capability = 10 * major + minor;
+  if (NvmlUtilization busy{};
+      ask("nvmlDeviceGetUtilizationRates", api.nvmlDeviceGetUtilizationRates, device, &busy))
+    gpu.busy_percent = static_cast<int>(busy.gpu);
+  unsigned value = 0;
+  if (ask("nvmlDeviceGetPowerUsage", api.nvmlDeviceGetPowerUsage, device, &value)) gpu.watts = value / 1e3;
+  if (ask("nvmlDeviceGetEnforcedPowerLimit", api.nvmlDeviceGetEnforcedPowerLimit, device, &value))
+    gpu.watts_limit = value / 1e3;
+  if (ask("nvmlDeviceGetTemperature", api.nvmlDeviceGetTemperature, device, kNvmlTemperatureGpu, &value))
+    gpu.celsius = static_cast<int>(value);
+  ask_state(api, device, ask, gpu);
+  ask_health(api, device, ask, gpu);
+  gpu.processes = processes_on(api, device, ask).value_or(std::vector<GpuProcess>());
+  return gpu;
+}
+
+/// Counts the active NVLinks of `device`, by the GPU to which they lead.
+void ask_nvlinks(const NvmlApi& api, NvmlDevice device, const std::vector<GpuFacts>& gpus, GpuFacts& gpu) {
+  NvmlAsker ask(api, gpu.unknown);
+  for (unsigned link = 0; link < kNvmlMostLinks; ++link) {
+    int active = 0, type = 0;
+    const auto status = api.ask(api.nvmlDeviceGetNvLinkState, device, link, &active);
+    if (status == kNvmlErrorInvalidArgument || status == kNvmlErrorNotSupported ||
+        status == kNvmlErrorFunctionNotFound)
+      return;  // it has no further links
+    if (status != kNvmlSuccess) {
+      gpu.unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetNvLinkState"));
+      return;
+    }
+    if (active == 0) continue;
+    if (ask("nvmlDeviceGetNvLinkRemoteDeviceType", api.nvmlDeviceGetNvLinkRemoteDeviceType, device, link,
+            &type) &&
+        type == kNvmlLinkToSwitch) {
+      ++gpu.links.to_switch;
+      continue;
+    }
+    NvmlPci remote{};
+    if (!ask("nvmlDeviceGetNvLinkRemotePciInfo", api.nvmlDeviceGetNvLinkRemotePciInfo_v2, device, link,
+             &remote))
+      continue;
+    for (const auto& other : gpus)
+      if (same_bus_id(other.bus_id, remote.bus_id)) {
+        auto& links = gpu.links.nvlinks;
+        const auto known = std::find_if(links.begin(), links.end(),
+                                        [&](const auto& entry) { return entry.first == other.index; });
+        if (known == links.end())
+          links.emplace_back(other.index, 1);
+        else
+          ++known->second;
+      }
+  }
+}
+
+std::string pcie_way(int level) {
+  if (level <= kNvmlTopologySwitch) return "through one PCIe switch";
+  if (level <= kNvmlTopologySwitches) return "through PCIe switches";
+  if (level <= kNvmlTopologyHostBridge) return "through the PCIe host bridge";
+  if (level <= kNvmlTopologyNode) return "between PCIe host bridges of one memory node";
+  return "between memory nodes of the host";
+}
+
+}  // namespace
+
+bool same_bus_id(const std::string& left, const std::string& right) {
+  constexpr std::size_t kDigits = 12;  // "0000:01:00.0"; NVML's domain has eight digits
+  if (left.size() < kDigits || right.size() < kDigits) return false;
+  return std::equal(left.end() - kDigits, left.end(), right.end() - kDigits, right.end(), [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  });
+}
+
+std::vector<std::string> visible_bus_ids(const GpuList& list, const char* visible) {
+  std::vector<std::string> ids;
+  if (visible == nullptr) {
+    for (const auto& gpu : list.gpus) ids.push_back(gpu.bus_id);
+    return ids;
+  }
+  std::istringstream words(visible);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto found = std::find_if(list.gpus.begin(), list.gpus.end(), [&](const GpuFacts& gpu) {
+      return word == std::to_string(gpu.index) || (word.size() > 4 && gpu.uuid.starts_with(word));
+    });
+    if (found == list.gpus.end()) break;  // as in CUDA, later entries are ignored
+    ids.push_back(found->bus_id);
+  }
+  return ids;
+}
+
+GpuList list_gpus(const NvmlApi& api) {
+  const NvmlSession session(api);
+  GpuList list;
+  NvmlAsker ask(api, list.unknown);
+  std::array<char, 96> driver{};
+  if (ask("nvmlSystemGetDriverVersion", api.nvmlSystemGetDriverVersion, driver.data(), 95U))
+    list.driver = driver.data();
+  (void)ask("nvmlSystemGetCudaDriverVersion", api.nvmlSystemGetCudaDriverVersion_v2, &list.cuda_version);
+  unsigned count = 0;
+  check(api, api.ask(api.nvmlDeviceGetCount_v2, &count), "nvmlDeviceGetCount", "");
+  std::vector<NvmlDevice> devices;
+  for (unsigned i = 0; i < count; ++i) {
+    NvmlDevice device = nullptr;
+    const auto status = api.ask(api.nvmlDeviceGetHandleByIndex_v2, i, &device);
+    const int index = static_cast<int>(i);
+    devices.push_back(device);
+    list.gpus.push_back(status == kNvmlSuccess ? ask_gpu(api, index, device) : GpuFacts{.index = index});
+    if (status == kNvmlSuccess) continue;
+    devices.back() = nullptr;  // a GPU that is lost, or belongs to another container
+    list.gpus.back().unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetHandleByIndex"));
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] == nullptr) continue;
+    auto& gpu = list.gpus[i];
+    ask_nvlinks(api, devices[i], list.gpus, gpu);
+    if (gpu.links.to_switch > 0) continue;
+    NvmlAsker ask_way(api, gpu.unknown);
+    for (std::size_t other = 0; other < devices.size(); ++other) {
+      const int index = static_cast<int>(other);
+      const bool linked = std::any_of(gpu.links.nvlinks.begin(), gpu.links.nvlinks.end(),
+                                      [&](const auto& entry) { return entry.first == index; });
+      int level = 0;
+      if (other == i || linked || devices[other] == nullptr) continue;
+      if (ask_way("nvmlDeviceGetTopologyCommonAncestor", api.nvmlDeviceGetTopologyCommonAncestor, devices[i],
+                  devices[other], &level))
+        gpu.links.pcie.emplace_back(index, pcie_way(level));
+    }
+  }
+  return list;
+}
+
+}  // namespace paceline::engine::cuda

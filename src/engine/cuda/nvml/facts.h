@@ -1,0 +1,75 @@
+#pragma once
+
+/// Lists the GPUs of this host, as the driver's library NVML sees them, for `paceline doctor` and records.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/gpu_reading.h"
+#include "engine/cuda/nvml/api.h"
+
+namespace paceline::engine::cuda {
+
+using GpuProcess = base::GpuProcessReading;
+
+/// How a GPU is connected to the other GPUs.
+struct GpuLinks {
+  std::vector<std::pair<int, int>> nvlinks;  ///< (index of the other GPU, number of active links)
+  int to_switch = 0;                         ///< active links to an NVSwitch, which connects all GPUs
+  /// (index, "through one PCIe switch") of GPUs without an NVLink to this one.
+  std::vector<std::pair<int, std::string>> pcie;
+};
+
+/// What NVML says of a GPU. What it does not say is empty, and `unknown` says why.
+struct GpuFacts {
+  int index = 0;  ///< NVML's index, in order of the PCI bus; CUDA's may differ
+  std::string name;
+  std::string uuid;    ///< "GPU-4f2a..."
+  std::string bus_id;  ///< "00000000:01:00.0"
+  std::optional<std::int64_t> memory_bytes, used_memory_bytes;
+  std::optional<int> compute_capability;  ///< 90 for 9.0
+  std::optional<int> busy_percent;        ///< share of the last second in which any kernel ran, however small
+  std::optional<double> watts, watts_limit;
+  std::optional<int> celsius;
+  std::optional<int> fan_percent;        ///< of the highest speed; empty for GPUs without a fan
+  std::optional<int> performance_state;  ///< 0 (fastest) to 15
+  /// Whether memory corrects errors, and whether the GPU is cut into instances, now.
+  std::optional<bool> ecc, mig;
+  std::optional<bool> drives_display;
+  std::optional<base::PcieLink> pcie, pcie_most;  ///< now, and the most that GPU and slot can do
+  std::optional<std::uint32_t> brakes;  ///< why its clocks are lowered now: a mask of base::bit(GpuBrake)
+  std::optional<std::int64_t> memory_errors;  ///< uncorrected errors since the driver was loaded
+  /// memory rows wait for a reset to be replaced; spare rows are used up
+  std::optional<bool> needs_reset, has_failed_rows;
+  std::string compute_mode;  ///< "default" (shared by processes), "exclusive process", "prohibited"
+  GpuLinks links;
+  std::vector<GpuProcess> processes;
+  std::vector<std::string> unknown;  ///< "nvmlDeviceGetPowerUsage: Unknown Error"
+};
+
+struct GpuList {
+  std::string driver;    ///< "580.65.06"
+  int cuda_version = 0;  ///< the newest CUDA that the driver supports: 13000 for 13.0
+  std::vector<GpuFacts> gpus;
+  std::vector<std::string> unknown;
+};
+
+/// Asks NVML for all GPUs.
+///
+/// Cost     some milliseconds for each GPU, more for a GPU that no process has open
+/// Errors   Error(device), one sentence, if NVML does not start or does not count the GPUs. What it does not
+///          say of one GPU is no error: it is in GpuFacts::unknown
+[[nodiscard]] GpuList list_gpus(const NvmlApi& api);
+
+/// Predicts the GPUs that CUDA would see, cuda:0 first, without calling CUDA. `visible`: the value of
+/// CUDA_VISIBLE_DEVICES (nullptr: all GPUs), a list of NVML's indices or beginnings of UUIDs; as in CUDA, the
+/// list ends at the first invalid entry.
+[[nodiscard]] std::vector<std::string> visible_bus_ids(const GpuList& list, const char* visible);
+
+/// Whether two PCI bus ids name the same device: CUDA writes the domain with fewer digits than NVML.
+[[nodiscard]] bool same_bus_id(const std::string& left, const std::string& right);
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,62 @@
+#include "engine/cuda/runtime/devices.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "engine/cuda/api/cudnn.h"
+#include "engine/cuda/cudnn/convolution.h"
+#include "engine/cuda/runtime/device_runtime.h"
+#include "engine/cuda/runtime/load.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+/// Loads cuDNN once; it stays open, since runtimes refer to the table.
+const CudnnApi& open_cudnn_library() {
+  static const CudnnApi api = [] {
+    forbid_tf32();
+    return cudnn_api(find_cudnn(base::process_environment()));
+  }();
+  return api;
+}
+
+}  // namespace
+
+int visible_device_count() { return visible_devices(open_cuda(), base::process_environment()); }
+
+std::vector<std::string> visible_bus_ids() {
+  const CudaApi& cuda = open_cuda();
+  std::vector<std::string> ids;
+  const int count = visible_devices(cuda, base::process_environment());
+  for (int device = 0; device < count; ++device) {
+    std::array<char, 32> id{};
+    if (const auto status = cuda.cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device);
+        status != kCudaSuccess)
+      base::fail(base::ErrorKind::device, "GPU {}: cudaDeviceGetPCIBusId: error {}", device, status);
+    ids.emplace_back(id.data());
+  }
+  return ids;
+}
+
+std::unique_ptr<Runtime> open_device_runtime(int device) {
+  const CudaApi& cuda = open_cuda();
+  check_device(cuda, device, base::process_environment());
+  return std::make_unique<DeviceRuntime>(cuda, device, cudnn::open_cudnn(open_cudnn_library()));
+}
+
+std::string describe_readiness() {
+  try {
+    const CudaApi& cuda = open_cuda();
+    const int count = visible_devices(cuda, base::process_environment());
+    for (int device = 0; device < count; ++device) check_device(cuda, device, base::process_environment());
+    int driver = 0;
+    (void)cuda.cudaDriverGetVersion(&driver);
+    return fmt::format("ready: {}, CUDA {} (driver for {}), cuDNN {}",
+                       count == 1 ? "one GPU" : fmt::format("{} GPUs", count), cuda_version(cuda.built_with),
+                       cuda_version(driver), cudnn_version(open_cudnn_library()));
+  } catch (const base::Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,297 @@
+#include "engine/cuda/runtime/host_convolution.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "engine/cuda/kernels/kernel.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+/// Channels are padded to multiples of 8, so every loop over channels goes by eights.
+constexpr int kEight = 8;
+typedef float Eight __attribute__((vector_size(4 * kEight)));
+
+/// Pixels that are computed side by side: with 8 channels each they fill the registers.
+constexpr int kPixels = 4;
+
+/// A view of an operand as floats: of the operand itself, or of a converted copy.
+class FloatView {
+ public:
+  FloatView(const void* data, std::int64_t elements, Precision precision) {
+    if (precision == Precision::f32) {
+      data_ = static_cast<const float*>(data);
+      return;
+    }
+    copy_.resize(static_cast<std::size_t>(elements));
+    const auto* from = static_cast<const Bf16*>(data);
+    for (std::int64_t i = 0; i < elements; ++i) copy_[static_cast<std::size_t>(i)] = load(from[i]);
+    data_ = copy_.data();
+  }
+  [[nodiscard]] const float* data() const { return data_; }
+
+ private:
+  std::vector<float> copy_;
+  const float* data_ = nullptr;
+};
+
+void store_all(const float* from, std::int64_t elements, void* to, std::int64_t at, Precision precision) {
+  if (precision == Precision::f32) {
+    std::copy_n(from, elements, static_cast<float*>(to) + at);
+    return;
+  }
+  auto* bf16 = static_cast<Bf16*>(to) + at;
+  for (std::int64_t i = 0; i < elements; ++i) store(from[i], bf16[i]);
+}
+
+/// One side of the convolution: an image of pixels with `channels` values each.
+struct Side {
+  int height, width, channels;
+  [[nodiscard]] std::int64_t pixels() const { return std::int64_t{1} * height * width; }
+};
+Side source(const ConvProblem& p) { return {p.height_in, p.width_in, p.channels_in}; }
+Side destination(const ConvProblem& p) { return {p.height_out, p.width_out, p.channels_out}; }
+
+/// The position of the window's tap `tap` at output `out`; outside of [0, size): padding.
+int source_position(const ConvProblem& p, int out, int tap) { return out * p.stride - p.padding + tap; }
+/// The output whose tap `tap` reads source position `in`; -1: there is none.
+int output_position(const ConvProblem& p, int in, int tap, int size) {
+  const int shifted = in + p.padding - tap;
+  if (shifted < 0 || shifted % p.stride != 0 || shifted / p.stride >= size) return -1;
+  return shifted / p.stride;
+}
+
+/// The addresses of the values of each tap, for kPixels pixels: [tap][pixel]. Padding points to zeros.
+using Taps = std::vector<const float*>;
+
+/// Calls visit(i) for each i in [0, count), in the order of `loops`.
+template <typename Visit>
+void for_each_in(HostLoops loops, int count, const Visit& visit) {
+  if (loops == HostLoops::ascending)
+    for (int i = 0; i < count; ++i) visit(i);
+  else
+    for (int i = count - 1; i >= 0; --i) visit(i);
+}
+
+/// acc[pixel] = sum over taps and channels of value * weights, weights [tap][channel][8].
+void multiply(HostLoops loops, const Taps& taps, int channels, const float* weights, float* dst,
+              std::int64_t dst_stride, int pixels) {
+  Eight acc[kPixels] = {};
+  for (std::size_t tap = 0; tap < taps.size(); tap += kPixels, weights += std::int64_t{kEight} * channels)
+    for_each_in(loops, channels, [&](int c) {
+      Eight w;
+      std::memcpy(&w, weights + std::int64_t{kEight} * c, sizeof w);
+      for (int i = 0; i < kPixels; ++i) acc[i] += taps[tap + static_cast<std::size_t>(i)][c] * w;
+    });
+  for (int i = 0; i < pixels; ++i) std::memcpy(dst + i * dst_stride, &acc[i], sizeof acc[i]);
+}
+
+/// Forward and backward data use the same loop: each pixel of `to` gathers from pixels of `from`.
+/// `position(p, at, tap)` returns the row or column of `from`; weights are packed as [channels of to /
+/// 8][tap][channels of from][8].
+template <typename Position>
+void gather(HostLoops loops, const ConvProblem& p, const float* from_data, Side from, void* to_data, Side to,
+            const std::vector<float>& weights, const Position& position) {
+  const std::vector<float> zeros(static_cast<std::size_t>(from.channels), 0.0f);
+  std::vector<float> row(static_cast<std::size_t>(std::int64_t{1} * to.width * to.channels));
+  Taps taps(static_cast<std::size_t>(p.kernel_height * p.kernel_width * kPixels));
+  const std::int64_t block = std::int64_t{1} * p.kernel_height * p.kernel_width * from.channels * kEight;
+  for (int n = 0; n < p.samples; ++n)
+    for (int y = 0; y < to.height; ++y) {
+      for (int x = 0; x < to.width; x += kPixels) {
+        const int pixels = std::min(kPixels, to.width - x);
+        auto tap = taps.begin();
+        for (int r = 0; r < p.kernel_height; ++r)
+          for (int s = 0; s < p.kernel_width; ++s)
+            for (int i = 0; i < kPixels; ++i, ++tap) {
+              const int h = position(y, r, from.height),
+                        w = position(x + std::min(i, pixels - 1), s, from.width);
+              *tap = h < 0 || w < 0 ? zeros.data()
+                                    : from_data + (n * from.pixels() + std::int64_t{1} * h * from.width + w) *
+                                                      from.channels;
+            }
+        for (int k = 0; k < to.channels; k += kEight)
+          multiply(loops, taps, from.channels, weights.data() + k / kEight * block,
+                   row.data() + std::int64_t{1} * x * to.channels + k, to.channels, pixels);
+      }
+      store_all(row.data(), std::int64_t{1} * to.width * to.channels, to_data,
+                (n * to.pixels() + std::int64_t{1} * y * to.width) * to.channels, p.precision);
+    }
+}
+
+/// KRSC to [K / 8][RS][C][8].
+std::vector<float> pack_forward(const ConvProblem& p, const float* weight) {
+  const int taps = p.kernel_height * p.kernel_width;
+  std::vector<float> packed(static_cast<std::size_t>(p.weight_elements()));
+  for (int k = 0; k < p.channels_out; ++k)
+    for (int tap = 0; tap < taps; ++tap)
+      for (int c = 0; c < p.channels_in; ++c)
+        packed[static_cast<std::size_t>(
+            ((std::int64_t{k / kEight} * taps + tap) * p.channels_in + c) * kEight + k % kEight)] =
+            weight[(std::int64_t{k} * taps + tap) * p.channels_in + c];
+  return packed;
+}
+/// KRSC to [C / 8][RS][K][8].
+std::vector<float> pack_backward(const ConvProblem& p, const float* weight) {
+  const int taps = p.kernel_height * p.kernel_width;
+  std::vector<float> packed(static_cast<std::size_t>(p.weight_elements()));
+  for (int k = 0; k < p.channels_out; ++k)
+    for (int tap = 0; tap < taps; ++tap)
+      for (int c = 0; c < p.channels_in; ++c)
+        packed[static_cast<std::size_t>(
+            ((std::int64_t{c / kEight} * taps + tap) * p.channels_out + k) * kEight + c % kEight)] =
+            weight[(std::int64_t{k} * taps + tap) * p.channels_in + c];
+  return packed;
+}
+
+void forward(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
+  const FloatView src(operands.src, p.src_elements(), p.precision);
+  const FloatView weight(operands.weight, p.weight_elements(), p.precision);
+  gather(loops, p, src.data(), source(p), operands.dst, destination(p), pack_forward(p, weight.data()),
+         [&](int at, int tap, int size) {
+           const int in = source_position(p, at, tap);
+           return in < size ? in : -1;
+         });
+}
+
+void backward_data(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
+  const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
+  const FloatView weight(operands.weight, p.weight_elements(), p.precision);
+  gather(loops, p, d_dst.data(), destination(p), operands.src, source(p), pack_backward(p, weight.data()),
+         [&](int at, int tap, int size) { return output_position(p, at, tap, size); });
+}
+
+/// Pixels of the batch, a chunk at a time, reordered to [channels / 8][pixel][8].
+class Panels {
+ public:
+  static constexpr int kMost = 256;  ///< most pixels of a chunk
+  explicit Panels(int channels) : channels_(channels), values_(static_cast<std::size_t>(channels) * kMost) {}
+  /// Sets pixel `i` of the chunk; null: zeros.
+  void set(int i, const float* pixel) {
+    for (int c = 0; c < channels_; c += kEight) {
+      float* to = values_.data() + (std::int64_t{1} * c * kMost + std::int64_t{1} * i * kEight);
+      if (pixel == nullptr)
+        std::fill_n(to, kEight, 0.0f);
+      else
+        std::copy_n(pixel + c, kEight, to);
+    }
+  }
+  [[nodiscard]] const float* at(int channel) const {
+    return values_.data() + std::int64_t{1} * channel * kMost;
+  }
+
+ private:
+  int channels_;
+  std::vector<float> values_;
+};
+
+/// d_weight[k .. k + 3][c .. c + 7] += the products over a chunk's pixels. `half`: whether k is in the first
+/// or second half of its eight channels.
+void accumulate(HostLoops loops, const float* d_dst, int half, const float* src, int pixels, float* d_weight,
+                std::int64_t stride) {
+  Eight acc[4] = {};
+  for_each_in(loops, pixels, [&](int i) {
+    Eight value;
+    std::memcpy(&value, src + std::int64_t{kEight} * i, sizeof value);
+    for (int k = 0; k < 4; ++k) acc[k] += d_dst[std::int64_t{kEight} * i + 4 * half + k] * value;
+  });
+  for (int k = 0; k < 4; ++k) {
+    Eight sum;
+    std::memcpy(&sum, d_weight + k * stride, sizeof sum);
+    sum += acc[k];
+    std::memcpy(d_weight + k * stride, &sum, sizeof sum);
+  }
+}
+
+void backward_weights(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
+  const FloatView src(operands.src, p.src_elements(), p.precision);
+  const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
+  const Side in = source(p), out = destination(p);
+  const int taps = p.kernel_height * p.kernel_width;
+  const std::int64_t pixels = p.samples * out.pixels(), stride = std::int64_t{1} * taps * in.channels;
+  std::vector<float> d_weight(static_cast<std::size_t>(p.weight_elements()), 0.0f);
+  Panels d_panels(out.channels), panels(in.channels);
+  for (std::int64_t first = 0; first < pixels; first += Panels::kMost) {
+    const auto count = static_cast<int>(std::min<std::int64_t>(Panels::kMost, pixels - first));
+    for (int i = 0; i < count; ++i) d_panels.set(i, d_dst.data() + (first + i) * out.channels);
+    for (int tap = 0; tap < taps; ++tap) {
+      for (int i = 0; i < count; ++i) {
+        const std::int64_t pixel = first + i, sample = pixel / out.pixels(), at = pixel % out.pixels();
+        const int h = source_position(p, static_cast<int>(at / out.width), tap / p.kernel_width);
+        const int w = source_position(p, static_cast<int>(at % out.width), tap % p.kernel_width);
+        const bool inside = h >= 0 && h < in.height && w >= 0 && w < in.width;
+        panels.set(
+            i, inside ? src.data() + (sample * in.pixels() + std::int64_t{1} * h * in.width + w) * in.channels
+                      : nullptr);
+      }
+      for (int k = 0; k < out.channels; k += 4)
+        for (int c = 0; c < in.channels; c += kEight)
+          accumulate(loops, d_panels.at(k / kEight * kEight), k / 4 % 2, panels.at(c), count,
+                     d_weight.data() + k * stride + std::int64_t{1} * tap * in.channels + c, stride);
+    }
+  }
+  store_all(d_weight.data(), p.weight_elements(), operands.weight, 0, p.precision);
+}
+
+void sum_output(const ConvProblem& p, const ConvOperands& operands) {
+  const FloatView dst(operands.dst, p.dst_elements(), p.precision);
+  const auto channels = static_cast<std::size_t>(p.channels_out);
+  std::vector<double> sums(2 * channels);
+  for (std::int64_t row = 0; row < p.dst_elements() / p.channels_out; ++row)
+    for (std::size_t c = 0; c < channels; ++c) {
+      const auto value = static_cast<double>(dst.data()[row * p.channels_out + static_cast<std::int64_t>(c)]);
+      sums[c] += value;
+      sums[channels + c] += value * value;
+    }
+  std::ranges::transform(sums, operands.sums, [](double sum) { return static_cast<float>(sum); });
+}
+
+/// Backward data of a fused problem; the result is rounded once, after sum and mask.
+void backward_with_masked_sums(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
+  const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
+  const FloatView weight(operands.weight, p.weight_elements(), p.precision);
+  std::vector<float> d_src(static_cast<std::size_t>(p.src_elements()));
+  ConvProblem plain = p;
+  plain.precision = Precision::f32;
+  plain.has_masked_sums = plain.has_addend = false;
+  backward_data(loops, plain,
+                {.src = d_src.data(),
+                 .dst = const_cast<float*>(d_dst.data()),  // only read
+                 .weight = const_cast<float*>(weight.data())});
+  const FloatView mask(operands.mask, p.src_elements(), p.precision);
+  const FloatView values(operands.values, p.src_elements(), p.precision);
+  if (p.has_addend) {
+    const FloatView addend(operands.addend, p.src_elements(), p.precision);
+    for (std::size_t i = 0; i < d_src.size(); ++i) d_src[i] += addend.data()[i];
+  }
+  for (std::size_t i = 0; i < d_src.size(); ++i)
+    if (!(mask.data()[i] > 0)) d_src[i] = 0;
+  store_all(d_src.data(), p.src_elements(), operands.src, 0, p.precision);
+  const FloatView stored(operands.src, p.src_elements(), p.precision);
+  const auto channels = static_cast<std::size_t>(p.channels_in);
+  std::vector<double> sums(2 * channels);
+  for (std::size_t i = 0; i < d_src.size(); ++i) {
+    const auto gradient = static_cast<double>(stored.data()[i]);
+    sums[i % channels] += gradient;
+    sums[channels + i % channels] += gradient * static_cast<double>(values.data()[i]);
+  }
+  std::ranges::transform(sums, operands.sums, [](double sum) { return static_cast<float>(sum); });
+}
+
+}  // namespace
+
+void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands, HostLoops loops) {
+  switch (problem.direction) {
+    case ConvDirection::forward:
+      forward(loops, problem, operands);
+      return problem.has_statistics ? sum_output(problem, operands) : void();
+    case ConvDirection::backward_data:
+      return problem.has_masked_sums ? backward_with_masked_sums(loops, problem, operands)
+                                     : backward_data(loops, problem, operands);
+    case ConvDirection::backward_weights:
+      return backward_weights(loops, problem, operands);
+  }
+}
+
+}  // namespace paceline::engine::cuda

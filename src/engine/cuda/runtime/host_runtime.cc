@@ -1,0 +1,345 @@
+#include "engine/cuda/runtime/host_runtime.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/cgroup.h"
+#include "base/error.h"
+#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/kernels/host.h"
+#include "engine/cuda/runtime/host_convolution.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+constexpr std::size_t kGuard = 256;  ///< bytes in front of a block and behind it; also their alignment
+constexpr std::byte kGuardByte{0xa5};
+constexpr std::byte kPoisonByte{0xff};  ///< NaN as float, as double and as bf16
+
+constexpr const char* kAscending = "host-loops";
+constexpr const char* kDescending = "host-loops-descending";
+
+class HostConvolution final : public Convolution {
+ public:
+  HostConvolution(HostRuntime& runtime, const ConvProblem& problem, HostLoops loops)
+      : runtime_(runtime), problem_(problem), loops_(loops) {}
+  [[nodiscard]] std::size_t workspace_bytes() const override { return 0; }
+  [[nodiscard]] std::string algorithm() const override {
+    return loops_ == HostLoops::ascending ? kAscending : kDescending;
+  }
+  void run(Stream stream, const ConvOperands& operands) override {
+    runtime_.post(stream, "a convolution", [problem = problem_, loops = loops_, operands] {
+      convolve_on_host(problem, operands, loops);
+    });
+  }
+
+ private:
+  HostRuntime& runtime_;
+  const ConvProblem problem_;
+  const HostLoops loops_;
+};
+
+std::int64_t machine_bytes(int pages) {
+  return static_cast<std::int64_t>(sysconf(pages)) * static_cast<std::int64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+HostRuntime::HostRuntime(const HostRuntimeOptions& options)
+    : options_(options),
+      rng_(options.seed, base::Purpose::test),
+      // With some seeds streams alternate item by item; with others one stream gets far ahead of another,
+      // which reveals most mistakes.
+      longest_burst_(1u << rng_.below(10)) {}
+
+HostRuntime::~HostRuntime() = default;
+
+DeviceFacts HostRuntime::facts() const {
+  const base::CgroupLimits limits = base::cgroup_limits();
+  const std::int64_t all = machine_bytes(_SC_PHYS_PAGES), free = machine_bytes(_SC_AVPHYS_PAGES);
+  return {.name = "processor (no GPU)",
+          .is_gpu = false,
+          .memory_bytes = std::min(all, limits.memory_bytes.value_or(all)),
+          .free_memory_bytes = std::min(free, limits.memory_available_bytes.value_or(free)),
+          .compute_capability = 0,
+          .multiprocessors = 1,
+          .libraries = "own loops on the processor"};
+}
+
+// ---- memory
+
+std::byte* HostRuntime::allocate(Kind kind, std::size_t bytes) {
+  expect_no_capture("an allocation");
+  Block block{.kind = kind, .bytes = bytes, .memory = nullptr, .first = nullptr};
+  const std::size_t all = bytes + 3 * kGuard;
+  block.memory = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[all]);
+  if (block.memory == nullptr)
+    base::fail(base::ErrorKind::device,
+               "{}: the system has no {} bytes of memory; use a smaller batch or model", where(op_), bytes);
+  void* first = block.memory.get() + kGuard;
+  std::size_t space = all - kGuard;
+  block.first = static_cast<std::byte*>(std::align(kGuard, bytes + kGuard, first, space));
+  std::fill_n(block.first - kGuard, kGuard, kGuardByte);
+  std::fill_n(block.first, bytes, kPoisonByte);
+  std::fill_n(block.first + bytes, kGuard, kGuardByte);
+  std::byte* const result = block.first;
+  blocks_.emplace(result, std::move(block));
+  return result;
+}
+std::byte* HostRuntime::allocate(std::size_t bytes) { return allocate(Kind::device, bytes); }
+std::byte* HostRuntime::allocate_pinned(std::size_t bytes) { return allocate(Kind::pinned, bytes); }
+
+std::int64_t HostRuntime::allocated_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [first, block] : blocks_) bytes += static_cast<std::int64_t>(block.bytes);
+  return bytes;
+}
+
+bool HostRuntime::is_in(Kind kind, const void* first, std::size_t bytes) const {
+  const auto* begin = static_cast<const std::byte*>(first);
+  auto after = blocks_.upper_bound(begin);
+  if (after == blocks_.begin()) return false;
+  const Block& block = std::prev(after)->second;
+  return block.kind == kind && begin + bytes <= block.first + block.bytes;
+}
+
+std::string HostRuntime::where(const std::string& op) const {
+  return "cuda-on-host" + (step_ >= 0 ? fmt::format(", in step {}", step_) : std::string()) +
+         (op.empty() ? op : ", op " + op);
+}
+
+void HostRuntime::expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const {
+  if (!is_in(kind, first, bytes))
+    base::fail(base::ErrorKind::device,
+               "{}: {} of {} bytes must stay within a block of {} memory, but does not; this is an "
+               "error of the engine, please report it",
+               where(op_), call, bytes, kind == Kind::device ? "device" : "pinned");
+}
+
+void HostRuntime::check_guards(const Item& after) const {
+  const auto is_whole = [](const std::byte* zone) {
+    return std::all_of(zone, zone + kGuard, [](std::byte byte) { return byte == kGuardByte; });
+  };
+  for (const auto& [first, block] : blocks_)
+    if (!is_whole(first - kGuard) || !is_whole(first + block.bytes))
+      base::fail(base::ErrorKind::device,
+                 "{}: {} wrote outside of a block of {} bytes; this is an error of the engine, "
+                 "please report it",
+                 where(after.op), after.what, block.bytes);
+}
+
+// ---- posting
+
+std::deque<HostRuntime::Item>& HostRuntime::queue(Stream stream) {
+  base::expects(stream.index >= 0 && stream.index < static_cast<int>(streams_.size()),
+                "the runtime made this stream");
+  return streams_[static_cast<std::size_t>(stream.index)];
+}
+
+Stream HostRuntime::make_stream() {
+  expect_no_capture("a new stream");
+  streams_.emplace_back();
+  return {static_cast<int>(streams_.size()) - 1};
+}
+Event HostRuntime::make_event() {
+  expect_no_capture("a new event");
+  events_.emplace_back();
+  return {static_cast<int>(events_.size()) - 1};
+}
+
+void HostRuntime::post(Stream stream, const char* what, std::function<void()> work) {
+  if (sections_.is_recording() && !(stream == sections_.stream()))
+    expect_no_capture("work of another stream");
+  Item item{.number = posted_, .what = what, .op = op_, .work = std::move(work), .waits_for = nullptr};
+  if (sections_.is_recording()) {
+    sections_.add(std::move(item));
+  } else {
+    ++posted_;
+    queue(stream).push_back(std::move(item));
+  }
+}
+
+void HostRuntime::copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) {
+  expect_in(Kind::pinned, pinned_src, bytes, "a copy to the device, whose source");
+  expect_in(Kind::device, dst, bytes, "a copy to the device");
+  post(stream, "a copy to the device", [=] { std::memcpy(dst, pinned_src, bytes); });
+}
+void HostRuntime::copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) {
+  expect_in(Kind::device, src, bytes, "a copy to the host, whose source");
+  expect_in(Kind::pinned, pinned_dst, bytes, "a copy to the host");
+  post(stream, "a copy to the host", [=] { std::memcpy(pinned_dst, src, bytes); });
+}
+void HostRuntime::copy_on_device(Stream stream, void* dst, const void* src, std::size_t bytes) {
+  expect_in(Kind::device, src, bytes, "a copy on the device, whose source");
+  expect_in(Kind::device, dst, bytes, "a copy on the device");
+  post(stream, "a copy on the device", [=] { std::memmove(dst, src, bytes); });
+}
+void HostRuntime::fill_bytes(Stream stream, void* dst, std::uint8_t value, std::size_t bytes) {
+  expect_in(Kind::device, dst, bytes, "a fill");
+  post(stream, "a fill", [=] { std::memset(dst, value, bytes); });
+}
+
+void HostRuntime::launch(Stream stream, int kernel, const void* arguments, std::size_t bytes,
+                         const Grid& grid) {
+  const auto* first = static_cast<const std::byte*>(arguments);
+  std::vector<std::byte> copy(first, first + bytes);
+  post(stream, "a kernel", [kernel, copy = std::move(copy), grid, order = order_of_threads()] {
+    run_on_host(kernel, copy.data(), grid, order);
+  });
+}
+
+/// The order of blocks and threads is varied too.
+HostOrder HostRuntime::order_of_threads() {
+  const bool is_descending = options_.order == StreamOrder::last_first ||
+                             (options_.order == StreamOrder::random && rng_.below(2) == 1);
+  return is_descending ? HostOrder::descending : HostOrder::ascending;
+}
+
+void HostRuntime::record(Event event, Stream stream) {
+  expect_no_capture("the record of an event");
+  auto mark = std::make_shared<Reached>();
+  events_[static_cast<std::size_t>(event.index)] = mark;
+  post(stream, "the record of an event", [mark] { *mark = {.is_done = true, .at = base::Clock::now()}; });
+}
+
+bool HostRuntime::is_dropped() { return dropped_wait_ == waits_++; }
+
+void HostRuntime::wait(Stream stream, Event event) {
+  expect_no_capture("a wait for an event");
+  if (is_dropped()) return;
+  const Mark& mark = events_[static_cast<std::size_t>(event.index)];
+  if (mark == nullptr) return;
+  queue(stream).push_back(
+      {.number = posted_++, .what = "a wait for an event", .op = op_, .work = {}, .waits_for = mark});
+}
+
+// ---- captured sections
+
+void HostRuntime::expect_no_capture(const char* call) const {
+  if (sections_.is_recording())
+    base::fail(base::ErrorKind::device,
+               "{}: {} must not be in a captured section; this is an error of the engine, please report it",
+               where(op_), call);
+}
+
+CapturedSection HostRuntime::capture(Stream stream, const std::function<void()>& post) {
+  expect_no_capture("a section");
+  static_cast<void>(queue(stream));  // checks that the stream exists
+  if (!refusal_.empty()) throw CannotCapture(refusal_);
+  return sections_.record(stream, post);
+}
+
+void HostRuntime::replay(Stream stream, CapturedSection section) {
+  expect_no_capture("a section");
+  for (Item item : sections_.at(section)) {
+    item.number = posted_++;
+    queue(stream).push_back(std::move(item));
+  }
+  ++replays_;
+}
+
+// ---- running
+
+bool HostRuntime::is_done(Event event) {
+  expect_no_capture("a look at an event");
+  const Mark& mark = events_[static_cast<std::size_t>(event.index)];
+  return mark == nullptr || mark->is_done;
+}
+
+double HostRuntime::seconds_between(Event begin, Event end) {
+  const Mark& from = events_[static_cast<std::size_t>(begin.index)];
+  const Mark& to = events_[static_cast<std::size_t>(end.index)];
+  if (from == nullptr || !from->is_done || to == nullptr || !to->is_done)
+    base::fail(base::ErrorKind::device,
+               "{}: time was taken from an event that was not reached; this is an error of the engine, "
+               "please report it",
+               where(op_));
+  return base::seconds(to->at - from->at);
+}
+
+void HostRuntime::synchronize(Stream stream) {
+  expect_no_capture("a wait of the host");
+  ++stream_synchronizations_;
+  if (is_dropped()) return;
+  const auto& waited_for = queue(stream);
+  run_until([&] { return waited_for.empty(); });
+}
+
+void HostRuntime::synchronize(Event event) {
+  expect_no_capture("a wait of the host");
+  ++event_synchronizations_;
+  if (is_dropped()) return;
+  const Mark mark = events_[static_cast<std::size_t>(event.index)];
+  if (mark != nullptr) run_until([&] { return mark->is_done; });
+}
+
+void HostRuntime::run_until(const std::function<bool()>& is_done) {
+  while (!is_done()) {
+    const int stream = next_stream();
+    if (stream < 0)
+      base::fail(base::ErrorKind::device,
+                 "{}: every stream waits for another one; this is an error of the engine, please report it",
+                 where(op_));
+    auto& items = streams_[static_cast<std::size_t>(stream)];
+    const Item item = std::move(items.front());
+    items.pop_front();
+    if (item.work) item.work();
+    check_guards(item);
+  }
+}
+
+std::size_t HostRuntime::queued() const {
+  std::size_t items = 0;
+  for (const auto& stream : streams_) items += stream.size();
+  return items;
+}
+
+int HostRuntime::next_stream() {
+  std::vector<int> ready;
+  for (int stream = 0; stream < static_cast<int>(streams_.size()); ++stream) {
+    const auto& items = streams_[static_cast<std::size_t>(stream)];
+    if (!items.empty() && (items.front().waits_for == nullptr || items.front().waits_for->is_done))
+      ready.push_back(stream);
+  }
+  if (ready.empty()) return -1;
+  switch (options_.order) {
+    case StreamOrder::as_posted:
+      return *std::ranges::min_element(
+          ready, {}, [&](int stream) { return streams_[static_cast<std::size_t>(stream)].front().number; });
+    case StreamOrder::first_first:
+      return ready.front();
+    case StreamOrder::last_first:
+      return ready.back();
+    case StreamOrder::random:
+      break;
+  }
+  if (burst_ == 0 || std::ranges::find(ready, burst_stream_) == ready.end()) {
+    burst_stream_ = ready[rng_.below(static_cast<std::uint32_t>(ready.size()))];
+    burst_ = 1 + rng_.below(longest_burst_);
+  }
+  --burst_;
+  return burst_stream_;
+}
+
+std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& problem,
+                                                           const std::string& algorithm) {
+  check(problem);
+  const bool is_descending = algorithm == kDescending;
+  const bool is_default = algorithm.empty() && !problem.is_fused();
+  if (!is_default && algorithm != kAscending && !is_descending)
+    throw AlgorithmRefused(problem, algorithm, "is not an algorithm of the CUDA engine on the processor");
+  return std::make_unique<HostConvolution>(*this, problem,
+                                           is_descending ? HostLoops::descending : HostLoops::ascending);
+}
+
+ConvCandidates HostRuntime::convolution_candidates(const ConvProblem& problem) {
+  check(problem);
+  if (problem.is_fused()) return {.algorithms = {kSeparate, kAscending, kDescending}, .left_out = {}};
+  return {.algorithms = {kAscending, kDescending}, .left_out = {}};
+}
+
+}  // namespace paceline::engine::cuda

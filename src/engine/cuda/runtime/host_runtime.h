@@ -1,0 +1,164 @@
+#pragma once
+
+/// HostRuntime is a Runtime on the processor. It runs the CUDA engine without a GPU, and is made to reveal
+/// missing synchronisation and wrong use of memory.
+///
+/// Enqueued work does not run at once. synchronize() runs the items of the streams, in one of the orders that
+/// events allow, until the item that it waits for is done; other items stay queued. So a missing wait, a host
+/// buffer that is changed too early, and memory that is read before it is written all change the result.
+/// Memory starts as NaN (bytes 0xff), between guard zones that are checked after each item.
+///
+/// A captured section is the list of enqueued items with their arguments. A replay uses exactly these
+/// arguments, so an argument that should differ between steps gives a wrong result, as on a GPU.
+///
+/// Errors   Error(device) for a write outside of a block, a copy from or to memory of the wrong kind, streams
+///          that wait for one another, and a section that does something that Runtime::capture() forbids
+/// Threads  one. The same options and calls give the same order and the same bits.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "engine/cuda/kernels/host.h"
+#include "engine/cuda/runtime/recorded_sections.h"
+#include "engine/cuda/runtime/runtime.h"
+
+namespace paceline::engine::cuda {
+
+/// Which of the streams that are not waiting runs next.
+enum class StreamOrder {
+  as_posted,    ///< the oldest item first, like a device with one queue
+  first_first,  ///< the stream made first, until it waits or is empty
+  last_first,   ///< the stream made last, until it waits or is empty
+  random,       ///< a random stream, for a random number of items
+};
+
+struct HostRuntimeOptions {
+  StreamOrder order = StreamOrder::as_posted;
+  std::uint64_t seed = 0;  ///< of random
+};
+
+class HostRuntime final : public Runtime {
+ public:
+  explicit HostRuntime(const HostRuntimeOptions& options = {});
+  ~HostRuntime() override;
+  HostRuntime(const HostRuntime&) = delete;
+  HostRuntime& operator=(const HostRuntime&) = delete;
+
+  [[nodiscard]] DeviceFacts facts() const override;
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override;
+  [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override;
+  [[nodiscard]] Stream make_stream() override;
+  [[nodiscard]] Event make_event() override;
+  /// All events record the host's time.
+  [[nodiscard]] Event make_timed_event() override { return make_event(); }
+  [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream(
+      Stream engine) override;  ///< host_side_stream.h
+
+  void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override;
+  void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override;
+  void copy_on_device(Stream stream, void* dst, const void* src, std::size_t bytes) override;
+  void fill_bytes(Stream stream, void* dst, std::uint8_t value, std::size_t bytes) override;
+  using Runtime::launch;
+  void launch(Stream stream, int kernel, const void* arguments, std::size_t bytes, const Grid& grid) override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override;
+  void replay(Stream stream, CapturedSection section) override;
+  [[nodiscard]] bool is_done(Event event) override;
+  [[nodiscard]] double seconds_between(Event begin, Event end) override;
+  void synchronize(Stream stream) override;
+  void synchronize(Event event) override;
+  using Runtime::make_convolution;
+  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
+                                                              const std::string& algorithm) override;
+  [[nodiscard]] ConvCandidates convolution_candidates(const ConvProblem& problem) override;
+
+  /// Enqueues any work on a stream. `what` names it in errors.
+  void post(Stream stream, const char* what, std::function<void()> work);
+
+  // ---- for tests
+
+  /// The sum over all blocks, without guard zones.
+  [[nodiscard]] std::int64_t allocated_bytes() const;
+
+  /// The number of calls that made a stream wait for an event, or the host for a stream or an event.
+  [[nodiscard]] int waits() const { return waits_; }
+  /// How often the host waited for a stream, and for an event.
+  [[nodiscard]] int stream_synchronizations() const { return stream_synchronizations_; }
+  [[nodiscard]] int event_synchronizations() const { return event_synchronizations_; }
+  /// The number of items that were enqueued and have not run.
+  [[nodiscard]] std::size_t queued() const;
+  /// Makes the wait with this number do nothing; numbers count as waits() does, from 0.
+  void drop_wait(std::optional<int> number) { dropped_wait_ = number; }
+
+  /// The number of sections captured, and of replays.
+  [[nodiscard]] int captures() const { return sections_.count(); }
+  [[nodiscard]] int replays() const { return replays_; }
+  /// Makes capture() throw CannotCapture with this text; empty: it works again.
+  void refuse_captures(std::string why) { refusal_ = std::move(why); }
+
+ private:
+  enum class Kind { device, pinned };
+  struct Block {
+    Kind kind;
+    std::size_t bytes;
+    std::unique_ptr<std::byte[]> memory;  ///< including both guard zones
+    std::byte* first;
+  };
+  /// What one record() of an event marks.
+  struct Reached {
+    bool is_done = false;  ///< whether its stream has reached it
+    base::TimePoint at{};  ///< when it was reached
+  };
+  using Mark = std::shared_ptr<Reached>;
+  struct Item {
+    std::uint64_t number = 0;  ///< counts over all streams
+    const char* what = "";
+    std::string op;  ///< the op of set_op() when it was enqueued; may be empty
+    std::function<void()> work;
+    Mark waits_for;  ///< null: waits for nothing
+  };
+
+  [[nodiscard]] HostOrder order_of_threads();
+  std::byte* allocate(Kind kind, std::size_t bytes);
+  /// Whether [first, first + bytes) lies in a block of this kind.
+  [[nodiscard]] bool is_in(Kind kind, const void* first, std::size_t bytes) const;
+  void expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const;
+  void check_guards(const Item& after) const;
+  /// "cuda-on-host, in step 12, op conv1", for errors.
+  [[nodiscard]] std::string where(const std::string& op) const;
+  [[nodiscard]] std::deque<Item>& queue(Stream stream);
+  /// Fails if a section is being captured, since `call` must not be in one.
+  void expect_no_capture(const char* call) const;
+  /// Counts a wait. Returns whether it is the one that drop_wait() named.
+  [[nodiscard]] bool is_dropped();
+  void run_until(const std::function<bool()>& is_done);
+  /// The stream to run next; -1 if all wait.
+  [[nodiscard]] int next_stream();
+
+  const HostRuntimeOptions options_;
+  base::Rng rng_;
+  std::map<const std::byte*, Block> blocks_;  ///< by their first byte
+  std::vector<std::deque<Item>> streams_;
+  std::vector<Mark> events_;  ///< the last record() of each; null if there was none
+  std::uint64_t posted_ = 0;
+  std::uint32_t longest_burst_;  ///< random: the most items that a chosen stream runs
+  int burst_stream_ = -1;        ///< the chosen stream; burst_ is how many items it may still run
+  std::uint32_t burst_ = 0;
+  RecordedSections<Item> sections_;
+  int replays_ = 0;
+  std::string refusal_;
+  int waits_ = 0, stream_synchronizations_ = 0, event_synchronizations_ = 0;
+  std::optional<int> dropped_wait_;
+};
+
+}  // namespace paceline::engine::cuda

@@ -1,0 +1,152 @@
+#include "engine/cuda/runtime/load.h"
+
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "engine/cuda/kernels/table.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+constexpr int kOldestCapability = 80;  // has bf16 tensor cores; the oldest target of the module
+constexpr std::size_t kOldestCudnn = 91100;
+
+constexpr base::LibraryWanted kCudnn{.kind = base::ErrorKind::device,
+                                     .asked = "--device cuda",
+                                     .file = "libcudnn.so.9",
+                                     .product = "cuDNN 9.11 or later",
+                                     .install = "pip install nvidia-cudnn-cu13"};
+
+template <typename... Kernel>
+bool same_kernels(const CudaApi& api, const std::tuple<Kernel...>*) {
+  const std::size_t bytes[] = {sizeof(Kernel)..., 0};
+  for (int i = 0; i < kKernelCount; ++i)
+    if (api.kernel_bytes[i] != bytes[i]) return false;
+  return true;
+}
+
+[[noreturn]] void fail_without_gpu(const base::EnvironmentLookup& environment) {
+  const char* visible = environment("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr)
+    base::fail(
+        base::ErrorKind::device,
+        "--device cuda: NVIDIA's driver is installed, but finds no GPU; paceline doctor lists the GPUs that "
+        "the driver knows, and a container must be started with GPUs (docker run --gpus all)");
+  if (std::string_view(visible).empty())
+    base::fail(base::ErrorKind::device,
+               "--device cuda: CUDA_VISIBLE_DEVICES is empty, which hides every GPU; unset it, or name GPUs: "
+               "CUDA_VISIBLE_DEVICES=0");
+  base::fail(
+      base::ErrorKind::device,
+      "--device cuda: CUDA_VISIBLE_DEVICES={} leaves no GPU visible; unset it, or name GPUs that paceline "
+      "doctor lists: CUDA_VISIBLE_DEVICES=0",
+      visible);
+}
+
+[[noreturn]] void fail_without_driver(const CudaApi& api) {
+  int driver = 0;
+  if (api.cudaDriverGetVersion(&driver) != kCudaSuccess) driver = 0;
+  if (driver == 0)
+    base::fail(
+        base::ErrorKind::device,
+        "--device cuda: NVIDIA's driver is not there (libcuda.so.1); install it (Debian: apt-get install "
+        "nvidia-driver), and start containers with GPUs (docker run --gpus all)");
+  base::fail(
+      base::ErrorKind::device,
+      "--device cuda: NVIDIA's driver supports CUDA up to {}, but this program was built with CUDA {}; "
+      "install a newer driver, or build with an older CUDA toolkit (12.8 at least)",
+      cuda_version(driver), cuda_version(api.built_with));
+}
+
+}  // namespace
+
+std::string cuda_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+const CudaApi& open_cuda() { return open_cuda(base::module_path(kModule).parent_path()); }
+
+const CudaApi& open_cuda(const std::filesystem::path& folder) {
+  const auto entry = reinterpret_cast<const CudaApi* (*)()>(base::open_module(kModule, folder));
+  const CudaApi& api = *entry();
+  check_module(api, folder / kModule.file);
+  return api;
+}
+
+void check_module(const CudaApi& api, const std::filesystem::path& module) {
+  // table_bytes is the first member, so it can be read from the table of any build.
+  if (api.table_bytes != sizeof(CudaApi) || api.kernel_count != kKernelCount ||
+      !same_kernels(api, static_cast<const Kernels*>(nullptr)))
+    base::fail(base::ErrorKind::device,
+               "--device cuda: {} belongs to another build of this program; build both anew: cmake --preset "
+               "release && ./x build",
+               module.string());
+}
+
+int visible_devices(const CudaApi& api, const base::EnvironmentLookup& environment) {
+  int count = 0;
+  const CudaStatus status = api.cudaGetDeviceCount(&count);
+  switch (status) {
+    case kCudaSuccess:
+      if (count <= 0) fail_without_gpu(environment);
+      return count;
+    case kCudaErrorNoDevice:
+      fail_without_gpu(environment);
+    case kCudaErrorInsufficientDriver:
+      fail_without_driver(api);
+    case kCudaErrorStubLibrary:
+      base::fail(
+          base::ErrorKind::device,
+          "--device cuda: the libcuda.so.1 that the loader finds is the CUDA toolkit's stub, which only "
+          "serves linking; take the folder stubs out of LD_LIBRARY_PATH");
+    case kCudaErrorSystemDriverMismatch:
+      base::fail(base::ErrorKind::device,
+                 "--device cuda: libcuda.so.1 and the kernel's driver are of different versions, as after an "
+                 "update; restart the machine, or the container with the host's driver");
+    default:
+      base::fail(base::ErrorKind::device, "--device cuda: {}",
+                 describe_cuda_error(api, status, "cudaGetDeviceCount", ""));
+  }
+}
+
+void check_device(const CudaApi& api, int device, const base::EnvironmentLookup& environment) {
+  const int count = visible_devices(api, environment);
+  const char* visible = environment("CUDA_VISIBLE_DEVICES");
+  if (device < 0 || device >= count)
+    base::fail(base::ErrorKind::device, "--device cuda:{}: this process sees {}{}; give {}", device,
+               count == 1 ? "one GPU" : fmt::format("{} GPUs", count),
+               visible == nullptr ? "" : fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible),
+               count == 1 ? "cuda:0" : fmt::format("cuda:0 to cuda:{}", count - 1));
+  int major = 0, minor = 0;
+  char name[256] = "";
+  for (const auto& [value, attribute] : {std::pair{&major, kCudaDevAttrComputeCapabilityMajor},
+                                         std::pair{&minor, kCudaDevAttrComputeCapabilityMinor}})
+    if (const auto status = api.cudaDeviceGetAttribute(value, attribute, device); status != kCudaSuccess)
+      base::fail(
+          base::ErrorKind::device, "--device cuda: {}",
+          describe_cuda_error(api, status, "cudaDeviceGetAttribute", fmt::format("on GPU {}", device)));
+  if (const auto status = api.device_name(name, sizeof name, device); status != kCudaSuccess)
+    base::fail(base::ErrorKind::device, "--device cuda: {}",
+               describe_cuda_error(api, status, "cudaGetDeviceProperties", fmt::format("on GPU {}", device)));
+  if (10 * major + minor < kOldestCapability)
+    base::fail(
+        base::ErrorKind::device,
+        "--device cuda:{}: {} has compute capability {}.{}, and the kernels need 8.0 (Ampere) or later; use "
+        "--device cpu",
+        device, name, major, minor);
+}
+
+base::SharedLibrary find_cudnn(const base::EnvironmentLookup& environment) {
+  return find_cudnn(base::library_folders(environment));
+}
+
+base::SharedLibrary find_cudnn(const std::vector<std::filesystem::path>& folders) {
+  return base::find_library(kCudnn, folders, [](const base::SharedLibrary& library) -> std::string {
+    std::size_t (*version)() = nullptr;
+    if (!library.find("cudnnGetVersion", version)) return "it has no cudnnGetVersion";
+    const auto found = version();
+    if (found >= kOldestCudnn) return "";
+    return fmt::format("it is cuDNN {}.{}.{}", found / 10000, found / 100 % 100, found % 100);
+  });
+}
+
+}  // namespace paceline::engine::cuda
