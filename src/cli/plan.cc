@@ -10,10 +10,10 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "cli/arguments.h"
 #include "cli/backend.h"
 #include "cli/commands/commands.h"
-#include "cli/options.h"
+#include "cli/options/arguments.h"
+#include "cli/options/options.h"
 #include "cli/plan_time.h"
 #include "train/given/recorded_settings.h"
 #include "train/run.h"

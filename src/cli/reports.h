@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/settings.h"
+#include "cli/options/settings.h"
 #include "measure/record.h"
 #include "report/document.h"
 

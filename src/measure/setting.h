@@ -58,8 +58,8 @@ namespace setting_table {
 using enum SettingRole;
 using enum Effect;
 
-/// The rows are in four parts, one for each file of readers in src/cli; cli/option_rows.h says where each
-/// part begins. Notes about options without effect come in the order of the rows.
+/// The rows are in four parts, one for each file of readers in src/cli; cli/options/option_rows.h says where
+/// each part begins. Notes about options without effect come in the order of the rows.
 inline constexpr auto kRows = std::to_array<SettingRow>({
     // One training: option_training_rows.cc.
     {"model", fixed, refuse, refuse},

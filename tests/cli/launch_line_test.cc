@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "cli/arguments.h"
+#include "cli/options/arguments.h"
 #include "program.h"
 
 namespace paceline::cli {

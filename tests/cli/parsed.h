@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/arguments.h"
+#include "cli/options/arguments.h"
 
 namespace paceline::cli {
 

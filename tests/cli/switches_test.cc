@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 namespace paceline::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "cli/arguments.h"
+#include "cli/options/arguments.h"
 #include "graph/zoo.h"
 #include "input.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/settings.h"
 #include "cli/session.h"
-#include "cli/settings.h"
 #include "study/study.h"
 
 namespace paceline::cli {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "cli/settings.h"
+#include "cli/options/settings.h"
 #include "comm/emulate.h"
 #include "study/study.h"
 #include "train/given/backend.h"

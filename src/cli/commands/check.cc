@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "cli/commands/commands.h"
 #include "cli/evidence.h"
-#include "cli/screen.h"
+#include "cli/screen/screen.h"
 #include "report/check_text.h"
 
 namespace paceline::cli {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "cli/settings.h"
+#include "cli/options/settings.h"
 
 namespace paceline::cli {
 

@@ -3,7 +3,7 @@
 /// The commands, one file each. Each returns the exit code: 0, or that of the signal that stopped it.
 /// Failures are thrown as Error, which main prints.
 
-#include "cli/settings.h"
+#include "cli/options/settings.h"
 
 namespace paceline::cli {
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
-#include "cli/screen.h"
+#include "cli/screen/screen.h"
 
 namespace paceline::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 /// Implements `paceline data get`, which downloads a public data set.
 
-#include "cli/settings.h"
+#include "cli/options/settings.h"
 
 namespace paceline::cli {
 

@@ -2,7 +2,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
-#include "cli/screen.h"
+#include "cli/screen/screen.h"
 
 namespace paceline::cli {
 

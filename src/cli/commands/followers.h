@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/settings.h"
 #include "cli/session.h"
-#include "cli/settings.h"
 #include "study/study.h"
 #include "train/given/backend.h"
 #include "train/given/options.h"

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "cli/commands/commands.h"
-#include "cli/screen.h"
+#include "cli/screen/screen.h"
 
 namespace paceline::cli {
 

@@ -9,7 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/evidence.h"
 #include "cli/reports.h"
-#include "cli/screen.h"
+#include "cli/screen/screen.h"
 
 namespace paceline::cli {
 

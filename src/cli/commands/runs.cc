@@ -9,7 +9,7 @@
 #include "base/visible.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
-#include "cli/screen.h"
+#include "cli/screen/screen.h"
 #include "measure/environment.h"
 #include "report/text.h"
 #include "serve/run_book.h"

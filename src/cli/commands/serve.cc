@@ -10,7 +10,7 @@
 #include "cli/commands/commands.h"
 #include "cli/interrupt.h"
 #include "cli/reports.h"
-#include "cli/screen.h"
+#include "cli/screen/screen.h"
 #include "measure/event_log.h"
 #include "measure/events.h"
 #include "report/build.h"

@@ -5,8 +5,8 @@
 
 #include "cli/commands/command_rows.h"
 #include "cli/commands/commands.h"
-#include "cli/completion.h"
-#include "cli/manual.h"
+#include "cli/options/completion.h"
+#include "cli/options/manual.h"
 #include "measure/version.h"
 
 namespace paceline::cli {

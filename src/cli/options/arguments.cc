@@ -1,0 +1,365 @@
+#include "cli/options/arguments.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <deque>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/values.h"
+#include "cli/options/checkpoint_options.h"
+#include "cli/options/completion.h"
+#include "cli/options/site.h"
+#include "data/dataset.h"
+#include "data/get/get.h"
+
+namespace paceline::cli {
+namespace {
+
+using base::ErrorKind;
+
+/// Whether `word` is an option and not a negative number.
+bool looks_like_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';
+}
+
+[[noreturn]] void refuse_unknown(const std::string& word, Command command) {
+  const auto bare = word.substr(0, word.find('='));
+  const auto name = bare.substr(std::min(bare.find_first_not_of('-'), bare.size()));
+  if (bare.size() == 2 && bare[1] != '-')
+    base::fail(ErrorKind::usage, "{}: options have long names only; 'paceline {} --help' lists them", bare,
+               command_name(command));
+  base::fail(ErrorKind::usage, "{} {}", bare, why_unknown(name, command));
+}
+
+void take_data_words(const std::vector<std::string>& words, Settings& settings) {
+  if (words.size() == 3 && words[0] == "pack") {
+    settings.data.pack = words[2];
+  } else if (words.size() != 2 ||
+             !(words[0] == "info" || words[0] == "verify" || words[0] == "get" || words[0] == "manifest")) {
+    base::fail(ErrorKind::usage,
+               "data takes what to do and a data set: paceline data info|verify {}; paceline data pack "
+               "folder:DIR FILE.tar; paceline data manifest folder:DIR; or paceline data get {}",
+               data::known_specs(), fmt::join(data::package_names(), "|"));
+  }
+  settings.data.action = words[0];
+  settings.data.spec = words[1];
+}
+
+void take_runs_words(const std::vector<std::string>& words, Settings& settings) {
+  auto& runs = settings.runs;
+  const std::vector<std::string> actions{"list", "show", "rm"};
+  if (words.empty() || std::ranges::find(actions, words.front()) == actions.end())
+    base::fail(ErrorKind::usage, "runs takes {}{}: paceline runs list [DIR], show RUN.., or rm RUN..",
+               fmt::join(actions, ", "),
+               words.empty()
+                   ? ""
+                   : fmt::format(", not '{}'{}", words.front(), base::suggestion(words.front(), actions)));
+  runs.action = words.front();
+  runs.paths.assign(words.begin() + 1, words.end());
+  if (runs.action != "list" && runs.paths.empty())
+    base::fail(ErrorKind::usage, "runs {}: name the run's directory; 'paceline runs list' shows them",
+               runs.action);
+  if (runs.action == "list" && runs.paths.size() > 1)
+    base::fail(ErrorKind::usage, "runs list takes one directory, got {}", runs.paths.size());
+}
+
+/// Assigns words that are neither options nor their values: a recipe, records, a data set.
+void take_words(const std::vector<std::string>& words, Settings& settings) {
+  switch (settings.command) {
+    case kReport:
+    case kExplain:
+      if (words.empty())
+        base::fail(ErrorKind::usage, "{} takes the records to read: files, or directories that hold them",
+                   command_name(settings.command));
+      settings.report.records.assign(words.begin(), words.end());
+      return;
+    case kVerify:
+      if (words.empty())
+        base::fail(ErrorKind::usage, "verify takes the files to check, or directories that hold them");
+      settings.verify.assign(words.begin(), words.end());
+      return;
+    case kCheck:
+    case kImport:
+      if (words.empty() && settings.check.template_name.empty())
+        base::fail(ErrorKind::usage,
+                   "{0} takes {1}; 'paceline check --template scaling' prints a table to fill in",
+                   command_name(settings.command),
+                   settings.command == kCheck ? "the records and tables to check"
+                                              : "the files of another program to read");
+      settings.report.records.assign(words.begin(), words.end());
+      return;
+    case kRunList:
+      return take_runs_words(words, settings);
+    case kServe:
+      if (words.size() > 1)
+        base::fail(ErrorKind::usage, "serve takes one directory, got {}: {}", words.size(),
+                   fmt::join(words, " "));
+      if (!words.empty()) settings.serve.directory = words.front();
+      return;
+    case kCompare:
+      if (words.size() != 2)
+        base::fail(
+            ErrorKind::usage,
+            "compare takes two records or directories that hold some, before and after: paceline compare "
+            "A B; got {}",
+            words.size());
+      settings.report.records.assign(words.begin(), words.end());
+      return;
+    case kData:
+      return take_data_words(words, settings);
+    case kCompletion:
+      if (words.size() != 1 ||
+          std::ranges::find(completed_shells(), words.front()) == completed_shells().end())
+        base::fail(ErrorKind::usage, "completion takes one of {}: paceline completion bash",
+                   fmt::join(completed_shells(), ", "));
+      settings.shell = words.front();
+      return;
+    case kInit:
+      if (words.size() != 1)
+        base::fail(ErrorKind::usage, "init takes one folder, with your images: paceline init DIR; got {}",
+                   words.empty() ? "none" : fmt::format("{}: {}", words.size(), fmt::join(words, " ")));
+      settings.init.directory = words.front();
+      return;
+    case kEvaluate:
+      settings.evaluate.checkpoint = words.front();
+      return;
+    case kLaunch:
+    case kSbatch:
+      if (settings.child.empty())
+        base::fail(ErrorKind::usage,
+                   "{0} needs the command to be started after it: paceline {0} ... -- train ...",
+                   command_name(settings.command));
+      [[fallthrough]];
+    default:
+      if (!words.empty())
+        base::fail(ErrorKind::usage, "{}: '{}' is not expected; 'paceline {} --help' shows what is",
+                   command_name(settings.command), words.front(), command_name(settings.command));
+  }
+}
+
+/// Removes the recipe from the words of a command that trains, and returns it; "" if there is none.
+std::string take_recipe(std::vector<std::string>& words, Command command) {
+  if (!(command & kRuns) || words.empty()) return "";
+  const std::string word = words.front();
+  if (!word.ends_with(".toml"))
+    base::fail(
+        ErrorKind::usage,
+        "'{}' is neither an option nor a recipe (a file that ends in .toml); lists are written with commas, "
+        "such as 32,128",
+        word);
+  if (words.size() > 1)
+    base::fail(ErrorKind::usage, "'{}' and '{}': {} takes one recipe; put them into one file", words[0],
+               words[1], command_name(command));
+  words.clear();
+  return word;
+}
+
+bool asks_for_quick(const std::vector<Assignment>& typed) {
+  return std::any_of(typed.begin(), typed.end(), [](const auto& given) {
+    return given.option->setting == "quick" && given.text == "true";
+  });
+}
+
+/// A switch that may have a value: --augment=false means --no-augment.
+Assignment switched(Assignment assignment, const std::string& text) {
+  try {
+    assignment.text = base::truth(text) == base::truth(assignment.text) ? "true" : "false";
+  } catch (const base::Error& error) {
+    base::fail(ErrorKind::usage, "{} {}", assignment.where, error.what());
+  }
+  return assignment;
+}
+
+/// Removes the command to start from the words of launch and sbatch: everything behind "--", or from "train"
+/// or "comm" on. `-n` is accepted for --processes, as mpirun and srun write it.
+std::vector<std::string> cut_child(std::vector<std::string>& words) {
+  auto begin = std::find(words.begin(), words.end(), "--");
+  const bool marked = begin != words.end();
+  if (!marked)
+    begin = std::find_if(words.begin(), words.end(),
+                         [](const std::string& word) { return word == "train" || word == "comm"; });
+  std::vector<std::string> child(begin + (marked ? 1 : 0), words.end());
+  words.erase(begin, words.end());
+  std::replace(words.begin(), words.end(), std::string("-n"), std::string("--processes"));
+  return child;
+}
+
+/// Checks the command to start before anything is started.
+void check_child(Settings& settings) {
+  const auto& child = settings.child;
+  const unsigned startable = settings.command == kSbatch ? kMeasuring : kInProcesses;
+  std::vector<std::string> names;
+  for (unsigned bit = 1; bit <= startable; bit <<= 1) {
+    if (!(startable & bit)) continue;
+    const auto command = static_cast<Command>(bit);
+    names.push_back(command_name(command));
+    if (child.front() != names.back()) continue;
+    const auto parsed = parse(command, {child.begin() + 1, child.end()}).settings;
+    settings.child_out = parsed.train.out;
+    settings.child_data = parsed.train.data;
+    settings.child_device = parsed.train.device;
+    settings.has_child_workers = parsed.is_given("workers");
+    return;
+  }
+  base::fail(ErrorKind::usage, "{} starts {}, not '{}'{}", command_name(settings.command),
+             fmt::join(names, ", "), child.front(), base::suggestion(child.front(), names));
+}
+
+/// A note for an option that was given twice with different values, saying which one counts; else "".
+std::string said_of_repeated(const CLI::Option& option, const std::string& name) {
+  const auto values = option.results();
+  for (const auto& value : values)
+    if (value != values.back())
+      return fmt::format("{} is given as {} and as {}; the last one counts", name, value, values.back());
+  return "";
+}
+
+/// The parts of a command line.
+struct ParsedLine {
+  bool asks_for_help = false;
+  std::vector<Assignment> typed;  ///< the options
+  std::vector<std::string> rest;  ///< words that are not options
+  std::vector<std::string> notes;
+};
+
+ParsedLine read_line(const std::vector<std::string>& words, Command command) {
+  CLI::App app;
+  app.set_help_flag("-h,--help");
+  app.allow_extras();
+  std::deque<std::string> values;  // stable addresses for CLI11
+  std::vector<std::pair<CLI::Option*, Assignment>> known;
+  for (const auto& option : options()) {
+    if (!(option.commands & command)) continue;
+    const auto dashed = fmt::format("--{}", option.name()), negated = fmt::format("--no-{}", option.name());
+    if (option.value.empty()) {
+      known.push_back({app.add_flag(dashed), {&option, "true", dashed}});
+      known.push_back({app.add_flag(negated), {&option, "false", negated}});
+    } else {
+      auto* added = app.add_option(dashed, values.emplace_back());
+      added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      added->expected(1)->allow_extra_args(false);
+      known.push_back({added, {&option, "", dashed}});
+    }
+  }
+  try {
+    // CLI11 expects the words in reverse order.
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    return {.asks_for_help = true};
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();
+    base::fail(ErrorKind::usage, "{} needs a value; 'paceline {} --help' says which",
+               text.substr(0, text.find(':')), command_name(command));
+  } catch (const CLI::ParseError& error) {
+    base::fail(ErrorKind::usage, "{}; see 'paceline {} --help'", error.what(), command_name(command));
+  }
+
+  ParsedLine line;
+  for (const auto& word : app.remaining()) {
+    if (looks_like_option(word)) refuse_unknown(word, command);
+    line.rest.push_back(word);
+  }
+  for (auto& [option, assignment] : known) {
+    if (option->count() == 0) continue;
+    if (!assignment.option->value.empty()) {
+      if (const auto said = said_of_repeated(*option, assignment.where);
+          !said.empty() && !assignment.option->is_list)
+        line.notes.push_back(said);
+      assignment.text = assignment.option->is_list ? fmt::format("{}", fmt::join(option->results(), "\n"))
+                                                   : option->results().back();
+      line.typed.push_back(std::move(assignment));
+      continue;
+    }
+    for (const auto& text : option->results()) line.typed.push_back(switched(assignment, text));
+  }
+  return line;
+}
+
+/// "data: synthetic here, cifar10:DIR in the training (t/record.json: data)": shown because figures on other
+/// data, or of another evaluation, are not those of the training.
+std::vector<std::string> differences_from_training(const std::vector<Assignment>& trained,
+                                                   const Settings& settings) {
+  std::vector<std::string> notes;
+  for (const auto& [option, text, where] : trained) {
+    if (option->name() == "local-batch" || option->get(settings) == text) continue;  // it changes no figure
+    notes.push_back(fmt::format("{}: {} here, {} in the training ({})", option->name(), option->get(settings),
+                                text, where));
+  }
+  return notes;
+}
+
+}  // namespace
+
+namespace {
+
+/// Commands that read a site file: those that start something, run, or examine data.
+constexpr unsigned kAtASite = kInProcesses | kLaunch | kSbatch | kEvaluate | kData;
+
+/// Replaces a data set's name from the site file, possibly followed by options ("imagenet,train=100"), by its
+/// spec. Returns a note if it did.
+std::string take_site_name(const Site& site, std::string& data) {
+  const auto comma = std::min(data.find(','), data.size());
+  const auto name = data.substr(0, comma);
+  const auto found = site.data.find(name);
+  if (found == site.data.end()) return "";
+  data = found->second + data.substr(comma);
+  return fmt::format("{}: {} is {}", site.data_where.at(name), name, data);
+}
+
+std::string keys_of(const std::vector<Assignment>& given) {
+  std::vector<std::string> wheres;
+  for (const auto& one : given) wheres.push_back(one.where);
+  return fmt::format("site file: {}", fmt::join(wheres, ", "));
+}
+
+}  // namespace
+
+Parsed parse(Command command, const std::vector<std::string>& typed_words) {
+  std::vector<std::string> words = typed_words, child;
+  if (command & (kLaunch | kSbatch)) child = cut_child(words);
+  auto [asks_for_help, typed, rest, remarks] = read_line(words, command);
+  if (asks_for_help) return {.settings = defaults(command), .help = help_text(command)};
+  if (command == kEvaluate && rest.size() != 1)
+    base::fail(ErrorKind::usage,
+               "evaluate takes one checkpoint: a .safetensors file, or the directory of a training");
+  std::vector<Assignment> trained;
+  if (command == kEvaluate)
+    for (auto& [option, text, where] : options_of_checkpoint(rest.front()))
+      trained.push_back({option, std::move(text), std::move(where)});
+  Recipe recipe;
+  const auto file = take_recipe(rest, command);
+  if (!file.empty()) recipe = read_recipe(file, command);
+  if (!asks_for_quick(typed)) recipe.quick.clear();
+  if (asks_for_quick(typed) && command != kStudy && !recipe.has_quick)
+    base::fail(ErrorKind::usage,
+               "--quick is the short form of a recipe, its table [quick], and {}; leave --quick out",
+               file.empty() ? "no recipe is given" : file + " has none");
+  const Site site = (command & kAtASite) ? read_site(site_files(), command) : Site();
+  if (!site.given.empty() && (command & (kLaunch | kSbatch))) remarks.push_back(keys_of(site.given));
+  for (auto* const layer : {&recipe.given, &recipe.quick, &typed})
+    for (auto& assignment : *layer)
+      if (assignment.option->setting == "data")
+        if (const auto note = take_site_name(site, assignment.text); !note.empty()) remarks.push_back(note);
+  if (command == kData && rest.size() >= 2) (void)take_site_name(site, rest[1]);
+  Parsed parsed{.settings = merge_options(command, {trained, site.given, std::move(recipe.given),
+                                                    std::move(recipe.quick), std::move(typed)}),
+                .help = ""};
+  parsed.settings.recipe = recipe.summary;
+  std::ranges::move(differences_from_training(trained, parsed.settings),
+                    std::back_inserter(parsed.settings.notes));
+  if (!recipe.unused.empty()) parsed.settings.notes.push_back(recipe.unused);
+  std::ranges::move(remarks, std::back_inserter(parsed.settings.notes));
+  parsed.settings.child = std::move(child);
+  take_words(rest, parsed.settings);
+  if (command & (kLaunch | kSbatch)) check_child(parsed.settings);
+  return parsed;
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,262 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/values.h"
+#include "cli/options/layers.h"
+#include "cli/options/unread_options.h"
+#include "train/given/recorded_settings.h"
+
+namespace paceline::cli {
+namespace {
+
+using base::ErrorKind;
+using measure::Setting;
+
+/// Joins the layers: keeps the last text of every option, and of two rivals the one in the later layer.
+std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers) {
+  std::vector<Assignment> joined;
+  for (const auto& layer : layers) {
+    for (const auto& given : layer) {
+      for (const auto& other : layer)
+        if (other.option == given.option && other.text != given.text)
+          base::fail(ErrorKind::usage, "{} and {} contradict each other; give one of them", given.where,
+                     other.where);
+      for (const auto& other : layer)
+        if (given.option->rival == other.option->setting)
+          base::fail(ErrorKind::usage,
+                     "{} {} and {} {} are both given, and one follows from the other; give one of them",
+                     given.where, given.text, other.where, other.text);
+    }
+    for (const auto& given : layer) {
+      std::erase_if(joined, [&](const Assignment& earlier) {
+        return earlier.option == given.option || given.option->rival == earlier.option->setting;
+      });
+      joined.push_back(given);
+    }
+  }
+  return joined;
+}
+
+/// Sets values in the table's order: the optimizer sets its default lr, which an explicit --lr then replaces.
+void take_values(Settings& settings, const std::vector<Assignment>& joined) {
+  for (const auto& option : options()) {
+    for (const auto& given : joined) {
+      if (given.option != &option) continue;
+      try {
+        if (given.text.empty()) base::fail(ErrorKind::usage, "must not be empty");
+        option.set(settings, given.text);
+      } catch (const base::Error& error) {
+        throw base::Error(error.kind(), given.where + " " + error.what());
+      }
+      settings.given.push_back(option.setting);
+      settings.origins.push_back(given.where);
+    }
+  }
+}
+
+constexpr double kSearchEpochs = 4;
+
+void take_defaults(Settings& settings) {
+  auto& train = settings.train;
+  if (settings.command == kTrain && train.local_batch == 0 && train.global_batch == 0) {
+    train.local_batch = 128;
+    settings.notes.push_back("neither --local-batch nor --global-batch is given: local batch 128");
+  }
+  const bool timed = (settings.command & (kSweep | kScale | kStudy)) != 0;
+  if (timed && train.window_steps == 0) train.window_steps = train::Options::kWholeEpoch;
+  if (settings.command == kSearch && train.epochs == 0) {
+    train.epochs = kSearchEpochs;
+    settings.notes.push_back(fmt::format("--epochs is not given: {:g} epochs", kSearchEpochs));
+  }
+  if (settings.command == kTrain && train.epochs == 0 && train.steps == 0 && train.window_steps == 0) {
+    train.epochs = 1;
+    settings.notes.push_back("neither --epochs nor --steps is given: 1 epoch");
+  }
+}
+
+/// Notes options that were given but have no effect, unless some runs use other options (remedies set their
+/// own).
+void note_unread(Settings& settings) {
+  if ((settings.command & (kTrain | kSweep | kScale | kSearch)) == 0) return;
+  for (const auto& unread : unread_options(settings)) settings.notes.push_back(sentence(unread));
+  const auto& train = settings.train;
+  if ((settings.command & (kTrain | kSearch)) != 0 && train.epochs > 0 &&
+      train.schedule.warmup_epochs > train.epochs)
+    settings.notes.push_back(
+        fmt::format("--warmup {:g} is longer than the {:g} epochs of this training: the learning rate never "
+                    "reaches its peak",
+                    train.schedule.warmup_epochs, train.epochs));
+}
+
+/// Checks rules between options that depend on neither data nor machine; train::resolve() checks the others.
+void check_together(Settings& settings) {
+  const auto& train = settings.train;
+  if (train.rule.nesterov && (train.rule.kind != engine::UpdateKind::sgd || train.rule.momentum == 0))
+    base::fail(ErrorKind::usage,
+               "--nesterov needs --optimizer sgd with a --momentum above 0, and momentum is {:g}",
+               train.rule.momentum);
+  if (train.scale_lr == train::LrScaling::none && settings.is_given("lr-batch"))
+    settings.notes.push_back("--lr-batch changes nothing without --scale-lr linear or sqrt");
+  if (settings.command == kScale && settings.study.scale.automatic_batches)
+    base::fail(ErrorKind::usage,
+               "--batches auto is for sweep: scale compares the same batches on every number of workers; "
+               "give a list such as 32,128,512");
+  if (settings.command == kConverge && settings.study.converge.workers.empty() &&
+      settings.is_given("workers") && settings.study.scale.workers.size() > 1)
+    base::fail(
+        ErrorKind::usage,
+        "--workers names {} numbers, but the remedies of a large batch are compared on one; give one, or "
+        "--compare workers",
+        settings.study.scale.workers.size());
+  if (settings.command == kStudy && !settings.study.with_sweep && !settings.study.with_scale &&
+      !settings.study.with_converge)
+    base::fail(ErrorKind::usage,
+               "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
+               "leave one of them out");
+  if (!settings.study.converge.workers.empty() && settings.is_given("variants"))
+    base::fail(
+        ErrorKind::usage,
+        "--variants names remedies of one large batch, but --compare workers compares numbers of workers; "
+        "give one of them");
+  if (settings.study.converge.workers.size() == 1)
+    base::fail(ErrorKind::usage,
+               "--compare workers needs at least two numbers of workers, such as --workers 1,2,4");
+  if (settings.command == kConverge && settings.study.converge.workers.empty() &&
+      settings.study.converge.large_batch <= settings.study.converge.baseline_batch)
+    base::fail(ErrorKind::usage,
+               "--large-batch {} must be larger than --baseline-batch {}, which it is compared with",
+               settings.study.converge.large_batch, settings.study.converge.baseline_batch);
+}
+
+}  // namespace
+
+namespace {
+
+/// Whether a search may vary the option: the training's result must depend on it, but it must not be the
+/// data, the length or the workers.
+bool is_searched(const Option& option) {
+  using measure::SettingRole;
+  for (const Setting one : {Setting("model"), Setting("precision"), Setting("label-smoothing"),
+                            Setting("crop-padding"), Setting("crop-fill"), Setting("flip"),
+                            Setting("local-batch"), Setting("global-batch"), Setting("loader-threads"),
+                            Setting("lookahead"), Setting("lookahead-keep"), Setting("lookahead-power")})
+    if (option.setting == one) return true;
+  const auto role = option.setting.role();
+  return role == SettingRole::rule || role == SettingRole::remedy || role == SettingRole::lr_scaling;
+}
+
+/// Every combination of the values in lists, with the single values of other options. The first list varies
+/// slowest.
+std::vector<std::vector<Assignment>> combinations(const std::vector<Assignment>& joined) {
+  std::vector<std::vector<Assignment>> all{{}};
+  for (const auto& given : joined) {
+    std::vector<std::string> values{given.text};
+    if (is_searched(*given.option) && given.text.find(',') != std::string::npos) {
+      try {
+        values = base::parts(given.text);
+      } catch (const base::Error& error) {
+        throw base::Error(error.kind(), given.where + " " + error.what());
+      }
+    }
+    std::vector<std::vector<Assignment>> longer;
+    for (const auto& combination : all)
+      for (const auto& value : values) {
+        longer.push_back(combination);
+        longer.back().push_back(given);
+        longer.back().back().text = value;
+      }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+/// "lr 0.1, local-batch 64": the values of the options that have lists.
+std::string name_of_combination(const std::vector<Assignment>& combination,
+                                const std::vector<Assignment>& joined) {
+  std::string name;
+  for (std::size_t i = 0; i < joined.size(); ++i)
+    if (combination[i].text != joined[i].text)
+      name += fmt::format("{}{} {}", name.empty() ? "" : ", ", joined[i].option->name(), combination[i].text);
+  return name.empty() ? "as given" : name;
+}
+
+/// Everything on which a training with these settings depends: equal texts mean equal trainings.
+std::map<std::string, std::string> what_is_read(const Settings& settings) {
+  auto read = train::settings(settings.train);
+  for (const auto& unread : unread_options(settings)) read.erase(std::string(unread.setting.key()));
+  if (settings.train.scale_lr == train::LrScaling::none) read.erase(std::string(Setting("lr-batch").key()));
+  return read;
+}
+
+/// The notes that all configurations have in common, since an option that any of them uses has an effect.
+std::vector<std::string> common_notes(const std::vector<Settings>& all) {
+  auto notes = all.front().notes;
+  std::erase_if(notes, [&](const std::string& note) {
+    return std::any_of(all.begin(), all.end(), [&](const Settings& one) {
+      return std::find(one.notes.begin(), one.notes.end(), note) == one.notes.end();
+    });
+  });
+  return notes;
+}
+
+/// The settings of the first combination, and the options of all. If combinations differ only in options that
+/// none of them uses (the momentum of adam), only the first is trained, with a note.
+Settings merge_search(Command command, const std::vector<Assignment>& joined) {
+  std::vector<Settings> all;
+  std::vector<std::string> doubles;
+  std::vector<study::Configuration> configurations;
+  std::vector<std::map<std::string, std::string>> read;
+  for (const auto& combination : combinations(joined)) {
+    Settings settings = defaults(command);
+    take_values(settings, combination);
+    take_defaults(settings);
+    check_together(settings);
+    note_unread(settings);
+    const auto name = name_of_combination(combination, joined);
+    const auto texts = what_is_read(settings);
+    const auto same = std::find(read.begin(), read.end(), texts);
+    const auto& twin =
+        same == read.end() ? name : configurations[static_cast<std::size_t>(same - read.begin())].name;
+    if (twin != name) {
+      doubles.push_back(fmt::format(
+          "'{}' is left out: it is the same training as '{}', since they differ only in options that it "
+          "does not use",
+          name, twin));
+    } else {
+      configurations.push_back({name, settings.train});
+      read.push_back(texts);
+    }
+    all.push_back(std::move(settings));
+  }
+  Settings first = all.front();
+  first.notes = common_notes(all);
+  first.notes.insert(first.notes.end(), doubles.begin(), doubles.end());
+  first.configurations = std::move(configurations);
+  return first;
+}
+
+}  // namespace
+
+void check_layer(Command command, const std::vector<Assignment>& layer) {
+  if (command == kSearch) {
+    (void)merge_search(command, join({layer}));
+    return;
+  }
+  Settings settings = defaults(command);
+  take_values(settings, join({layer}));
+}
+
+Settings merge_options(Command command, const std::vector<std::vector<Assignment>>& layers) {
+  if (command == kSearch) return merge_search(command, join(layers));
+  Settings settings = defaults(command);
+  take_values(settings, join(layers));
+  take_defaults(settings);
+  check_together(settings);
+  note_unread(settings);
+  return settings;
+}
+
+}  // namespace paceline::cli

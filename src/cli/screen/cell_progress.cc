@@ -1,0 +1,240 @@
+#include "cli/screen/cell_progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "analysis/compare/cell.h"
+#include "cli/commands/collectives.h"
+#include "measure/disturbance.h"
+#include "measure/ranking.h"
+#include "measure/statistics.h"
+#include "report/text.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr double kSecondsBetweenBars = 0.1;
+constexpr double kSecondsBetweenLines = 10;
+constexpr double kSecondsWithoutEstimate = 60;  ///< if the duration is unknown
+constexpr double kShareBetweenLines = 0.1;
+/// A cell that takes at least this many seconds gets a permanent line.
+constexpr double kLong = 60;
+constexpr std::size_t kMostFailures = 3;  ///< failures of a part that are listed one by one
+
+std::int64_t local_batch(const study::PlannedCell& cell) {
+  const auto& options = cell.options;
+  return options.local_batch > 0 ? options.local_batch : options.global_batch / options.workers;
+}
+
+std::int64_t global_batch(const study::PlannedCell& cell) {
+  const auto& options = cell.options;
+  return options.global_batch > 0 ? options.global_batch : options.local_batch * options.workers;
+}
+
+/// The size of a cell: "256", "2 x 32".
+std::string place_of(const study::PlannedCell& cell) {
+  return cell.kind == "sweep" ? fmt::format("{}", local_batch(cell))
+                              : fmt::format("{} x {}", cell.options.workers, local_batch(cell));
+}
+
+std::string rounded(double value) { return report::integer(std::round(value)); }
+
+/// images/s from the median step, as in the report.
+double images_per_s(const measure::Record& record) {
+  if (record.ranks.empty() || record.ranks.front().step_s.empty()) return 0;
+  return static_cast<double>(record.global_batch) / measure::quantile(record.ranks.front().step_s, 0.5);
+}
+
+/// The result of a training, or of a cell that took long.
+std::string result_of(const measure::Record& record) {
+  if (const auto accuracy = measure::final_test_accuracy(record))
+    return fmt::format("test accuracy {:.2f} % after {} updates", 100 * *accuracy,
+                       record.epochs.back().updates);
+  if (const auto best = measure::best_validated(record))
+    return fmt::format("validation accuracy {:.2f} %, loss {:.4f} after epoch {} of {}", 100 * best->accuracy,
+                       best->loss, best->epoch, record.epochs.back().epoch);
+  return fmt::format("{} images/s", rounded(images_per_s(record)));
+}
+
+std::string plural(std::size_t number, const char* noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string part_of(const study::PlannedCell& cell) { return cell.is_spare ? "repeats" : cell.kind; }
+
+std::string short_name(const study::PlannedCell& cell) {
+  std::string name;
+  if (!cell.variant.empty())
+    return fmt::format("{}, seed {}{}", cell.variant, cell.repeat + 1,
+                       cell.stage.empty() ? "" : ", " + cell.stage);
+  if (cell.is_of_collectives())
+    return fmt::format("all-reduce of {}{}", cell.options.workers,
+                       cell.options.placement == train::Placement::spread ? ", spread" : "");
+  if (cell.kind == "sweep")
+    name = fmt::format("batch {}", local_batch(cell));
+  else if (cell.scaling == "strong")
+    name = fmt::format("strong {} on {}", global_batch(cell), cell.options.workers);
+  else
+    name = cell.scaling == "weak" ? "weak " + place_of(cell) : place_of(cell);
+  if (cell.options.placement == train::Placement::spread) name += ", spread";
+  return cell.is_spare ? name : fmt::format("{}, repeat {}", name, cell.repeat + 1);
+}
+
+CellProgress::CellProgress(const std::vector<study::PlannedCell>& cells, int cores, Screen& screen)
+    : cells_(cells), screen_(screen), left_(cells, cores) {}
+
+void CellProgress::begin(std::size_t cell, study::Begin how) {
+  const study::PlannedCell& planned = cells_[cell];
+  const std::string name = part_of(planned);
+  if (parts_.empty() || parts_.back().name != name) {
+    finish();
+    Part& part = parts_.emplace_back();
+    part.name = name;
+    part.is_of_trainings = !planned.training.empty();
+    // The cell that marks the largest batch that fits is not run.
+    part.all = chosen_ > 0 ? chosen_
+                           : static_cast<std::size_t>(std::count_if(
+                                 cells_.begin(), cells_.end(),
+                                 [&](const auto& other) { return part_of(other) == name && !other.fits; }));
+    chosen_ = 0;
+  }
+  cell_ = cell;
+  how_ = how;
+  cell_began_ = base::Clock::now();
+  rate_.clear();
+  left_.begin(cell, how);
+  if (how == study::Begin::resumed && planned.stage.empty())
+    screen_.say(fmt::format("    {} goes on from its last checkpoint", planned.id));
+  if (how == study::Begin::again)
+    screen_.say(
+        fmt::format("    {} is trained again: it is the best now, and an earlier search here kept only the "
+                    "weights of another",
+                    planned.id));
+  show();
+}
+
+/// Whether to redraw now. Checked first, since steps are timed and must not be slowed.
+bool CellProgress::is_due() const {
+  const double since = base::seconds_since(last_shown_);
+  return since >= (screen_.is_live() ? kSecondsBetweenBars : kSecondsBetweenLines);
+}
+
+void CellProgress::step(double images_per_s) {
+  if (!is_due()) return;
+  const study::PlannedCell& cell = cells_[cell_];
+  if (images_per_s > 0)
+    rate_ = cell.training.empty()
+                ? fmt::format("{} ms/step",
+                              report::number(1e3 * static_cast<double>(global_batch(cell)) / images_per_s))
+                : rounded(images_per_s) + " images/s";
+  show();
+}
+
+void CellProgress::count(const measure::Record& record) {
+  if (cells_[cell_].fits) return;
+  Part& part = parts_.back();
+  ++part.done;
+  part.kept += how_ == study::Begin::kept ? 1 : 0;
+  part.skipped += record.status == "skipped" ? 1 : 0;
+  part.disturbed += part.is_of_trainings || !measure::is_disturbed(record) ? 0 : 1;
+  if (record.status == "complete" || record.status == "skipped") return;
+  if (++part.failed <= kMostFailures)
+    screen_.explain(fmt::format("    {} {}: {}", record.id, record.status, record.reason));
+}
+
+void CellProgress::take_best(const measure::Record& record) {
+  Part& part = parts_.back();
+  if (record.status != "complete" || record.oversubscribed) return;
+  std::string text;
+  double value = 0;
+  if (const auto accuracy = measure::final_test_accuracy(record)) {
+    value = *accuracy;
+    text = fmt::format("test accuracy {:.2f} % ({})", 100 * value, record.variant);
+  } else if (const auto validated = measure::best_validated(record)) {
+    value = validated->accuracy;
+    text = fmt::format("validation accuracy {:.2f} % ({})", 100 * value, record.variant);
+  } else if (const auto busbw = largest_busbw_gb_per_s(record)) {
+    value = *busbw;
+    text = fmt::format("{} GB/s busbw at {} workers", report::number(value), record.workers);
+  } else {
+    value = images_per_s(record);
+    const std::string emulated = analysis::emulated(record);
+    text = fmt::format("{} images/s at {}{}", rounded(value), place_of(cells_[cell_]),
+                       emulated.empty() ? "" : ", EMULATED " + emulated);
+  }
+  if (value <= part.best) return;
+  part.best = value;
+  part.best_text = text;
+}
+
+void CellProgress::done(const measure::Record& record) {
+  const double seconds = base::seconds_since(cell_began_);
+  left_.end(record);
+  count(record);
+  take_best(record);
+  if (how_ != study::Begin::kept && record.status == "complete" && seconds >= kLong)
+    screen_.explain(
+        fmt::format("    {}: {}, {}", short_name(cells_[cell_]), result_of(record), clock_text(seconds)));
+  show();
+}
+
+void CellProgress::choose(const std::vector<std::size_t>& places, const std::string& why) {
+  finish();
+  left_.choose(places);
+  chosen_ = places.size();
+  screen_.explain("  " + why);
+}
+
+void CellProgress::finish() {
+  if (parts_.empty() || parts_.back().name.empty()) return;
+  Part& part = parts_.back();
+  if (part.all == 0) return part.name.clear();  // its cells belong to another part
+  std::string text = fmt::format("  {:<9} {} {}", part.name, part.failed > 0 ? "✗" : "✓",
+                                 plural(part.done, part.is_of_trainings ? "training" : "cell"));
+  std::vector<std::string> apart;
+  if (part.kept > 0) apart.push_back(fmt::format("{} kept from before", part.kept));
+  if (part.skipped > 0) apart.push_back(fmt::format("{} not run", part.skipped));
+  if (part.failed > 0) apart.push_back(fmt::format("{} failed or stopped", part.failed));
+  if (part.disturbed > 0) apart.push_back(fmt::format("{} disturbed by other programs", part.disturbed));
+  for (std::size_t i = 0; i < apart.size(); ++i) text += (i == 0 ? " (" : ", ") + apart[i];
+  if (!apart.empty()) text += ")";
+  text += "  " + report::duration(base::seconds_since(part.began));
+  if (!part.best_text.empty()) text += "   best " + part.best_text;
+  screen_.explain(text);
+  part.name.clear();  // its line was printed
+}
+
+Bar CellProgress::bar() const {
+  const Part& part = parts_.back();
+  return {.name = part.name,
+          .done = static_cast<std::int64_t>(part.done),
+          .all = static_cast<std::int64_t>(part.all),
+          .doing = short_name(cells_[cell_]),
+          .rate = rate_,
+          .elapsed_s = base::seconds_since(began_),
+          .left_s = left_.shown()};
+}
+
+void CellProgress::show() {
+  if (parts_.empty() || parts_.back().name.empty()) return;
+  if (!is_due()) return;
+  if (screen_.is_live()) {
+    last_shown_ = base::Clock::now();
+    return screen_.draw(bar());
+  }
+  const auto left = left_.seconds();
+  if (!left && base::seconds_since(last_shown_) < kSecondsWithoutEstimate) return;
+  const double elapsed = base::seconds_since(began_);
+  const double share = left ? elapsed / (elapsed + *left) : 0;
+  if (left && share < last_share_ + kShareBetweenLines) return;
+  last_shown_ = base::Clock::now();
+  last_share_ = share;
+  screen_.say(bar_line(bar()));
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,200 @@
+#include "cli/screen/screen.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "report/text.h"
+
+namespace paceline::cli {
+namespace {
+
+constexpr int kWidthOfFiles = 110;
+constexpr std::int64_t kBar = 20;
+constexpr double kSecondsBetweenDrawings = 0.1;
+
+/// "0:41 < 0:19": time elapsed and time left.
+std::string times(const Bar& bar) {
+  return clock_text(bar.elapsed_s) + (bar.left_s ? " < " + clock_text(*bar.left_s) : "");
+}
+
+std::string counted(const Bar& bar) {
+  std::string text = fmt::format("{}/{}", report::integer(static_cast<double>(bar.done)),
+                                 report::integer(static_cast<double>(bar.all)));
+  if (!bar.unit.empty()) text += " " + bar.unit;
+  return text;
+}
+
+/// The bar: heavy line for the part that is done, to half a column.
+std::string drawn(const Bar& bar) {
+  const auto halves = bar.all > 0 ? 2 * kBar * std::clamp<std::int64_t>(bar.done, 0, bar.all) / bar.all : 0;
+  std::string text;
+  for (std::int64_t column = 0; column < kBar; ++column)
+    text += 2 * column + 1 < halves ? "━" : 2 * column < halves ? "╸" : "─";
+  return text;
+}
+
+/// The first `width` columns.
+std::string cut(const std::string& text, std::size_t width) {
+  std::string result;
+  std::size_t columns = 0;
+  for (const char byte : text) {
+    const bool begins = (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+    if (begins && ++columns > width) break;
+    result += byte;
+  }
+  return result;
+}
+
+/// The progress of one training. The time left assumes the mean time of this run's steps so far, including
+/// evaluations.
+struct TrainingProgress {
+  std::optional<std::int64_t> first_step{};
+  base::TimePoint began = base::Clock::now();
+
+  Bar bar(std::int64_t step, std::int64_t steps, double loss, double images_per_s) {
+    if (!first_step) {
+      first_step = step;  // in a resumed training not the first of all
+      began = base::Clock::now();
+    }
+    Bar bar{.done = step,
+            .all = steps,
+            .unit = "steps",
+            .rate = fmt::format("loss {:.4f}  {} images/s", loss, report::integer(std::round(images_per_s))),
+            .elapsed_s = base::seconds_since(began)};
+    if (const auto done = step - *first_step; done > 0 && bar.elapsed_s > 1)
+      bar.left_s = bar.elapsed_s * static_cast<double>(steps - step) / static_cast<double>(done);
+    return bar;
+  }
+};
+
+}  // namespace
+
+int terminal_width(int descriptor, int elsewhere) {
+  winsize size{};
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
+  return elsewhere;
+}
+
+Screen::Screen(bool json)
+    : json_(json),
+      live_(::isatty(STDERR_FILENO) == 1),
+      breaks_(terminal_width(json ? STDERR_FILENO : STDOUT_FILENO, 0) > 0),
+      colour_(!json && ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr),
+      width_(terminal_width(live_ ? STDERR_FILENO : STDOUT_FILENO, kWidthOfFiles)) {}
+
+Screen::~Screen() { clear_bar(); }
+
+void Screen::say(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  clear_locked();
+  std::FILE* const stream = json_ ? stderr : stdout;
+  std::fprintf(stream, "%s\n", line.c_str());
+  std::fflush(stream);
+}
+
+void Screen::explain(const std::string& sentence) { say(breaks_ ? broken(sentence, width_) : sentence); }
+
+void Screen::draw(const Bar& bar) {
+  if (!live_) return;
+  const std::lock_guard lock(mutex_);
+  if (drawn_ && bar.done < bar.all && base::seconds_since(last_) < kSecondsBetweenDrawings) return;
+  last_ = base::Clock::now();
+  drawn_ = true;
+  const int width = terminal_width(STDERR_FILENO, width_);  // the window may have been resized
+  std::fprintf(stderr, "\r\033[K%s", bar_text(bar, width - 1).c_str());
+  std::fflush(stderr);
+}
+
+void Screen::clear_bar() {
+  const std::lock_guard lock(mutex_);
+  clear_locked();
+}
+
+void Screen::clear_locked() {
+  if (!drawn_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  drawn_ = false;
+}
+
+train::Progress Screen::progress() {
+  const auto training = std::make_shared<TrainingProgress>();
+  return {
+      .say = [this](const std::string& line) { explain(line); },
+      .step = [this, training](std::int64_t step, std::int64_t steps, double loss,
+                               double images_per_s) { draw(training->bar(step, steps, loss, images_per_s)); },
+      .epoch = [this](const measure::EpochRecord& epoch) { say(epoch_line(epoch)); },
+  };
+}
+
+std::string epoch_line(const measure::EpochRecord& epoch) {
+  std::string line = fmt::format("epoch {:<3}  train loss {:.4f}  accuracy {:.2f} %", epoch.epoch,
+                                 epoch.train_loss, 100 * epoch.train_accuracy);
+  if (epoch.test_accuracy)
+    line += fmt::format("   test loss {:.4f}  accuracy {:.2f} %", epoch.test_loss.value_or(0),
+                        100 * *epoch.test_accuracy);
+  if (epoch.validation_accuracy)
+    line += fmt::format("   validation {:.2f} %", 100 * *epoch.validation_accuracy);
+  return line + fmt::format("   lr {:.4g}  {:.1f} s", epoch.lr, epoch.seconds);
+}
+
+std::string broken(std::string_view text, int width) {
+  std::string result;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const auto end = std::min(text.find_first_of(" \n"), text.size());
+    const auto word = text.substr(0, end);
+    const auto columns = report::display_width(word);
+    if (column > 0 && result.back() == ' ' && column + columns > static_cast<std::size_t>(width)) {
+      result.back() = '\n';  // replaces the blank before the word
+      column = 0;
+    }
+    result += word;
+    column += columns;
+    if (end == text.size()) break;
+    result += text[end];
+    column = text[end] == '\n' ? 0 : column + 1;
+    text.remove_prefix(end + 1);
+  }
+  return result;
+}
+
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::llround(std::max(seconds, 0.0)));
+  const auto hours = whole / 3600, minutes = whole / 60 % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60)
+                   : fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::string bar_text(const Bar& bar, int width) {
+  const auto columns = static_cast<std::size_t>(std::max(width, 0));
+  const std::string name = bar.name.empty() ? "" : fmt::format("{:<9} ", bar.name);
+  const std::string begin = fmt::format(" {}{}  {}", name, drawn(bar), counted(bar));
+  const std::string end = "   " + times(bar);
+  std::string text;
+  for (const auto& [has_doing, has_rate] : {std::pair{true, true}, {false, true}, {false, false}}) {
+    text = begin;
+    if (has_doing && !bar.doing.empty()) text += "  " + bar.doing;
+    if (has_rate && !bar.rate.empty()) text += "   " + bar.rate;
+    text += end;
+    if (report::display_width(text) <= columns) return text;
+  }
+  return cut(text, columns);
+}
+
+std::string bar_line(const Bar& bar) {
+  std::string text = fmt::format("  {:<9} {}", bar.name, counted(bar));
+  if (!bar.doing.empty()) text += "  " + bar.doing;
+  if (bar.left_s && bar.elapsed_s > 0)
+    text += fmt::format("   {:.0f} %", 100 * bar.elapsed_s / (bar.elapsed_s + *bar.left_s));
+  return text + "   " + times(bar);
+}
+
+}  // namespace paceline::cli
