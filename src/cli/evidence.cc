@@ -3,9 +3,9 @@
 #include <set>
 #include <system_error>
 
-#include "analysis/check/check.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "check/check.h"
 #include "table/import/import.h"
 
 namespace paceline::cli {
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 void join_records(Evidence& evidence, bool is_same_machine) {
   const auto& records = evidence.records.records;
   for (auto& table : evidence.tables) {
-    const auto* row = analysis::rules::row_over_record(table, records);
+    const auto* row = check::row_over_record(table, records);
     if (row == nullptr) continue;
     if (!is_same_machine)
       base::fail(
@@ -24,7 +24,7 @@ void join_records(Evidence& evidence, bool is_same_machine) {
           "{}: the baseline of {} is '{}', a record of Paceline: a row of a table is compared with a record "
           "only where --same-machine says that both were measured on one machine",
           table.where, row->name(), row->text("baseline"));
-    table = analysis::rules::with_named_records(std::move(table), records);
+    table = check::with_named_records(std::move(table), records);
   }
 }
 

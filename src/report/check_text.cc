@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "analysis/check/rule.h"
+#include "check/rule.h"
 #include "measure/version.h"
 
 namespace paceline::report {
 namespace {
 
-using analysis::rules::Finding;
-using analysis::rules::Result;
-using analysis::rules::Severity;
+using check::Finding;
+using check::Result;
+using check::Severity;
 using Json = nlohmann::ordered_json;
 
 std::string place_of(const Finding& finding) {
@@ -44,7 +44,7 @@ std::string as_printed(double value, const std::string& printed) {
   const bool is_count = value == std::round(value) && std::abs(value) < kLargestCount;
   if (is_count && (std::abs(value) > 1 || decimals <= kUsual)) return fmt::format("{:.0f}", value);
   if (decimals > kUsual && decimals <= kMost) return fmt::format("{:.{}f}", value, decimals);
-  return analysis::rules::shown(value);
+  return check::shown(value);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ std::vector<std::string> check_lines(const Result& result) {
                              digits(finding.corrected->low), digits(finding.corrected->high));
     else if (finding.corrected)
       interval = fmt::format(" {}: {}.", what, digits(finding.corrected->value));
-    lines.push_back(fmt::format("{} {}{}: {}{}", analysis::rules::name(finding.severity), finding.rule,
+    lines.push_back(fmt::format("{} {}{}: {}{}", check::name(finding.severity), finding.rule,
                                 place_of(finding), finding.sentence, interval));
   }
   std::map<std::string, std::vector<std::string>> by_missing;
@@ -85,8 +85,7 @@ std::string check_json(const Result& result) {
     if (one.corrected)
       corrected = {
           {"value", one.corrected->value}, {"low", one.corrected->low}, {"high", one.corrected->high}};
-    Json finding = {
-        {"rule", one.rule}, {"severity", analysis::rules::name(one.severity)}, {"rows", one.rows}};
+    Json finding = {{"rule", one.rule}, {"severity", check::name(one.severity)}, {"rows", one.rows}};
     finding["printed"] = one.printed.empty() ? Json(nullptr) : Json(one.printed);
     finding["corrected"] = corrected;
     finding["sentence"] = one.sentence;
@@ -104,7 +103,7 @@ std::string check_json(const Result& result) {
 
 std::string check_sarif(const Result& result) {
   std::map<std::string, std::string_view> what;
-  for (const auto& rule : analysis::rules::catalogue()) what[std::string(rule.name)] = rule.what;
+  for (const auto& rule : check::catalogue()) what[std::string(rule.name)] = rule.what;
   Json rules = Json::array(), results = Json::array();
   std::set<std::string> listed;
   for (const auto& one : result.findings) {
@@ -116,9 +115,8 @@ std::string check_sarif(const Result& result) {
     }
     Json location = {{"artifactLocation", {{"uri", one.where}}}};
     if (one.line > 0) location["region"] = {{"startLine", one.line}};
-    Json entry = {{"ruleId", one.rule},
-                  {"level", analysis::rules::name(one.severity)},
-                  {"message", {{"text", one.sentence}}}};
+    Json entry = {
+        {"ruleId", one.rule}, {"level", check::name(one.severity)}, {"message", {{"text", one.sentence}}}};
     if (!one.where.empty()) entry["locations"] = Json::array({{{"physicalLocation", location}}});
     results.push_back(std::move(entry));
   }

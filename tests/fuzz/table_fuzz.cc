@@ -1,7 +1,7 @@
 /// Any bytes as a table, and as a file of each program whose files are imported: the first byte chooses.
 
-#include "analysis/check/check.h"
 #include "base/error.h"
+#include "check/check.h"
 #include "input.h"
 #include "table/import/import.h"
 #include "table/table.h"
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
       const std::filesystem::path file = directory.write("a", data + 1, bytes - 1);
       table = importers[which].read({&file, 1}, {});
     }
-    (void)analysis::rules::check_table(table);
+    (void)check::check_table(table);
     (void)table::to_csv(table);
   } catch (const base::Error&) {
   }

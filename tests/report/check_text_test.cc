@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/check/check.h"
+#include "check/check.h"
 #include "golden/records.h"
 #include "report/build.h"
 #include "report/check_text.h"
@@ -55,7 +55,7 @@ TEST(CheckSection, OfSeveralTablesHasANameForEach) {
 }
 
 TEST(CheckJson, HasExactlyTheDocumentedForm) {
-  const auto json = nlohmann::json::parse(check_json(analysis::rules::check_table(wrong_table())));
+  const auto json = nlohmann::json::parse(check_json(check::check_table(wrong_table())));
   ASSERT_TRUE(json.at("findings").is_array());
   const auto& finding = json.at("findings").at(0);
   EXPECT_EQ(finding.at("rule"), "ratio.speedup");
@@ -70,7 +70,7 @@ TEST(CheckJson, HasExactlyTheDocumentedForm) {
 }
 
 TEST(CheckSarif, NamesRuleLevelAndPlace) {
-  const auto json = nlohmann::json::parse(check_sarif(analysis::rules::check_table(wrong_table())));
+  const auto json = nlohmann::json::parse(check_sarif(check::check_table(wrong_table())));
   EXPECT_EQ(json.at("version"), "2.1.0");
   const auto& run = json.at("runs").at(0);
   EXPECT_EQ(run.at("tool").at("driver").at("name"), "paceline");
@@ -83,7 +83,7 @@ TEST(CheckSarif, NamesRuleLevelAndPlace) {
 TEST(CheckJson, ReplacesWhatIsNoText) {
   const auto table =
       table::read_table("run,workers,time_s,time_of,claim\n\xff\xfe,2,5,epoch,it scales\n", "t.csv");
-  EXPECT_FALSE(nlohmann::json::parse(check_json(analysis::rules::check_table(table))).empty());
+  EXPECT_FALSE(nlohmann::json::parse(check_json(check::check_table(table))).empty());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "analysis/check/check.h"
+#include "check/check.h"
 
 #include "base/file.h"
 #include "cli/commands/commands.h"
@@ -9,8 +9,8 @@
 namespace paceline::cli {
 namespace {
 
-using analysis::rules::Result;
-using analysis::rules::Severity;
+using check::Result;
+using check::Severity;
 
 /// The exit code if something is wrong in the table; 2 and more are other errors.
 constexpr int kDoesNotHold = 1;
@@ -38,10 +38,9 @@ int check_command(const Settings& settings) {
     if (!file.empty()) base::require_directory_of(file, option);
   const auto evidence = read_evidence(settings.report.records, settings.report.is_same_machine);
   Result result;
-  for (const auto& table : evidence.tables) append(result, analysis::rules::check_table(table));
-  if (!evidence.records.records.empty())
-    append(result, analysis::rules::check_records(evidence.records.records));
-  analysis::rules::sort_findings(result);
+  for (const auto& table : evidence.tables) append(result, check::check_table(table));
+  if (!evidence.records.records.empty()) append(result, check::check_records(evidence.records.records));
+  check::sort_findings(result);
   for (const auto& remark : evidence.records.remarks) screen.explain(remark);
   for (const auto& table : evidence.tables)
     for (const auto& note : table.notes) screen.explain(table.where + ": " + note);

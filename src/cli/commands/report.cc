@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "analysis/record_rows.h"
 #include "base/file.h"
+#include "check/record_rows.h"
 #include "cli/commands/commands.h"
 #include "cli/evidence.h"
 #include "cli/reports.h"
@@ -24,7 +24,7 @@ int report_command(const Settings& settings) {
   measure::require_output(settings.report.records_csv, "--records-csv");  // before anything is written
   auto written = write_reports(document, settings.report);
   if (const auto& file = settings.report.records_csv; !file.empty()) {
-    const auto rows = analysis::table_of_records(records);
+    const auto rows = check::table_of_records(records);
     base::write_file(file, table::to_plain_csv(rows));
     written.push_back(fmt::format("records:  {} ({} row{})", file.string(), rows.rows.size(),
                                   rows.rows.size() == 1 ? "" : "s"));

@@ -4,18 +4,18 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/check/check.h"
-#include "analysis/check/ratios.h"
-#include "analysis/check/rule.h"
+#include "check/check.h"
+#include "check/ratios.h"
+#include "check/rule.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 
 namespace paceline::report {
 namespace {
 
-using analysis::rules::Finding;
-using analysis::rules::Result;
-using analysis::rules::Severity;
+using check::Finding;
+using check::Result;
+using check::Severity;
 
 /// In the unit of the printed figure, which a finding does not name; so the number has no fixed digits.
 TableCell corrected_cell(const Finding& finding) {
@@ -43,7 +43,7 @@ Table findings_table(const Result& result) {
                   {.key = "why", .label = "why"}}};
   for (const auto& finding : result.findings)
     shown.rows.push_back(
-        {words(std::string(analysis::rules::name(finding.severity))), words(finding.rule),
+        {words(std::string(check::name(finding.severity))), words(finding.rule),
          words(fmt::format("{}", fmt::join(finding.rows, ", "))),
          finding.printed.empty() ? missing("the finding is not about one figure") : words(finding.printed),
          corrected_cell(finding), words(finding.sentence)});
@@ -90,7 +90,7 @@ std::string said_of_result(const Result& result, std::string_view of_what) {
 }  // namespace
 
 Section check_section(const table::Table& table) {
-  const auto result = analysis::rules::check_table(table);
+  const auto result = check::check_table(table);
   Section section{.id = "check", .title = "What holds, and what does not"};
   const bool is_wrong = result.number_of(Severity::error) > 0;
   section.blocks.emplace_back(is_wrong ? warning(said_of_result(result, "this table"))
@@ -109,7 +109,7 @@ Section check_section(const table::Table& table) {
 }
 
 std::optional<Section> check_section(std::span<const measure::Record> records) {
-  const auto result = analysis::rules::check_records(records);
+  const auto result = check::check_records(records);
   const auto errors = result.number_of(Severity::error);
   if (errors + result.number_of(Severity::warning) == 0) return std::nullopt;
   Section section{.id = "check-records", .title = "What holds, and what does not"};

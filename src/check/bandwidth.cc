@@ -1,0 +1,300 @@
+/// Checks bandwidths against the bytes and seconds in the same row.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "check/rule.h"
+#include "check/traffic.h"
+#include "check/unit.h"
+
+namespace paceline::check {
+namespace {
+
+/// A known mistake, as a factor on the correct figure.
+struct Mistake {
+  std::string id;
+  double factor;
+  std::string what;
+};
+
+std::vector<Mistake> unit_mistakes() {
+  constexpr double kGib = 1.073741824, kMib = 1.048576;
+  return {{"MB for GB", 1e3, "it is in MB, a thousandth of GB"},
+          {"GB for MB", 1e-3, "it is in GB, a thousand MB"},
+          {"bits", 8, "it is bits a second, not bytes: a byte has eight bits"},
+          {"bytes for bits", 1.0 / 8, "it is bytes a second, not bits: a byte has eight bits"},
+          {"MiB for GB", 1e9 / 1048576, "it is in MiB"},
+          {"GiB", 1 / kGib, "it is in GiB, 1.074 GB each"},
+          {"GB for GiB", kGib, "it is in GB, 0.931 GiB each"},
+          {"MiB", 1 / kMib, "it is in MiB, 1.049 MB each"}};
+}
+
+/// Mistakes about which bytes are counted. `is`: sent, algbw, busbw.
+std::vector<Mistake> formula_mistakes(const Row& row, double k) {
+  const double n = *workers(row), ring = ring_factor(n);
+  const bool has_factor = row.text("bandwidth_is") != "algbw";
+  std::vector<Mistake> all;
+  if (k > 1)
+    all.push_back({"one step", 1 / k,
+                   fmt::format("the bytes of one step were divided by the time of {} steps", shown(k))});
+  if (n > 1) {
+    if (has_factor) {
+      all.push_back({"no ring factor", 1 / ring, fmt::format("2(N-1)/N = {} was left out", shown(ring))});
+      all.push_back({"2(N-1)", n, fmt::format("2(N-1) = {:g} was taken for 2(N-1)/N", 2 * (n - 1))});
+    } else {
+      all.push_back({"ring factor", ring, fmt::format("it is busbw: 2(N-1)/N = {} is in it", shown(ring))});
+      all.push_back({"2(N-1)", 2 * (n - 1), fmt::format("2(N-1) = {:g} is in it", 2 * (n - 1))});
+    }
+    all.push_back({"of all workers", n, fmt::format("the bytes of all {:g} workers were added up", n)});
+  }
+  const double element = row.value("element_bytes").value_or(4);
+  if (element > 1) {
+    all.push_back(
+        {"elements", 1 / element, fmt::format("elements were counted, of {:g} bytes each", element)});
+    all.push_back({"element bytes twice", element,
+                   fmt::format("the bytes were taken for elements of {:g} bytes", element)});
+  }
+  return all;
+}
+
+std::optional<Claim> bandwidth_claim(const Row& row, std::size_t i) {
+  const auto claim = row.number("claimed_bandwidth");
+  const auto unit = bytes_per_s(row.text("bandwidth_unit"));
+  const auto bytes = message_bytes(row);
+  const auto seconds = communication_time(row);
+  const auto k = reductions(row);
+  const auto n = workers(row);
+  if (!claim || !unit || !bytes || !seconds || !k || !n || claim->value <= 0) return std::nullopt;
+  if (*n <= 1) return std::nullopt;
+  const auto& is = row.text("bandwidth_is");
+  const auto algbw = times(divided(times(*bytes, *k), interval_of(*seconds)), 1 / *unit);
+  Claim one{.row = i, .printed = *claim};
+  if (is != "algbw") one.right.push_back(times(algbw, ring_factor(*n)));
+  if (is == "algbw" || is.empty()) one.right.push_back(algbw);
+  // The size of an element is not stated; half precision is as common as float.
+  if (!row.knows("message_bytes") && !row.knows("element_bytes"))
+    one.right.push_back(times(one.right.front(), 0.5));
+  // With gradient accumulation it is possible that only the last pass reduces.
+  if (const double passes = accumulation(row); passes > 1)
+    for (std::size_t r = one.right.size(); r-- > 0;) one.right.push_back(times(one.right[r], 1 / passes));
+  // An algorithm other than a ring sends X or 2X per step; nothing more precise is known.
+  if (is == "sent" && row.knows("algorithm") && row.text("algorithm").find("ring") == std::string::npos) {
+    one.right.push_back(algbw);
+    one.right.push_back(times(algbw, 2));
+    one.right.push_back(times(algbw, (*n + 1) / *n));  // reduced in the switch
+  }
+  if (follows(one)) return one;
+  const auto base = one.right.front();
+  const auto formulas = formula_mistakes(row, k->middle());
+  const auto units = unit_mistakes();
+  for (const auto& mistake : formulas)
+    one.wrong.push_back(
+        {mistake.id, times(base, mistake.factor), fmt::format("{}: {}", claim->text, mistake.what)});
+  for (const auto& mistake : units)
+    one.wrong.push_back(
+        {mistake.id, times(base, mistake.factor), fmt::format("{}: {}", claim->text, mistake.what)});
+  for (const auto& a : formulas)
+    for (std::size_t u = 0; u < 4; ++u)
+      one.wrong.push_back({a.id + ", " + units[u].id, times(base, a.factor * units[u].factor),
+                           fmt::format("{}: {}, and {}", claim->text, a.what, units[u].what)});
+  for (std::size_t x = 0; x < formulas.size(); ++x)
+    for (std::size_t y = x + 1; y < formulas.size(); ++y)
+      if (formulas[x].id == "one step")
+        for (const auto& u : units)
+          one.wrong.push_back(
+              {formulas[x].id + ", " + formulas[y].id + ", " + u.id,
+               times(base, formulas[x].factor * formulas[y].factor * u.factor),
+               fmt::format("{}: {}, {}, and {}", claim->text, formulas[x].what, formulas[y].what, u.what)});
+  return one;
+}
+
+void check_formula(const Study& study, Findings& findings) {
+  std::vector<Claim> claims;
+  for (std::size_t i = 0; i < study.size(); ++i)
+    if (auto one = bandwidth_claim(study.row(i), i)) claims.push_back(std::move(*one));
+  const auto judgements = judge(claims);
+  for (std::size_t c = 0; c < claims.size(); ++c) {
+    if (judgements[c].word == Judgement::Word::follows) continue;
+    const auto& claim = claims[c];
+    const auto& row = study.row(claim.row);
+    const bool is_explained = judgements[c].word == Judgement::Word::explained;
+    const auto right = claim.right.front();
+    const auto k = *reductions(row);
+    const auto& is = row.text("bandwidth_is");
+    findings.add(
+        is_explained ? Severity::error : Severity::warning,
+        {{claim.row}, claim.printed.text, figure_of(right.middle(), right)},
+        fmt::format(
+            "printed {} of {} {} on {} workers; {}{} bytes a step x {} step{} in {} s are {} {}. {}.",
+            is.empty()      ? "a bandwidth"
+            : is == "sent"  ? "a bandwidth of what is sent"
+            : is == "busbw" ? "a busbw"
+                            : "an algbw",
+            claim.printed.text, row.text("bandwidth_unit"), row.text("workers"),
+            is == "algbw" ? "" : fmt::format("2(N-1)/N = {} x ", shown(ring_factor(*workers(row)))),
+            fmt::format("{:.9g}", message_bytes(row)->middle()),
+            k.low == k.high ? shown(k.low) : fmt::format("{} to {}", shown(k.low), shown(k.high)),
+            k.high == 1 ? "" : "s", communication_time(row)->text, shown(right.middle()),
+            row.text("bandwidth_unit"),
+            is_explained ? judgements[c].form->sentence : "The printed figure does not follow from it"));
+  }
+}
+
+bool is_no_ring(const std::string& algorithm) {
+  for (const char* const word :
+       {"server", "gather", "broadcast", "one process", "star", "single process", "DataParallel"})
+    if (algorithm.find(word) != std::string::npos)
+      return algorithm.find("reduce-scatter") == std::string::npos;
+  return false;
+}
+
+void check_algorithm(const Study& study, Findings& findings) {
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto& row = study.row(i);
+    const auto n = workers(row);
+    if (!is_no_ring(row.text("algorithm")) || !n || *n <= 1 || !row.knows("claimed_bandwidth")) continue;
+    const auto& is = row.text("bandwidth_is");
+    if (is == "algbw") continue;
+    std::optional<Figure> corrected;
+    const auto unit = bytes_per_s(row.text("bandwidth_unit"));
+    const auto bytes = message_bytes(row);
+    const auto seconds = communication_time(row);
+    const auto k = reductions(row);
+    if (unit && bytes && seconds && k) {
+      const auto one = times(divided(times(*bytes, *k), interval_of(*seconds)), 2 / *unit);
+      corrected = figure_of(one.middle(), one);
+      if (!meets(*row.number("claimed_bandwidth"), times(one, ring_factor(*n) / 2), kExplains)) continue;
+    }
+    findings.add(
+        Severity::warning, {{i}, row.text("claimed_bandwidth"), corrected},
+        fmt::format(
+            "{} {} counts 2(N-1)/N of the bytes, as a ring sends them, but the algorithm is '{}': there the "
+            "worker in the middle sends {:g} X and each other one 2 X a step, there and back.",
+            row.text("claimed_bandwidth"), row.text("bandwidth_unit"), row.text("algorithm"), 2 * (*n - 1)));
+  }
+}
+
+void check_trend(const Study& study, Findings& findings) {
+  constexpr double kFalls = 4;
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto& row = study.row(i);
+    const auto n = workers(row);
+    if (row.text("time_of") != "epoch" || row.value("communication_s").value_or(0) <= 0 || !n || *n <= 1 ||
+        !global_batch(row))
+      continue;
+    groups[configuration(row, {Column("local_batch"), Column("global_batch"), Column("batch"),
+                               Column("learning_rate")})]
+        .push_back(i);
+  }
+  for (auto& [key, rows] : groups) {
+    std::ranges::sort(
+        rows, [&](auto a, auto b) { return *global_batch(study.row(a)) < *global_batch(study.row(b)); });
+    const auto& small = study.row(rows.front());
+    const auto& large = study.row(rows.back());
+    const double falls = *global_batch(large) / *global_batch(small);
+    const double shorter = *small.value("communication_s") / *large.value("communication_s");
+    if (falls < kFalls || shorter >= std::sqrt(falls)) continue;
+    findings.add(
+        Severity::warning, {{rows.back(), rows.front()}, large.text("communication_s")},
+        fmt::format(
+            "from {} on the bytes of an epoch fall {:g} times, but its communication only {:.2f} times ({} to {} s): "
+            "most of it is not transfer, but waiting, latency or what a residual holds.",
+            small.name(), falls, shorter, small.text("communication_s"), large.text("communication_s")));
+  }
+}
+
+/// The rows with a busbw for one number of workers, one row a message size.
+struct Sizes {
+  double sum = 0, count = 0;
+  std::size_t largest = 0;
+};
+
+std::map<std::string, Sizes> sizes_by_workers(const Study& study) {
+  std::map<std::string, Sizes> all;
+  for (std::size_t k = 0; k < study.size(); ++k) {
+    const auto& row = study.row(k);
+    if (!row.knows("message_bytes") || row.text("bandwidth_is") != "busbw") continue;
+    const auto claim = claimed_bytes_per_s(row);
+    if (!claim) continue;
+    auto& sizes = all[row.text("workers")];
+    if (sizes.count == 0 || *row.value("message_bytes") > *study.row(sizes.largest).value("message_bytes"))
+      sizes.largest = k;
+    sizes.sum += claim->value;
+    ++sizes.count;
+  }
+  return all;
+}
+
+/// Finds means of busbw over message sizes. Such a mean is the bandwidth of none of the sizes.
+void check_average(const Study& study, Findings& findings) {
+  constexpr double kFewest = 3;
+  const auto by_workers = sizes_by_workers(study);
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto& row = study.row(i);
+    const auto claim = claimed_bytes_per_s(row);
+    if (!claim || row.knows("message_bytes") || row.text("bandwidth_is") == "algbw" ||
+        row.text("bandwidth_is") == "sent")
+      continue;
+    const auto found = by_workers.find(row.text("workers"));
+    if (found == by_workers.end() || found->second.count < kFewest) continue;
+    const auto& [sum, count, largest] = found->second;
+    const double mean = sum / count;
+    const auto right = *claimed_bytes_per_s(study.row(largest));
+    if (!meets(*claim, exactly_one(mean), kExplains) || std::abs(mean / right.value - 1) < kApart) continue;
+    const double unit = *bytes_per_s(row.text("bandwidth_unit"));
+    findings.add(
+        Severity::warning,
+        {{i, largest}, claim->text, figure_of(right.value / unit, times(interval_of(right), 1 / unit))},
+        fmt::format(
+            "{} {} is the mean of busbw over {:g} message sizes, most of which are small and ruled by latency; at the "
+            "largest one, {} bytes, busbw is {} {}.",
+            claim->text, row.text("bandwidth_unit"), count, study.row(largest).text("message_bytes"),
+            shown(right.value / unit), row.text("bandwidth_unit")));
+  }
+}
+
+void check_wrong(const Study& study, Findings& findings) {
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto& row = study.row(i);
+    if (row.value("wrong_elements").value_or(0) > 0)
+      findings.add(Severity::error, {{i}, row.text("wrong_elements")},
+                   fmt::format("{} elements are wrong: what was timed is not this collective.",
+                               row.text("wrong_elements")));
+  }
+}
+
+void check_one_rank(const Study& study, Findings& findings) {
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto& row = study.row(i);
+    if (workers(row).value_or(0) != 1 || !row.knows("claimed_bandwidth") ||
+        row.text("bandwidth_is") == "algbw")
+      continue;
+    findings.add(Severity::note, {{i}, row.text("claimed_bandwidth"), Figure{0, 0, 0}},
+                 "one worker sends nothing: its busbw is 0 for any time, since 2(N-1)/N is 0.");
+  }
+}
+
+constexpr Rule kBandwidthRules[] = {
+    {"bandwidth.formula", Severity::error,
+     "claimed_bandwidth bandwidth_unit workers communication_s|time_s parameters|message_bytes",
+     "a bandwidth that does not follow from its bytes and time", check_formula},
+    {"bandwidth.algorithm", Severity::warning, "claimed_bandwidth algorithm workers",
+     "bytes of a ring for an algorithm that is not a ring", check_algorithm},
+    {"bandwidth.trend", Severity::warning, "communication_s workers local_batch|global_batch time_of",
+     "communication that does not follow the bytes", check_trend},
+    {"bandwidth.average", Severity::warning, "claimed_bandwidth message_bytes",
+     "a mean of bandwidths over sizes", check_average},
+    {"bandwidth.wrong", Severity::error, "wrong_elements", "wrong results", check_wrong},
+    {"bandwidth.one-rank", Severity::note, "claimed_bandwidth workers", "a bandwidth of one worker",
+     check_one_rank},
+};
+
+}  // namespace
+
+std::span<const Rule> bandwidth_rules() { return kBandwidthRules; }
+
+}  // namespace paceline::check

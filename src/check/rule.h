@@ -1,0 +1,69 @@
+#pragma once
+
+/// Rule: a rule of `paceline check`, with the columns that it needs and the function that applies it to a
+/// table; and the catalogue of all rules.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check/finding.h"
+#include "check/study.h"
+
+namespace paceline::check {
+
+/// Collects the findings of one rule on one table.
+class Findings {
+ public:
+  Findings(std::string_view rule, const Study& study, std::vector<Finding>& all)
+      : rule_(rule), study_(study), all_(all) {}
+
+  struct About {
+    std::vector<std::size_t> rows;  ///< the wrong one first
+    std::string printed = {};
+    std::optional<Figure> corrected = {};
+    bool is_of_all = false;  ///< the sentence applies to all rows alike: name more than the first ones
+  };
+  void add(Severity severity, const About& about, std::string sentence);
+
+ private:
+  std::string_view rule_;
+  const Study& study_;
+  std::vector<Finding>& all_;
+};
+
+struct Rule {
+  std::string_view name;  ///< "ratio.speedup"
+  Severity worst;         ///< of its possible findings
+  /// Columns that some row must have for the rule to apply, separated by blanks; "a|b" if one is enough.
+  std::string_view needs;
+  std::string_view what;  ///< a short description, for tools that list rules
+  void (*run)(const Study& study, Findings& findings);
+};
+
+// The parts of the catalogue, one per file.
+[[nodiscard]] std::span<const Rule> ratio_rules();
+[[nodiscard]] std::span<const Rule> scaling_rules();
+[[nodiscard]] std::span<const Rule> time_rules();
+[[nodiscard]] std::span<const Rule> size_rules();
+[[nodiscard]] std::span<const Rule> comparison_rules();
+[[nodiscard]] std::span<const Rule> bandwidth_rules();
+[[nodiscard]] std::span<const Rule> link_rules();
+[[nodiscard]] std::span<const Rule> model_rules();
+[[nodiscard]] std::span<const Rule> accuracy_rules();
+[[nodiscard]] std::span<const Rule> protocol_rules();
+
+/// All rules, in the order of docs/check.md.
+[[nodiscard]] std::vector<Rule> catalogue();
+
+/// `value` with an interval; orders low and high.
+[[nodiscard]] Figure figure_of(double value, const Interval& interval);
+/// "0.80": at least three digits, without an exponent if possible.
+[[nodiscard]] std::string shown(double value);
+
+/// Which of several one-sided tests are significant together (Holm, 5 % in all). `z`: standard errors from
+/// zero.
+[[nodiscard]] std::vector<bool> holm(const std::vector<double>& z);
+
+}  // namespace paceline::check

@@ -1,0 +1,98 @@
+#pragma once
+
+/// Prepares a table for the rules of `check`: baselines of rows, images of a row's time, precision of its
+/// time. It judges nothing.
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/claim.h"
+#include "table/table.h"
+
+namespace paceline::check {
+
+using table::Column;
+using table::Row;
+using table::Table;
+
+/// Lifetime  refers to the table
+/// Cost      linear in the rows, unless stated otherwise
+class Study {
+ public:
+  explicit Study(const Table& table);
+
+  [[nodiscard]] const Table& table() const { return table_; }
+  [[nodiscard]] std::size_t size() const { return table_.rows.size(); }
+  [[nodiscard]] const Row& row(std::size_t i) const { return table_.rows[i]; }
+
+  /// The rows with which row `i` may be compared: the named baseline, else the most similar ones (settings,
+  /// batch, epochs) of those with the fewest workers. A row of another device or setting only if it is named;
+  /// one of another program only if the row's own has none. Empty for a row without workers, or with the
+  /// fewest.
+  [[nodiscard]] const std::vector<std::size_t>& baselines(std::size_t i) const { return baselines_[i]; }
+
+  /// Rows with the fewest workers of all that differ from row `i` in device or settings. They are no valid
+  /// baseline, but a claim may be relative to them.
+  [[nodiscard]] const std::vector<std::size_t>& of_other_settings(std::size_t i) const {
+    return of_other_settings_[i];
+  }
+
+  /// The rows with `n` workers of the program and model of `like`.
+  [[nodiscard]] const std::vector<std::size_t>& with_workers(double n, const Row& like) const;
+
+  /// Groups of rows that agree in every configuration column and in all settings; names, seeds and repeats
+  /// may differ.
+  [[nodiscard]] const std::vector<std::vector<std::size_t>>& same_configuration() const { return groups_; }
+
+ private:
+  /// Rows with the fewest workers: all, and by batch.
+  struct Smallest {
+    double workers = 0;
+    bool has_more = false;  ///< there are rows with more workers
+    std::vector<std::size_t> all = {};
+    std::map<double, std::vector<std::size_t>> by_local = {}, by_global = {};
+  };
+  using Fewest = std::map<std::string, Smallest>;
+
+  void find_baselines();
+  void add(Smallest& smallest, std::size_t i) const;
+  [[nodiscard]] std::vector<std::size_t> baselines_of(std::size_t i, const Smallest& fewest) const;
+
+  const Table& table_;
+  std::vector<std::vector<std::size_t>> baselines_, of_other_settings_;
+  std::vector<std::vector<std::size_t>> groups_;
+  std::map<std::pair<double, std::string>, std::vector<std::size_t>> by_workers_;
+};
+
+/// What was run, without the columns in `but`, as text; rows with the same text ran the same.
+[[nodiscard]] std::string configuration(const Row& row, const std::vector<Column>& but = {});
+
+/// The values of these columns as text, for comparing rows.
+[[nodiscard]] std::string texts_of(const Row& row, std::initializer_list<Column> columns);
+
+/// Workers; nothing if unknown or 0.
+[[nodiscard]] std::optional<double> workers(const Row& row);
+/// Forward and backward passes per update (gradient accumulation), if a setting says so; else 1.
+[[nodiscard]] double accumulation(const Row& row);
+[[nodiscard]] std::optional<double> local_batch(const Row& row);   ///< may be derived from the global one
+[[nodiscard]] std::optional<double> global_batch(const Row& row);  ///< may be derived from the local one
+/// Images that all workers together process in `time_s`; an epoch may drop its last batch, or fill it up.
+[[nodiscard]] std::optional<Interval> images(const Row& row);
+/// Steps in `time_s`, from floor to ceiling.
+[[nodiscard]] std::optional<Interval> steps(const Row& row);
+
+/// Half the 95 % interval of the row's time, relative to it: from its spread if that is known, else 5 %.
+[[nodiscard]] double noise(const Row& row);
+inline constexpr double kUnknownNoise = 0.05;
+/// A figure widened by the noise of the two times from which it was computed.
+[[nodiscard]] Interval with_noise(const Interval& figure, double noise_a, double noise_b);
+
+/// Names of settings, device, program and the like in which two rows differ: "precision", "device".
+[[nodiscard]] std::vector<std::string> differing_settings(const Row& a, const Row& b);
+
+}  // namespace paceline::check

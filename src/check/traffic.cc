@@ -1,0 +1,44 @@
+#include "check/traffic.h"
+
+#include "check/unit.h"
+
+namespace paceline::check {
+
+std::optional<Interval> message_bytes(const Row& row) {
+  if (const auto bytes = row.number("message_bytes"); bytes && bytes->value > 0) {
+    const bool is_whole = bytes->text.find_first_of(".eE") == std::string::npos;
+    return is_whole ? exactly_one(bytes->value) : interval_of(*bytes);
+  }
+  const auto parameters = row.number("parameters");
+  if (!parameters || parameters->value <= 0) return std::nullopt;
+  const bool is_whole = parameters->text.find_first_of(".eE") == std::string::npos;
+  return times(is_whole ? exactly_one(parameters->value) : interval_of(*parameters),
+               row.value("element_bytes").value_or(4));
+}
+
+std::optional<table::Number> communication_time(const Row& row) {
+  if (auto time = row.number("communication_s"); time && time->value > 0) return time;
+  auto time = row.number("time_s");
+  const bool is_message =
+      row.knows("message_bytes") && row.text("time_of") == "step" && !row.knows("compute_s");
+  return time && time->value > 0 && is_message ? time : std::nullopt;
+}
+
+std::optional<Interval> reductions(const Row& row) {
+  if (const auto known = steps(row)) return known;
+  if (row.text("time_of").empty() && row.knows("message_bytes")) return exactly_one(1);
+  return std::nullopt;
+}
+
+double ring_factor(double n) { return 2 * (n - 1) / n; }
+
+std::optional<table::Number> claimed_bytes_per_s(const Row& row) {
+  auto claim = row.number("claimed_bandwidth");
+  const auto unit = bytes_per_s(row.text("bandwidth_unit"));
+  if (!claim || !unit) return std::nullopt;
+  claim->value *= *unit;
+  claim->half_unit *= *unit;
+  return claim;
+}
+
+}  // namespace paceline::check
