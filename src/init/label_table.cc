@@ -1,4 +1,4 @@
-#include "cli/label_table.h"
+#include "init/label_table.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 #include "data/image/scan.h"
 #include "table/csv.h"
 
-namespace paceline::cli {
+namespace paceline::init {
 namespace {
 
 namespace fs = std::filesystem;
@@ -172,4 +172,4 @@ std::string way_to_class_folders(const std::string& folder) {
   return hint_of_other_files(folder);
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::init

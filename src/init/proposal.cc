@@ -1,4 +1,4 @@
-#include "cli/proposal.h"
+#include "init/proposal.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "graph/zoo.h"
 #include "train/given/names.h"
 
-namespace paceline::cli {
+namespace paceline::init {
 namespace {
 
 // Thresholds at which a choice changes. Reasons in the recipe name them.
@@ -412,4 +412,4 @@ Proposal propose(const DataLook& whole, const MachineLook& machine) {
   return proposal;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::init

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/data_look.h"
 #include "engine/engine.h"
+#include "init/data_look.h"
 #include "train/given/options.h"
 
-namespace paceline::cli {
+namespace paceline::init {
 
 /// Properties of the machine on which choices depend.
 struct MachineLook {
@@ -52,4 +52,4 @@ inline constexpr double kCountedFlops = 2e10;
 /// `text` as a string of TOML.
 [[nodiscard]] std::string toml_string(const std::string& text);
 
-}  // namespace paceline::cli
+}  // namespace paceline::init

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "cli/proposal.h"
+#include "init/proposal.h"
 
-namespace paceline::cli {
+namespace paceline::init {
 namespace {
 
 constexpr std::size_t kColumns = 110;
@@ -114,4 +114,4 @@ std::string recipe_text(const DataLook& look, const Proposal& proposal, const st
   return text + "\n[quick]\nsteps = 30\n";
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::init

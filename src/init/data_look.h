@@ -9,7 +9,7 @@
 
 #include "data/dataset.h"
 
-namespace paceline::cli {
+namespace paceline::init {
 
 /// Where the test set comes from.
 enum class TestFrom { folder, validation_folder, cut };
@@ -59,4 +59,4 @@ inline constexpr std::int64_t kMostLookedAt = 16'384, kMostCompared = 16'384;
 ///          than a tenth of the decoded images are broken
 [[nodiscard]] DataLook look_at_data(const std::string& path, int threads);
 
-}  // namespace paceline::cli
+}  // namespace paceline::init

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/proposal.h"
+#include "init/proposal.h"
 
-namespace paceline::cli {
+namespace paceline::init {
 namespace {
 
 using testing::AllOf;
@@ -103,4 +103,4 @@ TEST(Proposal, SurvivesNamesOfAnyLetters) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::init

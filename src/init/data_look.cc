@@ -1,4 +1,4 @@
-#include "cli/data_look.h"
+#include "init/data_look.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,11 +10,11 @@
 
 #include "base/error.h"
 #include "base/shell_word.h"
-#include "cli/label_table.h"
 #include "data/image/dataset.h"
 #include "data/image/inspect.h"
+#include "init/label_table.h"
 
-namespace paceline::cli {
+namespace paceline::init {
 namespace {
 
 namespace fs = std::filesystem;
@@ -178,4 +178,4 @@ DataLook look_at_data(const std::string& path, int threads) {
   return look;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::init

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace paceline::cli {
+namespace paceline::init {
 
 /// A sentence for a folder that no data spec can read. For a table of labels beside the images it has the
 /// shell line that makes a folder of links for each class; it also names files of unsupported kinds. "" if
@@ -14,4 +14,4 @@ namespace paceline::cli {
 /// Cost     the names of all images; reads the first lines of a table
 [[nodiscard]] std::string way_to_class_folders(const std::string& folder);
 
-}  // namespace paceline::cli
+}  // namespace paceline::init
