@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/backend.h"
+#include "cluster/backend.h"
 #include "comm/make.h"
 #include "measure/statistics.h"
 #include "train/record/step_times.h"

@@ -10,11 +10,11 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "cli/backend.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
 #include "cli/options/options.h"
 #include "cli/plan_time.h"
+#include "cluster/backend.h"
 #include "train/given/recorded_settings.h"
 #include "train/run.h"
 

@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/backend.h"
 #include "cli/options/arguments.h"
+#include "cluster/backend.h"
 #include "study/study.h"
 #include "train/given/resolve.h"
 #include "train/run.h"

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/backend.h"
-#include "cli/log.h"
-#include "cli/session.h"
+#include "cluster/backend.h"
+#include "cluster/log.h"
+#include "cluster/session.h"
 #include "comm/launch.h"
 #include "comm/nccl/thread_device.h"
 

@@ -30,7 +30,7 @@ GOOD = {
     "train/run.cc": '#include "engine/engine.h"\n#include "comm/communicator.h"\n#include "measure/record.h"\n',
     "study/study.cc": '#include "measure/record.h"\n',
     "report/build.cc": "",
-    "cli/backend.cc": '#include "engine/make.h"\n#include "engine/cpu/engine.h"\n',
+    "cluster/backend.cc": '#include "engine/make.h"\n#include "engine/cpu/engine.h"\n',
 }
 
 
@@ -90,8 +90,8 @@ class CheckLayers(unittest.TestCase):
                     "backends never include one another")
 
     def test_only_make_and_cli_name_a_backend(self):
-        self.breaks("engine/other.cc", '#include "engine/cpu/engine.h"', "only cli and engine/make.cc name")
-        self.breaks("comm/other.cc", '#include "comm/local/local.h"', "only cli and comm/make.cc name")
+        self.breaks("engine/other.cc", '#include "engine/cpu/engine.h"', "only cli, cluster and engine/make.cc name")
+        self.breaks("comm/other.cc", '#include "comm/local/local.h"', "only cli, cluster and comm/make.cc name")
 
     def cycle(self, files, *steps):
         """Exactly one breach, which goes through these lines in this order, wherever it begins."""

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/options/settings.h"
-#include "cli/session.h"
+#include "cluster/session.h"
 #include "study/study.h"
 
 namespace paceline::cli {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/nearest.h"
-#include "cli/interrupt.h"
+#include "cluster/interrupt.h"
 #include "data/dataset.h"
 #include "data/get/get.h"
 

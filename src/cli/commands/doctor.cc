@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/gpu_table.h"
-#include "cli/session.h"
+#include "cluster/gpu_table.h"
+#include "cluster/session.h"
 
 namespace paceline::cli {
 

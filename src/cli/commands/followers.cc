@@ -8,10 +8,10 @@
 
 #include "base/agreed_error.h"
 #include "base/error.h"
-#include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/collectives.h"
-#include "cli/interrupt.h"
+#include "cluster/backend.h"
+#include "cluster/interrupt.h"
 #include "train/run.h"
 
 namespace paceline::cli {

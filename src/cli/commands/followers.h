@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/options/settings.h"
-#include "cli/session.h"
+#include "cluster/session.h"
 #include "study/study.h"
 #include "train/given/backend.h"
 #include "train/given/options.h"

@@ -17,7 +17,7 @@
 #include "base/program_path.h"
 #include "cli/commands/commands.h"
 #include "cli/plan.h"
-#include "cli/queue.h"
+#include "cluster/queue.h"
 #include "comm/mpi/load.h"
 #include "measure/output_file.h"
 

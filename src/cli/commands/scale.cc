@@ -1,7 +1,7 @@
-#include "cli/backend.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
+#include "cluster/backend.h"
 
 namespace paceline::cli {
 

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "cli/commands/commands.h"
-#include "cli/interrupt.h"
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
+#include "cluster/interrupt.h"
 #include "measure/event_log.h"
 #include "measure/events.h"
 #include "report/build.h"

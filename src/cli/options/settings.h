@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "analysis/compare/change.h"
-#include "cli/batch_script.h"
 #include "cli/doctor.h"
-#include "cli/launch_line.h"
+#include "cluster/batch_script.h"
+#include "cluster/launch_line.h"
 #include "measure/setting.h"
 #include "study/search.h"
 #include "study/study.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cli/log.h"
+#include "cluster/log.h"
 #include "serve/http_server.h"
 
 namespace paceline::cli {

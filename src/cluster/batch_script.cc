@@ -1,0 +1,238 @@
+#include "cluster/batch_script.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cluster/launch_line.h"
+#include "data/spec.h"
+
+namespace paceline::cli {
+namespace {
+
+/// The script's lines before the command that let a requeued job continue; `$out` is its --out.
+std::string going_on(const std::string& command) {
+  static const std::string kSetAside =
+      " ((${SLURM_RESTART_COUNT:-0})) && [[ -e $out/record.json ]]; then\n"
+      "  mv \"$out/record.json\" \"$out/lost.json\"";
+  if (command == "train")
+    return "# A job that was requeued goes on from its last checkpoint.\n"
+           "resume=()\n"
+           "if compgen -G \"$out/checkpoint-*.safetensors\" >/dev/null; then\n"
+           "  resume=(--resume \"$out\")\n"
+           "elif" +
+           kSetAside +
+           "  # lost before its first checkpoint: from the beginning\n"
+           "fi\n";
+  if (command == "comm") return "# A job that was requeued measures again.\nif" + kSetAside + "\nfi\n";
+  return "# A job that was requeued goes on with the cells that are not measured yet.\n";
+}
+
+/// An option for an #SBATCH line. A value with blanks is quoted again, since the shell has removed the
+/// quotes.
+std::string as_directive(const std::string& option) {
+  const auto equals = option.find('=');
+  if (equals == std::string::npos || option.find_first_of(" \t", equals) == std::string::npos ||
+      option.find_first_of("\"'") != std::string::npos)
+    return option;
+  return fmt::format("{}=\"{}\"", option.substr(0, equals), option.substr(equals + 1));
+}
+
+/// The #SBATCH lines for account and mail, used by the job and by the job that joins its parts.
+std::string who_asks(const BatchOptions& options) {
+  std::string text;
+  const auto ask_for = [&](const char* what, const std::string& value) {
+    if (!value.empty()) text += fmt::format("#SBATCH --{}={}\n", what, value);
+  };
+  ask_for("account", options.account);
+  ask_for("partition", options.partition);
+  ask_for("qos", options.qos);
+  ask_for("constraint", options.constraint);
+  ask_for("mail-user", options.mail);
+  if (!options.mail.empty()) ask_for("mail-type", options.requeue ? "END,FAIL,REQUEUE" : "END,FAIL");
+  return text;
+}
+
+/// The #SBATCH lines.
+std::string requests(const BatchOptions& options) {
+  std::string text;
+  const auto ask = [&](const std::string& what) { text += "#SBATCH --" + what + "\n"; };
+  const auto ask_for = [&](const char* what, const std::string& value) {
+    if (!value.empty()) ask(fmt::format("{}={}", what, value));
+  };
+  ask("job-name=" + options.name);
+  ask(fmt::format("nodes={}", options.nodes));
+  ask(fmt::format("ntasks-per-node={}", options.workers_per_node));
+  if (options.cores_per_worker > 0) ask(fmt::format("cpus-per-task={}", options.cores_per_worker));
+  if (options.gpus_per_node > 0) ask(fmt::format("gpus-per-node={}", options.gpus_per_node));
+  ask_for("mem", options.memory);
+  ask("time=" + options.time);
+  text += who_asks(options);
+  if (options.array > 0)
+    ask(fmt::format("array=1-{}{}", options.array,
+                    options.array_at_once > 0 ? fmt::format("%{}", options.array_at_once) : ""));
+  ask(options.requeue ? "requeue" : "no-requeue");
+  ask("output=" + options.name + (options.array > 0 ? "-%A-%a.log" : "-%j.log"));
+  ask("open-mode=append");  // a requeued job appends to the log of the first run
+  // Slurm signals 60 s before it ends a job, so that the run stops after its step and keeps record and
+  // checkpoint.
+  ask("signal=TERM@60");
+  for (const auto& line : options.slurm) text += "#SBATCH " + as_directive(line) + "\n";
+  return text;
+}
+
+/// The lines that copy the data to each node, and set `data` to the spec of the copy.
+std::string staging(const BatchOptions& options, const std::string& text) {
+  const auto spec = data::parse_spec(text);
+  if (spec.directory.empty())
+    base::fail(base::ErrorKind::usage,
+               "--stage {} copies the files of the data to each node, but {} has none; leave it out",
+               options.stage, text);
+  const auto from = std::filesystem::absolute(spec.directory).lexically_normal();
+  const auto name = (from.has_filename() ? from : from.parent_path()).filename().string();
+  const auto more = text.find(',');
+  return fmt::format(
+      "# The data are copied to a disk of each node first, except files that are there and up to date. Where nodes\n"
+      "# share the disk, one node copies and the others use that copy.\n"
+      "stage=\"{}\"\n"
+      "srun --mpi=none --nodes={} --ntasks={} --ntasks-per-node=1 bash -c 'mkdir -p \"$1\" && exec 9> \"$1/.lock\" && "
+      "{{ flock 9 2> /dev/null || :; }} && cp -rLu \"$2\" \"$1\"/' "
+      "bash \"$stage\" {} || exit\n"
+      "data={}:\"$stage\"/{}{}\n",
+      options.stage, options.nodes, options.nodes, shell_line({from.string()}), spec.name, shell_line({name}),
+      more == std::string::npos ? "" : shell_line({text.substr(more)}));
+}
+
+/// The words without --data and its value, which the path of the copy replaces.
+std::vector<std::string> without_data(const std::vector<std::string>& words) {
+  std::vector<std::string> left;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--data")
+      ++i;
+    else if (!words[i].starts_with("--data="))
+      left.push_back(words[i]);
+  }
+  return left;
+}
+
+/// The line that starts the processes, up to the program, and the lines before it.
+struct Step {
+  std::string before, line;
+};
+
+Step job_step_of(const BatchOptions& options, const BatchCommand& command) {
+  Step step;
+  // The MPI in a container rarely fits Slurm's PMIx, so containers use TCP.
+  const bool asks = options.mpi == BatchMpi::automatic && command.has_mpi && options.container.empty();
+  if (asks)
+    step.before =
+        "# MPI joins the processes where this Slurm offers PMIx, TCP elsewhere.\n"
+        "mpi=none\n"
+        "if srun --mpi=list 2>&1 | grep -q pmix; then mpi=pmix; fi\n";
+  const char* const mpi = asks ? "\"$mpi\"" : options.mpi == BatchMpi::pmix ? "pmix" : "none";
+  step.line = fmt::format("srun --mpi={} --kill-on-bad-exit=1", mpi);
+  // Since Slurm 22.05 a step does not inherit the job's cores for each task.
+  if (options.cores_per_worker > 0) step.line += fmt::format(" --cpus-per-task={}", options.cores_per_worker);
+  if (options.container.empty()) {
+    step.line += " " + shell_line({command.program});
+    return step;
+  }
+  step.before +=
+      "container=$(command -v apptainer || command -v singularity) ||\n"
+      "  { echo 'neither apptainer nor singularity is here, and the job runs in a container' >&2; exit 4; }\n";
+  step.line += fmt::format(" \"$container\" exec{} {} paceline", options.gpus_per_node > 0 ? " --nv" : "",
+                           shell_line({options.container}));
+  return step;
+}
+
+void require_cells(const BatchOptions& options, const BatchCommand& command) {
+  const auto& name = command.words.front();
+  if (name == "sweep" || name == "scale" || name == "converge" || name == "study") return;
+  base::fail(base::ErrorKind::usage,
+             "--array {} divides the cells of sweep, scale, converge or study among jobs, but {} {}; leave "
+             "it out",
+             options.array, name,
+             name == "search" ? "chooses its cells as it goes" : "is one run without cells");
+}
+
+}  // namespace
+
+BatchOptions a_worker_a_gpu(BatchOptions options, const std::string& device, bool are_workers_given,
+                            std::string& sentence) {
+  if (device != "cuda") return options;
+  // GPUs are not requested again if the user requested them with --slurm.
+  const auto asks = [](const std::string& option) {
+    return option.starts_with("--gres") || option.starts_with("--gpus") || option.starts_with("-G");
+  };
+  if (std::ranges::any_of(options.slurm, asks)) return options;
+  if (options.gpus_per_node == 0) {
+    options.gpus_per_node = options.workers_per_node;
+    sentence =
+        fmt::format("--device cuda: --gpus-per-node {}, one GPU for each worker", options.gpus_per_node);
+  } else if (!are_workers_given && options.workers_per_node != options.gpus_per_node) {
+    options.workers_per_node = options.gpus_per_node;
+    sentence = fmt::format("--device cuda: --workers-per-node {}, one worker for each GPU",
+                           options.workers_per_node);
+  }
+  return options;
+}
+
+std::filesystem::path join_path(const std::filesystem::path& script) {
+  auto path = script;
+  path.replace_filename(script.stem().string() + "-join" + script.extension().string());
+  return path;
+}
+
+std::string join_script(const BatchOptions& options, const BatchCommand& command) {
+  require_cells(options, command);
+  const auto out = shell_line({command.out.string()});
+  std::string program = shell_line({command.program});
+  if (!options.container.empty())
+    program = fmt::format("\"$(command -v apptainer || command -v singularity)\" exec {} paceline",
+                          shell_line({options.container}));
+  std::string text = fmt::format(
+      "#!/bin/bash\n#SBATCH --job-name={0}-join\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --time=00:10:00\n"
+      "{1}#SBATCH --output={0}-join-%j.log\n\n"
+      "# Written by: paceline sbatch. Submitted behind the job whose parts it joins:\n"
+      "#   sbatch --dependency=afterany:JOB ...\n",
+      options.name, who_asks(options));
+  for (const auto& line : options.setup) text += line + "\n";
+  return text +
+         fmt::format(
+             "out={0}\n"
+             "for part in {{1..{1}}}; do\n"
+             "  [[ -d $out/part-$part ]] || echo \"part $part of {1} left nothing in $out/part-$part: the report "
+             "lacks its cells\" >&2\n"
+             "done\n"
+             "exec {2} report \"$out\"/part-* --html \"$out/report.html\" --markdown \"$out/report.md\" --json "
+             "\"$out/report.json\" --csv \"$out/csv\"\n",
+             out, options.array, program);
+}
+
+std::string batch_script(const BatchOptions& options, const BatchCommand& command) {
+  const bool trains = command.words.front() == "train", stages = !options.stage.empty();
+  const bool shares = options.array > 0;
+  if (shares) require_cells(options, command);
+  const auto step = job_step_of(options, command);
+  std::string text = "#!/bin/bash\n" + requests(options) + "\n# Written by: paceline sbatch.\n";
+  for (const auto& line : options.setup) text += line + "\n";
+  text += fmt::format("out={}{}\n{}", shell_line({command.out.string()}),
+                      shares ? "/part-$SLURM_ARRAY_TASK_ID" : "", going_on(command.words.front()));
+  if (stages) text += staging(options, command.data);
+  text += fmt::format("{}{} {}{}{} --out \"$out\"{}\ncode=$?\n", step.before, step.line,
+                      shell_line(stages ? without_data(command.words) : command.words),
+                      stages ? " --data \"$data\"" : "",
+                      shares ? fmt::format(" --only-cells \"$SLURM_ARRAY_TASK_ID/{}\"", options.array) : "",
+                      trains ? " \"${resume[@]}\"" : "");
+  if (options.requeue)
+    text += fmt::format(
+        "# Slurm requeues the job when a host is lost; this does it for a lost process: 5, or the signal "
+        "that\n"
+        "# ended it. A signal that asks to stop (129, 130, 143) is none.\n"
+        "lost=$((code == 5 || (code > 128 && code != 129 && code != 130 && code != 143)))\n"
+        "if grep -qs '\"status\": \"complete\"' \"$out/record.json\"; then lost=0; fi  # on its way out\n"
+        "if ((lost && ${{SLURM_RESTART_COUNT:-0}} < {})); then scontrol requeue \"$SLURM_JOB_ID\"; fi\n",
+        kMostRequeues);
+  return text + "exit $code\n";
+}
+
+}  // namespace paceline::cli

@@ -1,0 +1,200 @@
+#include "cluster/child.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cluster/process_tree.h"
+
+namespace paceline::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kNoConnection = 255;  ///< exit code of ssh
+constexpr auto kLook = milliseconds(20);
+constexpr auto kNextLook = milliseconds(500);  ///< between two checks of the workers
+
+[[noreturn]] void fail_to_start(const std::string& program, int error) {
+  const bool is_mpirun = program.ends_with("mpirun");
+  base::fail(base::ErrorKind::comm, "launch: {} cannot be started: {}{}", program, std::strerror(error),
+             is_mpirun
+                 ? "; install it (Debian: apt-get install openmpi-bin), or on this host alone: --by here"
+                 : "");
+}
+
+/// Whether `code` is mpirun's own, for a lost daemon: neither one of Paceline's exit codes nor a signal.
+bool is_of_launcher(int code) {
+  return code != 0 && code < 128 && (code < 2 || code > 5) && code != kBugExitCode;
+}
+
+void say(const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); }
+
+/// A started launcher, until it has ended.
+class Launcher {
+ public:
+  Launcher(pid_t process, std::string name, const StopRequest& stop, std::chrono::seconds grace)
+      : process_(process), name_(std::move(name)), stop_(stop), grace_(grace) {}
+
+  Ended wait() {
+    for (int status = 0;;) {
+      const auto now = base::Clock::now();
+      if (const pid_t ended = ::waitpid(process_, &status, WNOHANG); ended == process_)
+        return ended_with(status, now);
+      std::this_thread::sleep_for(kLook);
+      if (stop_.take_suspension()) rest();
+      if (stop_.signal() != 0) ask_to_stop(now);
+      if (now - looked_ < kNextLook) continue;
+      looked_ = now;
+      look_at_workers(now);
+    }
+  }
+
+ private:
+  [[nodiscard]] Ended ended_with(int status, base::TimePoint now) const {
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const bool is_lost = is_given_up_ || (seen_ && (is_of_launcher(code) || code == kNoConnection));
+    const auto known = gone_.value_or(now);
+    return {.code = is_lost ? static_cast<int>(base::ErrorKind::comm) : code,
+            .detection_s = seen_ ? std::optional(base::seconds(known - *seen_)) : std::nullopt,
+            .known_ago_s = base::seconds(now - known)};
+  }
+
+  /// Handles Ctrl-Z: all processes stop and continue together.
+  void rest() const {
+    auto all = descendants_of(process_);
+    all.push_back(process_);
+    send_signal(all, SIGSTOP);
+    ::raise(SIGSTOP);
+    send_signal(all, SIGCONT);
+  }
+
+  /// When it should stop: first asks its workers, later kills it.
+  void ask_to_stop(base::TimePoint now) {
+    if (!asked_) {
+      asked_ = now;
+      const auto workers = workers_of(process_);
+      if (workers.empty())
+        ::kill(process_, SIGTERM);
+      else
+        send_signal(workers, stop_.signal());
+      return;
+    }
+    if (is_forced_ || (!stop_.is_urgent() && now - *asked_ < grace_)) return;
+    is_forced_ = true;
+    if (!stop_.is_urgent())
+      say(fmt::format("the run has not ended within the {} s of --grace; it is ended by force",
+                      grace_.count()));
+    auto all = descendants_of(process_);
+    all.push_back(process_);
+    send_signal(all, SIGKILL);
+  }
+
+  /// Ends the launcher if it outlives its workers on this host by kWithoutWorkers; that counts as a lost
+  /// process.
+  void look_at_workers(base::TimePoint now) {
+    if (!workers_of(process_).empty()) {
+      seen_ = now;
+      gone_.reset();
+    } else if (seen_ && !gone_) {
+      gone_ = now;
+      give_up_ = now + kWithoutWorkers;
+    }
+    if (!gone_ || now < give_up_) return;
+    if (!is_given_up_)
+      say(
+          fmt::format("{} still waits {} s after the last process on this host has ended, most likely for a "
+                      "host that does not answer; it is ended",
+                      name_, kWithoutWorkers.count()));
+    send_signal(children_of(process_), SIGTERM);  // ssh to the host that does not respond
+    ::kill(process_, is_given_up_ ? SIGKILL : SIGTERM);
+    is_given_up_ = true;
+    give_up_ = now + kToEnd;
+  }
+
+  const pid_t process_;
+  const std::string name_;
+  const StopRequest& stop_;
+  const std::chrono::seconds grace_;
+  base::TimePoint looked_ = base::Clock::now(), give_up_{};
+  /// The last check that saw a worker, and the first check after it that saw none.
+  std::optional<base::TimePoint> seen_, gone_;
+  std::optional<base::TimePoint> asked_;  ///< when it was asked to stop
+  bool is_forced_ = false, is_given_up_ = false;
+};
+
+/// Collects children that have ended. Returns whether others are left.
+bool has_children() {
+  for (int status = 0;;) {
+    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
+    if (ended == 0) return true;
+    if (ended < 0 && errno != EINTR) return false;
+  }
+}
+
+/// Ends the processes that an ended launcher has left behind.
+void end_orphans(const StopRequest& stop, std::chrono::seconds grace) {
+  if (!has_children()) return;
+  const auto left = children_of(::getpid());
+  say(fmt::format("{} process{} of the run {} left behind; {} asked to end", left.size(),
+                  left.size() == 1 ? "" : "es", left.size() == 1 ? "was" : "were",
+                  left.size() == 1 ? "it is" : "they are"));
+  send_signal(left, SIGTERM);
+  for (const auto begin = base::Clock::now(); has_children();) {
+    std::this_thread::sleep_for(kLook);
+    // Processes that these start or leave meanwhile also become children of this process.
+    if (base::Clock::now() - begin >= grace || stop.is_urgent())
+      send_signal(descendants_of(::getpid()), SIGKILL);
+  }
+}
+
+/// Runs in the child: starts mpirun with the original signal actions, in its own process group, and without
+/// the terminal as input, since a background process that reads it is stopped.
+void become(const std::vector<char*>& words, const StopRequest& stop, int report) {
+  stop.restore_in_child();
+  ::setpgid(0, 0);
+  if (::isatty(STDIN_FILENO) != 0) {
+    const int nothing = ::open("/dev/null", O_RDONLY);
+    if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+  }
+  ::execvp(words[0], words.data());
+  const int reason = errno;
+  [[maybe_unused]] const auto written = ::write(report, &reason, sizeof reason);
+  ::_exit(127);
+}
+
+}  // namespace
+
+Ended run_line(const std::vector<std::string>& line, const StopRequest& stop, std::chrono::seconds grace) {
+  std::vector<char*> words;
+  for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  // Orphaned descendants become children of this process.
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  int ends[2];  // closed by a successful exec; otherwise the child writes the error to it
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail_to_start(line.front(), errno);
+  const pid_t started = ::fork();
+  if (started == 0) become(words, stop, ends[1]);
+  const int fork_error = errno;
+  ::close(ends[1]);
+  int reason = started < 0 ? fork_error : 0;
+  while (started > 0 && ::read(ends[0], &reason, sizeof reason) < 0 && errno == EINTR) {
+  }
+  ::close(ends[0]);
+  const auto ended = started > 0 ? Launcher(started, line.front(), stop, grace).wait() : Ended{};
+  if (reason != 0) fail_to_start(line.front(), reason);
+  end_orphans(stop, grace);
+  return ended;
+}
+
+}  // namespace paceline::cli

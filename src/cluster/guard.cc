@@ -1,0 +1,81 @@
+#include "cluster/guard.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+
+#include "base/host_name.h"
+#include "base/process_state.h"
+
+namespace paceline::cli {
+namespace {
+
+/// The end of a pipe to the child, which the system closes when this process ends; -1: there is no child.
+std::atomic<int> to_child{-1};
+
+/// What the child does until its parent has ended. Returns whether it may end at once: the parent said
+/// farewell, or it was killed here, where nobody waits for it any more.
+bool watch(int from_parent, pid_t parent, std::chrono::seconds longest_stop, const std::string& sentence) {
+  bool is_farewell = false;
+  for (std::chrono::seconds::rep looks = 0;;) {
+    pollfd pipe{.fd = from_parent, .events = POLLIN, .revents = 0};
+    char byte = 0;
+    if (::poll(&pipe, 1, 1000) > 0) {
+      if (::read(from_parent, &byte, 1) <= 0) return is_farewell;
+      is_farewell = true;
+      continue;
+    }
+    if (::getppid() != parent) return is_farewell;  // another process has the other end of the pipe too
+    // Counts checks instead of time, since no checks happen while this child is stopped too.
+    looks = base::state_of_process(parent) == 'T' ? looks + 1 : 0;
+    if (looks <= longest_stop.count()) continue;
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+    ::kill(parent, SIGKILL);
+    return true;
+  }
+}
+
+}  // namespace
+
+Guard::Guard(const Options& options) {
+  const auto sentence = fmt::format(
+      "paceline: process {} on host {} (pid {}) has been stopped for {} s and was not continued; it is "
+      "killed\n",
+      options.process, base::host_name(), ::getpid(), options.longest_stop.count());
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return;
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child > 0) {
+    to_child = pipe[1];  // pipe[0] stays open: a farewell to a child that is gone must raise no SIGPIPE
+    return;
+  }
+  if (child < 0) {
+    for (const int end : pipe) ::close(end);
+    return;
+  }
+  ::close(pipe[1]);
+  ::prctl(PR_SET_PDEATHSIG, SIGCONT);  // a child that is stopped itself must notice the end too
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE})
+    ::signal(signal, SIG_IGN);  // only SIGKILL ends it
+  if (!watch(pipe[0], parent, options.longest_stop, sentence)) {
+    const timespec moment{options.outlives.count() / 1000, options.outlives.count() % 1000 * 1000000};
+    ::nanosleep(&moment, nullptr);
+  }
+  ::_exit(0);
+}
+
+void Guard::say_farewell() {
+  if (to_child < 0) return;
+  [[maybe_unused]] const auto written = ::write(to_child, "", 1);
+}
+
+}  // namespace paceline::cli

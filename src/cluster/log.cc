@@ -1,0 +1,85 @@
+#include "cluster/log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/visible.h"
+
+namespace paceline::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kToConnect{200};
+constexpr milliseconds kToPrint{500};
+constexpr std::size_t kLongest = 8192;
+constexpr const char* kSaid = "said";
+
+/// The line of a process: the token, then the text.
+std::string line_with_token(const comm::Address& launch, const std::string& text) {
+  return fmt::format("{} {}", launch.token, text.substr(0, kLongest - 64));
+}
+
+bool is_heard(const char* launch, const std::string& text) {
+  const auto address = launch == nullptr ? std::nullopt : comm::address_of(launch);
+  if (!address) return false;
+  const comm::Socket socket(comm::connect_to(*address, kToConnect));
+  if (socket.get() < 0) return false;
+  comm::write_line(socket.get(), line_with_token(*address, text));
+  return comm::read_line(socket.get(), kToPrint) == kSaid;
+}
+
+void print_line(std::string_view written) {
+  const auto text = base::visible(written, true);
+  std::fprintf(stderr, "paceline: %.*s\n", static_cast<int>(text.size()), text.c_str());
+}
+
+}  // namespace
+
+void log_line(const std::string& text) {
+  if (!is_heard(std::getenv(kEar), text)) print_line(text);
+}
+
+Ear::Ear(const std::string& interface) : address_(comm::listen_anywhere(listener_, interface)) {
+  if (::pipe2(wake_, O_CLOEXEC) != 0) {
+    ::close(listener_);
+    base::fail(base::ErrorKind::comm, "launch: no pipe could be made: {}", std::strerror(errno));
+  }
+  thread_ = std::thread([this] { listen(); });
+}
+
+Ear::~Ear() {
+  const char byte = 'e';
+  [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
+  thread_.join();
+  for (const int descriptor : {listener_, wake_[0], wake_[1]}) ::close(descriptor);
+}
+
+void Ear::listen() {
+  while (true) {
+    pollfd waiting[] = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
+    ::poll(waiting, 2, -1);
+    if (waiting[0].revents != 0) return;
+    const comm::Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.get() < 0) std::this_thread::sleep_for(kToConnect);  // no descriptor is free at the moment
+    const auto line = socket.get() < 0 ? std::nullopt : comm::read_line(socket.get(), kToConnect, kLongest);
+    if (!line) continue;
+    std::string_view text = *line;
+    if (comm::number_of(comm::word_of(text)) != address_.token) continue;
+    print_line(text);
+    comm::write_line(socket.get(), kSaid);
+  }
+}
+
+}  // namespace paceline::cli

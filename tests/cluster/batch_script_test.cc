@@ -1,0 +1,119 @@
+/// sbatch --array: the scripts' text, and the scripts run by a stand-in for srun: parts, then one report.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cluster/batch_script.h"
+#include "program.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+TEST(BatchArray, GivesEachTaskItsPartAndJoinsThemInTheEnd) {
+  const BatchOptions options{
+      .account = "physics", .name = "curve", .setup = {"module load gcc"}, .array = 8, .array_at_once = 3};
+  const BatchCommand command{
+      .program = "/opt/paceline", .words = {"study", "--repeats", "3"}, .out = "my out"};
+  EXPECT_THAT(
+      batch_script(options, command),
+      AllOf(HasSubstr("\n#SBATCH --array=1-8%3\n"), HasSubstr("\n#SBATCH --output=curve-%A-%a.log\n"),
+            HasSubstr("\nout='my out'/part-$SLURM_ARRAY_TASK_ID\n"),
+            HasSubstr(" study --repeats 3 --only-cells \"$SLURM_ARRAY_TASK_ID/8\" --out \"$out\"\n")));
+  const auto join = join_script(options, command);
+  EXPECT_THAT(
+      join, AllOf(HasSubstr("\n#SBATCH --job-name=curve-join\n"), HasSubstr("\n#SBATCH --account=physics\n"),
+                  HasSubstr("\nmodule load gcc\n"), HasSubstr("for part in {1..8}"),
+                  HasSubstr("exec /opt/paceline report \"$out\"/part-* --html"), Not(HasSubstr("--array"))));
+  EXPECT_LT(join.rfind("#SBATCH"), join.find("module load"));
+  EXPECT_EQ(join_path("jobs/a.sbatch"), "jobs/a-join.sbatch");
+  EXPECT_THAT(batch_script({}, command), AllOf(Not(HasSubstr("array")), Not(HasSubstr("only-cells"))));
+}
+
+TEST(BatchArray, IsForCommandsWithCellsAlone) {
+  for (const std::string command : {"train", "comm", "search"})
+    EXPECT_THROW((void)batch_script({.array = 2}, {.program = "p", .words = {command}, .out = "o"}),
+                 base::Error);
+  EXPECT_EQ(run_program({"sbatch", "--array", "2", "--", "train"}).code, 2);
+  for (const char* wrong : {"0", "two", "4%", "4%0", "1-4"})
+    EXPECT_EQ(run_program({"sbatch", "--array", wrong, "--", "study"}).code, 2) << wrong;
+  EXPECT_THAT(run_program({"sbatch", "--array", "0", "--", "study"}).err,
+              HasSubstr("--array must have a whole number from 1 to 1000 as its number of jobs, got '0'"));
+  for (const char* wrong : {"0/2", "3/2", "2", "1/x"})
+    EXPECT_EQ(run_program({"sweep", "--only-cells", wrong}).code, 2) << wrong;
+}
+
+TEST(BatchArray, MeasuresEachCellOnceAndReportsAll) {
+  const Folder folder;
+  const auto there = folder.path();
+  fs::create_directories(there / "bin");
+  // What a Slurm without PMIx does with a step of one task.
+  folder.write(
+      "bin/srun",
+      "#!/bin/bash\n[[ $1 == --mpi=list ]] && exit\nwhile [[ $1 == -* ]]; do shift; done\nexec \"$@\"\n");
+  fs::permissions(there / "bin/srun", fs::perms::owner_all);
+  const Words sweep{"sweep",
+                    "--model",
+                    "resnet8-cifar",
+                    "--data",
+                    "synthetic,train=64,test=16",
+                    "--batches",
+                    "4,8,16",
+                    "--repeats",
+                    "1",
+                    "--window-steps",
+                    "2",
+                    "--warmup-steps",
+                    "0",
+                    "--threads",
+                    "1"};
+  Words words{"sbatch", "--array", "2", "--script", "job.sh", "--"};
+  words.insert(words.end(), sweep.begin(), sweep.end());
+  words.insert(words.end(), {"--out", "o"});
+  const auto written = run_program(words, {.directory = there});
+  ASSERT_EQ(written.code, 0) << written.err;
+  EXPECT_THAT(written.out,
+              HasSubstr("job=$(sbatch --parsable job.sh); sbatch --parsable --dependency=afterany:${job%;*} "
+                        "job-join.sh"));
+  const auto run = [&](const std::string& variables, const std::string& script) {
+    const auto line = "cd '" + there.string() + "' && PATH='" + there.string() + "/bin':$PATH " + variables +
+                      " bash " + script + " > log 2>&1";
+    return std::system(line.c_str());
+  };
+  for (const char* task : {"1", "2"})
+    ASSERT_EQ(run(std::string("SLURM_ARRAY_TASK_ID=") + task, "job.sh"), 0) << base::read_file(there / "log");
+  const auto records = [&](const char* part) {
+    return std::distance(fs::directory_iterator(there / "o" / part / "records"), fs::directory_iterator());
+  };
+  EXPECT_EQ(records("part-1"), 2);
+  EXPECT_EQ(records("part-2"), 2);  // with what a sweep says of the largest batch that fits
+  ASSERT_EQ(run("", "job-join.sh"), 0) << base::read_file(there / "log");
+  const auto report = base::read_file(there / "o/report.md");
+  for (const char* batch : {"| 4 ", "| 8 ", "| 16 "}) EXPECT_THAT(report, HasSubstr(batch));
+  EXPECT_TRUE(fs::exists(there / "o/report.html"));
+
+  // A task that left nothing is named, and the others are reported.
+  fs::remove_all(there / "o/part-2");
+  ASSERT_EQ(run("", "job-join.sh"), 0);
+  EXPECT_THAT(base::read_file(there / "log"), HasSubstr("part 2 of 2 left nothing"));
+  // More parts than cells: the last has nothing to do, and that is no fault.
+  Words none = sweep;
+  none.insert(none.end(), {"--only-cells", "9/9", "--out", "none"});
+  const auto empty = run_program(none, {.directory = there});
+  EXPECT_EQ(empty.code, 0) << empty.err;
+  EXPECT_THAT(empty.err, HasSubstr("part 9 of 9 has no cells"));
+  EXPECT_FALSE(fs::exists(there / "none"));
+}
+
+}  // namespace
+}  // namespace paceline::cli
