@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cluster/batch_script.h"
-#include "program.h"
+#include "cli/program.h"
 
 namespace paceline::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/module.h"
 #include "comm/gloo/load.h"
-#include "program.h"
+#include "cli/program.h"
 
 namespace paceline::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/options/arguments.h"
-#include "program.h"
+#include "cli/program.h"
 
 namespace paceline::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "program.h"
+#include "cli/program.h"
 
 namespace paceline::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "cluster/child.h"
 #include "measure/record.h"
-#include "program.h"
+#include "cli/program.h"
 
 namespace paceline::cli {
 namespace {
