@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cluster/backend.h"
+#include "cluster/make_backend.h"
 #include "comm/make.h"
 #include "measure/statistics.h"
 #include "train/record/step_times.h"
@@ -102,7 +102,7 @@ measure::Record steps_of(const std::string& model, int workers, std::int64_t bat
   options.window_steps = 20;
   options.warmup_steps = 3;
   options.evaluate_every = 0;
-  return train::run(options, cli::make_backend("cpu"), {}, {});
+  return train::run(options, cluster::make_backend("cpu"), {}, {});
 }
 
 }  // namespace

@@ -19,9 +19,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/topology.h"
-#include "cluster/backend.h"
 #include "cluster/gpu_table.h"
 #include "cluster/launch_report.h"
+#include "cluster/make_backend.h"
 #include "comm/make.h"
 #include "comm/nccl/api.h"
 #include "comm/probe.h"
@@ -129,12 +129,12 @@ void show_nccl(std::ostream& out) {
   }
 }
 
-void show_gpus(const std::vector<RankOnGpu>& ranks, std::ostream& out) {
+void show_gpus(const std::vector<cluster::RankOnGpu>& ranks, std::ostream& out) {
   out << "\nGPUs\n";
   for (const auto& [label, text] : engine::cuda::describe_gpus()) doctor_row(out, label, "{}", text);
   show_nccl(out);
-  show_gpu_table(ranks, out);
-  for (const auto& sentence : odd_about_gpus(ranks)) doctor_row(out, "odd", "{}", sentence);
+  cluster::show_gpu_table(ranks, out);
+  for (const auto& sentence : cluster::odd_about_gpus(ranks)) doctor_row(out, "odd", "{}", sentence);
 }
 
 void show_threads(const base::Topology& topology, std::ostream& out) {
@@ -289,19 +289,19 @@ void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int c
 
 }  // namespace
 
-void doctor(const DoctorOptions& options, const Session* session, const std::vector<RankOnGpu>& ranks_on_gpus,
-            std::ostream& out) {
+void doctor(const DoctorOptions& options, const cluster::Session* session,
+            const std::vector<cluster::RankOnGpu>& ranks_on_gpus, std::ostream& out) {
   std::optional<graph::Graph> model;  // first, so that a wrong name is reported before pages of other output
   if (!options.kernels_model.empty())
     model = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
   const auto topology = base::topology();
   if (model) require_memory(options, *model, topology.usable());
-  const auto environment = measure::environment(libraries());
+  const auto environment = measure::environment(cluster::libraries());
   show_machine(environment, topology, out);
   show_build(environment, options, out);
   show_gpus(ranks_on_gpus, out);
   show_threads(topology, out);
-  show_launch(session, out);
+  cluster::show_launch(session, out);
   if (options.measure) show_bandwidth(topology, out);
   if (model) show_kernels(options, *model, topology.usable(), out);
 }

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
-namespace paceline::cli {
-
+namespace paceline::cluster {
 class Session;
 struct RankOnGpu;
+}  // namespace paceline::cluster
+
+namespace paceline::cli {
 
 struct DoctorOptions {
   std::string kernels_model;      ///< if not empty, lists the implementation of each op of this model
@@ -30,7 +32,7 @@ struct DoctorOptions {
 /// `ranks_on_gpus`: of all processes; if started alone, one for each GPU of this host.
 ///
 /// Errors   Error(usage) for an unknown model or device
-void doctor(const DoctorOptions& options, const Session* session, const std::vector<RankOnGpu>& ranks_on_gpus,
-            std::ostream& out);
+void doctor(const DoctorOptions& options, const cluster::Session* session,
+            const std::vector<cluster::RankOnGpu>& ranks_on_gpus, std::ostream& out);
 
 }  // namespace paceline::cli

@@ -14,7 +14,7 @@
 #include "cli/options/arguments.h"
 #include "cli/options/options.h"
 #include "cli/plan_time.h"
-#include "cluster/backend.h"
+#include "cluster/make_backend.h"
 #include "train/given/recorded_settings.h"
 #include "train/run.h"
 
@@ -330,7 +330,7 @@ std::vector<PlannedSetting> planned_settings(const Settings& settings) {
 }
 
 train::Backend plan_backend(const Settings& settings, const comm::Emulation& emulation) {
-  auto backend = make_backend(settings.train.device, settings.session, emulation);
+  auto backend = cluster::make_backend(settings.train.device, settings.session, emulation);
   if (settings.planned_processes > 1) {
     auto& place = backend.place;
     place.processes = settings.planned_processes;

@@ -6,7 +6,7 @@
 #include "cluster/launch_line.h"
 #include "data/spec.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 /// The script's lines before the command that let a requeued job continue; `$out` is its --out.
@@ -235,4 +235,4 @@ std::string batch_script(const BatchOptions& options, const BatchCommand& comman
   return text + "exit $code\n";
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// How often a job is requeued after a process was lost, so that a job that always fails ends.
 inline constexpr int kMostRequeues = 5;
@@ -72,4 +72,4 @@ struct BatchCommand {
 /// The path of that script: "paceline-join.sbatch" beside "paceline.sbatch".
 [[nodiscard]] std::filesystem::path join_path(const std::filesystem::path& script);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "cluster/process_tree.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 using std::chrono::milliseconds;
@@ -197,4 +197,4 @@ Ended run_line(const std::vector<std::string>& line, const StopRequest& stop, st
   return ended;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -10,7 +10,7 @@
 
 #include "cluster/stop_request.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// Exit code of this program after a bug (EX_SOFTWARE); 2 to 5 are base::ErrorKind.
 inline constexpr int kBugExitCode = 70;
@@ -48,4 +48,4 @@ struct Ended {
 [[nodiscard]] Ended run_line(const std::vector<std::string>& line, const StopRequest& stop,
                              std::chrono::seconds grace);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 std::string core_ranges(const std::vector<int>& cores) {
   std::string text;
@@ -15,4 +15,4 @@ std::string core_ranges(const std::vector<int>& cores) {
   return text;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -13,7 +13,7 @@
 #include "base/pci_locality.h"
 #include "cluster/core_ranges.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 /// For n workers, at most as many as there are GPUs: the GPU of each worker, a permutation of 0 to n-1.
@@ -143,4 +143,4 @@ std::vector<SeenGpu> seen_gpus_from_text(const std::string& text) {
   return gpus;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// A GPU that a process sees.
 struct SeenGpu {
@@ -67,4 +67,4 @@ struct DealtGpus {
 [[nodiscard]] std::string to_text(std::span<const SeenGpu> gpus);
 [[nodiscard]] std::vector<SeenGpu> seen_gpus_from_text(const std::string& text);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -8,7 +8,7 @@
 #include "cluster/guard.h"
 #include "cluster/log.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 std::chrono::seconds time_to_end() {
   constexpr int kSeconds = 20;
@@ -44,4 +44,4 @@ void ExitWatchdog::hurry(const std::string& what) {
   wake_.notify_one();
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// The time from a run's failure to the forced end, for writing a record to a slow disk: 20 s, or the seconds
 /// of PACELINE_END_WITHIN, which tests set so as not to wait. Anything but a whole number from 1 is 20 s too.
@@ -41,4 +41,4 @@ class ExitWatchdog {
   std::jthread thread_;  ///< last: it uses all of the above
 };
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

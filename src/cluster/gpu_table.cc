@@ -11,7 +11,7 @@
 
 #include "cluster/core_ranges.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 using engine::cuda::GpuFacts;
@@ -188,4 +188,4 @@ void show_gpu_table(const std::vector<RankOnGpu>& ranks, std::ostream& out) {
   }
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

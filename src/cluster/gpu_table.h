@@ -11,7 +11,7 @@
 #include "cluster/deal_gpus.h"
 #include "engine/cuda/nvml/facts.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 class Session;
 
@@ -50,4 +50,4 @@ void show_gpu_table(const std::vector<RankOnGpu>& ranks, std::ostream& out);
 /// The number of GPUs that this process sees; 0 without a driver.
 [[nodiscard]] int number_of_gpus();
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -15,7 +15,7 @@
 #include "base/host_name.h"
 #include "base/process_state.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 /// The end of a pipe to the child, which the system closes when this process ends; -1: there is no child.
@@ -78,4 +78,4 @@ void Guard::say_farewell() {
   [[maybe_unused]] const auto written = ::write(to_child, "", 1);
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

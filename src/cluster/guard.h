@@ -15,7 +15,7 @@
 
 #include <chrono>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 class Guard {
  public:
@@ -41,4 +41,4 @@ class Guard {
   static void say_farewell();
 };
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

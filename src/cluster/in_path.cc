@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 std::string in_path(const std::string& name) {
   const char* path = std::getenv("PATH");
@@ -29,4 +29,4 @@ bool srun_has_pmix() {
   return text.find("pmix") != std::string::npos;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// The file that a shell would start as `name`, or "".
 [[nodiscard]] std::string in_path(const std::string& name);
@@ -14,4 +14,4 @@ namespace paceline::cli {
 /// Cost     starts srun once
 [[nodiscard]] bool srun_has_pmix();
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

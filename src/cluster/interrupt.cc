@@ -14,7 +14,7 @@
 #include "cluster/guard.h"
 #include "cluster/same_press.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 // A signal handler gets no argument, so its data must be global; lock-free atomics only.
@@ -98,4 +98,4 @@ int Interrupt::exit_code() const {
   return signal == 0 ? 0 : 128 + signal;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <thread>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// While an object exists, it handles SIGINT, SIGTERM and, unless ignored (nohup), SIGHUP as above; before
 /// and after, they have their former action. The handler only writes a byte to a pipe (async-signal-safe); a
@@ -32,4 +32,4 @@ class Interrupt {
   std::jthread watcher_;
 };
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

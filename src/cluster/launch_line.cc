@@ -8,7 +8,7 @@
 #include "cluster/log.h"
 #include "cluster/restart.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 /// The places of "a:2": 2. A host without a number has one.
@@ -157,4 +157,4 @@ LaunchOptions on_hosts_left(LaunchOptions options,
   return options;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// What starts the processes of `paceline launch`.
 enum class LaunchBy {
@@ -85,4 +85,4 @@ struct Surroundings {
 /// `words` quoted for a shell.
 [[nodiscard]] std::string shell_line(const std::vector<std::string>& words);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

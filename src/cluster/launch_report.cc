@@ -19,7 +19,7 @@
 #include "comm/gloo/load.h"
 #include "comm/mpi/load.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 void launch_row(std::ostream& out, const std::string& name, const std::string& text) {
@@ -162,4 +162,4 @@ void show_launch(const Session* session, std::ostream& out) {
   if (odd.empty()) launch_row(out, "", "every process has cores of its own, and as many as it can get");
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -10,7 +10,7 @@
 #include "cluster/session.h"
 #include "comm/launch.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// Unusual properties of a launch's processes, a sentence each, with the remedy. A pure function.
 [[nodiscard]] std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members);
@@ -25,4 +25,4 @@ void show_members(const std::vector<ProcessInfo>& members, std::ostream& out);
 /// available to start several processes.
 void show_launch(const Session* session, std::ostream& out);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/visible.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 using std::chrono::milliseconds;
@@ -82,4 +82,4 @@ void Ear::listen() {
   }
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

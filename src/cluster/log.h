@@ -11,7 +11,7 @@
 
 #include "comm/line_socket.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// The variable with launch's address for the processes.
 inline constexpr const char* kEar = "PACELINE_EAR";
@@ -46,4 +46,4 @@ class Ear {
   std::thread thread_;      ///< last: it uses all of the above
 };
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

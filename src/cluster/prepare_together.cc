@@ -12,7 +12,7 @@
 #include "cluster/session.h"
 #include "engine/make.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 /// Plans on GPUs may take a second each to compile, so the others wait longer than for a collective.
@@ -113,4 +113,4 @@ std::string note_of_other_kernels(std::span<const OtherKernels> others, std::siz
       names);
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "graph/graph.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 class Session;
 
@@ -33,4 +33,4 @@ struct OtherKernels {
 /// A sentence about `others`, which differ in some of `problems` problems; empty if there are none.
 [[nodiscard]] std::string note_of_other_kernels(std::span<const OtherKernels> others, std::size_t problems);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

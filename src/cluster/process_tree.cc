@@ -7,7 +7,7 @@
 #include <fstream>
 #include <system_error>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 std::string program_of(const std::string& process) {
@@ -47,4 +47,4 @@ void send_signal(const std::vector<pid_t>& processes, int signal) {
   for (const pid_t process : processes) ::kill(process, signal);
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// The children of `process` that have not been collected; empty if it is gone.
 [[nodiscard]] std::vector<pid_t> children_of(pid_t process);
@@ -19,4 +19,4 @@ namespace paceline::cli {
 /// Sends `signal` to each process; ignores those that are gone.
 void send_signal(const std::vector<pid_t>& processes, int signal);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

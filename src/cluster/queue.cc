@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 struct Answer {
@@ -72,4 +72,4 @@ std::string queue_sentence(std::string_view text) {
                      is_known(answer->start) ? "expected start " + answer->start : "no expected start yet");
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// The command line that asks Slurm for state, reason and expected start of `job`.
 [[nodiscard]] std::vector<std::string> queue_line(const std::string& job);
@@ -18,4 +18,4 @@ namespace paceline::cli {
 /// expected start 2026-11-25T08:00:00". "" for an invalid answer, as for a job that has left the queue.
 [[nodiscard]] std::string queue_sentence(std::string_view answer);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -14,7 +14,7 @@
 #include "engine/cuda/nvml/api.h"
 #include "engine/cuda/runtime/devices.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 using engine::cuda::GpuFacts;
@@ -204,4 +204,4 @@ int number_of_gpus() {
   return list ? static_cast<int>(ids_in_order(list).size()) : 0;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -16,7 +16,7 @@
 #include "train/checkpoint/kept_record.h"
 #include "train/checkpoint/last_words.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 bool is_worth_a_restart(int exit_code) {
   if (exit_code == static_cast<int>(base::ErrorKind::comm)) return true;
@@ -110,4 +110,4 @@ int run_with_restarts(const std::vector<std::string>& line, const StopRequest& s
   return stop.signal() == 0 ? ended.code : stopped(ended.code);
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

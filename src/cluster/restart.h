@@ -13,7 +13,7 @@
 #include "cluster/child.h"
 #include "train/given/options.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// Whether a restart may succeed after this exit code: yes if a process was lost (5, or the signal that ended
 /// it). A wrong option, unreadable data or too little memory would fail again, and Ctrl-C was intended
@@ -65,4 +65,4 @@ struct RestartRule {
 [[nodiscard]] int run_with_restarts(const std::vector<std::string>& line, const StopRequest& stop,
                                     const RestartRule& rule);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

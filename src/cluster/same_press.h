@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// `timeout` and shells signal a process and then its group, so the process gets the same signal twice. A
 /// signal counts as a second Ctrl-C only if it comes at least so many milliseconds after the first one.
@@ -22,4 +22,4 @@ inline constexpr std::int64_t kSamePressMs = 300;
   return std::int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

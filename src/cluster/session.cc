@@ -28,7 +28,7 @@
 #include "cluster/log.h"
 #include "comm/make.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 constexpr std::size_t kMaxCores = 8192;
@@ -424,4 +424,4 @@ bool Session::silent() const {
   return processes_->failure().has_value();
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

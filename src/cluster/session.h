@@ -21,7 +21,7 @@
 #include "train/given/backend.h"
 #include "train/given/stall_listener.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// What each process told all others about itself.
 struct ProcessInfo {
@@ -121,4 +121,4 @@ class Session {
   std::jthread exit_watchdog_;  ///< last: it uses the above
 };
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

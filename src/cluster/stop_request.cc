@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "cluster/same_press.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 // A signal handler gets no argument, so its data must be global; lock-free atomics only.
@@ -72,4 +72,4 @@ bool StopRequest::wait(std::chrono::milliseconds time) const {
   return first_signal != 0;
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

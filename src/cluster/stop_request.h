@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// While an object exists, SIGTERM, SIGINT and, unless ignored (nohup), SIGHUP are only recorded; before and
 /// after, they have their former action. Ctrl-Z (SIGTSTP) is recorded too.
@@ -31,4 +31,4 @@ class StopRequest {
   void restore_in_child() const;
 };
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

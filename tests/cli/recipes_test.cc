@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/options/arguments.h"
-#include "cluster/backend.h"
+#include "cluster/make_backend.h"
 #include "study/study.h"
 #include "train/given/resolve.h"
 #include "train/run.h"
@@ -158,7 +158,7 @@ double seconds_of(const study::PlannedCell& cell, const train::Setup& setup, dou
 }
 
 TEST(Recipes, HaveAQuickFormOfThreeMinutesOnTwoCores) {
-  const auto backend = make_backend("cpu");
+  const auto backend = cluster::make_backend("cpu");
   for (const auto& file : recipes()) {
     SCOPED_TRACE(file);
     // Synthetic images are 32x32; a folder's are of the size that its recipe asks.

@@ -8,11 +8,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "cluster/batch_script.h"
 #include "cli/program.h"
+#include "cluster/batch_script.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
+
+using cli::Folder;
+using cli::run_program;
 
 namespace fs = std::filesystem;
 using testing::AllOf;
@@ -116,4 +119,4 @@ TEST(BatchArray, MeasuresEachCellOnceAndReportsAll) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 using testing::ElementsAre;
@@ -204,4 +204,4 @@ TEST(SeenGpus, SurviveTheWayToAnotherProcess) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 TEST(TimeToEnd, IsTwentySecondsOrThoseOfTheVariable) {
@@ -22,4 +22,4 @@ TEST(TimeToEnd, IsTwentySecondsOrThoseOfTheVariable) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

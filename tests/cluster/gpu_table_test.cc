@@ -8,12 +8,16 @@
 
 #include "base/error.h"
 #include "base/module.h"
-#include "comm/gloo/load.h"
 #include "cli/program.h"
+#include "comm/gloo/load.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
+using cli::Outcome;
+using cli::run_program;
+using cli::run_two_processes;
+using cli::RunConditions;
 using engine::cuda::GpuFacts;
 using testing::AllOf;
 using testing::ElementsAre;
@@ -253,4 +257,4 @@ TEST(GpuTable, LaunchStartsAWorkerForEachGpu) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -14,7 +14,7 @@
 
 #include "base/process_state.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 using namespace std::chrono_literals;
@@ -112,4 +112,4 @@ TEST(Guard, KillsAProcessThatStaysStopped) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

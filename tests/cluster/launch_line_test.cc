@@ -7,9 +7,11 @@
 #include "cli/options/arguments.h"
 #include "cli/program.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
+using cli::Folder;
+using cli::run_program;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -260,4 +262,4 @@ TEST(SbatchCommand, WritesAScriptThatAShellReads) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 using ::testing::AllOf;
@@ -76,4 +76,4 @@ TEST(ShowLaunch, SaysWhatWouldStartSeveralProcessesWhereNobodyDid) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 /// What this process's standard error gets while a child says `text` whose own leads nowhere.
@@ -55,4 +55,4 @@ TEST(Say, IsPrintedHereWhereNoLaunchListens) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

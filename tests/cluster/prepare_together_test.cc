@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 using testing::HasSubstr;
@@ -22,4 +22,4 @@ TEST(NoteOfOtherKernels, NamesTheFirstProcessesAndCountsTheRest) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

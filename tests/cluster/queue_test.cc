@@ -9,9 +9,12 @@
 
 #include "cli/program.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
+using cli::Folder;
+using cli::Outcome;
+using cli::run_program;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -104,4 +107,4 @@ TEST(SbatchCommand, SubmitsEveryCommandThatMeasures) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -11,13 +11,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/program.h"
 #include "cluster/child.h"
 #include "measure/record.h"
-#include "cli/program.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
+using cli::Folder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -179,4 +180,4 @@ TEST(Restart, SaysWhatToInstallWhenTheLauncherIsNotThere) {
 }
 
 }  // namespace
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

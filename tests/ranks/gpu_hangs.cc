@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cluster/backend.h"
 #include "cluster/log.h"
+#include "cluster/make_backend.h"
 #include "cluster/session.h"
 #include "comm/launch.h"
 #include "comm/nccl/thread_device.h"
@@ -40,10 +40,10 @@ void work(comm::Communicator& communicator, const comm::ThreadDevice& device, co
   }
 }
 
-void run(int workers, std::chrono::seconds deadline, cli::Session* session, const std::string& hangs) {
+void run(int workers, std::chrono::seconds deadline, cluster::Session* session, const std::string& hangs) {
   std::vector<std::unique_ptr<comm::ThreadDevice>> devices;  // the threads that hang use them to the end
   const auto communicators =
-      cli::make_communicators({.device = "cuda", .session = session}, workers, deadline);
+      cluster::make_communicators({.device = "cuda", .session = session}, workers, deadline);
   for (const auto& one : communicators)
     devices.push_back(std::make_unique<comm::ThreadDevice>(std::to_string(one->rank())));
   std::vector<std::exception_ptr> errors(communicators.size());
@@ -69,15 +69,15 @@ int main(int, char** words) {
   const std::chrono::seconds deadline(std::atoi(words[2]));
   const std::string hangs = std::getenv("NCCL_HANGS");
   const auto launch = comm::read_launch([](const char* name) -> const char* { return std::getenv(name); });
-  std::unique_ptr<cli::Session> session;
+  std::unique_ptr<cluster::Session> session;
   try {
-    if (!launch.alone()) session = std::make_unique<cli::Session>(launch, deadline);
+    if (!launch.alone()) session = std::make_unique<cluster::Session>(launch, deadline);
     if (session) session->meet("1", "gpu_hangs", false);
     std::puts("begins");
     std::fflush(stdout);
     run(workers, deadline, session.get(), hangs);
   } catch (const base::Error& error) {
-    if (!session || session->fail(error.kind(), error.what())) cli::log_line(error.what());
+    if (!session || session->fail(error.kind(), error.what())) cluster::log_line(error.what());
     return static_cast<int>(error.kind());
   }
   return 0;

@@ -30,7 +30,7 @@ GOOD = {
     "train/run.cc": '#include "engine/engine.h"\n#include "comm/communicator.h"\n#include "measure/record.h"\n',
     "study/study.cc": '#include "measure/record.h"\n',
     "report/build.cc": "",
-    "cluster/backend.cc": '#include "engine/make.h"\n#include "engine/cpu/engine.h"\n',
+    "cluster/make_backend.cc": '#include "engine/make.h"\n#include "engine/cpu/engine.h"\n',
 }
 
 

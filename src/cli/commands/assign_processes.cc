@@ -14,7 +14,7 @@ namespace {
 using train::Placement;
 
 /// [node]: its processes. Nodes in the order of their first processes, so that process 0 is of the first.
-std::vector<std::vector<int>> by_node(std::span<const ProcessInfo> members) {
+std::vector<std::vector<int>> by_node(std::span<const cluster::ProcessInfo> members) {
   std::vector<std::string> hosts;
   std::vector<std::vector<int>> nodes;
   for (std::size_t process = 0; process < members.size(); ++process) {
@@ -47,15 +47,16 @@ std::vector<int> spread_over_nodes(std::size_t count, const std::vector<std::vec
 }
 
 /// The number of cores of the worker with the fewest, for `workers` in these processes.
-int cores_of_processes(int workers, std::span<const int> processes, std::span<const ProcessInfo> members) {
+int cores_of_processes(int workers, std::span<const int> processes,
+                       std::span<const cluster::ProcessInfo> members) {
   if (processes.empty()) return 0;
-  const auto info_of = [&](int process) -> const ProcessInfo& {
+  const auto info_of = [&](int process) -> const cluster::ProcessInfo& {
     return members[static_cast<std::size_t>(process)];
   };
   const int workers_each = workers / static_cast<int>(processes.size());
   int least = std::numeric_limits<int>::max();
   for (const int process : processes) {
-    const ProcessInfo& info = info_of(process);
+    const cluster::ProcessInfo& info = info_of(process);
     const auto sharing = std::ranges::count_if(processes, [&](int other) {
       return info_of(other).host == info.host && info_of(other).cores == info.cores;
     });
@@ -66,7 +67,8 @@ int cores_of_processes(int workers, std::span<const int> processes, std::span<co
 
 }  // namespace
 
-std::vector<int> processes_for(int workers, Placement placement, std::span<const ProcessInfo> members) {
+std::vector<int> processes_for(int workers, Placement placement,
+                               std::span<const cluster::ProcessInfo> members) {
   const int all = static_cast<int>(members.size());
   if (workers > all && workers % all != 0) return {};
   const auto count = static_cast<std::size_t>(std::min(workers, all));
@@ -76,7 +78,7 @@ std::vector<int> processes_for(int workers, Placement placement, std::span<const
   return chosen;
 }
 
-std::string placement_text(const train::Options& options, std::span<const ProcessInfo> members) {
+std::string placement_text(const train::Options& options, std::span<const cluster::ProcessInfo> members) {
   if (processes_for(options.workers, Placement::packed, members) ==
       processes_for(options.workers, Placement::spread, members))
     return "";
@@ -85,7 +87,7 @@ std::string placement_text(const train::Options& options, std::span<const Proces
 
 std::vector<study::PlannedCell> assign_processes(const std::vector<study::PlannedCell>& cells,
                                                  std::span<const Placement> placements,
-                                                 std::span<const ProcessInfo> members) {
+                                                 std::span<const cluster::ProcessInfo> members) {
   std::vector<study::PlannedCell> assigned;
   for (const auto& cell : cells) {
     std::vector<std::vector<int>> seen;
@@ -113,7 +115,8 @@ std::vector<study::PlannedCell> assign_processes(const std::vector<study::Planne
   return assigned;
 }
 
-int cores_each(int workers, std::span<const Placement> placements, std::span<const ProcessInfo> members) {
+int cores_each(int workers, std::span<const Placement> placements,
+               std::span<const cluster::ProcessInfo> members) {
   int least = std::numeric_limits<int>::max();
   for (const Placement placement : placements)
     least = std::min(least, cores_of_processes(workers, processes_for(workers, placement, members), members));
@@ -127,7 +130,7 @@ int workers_for_convergence(const std::vector<int>& compared, const study::Cores
   return most;
 }
 
-std::vector<ProcessInfo> members_of(const Session* session) {
+std::vector<cluster::ProcessInfo> members_of(const cluster::Session* session) {
   if (session != nullptr) return session->members();
   return {{.host = {}, .cores = base::current_affinity(), .usable = base::usable_cores()}};
 }

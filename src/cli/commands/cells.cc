@@ -18,8 +18,8 @@
 #include "cli/screen/run_log.h"
 #include "cli/screen/screen.h"
 #include "cli/screen/study_events.h"
-#include "cluster/backend.h"
 #include "cluster/interrupt.h"
+#include "cluster/make_backend.h"
 #include "cluster/session.h"
 #include "engine/cpu/peak.h"
 #include "engine/make.h"
@@ -145,14 +145,14 @@ std::vector<study::PlannedCell> cells_of_part(const Settings& settings,
 }  // namespace
 
 train::Backend backend_alone(const Settings& settings, const comm::Emulation& emulation) {
-  auto backend = make_backend(settings.train.device, nullptr, emulation);
+  auto backend = cluster::make_backend(settings.train.device, nullptr, emulation);
   backend.history = settings.history;
   return backend;
 }
 
 int run_cells(const Settings& settings, const train::Backend& backend,
               const std::vector<study::PlannedCell>& listed, const RunList& run) {
-  Session* const session = settings.session;
+  cluster::Session* const session = settings.session;
   const auto cells =
       cells_of_part(settings, assign_processes(listed, settings.study.placements, members_of(session)));
   if (session != nullptr && !session->is_first()) return follow(settings, cells);
@@ -171,8 +171,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
       cells.begin(), cells.end(), [](const study::PlannedCell& cell) { return !cell.is_spare; }));
   introduce_cells(settings, planned, directory, screen);
 
-  const Interrupt interrupt(session == nullptr ? std::function<bool()>()
-                                               : [session] { return session->silent(); });
+  const cluster::Interrupt interrupt(session == nullptr ? std::function<bool()>()
+                                                        : [session] { return session->silent(); });
   RunLog log(directory, session == nullptr ? backend.stalls : session->stalls());
   StudyEvents events(log, settings, cells);
   const int hosts = session == nullptr ? 1 : session->place().hosts;

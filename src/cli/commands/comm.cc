@@ -13,7 +13,7 @@
 #include "cli/reports.h"
 #include "cli/screen/run_log.h"
 #include "cli/screen/screen.h"
-#include "cluster/backend.h"
+#include "cluster/make_backend.h"
 #include "cluster/session.h"
 #include "comm/probe.h"
 #include "engine/cuda/nvml/describe_gpus.h"
@@ -150,7 +150,8 @@ std::vector<std::unique_ptr<ProbeMemory>> open_memory(
 }
 
 /// Adds the GPU reports of all processes. Collective.
-void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const Session* session, int local) {
+void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const cluster::Session* session,
+                     int local) {
   if (watch == nullptr) return;
   if (session == nullptr) return train::add_gpus(record, std::vector{watch->end(0)});
   auto mine = watch->end(session->place().process * local);
@@ -190,7 +191,7 @@ int comm_command(const Settings& settings) {
       settings.session == nullptr ? train::ProcessPlacement{} : settings.session->place();
   const int local = workers_among(settings, place) / place.processes;
   const auto& device = settings.train.device;
-  const auto backend = make_backend(device, settings.session, emulation_of(settings.train));
+  const auto backend = cluster::make_backend(device, settings.session, cluster::emulation_of(settings.train));
   auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
   const auto memory = open_memory(communicators, settings, backend);
   const auto cores = base::plan_cores(local * place.core_sharers, 1);

@@ -71,7 +71,7 @@ class DownloadBar {
 int get_data(const Settings& settings) {
   const auto package = find_package(settings.data.spec, settings.data.from);
   const auto cache = settings.data.cache.empty() ? base::cache_directory() : settings.data.cache;
-  const Interrupt interrupt;
+  const cluster::Interrupt interrupt;
   DownloadBar bar;
   data::DownloadOptions options{.stop = interrupt.token(),
                                 .progress = std::ref(bar),

@@ -14,8 +14,8 @@
 #include "cli/reports.h"
 #include "cli/screen/run_log.h"
 #include "cli/screen/screen.h"
-#include "cluster/backend.h"
 #include "cluster/interrupt.h"
+#include "cluster/make_backend.h"
 #include "measure/events.h"
 #include "measure/version.h"
 #include "report/build.h"
@@ -95,7 +95,7 @@ int evaluate_command(const Settings& settings) {
   const OutputDirectory directory(options.out);
   Screen screen(settings.json);
   for (const auto& note : settings.notes) screen.explain(note);
-  const Interrupt interrupt;
+  const cluster::Interrupt interrupt;
   const auto record = evaluate(options, settings, backend_alone(settings), interrupt.token(), screen);
   screen.clear_bar();
   if (record.status != "complete") {

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/collectives.h"
-#include "cluster/backend.h"
 #include "cluster/interrupt.h"
+#include "cluster/make_backend.h"
 #include "train/run.h"
 
 namespace paceline::cli {
@@ -27,12 +27,13 @@ struct CellMessage {
 };
 
 /// The processes of the session that run a cell of these options.
-std::vector<int> processes_of_cell(const train::Options& options, const Session& session) {
+std::vector<int> processes_of_cell(const train::Options& options, const cluster::Session& session) {
   return processes_for(options.workers, options.placement, session.members());
 }
 
 /// Sends the message, and returns the processes that run the cell; none after the last cell.
-std::vector<int> send(Session& session, const std::vector<study::PlannedCell>& cells, CellMessage& order) {
+std::vector<int> send(cluster::Session& session, const std::vector<study::PlannedCell>& cells,
+                      CellMessage& order) {
   session.processes().order(std::as_writable_bytes(std::span(&order, 1)));
   if (order.index == kNoMore) return {};
   auto processes = processes_of_cell(cells[static_cast<std::size_t>(order.index)].options, session);
@@ -42,7 +43,7 @@ std::vector<int> send(Session& session, const std::vector<study::PlannedCell>& c
 
 /// Checks that all processes have the same list of cells. Each makes it itself, and it may depend on a host's
 /// memory.
-void require_same_cells(const Session& session, const std::vector<study::PlannedCell>& cells) {
+void require_same_cells(const cluster::Session& session, const std::vector<study::PlannedCell>& cells) {
   const std::uint64_t mine = std::hash<std::string>()(study::agreed_on(cells));
   std::vector<std::uint64_t> all(static_cast<std::size_t>(session.place().processes));
   session.processes().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
@@ -58,19 +59,19 @@ void require_same_cells(const Session& session, const std::vector<study::Planned
 }  // namespace
 
 train::Backend backend_for(const Settings& settings, const train::Options& options) {
-  Session* const session = settings.session;
+  cluster::Session* const session = settings.session;
   std::vector<int> processes;
   if (session != nullptr) processes = processes_of_cell(options, *session);
   if (session != nullptr && processes.empty()) processes = {0};  // the cell is only described, not run
-  auto backend =
-      make_backend(options.device, session, emulation_of(options), comm::WireFormat::fp32, processes);
+  auto backend = cluster::make_backend(options.device, session, cluster::emulation_of(options),
+                                       comm::WireFormat::fp32, processes);
   if (session != nullptr) backend.place.placement = placement_text(options, session->members());
   backend.history = settings.history;
   return backend;
 }
 
 study::Runner::Together lead(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
-  Session& session = *settings.session;
+  cluster::Session& session = *settings.session;
   require_same_cells(session, cells);
   return {.backend = [&settings](const train::Options& options) { return backend_for(settings, options); },
           .begin =
@@ -82,15 +83,15 @@ study::Runner::Together lead(const Settings& settings, const std::vector<study::
               }};
 }
 
-void dismiss(Session& session) {
+void dismiss(cluster::Session& session) {
   CellMessage order;
   (void)send(session, {}, order);
 }
 
 int follow(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
-  Session& session = *settings.session;
+  cluster::Session& session = *settings.session;
   require_same_cells(session, cells);
-  const Interrupt interrupt([&session] { return session.silent(); });
+  const cluster::Interrupt interrupt([&session] { return session.silent(); });
   while (true) {
     CellMessage order;
     const auto processes = send(session, cells, order);

@@ -21,7 +21,7 @@ namespace paceline::cli {
 [[nodiscard]] study::Runner::Together lead(const Settings& settings,
                                            const std::vector<study::PlannedCell>& cells);
 /// Tells the others that there are no more cells.
-void dismiss(Session& session);
+void dismiss(cluster::Session& session);
 
 /// For the others: runs the cells that the first process orders, until there are no more. Returns the exit
 /// code.

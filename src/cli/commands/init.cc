@@ -10,7 +10,7 @@
 #include "base/topology.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
-#include "cluster/backend.h"
+#include "cluster/make_backend.h"
 #include "engine/make.h"
 #include "init/data_look.h"
 #include "init/proposal.h"
@@ -40,7 +40,7 @@ init::Proposal propose_what_fits(const init::DataLook& look, train::Setup& setup
   init::MachineLook machine{.cores = base::usable_cores(), .precision = engine::auto_precision("cpu")};
   while (true) {
     auto proposal = init::propose(look, machine);
-    const auto backend = make_backend(proposal.options.device, nullptr, {});
+    const auto backend = cluster::make_backend(proposal.options.device, nullptr, {});
     setup = train::inspect(proposal.options, backend);
     if (setup.excess.empty()) return proposal;
     if (proposal.options.global_batch <= 1) base::fail(base::ErrorKind::device, "init: {}", setup.excess);

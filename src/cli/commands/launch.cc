@@ -18,8 +18,8 @@
 #include "cli/plan.h"
 #include "cluster/child.h"
 #include "cluster/gpu_table.h"
-#include "cluster/here.h"
 #include "cluster/in_path.h"
+#include "cluster/local_launcher.h"
 #include "cluster/log.h"
 #include "cluster/restart.h"
 #include "cluster/stop_request.h"
@@ -33,32 +33,33 @@ namespace paceline::cli {
 
 namespace {
 
-Surroundings look_around() {
+cluster::Surroundings look_around() {
   const bool in_job = std::getenv("SLURM_JOB_ID") != nullptr && std::getenv("SLURM_STEP_ID") == nullptr;
   std::error_code ignored;
-  return {.has_mpirun = !in_path("mpirun").empty() &&
+  return {.has_mpirun = !cluster::in_path("mpirun").empty() &&
                         std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored),
-          .in_allocation = in_job && !in_path("srun").empty()};
+          .in_allocation = in_job && !cluster::in_path("srun").empty()};
 }
 
 /// Takes options that were not given from the environment of a Slurm allocation.
-void take_allocation(LaunchOptions& options) {
+void take_allocation(cluster::LaunchOptions& options) {
   const char* const tasks = std::getenv("SLURM_NTASKS");  // the requested number of tasks
   if (options.processes == 0 && options.hosts.empty() && tasks != nullptr)
     options.processes = static_cast<int>(base::whole_number(tasks, 1, 100000));
-  if (options.by != LaunchBy::srun) return;
+  if (options.by != cluster::LaunchBy::srun) return;
   const char* const cores = std::getenv("SLURM_CPUS_PER_TASK");
   if (cores != nullptr) options.cores_per_task = static_cast<int>(base::whole_number(cores, 1, 100000));
   std::error_code ignored;
   options.has_pmix =
-      std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) && srun_has_pmix();
+      std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) && cluster::srun_has_pmix();
 }
 
 /// Sets one worker for each GPU of this host if the number was not given.
-void take_gpus(LaunchOptions& options, const std::string& device) {
-  if (device != "cuda" || options.processes > 0 || !options.hosts.empty() || options.by == LaunchBy::srun)
+void take_gpus(cluster::LaunchOptions& options, const std::string& device) {
+  if (device != "cuda" || options.processes > 0 || !options.hosts.empty() ||
+      options.by == cluster::LaunchBy::srun)
     return;
-  options.processes = number_of_gpus();
+  options.processes = cluster::number_of_gpus();
   if (options.processes > 0)
     std::fprintf(stderr, "paceline: --device cuda: --processes %d, one for each GPU of this host\n",
                  options.processes);
@@ -66,8 +67,8 @@ void take_gpus(LaunchOptions& options, const std::string& device) {
 
 /// Checks before any process is started that the library which joins them is installed; otherwise each would
 /// report it.
-void require_what_joins(const LaunchOptions& options) {
-  if (options.by == LaunchBy::here || (options.by == LaunchBy::srun && !options.has_pmix))
+void require_what_joins(const cluster::LaunchOptions& options) {
+  if (options.by == cluster::LaunchBy::here || (options.by == cluster::LaunchBy::srun && !options.has_pmix))
     base::require_module(comm::gloo::kModule);
   else
     base::require_module(comm::mpi::kModule);
@@ -75,10 +76,10 @@ void require_what_joins(const LaunchOptions& options) {
 
 /// The command to start, with the network interface given to launch, which must exist if this host has
 /// processes.
-std::vector<std::string> child_of(const Settings& settings, const LaunchOptions& options) {
+std::vector<std::string> child_of(const Settings& settings, const cluster::LaunchOptions& options) {
   auto words = settings.child;
   if (options.interface.empty()) return words;
-  if (options.hosts.empty() && options.by != LaunchBy::srun) {
+  if (options.hosts.empty() && options.by != cluster::LaunchBy::srun) {
     try {
       (void)comm::address_of_interface(options.interface);
     } catch (const base::Error& error) {
@@ -90,39 +91,39 @@ std::vector<std::string> child_of(const Settings& settings, const LaunchOptions&
 }
 
 /// The launcher's name, for sentences about its end.
-std::string name_of_launcher(LaunchBy by) {
-  if (by == LaunchBy::here) return "a process of the run";
-  return by == LaunchBy::srun ? "srun" : "mpirun";
+std::string name_of_launcher(cluster::LaunchBy by) {
+  if (by == cluster::LaunchBy::here) return "a process of the run";
+  return by == cluster::LaunchBy::srun ? "srun" : "mpirun";
 }
 
-std::vector<std::string> launch_line_of(const LaunchOptions& options, const std::string& program,
+std::vector<std::string> launch_line_of(const cluster::LaunchOptions& options, const std::string& program,
                                         const std::vector<std::string>& words) {
-  if (options.by == LaunchBy::here) return here_line(options, program, words);
-  if (options.by == LaunchBy::srun) return srun_line(options, program, words);
-  return mpirun_line(options, program, words);
+  if (options.by == cluster::LaunchBy::here) return cluster::here_line(options, program, words);
+  if (options.by == cluster::LaunchBy::srun) return cluster::srun_line(options, program, words);
+  return cluster::mpirun_line(options, program, words);
 }
 
 /// mpirun takes variables as options, since its processes may be on other hosts; others inherit them.
-void set_variables(const LaunchOptions& options) {
-  if (options.by == LaunchBy::mpirun) return;
-  ::setenv(kEar, options.ear.c_str(), 1);
-  if (!options.lost.empty()) ::setenv(kLost, options.lost.c_str(), 1);
-  if (options.by == LaunchBy::here)
+void set_variables(const cluster::LaunchOptions& options) {
+  if (options.by == cluster::LaunchBy::mpirun) return;
+  ::setenv(cluster::kEar, options.ear.c_str(), 1);
+  if (!options.lost.empty()) ::setenv(cluster::kLost, options.lost.c_str(), 1);
+  if (options.by == cluster::LaunchBy::here)
     ::setenv(comm::kJobOfLaunch, fmt::format("{}.{:.0f}", ::getpid(), measure::unix_now()).c_str(), 1);
 }
 
 }  // namespace
 
 int launch_command(const Settings& settings) {
-  LaunchOptions options = settings.launch;
+  cluster::LaunchOptions options = settings.launch;
   options.interface = settings.interface;
   const auto program = base::program_path().string();
-  if (options.by == LaunchBy::here && is_starter_here()) {
+  if (options.by == cluster::LaunchBy::here && cluster::is_starter_here()) {
     std::vector<std::string> line{program};
     line.insert(line.end(), settings.child.begin(), settings.child.end());
-    return run_here(line, options.processes);
+    return cluster::run_here(line, options.processes);
   }
-  options.by = choose_starter(options, look_around());
+  options.by = cluster::choose_starter(options, look_around());
   take_allocation(options);
   if (!settings.has_child_workers) take_gpus(options, settings.child_device);
   const auto child = child_of(settings, options);
@@ -136,32 +137,34 @@ int launch_command(const Settings& settings) {
                           options.processes > base::usable_cores();
   for (const auto& note : settings.notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
   const auto first = launch_line_of(options, program, child);
-  std::printf("%s\n", options.by == LaunchBy::here ? here_in_shell(options, program, child).c_str()
-                                                   : shell_line(first).c_str());
+  std::printf("%s\n", options.by == cluster::LaunchBy::here
+                          ? cluster::here_in_shell(options, program, child).c_str()
+                          : cluster::shell_line(first).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
-  if (settings.plan) return show_child_plan(settings, std::max(1, processes_of(options)), nodes_of(options));
+  if (settings.plan)
+    return show_child_plan(settings, std::max(1, cluster::processes_of(options)), cluster::nodes_of(options));
   require_what_joins(options);
-  const Ear ear(options.interface);
+  const cluster::Ear ear(options.interface);
   options.ear = ear.address();
   set_variables(options);
   const auto line = launch_line_of(options, program, child);
   const auto started = measure::utc_now();
-  const StopRequest stop;
-  RestartRule rule{.launcher = name_of_launcher(options.by),
-                   .restarts = options.restarts,
-                   .grace = std::chrono::seconds(options.grace_s),
-                   .progress = [&] { return progress_of(settings.child_out); },
-                   .again = {},
-                   .wait = {}};
-  rule.again = [&](int attempt, const Ended& ended) {
-    const auto lost = lost_text(measure::unix_now(), ended, name_of_launcher(options.by));
-    if (trains && is_complete(settings.child_out, started)) {
+  const cluster::StopRequest stop;
+  cluster::RestartRule rule{.launcher = name_of_launcher(options.by),
+                            .restarts = options.restarts,
+                            .grace = std::chrono::seconds(options.grace_s),
+                            .progress = [&] { return cluster::progress_of(settings.child_out); },
+                            .again = {},
+                            .wait = {}};
+  rule.again = [&](int attempt, const cluster::Ended& ended) {
+    const auto lost = cluster::lost_text(measure::unix_now(), ended, name_of_launcher(options.by));
+    if (trains && cluster::is_complete(settings.child_out, started)) {
       std::fprintf(stderr, "paceline: the training was complete before: nothing is left to restart\n");
       return std::vector<std::string>();
     }
-    LaunchOptions left = on_hosts_left(options, [&](const std::string& host) {
-      return run_line(reach_line(options, host), stop, rule.grace).code == 0;
+    cluster::LaunchOptions left = cluster::on_hosts_left(options, [&](const std::string& host) {
+      return cluster::run_line(cluster::reach_line(options, host), stop, rule.grace).code == 0;
     });
     left.lost = lost;
     if (left.hosts != options.hosts)
@@ -169,7 +172,7 @@ int launch_command(const Settings& settings) {
                    "paceline: of the hosts %s, only %s answer: the run continues with fewer "
                    "processes\n",
                    options.hosts.c_str(), left.hosts.c_str());
-    const auto words = trains ? restart_words(settings.child_out) : std::vector<std::string>();
+    const auto words = trains ? cluster::restart_words(settings.child_out) : std::vector<std::string>();
     std::fprintf(stderr, "paceline: restart %d of %d, %s\n", attempt, options.restarts,
                  !trains         ? "with the cells that are not measured yet"
                  : words.empty() ? "from the beginning: there is no checkpoint yet"
@@ -179,7 +182,7 @@ int launch_command(const Settings& settings) {
     again.insert(again.end(), words.begin(), words.end());
     return again;
   };
-  return exit_code_of_launch(run_with_restarts(line, stop, rule));
+  return cluster::exit_code_of_launch(cluster::run_with_restarts(line, stop, rule));
 }
 
 }  // namespace paceline::cli

@@ -55,12 +55,12 @@ std::string output_of(const std::string& line) {
 /// Why the job waits and until when, as far as Slurm knows shortly after the submission. "" if it does not
 /// say, which is no error.
 std::string ask_the_queue(const std::string& job) {
-  const auto line = shell_line(queue_line(job)) + " 2>/dev/null";
+  const auto line = cluster::shell_line(cluster::queue_line(job)) + " 2>/dev/null";
   constexpr int kLooks = 3;
   for (int look = 1;; ++look) {
     const auto answer = run_in_shell(line);
     if (answer.code != 0) return "";
-    if (look == kLooks || is_considered(answer.text)) return queue_sentence(answer.text);
+    if (look == kLooks || cluster::is_considered(answer.text)) return cluster::queue_sentence(answer.text);
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
@@ -77,8 +77,8 @@ void write_script(const std::filesystem::path& path, const std::string& text) {
 
 int sbatch_command(const Settings& settings) {
   std::string of_gpus;
-  const BatchOptions options =
-      a_worker_a_gpu(settings.batch, settings.child_device, settings.is_given("workers-per-node"), of_gpus);
+  const cluster::BatchOptions options = cluster::a_worker_a_gpu(
+      settings.batch, settings.child_device, settings.is_given("workers-per-node"), of_gpus);
   const auto out =
       settings.child_out.empty() ? std::filesystem::path("paceline-out") / options.name : settings.child_out;
   const auto program = base::program_path().string();
@@ -89,21 +89,22 @@ int sbatch_command(const Settings& settings) {
     return show_child_plan(settings, options.nodes * options.workers_per_node, options.nodes);
   }
   std::error_code none;
-  const BatchCommand command{.program = program,
-                             .words = settings.child,
-                             .out = out,
-                             .data = settings.child_data,
-                             .has_mpi = std::filesystem::exists(base::module_path(comm::mpi::kModule), none)};
-  write_script(options.script, batch_script(options, command));
-  const auto join = options.array > 0 ? join_path(options.script) : std::filesystem::path();
-  if (!join.empty()) write_script(join, join_script(options, command));
+  const cluster::BatchCommand command{
+      .program = program,
+      .words = settings.child,
+      .out = out,
+      .data = settings.child_data,
+      .has_mpi = std::filesystem::exists(base::module_path(comm::mpi::kModule), none)};
+  write_script(options.script, cluster::batch_script(options, command));
+  const auto join = options.array > 0 ? cluster::join_path(options.script) : std::filesystem::path();
+  if (!join.empty()) write_script(join, cluster::join_script(options, command));
   for (const auto& note : settings.notes) std::printf("%s\n", note.c_str());
   if (!of_gpus.empty()) std::printf("%s\n", of_gpus.c_str());
   std::printf("job script: %s\n", options.script.c_str());
   if (!join.empty()) std::printf("and the one that joins its parts: %s\n", join.c_str());
-  const auto submit = shell_line({"sbatch", "--parsable", options.script.string()});
+  const auto submit = cluster::shell_line({"sbatch", "--parsable", options.script.string()});
   const auto behind = [&](const std::string& job) {
-    return "sbatch --parsable --dependency=afterany:" + job + " " + shell_line({join.string()});
+    return "sbatch --parsable --dependency=afterany:" + job + " " + cluster::shell_line({join.string()});
   };
   if (!options.submit) {
     std::printf(

@@ -63,7 +63,7 @@ int serve_command(const Settings& settings) {
   const bool is_private = serve::is_loopback(asked.host);
   const bool makes_token = !is_private && asked.token.empty();
   const auto token = makes_token ? serve::make_token() : asked.token;
-  const Interrupt interrupt([] { return true; });
+  const cluster::Interrupt interrupt([] { return true; });
   serve::Site site(
       {.directory = asked.directory, .token = token, .document = document_of, .stop = interrupt.token()});
   serve::HttpServer server(asked.host == "localhost" ? "127.0.0.1" : asked.host, asked.port, {},

@@ -13,9 +13,9 @@
 #include "cli/reports.h"
 #include "cli/screen/run_log.h"
 #include "cli/screen/screen.h"
-#include "cluster/backend.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
+#include "cluster/make_backend.h"
 #include "cluster/restart.h"
 #include "cluster/session.h"
 #include "measure/record.h"
@@ -40,7 +40,7 @@ std::string ledger_line(const measure::RankRecord& rank) {
   return fmt::format("where the {:.1f} s went (rank 0): {}", rank.wall_s, text);
 }
 
-std::function<bool()> silence(const Session* session) {
+std::function<bool()> silence(const cluster::Session* session) {
   if (session == nullptr) return {};
   return [session] { return session->silent(); };
 }
@@ -48,7 +48,7 @@ std::function<bool()> silence(const Session* session) {
 /// The processes that have workers; empty: all. With --placement there may be fewer workers than processes;
 /// without it that is most likely a mistake, which resolve() refuses.
 std::vector<int> choose_processes(const Settings& settings, const train::Options& options) {
-  Session* const session = settings.session;
+  cluster::Session* const session = settings.session;
   if (!settings.is_given("placement")) return {};
   if (settings.study.placements.size() > 1)
     base::fail(base::ErrorKind::usage, "--placement both: a training runs once; give packed or spread");
@@ -58,19 +58,20 @@ std::vector<int> choose_processes(const Settings& settings, const train::Options
   return processes;
 }
 
-train::Backend backend_of(const train::Options& options, Session* session,
+train::Backend backend_of(const train::Options& options, cluster::Session* session,
                           const std::vector<int>& processes) {
-  auto backend =
-      make_backend(options.device, session, emulation_of(options),
-                   options.gradients_as_bf16 ? comm::WireFormat::bf16 : comm::WireFormat::fp32, processes);
+  auto backend = cluster::make_backend(
+      options.device, session, cluster::emulation_of(options),
+      options.gradients_as_bf16 ? comm::WireFormat::bf16 : comm::WireFormat::fp32, processes);
   if (!processes.empty()) backend.place.placement = placement_text(options, session->members());
   return backend;
 }
 
 /// Runs a process other than the first: it works, while the first prints and writes files. A process without
 /// a worker only waits for the end.
-int follow_session(const train::Options& options, Session& session, const std::vector<int>& processes) {
-  const Interrupt interrupt(silence(&session));
+int follow_session(const train::Options& options, cluster::Session& session,
+                   const std::vector<int>& processes) {
+  const cluster::Interrupt interrupt(silence(&session));
   if (!processes.empty() && !std::ranges::binary_search(processes, session.place().process)) {
     session.part();  // while the signal handler is installed, so that a signal to all processes does not end
                      // this one before the others
@@ -85,11 +86,11 @@ int follow_session(const train::Options& options, Session& session, const std::v
 
 int train_command(const Settings& settings) {
   train::Options options = settings.train;
-  options.lost = read_lost(std::getenv(kLost));
-  Session* const session = settings.session;
+  options.lost = cluster::read_lost(std::getenv(cluster::kLost));
+  cluster::Session* const session = settings.session;
   if (session != nullptr && !settings.is_given("workers")) options.workers = session->place().processes;
   if (settings.plan && !settings.is_given("workers")) options.workers = settings.planned_processes;
-  const auto emulation = emulation_of(options);
+  const auto emulation = cluster::emulation_of(options);
   if (emulation.straggler && emulation.straggler->rank >= options.workers)
     base::fail(base::ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
                options.emulate_straggler, options.workers, options.workers - 1);
@@ -114,7 +115,7 @@ int train_command(const Settings& settings) {
   if (!settings.recipe.empty()) screen.explain(settings.recipe);
   for (const auto& note : settings.notes) screen.explain(note);
 
-  const Interrupt interrupt(silence(session));
+  const cluster::Interrupt interrupt(silence(session));
   const auto backend = backend_of(options, session, processes);
   RunLog log(options.out, backend.stalls);
   auto progress = screen.progress();

@@ -128,7 +128,7 @@ std::string network_interface(Text text) {
   return name;
 }
 
-void choose_array(BatchOptions& options, Text text) {
+void choose_array(cluster::BatchOptions& options, Text text) {
   constexpr int kMostTasks = 1000;  // Slurm's default limit
   const auto percent = text.find('%');
   options.array =
@@ -222,7 +222,7 @@ constexpr Option kLaunchRows[] = {
     {"by", "WHO", kProcesses,
      "what starts them: mpirun, srun, here (launch itself, on this host), or auto: mpirun for "
      "--hosts, srun in a Slurm allocation, else mpirun if installed, else here",
-     kLaunch, [](S& s, Text t) { s.launch.by = static_cast<LaunchBy>(one_of(t, kStarters)); },
+     kLaunch, [](S& s, Text t) { s.launch.by = static_cast<cluster::LaunchBy>(one_of(t, kStarters)); },
      [](const S& s) { return kStarters[static_cast<std::size_t>(s.launch.by)]; }, kNoRival, false},
     {"meet-within", "SECONDS", kProcesses,
      "how long processes wait at the start until all have come (default: 60; 600 where RANK or torchrun started "
@@ -304,7 +304,7 @@ constexpr Option kLaunchRows[] = {
      [](const S& s) { return s.batch.stage; }, kNoRival, false},
     {"mpi", "auto|pmix|none", kProcesses,
      "what joins the processes: MPI through PMIx, or TCP (none); auto: MPI where Slurm offers PMIx", kSbatch,
-     [](S& s, Text t) { s.batch.mpi = static_cast<BatchMpi>(one_of(t, kBatchMpis)); },
+     [](S& s, Text t) { s.batch.mpi = static_cast<cluster::BatchMpi>(one_of(t, kBatchMpis)); },
      [](const S& s) { return kBatchMpis[static_cast<std::size_t>(s.batch.mpi)]; }, kNoRival, false},
     {.setting = "slurm",
      .value = "OPTION",

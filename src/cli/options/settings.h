@@ -22,9 +22,11 @@
 #include "train/given/options.h"
 #include "train/given/process_history.h"
 
-namespace paceline::cli {
-
+namespace paceline::cluster {
 class Session;
+}  // namespace paceline::cluster
+
+namespace paceline::cli {
 
 /// The commands, as bits: an option's row says which of them accept it.
 enum Command : unsigned {
@@ -62,7 +64,7 @@ inline constexpr std::size_t kNumberOfCommands = 23;
 
 struct Settings {
   Command command = kTrain;
-  Session* session = nullptr;  ///< the other processes of this run; nullptr: none
+  cluster::Session* session = nullptr;  ///< the other processes of this run; nullptr: none
   std::shared_ptr<train::ProcessHistory> history = std::make_shared<train::ProcessHistory>();
   train::Options train;
   study::StudyOptions study;
@@ -148,8 +150,8 @@ struct Settings {
   } cell_part;
   std::string interface;  ///< network interface between processes; "": the system chooses
   int meet_within_s = 0;  ///< how long to wait for all processes; 0: depends on the launcher
-  LaunchOptions launch;
-  BatchOptions batch;
+  cluster::LaunchOptions launch;
+  cluster::BatchOptions batch;
   std::vector<std::string> child;   ///< launch, sbatch: the words of the command to start, "train" first
   std::filesystem::path child_out;  ///< its --out
   std::string child_data;           ///< its --data

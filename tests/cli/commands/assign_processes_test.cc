@@ -9,7 +9,7 @@
 namespace paceline::cli {
 namespace {
 
-ProcessInfo on(const std::string& host, std::vector<int> cores) {
+cluster::ProcessInfo on(const std::string& host, std::vector<int> cores) {
   const int usable = static_cast<int>(cores.size());
   return {.host = host, .cores = std::move(cores), .usable = usable};
 }
@@ -21,12 +21,12 @@ using train::Placement;
 constexpr Placement kPacked[] = {Placement::packed};
 constexpr Placement kBoth[] = {Placement::packed, Placement::spread};
 
-int cores_each(int workers, const std::vector<ProcessInfo>& members) {
+int cores_each(int workers, const std::vector<cluster::ProcessInfo>& members) {
   return cli::cores_each(workers, kPacked, members);
 }
 
 /// a:3,b:3
-std::vector<ProcessInfo> two_nodes() {
+std::vector<cluster::ProcessInfo> two_nodes() {
   return {on("a", {0}), on("a", {1}), on("a", {2}), on("b", {0}), on("b", {1}), on("b", {2})};
 }
 
@@ -134,13 +134,13 @@ TEST(CoresEach, OfProcessesThatMayUseTheSameOnesAreSharedOut) {
 
 TEST(CoresEach, AreThoseOfTheProcessWithTheFewest) {
   EXPECT_EQ(cores_each(2, std::vector{on("a", {0, 1, 2, 3}), on("b", {0})}), 1);
-  ProcessInfo limited = on("a", {0, 1, 2, 3});
+  cluster::ProcessInfo limited = on("a", {0, 1, 2, 3});
   limited.usable = 2;  // a cgroup's quota
   EXPECT_EQ(cores_each(1, std::vector{limited}), 2);
 }
 
 TEST(WorkersForConvergence, AreTheMostThatHaveCoresOfTheirOwn) {
-  const auto workers = [](const std::vector<ProcessInfo>& members) {
+  const auto workers = [](const std::vector<cluster::ProcessInfo>& members) {
     return workers_for_convergence({1, 2, 4}, [&](int count) { return cores_each(count, members); });
   };
   EXPECT_EQ(workers({on("a", {0, 1})}), 2);

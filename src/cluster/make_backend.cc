@@ -1,4 +1,4 @@
-#include "cluster/backend.h"
+#include "cluster/make_backend.h"
 
 #include <hwloc.h>
 
@@ -19,7 +19,7 @@
 #include "engine/make.h"
 #include "measure/environment.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 comm::Emulation emulation_of(const train::Options& options) {
   comm::Emulation emulation;
@@ -194,4 +194,4 @@ std::vector<std::string> libraries() {
   };
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

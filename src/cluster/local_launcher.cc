@@ -1,4 +1,4 @@
-#include "cluster/here.h"
+#include "cluster/local_launcher.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #include "comm/launch.h"
 #include "comm/line_socket.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 namespace {
 
 constexpr std::chrono::seconds kToSayIt{10}, kToStop{5};
@@ -165,4 +165,4 @@ int run_here(const std::vector<std::string>& line, int processes) {
   return ProcessesHere(line, processes).wait();
 }
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// Whether launch has started this process to start the others: the value of kJobOfLaunch begins with the id
 /// of its parent.
@@ -27,4 +27,4 @@ namespace paceline::cli {
 /// Threads  one, in a process that has no other
 [[nodiscard]] int run_here(const std::vector<std::string>& line, int processes);
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster

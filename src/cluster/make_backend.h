@@ -16,7 +16,7 @@
 #include "train/given/options.h"
 #include "train/given/stall_listener.h"
 
-namespace paceline::cli {
+namespace paceline::cluster {
 
 /// What joins the workers of a run.
 struct Joining {
@@ -47,4 +47,4 @@ struct Joining {
 /// Names and versions of the libraries that compute: for Environment::libraries.
 [[nodiscard]] std::vector<std::string> libraries();
 
-}  // namespace paceline::cli
+}  // namespace paceline::cluster
