@@ -1,4 +1,4 @@
-"""Reads the records of docs/results/records: each becomes rows of named figures.
+"""Reads the records of results/records: each becomes rows of named figures.
 
 A record is known by its keys. A row is a dict from the name of a figure to a Figure or a text; its "key" is what
 `record.json#key` selects. A new kind of record is a function here and a line in READERS.
