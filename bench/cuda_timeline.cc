@@ -1,7 +1,7 @@
 // The timeline of the CUDA engine's training step, and figures of its evaluations, on a simulated H100
-// (engine/cuda/simulated_runtime.h): real engine code, predicted durations, no GPU. What it shows is whether
-// the host keeps the device busy, and what a wait or a launch more would cost; how fast kernels really are it
-// does not know.
+// (tests/engine/cuda/simulated_runtime.h): real engine code, predicted durations, no GPU. What it shows is
+// whether the host keeps the device busy, and what a wait or a launch more would cost; how fast kernels
+// really are it does not know.
 //
 //   bench_cuda_timeline [MODEL [BATCH...]]        default: resnet18-cifar 128 512, in bf16
 

@@ -19,9 +19,8 @@
 
 #include "base/clock.h"
 #include "engine/cpu/conv/algorithms.h"
-#include "engine/cpu/conv/autotune.h"
-#include "engine/cpu/conv/conv_op.h"
 #include "engine/cpu/conv/default_table.h"
+#include "engine/cpu/conv/plan.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/program.h"
 #include "graph/zoo.h"

@@ -20,8 +20,8 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "engine/cpu/conv/autotune.h"
-#include "engine/cpu/conv/conv_op.h"
+#include "engine/cpu/conv/default_table.h"
+#include "engine/cpu/conv/plan.h"
 #include "engine/cpu/parallel.h"
 #include "engine/cpu/program.h"
 #include "engine/make.h"

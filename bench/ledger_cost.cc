@@ -17,11 +17,10 @@
 #include "cluster/make_backend.h"
 #include "comm/make.h"
 #include "measure/statistics.h"
-#include "train/record/step_times.h"
+#include "train/record/window.h"
 #include "train/run.h"
 #include "train/step/exposed_comm.h"
 #include "train/step/loss_guard.h"
-#include "train/step/votes.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 As step_turns.py: one bench_train_step of each precision stands ready, and they take their steps in turns. The figure is
 bf16's time over fp32's (below 1: bf16 is faster), the median of all turns with an interval of 95 %. The figure of
-resnet18-cifar at batch 128 is what a row of src/engine/cpu/precision_table.cc holds for a kind of processor.
+resnet18-cifar at batch 128 is what a row of src/engine/cpu/processor_kind.cc holds for a kind of processor.
 
 usage: precision_turns.py BENCH_TRAIN_STEP [--cells resnet18-cifar:128 resnet18-cifar:32 mnist-cnn:128] [--threads 2]
                           [--seconds 240] [--starts 6] [--out record.json]

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/processor_time.h"
+#include "base/clock.h"
 #include "engine/cpu/conv/bf16/support.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
 

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "cuda_probe/gpu.h"
 #include "cuda_probe/part.h"
-#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/convolution.h"
-#include "engine/cuda/runtime/host_convolution.h"
+#include "engine/cuda/runtime/host_runtime.h"
 #include "engine/cuda/runtime/runtime.h"
 
 namespace paceline::probe {

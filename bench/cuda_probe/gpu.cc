@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/conv_problem.h"
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/runtime/load.h"
 #include "graph/zoo.h"

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "cuda_probe/gpu.h"
 #include "cuda_probe/part.h"
-#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/device_descriptions.h"
 #include "engine/cuda/cudnn/plans.h"
 #include "engine/cuda/runtime/load.h"

@@ -8,9 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/compare/cells.h"
 #include "analysis/compare/comparability.h"
-#include "analysis/compare/record_times.h"
 #include "measure/disturbance.h"
 
 namespace paceline::analysis {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "analysis/compare/cell.h"
-#include "analysis/compare/change.h"
+#include "analysis/compare/interval.h"
 #include "analysis/trainings/converge.h"
 #include "measure/record.h"
 

@@ -2,20 +2,146 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <optional>
+#include <system_error>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/replacement.h"
 
 namespace paceline::base {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kLongestChain = 40;  // of symbolic links, the limit of Linux
+constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  // as mkstemp fills it in
+
+[[noreturn]] void fail_write(const fs::path& path, int error) {
+  throw WriteError(fmt::format("{}: cannot be written: {}; the previous file, if any, is untouched",
+                               path.string(), reason_of_write(error)),
+                   error);
+}
+
+/// The error for a file written in place, whose old contents are not preserved.
+[[noreturn]] void fail_in_place(const fs::path& path, int error) {
+  throw WriteError(fmt::format("{}: cannot be written: {}", path.string(), reason_of_write(error)), error);
+}
+
+/// The file to which `path` leads through symbolic links; it need not exist. The link stays, and its target
+/// is replaced.
+fs::path end_of_links(fs::path path) {
+  for (int links = 0; links < kLongestChain; ++links) {
+    std::error_code failed;
+    if (!fs::is_symlink(fs::symlink_status(path, failed))) return path;
+    const auto target = fs::read_symlink(path, failed);
+    if (failed) return path;  // the error is reported when the file is created
+    path = path.parent_path() / target;
+  }
+  fail_write(path, ELOOP);
+}
+
+/// The descriptor of this process that `path` names, such as /dev/stdout or /dev/fd/N; it may be a file to
+/// which a shell appends and others write. Empty if it names none.
+std::optional<int> own_descriptor(fs::path path) {
+  const auto own = fs::path("/proc") / std::to_string(::getpid()) / "fd";
+  for (int links = 0; links < kLongestChain; ++links) {
+    std::error_code failed;
+    if (!fs::is_symlink(fs::symlink_status(path, failed))) return std::nullopt;
+    const auto name = path.filename().string();
+    if (path.has_parent_path() && fs::canonical(path.parent_path(), failed) == own)
+      return std::stoi(name);  // all names there are numbers
+    const auto target = fs::read_symlink(path, failed);
+    if (failed) return std::nullopt;
+    path = path.parent_path() / target;
+  }
+  return std::nullopt;
+}
+
+/// Opens an existing path without creating or truncating it. Waits a moment for the reader of a FIFO, but not
+/// forever.
+int open_in_place(const fs::path& path) {
+  constexpr int kTries = 200;
+  constexpr timespec kBetween{.tv_sec = 0, .tv_nsec = 50'000'000};
+  for (int tried = 0;; ++tried) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor >= 0) {
+      ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+      return descriptor;
+    }
+    struct stat found {};
+    const int error = errno;
+    const bool is_fifo = ::stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode);
+    if (error == ENXIO && is_fifo && tried == kTries)
+      fail(ErrorKind::data,
+           "{}: no program has opened this FIFO for reading within 10 s; start its reader first",
+           path.string());
+    if (error != EINTR && !(error == ENXIO && is_fifo)) fail_in_place(path, error);
+    ::nanosleep(&kBetween, nullptr);
+  }
+}
+
+/// Writes one piece. If the reader is gone, returns the error EPIPE instead of being ended by SIGPIPE.
+ssize_t write_without_signal(int descriptor, std::span<const std::byte> bytes) {
+  sigset_t pipe, before, pending;
+  ::sigemptyset(&pipe);
+  ::sigaddset(&pipe, SIGPIPE);
+  ::sigpending(&pending);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+  const int error = errno;
+  // The signal also comes with a short write when the reader closes, before a write that fails.
+  if (::sigismember(&pending, SIGPIPE) == 0) {
+    const timespec at_once{};
+    while (::sigtimedwait(&pipe, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return written;
+}
+
+/// Removes temporary files that killed writers of `path` have left.
+void remove_abandoned(const fs::path& path) {
+  const std::string begin = path.filename().string() + std::string(kMark);
+  std::error_code unreadable;  // then nothing is removed; creating the file will report the error
+  for (fs::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".", unreadable), end;
+       !unreadable && entry != end; entry.increment(unreadable)) {
+    const auto name = entry->path().filename().string();
+    if (!name.starts_with(begin) || name.size() != begin.size() + kRandom.size()) continue;
+    const int left = ::open(entry->path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (left < 0) continue;
+    if (::flock(left, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+    ::close(left);
+  }
+}
+
+/// Syncs the names in `folder`, since otherwise a renamed file may have its old name after a power loss.
+/// Returns 0 or an errno. File systems that cannot sync directories keep the order of names themselves.
+int sync_directory(const fs::path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return 0;  // the folder may be writable but not readable; nothing more can be done
+  const int failed = ::fsync(descriptor) == 0 ? 0 : errno;
+  ::close(descriptor);
+  return failed == EINVAL || failed == ENOTSUP || failed == EROFS || failed == EBADF ? 0 : failed;
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
 
 /// Closes a descriptor at the end of its scope.
 class Descriptor {
@@ -55,6 +181,85 @@ void wait_for_writer(int descriptor, const std::filesystem::path& path) {
 
 }  // namespace
 
+bool is_written_in_place(const fs::path& path) {
+  if (own_descriptor(path)) return true;
+  struct stat found {};
+  return ::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
+
+Replacement::Replacement(fs::path path) : path_(std::move(path)) {
+  if (is_written_in_place(path_)) {
+    const auto own = own_descriptor(path_);
+    descriptor_ = own ? ::fcntl(*own, F_DUPFD_CLOEXEC, 0) : open_in_place(path_);
+    if (descriptor_ < 0) fail_in_place(path_, errno);
+    return;
+  }
+  path_ = end_of_links(std::move(path_));
+  remove_abandoned(path_);
+  for (;;) {
+    temporary_ = path_.string().append(kMark).append(kRandom);
+    descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+    if (descriptor_ < 0) fail_write(path_, errno);
+    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    // Another process may have removed it as abandoned just before it was locked.
+    struct stat found {};
+    if (::fstat(descriptor_, &found) != 0 || found.st_nlink > 0) return;
+    close();
+  }
+}
+
+Replacement::~Replacement() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  close();
+}
+
+void Replacement::close() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
+void Replacement::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write_without_signal(descriptor_, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) is_in_place() ? fail_in_place(path_, errno) : fail_write(path_, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void Replacement::commit() {
+  if (is_in_place()) {
+    // A device may fail only now; FIFOs and most devices have nothing to sync.
+    if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
+      fail_in_place(path_, errno);
+    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_in_place(path_, errno);
+    return;
+  }
+  struct stat before {};
+  constexpr mode_t kUsual = 0644, kAll = 07777;
+  ::fchmod(descriptor_, ::stat(path_.c_str(), &before) == 0 ? before.st_mode & kAll : kUsual);
+  // The sync reports every error that a close could. The file is closed last, so that the lock lasts until
+  // the rename.
+  if (::fsync(descriptor_) != 0) fail_write(path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);
+  temporary_.clear();
+  close();
+  if (const int failed = sync_directory(path_.parent_path()); failed != 0)
+    throw WriteError(
+        fmt::format("{}: is written, but may be lost if the power fails: its directory cannot be "
+                    "synced: {}",
+                    path_.string(), reason_of_write(failed)),
+        failed);
+}
+
+std::filesystem::path cache_directory() {
+  namespace fs = std::filesystem;
+  if (const auto own = variable("PACELINE_CACHE"); !own.empty()) return own;
+  if (const auto xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return fs::path(xdg) / "paceline";
+  if (const auto home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "paceline";
+  return "paceline-cache";
+}
+
 void write_file(const std::filesystem::path& path, const std::function<void(const Sink&)>& writer) {
   if (path.has_parent_path()) {
     std::error_code ignored;  // the open below then fails with the reason
@@ -76,6 +281,16 @@ void require_directory_of(const std::filesystem::path& file, std::string_view op
   const bool is_there = std::filesystem::exists(directory, unknown);
   fail(ErrorKind::data, "{} {}: {} {}; make it first, or give another file", option, file.string(),
        is_there ? "this is not a directory:" : "there is no directory", directory.string());
+}
+
+std::optional<std::int64_t> free_bytes(const std::filesystem::path& path) {
+  std::error_code unknown;
+  auto there = std::filesystem::absolute(path, unknown);
+  while (!there.empty() && there != there.root_path() && !std::filesystem::exists(there, unknown))
+    there = there.parent_path();
+  const auto space = std::filesystem::space(there, unknown);
+  if (unknown) return std::nullopt;
+  return static_cast<std::int64_t>(std::min<std::uintmax_t>(space.available, INT64_MAX));
 }
 
 std::string read_file(const std::filesystem::path& path) {

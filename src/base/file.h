@@ -3,20 +3,68 @@
 /// Reads and writes whole files; a failed write leaves the old file intact.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace paceline::base {
 
+// Replaces a file atomically: writes a temporary file beside it, syncs it, renames it over the old one, and
+// syncs the directory. After that a crash cannot bring the old file back.
+//
+// A killed process leaves its temporary file, `<path>.paceline-partial-XXXXXX`; the next replacement of the
+// same path removes it. A writer holds a lock (flock) on its temporary file, which ends with the process, so
+// a temporary file that can be locked was abandoned. On a file system without locks nothing is removed.
+//
+// Symbolic links are followed: their target is replaced, and need not exist yet. A device, a FIFO or a
+// socket is not replaced but opened and written in place, and what was written cannot be undone.
+//
+// Threads  several replacements of one path may run at once; the last one to commit wins
+
+/// Whether `path` leads to a device, a FIFO or a socket, or names an open descriptor (/dev/stdout). Such a
+/// path must not be replaced by a regular file.
+[[nodiscard]] bool is_written_in_place(const std::filesystem::path& path);
+
+class Replacement {
+ public:
+  /// Errors   this and all members: WriteError naming the path and the system's reason; the old file is
+  ///          intact
+  explicit Replacement(std::filesystem::path path);
+  /// Without commit() the old file stays as it was (unless it was written in place).
+  ~Replacement();
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  /// For libraries that write to a descriptor.
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  void write(std::span<const std::byte> bytes);
+  /// Call once; no write() may follow.
+  void commit();
+
+ private:
+  void close();
+  /// Valid until commit().
+  [[nodiscard]] bool is_in_place() const { return temporary_.empty(); }
+
+  std::filesystem::path path_;  ///< the end of all links
+  std::string temporary_;       ///< "": committed, never made, or written in place
+  int descriptor_ = -1;
+};
+
+/// $PACELINE_CACHE, else $XDG_CACHE_HOME/paceline, else ~/.cache/paceline, else ./paceline-cache. It need not
+/// exist.
+[[nodiscard]] std::filesystem::path cache_directory();
+
 /// Writes `bytes` to `path` so that a full disk, a crash or Ctrl-C leaves the old file intact: writes and
 /// syncs a temporary file beside it, then renames it. Makes missing parent directories. Follows links. A
-/// device or FIFO is written in place (replacement.h).
+/// device or FIFO is written in place.
 ///
 /// Errors   Error(data) naming the path and the system's reason; the temporary file is removed, here or, if
-///          the process is killed, by the next write of the same path (replacement.h)
+///          the process is killed, by the next write of the same path
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// The same, in pieces: `writer` calls its argument with each piece, in order.
@@ -28,6 +76,9 @@ void write_file(const std::filesystem::path& path, const std::function<void(cons
 ///
 /// Errors   Error(data)
 void require_directory_of(const std::filesystem::path& file, std::string_view option);
+
+/// Free bytes on the disk of `path` or of its nearest existing parent; nothing if the system does not tell.
+[[nodiscard]] std::optional<std::int64_t> free_bytes(const std::filesystem::path& path);
 
 /// The whole file as bytes. Waits up to 10 s for the first data of a FIFO.
 ///

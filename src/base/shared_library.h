@@ -15,6 +15,55 @@
 
 namespace paceline::base {
 
+// Modules: shared objects beside the program that link libraries which the program itself does not link. A
+// module is opened on demand. Where its library is missing, the module is missing or does not open, and
+// the error says so.
+
+struct Module {
+  ErrorKind kind;          ///< of the errors below
+  const char* library;     ///< "mpi", the first word of the errors
+  const char* file;        ///< "paceline_mpi.so"
+  const char* entry;       ///< the name of its one function
+  const char* built_with;  ///< what must be installed to build it
+  const char* remedy;      ///< what to do if the module does not open: "install openmpi-bin (Debian: ...)"
+  bool global = false;     ///< whether libraries that are opened later may use its symbols
+  /// Why the module may be missing and what builds it, if `built_with` is not the only reason.
+  const char* absent = nullptr;
+};
+
+/// The path of the module: in ../lib/paceline, beside the program, or in the directory above (as for the
+/// programs of tests/ and bench/ in a build). If it is in none of them: the path beside the program.
+[[nodiscard]] std::filesystem::path module_path(const Module& module);
+
+/// Errors   Error(module.kind) that says what to install, when the module does not exist
+void require_module(const Module& module);
+
+/// Opens the module in `folder` and returns its function. The module stays open until the process ends.
+///
+/// Errors   Error(module.kind) that says what to install and how to build the module, when the module or its
+///          library is missing
+[[nodiscard]] void* open_module(const Module& module, const std::filesystem::path& folder);
+
+// Finds the path and the identity of this program. In a bundle (docs/platforms.md) a loader that lies beside
+// the program starts it: then /proc/self/exe is the loader, and the bundle's bin/paceline sets
+// PACELINE_PROGRAM to the path of the program.
+
+/// The file that starts this program again, on this host or on another one with the same paths: the program
+/// itself, or bin/paceline of its bundle.
+///
+/// Errors   std::filesystem::filesystem_error where there is no /proc
+[[nodiscard]] std::filesystem::path program_path();
+
+/// The same for given values: `executable` is the target of /proc/self/exe, `variable` the value of
+/// PACELINE_PROGRAM or "". `variable` counts only if `executable` is a loader: a program that has inherited
+/// the variable from another one ignores it.
+[[nodiscard]] std::filesystem::path program_path(const std::filesystem::path& executable,
+                                                 const std::string& variable);
+
+/// Identifies this build, wherever it was copied to: the linker's build id in hexadecimal digits, or, in a
+/// program without one, its size and time.
+[[nodiscard]] std::string build_id();
+
 /// Returns the value of an environment variable, or nullptr: std::getenv, except in tests.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 [[nodiscard]] EnvironmentLookup process_environment();

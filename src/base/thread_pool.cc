@@ -1,13 +1,50 @@
 #include "base/thread_pool.h"
 
-#include <algorithm>
-#include <system_error>
-#include <utility>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
 
-#include "base/error.h"
-#include "base/start_thread.h"
+#include <algorithm>
 
 namespace paceline::base {
+namespace {
+
+/// Empty where there is no limit.
+std::optional<std::uint64_t> limit_of(decltype(RLIMIT_NPROC) resource) {
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
+}
+
+std::string limits_set(const CgroupLimits& cgroup) {
+  std::vector<std::string> limits;
+  if (const auto threads = limit_of(RLIMIT_NPROC))
+    limits.push_back(fmt::format("ulimit -u {} (processes and threads of this user)", *threads));
+  if (cgroup.threads)
+    limits.push_back(
+        fmt::format("pids.max {} (processes and threads of this control group)", *cgroup.threads));
+  if (const auto bytes = limit_of(RLIMIT_AS))  // every thread has a stack
+    limits.push_back(fmt::format("ulimit -v {} (KiB of addresses)", *bytes / 1024));
+  return limits.empty() ? "only that of the machine (kernel.threads-max)"
+                        : fmt::format("{}", fmt::join(limits, ", "));
+}
+
+}  // namespace
+
+std::jthread start_thread(std::function<void()> work) { return std::jthread(std::move(work)); }
+
+bool is_refused_thread(const std::system_error& error) {
+  return error.code() == std::errc::resource_unavailable_try_again;
+}
+
+Error refused_thread(const std::string& which, const std::system_error& error, const CgroupLimits& cgroup) {
+  return {
+      ErrorKind::device,
+      fmt::format("{} could not be started: {}; the limits here: {}; ask for fewer (--workers, --threads, "
+                  "--loader-threads) or have the limit raised",
+                  which, error.code().message(), limits_set(cgroup))};
+}
+
 namespace {
 
 /// About 20 us: longer than the gaps inside a step, and too short to slow other programs.
@@ -114,6 +151,74 @@ bool ThreadPool::take_one(int from, int thread) {
   }
   if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == count) done_.notify_one();
   return true;
+}
+
+BackgroundTasks::~BackgroundTasks() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void BackgroundTasks::add(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  if (!thread_.joinable()) {
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+      throw refused_thread(name_, error);
+    }
+  }
+  tasks_.push_back(std::move(task));
+  changed_.notify_all();
+}
+
+bool BackgroundTasks::is_idle() {
+  const std::lock_guard lock(mutex_);
+  return tasks_.empty();
+}
+
+bool BackgroundTasks::wait_until_idle(std::chrono::milliseconds most) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, most, [this] { return tasks_.empty(); });
+}
+
+double BackgroundTasks::busy_s() {
+  const std::lock_guard lock(mutex_);
+  return since_ ? seconds_since(*since_) : 0;
+}
+
+void BackgroundTasks::rethrow() {
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(mutex_);
+    error = std::exchange(error_, nullptr);
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+void BackgroundTasks::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    since_ = Clock::now();
+    auto& task = tasks_.front();  // stays where it is: others are added behind it
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      task();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error && !error_) error_ = error;
+    tasks_.pop_front();
+    since_.reset();
+    changed_.notify_all();
+  }
 }
 
 }  // namespace paceline::base

@@ -7,17 +7,45 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
 
-#include "base/cgroup.h"
 #include "base/error.h"
+#include "base/process.h"
+#include "base/text.h"
 
 namespace paceline::base {
 namespace {
+
+constexpr int kMostCores = 8192;
+
+/// The kernel's form of the bus id: four digits for the domain, lower case.
+std::string kernel_name(std::string bus_id) {
+  constexpr std::size_t kLength = 12;  // "0000:c1:00.0"; NVML's domain has eight digits
+  if (bus_id.size() > kLength) bus_id = bus_id.substr(bus_id.size() - kLength);
+  return bus_id.find('/') == std::string::npos ? lower_case(bus_id) : "";
+}
+
+std::string first_line_or_empty(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Parses the number at `at`, and moves `at` past it.
+std::optional<int> take_number(const char*& at, const char* end) {
+  int number = 0;
+  const auto [next, error] = std::from_chars(at, end, number);
+  if (error != std::errc() || number < 0 || number >= kMostCores) return std::nullopt;
+  at = next;
+  return number;
+}
 
 struct FreeTopology {
   void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
@@ -64,7 +92,77 @@ std::vector<Core> describe(hwloc_topology* topology, const std::set<int>& allowe
   return cores;
 }
 
+bool contains(const std::vector<int>& numbers, int number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+/// Moves cores for which `wanted` returns true from `free` to `cores`, until `cores` has `threads` of them.
+template <typename Wanted>
+void take_cores(std::vector<Core>& free, std::vector<Core>& cores, int threads, Wanted wanted) {
+  for (auto core = free.begin(); core != free.end() && static_cast<int>(cores.size()) < threads;) {
+    if (!wanted(*core)) {
+      ++core;
+      continue;
+    }
+    cores.push_back(*core);
+    core = free.erase(core);
+  }
+}
+
+/// "; near their GPUs", "; 1 of 4 workers has cores far from its GPU"; "" if no worker has a GPU.
+std::string text_about_wishes(const std::vector<std::vector<int>>& cores,
+                              std::span<const std::vector<int>> near) {
+  int wishes = 0, far = 0;
+  for (std::size_t worker = 0; worker < near.size(); ++worker) {
+    if (near[worker].empty()) continue;
+    ++wishes;
+    far += std::any_of(cores[worker].begin(), cores[worker].end(),
+                       [&](int core) { return !contains(near[worker], core); })
+               ? 1
+               : 0;
+  }
+  if (wishes == 0) return "";
+  if (far == 0) return wishes == 1 ? ", near its GPU" : ", near their GPUs";
+  return fmt::format("; {} of {} worker{} cores far from {} GPU", far, cores.size(),
+                     cores.size() == 1 ? " has"
+                     : far == 1        ? "s has"
+                                       : "s have",
+                     far == 1 ? "its" : "their");
+}
+
 }  // namespace
+
+std::optional<std::vector<int>> parse_core_list(const std::string& text) {
+  std::vector<int> cores;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    const auto first = take_number(at, end);
+    if (!first) return std::nullopt;
+    int last = *first;
+    if (at != end && *at == '-') {
+      const auto to = take_number(++at, end);
+      if (!to || *to < *first) return std::nullopt;
+      last = *to;
+    }
+    for (int core = *first; core <= last; ++core) cores.push_back(core);
+    if (at == end) break;
+    if (*at++ != ',' || at == end) return std::nullopt;
+  }
+  return cores;
+}
+
+std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::filesystem::path& devices) {
+  const auto name = kernel_name(bus_id);
+  if (name.empty()) return std::nullopt;
+  const auto cores = parse_core_list(first_line_or_empty(devices / name / "local_cpulist"));
+  if (!cores || cores->empty()) return std::nullopt;
+  PciLocality locality{.cores = *cores, .numa = {}};
+  const auto node = first_line_or_empty(devices / name / "numa_node");
+  const char* at = node.data();
+  locality.numa = take_number(at, at + node.size());  // -1: the machine has one node, or it is unknown
+  return locality;
+}
 
 int Topology::usable() const {
   const int allowed = std::max<int>(1, static_cast<int>(cores.size()));
@@ -99,48 +197,6 @@ int usable_cores() {
   const auto quota = cgroup_limits().cpus;
   return quota ? std::min(allowed, threads_of_quota(*quota)) : allowed;
 }
-
-namespace {
-
-bool contains(const std::vector<int>& numbers, int number) {
-  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
-}
-
-/// Moves cores for which `wanted` returns true from `free` to `cores`, until `cores` has `threads` of them.
-template <typename Wanted>
-void take_cores(std::vector<Core>& free, std::vector<Core>& cores, int threads, Wanted wanted) {
-  for (auto core = free.begin(); core != free.end() && static_cast<int>(cores.size()) < threads;) {
-    if (!wanted(*core)) {
-      ++core;
-      continue;
-    }
-    cores.push_back(*core);
-    core = free.erase(core);
-  }
-}
-
-/// "; near their GPUs", "; 1 of 4 workers has cores far from its GPU"; "" if no worker has a GPU.
-std::string said_of_wishes(const std::vector<std::vector<int>>& cores,
-                           std::span<const std::vector<int>> near) {
-  int wishes = 0, far = 0;
-  for (std::size_t worker = 0; worker < near.size(); ++worker) {
-    if (near[worker].empty()) continue;
-    ++wishes;
-    far += std::any_of(cores[worker].begin(), cores[worker].end(),
-                       [&](int core) { return !contains(near[worker], core); })
-               ? 1
-               : 0;
-  }
-  if (wishes == 0) return "";
-  if (far == 0) return wishes == 1 ? ", near its GPU" : ", near their GPUs";
-  return fmt::format("; {} of {} worker{} cores far from {} GPU", far, cores.size(),
-                     cores.size() == 1 ? " has"
-                     : far == 1        ? "s has"
-                                       : "s have",
-                     far == 1 ? "its" : "their");
-}
-
-}  // namespace
 
 CorePlan plan_cores(const Topology& topology, int workers, int threads) {
   return plan_cores(topology, workers, threads, {});
@@ -202,7 +258,7 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads,
   }
   plan.note =
       fmt::format("{} worker{} pinned to {} core{}{}{}{}", workers, workers == 1 ? "" : "s", threads,
-                  threads == 1 ? "" : "s", workers == 1 ? "" : " each", said_of_wishes(plan.cores, near),
+                  threads == 1 ? "" : "s", workers == 1 ? "" : " each", text_about_wishes(plan.cores, near),
                   shared ? "; some are second hardware threads of a core already in use" : "");
   return plan;
 }

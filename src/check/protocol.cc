@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "check/rule.h"
 
 namespace paceline::check {
@@ -192,8 +192,7 @@ void check_no_figure(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto& claim = row.text("claim");
-    std::string words = claim;
-    for (char& one : words) one = static_cast<char>(std::tolower(static_cast<unsigned char>(one)));
+    const std::string words = base::lower_case(claim);
     if (claim.empty() || row.knows("claimed_speedup") || row.knows("claimed_efficiency") ||
         row.knows("claimed_bandwidth"))
       continue;

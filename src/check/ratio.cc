@@ -28,8 +28,8 @@ struct RatioClaim {
 
 /// The sentence about an efficiency that equals the right speedup. Either it was not divided by `scale`; or
 /// the row's own speedup is `scale` times too large and was divided. Then both findings have one cause.
-std::string said_of_undivided(const table::Number& efficiency, double scale,
-                              const std::optional<table::Number>& speedup) {
+std::string text_about_undivided(const table::Number& efficiency, double scale,
+                                 const std::optional<table::Number>& speedup) {
   if (speedup && meets(efficiency, times(interval_of(*speedup), 1 / scale), kFollows))
     return fmt::format("{} is {} / {}: a consequence of that speedup, which is {} times too large",
                        efficiency.text, speedup->text, shown(scale), shown(scale));
@@ -57,7 +57,7 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency,
   }
   if (is_efficiency) {
     const double e = s / scale;
-    wrong.push_back({"speedup", interval, said_of_undivided(one.claim.printed, scale, speedup)});
+    wrong.push_back({"speedup", interval, text_about_undivided(one.claim.printed, scale, speedup)});
     wrong.push_back({"times N", times(interval, scale),
                      fmt::format("{} is {} x {}: the number of workers was multiplied with once too often",
                                  printed, shown(scale), shown_s)});

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "check/rule.h"
 
@@ -64,10 +63,6 @@ Interval with_tails(const Interval& ratio, const Row& a, const Row& b) {
 }
 
 std::string image_factor(double factor) { return factor == 1 ? "" : fmt::format("{} x ", shown(factor)); }
-
-}  // namespace
-
-namespace {
 
 /// Adds ratios of rates that may be per worker or of all workers.
 void add_unlabelled_rates(const Row& a, const Row& b, std::vector<Ratio>& ratios) {

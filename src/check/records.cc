@@ -1,15 +1,136 @@
 #include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <string_view>
 
 #include "analysis/compare/consistency.h"
 #include "check/check.h"
-#include "check/record_rows.h"
 #include "check/rule.h"
+#include "measure/ledger.h"
+#include "measure/statistics.h"
+#include "table/table.h"
 
 namespace paceline::check {
 namespace {
 
+bool is_known(const Table& table, std::string_view column) {
+  if (column == "setting")
+    return std::ranges::any_of(table.rows, [](const Row& row) { return !row.settings.empty(); });
+  const auto found = Column::find(column);
+  return found && std::ranges::any_of(table.rows, [&](const Row& row) { return row.knows(*found); });
+}
+
+/// Names what the rule needs and no row has, as "columns time_s or rate_per_s"; "" if it has all it needs.
+std::string missing_columns(const Table& table, std::string_view needs) {
+  std::string text;
+  for (const auto need : table::split_words(needs)) {
+    std::vector<std::string_view> alternatives;
+    for (std::size_t at = 0; at <= need.size();) {
+      const auto end = std::min(need.find('|', at), need.size());
+      alternatives.push_back(need.substr(at, end - at));
+      at = end + 1;
+    }
+    if (std::ranges::any_of(alternatives, [&](const auto one) { return is_known(table, one); })) continue;
+    if (!text.empty()) text += "; ";
+    text += fmt::format("column{} {}", alternatives.size() > 1 ? "s" : "", fmt::join(alternatives, " or "));
+  }
+  return text;
+}
+
+using measure::Phase;
 using measure::Record;
+using table::Column;
+using table::Row;
+
+template <typename T>
+void set_positive(Row& row, Column column, T value) {
+  if (value > 0) row.set(column, static_cast<double>(value));
+}
+
+void set_text(Row& row, Column column, std::string_view text) {
+  if (!text.empty()) row.set(column, text);
+}
+
+std::string safe(const std::string& text) {
+  const bool is_formula = text.size() > 1 &&
+                          std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos &&
+                          !table::read_number(text).has_value();
+  return is_formula ? "'" + text : text;
+}
+
+void add_configuration(Row& row, const Record& record) {
+  row.set("run", safe(record.id));
+  row.set("program", "paceline");
+  set_text(row, "model", safe(record.model.name));
+  set_text(row, "device", safe(record.device_name.value_or(record.device)));
+  set_positive(row, "nodes", record.communication.nodes.value_or(1));
+  set_positive(row, "workers", record.workers);
+  row.set("repeat", static_cast<double>(record.repeat));
+  set_positive(row, "local_batch", record.local_batch);
+  set_positive(row, "global_batch", record.global_batch);
+  set_positive(row, "train_samples", record.data.train_samples);
+  set_positive(row, "test_samples", record.data.test_samples);
+  set_positive(row, "parameters", record.model.parameters);
+  set_positive(row, "flops_per_sample", record.model.training_flops);
+  if (record.scaling == "weak" || record.scaling == "strong") row.set("scaling", record.scaling);
+  for (const auto& [name, text] : record.settings) {
+    row.settings[name] = safe(text);
+    if (name == "seed" && table::read_number(text)) row.set("seed", text);
+    if (name == "optimizer") set_text(row, "optimizer", safe(text));
+  }
+  set_positive(row, "learning_rate", record.learning_rate.peak);
+}
+
+/// Adds the seconds of a step and their parts: means over the window's steps and over ranks.
+void add_times(Row& row, const Record& record) {
+  if (record.ranks.empty() || record.ranks.front().step_s.empty() || record.window.steps <= 0) return;
+  const auto steps = static_cast<double>(record.window.steps);
+  const auto of_step = [&](auto seconds_of) {
+    double sum = 0;
+    for (const auto& rank : record.ranks) sum += seconds_of(rank);
+    return sum / steps / static_cast<double>(record.ranks.size());
+  };
+  const auto phase = [&](Phase which) {
+    return of_step([&](const auto& rank) { return rank.phases[static_cast<std::size_t>(which)]; });
+  };
+  // A training's evaluations and checkpoints are not part of its steps.
+  const double time = of_step([](const auto& rank) { return rank.wall_s; }) - phase(Phase::evaluation) -
+                      phase(Phase::checkpoint);
+  row.set("time_s", time);  // `repeats` counts runs and `steps` those of an epoch, so neither is set
+  row.set("time_of", "step");
+  row.set("statistic", "mean");
+  row.set("clock", "host");
+  row.set("spread_s", measure::standard_deviation(record.ranks.front().step_s));
+  row.set("spread_is", "sd");
+  if (time > 0) row.set("rate_per_s", static_cast<double>(record.global_batch) / time);
+  row.set("rate_of", "all");
+  const double compute = phase(Phase::forward) + phase(Phase::backward), data = phase(Phase::data_wait);
+  const double exposed = phase(Phase::exposed_transfer) + phase(Phase::exposed_wait);
+  row.set("compute_s", compute);
+  row.set("data_wait_s", data);
+  row.set("communication_s", exposed);
+  row.set("communication_is", "exposed");
+  row.set("other_s", std::max(0.0, time - compute - data - exposed));
+  if (record.workers < 2) return;
+  row.set("transfer_s", phase(Phase::exposed_transfer));
+  row.set("late_peer_s", phase(Phase::exposed_wait));
+  set_positive(row, "message_bytes", record.communication.gradient_bytes);
+  set_text(row, "algorithm", safe(record.communication.algorithm));
+}
+
+void add_quality(Row& row, const Record& record) {
+  if (record.epochs.empty()) return;
+  const auto& last = record.epochs.back();
+  row.set("epochs", static_cast<double>(last.epoch));
+  row.set("updates", static_cast<double>(last.updates));
+  if (!last.test_accuracy || *last.test_accuracy < 0 || *last.test_accuracy > 1) return;
+  row.set("accuracy", fmt::format("{:.8f}", *last.test_accuracy));
+  row.set("quality_of", "test");
+  if (last.test_loss && *last.test_loss >= 0) row.set("loss", *last.test_loss);
+}
 
 /// The rules for tables that also apply to records. The others need claims, or compare settings that records
 /// keep apart anyway.
@@ -35,6 +156,109 @@ const Record* named_record(const Table& table, const Row& row, std::span<const R
 }
 
 }  // namespace
+
+std::string_view name(Severity severity) {
+  constexpr std::string_view kNames[] = {"note", "warning", "error"};
+  return kNames[static_cast<std::size_t>(severity)];
+}
+
+std::size_t Result::number_of(Severity severity) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(findings, [&](const Finding& one) { return one.severity == severity; }));
+}
+
+/// The row that is wrong, or for several similar rows "a, b and 3 more".
+std::string subject_of(const std::vector<std::string>& rows, bool is_of_all) {
+  constexpr std::size_t kShown = 2;
+  if (!is_of_all || rows.size() == 1) return rows.front();
+  if (rows.size() <= kShown) return fmt::format("{} and {}", rows[0], rows[1]);
+  return fmt::format("{}, {} and {} more", rows[0], rows[1], rows.size() - kShown);
+}
+
+void Findings::add(Severity severity, const About& about, std::string sentence) {
+  Finding finding{.rule = std::string(rule_),
+                  .severity = severity,
+                  .printed = about.printed,
+                  .corrected = about.corrected,
+                  .where = study_.table().where};
+  for (const auto i : about.rows) finding.rows.push_back(study_.row(i).name());
+  if (!about.rows.empty()) finding.line = study_.row(about.rows.front()).line;
+  finding.sentence = finding.rows.empty()
+                         ? std::move(sentence)
+                         : fmt::format("{}: {}", subject_of(finding.rows, about.is_of_all), sentence);
+  all_.push_back(std::move(finding));
+}
+
+std::vector<Rule> catalogue() {
+  std::vector<Rule> all;
+  for (const auto part : {ratio_rules(), scaling_rules(), time_rules(), size_rules(), comparison_rules(),
+                          bandwidth_rules(), link_rules(), model_rules(), accuracy_rules(), protocol_rules()})
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+Result check_table(const Table& table) {
+  const Study study(table);
+  Result result;
+  for (const auto& rule : catalogue()) {
+    if (auto missing = missing_columns(table, rule.needs); !missing.empty()) {
+      result.not_checked.push_back({std::string(rule.name), std::move(missing)});
+      continue;
+    }
+    Findings findings(rule.name, study, result.findings);
+    rule.run(study, findings);
+  }
+  sort_findings(result);
+  return result;
+}
+
+void sort_findings(Result& result) {
+  std::ranges::stable_sort(result.findings,
+                           [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+}
+
+Figure figure_of(double value, const Interval& interval) {
+  return {value, std::min(interval.low, interval.high), std::max(interval.low, interval.high)};
+}
+
+std::string shown(double value) {
+  const double size = std::abs(value);
+  if (size >= 1e7 || (size > 0 && size < 1e-3)) return fmt::format("{:.3g}", value);
+  if (size >= 1000 || value == std::round(value)) return fmt::format("{:.0f}", value);
+  return size >= 100   ? fmt::format("{:.1f}", value)
+         : size >= 0.1 ? fmt::format("{:.2f}", value)
+                       : fmt::format("{:.3g}", value);
+}
+
+std::vector<bool> holm(const std::vector<double>& z) {
+  constexpr double kLevel = 0.05;
+  std::vector<std::size_t> order(z.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return z[a] > z[b]; });
+  std::vector<bool> holds(z.size(), false);
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const double p = 0.5 * std::erfc(z[order[k]] / std::sqrt(2.0));
+    if (p > kLevel / static_cast<double>(order.size() - k)) break;
+    holds[order[k]] = true;
+  }
+  return holds;
+}
+
+Row row_of(const Record& record) {
+  Row row;
+  add_configuration(row, record);
+  add_times(row, record);
+  add_quality(row, record);
+  return row;
+}
+
+table::Table table_of_records(std::span<const Record> records) {
+  table::Table table{.where = "records"};
+  for (const auto& record : records)
+    if (record.status == "complete" && record.kind != "comm" && record.kind != "evaluate")
+      table.rows.push_back(row_of(record));
+  return table;
+}
 
 Table with_named_records(Table table, std::span<const Record> records) {
   for (std::size_t i = 0, all = table.rows.size(); i < all; ++i) {

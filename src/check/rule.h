@@ -3,15 +3,33 @@
 /// Rule: a rule of `paceline check`, with the columns that it needs and the function that applies it to a
 /// table; and the catalogue of all rules.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "check/finding.h"
+#include "check/check.h"
 #include "check/study.h"
 
 namespace paceline::check {
+
+// Computes from a table's row what its all-reduces move, and in what time.
+
+/// Bytes/s of one unit: 1e9 for "GB/s", 2^30 for "GiB/s", 1.25e8 for "Gbit/s" (also Gb/s, Gbps); nothing for
+/// other words.
+[[nodiscard]] std::optional<double> bytes_per_s(std::string_view unit);
+
+/// Bytes of one reduction, X: the message, or parameters times bytes per element (4 if unknown).
+[[nodiscard]] std::optional<Interval> message_bytes(const Row& row);
+/// Seconds of the row's reductions; for a row about messages alone its time.
+[[nodiscard]] std::optional<table::Number> communication_time(const Row& row);
+/// The number of reductions in that time.
+[[nodiscard]] std::optional<Interval> reductions(const Row& row);
+/// 2(N-1)/N.
+[[nodiscard]] double ring_factor(double n);
+/// The claimed bandwidth in bytes/s; nothing if its unit is unknown.
+[[nodiscard]] std::optional<table::Number> claimed_bytes_per_s(const Row& row);
 
 /// Collects the findings of one rule on one table.
 class Findings {

@@ -97,10 +97,6 @@ std::optional<double> images_per_s(const Row& row) {
   return all->middle() / *time;
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether measured parts add up to the time and show that communication, not data, limits the row.
 bool is_held_by_communication(const Row& row) {
   constexpr double kClosure = 0.05, kLarge = 0.2;
@@ -111,42 +107,6 @@ bool is_held_by_communication(const Row& row) {
   if (!time || !compute || !exposed || row.text("communication_is") == "residual") return false;
   return std::abs(*compute + *exposed - *time) <= kClosure * *time && *exposed >= kLarge * *time;
 }
-
-}  // namespace
-
-std::vector<Ceiling> input_ceilings(const Study& study) {
-  constexpr double kFlat = 1.5, kGrows = 4;
-  std::map<std::string, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    if (!row.has_word("covers", "data") || row.knows("data_wait_s") || !workers(row) || !images_per_s(row))
-      continue;
-    if (is_held_by_communication(row)) continue;
-    auto key = texts_of(row, {Column("program"), Column("model"), Column("device"), Column("train_samples"),
-                              Column("time_of"), Column("scaling"), Column("repeat")});
-    for (const auto& [name, value] : row.settings) key += name + '=' + value + '\x1f';
-    // One batch for all numbers of workers: the local or the global one.
-    const bool of_all =
-        row.text("scaling") == "strong" || (row.knows("global_batch") && !row.knows("local_batch"));
-    if (row.text("scaling") != "strong")
-      key += fmt::format("{}", (of_all ? global_batch(row) : local_batch(row)).value_or(0));
-    groups[key].push_back(i);
-  }
-  std::vector<Ceiling> found;
-  for (auto& [key, rows] : groups) {
-    std::ranges::sort(rows, [&](auto a, auto b) { return *workers(study.row(a)) < *workers(study.row(b)); });
-    if (*workers(study.row(rows.back())) < kGrows * *workers(study.row(rows.front()))) continue;
-    double least = 1e300, most = 0;
-    for (const auto i : rows) {
-      least = std::min(least, *images_per_s(study.row(i)));
-      most = std::max(most, *images_per_s(study.row(i)));
-    }
-    if (most <= kFlat * least) found.push_back({rows, least, most});
-  }
-  return found;
-}
-
-namespace {
 
 void check_ceiling(const Study& study, Findings& findings) {
   for (const auto& [rows, least, most] : input_ceilings(study))
@@ -203,6 +163,38 @@ constexpr Rule kScalingRules[] = {
 };
 
 }  // namespace
+
+std::vector<Ceiling> input_ceilings(const Study& study) {
+  constexpr double kFlat = 1.5, kGrows = 4;
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto& row = study.row(i);
+    if (!row.has_word("covers", "data") || row.knows("data_wait_s") || !workers(row) || !images_per_s(row))
+      continue;
+    if (is_held_by_communication(row)) continue;
+    auto key = texts_of(row, {Column("program"), Column("model"), Column("device"), Column("train_samples"),
+                              Column("time_of"), Column("scaling"), Column("repeat")});
+    for (const auto& [name, value] : row.settings) key += name + '=' + value + '\x1f';
+    // One batch for all numbers of workers: the local or the global one.
+    const bool of_all =
+        row.text("scaling") == "strong" || (row.knows("global_batch") && !row.knows("local_batch"));
+    if (row.text("scaling") != "strong")
+      key += fmt::format("{}", (of_all ? global_batch(row) : local_batch(row)).value_or(0));
+    groups[key].push_back(i);
+  }
+  std::vector<Ceiling> found;
+  for (auto& [key, rows] : groups) {
+    std::ranges::sort(rows, [&](auto a, auto b) { return *workers(study.row(a)) < *workers(study.row(b)); });
+    if (*workers(study.row(rows.back())) < kGrows * *workers(study.row(rows.front()))) continue;
+    double least = 1e300, most = 0;
+    for (const auto i : rows) {
+      least = std::min(least, *images_per_s(study.row(i)));
+      most = std::max(most, *images_per_s(study.row(i)));
+    }
+    if (most <= kFlat * least) found.push_back({rows, least, most});
+  }
+  return found;
+}
 
 std::span<const Rule> scaling_rules() { return kScalingRules; }
 

@@ -15,9 +15,9 @@
 #include <thread>
 
 #include "base/buffer.h"
-#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "base/topology.h"
 #include "cluster/gpu_table.h"
 #include "cluster/launch_report.h"
@@ -25,7 +25,7 @@
 #include "comm/make.h"
 #include "comm/nccl/api.h"
 #include "comm/probe.h"
-#include "engine/cuda/nvml/describe_gpus.h"
+#include "engine/cuda/nvml/facts.h"
 #include "engine/make.h"
 #include "graph/initialise.h"
 #include "graph/zoo.h"

@@ -12,17 +12,14 @@
 #include <memory>
 #include <new>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
-#include "base/agreed_error.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/nearest.h"
-#include "base/start_thread.h"
-#include "cli/commands/command_rows.h"
+#include "base/text.h"
+#include "base/thread_pool.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
 #include "cluster/child.h"
@@ -30,10 +27,10 @@
 #include "cluster/launch_line.h"
 #include "cluster/log.h"
 #include "cluster/session.h"
-#include "comm/interface.h"
 #include "comm/launch.h"
+#include "comm/line_socket.h"
 #include "comm/nccl/api.h"
-#include "measure/version.h"
+#include "measure/environment.h"
 
 namespace {
 
@@ -51,7 +48,7 @@ std::string overview() {
 std::string as_typed(int count, char** words) {
   std::vector<std::string> line(words, words + count);
   line.front() = "paceline";
-  return cli::shell_line(line);
+  return cluster::shell_line(line);
 }
 
 const cli::CommandRow& find_command(const std::string& name) {
@@ -84,7 +81,7 @@ bool asks_for_gpus(const cli::CommandRow& row, const cli::Settings& settings) {
 }
 
 /// Joins the other processes if a launcher started several and the command can use them.
-std::unique_ptr<cli::Session> join_processes(const cli::CommandRow& row, const cli::Settings& settings) {
+std::unique_ptr<cluster::Session> join_processes(const cli::CommandRow& row, const cli::Settings& settings) {
   auto launch = comm::read_launch(std_environment);
   if (settings.meet_within_s > 0) launch.meet_within = std::chrono::seconds(settings.meet_within_s);
   if (launch.alone()) return nullptr;
@@ -97,10 +94,10 @@ std::unique_ptr<cli::Session> join_processes(const cli::CommandRow& row, const c
     launch.interface = settings.interface;
     launch.own_address = comm::address_of_interface(settings.interface);
   }
-  return std::make_unique<cli::Session>(launch, std::chrono::seconds(settings.train.deadline_s));
+  return std::make_unique<cluster::Session>(launch, std::chrono::seconds(settings.train.deadline_s));
 }
 
-int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::Session>& session) {
+int run(int count, char** words, base::TimePoint started, std::unique_ptr<cluster::Session>& session) {
   const std::string first = count > 1 ? words[1] : "";
   if (first.empty()) {
     std::fputs(overview().c_str(), stderr);
@@ -122,11 +119,11 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
   }
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);
   parsed.settings.train.started = started;
-  if (parsed.settings.train.deterministic) cli::log_line(comm::nccl::make_deterministic());
+  if (parsed.settings.train.deterministic) cluster::log_line(comm::nccl::make_deterministic());
   session = join_processes(row, parsed.settings);
   if (session)
     session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory,
-                  asks_for_gpus(row, parsed.settings) ? cli::seen_gpus() : std::vector<cli::SeenGpu>());
+                  asks_for_gpus(row, parsed.settings) ? cluster::seen_gpus() : std::vector<cluster::SeenGpu>());
   parsed.settings.session = session.get();
   const int code = row.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
@@ -138,12 +135,12 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cli::S
 }
 
 /// Ends the process after an error, which one process prints and all know. Returns the exit code.
-int end_with(cli::Session* session, base::ErrorKind kind, int code, const std::string& text) {
+int end_with(cluster::Session* session, base::ErrorKind kind, int code, const std::string& text) {
   const bool mine = session == nullptr ? !is_for_the_first(kind) : session->fail(kind, text);
-  if (mine) cli::log_line(text);
+  if (mine) cluster::log_line(text);
   // A launcher ends all processes when one ends with an error, so this waits until the first has printed it.
   if (session == nullptr && !mine) std::this_thread::sleep_for(std::chrono::seconds(2));
-  const bool known = session != nullptr && code != cli::kBugExitCode;
+  const bool known = session != nullptr && code != cluster::kBugExitCode;
   return known ? static_cast<int>(session->kind_of_failure(kind)) : code;
 }
 
@@ -153,9 +150,9 @@ std::string sentence_of(const std::filesystem::filesystem_error& error) {
                      error.code().message());
 }
 
-int end_with_bug(cli::Session* session, const std::exception& error) {
+int end_with_bug(cluster::Session* session, const std::exception& error) {
   return end_with(
-      session, base::ErrorKind::comm, cli::kBugExitCode,
+      session, base::ErrorKind::comm, cluster::kBugExitCode,
       fmt::format("a bug in paceline, not in what was asked: {}; please report it with the command",
                   error.what()));
 }
@@ -166,7 +163,7 @@ int main(int count, char** words) {
   const auto started = base::Clock::now();
   ::prctl(PR_SET_NAME, "paceline");  // for ps, since in a bundle the loader was started
   ::signal(SIGXFSZ, SIG_IGN);        // exceeding ulimit -f becomes an error instead of ending the process
-  std::unique_ptr<cli::Session> session;
+  std::unique_ptr<cluster::Session> session;
   const auto end = [&](base::ErrorKind kind, const std::string& text) {
     return end_with(session.get(), kind, static_cast<int>(kind), text);
   };

@@ -10,12 +10,12 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
-#include "cli/options/options.h"
 #include "cli/plan_time.h"
 #include "cluster/make_backend.h"
-#include "train/given/recorded_settings.h"
+#include "train/given/names.h"
 #include "train/run.h"
 
 namespace paceline::cli {
@@ -127,17 +127,6 @@ PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backen
 
 double gigabytes_of(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
-/// Free bytes on the disk of `directory` or of its nearest existing parent.
-std::optional<std::int64_t> free_bytes(const std::filesystem::path& directory) {
-  std::error_code none;
-  auto there = std::filesystem::absolute(directory, none);
-  while (!there.empty() && there != there.root_path() && !std::filesystem::exists(there, none))
-    there = there.parent_path();
-  const auto space = std::filesystem::space(there, none);
-  if (none) return std::nullopt;
-  return static_cast<std::int64_t>(space.available);
-}
-
 std::string duration(double seconds) {
   if (seconds < 90) return fmt::format("{:.0f} s", seconds);
   if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
@@ -240,7 +229,7 @@ Json plan_json(const Settings& settings, const PlanTotal& total, const std::vect
   Json disk = Json::object();
   if (settings.command == kTrain && total.largest)
     disk["checkpoints_bytes"] = total.largest->checkpoint_bytes * total.largest->checkpoint_files;
-  if (const auto free = free_bytes(directory)) disk["free_bytes"] = *free;
+  if (const auto free = base::free_bytes(directory)) disk["free_bytes"] = *free;
   plan["disk"] = disk;
   return plan;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/settings.h"
+#include "cli/options/options.h"
 #include "comm/emulate.h"
 #include "study/study.h"
 #include "train/given/backend.h"

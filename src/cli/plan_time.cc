@@ -4,11 +4,10 @@
 #include <system_error>
 #include <utility>
 
-#include "analysis/compare/record_times.h"
-#include "base/error.h"
+#include "analysis/compare/cell.h"
 #include "measure/environment.h"
 #include "measure/setting.h"
-#include "train/given/recorded_settings.h"
+#include "train/given/names.h"
 
 namespace paceline::cli {
 namespace {

@@ -3,7 +3,6 @@
 /// Estimates how long a training or a cell takes, from older records. Nothing is measured.
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <map>
 #include <set>
 #include <system_error>
@@ -19,11 +20,24 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "measure/events.h"
-#include "measure/output_file.h"
-#include "measure/visible_record.h"
-#include "study/kept.h"
+#include "measure/record_file.h"
+#include "measure/record_json.h"
+#include "study/settle.h"
 
 namespace paceline::cli {
+
+std::filesystem::path new_directory(std::string_view command) {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts);
+  std::filesystem::path path = fmt::format("paceline-out/{}-{}", command, stamp);
+  for (int next = 2; std::filesystem::exists(path); ++next)
+    path = fmt::format("paceline-out/{}-{}-{}", command, stamp, next);
+  return path;
+}
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -4,13 +4,18 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "cli/options/settings.h"
+#include "cli/options/options.h"
 #include "measure/record.h"
 #include "report/document.h"
 
 namespace paceline::cli {
+
+/// paceline-out/COMMAND-20250301-120000, by local time: a new directory for each call, so that no record is
+/// overwritten. It does not exist yet.
+[[nodiscard]] std::filesystem::path new_directory(std::string_view command);
 
 /// The output directory. It is made before the first step is computed, so that a directory that cannot be
 /// written is found at once. If it is new and only events were written (the options were refused, say), it is

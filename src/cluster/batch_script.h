@@ -4,9 +4,20 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace paceline::cluster {
+
+/// The command line that asks Slurm for state, reason and expected start of `job`.
+[[nodiscard]] std::vector<std::string> queue_line(const std::string& job);
+
+/// Whether Slurm has considered the job since it was submitted; before, it has neither reason nor start.
+[[nodiscard]] bool is_considered(std::string_view answer);
+
+/// The answer to queue_line() as one sentence: "queue: PENDING, Priority (jobs before it come first);
+/// expected start 2026-11-25T08:00:00". "" for an invalid answer, as for a job that has left the queue.
+[[nodiscard]] std::string queue_sentence(std::string_view answer);
 
 /// How often a job is requeued after a process was lost, so that a job that always fails ends.
 inline constexpr int kMostRequeues = 5;

@@ -3,14 +3,38 @@
 /// Runs a launcher (mpirun) as a child process: starts it, stops it when this process is told to stop, and
 /// waits for it and for everything that it has started.
 
+#include <sys/types.h>
+
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cluster/stop_request.h"
+#include "cluster/interrupt.h"
+#include "train/given/options.h"
 
 namespace paceline::cluster {
+
+/// The children of `process` that have not been collected; empty if it is gone.
+[[nodiscard]] std::vector<pid_t> children_of(pid_t process);
+/// Those of them that run this program.
+[[nodiscard]] std::vector<pid_t> workers_of(pid_t launcher);
+/// All descendants of `process`, without itself.
+[[nodiscard]] std::vector<pid_t> descendants_of(pid_t process);
+
+/// Sends `signal` to each process; ignores those that are gone.
+void send_signal(const std::vector<pid_t>& processes, int signal);
+
+/// The file that a shell would start as `name`, or "".
+[[nodiscard]] std::string in_path(const std::string& name);
+
+/// Whether Slurm's srun offers PMIx, which joins MPI processes, by its answer to --mpi=list.
+///
+/// Cost     starts srun once
+[[nodiscard]] bool srun_has_pmix();
 
 /// Exit code of this program after a bug (EX_SOFTWARE); 2 to 5 are base::ErrorKind.
 inline constexpr int kBugExitCode = 70;
@@ -47,5 +71,57 @@ struct Ended {
 /// Threads  one at a time; it collects every child of this process
 [[nodiscard]] Ended run_line(const std::vector<std::string>& line, const StopRequest& stop,
                              std::chrono::seconds grace);
+
+// --restarts: when a run of `paceline launch` is lost, restarts it from its last checkpoint.
+
+/// Whether a restart may succeed after this exit code: yes if a process was lost (5, or the signal that ended
+/// it). A wrong option, unreadable data or too little memory would fail again, and Ctrl-C was intended
+/// (table: docs/lost.md).
+[[nodiscard]] bool is_worth_a_restart(int exit_code);
+
+/// The exit code of `launch` when its line ended with this one: 5 (communication) for a lost process,
+/// whatever the signal.
+[[nodiscard]] int exit_code_of_launch(int exit_code);
+
+/// The words to add to the first command line for a restart in `out`, depending on its checkpoint. A run that
+/// ended before its first checkpoint begins again: its record is moved to lost.json.
+[[nodiscard]] std::vector<std::string> restart_words(const std::filesystem::path& out);
+
+/// Whether the training in `out` that began at `started` (UTC, as in records) or later is complete, so that a
+/// process was lost only while exiting.
+[[nodiscard]] bool is_complete(const std::filesystem::path& out, const std::string& started);
+
+/// The variable in which launch tells a restarted run how the previous one was lost, as far as it knows.
+inline constexpr const char* kLost = "PACELINE_LOST";
+[[nodiscard]] std::string lost_text(double ended_at_s, const Ended& ended,  ///< UTC, since 1970
+                                    const std::string& launcher);
+[[nodiscard]] std::optional<train::LostBefore> read_lost(const char* text);
+
+/// "mpirun ended with 137 (signal 9, Killed)"
+[[nodiscard]] std::string sentence_of_end(int code, const std::string& launcher);
+
+/// The progress of the run in `out`, from its files: updates of the newest checkpoint, or the number of
+/// records.
+[[nodiscard]] std::int64_t progress_of(const std::filesystem::path& out);
+
+/// The wait before the `tries`th restart without progress (from 1): 1 s, 2 s, 4 s ... at most a minute.
+[[nodiscard]] std::chrono::seconds wait_before_restart(int tries);
+
+/// How a lost run is restarted.
+struct RestartRule {
+  std::string launcher = "mpirun";  ///< for messages
+  int restarts = 0;                 ///< allowed in a row without progress; progress resets the count
+  std::chrono::seconds grace{60};
+  std::function<std::int64_t()> progress;  ///< grows when a try gets further
+  /// The line of the next try; empty: nothing is left to do, and the result is 0.
+  std::function<std::vector<std::string>(int attempt, const Ended&)> again;
+  std::function<void(std::chrono::milliseconds)> wait;  ///< empty: waits for that time, or until a signal
+};
+
+/// Runs `line` and, while it is lost, the lines of `rule`; reports each that a signal ended. A run that was
+/// told to stop is never restarted: the result is 128 + the signal, or 0 if it was complete before. Returns
+/// the last exit code.
+[[nodiscard]] int run_with_restarts(const std::vector<std::string>& line, const StopRequest& stop,
+                                    const RestartRule& rule);
 
 }  // namespace paceline::cluster

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/pci_locality.h"
-#include "cluster/deal_gpus.h"
+#include "base/topology.h"
+#include "cluster/assign_gpus.h"
 #include "engine/cuda/nvml/facts.h"
 
 namespace paceline::cluster {

@@ -11,11 +11,10 @@
 #include <map>
 #include <ostream>
 #include <set>
-#include <sstream>
 
-#include "base/module.h"
-#include "cluster/core_ranges.h"
-#include "cluster/in_path.h"
+#include "base/shared_library.h"
+#include "cluster/assign_gpus.h"
+#include "cluster/child.h"
 #include "comm/gloo/load.h"
 #include "comm/mpi/load.h"
 

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/visible.h"
+#include "base/text.h"
 
 namespace paceline::cluster {
 namespace {

@@ -6,25 +6,18 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <set>
-#include <span>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/text.h"
 #include "base/topology.h"
-#include "cluster/exit_watchdog.h"
 #include "cluster/log.h"
 #include "comm/make.h"
 
@@ -42,7 +35,7 @@ constexpr std::chrono::seconds kToMeet{60};
 
 /// Reports silent processes after about as long as the detector does later (comm::DetectorOptions); observes
 /// them during the last second.
-constexpr std::chrono::seconds kToBegin{4}, kGlance{1};
+constexpr std::chrono::seconds kToBegin{4}, kCpuTimesApart{1};
 
 /// Ends this process with a message unless it is destroyed in time, since a call that hangs in a library
 /// cannot be stopped.
@@ -59,9 +52,9 @@ class LastResort {
             return wake.wait_for(lock, stop, wait, [] { return false; }) || stop.stop_requested();
           };
           const auto suspects_in = [&](std::chrono::seconds wait) -> std::optional<std::string> {
-            if (in_time(wait - kGlance)) return std::nullopt;
-            const auto before = here == nullptr ? comm::StartupProbe::Glance() : here->glance();
-            if (in_time(kGlance)) return std::nullopt;
+            if (in_time(wait - kCpuTimesApart)) return std::nullopt;
+            const auto before = here == nullptr ? comm::StartupProbe::CpuTimes() : here->cpu_times();
+            if (in_time(kCpuTimesApart)) return std::nullopt;
             return here == nullptr ? "" : fmt::format("{}", fmt::join(here->absent(before), ", "));
           };
           const auto early = suspects_in(kToBegin);
@@ -348,7 +341,8 @@ std::vector<int> Session::neighbour_pids() const {
   return pids;
 }
 
-DealtGpus Session::gpus_of(std::span<const int> members, int workers_each, std::optional<int> fixed) const {
+AssignedGpus Session::gpus_of(std::span<const int> members, int workers_each,
+                              std::optional<int> fixed) const {
   const ProcessInfo& mine = members_[static_cast<std::size_t>(place_.process)];
   std::map<std::string, std::vector<GpuTaker>> hosts;
   for (const auto& other : members_)
@@ -356,9 +350,9 @@ DealtGpus Session::gpus_of(std::span<const int> members, int workers_each, std::
                                  .gpus = other.sees,
                                  .cores = other.cores,
                                  .works = std::ranges::find(members, other.process) != members.end()});
-  auto dealt = dealt_to(static_cast<std::size_t>(mine.local), hosts[mine.host], workers_each, fixed);
+  auto dealt = assigned_to(static_cast<std::size_t>(mine.local), hosts[mine.host], workers_each, fixed);
   for (const auto& [host, takers] : hosts)
-    dealt.is_any_shared |= dealt_to(0, takers, workers_each, fixed).is_any_shared;
+    dealt.is_any_shared |= assigned_to(0, takers, workers_each, fixed).is_any_shared;
   return dealt;
 }
 

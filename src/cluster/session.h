@@ -4,7 +4,6 @@
 /// start, leaves at the end, and makes sure that one process reports for all.
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,13 +12,12 @@
 #include <thread>
 #include <vector>
 
-#include "cluster/deal_gpus.h"
+#include "cluster/assign_gpus.h"
 #include "cluster/guard.h"
-#include "comm/failure/startup_probe.h"
+#include "comm/failure/probes.h"
 #include "comm/launch.h"
 #include "comm/process_group.h"
 #include "train/given/backend.h"
-#include "train/given/stall_listener.h"
 
 namespace paceline::cluster {
 
@@ -63,9 +61,9 @@ class Session {
   [[nodiscard]] train::ProcessPlacement place_among(std::span<const int> members) const;
   /// The GPUs of this process's workers if `members` run with `workers_each` workers each. Processes of the
   /// host that do not run keep their GPUs, so that a process has the same one in all cells of a study.
-  /// `fixed`: all workers take this number. DealtGpus::is_any_shared is about the GPUs of all hosts.
-  [[nodiscard]] DealtGpus gpus_of(std::span<const int> members, int workers_each,
-                                  std::optional<int> fixed = std::nullopt) const;
+  /// `fixed`: all workers take this number. AssignedGpus::is_any_shared is about the GPUs of all hosts.
+  [[nodiscard]] AssignedGpus gpus_of(std::span<const int> members, int workers_each,
+                                     std::optional<int> fixed = std::nullopt) const;
   /// The process ids of the run's other processes on this host.
   [[nodiscard]] std::vector<int> neighbour_pids() const;
   /// The numbers of all processes: 0 to n-1.

@@ -20,7 +20,7 @@ class Finished final : public Pending {
 std::unique_ptr<Pending> finished(base::TimePoint posted) { return std::make_unique<Finished>(posted); }
 
 base::OwnedArray Communicator::array(std::size_t size, const base::Memory& where) {
-  base::expects(where.is_host(), "a communicator without host_bounce.h has memory of the host");
+  base::expects(where.is_host(), "a communicator without host_staging.h has memory of the host");
   return base::host_array(memory(size * sizeof(float)));
 }
 

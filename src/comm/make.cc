@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "comm/gloo/load.h"
-#include "comm/local/local.h"
+#include "comm/local/group.h"
 #include "comm/mpi/load.h"
 
 namespace paceline::comm {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/failure/stall_options.h"
+#include "comm/failure/stall_detector.h"
 #include "comm/launch.h"
 #include "comm/process_group.h"
 

@@ -15,8 +15,7 @@
 #include "comm/algorithms/exchange.h"
 #include "comm/algorithms/staged.h"
 #include "comm/failure/detector.h"
-#include "comm/failure/survivor_probe.h"
-#include "comm/inter_process_comm.h"
+#include "comm/failure/probes.h"
 #include "comm/shared_memory.h"
 #include "comm/wire.h"
 

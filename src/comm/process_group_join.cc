@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/text.h"
 #include "comm/process_group.h"
 
 // Joins the processes of a run: connects the failure detector, sets up shared memory of a host, and regroups
@@ -25,10 +25,10 @@ constexpr milliseconds kForTheFirstWord{5000};
 
 constexpr std::size_t kExchangesBlock = std::size_t{16} << 10;
 /// most bytes, since containers have little shared memory
-constexpr std::size_t kTraysOfAll = std::size_t{32} << 20;
+constexpr std::size_t kSlotsOfAll = std::size_t{32} << 20;
 
 std::size_t block_bytes(std::size_t wanted, int processes) {
-  const std::size_t share = kTraysOfAll / 8 / static_cast<std::size_t>(processes) / 4096 * 4096;
+  const std::size_t share = kSlotsOfAll / 8 / static_cast<std::size_t>(processes) / 4096 * 4096;
   return std::max(std::size_t{4096}, std::min(wanted, share));
 }
 

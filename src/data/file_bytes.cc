@@ -1,9 +1,20 @@
 #include "data/file_bytes.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <limits>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -12,6 +23,72 @@ namespace paceline::data {
 namespace {
 
 using base::ErrorKind;
+
+constexpr std::size_t kMostMappings = 1024;  // further mappings are not guarded
+
+/// A mapping as the signal handler sees it. begin is 0 if the entry is not in use.
+struct Guarded {
+  std::atomic<std::uintptr_t> begin = 0;
+  std::atomic<std::size_t> bytes = 0;
+  std::atomic<std::int64_t> failed_at = -1;  ///< offset of the first page that became zeros
+};
+
+std::array<Guarded, kMostMappings> guarded_mappings;
+struct sigaction action_before;
+std::size_t page_bytes = 4096;
+
+extern "C" void on_bus_error(int signal, siginfo_t* info, void*) {
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  for (Guarded& one : guarded_mappings) {
+    const std::uintptr_t begin = one.begin.load();
+    if (begin == 0 || address < begin || address - begin >= one.bytes.load()) continue;
+    const std::uintptr_t page = address / page_bytes * page_bytes;
+    if (::mmap(reinterpret_cast<void*>(page), page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+               -1, 0) == MAP_FAILED)
+      break;
+    std::int64_t none = -1;
+    one.failed_at.compare_exchange_strong(none, static_cast<std::int64_t>(page - begin));
+    return;  // the instruction is repeated, and reads zeros
+  }
+  ::sigaction(signal, &action_before,
+              nullptr);  // restores the previous handler; the signal is then raised again
+}
+
+void handle_bus_errors() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    struct sigaction action {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGBUS, &action, &action_before);
+  });
+}
+
+/// -1: none is free.
+int guard(const void* begin, std::size_t bytes) {
+  handle_bus_errors();
+  for (std::size_t i = 0; i < kMostMappings; ++i) {
+    Guarded& slot = guarded_mappings[i];
+    std::size_t free = 0;  // a slot is claimed by setting its length
+    if (!slot.bytes.compare_exchange_strong(free, bytes)) continue;
+    slot.failed_at = -1;
+    slot.begin = reinterpret_cast<std::uintptr_t>(begin);
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void forget(int slot) {
+  if (slot < 0) return;
+  guarded_mappings[static_cast<std::size_t>(slot)].begin = 0;
+  guarded_mappings[static_cast<std::size_t>(slot)].bytes = 0;
+}
+
+[[noreturn]] void fail_open(const std::filesystem::path& path, const char* reason) {
+  base::fail(ErrorKind::data, "{}: cannot be read: {}; check the path and its permissions", path.string(),
+             reason);
+}
 
 /// A zlib stream over gzip data in memory: gives the next unpacked bytes, one gzip member after the other.
 class Gunzip {
@@ -83,6 +160,58 @@ class Gunzip {
 constexpr std::size_t kDeflateLimit = 1032;  // zlib.net, "Maximum Compression Factor"
 
 }  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // opening a FIFO must not block
+  if (file < 0) fail_open(path, std::strerror(errno));
+  struct stat status {};
+  int error = ::fstat(file, &status) != 0 ? errno : 0;
+  if (error == 0 && S_ISDIR(status.st_mode)) error = EISDIR;
+  const bool is_regular = S_ISREG(status.st_mode);
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  void* mapping = nullptr;
+  if (error == 0 && is_regular && bytes > 0) {
+    mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (mapping == MAP_FAILED) error = errno;
+  }
+  ::close(file);
+  if (error != 0) fail_open(path, std::strerror(error));
+  if (!is_regular) fail_open(path, "it is a FIFO or a device, but must be a regular file");
+  if (bytes == 0) return;
+  bytes_ = {static_cast<const std::uint8_t*>(mapping), bytes};
+  slot_ = guard(mapping, bytes);
+}
+
+MappedFile::~MappedFile() {
+  forget(slot_);
+  if (!bytes_.empty()) ::munmap(const_cast<std::uint8_t*>(bytes_.data()), bytes_.size());
+}
+
+void MappedFile::swap(MappedFile& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(slot_, other.slot_);
+}
+
+void MappedFile::look() const {
+  const std::int64_t at = guarded_mappings[static_cast<std::size_t>(slot_)].failed_at;
+  if (at < 0) return;
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) != 0)
+    base::fail(ErrorKind::data, "{}: cannot be read from byte {} on, and is no longer there: {}",
+               path_.string(), at, std::strerror(errno));
+  const auto now = static_cast<std::size_t>(status.st_size);
+  if (now < bytes_.size())
+    base::fail(
+        ErrorKind::data,
+        "{}: cannot be read from byte {} on: it had {} bytes when it was opened and has {} now; put the "
+        "whole file back, and go on from the last checkpoint",
+        path_.string(), at, bytes_.size(), now);
+  base::fail(ErrorKind::data,
+             "{}: cannot be read from byte {} on: its disk or its server reports an error; look at the "
+             "system's log, and go on from the last checkpoint",
+             path_.string(), at);
+}
 
 FileBytes FileBytes::map(const std::filesystem::path& path) {
   FileBytes result;

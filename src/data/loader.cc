@@ -1,14 +1,36 @@
 #include "data/loader.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/processor_time.h"
+#include "base/rng.h"
 
 namespace paceline::data {
 namespace {
+
+/// A batch never holds more than the part has, so a short part does not take the memory of a long batch.
+std::int64_t slot_samples(const EvaluationOptions& options) {
+  return std::min(options.batch, options.end - options.begin);
+}
+
+// Four rounds make a Feistel network a pseudo-random permutation when its round function is ideal (Luby &
+// Rackoff 1988); this one is a cheap mixer and the halves are small, so twice as many rounds are used.
+constexpr int kRounds = 8;
+
+/// Murmur3's finaliser on (half, key): every bit of the result depends on every bit of both.
+std::uint32_t mix(std::uint32_t half, std::uint32_t key) {
+  std::uint32_t h = half * 0x9E3779B1u ^ key;
+  h ^= h >> 16;
+  h *= 0x85EBCA6Bu;
+  h ^= h >> 13;
+  h *= 0xC2B2AE35u;
+  return h ^ (h >> 16);
+}
 
 /// The position of batch `number` of a loader in the run.
 struct BatchPosition {
@@ -18,6 +40,152 @@ struct BatchPosition {
 };
 
 }  // namespace
+
+struct EvaluationBatches::Impl {
+  const Dataset& dataset;
+  const Augment& augment;
+  const EvaluationOptions options;
+  const std::int64_t batches_per_pass;
+  std::int64_t yielded_in_pass = 0;
+  EvaluationBatch current;
+  std::vector<base::SampleDraw> draws;  ///< with draws: those of one batch
+  std::int64_t drawn = 0;               ///< likewise: batches so far
+  /// None for an empty part or with draws. Last member, because its threads use the others.
+  std::optional<Prefetch> prefetch;
+
+  Impl(const Dataset& set, const Augment& form, const EvaluationOptions& given)
+      : dataset(set), augment(form), options(given), batches_per_pass(checked_batches(set, given)) {
+    if (batches_per_pass == 0) return;
+    if (options.draws) {
+      base::expects(static_cast<std::int64_t>(options.labels.size()) == options.end - options.begin,
+                    "with draws there is a label for every sample of the part");
+      draws.resize(static_cast<std::size_t>(slot_samples(options) * options.views));
+      return;
+    }
+    prefetch.emplace(PrefetchOptions{
+        .format = set.format(),
+        .batch = slot_samples(options),
+        .views = options.views,
+        .threads = options.threads,
+        .prefetch = options.prefetch,
+        .pool = options.pool,
+        .samples =
+            [this](std::int64_t number) { return std::min(options.batch, options.end - first(number)); },
+        .prepare =
+            [this](auto number, auto i, auto scratch, auto dst) {
+              if (is_past_the_end(number)) return std::int32_t{0};  // a slot that is never handed out
+              const auto values = static_cast<std::size_t>(dataset.format().bytes());
+              const std::int32_t label = dataset.read(first(number) + i, scratch);
+              if (options.views == 1) augment.evaluate(scratch, dst);
+              for (int view = 0; options.views > 1 && view < options.views; ++view)
+                augment.evaluate_view(scratch, view,
+                                      dst.subspan(static_cast<std::size_t>(view) * values, values));
+              return label;
+            }});
+  }
+
+  static std::int64_t checked_batches(const Dataset& set, const EvaluationOptions& options) {
+    base::expects(options.batch >= 1 && options.views >= 1 && options.views <= kMostViews,
+                  "a batch holds a sample, which has views");
+    base::expects(0 <= options.begin && options.begin <= options.end && options.end <= set.size(),
+                  "0 <= begin <= end <= samples");
+    return (options.end - options.begin + options.batch - 1) / options.batch;
+  }
+
+  [[nodiscard]] bool is_past_the_end(std::int64_t number) const {
+    return options.passes > 0 && number >= options.passes * batches_per_pass;
+  }
+
+  [[nodiscard]] std::int64_t first(std::int64_t number) const {
+    return options.begin + number % batches_per_pass * options.batch;
+  }
+
+  const EvaluationBatch* next() {
+    if (yielded_in_pass == batches_per_pass) {
+      yielded_in_pass = 0;
+      return nullptr;
+    }
+    ++yielded_in_pass;
+    if (options.draws) return draw(drawn++);
+    const BatchView view = prefetch->next();
+    base::expects(!is_past_the_end(view.number), "there are as many passes as were asked for");
+    current = {.images = view.images, .labels = view.labels, .first = first(view.number)};
+    return &current;
+  }
+
+  const EvaluationBatch* draw(std::int64_t number) {
+    base::expects(!is_past_the_end(number), "there are as many passes as were asked for");
+    const std::int64_t begin = first(number) - options.begin;
+    const std::int64_t count = std::min(options.batch, options.end - first(number));
+    std::size_t i = 0;
+    for (std::int64_t n = 0; n < count; ++n)
+      for (int view = 0; view < options.views; ++view)
+        draws[i++] = Augment::view_draw(options.first_draw + begin + n, view);
+    current = {
+        .images = {},
+        .draws = std::span(draws).first(i),
+        .labels = options.labels.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)),
+        .first = first(number)};
+    return &current;
+  }
+};
+
+EvaluationBatches::EvaluationBatches(const Dataset& dataset, const Augment& augment,
+                                     EvaluationOptions options)
+    : impl_(std::make_unique<Impl>(dataset, augment, options)) {}
+EvaluationBatches::~EvaluationBatches() = default;
+
+const EvaluationBatch* EvaluationBatches::next() { return impl_->next(); }
+
+void EvaluationBatches::wait_until_prepared() {
+  if (impl_->prefetch) impl_->prefetch->wait_until_prepared();
+}
+
+std::int64_t EvaluationBatches::samples() const { return impl_->options.end - impl_->options.begin; }
+
+double EvaluationBatches::wait_s() const {
+  return impl_->prefetch ? impl_->prefetch->statistics().wait_s : 0.0;
+}
+
+std::int64_t EvaluationBatches::planned_bytes(const ImageFormat& format, const EvaluationOptions& options) {
+  if (options.begin == options.end) return 0;
+  if (options.draws)
+    return slot_samples(options) * options.views * static_cast<std::int64_t>(sizeof(base::SampleDraw));
+  return Prefetch::planned_bytes(format, slot_samples(options), options.views, options.threads,
+                                 options.prefetch);
+}
+
+Sampler::Sampler(std::int64_t size, std::uint64_t seed, bool shuffle)
+    : size_(size), seed_(seed), shuffle_(shuffle), half_bits_(0) {
+  base::expects(size >= 0 && size <= (std::int64_t{1} << 62), "0 <= size <= 2^62");
+  while ((std::int64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
+}
+
+std::int64_t Sampler::index(std::int64_t epoch, std::int64_t position) const {
+  base::expects(position >= 0 && position < size_, "0 <= position < size");
+  if (!shuffle_) return position;
+  // The epoch is a coordinate of the generator and never added to the seed: with seed + epoch, run 1 epoch 0
+  // would repeat run 0 epoch 1.
+  base::Rng rng(seed_, base::Purpose::shuffle, static_cast<std::uint64_t>(epoch));
+  std::array<std::uint32_t, kRounds> keys;
+  for (auto& key : keys) key = rng.next_u32();
+
+  const auto mask = static_cast<std::uint32_t>((std::uint64_t{1} << half_bits_) - 1);
+  auto value = static_cast<std::uint64_t>(position);
+  // Cycle walking: the network permutes [0, 4^half_bits), at most four times the size; following its cycle
+  // until it comes back into [0, size) permutes [0, size).
+  do {
+    auto left = static_cast<std::uint32_t>(value >> half_bits_);
+    auto right = static_cast<std::uint32_t>(value) & mask;
+    for (const auto key : keys) {
+      const std::uint32_t next = left ^ (mix(right, key) & mask);
+      left = right;
+      right = next;
+    }
+    value = (static_cast<std::uint64_t>(left) << half_bits_) | right;
+  } while (value >= static_cast<std::uint64_t>(size_));
+  return static_cast<std::int64_t>(value);
+}
 
 struct Loader::Impl {
   const Dataset& dataset;

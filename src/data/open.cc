@@ -1,18 +1,13 @@
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "data/dataset.h"
-#include "data/formats/cifar.h"
-#include "data/formats/folder.h"
-#include "data/formats/idx.h"
-#include "data/formats/synthetic.h"
+#include "data/formats/formats.h"
 #include "data/spec.h"
-#include "data/split.h"
 
 namespace paceline::data {
 namespace {

@@ -1,16 +1,42 @@
 #include "data/spec.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <compare>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/rng.h"
+#include "base/text.h"
 
 namespace paceline::data {
-
 namespace {
+
+/// The samples of one class as pairs (hash of purpose and index, index), ascending.
+using Members = std::vector<std::pair<std::uint64_t, std::int64_t>>;
+
+std::map<std::int32_t, Members> shuffled_classes(std::span<const std::int32_t> labels, CutFor purpose) {
+  constexpr std::uint64_t kSeed = 0;  // never the run's seed: the parts must not depend on it
+  std::map<std::int32_t, Members> classes;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    base::Rng rng(kSeed, base::Purpose::split, i, static_cast<std::uint64_t>(purpose));
+    const auto high = static_cast<std::uint64_t>(rng.next_u32()) << 32;
+    classes[labels[i]].push_back({high | rng.next_u32(), static_cast<std::int64_t>(i)});
+  }
+  for (auto& [label, members] : classes) std::sort(members.begin(), members.end());
+  return classes;
+}
+
+std::vector<std::int32_t> labels_of(const Dataset& dataset) {
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(dataset.size()));
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = dataset.label(static_cast<std::int64_t>(i));
+  return labels;
+}
 
 /// Commands in reports are written with ~, which no shell expands after a colon.
 std::string with_home(const std::string& directory) {
@@ -19,7 +45,108 @@ std::string with_home(const std::string& directory) {
   return is_of_home && home != nullptr ? home + directory.substr(1) : directory;
 }
 
+/// `text` as a number, if it is one in [low, high].
+std::optional<double> decimal_in(std::string_view text, double low, double high) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
+    return std::nullopt;
+  return value;
+}
+
 }  // namespace
+
+Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
+    : whole_(std::move(whole)), indices_(std::move(indices)) {
+  for (const auto index : indices_)
+    base::expects(index >= 0 && index < whole_->size(), "a subset's indices lie in its whole");
+}
+
+std::int64_t Subset::at(std::int64_t index) const {
+  base::expects(index >= 0 && index < size(), "0 <= index < size");
+  return indices_[static_cast<std::size_t>(index)];
+}
+
+std::int32_t Subset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
+  return whole_->read(at(index), pixels);
+}
+
+std::int32_t Subset::read_part(std::int64_t index, const ChooseBox& choose,
+                               std::span<std::uint8_t> pixels) const {
+  return whole_->read_part(at(index), choose, pixels);
+}
+
+std::int32_t Subset::label(std::int64_t index) const { return whole_->label(at(index)); }
+std::string Subset::sample_name(std::int64_t index) const { return whole_->sample_name(at(index)); }
+
+std::int64_t Subset::stored_bytes(std::int64_t index) const { return whole_->stored_bytes(at(index)); }
+
+Cut stratified_cut(std::span<const std::int32_t> labels, double fraction, CutFor purpose) {
+  base::expects(fraction > 0 && fraction < 1, "0 < fraction < 1");
+  Cut cut;
+  for (const auto& [label, members] : shuffled_classes(labels, purpose)) {
+    const auto count = static_cast<double>(members.size());
+    const auto taken = std::min(static_cast<std::size_t>(std::lround(count * fraction)), members.size() - 1);
+    for (std::size_t i = 0; i < members.size(); ++i)
+      (i < taken ? cut.part : cut.rest).push_back(members[i].second);
+  }
+  std::sort(cut.rest.begin(), cut.rest.end());
+  std::sort(cut.part.begin(), cut.part.end());
+  return cut;
+}
+
+void cut_validation(Source& source, double fraction) {
+  if (source.validation)
+    base::fail(
+        base::ErrorKind::usage,
+        "--validation-split {:g}: '{}' has a validation set of {} images already; leave the option out",
+        fraction, source.spec, source.validation->size());
+  const auto labels = labels_of(*source.train);
+  Cut cut = stratified_cut(labels, fraction, CutFor::validation);
+  if (cut.part.empty())
+    base::fail(
+        base::ErrorKind::usage,
+        "--validation-split {:g}: no class of the {} training images has enough of them to hold one back; "
+        "use a larger part",
+        fraction, labels.size());
+  const std::shared_ptr<const Dataset> whole = std::move(source.train);
+  source.resident_bytes += static_cast<std::int64_t>(labels.size() * sizeof(std::int64_t));
+  source.notes.push_back(
+      fmt::format("validation: {} of {} training images, {:g} of every class, the same ones "
+                  "for every seed; {} are left to train on",
+                  cut.part.size(), labels.size(), fraction, cut.rest.size()));
+  source.train = std::make_unique<Subset>(whole, std::move(cut.rest));
+  source.validation = std::make_unique<Subset>(whole, std::move(cut.part));
+}
+
+void cut_training(Source& source, std::int64_t count) {
+  const auto labels = labels_of(*source.train);
+  base::expects(count >= 1 && count <= source.train->size(), "1 <= count <= training images");
+  if (count == source.train->size()) return;
+  // An image's turn is the fraction of its class that comes before it. So after any number of images all
+  // classes have advanced equally far.
+  struct Turn {
+    double part;
+    std::uint64_t hash;
+    std::int64_t index;
+    auto operator<=>(const Turn&) const = default;
+  };
+  std::vector<Turn> turns;
+  for (const auto& [label, members] : shuffled_classes(labels, CutFor::training))
+    for (std::size_t i = 0; i < members.size(); ++i)
+      turns.push_back({(static_cast<double>(i) + 0.5) / static_cast<double>(members.size()), members[i].first,
+                       members[i].second});
+  std::sort(turns.begin(), turns.end());
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < count; ++i) kept.push_back(turns[static_cast<std::size_t>(i)].index);
+  std::sort(kept.begin(), kept.end());
+  source.resident_bytes += count * static_cast<std::int64_t>(sizeof(std::int64_t));
+  source.description += fmt::format("; trained on {} of them", count);
+  source.notes.push_back(
+      fmt::format("train={}: of {} training images, every class's share, the same ones for every seed", count,
+                  labels.size()));
+  source.train = std::make_unique<Subset>(std::move(source.train), std::move(kept));
+}
 
 Spec parse_spec(const std::string& text) {
   Spec spec{.text = text, .name = {}, .directory = {}, .options = {}};
@@ -69,19 +196,6 @@ std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64
                spec.text, key, low, high, text);
   return value;
 }
-
-namespace {
-
-/// `text` as a number, if it is one in [low, high].
-std::optional<double> decimal_in(std::string_view text, double low, double high) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
-    return std::nullopt;
-  return value;
-}
-
-}  // namespace
 
 double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low, double high) {
   const auto found = spec.options.find(key);

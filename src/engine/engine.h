@@ -20,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/sample_draw.h"
 #include "engine/update_rule.h"
 #include "graph/graph.h"
@@ -185,8 +185,8 @@ struct KernelChoice {
   std::string rate;            ///< measured, with its unit; empty if not measured
 };
 
-/// The number of floats by which ranks agree in every step (train/step/votes.h): 1 if the rank was asked to
-/// stop, 1 if its loss is not finite, 1 if it has measured long enough, and its loss as a whole number of
+/// The number of floats by which ranks agree in every step (train/step/loss_guard.h): 1 if the rank was asked
+/// to stop, 1 if its loss is not finite, 1 if it has measured long enough, and its loss as a whole number of
 /// 2^-24 in five parts of 12 bits, the lowest first. Their sums over ranks are exact.
 inline constexpr std::size_t kVoteFloats = 8;
 

@@ -4,7 +4,7 @@
 /// measured once. A problem is a convolution or dense layer in one direction.
 ///
 /// Each kind of machine and each build of the program has a file of its own (`kernels-<hash>-<hash>.txt`;
-/// kernel_table.h defines the text). A file that is damaged, or belongs to another machine or build, counts
+/// see below for the text). A file that is damaged, or belongs to another machine or build, counts
 /// as empty. Files of other builds are removed when they are a month old.
 ///
 /// Threads  one at a time; several processes may use the same file
@@ -13,11 +13,33 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
 
 namespace paceline::engine {
+
+// Reads and writes the text of a kernel cache file (kernel_cache.h). PROBLEM is the name of a convolution
+// or dense layer in one direction.
+//
+//     paceline kernels, format 1
+//     MACHINE
+//     ALGORITHM PROBLEM       a line for each problem; an algorithm's name has no spaces
+//     end COUNT               the last line; a file without it is incomplete
+
+struct KernelTable {
+  std::string machine;  ///< one line
+  KernelAlgorithms algorithms;
+};
+
+/// Empty if `text` is not a complete table.
+[[nodiscard]] std::optional<KernelTable> kernel_table_from(std::string_view text);
+/// Requires  no algorithm's name is empty, is "end" or has a space
+[[nodiscard]] std::string as_text(const KernelTable& table);
+
+/// Whether `text` begins like a table, complete or not.
+[[nodiscard]] bool is_kernel_table(std::string_view text);
 
 class KernelCache {
  public:
@@ -60,5 +82,35 @@ class KernelCache {
   const std::function<bool(const std::string&)> is_known_;
   KernelAlgorithms table_;
 };
+
+// choose_kernels() chooses an algorithm for each problem of a run. A problem is a convolution or dense layer
+// in one direction; its name is a key of KernelAlgorithms (engine.h).
+//
+// An algorithm comes from an earlier run, from measuring on this machine, or from the engine's defaults.
+// Every engine with several algorithms uses this function: it passes its problems, its algorithms and a way
+// to measure them.
+
+/// What an engine says of its problems.
+struct KernelProblems {
+  std::string chosen_by;      ///< one word for the defaults: a table's name, "rules"
+  KernelAlgorithms defaults;  ///< for every problem of the graph
+  /// Why the algorithm cannot compute the problem here, as the end of a sentence that begins with the
+  /// algorithm's name ("is for convolutions"). Empty: it can.
+  std::function<std::optional<std::string>(const std::string& problem, const std::string& algorithm)> refusal;
+};
+
+/// How an engine measures. Called only if the request asks for measuring.
+struct KernelMeasuring {
+  std::function<KernelCache()> open_cache;
+  KernelCache::Measure measure;
+  /// Problems measured before the cache is written and other processes get their turn.
+  std::size_t portion = KernelCache::kAllAtOnce;
+};
+
+/// Returns an algorithm for every problem of `problems.defaults`, who chose it, and a note for the user.
+///
+/// Errors   Error(usage) if the request insists on an algorithm that is refused; errors of `measuring`
+[[nodiscard]] PreparedKernels choose_kernels(const KernelProblems& problems, const KernelRequest& request,
+                                             const KernelMeasuring& measuring);
 
 }  // namespace paceline::engine

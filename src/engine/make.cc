@@ -5,10 +5,9 @@
 #include <set>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "engine/cpu/engine.h"
 #include "engine/cuda/engine.h"
 #include "engine/cuda/nvml/watch.h"

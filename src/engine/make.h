@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/gpu_reading.h"
-#include "base/memory.h"
 #include "engine/engine.h"
 
 namespace paceline::engine {

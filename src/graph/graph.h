@@ -2,7 +2,7 @@
 
 /// What to compute, not how: a static graph of ops with shapes and parameters.
 ///
-/// A Graph is built once for a model (builder.h, zoo.h, model_file.h). Nothing changes it afterwards, so any
+/// A Graph is built once for a model (zoo.h). Nothing changes it afterwards, so any
 /// number of threads may share it. It does not depend on the batch: every shape here is that of one sample.
 ///
 /// Legend (also of the kernels): N batch, C channels in, H W height and width in, K channels out,
@@ -35,7 +35,7 @@ enum class Init {
   usual,   ///< random as in PyTorch, see initialise.h; batch norm: 1
   zero,    ///< all zero
   dirac,   ///< convolutions: filter i copies channel i; filters beyond the number of channels are random
-  whiten,  ///< a convolution of the input image: filters that decorrelate its patches, see whiten.h
+  whiten,  ///< a convolution of the input image: filters that decorrelate its patches, see initialise.h
 };
 
 /// Factors on the learning rate of a layer's parameters; 0 freezes them, without weight decay. For others the

@@ -8,11 +8,19 @@
 /// gradients averages them over workers, and `update` folds them into the running values.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
 
 namespace paceline::graph {
+
+/// A line per node: kind, inputs, attributes, shape, and names of its parameters. The graph's name, and names
+/// of nodes without parameters, are left out.
+[[nodiscard]] std::string canonical_text(const Graph& graph);
+
+/// SHA-256 of that text: 64 hexadecimal digits.
+[[nodiscard]] std::string fingerprint(const Graph& graph);
 
 struct Slot {
   int parameter = 0;        ///< index into Graph::parameters

@@ -1,4 +1,4 @@
-#include "graph/model_file.h"
+#include "graph/zoo.h"
 
 #include <fmt/core.h>
 
@@ -12,9 +12,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/nearest.h"
-#include "graph/builder.h"
-#include "graph/ops/rules.h"
+#include "base/text.h"
+#include "graph/ops.h"
 
 namespace paceline::graph {
 namespace {

@@ -6,7 +6,31 @@
 #include <string>
 #include <vector>
 
+#include "graph/graph.h"
+
 namespace paceline::graph {
+
+// Counts the work of a model: floating-point operations, and the bytes that a training step moves, op by op,
+// for the arithmetic intensity.
+
+// Counts the floating-point operations of a model: convolutions and dense layers; a multiply-add counts as
+// 2.
+
+/// For training one sample: forward, and the backward passes to data and to weights that are needed.
+[[nodiscard]] std::int64_t training_flops(const Graph& graph);
+/// For evaluating one sample.
+[[nodiscard]] std::int64_t forward_flops(const Graph& graph);
+
+/// Forward, each op reads its inputs and writes its output once. Backward, it reads what was kept and the
+/// gradient of its output, and writes the gradient of each input that needs one. A fused op moves less; an op
+/// whose arrays do not fit the caches moves more.
+struct Traffic {
+  std::int64_t bytes_a_sample = 0;  ///< activations and their gradients
+  std::int64_t bytes_a_step = 0;    ///< weights twice, their gradients, the update with its state
+};
+
+/// `activation_bytes`: 4 or 2 per element. `state_arrays`: the optimizer's, each as large as the weights.
+[[nodiscard]] Traffic training_traffic(const Graph& graph, std::int64_t activation_bytes, int state_arrays);
 
 /// A buffer in use from time `first_use` to `last_use`, both inclusive. Usually the forward pass of node i is
 /// time i, its backward pass time 2*nodes-1-i.

@@ -2,12 +2,91 @@
 
 /// Makes models by name or from TOML files of layers.
 
+#include <filesystem>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
 
 namespace paceline::graph {
+
+// Builds a Graph op by op, and checks each op when it is added.
+//
+// Every op function returns the index of its node, which later ops take as input. The caller names ops with
+// parameters (PyTorch's module path); other ops get a readable name ("relu3") unless one is given.
+//
+// Errors   Error(usage) with the op's name, the rule, the actual shapes and what to do
+// Threads  one builder, one thread; the finished Graph is constant
+
+class Builder {
+ public:
+  explicit Builder(std::string model_name);
+
+  int input(Shape shape) { return append(Input{shape}, {}, "input"); }
+  int conv2d(int src, std::string name, const Conv2d& attributes) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int dense(int src, std::string name, const Dense& attributes) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int batch_norm(int src, std::string name, const BatchNorm& attributes = {}) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int relu(int src, std::string name = "") { return append(Relu{}, {src}, std::move(name)); }
+  int gelu(int src, std::string name = "") { return append(Gelu{}, {src}, std::move(name)); }
+  int max_pool(int src, const MaxPool& attributes, std::string name = "") {
+    return append(attributes, {src}, std::move(name));
+  }
+  int average_pool(int src, const AveragePool& attributes, std::string name = "") {
+    return append(attributes, {src}, std::move(name));
+  }
+  int global_average_pool(int src, std::string name = "") {
+    return append(GlobalAveragePool{}, {src}, std::move(name));
+  }
+  int add(int left, int right, std::string name = "") {
+    return append(Add{}, {left, right}, std::move(name));
+  }
+  int dropout(int src, const Dropout& attributes, std::string name = "") {
+    return append(attributes, {src}, std::move(name));
+  }
+  int loss(int logits, double label_smoothing, std::string name = "loss") {
+    return append(SoftmaxCrossEntropy{label_smoothing}, {logits}, std::move(name));
+  }
+
+  /// Adds any op; the functions above are short forms of it.
+  int append(Attributes op, std::vector<int> inputs, std::string name = "");
+
+  [[nodiscard]] const Shape& shape_of(int node) const;
+
+  /// Returns the finished graph. The builder must not be used afterwards.
+  ///
+  /// Errors   Error(usage) when the last op is not a loss, or no op uses a node's output
+  [[nodiscard]] Graph finish();
+
+ private:
+  [[nodiscard]] std::string unique_name(const std::string& kind);
+  void require_usable_name(std::string_view kind, const std::string& name) const;
+  void require_possible_size(const Node& node);
+  Graph graph_;
+  std::unordered_set<std::string> names_;              ///< of all nodes
+  std::unordered_map<std::string, int> last_numbers_;  ///< by kind: all numbers up to it are taken
+  double elements_ = 0;                                ///< of all parameters
+};
+
+/// Reads `path` and builds the model for images of shape `input` in `classes` classes.
+///
+/// Errors   Error(usage) "<file>:<line>: ..." for a fault in the file, with the nearest known name for a
+///          wrong name; Error(data) when the file cannot be read
+[[nodiscard]] Graph read_model_file(const std::filesystem::path& path, Shape input, int classes,
+                                    double label_smoothing);
+
+/// The same from text; errors name `source` instead of the file.
+[[nodiscard]] Graph parse_model(std::string_view toml, const std::string& source, Shape input, int classes,
+                                double label_smoothing);
 
 /// "mnist-cnn", "resnet18", "resnet18-cifar", "resnet8-cifar".
 [[nodiscard]] std::vector<std::string> model_names();

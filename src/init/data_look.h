@@ -11,6 +11,16 @@
 
 namespace paceline::init {
 
+// Makes suggestions for folders that `paceline init` cannot read: how to make class folders from what is
+// there.
+
+/// A sentence for a folder that no data spec can read. For a table of labels beside the images it has the
+/// shell line that makes a folder of links for each class; it also names files of unsupported kinds. "" if
+/// there are neither.
+///
+/// Cost     the names of all images; reads the first lines of a table
+[[nodiscard]] std::string way_to_class_folders(const std::string& folder);
+
 /// Where the test set comes from.
 enum class TestFrom { folder, validation_folder, cut };
 

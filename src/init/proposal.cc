@@ -7,7 +7,8 @@
 #include <cctype>
 #include <cmath>
 
-#include "graph/flops.h"
+#include "base/text.h"
+#include "graph/plan.h"
 #include "graph/zoo.h"
 #include "train/given/names.h"
 
@@ -24,12 +25,6 @@ constexpr std::int64_t kUpdates = 3'000;  ///< updates that a training should ha
 constexpr std::int64_t kUpdatesAnEpoch = 40;
 constexpr int kFewestEpochs = 20, kMostEpochs = 60;
 
-std::string small_letters_of(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 /// Why a mirrored image may be of another class; "" if it is not.
 std::string against_mirroring(const DataLook& look) {
   const auto is_character = [](const std::string& name) {
@@ -38,13 +33,13 @@ std::string against_mirroring(const DataLook& look) {
     return name.size() == 1 ||
            (name.size() <= 3 &&
             std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; })) ||
-           std::ranges::find(kWords, small_letters_of(name)) != kWords.end();
+           std::ranges::find(kWords, base::lower_case(name)) != kWords.end();
   };
   if (std::ranges::all_of(look.class_names, is_character))
     return "the classes are named as characters, and a mirrored character is another one or none";
   for (const auto& name : look.class_names)
     for (const char* side : {"left", "right"})
-      if (small_letters_of(name).find(side) != std::string::npos)
+      if (base::lower_case(name).find(side) != std::string::npos)
         return fmt::format(
             "the class '{}' tells left from right, and a mirrored image would belong to the "
             "other",

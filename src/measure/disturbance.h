@@ -3,11 +3,64 @@
 /// Decides whether other programs used the processors or GPUs of a run while it was measured. Studies and
 /// analysis use the same rule.
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/clock.h"
 #include "measure/record.h"
 
 namespace paceline::measure {
+
+// Names the other programs that used the processor during a measurement.
+
+/// Processor seconds up to one moment. (The load average is no substitute: it still contains programs of a
+/// minute ago.)
+struct ProcessorTimes {
+  base::TimePoint when{};
+  double machine_s = 0;  ///< all processors: everything but idle; time stolen by the hypervisor counts
+  double own_s = 0;      ///< all threads of this process
+};
+
+/// Reads /proc/stat, in ticks of 10 ms, and getrusage. nullopt if the system does not provide them.
+[[nodiscard]] std::optional<ProcessorTimes> processor_times();
+
+/// The mean number of cores that others kept busy between two moments. `siblings_s` is processor time of
+/// other processes of the same run on this machine, which do not count as others. nullopt for less than a
+/// second, for which ticks are too coarse.
+[[nodiscard]] std::optional<double> cores_of_others(const std::optional<ProcessorTimes>& begin,
+                                                    const std::optional<ProcessorTimes>& end,
+                                                    double siblings_s = 0);
+
+/// Processor seconds of all other processes that this one can see; in a container it does not see those
+/// outside.
+struct ProgramTimes {
+  struct Program {
+    std::string name;  ///< of the process, at most 15 letters
+    double processor_s = 0;
+  };
+  /// By process id and start time, since the system reuses ids.
+  std::map<std::pair<int, std::int64_t>, Program> programs;
+};
+
+/// Reads /proc/PID/stat, in ticks of 10 ms. `left_out`: processes of this name do not count as others (those
+/// of the same run); empty: all count.
+///
+/// Cost     10 us per process
+[[nodiscard]] ProgramTimes program_times(const std::string& left_out = "");
+
+/// The name of this process as program_times() would report it.
+[[nodiscard]] std::string own_program_name();
+
+/// The programs that kept the most cores busy between two moments `wall_s` apart: at most `most`, each with
+/// at least 0.02 cores, the busiest first. Processes of one name count together. Programs that ended
+/// meanwhile are not seen. Empty for less than a second, for which ticks are too coarse.
+[[nodiscard]] std::vector<OtherProgramRecord> busiest_programs(const ProgramTimes& begin,
+                                                               const ProgramTimes& end, double wall_s,
+                                                               std::size_t most = 3);
 
 /// Whether other programs kept more than a tenth of the record's cores busy, or had one of its GPUs open, so
 /// that its times are unreliable. False if that is unknown (window.others_cores is empty, and no GPU lists

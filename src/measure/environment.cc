@@ -1,21 +1,25 @@
 #include "measure/environment.h"
 
 #include <fmt/core.h>
+#include <malloc.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <sstream>
 #include <utility>
 
-#include "base/host_name.h"
+#include "base/process.h"
+#include "base/text.h"
 #include "base/topology.h"
-#include "measure/version.h"
 
 namespace paceline::measure {
 namespace {
@@ -74,6 +78,14 @@ double load_average() {
   return ::getloadavg(&load, 1) == 1 ? load : 0;
 }
 
+/// The number after "Key:" in a file with lines "Key: 123 kB", in bytes; 0 if there is none.
+std::int64_t kilobytes(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.compare(0, key.size(), key) == 0) return std::stoll(line.substr(key.size())) * 1024;
+  return 0;
+}
+
 }  // namespace
 
 Environment environment(std::vector<std::string> libraries) {
@@ -102,6 +114,36 @@ std::string utc_now() {
 
 double unix_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::int64_t machine_memory_bytes() {
+  const std::int64_t machine = kilobytes("/proc/meminfo", "MemTotal:");
+  return std::min(machine, base::cgroup_limits().memory_bytes.value_or(machine));
+}
+
+std::int64_t available_memory_bytes() {
+  const std::int64_t machine = kilobytes("/proc/meminfo", "MemAvailable:");
+  return std::min(machine, base::cgroup_limits().memory_available_bytes.value_or(machine));
+}
+
+std::int64_t address_space_left() {
+  rlimit limit{};
+  constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(kNoLimit)) return kNoLimit;
+  return std::max<std::int64_t>(
+      0, static_cast<std::int64_t>(limit.rlim_cur) - kilobytes("/proc/self/status", "VmSize:"));
+}
+
+std::int64_t resident_bytes() { return kilobytes("/proc/self/status", "VmRSS:"); }
+
+std::int64_t peak_resident_bytes() { return kilobytes("/proc/self/status", "VmHWM:"); }
+
+void release_free_memory() { ::malloc_trim(0); }
+
+bool reset_peak_memory() {
+  std::ofstream file("/proc/self/clear_refs");
+  file << "5" << std::flush;  // 5: only the peak (proc(5)); a container may forbid it
+  return file.good();
 }
 
 }  // namespace paceline::measure

@@ -1,12 +1,219 @@
 #include "measure/events.h"
 
-#include <cmath>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include "base/visible.h"
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
 #include "measure/environment.h"
 
 namespace paceline::measure {
+namespace {
+
+template <typename T>
+void take_if_there(std::optional<T>& place, const std::optional<T>& value) {
+  if (value) place = value;
+}
+
+/// A file descriptor that is closed at the end of the block.
+class Opened {
+ public:
+  explicit Opened(int descriptor) : descriptor_(descriptor) {}
+  ~Opened() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  [[nodiscard]] int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+/// Whether byte `at` - 1 of the file ends a line.
+bool ends_a_line(int file, std::int64_t at) {
+  char last = 0;
+  return ::pread(file, &last, 1, at - 1) == 1 && last == '\n';
+}
+
+}  // namespace
+
+void RunStatus::take_start(const Event& event) {
+  const auto text = [&](const char* key) { return event.text(key).value_or(""); };
+  const auto kept = *this;
+  *this = {};
+  has_begun = true;
+  kind = text("kind");
+  model = text("model");
+  data = text("data");
+  command = text("command");
+  host = text("host");
+  process = event.whole("process").value_or(0);
+  started_at = event.at();
+  updates = event.whole("updates").value_or(0);
+  cells = event.whole("cells").value_or(0);
+  // A continued run keeps its best value so far.
+  best_images_per_s = kept.best_images_per_s;
+  best_cell = kept.best_cell;
+  best_accuracy = kept.best_accuracy;
+  recent = kept.recent;
+}
+
+void RunStatus::take_speed(std::optional<double> speed) {
+  if (!speed) return;
+  images_per_s = speed;
+  recent.push_back(*speed);
+  if (recent.size() > kRecent) recent.erase(recent.begin());
+}
+
+void RunStatus::take_accuracy(const Event& event) {
+  take_if_there(train_accuracy, event.number("train_accuracy"));
+  take_if_there(test_accuracy, event.number("test_accuracy"));
+  take_if_there(validation_accuracy, event.number("validation_accuracy"));
+  const auto reached = event.number("validation_accuracy") ? event.number("validation_accuracy")
+                       : validation_accuracy               ? std::nullopt
+                                                           : event.number("test_accuracy");
+  if (reached) best_accuracy = std::max(*reached, best_accuracy.value_or(0));
+}
+
+void RunStatus::take_cell_done(const Event& event) {
+  cells_done = event.whole("done").value_or(cells_done + 1);
+  cells = event.whole("cells").value_or(cells);  // a study adds repeats for disturbed cells
+  cell.clear();
+  updates_done = updates = epoch = 0;
+  const auto speed = event.number("images_per_s");
+  take_speed(speed);
+  if (const auto reached = event.number("accuracy"))
+    best_accuracy = std::max(*reached, best_accuracy.value_or(0));
+  if (!speed || event.is_true("oversubscribed") || *speed <= best_images_per_s.value_or(0)) return;
+  best_images_per_s = speed;
+  best_cell = event.text("cell").value_or("");
+}
+
+void RunStatus::take(const Event& event) {
+  const auto& name = event.name();
+  if (name == "start") take_start(event);
+  last_at = std::max(last_at, event.at());
+  if (name == "cell_begun") {
+    cell = event.text("cell").value_or("");
+    updates_done = updates = epoch = 0;
+  } else if (name == "cell_done") {
+    take_cell_done(event);
+  } else if (name == "end") {
+    has_ended = true;
+    status = event.text("status").value_or("failed");
+    reason = event.text("reason").value_or("");
+    cell.clear();
+    if (!is_training()) return;
+    take_if_there(best_images_per_s, event.number("images_per_s"));
+    take_if_there(test_accuracy, event.number("test_accuracy"));
+  } else if (name == "step" || name == "epoch" || name == "evaluation" || name == "resume") {
+    updates_done = event.whole("update").value_or(updates_done);
+    updates = event.whole("updates").value_or(updates);
+    epoch = event.whole("epoch").value_or(epoch);
+    take_if_there(loss, name == "epoch" ? event.number("train_loss") : event.number("loss"));
+    take_if_there(learning_rate, event.number("lr"));
+    take_if_there(step_s, event.number("step_s"));
+    if (name == "step") take_speed(event.number("images_per_s"));
+    take_accuracy(event);
+  }
+}
+
+std::optional<double> RunStatus::progress() const {
+  const double inside =
+      updates > 0 ? std::clamp(static_cast<double>(updates_done) / static_cast<double>(updates), 0.0, 1.0)
+                  : 0;
+  if (cells > 0)
+    return std::min(1.0, (static_cast<double>(cells_done) + inside) / static_cast<double>(cells));
+  return updates > 0 ? std::optional(inside) : std::nullopt;
+}
+
+EventLog::EventLog(std::filesystem::path directory, std::function<void(const std::string&)> say)
+    : path_(std::move(directory) / kEventsFile), say_(std::move(say)) {}
+
+EventLog::~EventLog() {
+  if (file_ >= 0) ::close(file_);
+}
+
+bool EventLog::open() {
+  if (file_ >= 0) return true;
+  // Links are not followed, because the file is this run's own. Also readable, to check its last byte.
+  file_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (file_ < 0) {
+    give_up(errno);
+    return false;
+  }
+  // A killed run or a full disk may have left an incomplete line: end it, so that it stays separate.
+  struct stat now {};
+  if (::fstat(file_, &now) == 0 && now.st_size > 0 && !ends_a_line(file_, now.st_size) &&
+      ::write(file_, "\n", 1) != 1)
+    give_up(errno);
+  return !given_up_;
+}
+
+void EventLog::give_up(int error) {
+  given_up_ = true;
+  if (say_)
+    say_(fmt::format("{}: {}; the run goes on without it", path_.string(), base::reason_of_write(error)));
+}
+
+void EventLog::write(const Event& event) {
+  const auto line = to_json(event) + "\n";
+  const std::lock_guard lock(mutex_);
+  if (given_up_ || !open()) return;
+  ssize_t written = 0;
+  do written = ::write(file_, line.data(), line.size());
+  while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(line.size())) return;
+  give_up(written < 0 ? errno : ENOSPC);  // written in part: the disk is full
+}
+
+EventTail::EventTail(std::filesystem::path file, std::int64_t from)
+    : file_(std::move(file)), offset_(std::max<std::int64_t>(from, 0)) {
+  const Opened opened(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat now {};
+  if (offset_ > 0 && (opened.get() < 0 || ::fstat(opened.get(), &now) != 0 || offset_ > now.st_size ||
+                      !ends_a_line(opened.get(), offset_)))
+    offset_ = 0;
+}
+
+std::vector<EventTail::Line> EventTail::read(std::int64_t most_bytes) {
+  struct stat now {};
+  if (::lstat(file_.c_str(), &now) != 0 || !S_ISREG(now.st_mode)) return {};
+  const auto inode = static_cast<std::uint64_t>(now.st_ino);
+  if ((inode_ != 0 && inode != inode_) || now.st_size < offset_) {
+    offset_ = 0;
+    ++begun_anew_;
+  }
+  inode_ = inode;
+  if (now.st_size == offset_) return {};
+  const Opened opened(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (opened.get() < 0) return {};
+  std::string text;
+  std::vector<Line> lines;
+  // A line longer than most_bytes is read completely.
+  for (auto bytes = std::min(now.st_size - offset_, most_bytes);;
+       bytes = std::min(now.st_size - offset_, 2 * bytes)) {
+    text.resize(static_cast<std::size_t>(bytes));
+    const auto got = ::pread(opened.get(), text.data(), text.size(), offset_);
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (text.find('\n') != std::string::npos || got < bytes || bytes == now.st_size - offset_) break;
+  }
+  std::size_t begin = 0;
+  for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    lines.push_back({text.substr(begin, end - begin), offset_ + static_cast<std::int64_t>(end) + 1});
+    begin = end + 1;
+  }
+  if (!lines.empty()) offset_ = lines.back().end;
+  return lines;
+}
 
 Event::Event(std::string name) : Event(std::move(name), unix_now()) {}
 

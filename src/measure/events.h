@@ -4,6 +4,9 @@
 /// studies write them; `runs`, `serve` and TensorBoard files are made from them.
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,5 +64,105 @@ class Event {
 /// Parses a line; nothing if it is no event, or incomplete. Skips fields of other types (lists, objects,
 /// null). Texts are escaped by base::visible().
 [[nodiscard]] std::optional<Event> event_from_json(std::string_view line);
+
+/// Appends events to a run's file. Each line is written to the system at once, by one write, so readers see
+/// it immediately, and a killed run loses none. If the file cannot be written (a full disk), that is reported
+/// once, and the run continues without it.
+///
+/// Threads  any
+/// Cost     some microseconds per line; nothing is synced
+class EventLog {
+ public:
+  /// The first event creates the file in `directory`; existing contents stay. `say` is called once if the
+  /// file cannot be written, with the reason.
+  EventLog(std::filesystem::path directory, std::function<void(const std::string&)> say);
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+
+  void write(const Event& event);
+
+ private:
+  [[nodiscard]] bool open();
+  void give_up(int error);
+
+  const std::filesystem::path path_;
+  const std::function<void(const std::string&)> say_;
+  std::mutex mutex_;
+  int file_ = -1;
+  bool given_up_ = false;
+};
+
+/// Reads what was appended since the last call. An incomplete last line is left for the next call. Lines that
+/// are no events are returned too; the parser skips them.
+///
+/// Threads  one at a time
+class EventTail {
+ public:
+  struct Line {
+    std::string text;      ///< without its end
+    std::int64_t end = 0;  ///< file offset behind the line: where another reader can continue
+  };
+
+  /// Begins at byte `from`, which is the `end` of a line or 0. Any other value means 0.
+  explicit EventTail(std::filesystem::path file, std::int64_t from = 0);
+
+  /// The new complete lines: at most `most_bytes`, but at least one if there is one; empty if there is no
+  /// file. A file that was replaced or truncated is read from its beginning.
+  ///
+  /// Cost     a system call if nothing is new
+  [[nodiscard]] std::vector<Line> read(std::int64_t most_bytes = std::int64_t{1} << 20);
+  [[nodiscard]] std::int64_t offset() const { return offset_; }
+  /// How often the file was replaced or truncated; then read() returns lines of another run.
+  [[nodiscard]] std::uint64_t begun_anew() const { return begun_anew_; }
+
+ private:
+  std::filesystem::path file_;
+  std::int64_t offset_ = 0;
+  std::uint64_t begun_anew_ = 0;
+  std::uint64_t inode_ = 0;  ///< of the file that offset_ belongs to; 0: unknown yet
+};
+
+// RunStatus computes the progress of a run from its events, for `runs list`, `serve` and its metrics. A pure
+// function of the events.
+
+struct RunStatus {
+  bool has_begun = false;
+  std::string kind;  ///< "train", "study", "sweep" ...
+  std::string model, data, command, host;
+  std::int64_t process = 0;
+  double started_at = 0, last_at = 0;  ///< UTC, seconds since 1970
+
+  bool has_ended = false;
+  std::string status, reason;  ///< at the end: "complete", "interrupted", "failed"
+
+  std::int64_t updates_done = 0, updates = 0;  ///< of a training; in a study: of the current cell
+  std::int64_t epoch = 0;                      ///< from 1
+  std::int64_t cells_done = 0, cells = 0;      ///< of a study; 0: a training
+  std::string cell;                            ///< the current one
+
+  std::optional<double> images_per_s, loss, learning_rate, step_s;  ///< the latest
+  std::optional<double> train_accuracy, test_accuracy, validation_accuracy;
+  /// The best cell with a core for each thread, and its rate; of a training its own mean, at the end.
+  std::optional<double> best_images_per_s;
+  std::string best_cell;
+  /// On the validation set if that is evaluated, else on the test set.
+  std::optional<double> best_accuracy;
+
+  static constexpr std::size_t kRecent = 40;
+  std::vector<double> recent;  ///< images/s of the last reported steps or cells, oldest first
+
+  /// Takes the next event of a file. A start after an end means that the run was continued.
+  void take(const Event& event);
+  [[nodiscard]] bool is_training() const { return cells == 0; }
+  /// The part that is done, 0 to 1; nothing if it is unknown.
+  [[nodiscard]] std::optional<double> progress() const;
+
+ private:
+  void take_start(const Event& event);
+  void take_cell_done(const Event& event);
+  void take_accuracy(const Event& event);
+  void take_speed(std::optional<double> speed);
+};
 
 }  // namespace paceline::measure

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "measure/record_checksum.h"
+#include "measure/record_file.h"
 
 namespace paceline::measure {
 

@@ -153,7 +153,7 @@ struct LinkFitRecord {
 };
 
 /// Spans of the last steps of a window: microseconds on rank 0's clock from the begin of the first of these
-/// steps, rounded to a tenth. Written and read by measure/last_steps.h.
+/// steps, rounded to a tenth. Written and read by measure/timeline.h.
 struct LastStepsRecord {
   std::int64_t steps = 0;  ///< consecutive steps that are included
   int ranks_left_out = 0;  ///< if there are many, only those that waited least and most are kept
@@ -308,8 +308,6 @@ struct Record {
         std::int64_t total_bytes = 0;    ///< of the device
         std::int64_t used_bytes = 0;     ///< by all processes
         std::int64_t engines_bytes = 0;  ///< of it, blocks of this process's engines
-        /// The rest: the driver's context, loaded kernels, libraries, graphs, and other processes.
-        [[nodiscard]] std::int64_t driver_and_libraries_bytes() const { return used_bytes - engines_bytes; }
       };
       std::optional<Use> use = {};
     };
@@ -324,7 +322,7 @@ struct Record {
     std::string unit;  ///< "epoch" or "steps"
     std::int64_t warmup_steps = 0;
     std::int64_t steps = 0;  ///< measured, on each rank
-    /// Lists of single steps have one of so many consecutive steps (measure/step_sample.h); none: each step.
+    /// Lists of single steps have one of so many consecutive steps (measure/spans.h); none: each step.
     std::optional<std::int64_t> timed_of;
     std::int64_t samples = 0;            ///< of all ranks together
     double wall_s = 0;                   ///< maximum over ranks, barrier to barrier

@@ -1,21 +1,61 @@
+#include "measure/record_json.h"
+
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "measure/gpu_watch.h"
-#include "measure/record_checksum.h"
 #include "measure/record_fields.h"
-
-// Writes and reads the fields that record_fields.h lists.
+#include "measure/record_file.h"
 
 namespace paceline::measure {
 namespace {
+
+class VisibleTexts {
+ public:
+  static constexpr bool kWrites = false;
+  template <typename T>
+  void operator()(const char* /*key*/, T& value) {
+    take(value);
+  }
+
+ private:
+  void take(std::string& value) { value = base::visible(value); }
+  void take(PhaseSeconds& /*value*/) {}
+  template <typename T>
+  requires std::is_arithmetic_v<T>
+  void take(T& /*value*/) {}
+  template <typename T>
+  void take(std::optional<T>& value) {
+    if (value) take(*value);
+  }
+  template <typename T>
+  void take(std::vector<T>& values) {
+    for (auto& value : values) take(value);
+  }
+  template <typename T>
+  void take(std::map<std::string, T>& values) {
+    std::map<std::string, T> shown;
+    for (auto& [key, value] : values) {
+      take(value);
+      shown.emplace(base::visible(key), std::move(value));
+    }
+    values = std::move(shown);
+  }
+  template <typename T>
+  requires std::is_class_v<T>
+  void take(T& value) { fields(*this, value); }
+};
 
 using Json = nlohmann::ordered_json;
 
@@ -229,6 +269,13 @@ void require_last_steps(const Record& record, const std::string& where) {
 }
 
 }  // namespace
+
+void make_visible(Record& record) {
+  VisibleTexts texts;
+  fields(texts, record);
+}
+
+// Writes and reads the fields that record_fields.h lists.
 
 std::string to_json(const Record& record) {
   JsonWriter writer;

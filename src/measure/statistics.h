@@ -2,10 +2,56 @@
 
 /// Computes medians, intervals and errors from raw samples. Pure functions.
 
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "measure/record.h"
+
 namespace paceline::measure {
+
+// Ranks the trainings of a search by their validation figures. The search uses this order to drop
+// candidates, its report to name the best.
+
+/// A training's best figure on the validation set.
+struct ValidationFigure {
+  double accuracy = 0, loss = 0;
+  std::int64_t epoch = 0;  ///< from 1
+  std::int64_t updates = 0;
+};
+/// The best figure within the first `epochs` of the training; none if nothing was validated. Of equal
+/// accuracies the lower loss wins, then the earlier epoch.
+[[nodiscard]] std::optional<ValidationFigure> best_validated(
+    const Record& record, std::int64_t epochs = std::numeric_limits<std::int64_t>::max());
+
+/// A configuration with all its seeds.
+struct Candidate {
+  std::string name;                    ///< Record::variant
+  std::vector<const Record*> records;  ///< the longest of each seed, in the order of the records
+  /// How far it was trained, in epochs: the minimum over its seeds. A seed that was stopped early is complete
+  /// and counts as far as the longest of the others.
+  std::int64_t reached = 0;
+  std::vector<double> accuracies;  ///< best on validation, one per seed
+  double accuracy = 0, loss = 0;   ///< their means; meaningless if it failed
+  std::string failure;             ///< why a seed has no figure; such a candidate ranks last
+};
+/// One candidate per variant in `records`, in their order. `epochs`: use only the first epochs' figures.
+[[nodiscard]] std::vector<Candidate> candidates(
+    std::span<const Record* const> records, std::int64_t epochs = std::numeric_limits<std::int64_t>::max());
+
+/// Whether `a` is better than `b`: trained for longer (it was kept before), then the higher mean accuracy,
+/// then the lower mean loss.
+[[nodiscard]] bool ranks_before(const Candidate& a, const Candidate& b);
+/// Sorts by ranks_before(); equal candidates keep their order.
+void rank(std::vector<Candidate>& candidates);
+
+/// The candidate's training with the best figure; of equal ones the first.
+///
+/// Requires  it has not failed
+[[nodiscard]] const Record& best_record(const Candidate& candidate);
 
 /// A figure as tables show it. With one sample low = high = median and n = 1; tables then print no interval
 /// and say so.

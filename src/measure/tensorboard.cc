@@ -10,8 +10,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/host_name.h"
-#include "base/write_error.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "measure/environment.h"
 
 namespace paceline::measure {

@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "analysis/compare/interval.h"
 #include "report/answers/answers.h"
@@ -16,7 +15,6 @@
 #include "report/conclusions.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
-#include "report/shareable.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -416,7 +414,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add_section(document, by_worker_section(conclusions));
   add_section(document, gpus_section(conclusions));
   add_section(document, bandwidth_section(conclusions));
-  add_section(document, travels_section(conclusions));
+  add_section(document, traffic_section(conclusions));
   add_section(document, collectives_section(conclusions));
   add_section(document, converge_section(conclusions));
   add_section(document, search_section(conclusions));

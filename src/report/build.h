@@ -4,13 +4,72 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "analysis/compare_runs.h"
+#include "check/check.h"
 #include "measure/record.h"
 #include "report/document.h"
 #include "table/table.h"
 
 namespace paceline::report {
+
+// Removes from records what should not be shown to others: home directories, and paths of one machine. The
+// records themselves keep them.
+
+/// `text` with home directories replaced by "~": `home` (the current user's), /root, and directories in /home
+/// and /Users. A shell still understands the paths.
+[[nodiscard]] std::string without_homes(std::string_view text, std::string_view home);
+
+/// The same for sentences, where every other absolute path is also reduced to its last part,
+/// "…/kernels-1.txt". Paths that every Linux has (/proc, /sys, /dev, /etc, /usr) stay.
+[[nodiscard]] std::string without_paths(std::string_view text, std::string_view home);
+
+/// Copies for a report: no paths in sentences, no home directories in commands. Equal settings stay equal,
+/// different ones different.
+///
+/// Cost     a copy of all records
+[[nodiscard]] std::vector<measure::Record> shareable(std::span<const measure::Record> records,
+                                                     std::string_view home);
+
+/// $HOME; "" if it is not set.
+[[nodiscard]] std::string home_here();
+
+/// A section per step, for each model and data set: the cells among which the operating point was chosen and
+/// those left out, batch, workers, limit, network, accuracy. It says what was not measured.
+///
+/// Requires  records is not empty
+[[nodiscard]] Document explain(std::span<const measure::Record> records);
+
+// The report of a comparison of two sets of records, A and B: headline, settings that differ, the ratio of
+// every pair and its word, accuracies, and cells that only one side has.
+
+struct CompareOptions {
+  std::string a, b;     ///< their names in the report: the given paths
+  std::string command;  ///< that makes this report; empty: unknown
+  double noise = analysis::kNoise;
+  /// Sentences about the input that are not in the records; shown at the top.
+  std::vector<std::string> remarks = {};
+};
+
+/// Errors   none: what cannot be compared is listed with the reason
+[[nodiscard]] Document build_comparison(const analysis::RunComparison& comparison,
+                                        const CompareOptions& options);
+
+/// "B is 12 % faster at the best cell of A, scale b 32, N 2 [8, 16]". The terminal shows it too.
+[[nodiscard]] std::string headline(const analysis::RunComparison& comparison, double noise);
+
+/// A line per finding, then what was not checked, grouped by what is missing, then the counts.
+[[nodiscard]] std::vector<std::string> check_lines(const check::Result& result);
+
+/// {"findings": [{"rule", "severity", "rows": [name], "printed", "corrected": {"value", "low", "high"},
+/// "sentence", "file", "line"}], "not_checked": [{"rule", "missing"}]}. `printed` is a text with its original
+/// digits; it and `corrected` are null if no single figure is meant.
+[[nodiscard]] std::string check_json(const check::Result& result);
+
+/// SARIF 2.1.0: one run, the rules with findings, a result for each finding.
+[[nodiscard]] std::string check_sarif(const check::Result& result);
 
 struct BuildOptions {
   std::string title;    ///< empty: made from model and data

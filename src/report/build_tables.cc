@@ -2,7 +2,6 @@
 
 #include "report/build.h"
 #include "report/sections/sections.h"
-#include "report/shareable.h"
 
 namespace paceline::report {
 namespace {

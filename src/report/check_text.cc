@@ -1,4 +1,4 @@
-#include "report/check_text.h"
+#include "report/build.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include <set>
 
 #include "check/rule.h"
-#include "measure/version.h"
+#include "measure/environment.h"
 
 namespace paceline::report {
 namespace {

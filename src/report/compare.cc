@@ -1,4 +1,4 @@
-#include "report/compare.h"
+#include "report/build.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -88,7 +88,7 @@ Comparison::Row row_of_pair(const Pair& pair) {
 }
 
 /// What the words mean (as in the benchmark library Criterion).
-std::string said_of_words(const RunComparison& comparison, double noise) {
+std::string text_about_words(const RunComparison& comparison, double noise) {
   std::string text = fmt::format(
       "Ratio: images a second of B over those of A, with the 95 % interval. Improved and regressed: all of it "
       "lies more than {} % from 1; no change: it holds 1; within noise: the difference is there, and may be "
@@ -105,7 +105,7 @@ std::string said_of_words(const RunComparison& comparison, double noise) {
 }
 
 /// "18 cells on both sides: 12 improved, 1 regressed, 5 without change. 2 on one side only."
-std::string said_of_numbers(const RunComparison& comparison) {
+std::string text_about_numbers(const RunComparison& comparison) {
   std::vector<std::string> parts;
   for (const Change change : {Change::improved, Change::regressed, Change::no_change, Change::within_noise})
     if (const auto number = comparison.number_of(change); number > 0)
@@ -121,7 +121,7 @@ std::string said_of_numbers(const RunComparison& comparison) {
 }
 
 /// A sentence if the best cells of A and B differ.
-std::string said_of_best(const RunComparison& comparison) {
+std::string text_about_best(const RunComparison& comparison) {
   const Cell* const a = best_of(comparison.a);
   const Cell* const b = best_of(comparison.b);
   if (a == nullptr || b == nullptr) return "";
@@ -255,12 +255,12 @@ Document build_comparison(const RunComparison& comparison, const CompareOptions&
   Section section{.id = "compare", .title = "What changed?"};
   Comparison block{.id = "compare-times",
                    .finding = headline(comparison, options.noise),
-                   .note = said_of_words(comparison, options.noise),
+                   .note = text_about_words(comparison, options.noise),
                    .name_of_ratio = "images/s, B over A"};
   for (const Pair& pair : comparison.pairs) block.rows.push_back(row_of_pair(pair));
   if (block.rows.empty()) section.blocks.push_back(finding(block.finding + "."));
-  section.blocks.push_back(plain(said_of_numbers(comparison)));
-  if (const auto best = said_of_best(comparison); !best.empty()) section.blocks.push_back(plain(best));
+  section.blocks.push_back(plain(text_about_numbers(comparison)));
+  if (const auto best = text_about_best(comparison); !best.empty()) section.blocks.push_back(plain(best));
   if (!block.rows.empty()) section.blocks.push_back(std::move(block));
   if (auto table = accuracy_table(comparison)) section.blocks.push_back(std::move(*table));
   if (comparison.differences.empty() && !comparison.pairs.empty())

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "analysis/compare/cells.h"
-
 namespace paceline::report {
 namespace {
 
@@ -33,6 +31,21 @@ std::string shape_of_sentence(const std::string& text) {
     if (std::isdigit(static_cast<unsigned char>(letter)) == 0 && letter != '+' && letter != '-')
       shape += letter;
   return shape;
+}
+
+std::vector<LossesOfGroup> losses_of_groups(const Conclusions& conclusions) {
+  std::vector<LossesOfGroup> all;
+  for (const Mode mode : {Mode::weak, Mode::strong})
+    for (const ScalingGroup& group : conclusions.scaling(mode)) {
+      if (group.baseline == nullptr) continue;
+      LossesOfGroup losses{.group = &group, .mode = mode, .rows = {}};
+      const auto alone = analysis::cells_alone(conclusions.cells, *group.baseline);
+      for (const ScalingRow& row : group.rows)
+        if (!row.is_baseline && row.has_ratios)
+          losses.rows.push_back(analysis::efficiency_loss(*group.baseline, *row.cell, mode, alone));
+      if (!losses.rows.empty()) all.push_back(std::move(losses));
+    }
+  return all;
 }
 
 }  // namespace
@@ -68,25 +81,6 @@ Conclusions::Stopped Conclusions::stopped_study() const {
   }
   return all;
 }
-
-namespace {
-
-std::vector<LossesOfGroup> losses_of_groups(const Conclusions& conclusions) {
-  std::vector<LossesOfGroup> all;
-  for (const Mode mode : {Mode::weak, Mode::strong})
-    for (const ScalingGroup& group : conclusions.scaling(mode)) {
-      if (group.baseline == nullptr) continue;
-      LossesOfGroup losses{.group = &group, .mode = mode, .rows = {}};
-      const auto alone = analysis::cells_alone(conclusions.cells, *group.baseline);
-      for (const ScalingRow& row : group.rows)
-        if (!row.is_baseline && row.has_ratios)
-          losses.rows.push_back(analysis::efficiency_loss(*group.baseline, *row.cell, mode, alone));
-      if (!losses.rows.empty()) all.push_back(std::move(losses));
-    }
-  return all;
-}
-
-}  // namespace
 
 Conclusions conclude(std::span<const measure::Record> records) {
   Conclusions result;

@@ -1,4 +1,4 @@
-#include "report/explain.h"
+#include "report/build.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include "analysis/steps/gpus.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
-#include "report/names.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 

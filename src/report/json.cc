@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/document.h"
-#include "report/names.h"
+#include "report/text.h"
 
 // Points and rows are written as one list per field: a study has thousands of numbers, and repeated names
 // would be most of the file.

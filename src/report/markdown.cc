@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include "report/as_table.h"
 #include "report/document.h"
-#include "report/names.h"
+#include "report/terminal_text.h"
 #include "report/text.h"
-#include "report/timeline_text.h"
 
 namespace paceline::report {
 namespace {

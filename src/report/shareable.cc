@@ -1,4 +1,4 @@
-#include "report/shareable.h"
+#include "report/build.h"
 
 #include <algorithm>
 #include <array>

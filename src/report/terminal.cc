@@ -5,12 +5,9 @@
 #include <numeric>
 #include <string_view>
 
-#include "report/answer_screen.h"
-#include "report/as_table.h"
 #include "report/document.h"
 #include "report/terminal_text.h"
 #include "report/text.h"
-#include "report/timeline_text.h"
 
 // A table on a terminal. Cells of one row share lines: the figure on the first, its interval behind it, or
 // below it when the table would be wider than the terminal. Headings are broken at words, so that a long
@@ -224,7 +221,7 @@ void append_for_terminal(std::string& out, const Waterfall& waterfall, const Sty
   if (!waterfall.bars.empty()) append_bars(out, waterfall, style);
 }
 
-/// The answers stand on a screen of their own (answer_screen.h).
+/// The answers stand on a screen of their own (terminal_text.h).
 void append_for_terminal(std::string&, const Answer&, const Style&) {}
 void append_for_terminal(std::string&, const Next&, const Style&) {}
 

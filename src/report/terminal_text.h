@@ -5,7 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "report/document.h"
+
 namespace paceline::report {
+
+/// Draws a timeline with letters: a line per lane, and in it a letter per slice of time, for the phase that
+/// takes most of the slice, or a blank if no phase takes a tenth of it. The total time is written above the
+/// lines, the meaning of the letters below.
+///
+/// `width`: characters of a line with its label; values below 40 count as 40
+[[nodiscard]] std::string drawn_in_letters(const Timeline& timeline, int width);
 
 struct Style {
   int width = 110;
@@ -26,5 +35,18 @@ struct Style {
                                  int width);
 /// Pads with blanks to `width` columns, after the text (`left`) or before it.
 [[nodiscard]] std::string padded(const std::string& text, std::size_t width, bool left);
+
+// Writes the answers of a report on one screen of a terminal: what to do, the questions, the best figures,
+// caveats, and what to do next. At most 25 lines at 100 columns.
+
+inline constexpr const char* kAnswerSection = "answer";
+
+/// Whether it is a section of answers. With several models there are several: "answer", "answer-2".
+[[nodiscard]] bool is_answer(const Section& section);
+[[nodiscard]] bool has_answers(const Document& document);
+
+/// Title and circumstances, then the contents of the sections of answers. From the fourth on, warnings are
+/// counted, not printed.
+[[nodiscard]] std::string answer_screen(const Document& document, const Style& style);
 
 }  // namespace paceline::report

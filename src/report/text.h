@@ -9,6 +9,19 @@
 
 namespace paceline::report {
 
+// The names of document.h's enums in JSON and the page.
+
+[[nodiscard]] std::string_view name(Format format);
+[[nodiscard]] std::string_view name(PlotKind kind);
+[[nodiscard]] std::string_view name(Paragraph::Tone tone);
+[[nodiscard]] std::string_view name(Certainty certainty);
+[[nodiscard]] std::string_view name(Comparison::Word word);
+
+/// Words and signs for users: "≈ tie", "! careful", "improved", "no change".
+[[nodiscard]] std::string_view sign_of(Certainty certainty);
+[[nodiscard]] std::string text_of(Certainty certainty);
+[[nodiscard]] std::string text_of(Comparison::Word word);
+
 /// A cell in parts between which a renderer may break it: "12.3" and "[12.1, 12.6]", then the mark.
 struct CellText {
   std::string figure;    ///< "87.1 %", "44.7 MB", or the cell's text

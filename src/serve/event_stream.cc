@@ -5,8 +5,6 @@
 #include <charconv>
 #include <utility>
 
-#include "measure/events.h"
-
 namespace paceline::serve {
 namespace {
 

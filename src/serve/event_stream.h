@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "measure/event_log.h"
+#include "measure/events.h"
 
 namespace paceline::serve {
 

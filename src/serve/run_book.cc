@@ -10,10 +10,10 @@
 #include <cerrno>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/text.h"
 #include "measure/environment.h"
 #include "measure/record.h"
-#include "measure/visible_record.h"
+#include "measure/record_json.h"
 #include "report/text.h"
 
 namespace paceline::serve {

@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/event_log.h"
-#include "measure/run_status.h"
+#include "measure/events.h"
 
 namespace paceline::serve {
 

@@ -10,8 +10,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,6 +23,46 @@
 #include "serve/run_book.h"
 
 namespace paceline::serve {
+
+// Makes the pages of `serve` besides reports: the list of runs, and errors.
+
+/// `text` escaped for HTML.
+[[nodiscard]] std::string html_text(std::string_view text);
+/// `text` escaped for a URL: everything but letters, digits and "-._~/" as bytes, %20.
+[[nodiscard]] std::string url_text(std::string_view text);
+
+/// `suffix`: appended to links, "?token=..." or "". `now`: UTC, seconds since 1970.
+[[nodiscard]] std::string list_page(std::span<const Run> runs, const std::string& directory,
+                                    const std::string& suffix, double now);
+
+/// The report page in the form that is served: it may connect to this server, and knows the address of the
+/// run's events.
+///
+/// `events`: "/events?run=...", "" if there are none
+[[nodiscard]] std::string served_page(std::string page, const std::string& events);
+
+/// How many runs are in each state, and the figures of those in progress.
+[[nodiscard]] std::string metrics_text(std::span<const Run> runs);
+
+// Decides who may send requests. On the loopback address: every user of this machine, but no web page of
+// another site. On other addresses: whoever has the token.
+
+/// Whether only this machine can reach the address `host`: "127.0.0.1", "::1", "localhost".
+[[nodiscard]] bool is_loopback(std::string_view host);
+
+/// 32 hexadecimal digits from the system's random numbers.
+///
+/// Errors   Error(device): the system provides none
+[[nodiscard]] std::string make_token();
+
+/// Whether two texts are equal, in a time that depends only on the length of `given`, so that timing reveals
+/// nothing about `token`.
+[[nodiscard]] bool is_same_token(std::string_view token, std::string_view given);
+
+/// Why the request is refused, as a sentence; "" if it is not. With `token` "" (on the loopback address), the
+/// request's Host must be a loopback name. Otherwise the token must come as "Authorization: Bearer TOKEN" or
+/// as ?token=TOKEN.
+[[nodiscard]] std::string refusal(const HttpRequest& request, std::string_view token);
 
 struct SiteOptions {
   std::filesystem::path directory;

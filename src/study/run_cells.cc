@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
-#include "base/agreed_error.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "study/kept.h"
+#include "study/settle.h"
 #include "study/study.h"
-#include "train/given/recorded_settings.h"
+#include "train/given/names.h"
 #include "train/prepare/memory.h"
-#include "train/record/machine.h"
+#include "train/record/run_record.h"
 #include "train/run.h"
 
 namespace paceline::study {

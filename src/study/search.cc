@@ -9,9 +9,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "measure/ranking.h"
-#include "study/kept.h"
-#include "study/subset.h"
+#include "measure/statistics.h"
+#include "study/settle.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/evaluate_checkpoint.h"
 

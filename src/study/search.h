@@ -16,7 +16,6 @@
 ///          AISTATS 2016
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

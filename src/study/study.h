@@ -4,6 +4,7 @@
 /// writes one record. A stopped study can be continued: complete records with the same id and settings are
 /// read instead of run again, and a training continues from its last checkpoint.
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -11,13 +12,14 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "measure/record.h"
 #include "measure/setting.h"
 #include "train/given/backend.h"
+#include "train/given/job.h"
 #include "train/given/options.h"
-#include "train/given/progress.h"
 
 namespace paceline::study {
 
@@ -179,5 +181,42 @@ inline constexpr const char* kNotBegun = "not begun when the study was stopped";
 ///          with other settings: they are not overwritten
 [[nodiscard]] std::vector<measure::Record> run_cells(const std::vector<PlannedCell>& cells,
                                                      const Runner& runner);
+
+// Runs some of a list of cells. The callbacks of the Runner, which write to the screen and tell other
+// processes which cell is next, get the index of a cell in the whole list: it is the same in all processes.
+
+/// The cells at the indices `places`, in that order.
+[[nodiscard]] std::vector<PlannedCell> subset(const std::vector<PlannedCell>& cells,
+                                              const std::vector<std::size_t>& places);
+
+/// run_cells() for the cells at `places`; the records are in that order.
+[[nodiscard]] std::vector<measure::Record> run_subset(const std::vector<PlannedCell>& cells,
+                                                      const std::vector<std::size_t>& places,
+                                                      const Runner& runner);
+
+/// Whether at least one record says that the study was stopped.
+[[nodiscard]] bool was_stopped(const std::vector<measure::Record>& records);
+
+// Names, parses and applies the variants of `converge`: a large batch with remedies. A variant's name lists
+// everything that it changes, and is parsed again: "+ linear, warm-up, zero gamma" has three remedies. A
+// name with the last one only would credit it with the effect of all three.
+
+/// The values of --variants, for help and errors: "linear, sqrt, warmup, ...".
+[[nodiscard]] std::string remedy_words();
+
+/// The name of the variant for `words`: "+ linear, warm-up" for "linear+warmup". "plain" is the large batch
+/// without a remedy. A piece key=value that is no remedy becomes "key value"; the caller knows what it
+/// changes (ConvergeAxes::changes).
+///
+/// Errors   Error(usage) for an unknown word (with the nearest one), or one given twice
+[[nodiscard]] std::string variant_name(std::string_view words);
+
+/// Applies the remedies of `variant` to `options`, and `axes.changes` for its other pieces.
+///
+/// Errors   Error(usage) for a name with an unknown piece
+void apply_variant(train::Options& options, const std::string& variant, const ConvergeAxes& axes);
+
+/// Whether the variant has no effect with one worker, whose batch norm sees the whole global batch already.
+[[nodiscard]] bool needs_several_workers(const std::string& variant);
 
 }  // namespace paceline::study

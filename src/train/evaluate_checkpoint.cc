@@ -5,21 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "base/error.h"
 #include "base/topology.h"
 #include "data/augment.h"
-#include "data/evaluation.h"
-#include "data/read_count.h"
+#include "data/dataset.h"
+#include "data/loader.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/given/job.h"
-#include "train/images/evaluate.h"
-#include "train/prepare/kernels.h"
+#include "train/evaluate.h"
 #include "train/prepare/memory.h"
+#include "train/prepare/prepare.h"
 #include "train/record/run_record.h"
 #include "train/run_ranks.h"
 

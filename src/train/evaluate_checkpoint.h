@@ -2,15 +2,14 @@
 
 /// Evaluates a checkpoint in detail: accuracy by class, confusions, and the worst mistakes.
 
-#include <cstdint>
 #include <filesystem>
 #include <stop_token>
 #include <string>
 
 #include "measure/record.h"
 #include "train/given/backend.h"
+#include "train/given/job.h"
 #include "train/given/options.h"
-#include "train/given/progress.h"
 
 namespace paceline::train {
 

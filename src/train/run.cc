@@ -9,23 +9,26 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/replacement.h"
 #include "measure/environment.h"
-#include "measure/output_file.h"
+#include "measure/record_file.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/disk_space.h"
-#include "train/checkpoint/last_words.h"
-#include "train/cores.h"
-#include "train/given/job.h"
+#include "train/checkpoint/kept_record.h"
 #include "train/given/names.h"
-#include "train/images/stored_images.h"
 #include "train/prepare/memory.h"
 #include "train/prepare/prepare.h"
 #include "train/record/run_events.h"
 #include "train/record/run_record.h"
-#include "train/run_workers.h"
+#include "train/run_ranks.h"
 
 namespace paceline::train {
+
+std::vector<WorkerResult> run_workers(const Job& job,
+                                      std::vector<std::unique_ptr<comm::Communicator>>& communicators) {
+  std::vector<WorkerResult> results(communicators.size());
+  run_ranks(communicators, [&](std::size_t rank) { results[rank] = work(job, *communicators[rank]); });
+  return results;
+}
+
 namespace {
 
 using measure::EpochRecord;
@@ -181,48 +184,6 @@ bool start_peak_memory(Record& record) {
   return false;
 }
 
-}  // namespace
-
-Setup inspect(const Options& options, const Backend& backend) {
-  const auto source = open_data(options, backend);
-  const auto graph = make_graph(options, source);
-  const auto circumstances = circumstances_of(source, backend);
-  auto resolved = resolve(options, circumstances);
-  if (const auto kept = precision_to_keep(options)) resolved.precision = *kept;
-  const auto limits = memory_limits(backend, resolved.local_workers);
-  auto planned = plan_images(options, resolved, graph, source, backend, limits);
-  auto& plan = planned.plan;
-  auto memory = describe(plan, limits);
-  memory.plan_lines.clear();
-  if (memory.device) memory.device->plan_lines.clear();
-  return {.excess = excess(plan, limits),
-          .plan = std::move(plan),
-          .memory = std::move(memory),
-          .updates = resolved.end,
-          .workers = resolved.workers,
-          .threads = resolved.threads,
-          .local_batch = resolved.local_batch,
-          .global_batch = resolved.global_batch,
-          .steps_per_epoch = resolved.steps_per_epoch,
-          .learning_rate = resolved.rate.sentence,
-          .precision = std::string(name(resolved.precision)),
-          .checkpoint_bytes = checkpoint_bytes(graph, options.rule, options.lookahead.steps > 0),
-          .checkpoint_files = checkpoint_files(options),
-          .images = std::move(planned.sentence),
-          .model = describe(options, graph, resolved.precision),
-          .data = describe(source)};
-}
-
-std::int64_t largest_batch(const Options& options, const Backend& backend) {
-  const auto source = open_data(options, backend);
-  const int local_workers = std::max(1, options.workers / backend.place.processes);
-  return largest_local_batch(options, make_graph(options, source), source, backend,
-                             circumstances_of(source, backend), memory_limits(backend, local_workers),
-                             source.train->size() / options.workers);
-}
-
-namespace {
-
 /// Runs the workers after preparation. `asked_out`: --out as given to every process.
 Record run_prepared(const Options& options, const std::filesystem::path& asked_out, const Backend& backend,
                     std::stop_token stop, const Progress& progress, Prepared& prepared) {
@@ -322,6 +283,44 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
 }
 
 }  // namespace
+
+Setup inspect(const Options& options, const Backend& backend) {
+  const auto source = open_data(options, backend);
+  const auto graph = make_graph(options, source);
+  const auto circumstances = circumstances_of(source, backend);
+  auto resolved = resolve(options, circumstances);
+  if (const auto kept = precision_to_keep(options)) resolved.precision = *kept;
+  const auto limits = memory_limits(backend, resolved.local_workers);
+  auto planned = plan_images(options, resolved, graph, source, backend, limits);
+  auto& plan = planned.plan;
+  auto memory = describe(plan, limits);
+  memory.plan_lines.clear();
+  if (memory.device) memory.device->plan_lines.clear();
+  return {.excess = excess(plan, limits),
+          .plan = std::move(plan),
+          .memory = std::move(memory),
+          .updates = resolved.end,
+          .workers = resolved.workers,
+          .threads = resolved.threads,
+          .local_batch = resolved.local_batch,
+          .global_batch = resolved.global_batch,
+          .steps_per_epoch = resolved.steps_per_epoch,
+          .learning_rate = resolved.rate.sentence,
+          .precision = std::string(name(resolved.precision)),
+          .checkpoint_bytes = checkpoint_bytes(graph, options.rule, options.lookahead.steps > 0),
+          .checkpoint_files = checkpoint_files(options),
+          .images = std::move(planned.sentence),
+          .model = describe(options, graph, resolved.precision),
+          .data = describe(source)};
+}
+
+std::int64_t largest_batch(const Options& options, const Backend& backend) {
+  const auto source = open_data(options, backend);
+  const int local_workers = std::max(1, options.workers / backend.place.processes);
+  return largest_local_batch(options, make_graph(options, source), source, backend,
+                             circumstances_of(source, backend), memory_limits(backend, local_workers),
+                             source.train->size() / options.workers);
+}
 
 measure::Record run(const Options& asked, const Backend& backend, std::stop_token stop,
                     const Progress& progress) {

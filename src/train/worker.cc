@@ -1,31 +1,24 @@
-#include "train/worker.h"
+#include "train/run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "base/error.h"
 #include "data/loader.h"
-#include "data/sampler.h"
 #include "measure/environment.h"
-#include "train/checkpoint/best_weights.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/checkpoint_writer.h"
-#include "train/checkpoint/recovery.h"
+#include "train/checkpoint/checkpoint_schedule.h"
 #include "train/checkpoint/restore.h"
-#include "train/cores.h"
-#include "train/given/test_policy.h"
-#include "train/images/evaluate.h"
-#include "train/images/image_store.h"
+#include "train/evaluate.h"
+#include "train/given/options.h"
 #include "train/record/epoch_figures.h"
 #include "train/record/gather.h"
-#include "train/record/recent_steps.h"
 #include "train/record/run_events.h"
-#include "train/record/step_times.h"
 #include "train/record/timeline.h"
 #include "train/record/window.h"
+#include "train/run_ranks.h"
 #include "train/step/exposed_comm.h"
 #include "train/step/lookahead.h"
 #include "train/step/step_runner.h"
@@ -60,7 +53,7 @@ class Worker {
     open_loader();
     communicator_.barrier();
     start_window();
-    checkpoint_writer_->keep_first(standing());
+    checkpoint_schedule_->keep_first(standing());
     if (evaluates_first_) evaluate_last_epoch();
     train();
     communicator_.at(0, "what follows the last step");
@@ -108,7 +101,7 @@ class Worker {
       return is_same_everywhere(communicator_, text);
     };
     engine_ = job_.backend.compile(job_.graph, options);
-    checkpoint_writer_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
+    checkpoint_schedule_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
     best_weights_.emplace(communicator_, *engine_);
   }
 
@@ -124,15 +117,15 @@ class Worker {
 
   void restore() {
     const auto at = train::restore(job_, communicator_, *engine_, lookahead_, *best_weights_,
-                                   *checkpoint_writer_, notes());
+                                   *checkpoint_schedule_, notes());
     go_on_from(at.standing);
     evaluates_first_ = at.evaluates_first;
   }
 
   /// The state of the training as checkpoints keep it.
-  [[nodiscard]] Standing standing() { return {counters_, watch_.state(), recovery_.guard().state()}; }
+  [[nodiscard]] TrainingState standing() { return {counters_, watch_.state(), recovery_.guard().state()}; }
 
-  void go_on_from(const Standing& at) {
+  void go_on_from(const TrainingState& at) {
     counters_ = at.counters;
     watch_.resume(at.validation);
     recovery_.guard().resume(at.guard);
@@ -222,10 +215,10 @@ class Worker {
 
   void roll_back(const Setback& setback) {
     while (!steps_->is_empty()) time_step(steps_->drop());
-    checkpoint_writer_->meet(counters_.update);
+    checkpoint_schedule_->meet(counters_.update);
     const InPhase restoring(ledger_, Phase::checkpoint);
     communicator_.at(counters_.update, "the rollback");
-    go_on_from(recovery_.roll_back(setback, *engine_, lookahead_, *best_weights_, *checkpoint_writer_));
+    go_on_from(recovery_.roll_back(setback, *engine_, lookahead_, *best_weights_, *checkpoint_schedule_));
     std::erase_if(result_.epochs, [&](const auto& epoch) { return epoch.updates > counters_.update; });
     std::erase_if(result_.steps, [&](const auto& step) { return step.update > counters_.update; });
     epoch_.forget();
@@ -244,8 +237,8 @@ class Worker {
     if (counters_.step == 0 || is_last)
       end_epoch(is_last);
     else
-      checkpoint_writer_->after_step(result_.epochs, standing(),
-                                     [this] { return steps_->guard_when_empty(); });
+      checkpoint_schedule_->after_step(result_.epochs, standing(),
+                                       [this] { return steps_->guard_when_empty(); });
   }
 
   /// Queues a step and finishes steps that are done; true if the run was asked to stop. Every rank finishes
@@ -275,7 +268,7 @@ class Worker {
     const auto update = step.order.update;
     const double lr = step.order.lr;
     if (step.result.verdict == Verdict::diverged) time_step(step);  // the logs already hold its collectives
-    const bool is_updated = recovery_.is_updated(step.result, update, lr, *checkpoint_writer_);
+    const bool is_updated = recovery_.is_updated(step.result, update, lr, *checkpoint_schedule_);
     if (is_updated) lookahead_.follow_where_due(update + 1, length().updates, *engine_, ledger_);
     count_updates(update + 1);
     const double seconds = time_step(step);
@@ -305,22 +298,23 @@ class Worker {
       result_.interrupted = true;
       return false;
     }
-    recovery_.require_finite_losses(epoch, *checkpoint_writer_);
+    recovery_.require_finite_losses(epoch, *checkpoint_schedule_);
     return true;
   }
 
   void end_epoch(bool last) {
     fold();
-    if (epoch_.has_no_loss()) recovery_.all_were_skipped(counters_.update, epoch_.lr(), *checkpoint_writer_);
+    if (epoch_.has_no_loss())
+      recovery_.all_were_skipped(counters_.update, epoch_.lr(), *checkpoint_schedule_);
     auto epoch = epoch_.close(communicator_, result_.steps);
     epoch.epoch = epoch_number(counters_);
     epoch.updates = counters_.update;
-    checkpoint_writer_->meet(counters_.update);
-    recovery_.require_finite_weights(epoch, *engine_, *checkpoint_writer_, ledger_);
+    checkpoint_schedule_->meet(counters_.update);
+    recovery_.require_finite_weights(epoch, *engine_, *checkpoint_schedule_, ledger_);
     if (is_evaluated(job_, counters_) && !result_.interrupted) {
       auto so_far = result_.epochs;
       so_far.push_back(epoch);
-      checkpoint_writer_->before_evaluation(so_far, standing(), last);
+      checkpoint_schedule_->before_evaluation(so_far, standing(), last);
       if (!evaluate(epoch)) return keep_unevaluated(epoch);
     }
     result_.epochs.push_back(epoch);
@@ -331,8 +325,8 @@ class Worker {
   /// Keeps the results of an epoch, after its evaluation if it has one: figures, best weights, checkpoint.
   void keep(const measure::EpochRecord& epoch, bool is_due) {
     const bool is_best = watch_.see(epoch);
-    checkpoint_writer_->keep(result_.epochs, standing(),
-                             {.is_due = is_due || watch_.is_over(), .is_best = is_best});
+    checkpoint_schedule_->keep(result_.epochs, standing(),
+                               {.is_due = is_due || watch_.is_over(), .is_best = is_best});
     if (is_best) {
       if (is_root()) engine_->fetch();
       best_weights_->keep();
@@ -342,7 +336,7 @@ class Worker {
   /// Writes the checkpoint of an epoch whose evaluation was abandoned; a resumed run evaluates it from there.
   void keep_unevaluated(const measure::EpochRecord& epoch) {
     result_.epochs.push_back(epoch);
-    checkpoint_writer_->keep(result_.epochs, standing(), {.is_due = true});
+    checkpoint_schedule_->keep(result_.epochs, standing(), {.is_due = true});
     events_.epoch(epoch, result_.epochs.size() == 1);
   }
 
@@ -354,7 +348,7 @@ class Worker {
     epoch.epoch = epoch_number(counters_);
     epoch.updates = counters_.update;
     if (!evaluate(epoch)) return;
-    checkpoint_writer_->meet(counters_.update);
+    checkpoint_schedule_->meet(counters_.update);
     if (is_root() && job_.last_epoch) result_.epochs.push_back(epoch);
     keep(epoch, true);
     if (is_root() && job_.last_epoch) events_.epoch(epoch, true);
@@ -362,7 +356,7 @@ class Worker {
 
   void finish_writing() {
     if (is_window()) return;
-    const auto left_out = checkpoint_writer_->finish(counters_.update);
+    const auto left_out = checkpoint_schedule_->finish(counters_.update);
     if (!left_out.empty()) result_.notes.push_back(left_out);
   }
 
@@ -386,9 +380,9 @@ class Worker {
       tested.updates = chosen.best_update;
     }
     if (is_root()) job_.test_reads_begun = job_.source.test->size();
-    checkpoint_writer_->meet(counters_.update);
-    checkpoint_writer_->keep(result_.epochs, standing(), {});  // its record says so,
-    checkpoint_writer_->meet(counters_.update);                // before it is read
+    checkpoint_schedule_->meet(counters_.update);
+    checkpoint_schedule_->keep(result_.epochs, standing(), {});  // its record says so,
+    checkpoint_schedule_->meet(counters_.update);                // before it is read
     const auto figures = evaluator_->test();
     if (!figures) {
       result_.interrupted = true;
@@ -417,7 +411,7 @@ class Worker {
   std::optional<data::Loader> loader_;
   std::optional<Evaluator> evaluator_;
   std::optional<StepRunner> steps_;
-  std::optional<CheckpointWriter> checkpoint_writer_;
+  std::optional<CheckpointSchedule> checkpoint_schedule_;
   std::optional<BestWeights> best_weights_;
   ValidationWatch watch_;
   Counters counters_;

@@ -1,4 +1,4 @@
-/// The mistakes of real lab reports (docs/measuring.md, by number) that this layer could make: one test each,
+/// The mistakes of real lab reports (docs/mistakes.md, by number) that this layer could make: one test each,
 /// with the figures as they were reported. Mistakes 12 (accuracy counted on one rank), 14 (unstated workers)
 /// and 17 (a picture as proof) end in other layers; what can be seen of them from here is tested all the
 /// same.
@@ -9,7 +9,7 @@
 #include <array>
 #include <cmath>
 
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
 #include "analysis/compare/comparability.h"
 #include "analysis/compare/consistency.h"
 #include "analysis/steps/bandwidth.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/steps/replay.h"
+#include "analysis/steps/step_lines.h"
 #include "base/rng.h"
 #include "golden/records.h"
 #include "measure/record.h"

@@ -1,12 +1,13 @@
-#include "base/buffer.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
+#include "base/buffer.h"
 #include "base/error.h"
+#include "base/poisoned_memory.h"
 
 namespace paceline::base {
 namespace {
@@ -49,6 +50,73 @@ TEST(Buffer, RefusedMemoryIsAnErrorThatSaysHowMuch) {
     EXPECT_EQ(error.kind(), ErrorKind::device);
     EXPECT_THAT(error.what(), testing::HasSubstr("1152921504606.8 MB"));
   }
+}
+
+}  // namespace
+
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+TEST(HostMemory, GivesAlignedZerosThatLiveAsLongAsTheirOwner) {
+  auto owned = host_memory().allocate(1000);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(owned.data.get()) % 64, 0u);
+  const auto again = owned;
+  owned = {};
+  EXPECT_THAT(again.array().host(), Each(0.0f));
+  EXPECT_EQ(again.array().host().size(), 1000u);
+  EXPECT_EQ(again.array().bytes(), 4000u);
+  EXPECT_TRUE(host_memory().allocate(0).array().host().empty());
+}
+
+TEST(HostMemory, FillsCopiesAndAddsInPlace) {
+  std::vector<float> a{1, 2, 3}, b{10, 20, 30}, sum(3);
+  const auto& memory = host_memory();
+  memory.add(host_array(a), host_array(b), host_array(sum));
+  EXPECT_THAT(sum, ElementsAre(11, 22, 33));
+  memory.add(host_array(a), host_array(sum), host_array(sum));
+  EXPECT_THAT(sum, ElementsAre(12, 24, 36));
+  memory.copy(host_array(sum).subarray(1, 2), host_array(b).subarray(0, 2));
+  EXPECT_THAT(b, ElementsAre(24, 36, 30));
+  memory.fill(host_array(a).subarray(1, 1), -1);
+  EXPECT_THAT(a, ElementsAre(1, -1, 3));
+  std::vector<float> read(2);
+  memory.read(host_array(a).subarray(1, 2), read);
+  EXPECT_THAT(read, ElementsAre(-1, 3));
+  memory.write(read, host_array(b).subarray(0, 2));
+  EXPECT_THAT(b, ElementsAre(-1, 3, 30));
+}
+
+TEST(HostMemory, TakesAnArrayFromWhoeverHasIt) {
+  Buffer buffer(10);
+  const auto* const place = buffer.data();
+  const auto owned = host_array(std::move(buffer));
+  EXPECT_EQ(reinterpret_cast<std::byte*>(owned.data.get()), place);
+  EXPECT_EQ(owned.size, 2u);
+}
+
+TEST(ArrayDeathTest, OfADeviceIsNoSpan) {
+  const PoisonedMemory device;
+  const auto owned = device.allocate(4);
+  EXPECT_DEATH((void)owned.array().host(), "it lies on the host");
+  EXPECT_DEATH(*owned.array().data = 1, "");
+  EXPECT_DEATH((void)owned.array().subarray(3, 2), "lies inside");
+}
+
+TEST(PoisonedMemory, DoesWhatTheHostsDoes) {
+  const PoisonedMemory device;
+  const auto a = device.allocate(3), b = device.allocate(3);
+  const std::vector<float> values{1, 2, 3};
+  device.write(values, a.array());
+  device.fill(b.array(), 0.5);
+  device.add(a.array(), b.array(), b.array());
+  device.copy(b.array().subarray(0, 1), a.array().subarray(2, 1));
+  std::vector<float> read(3);
+  device.read(b.array(), read);
+  EXPECT_THAT(read, ElementsAre(1.5, 2.5, 3.5));
+  device.read(a.array(), read);
+  EXPECT_THAT(read, ElementsAre(1, 2, 1.5));
 }
 
 }  // namespace

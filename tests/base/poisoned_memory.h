@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/error.h"
-#include "base/memory.h"
 
 namespace paceline::base {
 

@@ -1,13 +1,14 @@
-#include "base/shared_library.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+
+#include "base/shared_library.h"
 
 namespace paceline::base {
 namespace {
@@ -190,6 +191,87 @@ TEST_F(SharedLibraries, PyenvsScriptStandsForTheVersionsBesideIt) {
 TEST_F(SharedLibraries, WithoutAnyVariableOnlyTheToolkitsUsualFolderIsLeft) {
   for (const auto& each : library_folders(environment({})))
     EXPECT_THAT(each.string(), testing::StartsWith("/usr/local/cuda"));
+}
+
+}  // namespace
+
+namespace {
+
+constexpr Module kNone{.kind = ErrorKind::device,
+                       .library = "thing",
+                       .file = "paceline_thing.so",
+                       .entry = "paceline_open_thing",
+                       .built_with = "libthing-dev",
+                       .remedy = "install libthing1"};
+
+std::string refusal(const std::filesystem::path& folder) {
+  try {
+    (void)open_module(kNone, folder);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    return error.what();
+  }
+  return "opened";
+}
+
+std::filesystem::path empty_folder(const char* name) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / name;
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+TEST(OpenModule, OneThatIsNotThereSaysWhatToInstallAndHowToBuild) {
+  const auto folder = empty_folder("module_absent");
+  const auto text = refusal(folder);
+  EXPECT_THAT(text,
+              testing::StartsWith("thing: " + (folder / "paceline_thing.so").string() + " is not there"));
+  EXPECT_THAT(text, testing::HasSubstr("install libthing-dev, then: cmake --preset release && ./x build"));
+}
+
+TEST(OpenModule, OneThatDoesNotOpenGivesTheLoadersReasonAndTheRemedy) {
+  const auto folder = empty_folder("module_broken");
+  std::ofstream(folder / "paceline_thing.so") << "no library";
+  const auto text = refusal(folder);
+  EXPECT_THAT(text, testing::HasSubstr("cannot be opened"));
+  EXPECT_THAT(text, testing::EndsWith("install libthing1"));
+}
+
+// In the build, test programs lie in tests/ and modules above it.
+TEST(ModulePath, IsAboveTheProgramWhereTheBuildLeavesIt) {
+  const auto beside = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  EXPECT_EQ(module_path(kNone), beside / "paceline_thing.so");
+  const auto above = beside.parent_path() / "paceline_thing.so";
+  std::ofstream(above) << "a module";
+  EXPECT_EQ(module_path(kNone), above);
+  std::filesystem::remove(above);
+}
+
+}  // namespace
+
+namespace {
+
+TEST(ProgramPath, IsTheFileThatRuns) {
+  EXPECT_EQ(program_path(), std::filesystem::read_symlink("/proc/self/exe"));
+  EXPECT_EQ(program_path("/opt/p/bin/paceline", ""), "/opt/p/bin/paceline");
+}
+
+TEST(ProgramPath, OfABundleIsWhatItsLoaderWasStartedFor) {
+  EXPECT_EQ(program_path("/b/lib/ld-linux-x86-64.so.2", "/b/bin/paceline"), "/b/bin/paceline");
+  EXPECT_EQ(program_path("/b/lib/ld-linux-x86-64.so.2", ""), "/b/lib/ld-linux-x86-64.so.2");
+  EXPECT_EQ(program_path("/usr/bin/paceline", "/b/bin/paceline"), "/usr/bin/paceline")
+      << "another program inherited the variable";
+}
+
+TEST(BuildId, IsWhatTheLinkerWroteIntoTheFile) {
+  const auto id = build_id();
+  ASSERT_EQ(id.size(), 40u) << id;
+  std::string bytes;
+  for (std::size_t i = 0; i < id.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(id.substr(i, 2), nullptr, 16));
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(all.find(bytes), std::string::npos);
 }
 
 }  // namespace

@@ -1,17 +1,19 @@
-#include "base/thread_pool.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <ctime>
+#include <future>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 
 namespace paceline::base {
 namespace {
@@ -154,6 +156,101 @@ TEST(ThreadPool, StartsEveryHelperOnce) {
     ThreadPool pool(4, [&] { ++started; });
   }
   EXPECT_EQ(started, 3);
+}
+
+}  // namespace
+
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::system_error kRefusal(std::make_error_code(std::errc::resource_unavailable_try_again));
+
+TEST(StartThread, ARefusalIsToldFromOtherErrors) {
+  EXPECT_TRUE(is_refused_thread(kRefusal));
+  EXPECT_FALSE(is_refused_thread(std::system_error(std::make_error_code(std::errc::invalid_argument))));
+}
+
+TEST(StartThread, ARefusalNamesTheLimitsThatAreSetAndWhatToDo) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NPROC, &before), 0);
+  const rlimit lowered{std::min<rlim_t>(before.rlim_max, 4321), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NPROC, &lowered), 0);  // for the threads to come, and there are none
+  const auto refused = refused_thread("computing thread 3 of 4", kRefusal, {.threads = 64});
+  ASSERT_EQ(::setrlimit(RLIMIT_NPROC, &before), 0);
+
+  EXPECT_EQ(refused.kind(), ErrorKind::device);
+  EXPECT_THAT(refused.what(), testing::StartsWith("computing thread 3 of 4 could not be started: "));
+  EXPECT_THAT(refused.what(), HasSubstr("ulimit -u " + std::to_string(lowered.rlim_cur) + " "));
+  EXPECT_THAT(refused.what(), HasSubstr("pids.max 64 "));
+  EXPECT_THAT(refused.what(), HasSubstr("--workers, --threads, --loader-threads"));
+  EXPECT_THAT(refused_thread("a thread", kRefusal, {}).what(), Not(HasSubstr("pids.max")));
+}
+
+}  // namespace
+
+// Tasks of a thread of its own: in order, waited for, and errors told once.
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+
+TEST(BackgroundTasks, RunOneAfterTheOtherInAnotherThread) {
+  std::vector<int> order;
+  std::vector<std::thread::id> threads;
+  BackgroundTasks tasks("a thread");
+  EXPECT_TRUE(tasks.is_idle());
+  for (int i = 0; i < 100; ++i)
+    tasks.add([&, i] {
+      order.push_back(i);
+      threads.push_back(std::this_thread::get_id());
+    });
+  ASSERT_TRUE(tasks.wait_until_idle(minutes(1)));
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+    EXPECT_EQ(threads[static_cast<std::size_t>(i)], threads.front());
+  }
+  EXPECT_NE(threads.front(), std::this_thread::get_id());
+}
+
+TEST(BackgroundTasks, SayWhileTheyWork) {
+  std::promise<void> may_end;
+  BackgroundTasks tasks("a thread");
+  tasks.add([&] { may_end.get_future().wait(); });
+  EXPECT_FALSE(tasks.is_idle());
+  EXPECT_FALSE(tasks.wait_until_idle(milliseconds(20)));
+  EXPECT_GT(tasks.busy_s(), 0);
+  may_end.set_value();
+  ASSERT_TRUE(tasks.wait_until_idle(minutes(1)));
+  EXPECT_EQ(tasks.busy_s(), 0);
+}
+
+TEST(BackgroundTasks, TellTheFirstErrorOnceAndGoOn) {
+  std::atomic<int> done = 0;
+  BackgroundTasks tasks("a thread");
+  tasks.add([] { throw std::runtime_error("first"); });
+  tasks.add([] { throw std::runtime_error("second"); });
+  tasks.add([&] { ++done; });
+  ASSERT_TRUE(tasks.wait_until_idle(minutes(1)));
+  try {
+    tasks.rethrow();
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "first");
+  }
+  tasks.rethrow();
+  EXPECT_EQ(done, 1);
+}
+
+TEST(BackgroundTasks, AreDoneBeforeTheyGo) {
+  std::atomic<int> done = 0;
+  {
+    BackgroundTasks tasks("a thread");
+    for (int i = 0; i < 50; ++i) tasks.add([&] { ++done; });
+  }
+  EXPECT_EQ(done, 50);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(CheckPage, HasASectionWithFormulaSourceAndExampleForEachRule) {
     bool is_found = false;
     std::string all;
     for (const auto& finding : result.findings) {
-      all += fmt::format("{} {}: {}\n", name(finding.severity), finding.rule, finding.sentence);
+      all += fmt::format("{} {}: {}\n", check::name(finding.severity), finding.rule, finding.sentence);
       is_found = is_found || (finding.rule == name && finding.severity == rule.worst);
       EXPECT_TRUE(finding.severity != Severity::error || finding.rule == name)
           << "the example of " << name << " has another error:\n"

@@ -1,4 +1,4 @@
-/// The lab reports that the rules grew from (docs/measuring.md), and records.
+/// The lab reports that the rules grew from (docs/mistakes.md), and records.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "check/check.h"
-#include "check/unit.h"
+#include "check/rule.h"
 #include "golden/records.h"
 
 namespace paceline::check {
@@ -113,7 +113,7 @@ TEST(Records, OfTheRepositoryDrawNoError) {
   namespace fs = std::filesystem;
   std::vector<measure::Record> records;
   for (const auto& entry :
-       fs::recursive_directory_iterator(std::string(PACELINE_SOURCE_DIR) + "/docs/results")) {
+       fs::recursive_directory_iterator(std::string(PACELINE_SOURCE_DIR) + "/results/records")) {
     if (entry.path().extension() != ".json") continue;
     const auto text = base::read_file(entry.path());
     if (text.find("\"paceline-record-") == std::string::npos) continue;

@@ -15,7 +15,7 @@
 #include "../serve/client.h"
 #include "base/file.h"
 #include "base/topology.h"
-#include "measure/event_log.h"
+#include "measure/events.h"
 #include "measure/record.h"
 #include "program.h"
 #include "serve/http_server.h"

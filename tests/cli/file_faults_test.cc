@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "measure/record.h"
 #include "program.h"
-#include "train/checkpoint/safetensors_checksum.h"
+#include "train/checkpoint/safetensors.h"
 
 namespace paceline::cli {
 namespace {

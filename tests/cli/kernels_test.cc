@@ -10,10 +10,10 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/module.h"
+#include "base/shared_library.h"
 #include "cli/program.h"
 #include "comm/gloo/load.h"
-#include "engine/kernel_table.h"
+#include "engine/kernel_cache.h"
 #include "measure/record.h"
 
 namespace paceline::cli {

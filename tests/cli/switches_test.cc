@@ -1,5 +1,6 @@
 /// docs/switches.md is made from the table of options; PACELINE_UPDATE_DOCS=1 writes it anew.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,6 +14,26 @@ namespace paceline::cli {
 namespace {
 
 constexpr const char* kBegin = "<!-- made from the table in src/cli: PACELINE_UPDATE_DOCS=1 test_cli -->\n";
+
+/// The options of each command with their defaults, as a Markdown table: the body of the page.
+std::string options_markdown() {
+  std::string text;
+  std::string group;
+  for (const auto& option : options()) {
+    if (option.group != group) {
+      group = option.group;
+      text += fmt::format("\n### {}\n\n| option | default | what it does | commands |\n|---|---|---|---|\n",
+                          group);
+    }
+    const auto written = option.value.empty() ? fmt::format("`--{0}`, `--no-{0}`", option.name())
+                                              : fmt::format("`--{} {}`", option.name(), option.value);
+    std::string cell;
+    for (const char c : written) cell += c == '|' ? std::string("\\|") : std::string(1, c);
+    text += fmt::format("| {} | {} | {} | {} |\n", cell, defaults_of(option), option.help.text(),
+                        commands_that_take(option));
+  }
+  return text;
+}
 
 TEST(Switches, ThePageSaysWhatTheTableSays) {
   const auto page = std::filesystem::path(PACELINE_SOURCE_DIR) / "docs/switches.md";

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "base/module.h"
+#include "base/shared_library.h"
 #include "cli/program.h"
 #include "comm/gloo/load.h"
 

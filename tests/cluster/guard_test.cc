@@ -1,5 +1,3 @@
-#include "cluster/guard.h"
-
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,11 +6,14 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
 
-#include "base/process_state.h"
+#include "base/process.h"
+#include "cluster/guard.h"
 
 namespace paceline::cluster {
 namespace {
@@ -109,6 +110,22 @@ TEST(Guard, EndsWithAKilledProcessWhereNobodyNeedsIt) {
 TEST(Guard, KillsAProcessThatStaysStopped) {
   const Guarded guarded({.longest_stop = 1s, .outlives = 600s}, [] { ::kill(::getpid(), SIGSTOP); });
   EXPECT_TRUE(guarded.ends_within(60s));
+}
+
+}  // namespace
+
+namespace {
+
+TEST(TimeToEnd, IsTwentySecondsOrThoseOfTheVariable) {
+  using std::chrono::seconds;
+  ::unsetenv("PACELINE_END_WITHIN");
+  EXPECT_EQ(time_to_end(), seconds(20));
+  for (const auto& [text, wanted] :
+       {std::pair{"4", 4}, {"1", 1}, {"0", 20}, {"-3", 20}, {"soon", 20}, {"", 20}}) {
+    ::setenv("PACELINE_END_WITHIN", text, 1);
+    EXPECT_EQ(time_to_end(), seconds(wanted)) << text;
+  }
+  ::unsetenv("PACELINE_END_WITHIN");
 }
 
 }  // namespace

@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(SharedMemory, Hierarchy,
                                            std::tuple{4, 1, true}, std::tuple{7, 1, true},
                                            std::tuple{2, 2, true}, std::tuple{3, 4, true}));
 
-/// Each kind leaves the trays to the next: any may follow any, and everybody is at times the last to come.
+/// Each kind leaves the slots to the next: any may follow any, and everybody is at times the last to come.
 TEST(ProcessGroup, ReductionsOfAllKindsFollowOneAnother) {
   for (const int processes : {2, 3, 7}) {
     const auto outcome = on_processes(processes, 1, {.block_bytes = 4096}, [&](Communicator& comm) {

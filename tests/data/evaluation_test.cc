@@ -1,10 +1,10 @@
-#include "data/evaluation.h"
+#include "data/loader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/read_count.h"
+#include "data/dataset.h"
 #include "fakes.h"
 
 namespace paceline::data {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "data/image/dataset.h"
 #include "data/image/decode.h"
-#include "data/image/resize.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   using namespace paceline::data;

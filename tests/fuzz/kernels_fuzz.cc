@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "engine/kernel_table.h"
+#include "engine/kernel_cache.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   using namespace paceline::engine;

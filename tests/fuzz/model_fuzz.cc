@@ -6,9 +6,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "graph/fingerprint.h"
-#include "graph/flops.h"
 #include "graph/layout.h"
+#include "graph/plan.h"
 #include "graph/zoo.h"
 #include "input.h"
 

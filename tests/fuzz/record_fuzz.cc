@@ -8,8 +8,8 @@
 #include "input.h"
 #include "measure/events.h"
 #include "measure/record.h"
-#include "measure/record_checksum.h"
-#include "measure/visible_record.h"
+#include "measure/record_file.h"
+#include "measure/record_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   using namespace paceline;

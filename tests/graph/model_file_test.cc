@@ -1,4 +1,4 @@
-#include "graph/model_file.h"
+#include "graph/zoo.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "graph/all_ops.h"
-#include "graph/ops/rules.h"
-#include "graph/zoo.h"
+#include "graph/ops.h"
 
 namespace paceline::graph {
 namespace {

@@ -1,17 +1,21 @@
 // The models are the published ones: their names, their parameter counts, their cost.
 
-#include "graph/zoo.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
-#include "graph/flops.h"
-#include "graph/ops/rules.h"
+#include "graph/all_ops.h"
+#include "graph/ops.h"
+#include "graph/plan.h"
+#include "graph/zoo.h"
 
 namespace paceline::graph {
 namespace {
@@ -92,6 +96,176 @@ TEST(Zoo, AnImageTooSmallNamesTheLayerThatCannotTakeIt) {
     EXPECT_THAT(error.what(), HasSubstr("conv2d 'conv2'"));
     EXPECT_THAT(error.what(), HasSubstr("[32,2,2]"));
   }
+}
+
+}  // namespace
+
+// What makes no sense is refused where it is asked for, with the names and shapes at fault.
+
+namespace {
+
+using testing::HasSubstr;
+
+struct Wrong {
+  std::string name;
+  std::function<void(Builder&, int)> build;
+  std::vector<std::string> parts;  ///< that the sentence must have
+};
+
+class BuilderError : public testing::TestWithParam<Wrong> {};
+
+TEST_P(BuilderError, NamesTheOpAndTheActualValue) {
+  Builder model("test");
+  const int image = model.input({3, 8, 8});
+  try {
+    GetParam().build(model, image);
+    FAIL() << "expected an error";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::usage);
+    for (const std::string& part : GetParam().parts) EXPECT_THAT(error.what(), HasSubstr(part));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Builder, BuilderError,
+    testing::Values(
+        Wrong{"KernelLargerThanItsInput",
+              [](Builder& model, int value) { model.conv2d(value, "wide", {.channels = 4, .kernel = 9}); },
+              {"conv2d 'wide'", "9", "[3,8,8]"}},
+        Wrong{"ConvolutionWithoutChannels",
+              [](Builder& model, int value) { model.conv2d(value, "c", {}); },
+              {"conv2d 'c'", "channels", "0"}},
+        Wrong{"StrideZero",
+              [](Builder& model, int value) { model.conv2d(value, "c", {.channels = 1, .stride = 0}); },
+              {"stride", "0"}},
+        Wrong{"PaddingAsWideAsTheKernel",
+              [](Builder& model, int value) {
+                model.conv2d(value, "c", {.channels = 1, .kernel = 3, .padding = 3});
+              },
+              {"padding", "2", "3"}},
+        Wrong{"PoolWithTooMuchPadding",
+              [](Builder& model, int value) {
+                model.max_pool(value, {.kernel = 3, .stride = 1, .padding = 2});
+              },
+              {"max_pool 'max_pool1'", "half"}},
+        Wrong{"DenseWithoutFeatures",
+              [](Builder& model, int value) { model.dense(value, "d", {}); },
+              {"dense 'd'"}},
+        Wrong{"AddOfTwoShapes",
+              [](Builder& model, int value) { model.add(value, model.max_pool(value, {}), "sum"); },
+              {"add 'sum'", "[3,8,8]", "[3,4,4]", "1x1 convolution"}},
+        Wrong{"DropoutOfEverything",
+              [](Builder& model, int value) { model.dropout(value, {.probability = 1}); },
+              {"dropout", "[0, 1)", "1"}},
+        Wrong{"DropoutThatIsNoNumber",
+              [](Builder& model, int value) {
+                model.dropout(value, {.probability = std::numeric_limits<double>::quiet_NaN()});
+              },
+              {"dropout", "nan"}},
+        Wrong{"BatchNormWithoutEpsilon",
+              [](Builder& model, int value) { model.batch_norm(value, "n", {.epsilon = 0}); },
+              {"batch_norm 'n'", "epsilon"}},
+        Wrong{"LossOverAnImage",
+              [](Builder& model, int value) { model.loss(value, 0); },
+              {"loss", "[3,8,8]", "dense"}},
+        Wrong{"SmoothingOfOne",
+              [](Builder& model, int value) { model.loss(model.dense(value, "d", {.features = 2}), 1.0); },
+              {"label smoothing", "1"}},
+        Wrong{"NameTwice",
+              [](Builder& model, int value) {
+                model.conv2d(model.conv2d(value, "same", {.channels = 1}), "same", {.channels = 1});
+              },
+              {"conv2d 'same'", "once"}},
+        Wrong{"NoLoss",
+              [](Builder& model, int value) {
+                model.relu(value);
+                (void)model.finish();
+              },
+              {"loss", "'relu1'"}},
+        Wrong{"ABranchThatLeadsNowhere",
+              [](Builder& model, int value) {
+                model.relu(value, "lost");
+                model.loss(model.dense(value, "d", {.features = 2}), 0);
+                (void)model.finish();
+              },
+              {"no op uses 'lost'"}}),
+    [](const auto& info) { return info.param.name; });
+
+// Names that a checkpoint has for other arrays ended a training at its first checkpoint.
+TEST(Builder, RefusesTheNamesOfTheOptimizersArrays) {
+  for (const char* name : {"optimizer.momentum_buffer.dense1", "lookahead.conv1"}) {
+    Builder builder("m");
+    const int x = builder.input({3, 8, 8});
+    try {
+      builder.dense(x, name, {.features = 10});
+      FAIL() << name;
+    } catch (const base::Error& error) {
+      EXPECT_THAT(error.what(), testing::AllOf(HasSubstr(name), HasSubstr("choose another")));
+    }
+  }
+}
+
+TEST(Builder, RefusesWhatFitsNoMachine) {
+  Builder builder("m");
+  int x = builder.input({3, 8, 8});
+  const Conv2d wide{.channels = 1 << 20, .kernel = 3, .padding = 1};
+  x = builder.conv2d(x, "c1", wide);
+  try {
+    builder.conv2d(x, "c2", wide);
+    FAIL() << "2^40 weights";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(),
+                testing::AllOf(HasSubstr("up to 'c2' it has 9.9e+12 weights"), HasSubstr("take fewer")));
+  }
+}
+
+TEST(Builder, NamesOpsOfAKindByTheirNumberHoweverManyThereAre) {
+  Builder builder("m");
+  int x = builder.input({3, 8, 8});
+  x = builder.relu(x, "relu2");
+  for (int i = 0; i < 5000; ++i) x = builder.relu(x);
+  builder.loss(builder.dense(x, "fc", {.features = 10}), 0);
+  const auto graph = builder.finish();
+  EXPECT_EQ(graph.nodes[2].name, "relu1");
+  EXPECT_EQ(graph.nodes[3].name, "relu3");
+  EXPECT_EQ(graph.nodes[5001].name, "relu5001");
+}
+
+TEST(Builder, SizesConvolutionsAndPoolsAsPyTorchDoes) {
+  Builder model("test");
+  const int image = model.input({3, 33, 17});
+  EXPECT_EQ(model.shape_of(model.conv2d(image, "a", {.channels = 5, .kernel = 7, .stride = 2, .padding = 3})),
+            (Shape{5, 17, 9}));
+  EXPECT_EQ(model.shape_of(model.max_pool(image, {.kernel = 3, .stride = 2, .padding = 1})),
+            (Shape{3, 17, 9}));
+  EXPECT_EQ(model.shape_of(model.average_pool(image, {.kernel = 2, .stride = 2})), (Shape{3, 16, 8}));
+  EXPECT_EQ(model.shape_of(model.global_average_pool(image)), (Shape{3, 1, 1}));
+}
+
+TEST(Rules, NameEveryOpOnce) {
+  std::set<std::string_view> kinds;
+  for (const Attributes& op : all_ops()) {
+    const OpRule& rule = rule_of(op);
+    EXPECT_TRUE(kinds.insert(rule.kind).second) << "'" << rule.kind << "' is the name of another op";
+    EXPECT_NE(rule.shape, nullptr) << rule.kind;
+  }
+  EXPECT_FALSE(kinds.contains(""));
+  EXPECT_EQ(rule_of(MaxPool{}).kind, "max_pool") << "each op has its own rule";
+}
+
+TEST(Rules, KeepForBackwardWhatTheGradientsRead) {
+  Builder model("test");
+  const int image = model.input({3, 8, 8});
+  const int conv = model.conv2d(image, "conv", {.channels = 4});
+  const int norm = model.batch_norm(conv, "norm");
+  const int relu = model.relu(norm);
+  const int pool = model.average_pool(relu, {});
+  model.loss(model.dense(pool, "fc", {.features = 2}), 0);
+  const Graph graph = model.finish();
+  // The image for conv's weights, conv for the norm, relu for itself, pool for fc's weights, the loss for
+  // itself.
+  EXPECT_THAT(kept_for_backward(graph), testing::ElementsAre(true, true, false, true, true, false, true));
+  EXPECT_THAT(needs_gradient(graph), testing::ElementsAre(false, true, true, true, true, true, true));
 }
 
 }  // namespace

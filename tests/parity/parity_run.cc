@@ -31,7 +31,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "engine/make.h"
-#include "engine/reference/optimizer/update.h"
+#include "engine/reference/engine.h"
 #include "engine/reference/program.h"
 #include "graph/zoo.h"
 #include "parity/inputs.h"

@@ -12,9 +12,9 @@
 #include <sstream>
 
 #include "golden/records.h"
-#include "report/answer_screen.h"
 #include "report/build.h"
 #include "report/study_records.h"
+#include "report/terminal_text.h"
 #include "report/text.h"
 
 namespace paceline::report {

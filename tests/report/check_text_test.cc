@@ -8,7 +8,6 @@
 #include "check/check.h"
 #include "golden/records.h"
 #include "report/build.h"
-#include "report/check_text.h"
 #include "report/page_data.h"
 
 namespace paceline::report {

@@ -1,4 +1,4 @@
-#include "report/explain.h"
+#include "report/build.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

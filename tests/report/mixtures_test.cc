@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
 #include "analysis/compare/consistency.h"
 #include "analysis/compare/setup.h"
 #include "golden/fields.h"

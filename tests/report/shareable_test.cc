@@ -1,10 +1,9 @@
-#include "report/shareable.h"
+#include "report/build.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "../golden/records.h"
-#include "report/build.h"
 #include "report/document.h"
 #include "report/page_data.h"
 

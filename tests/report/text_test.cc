@@ -6,8 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "report/names.h"
-
 namespace paceline::report {
 namespace {
 

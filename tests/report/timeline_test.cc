@@ -7,7 +7,7 @@
 #include "golden/records.h"
 #include "report/build.h"
 #include "report/study_records.h"
-#include "report/timeline_text.h"
+#include "report/terminal_text.h"
 
 namespace paceline::report {
 namespace {

@@ -5,7 +5,7 @@
 #include "../golden/records.h"
 #include "measure/environment.h"
 #include "runs_folder.h"
-#include "serve/metrics.h"
+#include "serve/site.h"
 
 namespace paceline::serve {
 namespace {

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <string>
 
-#include "measure/event_log.h"
+#include "measure/events.h"
 
 namespace paceline::serve {
 

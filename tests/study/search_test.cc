@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "engine/make.h"
-#include "measure/ranking.h"
+#include "measure/statistics.h"
 #include "study/cpu_backend.h"
 
 namespace paceline::study {

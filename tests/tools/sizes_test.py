@@ -27,9 +27,9 @@ def function(name, lines):
 
 class Sizes(unittest.TestCase):
     def test_distribution_of_files(self):
-        code, text = sizes({f"src/a/{n}.h": "\n" * n for n in range(1, 12)})
+        code, text = sizes({f"src/a/{n}.cc": "\n" * n for n in range(1, 12)})
         self.assertEqual(code, 0, text)
-        self.assertIn("11 files: median 6, p90 10, longest 11 (src/a/11.h)", text)
+        self.assertIn("11 files: median 6, p90 10, longest 11 (src/a/11.cc)", text)
 
     def test_inc_files_and_scripts_count_and_corpora_do_not(self):
         code, text = sizes({"src/a.inc": "\n" * 30, "tools/b": "#!/bin/sh\n", "tests/c": "data\n",
@@ -46,6 +46,14 @@ class Sizes(unittest.TestCase):
         code, text = sizes({"src/a.inc": "\n" * 441})
         self.assertEqual(code, 1, text)
         self.assertIn("src/a.inc:1: 441 lines", text)
+
+    def test_a_short_header_serves_another_folder(self):
+        header = {"src/a/x.h": "int x();\n" * 39, "src/a/x.cc": '#include "a/x.h"\n'}
+        code, text = sizes({**header, "src/a/y.cc": '#include "a/x.h"\n', "tests/a/x_test.cc": '#include "a/x.h"\n'})
+        self.assertEqual(code, 1, text)
+        self.assertIn("src/a/x.h:1: 39 lines, and no other folder includes it", text)
+        self.assertEqual(sizes({**header, "src/b/y.cc": '#include "a/x.h"\n'})[0], 0)
+        self.assertEqual(sizes({**header, "src/a/x.h": "int x();\n" * 40})[0], 0)
 
     def test_functions_are_found_wherever_they_stand(self):
         source = ("namespace a {\n" + function("f", 3) + "struct S {\n  S() : a_{1}, b_(2) {\n    if (x) { y(); }\n  }\n"

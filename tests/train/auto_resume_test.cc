@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "fixture.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/last_words.h"
+#include "train/checkpoint/kept_record.h"
 
 namespace paceline::train {
 namespace {

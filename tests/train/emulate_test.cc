@@ -7,7 +7,7 @@
 #include "comm/emulate.h"
 #include "fixture.h"
 #include "measure/statistics.h"
-#include "train/step/bucket_size.h"
+#include "train/step/step_runner.h"
 
 namespace paceline::train {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "comm/host_bounce.h"
+#include "comm/host_staging.h"
 #include "comm/make.h"
 #include "engine/make.h"
 #include "train/run.h"
@@ -32,7 +32,7 @@ inline Backend backend_of(const std::string& device) {
               [device](int ranks, std::chrono::seconds deadline) {
                 auto joined = comm::make_local(ranks, {.deadline = deadline});
                 return engine::computes_on_host(device) ? std::move(joined)
-                                                        : comm::host_bounce(std::move(joined));
+                                                        : comm::host_staging(std::move(joined));
               },
           .device = [device](int workers) -> std::optional<DeviceShare> {
             const auto info =

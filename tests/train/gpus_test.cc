@@ -86,7 +86,7 @@ TEST_F(WatchedGpus, OfSeveralProcessesAllStandInTheRecordOfTheFirst) {
     backend.place.host = process == 0 ? "a" : "b";
     backend.communicators = [&](int ranks, std::chrono::seconds deadline) {
       joined.set_ranks_each(ranks);
-      return comm::host_bounce(comm::make_local(ranks, {.deadline = deadline, .across = &joined}));
+      return comm::host_staging(comm::make_local(ranks, {.deadline = deadline, .across = &joined}));
     };
     records[static_cast<std::size_t>(process)] = run(on_gpus(2), backend, {}, {});
   };

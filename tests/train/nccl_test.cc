@@ -10,7 +10,6 @@
 #include "comm/nccl/imitation.h"
 #include "engine/cuda/engine.h"
 #include "engine/cuda/runtime/host_runtime.h"
-#include "engine/cuda/runtime/host_side_stream.h"
 #include "fixture.h"
 #include "forwarding_engine.h"
 #include "train/prepare/memory.h"
@@ -71,7 +70,7 @@ class NcclTraining : public TrainingTest {
     };
     backend.communicators = [](int ranks, std::chrono::seconds deadline) {
       return comm::nccl::around(
-          comm::host_bounce(comm::make_local(ranks, {.deadline = deadline})),
+          comm::host_staging(comm::make_local(ranks, {.deadline = deadline})),
           {.open = []() -> const comm::nccl::Api& { return Imitation::api(); }, .deadline = deadline});
     };
     return backend;

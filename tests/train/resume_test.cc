@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "fixture.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/last_words.h"
+#include "train/checkpoint/kept_record.h"
 #include "train/checkpoint/resume_point.h"
 #include "train/checkpoint/safetensors.h"
 

@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/agreed_error.h"
 #include "base/error.h"
 #include "comm/make.h"
 

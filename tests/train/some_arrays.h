@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "graph/builder.h"
 #include "graph/layout.h"
+#include "graph/zoo.h"
 #include "train/checkpoint/checkpoint.h"
 
 namespace paceline::train {
@@ -67,8 +67,8 @@ struct SomeArrays {
 };
 
 /// After `update` updates of 6 an epoch; `best`: update and epoch of the best on validation, 0: none.
-inline Standing standing_at(std::int64_t update, std::int64_t best = 0) {
-  Standing standing;
+inline TrainingState standing_at(std::int64_t update, std::int64_t best = 0) {
+  TrainingState standing;
   standing.counters = {.update = update, .epoch = update / 6, .step = update % 6};
   standing.validation.best_update = best;
   standing.validation.best_epoch = best;

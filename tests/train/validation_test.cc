@@ -4,7 +4,7 @@
 #include "fixture.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/safetensors.h"
-#include "train/step/validation_watch.h"
+#include "train/step/loss_guard.h"
 
 namespace paceline::train {
 namespace {

@@ -3,11 +3,86 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "measure/setting.h"
 
 namespace paceline::analysis {
+namespace {
+
+using measure::Phase;
+using measure::Record;
+
+/// The time of a window of exactly one epoch, timed as a whole: its wall time minus everything that is not
+/// training, by the ledger's mean over ranks.
+std::optional<double> window_as_epoch(const Record& record) {
+  if (record.ranks.empty() || record.data.steps_per_epoch <= 0) return std::nullopt;
+  if (record.window.steps != record.data.steps_per_epoch) return std::nullopt;
+  using measure::Phase;
+  double outside = 0;
+  for (const auto& rank : record.ranks)
+    for (const Phase phase : {Phase::evaluation, Phase::checkpoint})
+      outside += rank.phases[static_cast<std::size_t>(phase)] / static_cast<double>(record.ranks.size());
+  return record.window.wall_s - outside;
+}
+
+}  // namespace
+
+std::vector<double> step_seconds(const Record& record) {
+  if (record.ranks.empty()) return {};
+  std::size_t steps = record.ranks.front().step_s.size();
+  for (const auto& rank : record.ranks) steps = std::min(steps, rank.step_s.size());
+  std::vector<double> mean(steps, 0.0);
+  for (const auto& rank : record.ranks)
+    for (std::size_t i = 0; i < steps; ++i)
+      mean[i] += rank.step_s[i] / static_cast<double>(record.ranks.size());
+  return mean;
+}
+
+double seconds_of_steps(const measure::RankRecord& rank) {
+  return rank.steps_s ? *rank.steps_s : std::accumulate(rank.step_s.begin(), rank.step_s.end(), 0.0);
+}
+
+std::vector<double> epoch_seconds(const Record& record) {
+  std::vector<double> seconds;
+  if (record.window.unit != "epoch") return seconds;
+  std::int64_t before = 0;
+  for (const auto& epoch : record.epochs) {
+    const std::int64_t steps = epoch.steps.value_or(epoch.updates - before);
+    if (steps == record.data.steps_per_epoch) seconds.push_back(epoch.seconds);
+    before = epoch.updates;
+  }
+  if (record.epochs.empty())
+    if (const auto window = window_as_epoch(record)) seconds.push_back(*window);
+  return seconds;
+}
+
+std::vector<double> seconds_to_epochs(const Record& record) {
+  std::vector<double> ends;
+  double seconds = 0;
+  std::int64_t before = 0;
+  for (const auto& epoch : record.epochs) {
+    if (epoch.steps.value_or(epoch.updates - before) != epoch.updates - before) return {};
+    seconds += epoch.seconds;
+    ends.push_back(seconds);
+    before = epoch.updates;
+  }
+  return ends;
+}
+
+std::int64_t bucket_bytes(const Record& record) {
+  std::int64_t bytes = 0;
+  for (const auto& bucket : record.buckets) bytes += bucket.bytes;
+  return bytes;
+}
+
+double epochs_done(const Record& record, const measure::EpochRecord& epoch) {
+  if (record.data.steps_per_epoch <= 0) return static_cast<double>(epoch.epoch);
+  return static_cast<double>(epoch.updates) / static_cast<double>(record.data.steps_per_epoch);
+}
 
 using measure::Record;
 

@@ -3,6 +3,7 @@
 /// Cell: one configuration ("set-up") that was measured, with the records and figures of all its repeats.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,24 @@
 #include "measure/record.h"
 
 namespace paceline::analysis {
+
+/// The steps of a record that have times, each the mean over ranks.
+[[nodiscard]] std::vector<double> step_seconds(const measure::Record& record);
+/// Sum over all steps of the rank's window, those without a time of their own included.
+[[nodiscard]] double seconds_of_steps(const measure::RankRecord& rank);
+/// Training time of each whole epoch (steps_per_epoch updates), without evaluation and checkpoints: the
+/// epochs that the record lists, else a window of that length; empty for any other window. An epoch that was
+/// timed only in part is left out.
+[[nodiscard]] std::vector<double> epoch_seconds(const measure::Record& record);
+/// Training time until the end of each epoch, without evaluation and checkpoints. Empty if the record lacks
+/// the seconds of a part, as after a resume when the earlier record is missing.
+[[nodiscard]] std::vector<double> seconds_to_epochs(const measure::Record& record);
+
+/// Epochs of training until the end of `epoch`: half of one is 0.5, though its entry is the first.
+[[nodiscard]] double epochs_done(const measure::Record& record, const measure::EpochRecord& epoch);
+
+/// Bytes that one step reduces in its buckets: the gradients, and on devices its votes. 0 without buckets.
+[[nodiscard]] std::int64_t bucket_bytes(const measure::Record& record);
 
 /// Whether other programs used the cores while a cell was measured.
 enum class Others : std::uint8_t {
@@ -78,5 +97,19 @@ inline constexpr const char* kBothScalings = "both";
 /// GB/s; straggler: ...". For a record that was not run, what its options ask for. Empty if nothing; also for
 /// one worker, which communicates with nobody.
 [[nodiscard]] std::string emulated(const measure::Record& record);
+
+// Joins records into cells: one set-up with all its repeats.
+//
+// Records belong to the same cell if their set-ups (setup.h) do not differ in anything: how the workers are
+// joined and placed, model, data, machine, settings, circumstances. So repeats can never hide a difference.
+// Every record but those of collectives is in exactly one cell: as a repeat, as the record that says why
+// nothing was measured, or as a lost one. A record that contradicts itself is lost, or makes a cell that is
+// "left out"; none of its figures is used. Failed records are listed with the repeats of their own version,
+// or are a cell if there are none.
+//
+// Lifetime  cells refer to the records, which must outlive them
+
+/// Cells are in the order of their first records.
+[[nodiscard]] std::vector<Cell> make_cells(std::span<const measure::Record> records);
 
 }  // namespace paceline::analysis

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string_view>
 
 #include "measure/setting.h"
@@ -46,57 +45,6 @@ std::vector<Circumstances> telling_circumstances(const std::vector<const Cell*>&
   }
   return told;
 }
-
-}  // namespace
-
-std::vector<std::string> different_circumstances(const std::vector<const Cell*>& cells) {
-  std::vector<std::string> texts;
-  for (const auto& here : telling_circumstances(cells)) {
-    std::vector<std::string> own;
-    for (const auto& [name, value] : here) own.push_back(fmt::format("{} {}", name, value));
-    texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
-  }
-  return texts;
-}
-
-std::vector<std::string> cell_labels(const std::vector<const Cell*>& cells,
-                                     const std::vector<std::pair<std::int64_t, std::int64_t>>& places) {
-  const auto do_tell = [&](const std::vector<std::string>& texts) {
-    std::set<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> taken;
-    for (std::size_t i = 0; i < places.size(); ++i)
-      if (!taken.emplace(places[i], texts[i]).second) return false;
-    return true;
-  };
-  std::vector<std::string> none(cells.size());
-  if (do_tell(none)) return none;
-  auto texts = different_circumstances(cells);
-  return do_tell(texts) ? texts : differences(cells);
-}
-
-std::set<std::string> different_entries(const std::vector<const Cell*>& cells) {
-  std::map<std::string, std::size_t> members;  // cells of each group within which texts are compared
-  std::map<std::pair<std::string, std::string>, std::multiset<std::string>> texts;  // by entry and group
-  for (const Cell* cell : cells) {
-    if (!cell->is_measured()) continue;
-    const std::string all = "all", of_as_many = std::to_string(cell->workers);
-    const std::string joined = is_alone(cell->record()) ? "" : "joined " + of_as_many;
-    for (const std::string* group : {&all, &of_as_many, &joined}) ++members[*group];
-    for (const SetupEntry& entry : cell->setup) {
-      if (entry.kind == SetupKind::setting) continue;
-      const std::string& group = entry.kind == SetupKind::joined  ? joined
-                                 : entry.kind == SetupKind::cores ? of_as_many
-                                                                  : all;
-      if (!group.empty()) texts[{entry.name, group}].insert(entry.text);
-    }
-  }
-  std::set<std::string> names;
-  for (const auto& [key, there] : texts)
-    if (there.size() < members[key.second] || there.count(*there.begin()) < there.size())
-      names.insert(key.first);
-  return names;
-}
-
-namespace {
 
 using Texts = std::map<std::string, std::string>;  // by the entry's name
 
@@ -180,6 +128,53 @@ void add_until_told_apart(const std::vector<const Cell*>& cells, const std::set<
 }
 
 }  // namespace
+
+std::vector<std::string> different_circumstances(const std::vector<const Cell*>& cells) {
+  std::vector<std::string> texts;
+  for (const auto& here : telling_circumstances(cells)) {
+    std::vector<std::string> own;
+    for (const auto& [name, value] : here) own.push_back(fmt::format("{} {}", name, value));
+    texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
+  }
+  return texts;
+}
+
+std::vector<std::string> cell_labels(const std::vector<const Cell*>& cells,
+                                     const std::vector<std::pair<std::int64_t, std::int64_t>>& places) {
+  const auto do_tell = [&](const std::vector<std::string>& texts) {
+    std::set<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> taken;
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (!taken.emplace(places[i], texts[i]).second) return false;
+    return true;
+  };
+  std::vector<std::string> none(cells.size());
+  if (do_tell(none)) return none;
+  auto texts = different_circumstances(cells);
+  return do_tell(texts) ? texts : differences(cells);
+}
+
+std::set<std::string> different_entries(const std::vector<const Cell*>& cells) {
+  std::map<std::string, std::size_t> members;  // cells of each group within which texts are compared
+  std::map<std::pair<std::string, std::string>, std::multiset<std::string>> texts;  // by entry and group
+  for (const Cell* cell : cells) {
+    if (!cell->is_measured()) continue;
+    const std::string all = "all", of_as_many = std::to_string(cell->workers);
+    const std::string joined = is_alone(cell->record()) ? "" : "joined " + of_as_many;
+    for (const std::string* group : {&all, &of_as_many, &joined}) ++members[*group];
+    for (const SetupEntry& entry : cell->setup) {
+      if (entry.kind == SetupKind::setting) continue;
+      const std::string& group = entry.kind == SetupKind::joined  ? joined
+                                 : entry.kind == SetupKind::cores ? of_as_many
+                                                                  : all;
+      if (!group.empty()) texts[{entry.name, group}].insert(entry.text);
+    }
+  }
+  std::set<std::string> names;
+  for (const auto& [key, there] : texts)
+    if (there.size() < members[key.second] || there.count(*there.begin()) < there.size())
+      names.insert(key.first);
+  return names;
+}
 
 std::vector<std::string> first_differences(const std::vector<const Cell*>& cells) {
   std::vector<std::pair<std::string, SetupKind>> entries;  // in the order of the set-up

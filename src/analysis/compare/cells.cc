@@ -1,4 +1,4 @@
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/consistency.h"
-#include "analysis/compare/record_times.h"
 #include "measure/setting.h"
 
 namespace paceline::analysis {

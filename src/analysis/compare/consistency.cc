@@ -7,10 +7,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <numeric>
-#include <string>
 #include <utility>
 
-#include "analysis/compare/record_times.h"
+#include "analysis/compare/cell.h"
 #include "analysis/compare/setup.h"
 
 namespace paceline::analysis {
@@ -294,6 +293,16 @@ void check_memory(const Record& record, std::vector<Finding>& findings) {
         {false, fmt::format("the measured peak memory is {:+.0f} % off the plan", (share - 1) * 100)});
 }
 
+/// ": most of it by ninja (0.9 cores), cc1plus (0.4)"; empty where none was seen.
+std::string names_of_programs(const std::optional<std::vector<measure::OtherProgramRecord>>& programs) {
+  std::string text;
+  if (programs)
+    for (const auto& program : *programs)
+      text += fmt::format("{}{} ({:.1f} cores)", text.empty() ? ", most of it by " : ", ", program.name,
+                          program.cores);
+  return text;
+}
+
 }  // namespace
 
 long implied_workers(std::int64_t samples, std::int64_t steps_per_epoch, std::int64_t local_batch) {
@@ -329,20 +338,6 @@ std::vector<Finding> check(const Record& record) {
   add("record.memory", check_memory);
   return findings;
 }
-
-namespace {
-
-/// ": most of it by ninja (0.9 cores), cc1plus (0.4)"; empty where none was seen.
-std::string names_of_programs(const std::optional<std::vector<measure::OtherProgramRecord>>& programs) {
-  std::string text;
-  if (programs)
-    for (const auto& program : *programs)
-      text += fmt::format("{}{} ({:.1f} cores)", text.empty() ? ", most of it by " : ", ", program.name,
-                          program.cores);
-  return text;
-}
-
-}  // namespace
 
 std::optional<Finding> busy(std::span<const Record> records) {
   int known = 0, disturbed = 0;

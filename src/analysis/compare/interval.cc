@@ -4,6 +4,61 @@
 #include <cmath>
 
 namespace paceline::analysis {
+namespace {
+
+using Repeats = std::span<const std::vector<double>>;
+
+std::vector<double> logs_of_medians(Repeats repeats) {
+  std::vector<double> logs;
+  for (const auto& steps : repeats) logs.push_back(std::log(measure::quantile(steps, 0.5)));
+  return logs;
+}
+
+double variance_of_values(const std::vector<double>& values) {
+  const double spread = measure::standard_deviation(values);
+  return spread * spread;
+}
+
+/// Half the width of the interval of the difference of two means of runs, on a logarithmic scale; 0 without
+/// repeats.
+double half_by_runs(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() < 2 && b.size() < 2) return 0;
+  const double spread_a = a.size() < 2 ? variance_of_values(b) : variance_of_values(a);
+  const double spread_b = b.size() < 2 ? variance_of_values(a) : variance_of_values(b);
+  const double part_a = spread_a / static_cast<double>(a.size());
+  const double part_b = spread_b / static_cast<double>(b.size());
+  const double whole = part_a + part_b;
+  if (whole <= 0) return 0;
+  double unsure = 0;  // Welch and Satterthwaite: only spreads estimated from repeats contribute
+  if (a.size() > 1) unsure += part_a * part_a / static_cast<double>(a.size() - 1);
+  if (b.size() > 1) unsure += part_b * part_b / static_cast<double>(b.size() - 1);
+  // A spread borrowed from the other side has its degrees of freedom, and is correlated with it.
+  const bool is_borrowed = a.size() < 2 || b.size() < 2;
+  const double degrees =
+      is_borrowed ? static_cast<double>(std::max(a.size(), b.size()) - 1) : whole * whole / unsure;
+  return measure::as_rare_as_two_errors(std::max(1.0, degrees)) * std::sqrt(whole);
+}
+
+}  // namespace
+
+Estimate ratio_of_runs(Repeats a, Repeats b) {
+  Estimate result = ratio(pooled(a), pooled(b));
+  if (!has_interval(result)) return result;
+  const auto runs_a = logs_of_medians(a), runs_b = logs_of_medians(b);
+  const double half = half_by_runs(runs_a, runs_b);
+  if (half <= 0) return result;
+  const double centre = measure::mean(runs_a) - measure::mean(runs_b);
+  result.low = std::min(result.low, std::exp(centre - half));
+  result.high = std::max(result.high, std::exp(centre + half));
+  return result;
+}
+
+Change change_of(const Estimate& ratio, bool is_of_one_run, double noise) {
+  const double least = is_of_one_run ? std::max(noise, kNoiseOfOneRun) : noise;
+  if (ratio.low > 1 + least) return Change::improved;
+  if (ratio.high < 1 - least) return Change::regressed;
+  return ratio.low <= 1 && ratio.high >= 1 ? Change::no_change : Change::within_noise;
+}
 
 Estimate exactly(double value) { return {.median = value, .low = value, .high = value, .n = 1}; }
 

@@ -211,99 +211,6 @@ constexpr std::pair<std::string_view, std::string_view> kCircumstances[] = {
     {"system", "environment.os"},       {"compiler", "environment.compiler"},
 };
 
-constexpr std::string_view kResult = "was measured";
-constexpr std::string_view kMoment = "of the moment: it is shown, and nothing is refused for it";
-constexpr std::string_view kRepeat = "repeats differ in it by being repeats";
-constexpr std::string_view kLength = "length of the window: times a step keep their distribution";
-constexpr std::string_view kFollows = "follows from the model and the settings";
-constexpr std::string_view kPlan =
-    "follows from model and sizes; the process's own part of it grows over a study";
-
-/// Fields that are left out, with the reason. Settings are decided by their role (is_in_setup).
-constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
-    {"id", kRepeat},
-    {"status", "how it ended: only what was measured has a key"},
-    {"reason", "how it ended"},
-    {"updates_done", kResult},
-    {"loss", "how it ended"},
-    {"restarts[].reason", "how an earlier run ended"},
-    {"restarts[].detection_s", kResult},
-    {"restarts[].rebuild_s", kResult},
-    {"restarts[].lost_updates", kResult},
-    {"restarts[].lost_samples", kResult},
-    {"changes[].now", "what the next change says it was then, or the setting itself"},
-    {"rollbacks[]", kResult},
-    {"skipped_updates", kResult},
-    {"created", kRepeat},
-    {"batch_given_as", "the sizes say it, however they were given"},
-    {"command", "as typed: what it chose stands in the settings"},
-    {"environment.memory_bytes", "decides what fits, not how long a step takes; compare() remarks it"},
-    {"environment.load_before", kMoment},
-    {"environment.gpus", "sentences on the moment; the device has an entry"},
-    {"model.bytes_a_sample", kFollows},
-    {"model.graph_sha256", kFollows},
-    {"model.bytes_a_step", kFollows},
-    {"data.stored_bytes", "follows from the data set, which has an entry"},
-    {"repeat", kRepeat},
-    {"also", "which other question the cell is asked for, and nothing that it did otherwise"},
-    {"memory.plan_bytes", kPlan},
-    {"memory.plan_lines", kPlan},
-    {"memory.peak_bytes", kResult},
-    {"memory.available_bytes", kMoment},
-    {"memory.device.plan_bytes", kPlan},
-    {"memory.device.plan_lines", kPlan},
-    {"memory.device.available_bytes", kMoment},
-    {"memory.device.use", kMoment},
-    {"window.warmup_steps", kLength},
-    {"window.steps", kLength},
-    {"window.timed_of", "follows from the number of steps"},
-    {"window.samples", kLength},
-    {"window.wall_s", kResult},
-    {"window.others_cores", kMoment},
-    {"window.others[]", kMoment},
-    {"peak", kResult},
-    {"first_step_s", kResult},
-    {"communication.nodes", "the hosts of the ranks say it"},
-    {"communication.parameter_bytes", kFollows},
-    {"communication.statistics_bytes", kFollows},
-    {"communication.padding_bytes", kFollows},
-    {"communication.vote_bytes", "follows from how the device's steps are waited for"},
-    {"communication.norm_bytes", kFollows},
-    {"communication.norm_collectives", kFollows},
-    {"communication.bytes_received", kResult},
-    {"communication.bytes_sent", "counted over the window; the algorithm decides it"},
-    {"communication.collectives", "counted over the window"},
-    {"communication.memory_ceiling_gb_per_s", kResult},
-    {"ranks[].rank", "its place in the list"},
-    {"ranks[].wall_s", kResult},
-    {"ranks[].phases_s", kResult},
-    {"ranks[].communication_s", kResult},
-    {"ranks[].transfer_s", kResult},
-    {"ranks[].late_peer_s", kResult},
-    {"ranks[].loader_prepare_s", kResult},
-    {"ranks[].loader_processor_s", kResult},
-    {"ranks[].loader_waits", kResult},
-    {"ranks[].loader_ready", kResult},
-    {"ranks[].peak_bytes", kResult},
-    {"ranks[].bytes_sent", kResult},
-    {"ranks[].bytes_received", kResult},
-    {"ranks[].step_s", kResult},
-    {"ranks[].own_s", kResult},
-    {"ranks[].steps_s", kResult},
-    {"buckets[]", "times, and sizes that follow from the setting: of bucket-mb auto see the header"},
-    {"last_steps", kResult},
-    {"gpus[]", kResult},
-    {"epochs[]", kResult},
-    {"steps[]", kResult},
-    {"chosen", kResult},
-    {"kernels", "which were measured is a setting, and by default they follow from shape and processor"},
-    {"test_set", "the policy is a setting; the rest was measured"},
-    {"evaluation", "of kind evaluate, of which there are no cells"},
-    {"collectives[]", "of kind comm, of which there are no cells"},
-    {"link_fits[]", "of kind comm, of which there are no cells"},
-    {"notes", "sentences of the run"},
-};
-
 /// Whether the setting is an entry. The precision used, sizes and data-parallel have entries of their own.
 /// How workers are joined does not matter for a single worker.
 bool is_in_setup(const Record& record, std::string_view setting) {
@@ -353,16 +260,15 @@ bool differ_in(const Setup& a, const Setup& b, SetupKind kind) {
   return own(a) != own(b);
 }
 
-std::vector<FieldDecision> field_decisions() {
-  std::vector<FieldDecision> all{{"settings", "by its key", ""}};
+std::vector<SetupField> setup_fields() {
+  std::vector<SetupField> all{{"settings", "by its key"}};
   for (const Row& row : kRows)
     for (std::string_view fields = row.fields; !fields.empty();) {
       const auto end = std::min(fields.find(' '), fields.size());
-      all.push_back({fields.substr(0, end), row.name, ""});
+      all.push_back({fields.substr(0, end), row.name});
       fields.remove_prefix(std::min(end + 1, fields.size()));
     }
-  for (const auto& [name, field] : kCircumstances) all.push_back({field, name, ""});
-  for (const auto& [field, why] : kLeftOut) all.push_back({field, "", why});
+  for (const auto& [name, field] : kCircumstances) all.push_back({field, name});
   return all;
 }
 

@@ -5,8 +5,8 @@
 /// Records are repeats of one cell only if nothing in this list differs (cells.h). Scaling groups, labels,
 /// columns and "differs in" use the same list, so whatever separates two cells can always be named.
 ///
-/// Every field of a record is either in the list or left out with a reason (field_decisions). A test checks
-/// that for all fields of measure/record_fields.h. Left out are
+/// Every field of a record is either in the list or left out. tests/analysis/compare/setup_test.cc has the
+/// reason for each that is, and checks that none of measure/record_fields.h is forgotten. Left out are
 ///   - what distinguishes repeats: id and number, date and command, the seed, the length of the measured
 ///     window, what the machine had free or busy;
 ///   - results, and sentences about them;
@@ -56,13 +56,12 @@ using Setup = std::vector<SetupEntry>;
 /// Whether two set-ups differ in an entry of `kind`.
 [[nodiscard]] bool differ_in(const Setup& a, const Setup& b, SetupKind kind);
 
-/// What was decided for a field of a record. A decision for "epochs[]" covers all fields of an epoch.
-struct FieldDecision {
+/// A field of a record and the entry that contains it. "epochs[]" stands for all fields of an epoch.
+struct SetupField {
   std::string_view field;  ///< "communication.algorithm", "ranks[].host", "settings"
-  std::string_view entry;  ///< the entry that contains it; empty if it is left out
-  std::string_view why;    ///< the reason if it is left out
+  std::string_view entry;
 };
-[[nodiscard]] std::vector<FieldDecision> field_decisions();
+[[nodiscard]] std::vector<SetupField> setup_fields();
 
 /// By name; unknown ones are missing.
 using Circumstances = std::map<std::string, std::string>;

@@ -4,9 +4,70 @@
 #include <cmath>
 #include <vector>
 
-#include "analysis/compare/record_times.h"
-
 namespace paceline::analysis {
+
+std::optional<LinkFit> fit_link(std::span<const TimedMessage> messages) {
+  if (messages.size() < 3) return std::nullopt;
+  // Weights 1 / t^2: the relative errors of all messages count equally.
+  double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0;
+  for (const auto& message : messages) {
+    if (!(message.seconds > 0)) return std::nullopt;
+    const double weight = 1 / (message.seconds * message.seconds);
+    w += weight;
+    wx += weight * message.bytes;
+    wxx += weight * message.bytes * message.bytes;
+    wt += weight * message.seconds;
+    wxt += weight * message.bytes * message.seconds;
+  }
+  const double determinant = w * wxx - wx * wx;
+  if (!(determinant > 0)) return std::nullopt;
+  double alpha = (wxx * wt - wx * wxt) / determinant;
+  double beta = (w * wxt - wx * wt) / determinant;
+  if (alpha < 0) {  // the latency cannot be negative: use the line through the origin
+    alpha = 0;
+    beta = wxt / wxx;
+  }
+  if (!(beta > 0)) return std::nullopt;
+  LinkFit fit{.alpha_s = alpha, .bytes_per_s = 1 / beta, .residual = 0};
+  double squares = 0;
+  for (const auto& message : messages) {
+    const double error = fit.seconds(message.bytes) / message.seconds - 1;
+    squares += error * error;
+  }
+  fit.residual = std::sqrt(squares / static_cast<double>(messages.size()));
+  return fit;
+}
+
+double bus_factor(std::string_view collective, int ranks) {
+  if (ranks < 2) return 0;
+  if (collective == "broadcast") return 1;
+  return (collective == "all_reduce" ? 2.0 : 1.0) * (ranks - 1) / ranks;
+}
+
+CollectiveFigures figures(const measure::CollectiveRecord& one, int ranks) {
+  CollectiveFigures result{.seconds = measure::estimate(one.seconds), .algbw = {}, .busbw = {}};
+  const auto& t = result.seconds;
+  if (ranks < 2 || !(t.low > 0)) return result;
+  const auto rates = [&](double bytes) {  // the shortest time is the highest rate
+    return measure::Estimate{
+        .median = bytes / t.median / 1e9, .low = bytes / t.high / 1e9, .high = bytes / t.low / 1e9, .n = t.n};
+  };
+  const auto bytes = static_cast<double>(one.bytes);
+  result.algbw = rates(bytes);
+  result.busbw = rates(bytes * bus_factor(one.collective, ranks));
+  return result;
+}
+
+bool shows_bandwidth(const measure::LinkFitRecord& fit, const measure::Record& record) {
+  if (record.workers < 2 || !(fit.bytes_per_s > 0) || !record.collectives) return false;
+  std::int64_t largest = 0;
+  for (const auto& one : *record.collectives)
+    if (one.collective == fit.collective && one.in_place == fit.in_place)
+      largest = std::max(largest, one.bytes);
+  const double transfer = static_cast<double>(largest) / fit.bytes_per_s;
+  return transfer >= 0.05 * (fit.alpha_s + transfer);
+}
+
 namespace {
 
 using measure::Record;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "measure/statistics.h"
 
@@ -68,17 +67,6 @@ std::optional<std::int64_t> peak_of(const Record& record, const RankRecord& rank
 }
 
 }  // namespace
-
-std::optional<std::int64_t> ByWorker::all_peak_bytes() const {
-  std::map<int, std::int64_t> of_process;
-  for (const auto& worker : workers) {
-    if (!worker.peak_bytes) return std::nullopt;
-    of_process[worker.process] = *worker.peak_bytes;
-  }
-  std::int64_t sum = 0;
-  for (const auto& [process, bytes] : of_process) sum += bytes;
-  return sum;
-}
 
 std::optional<ByWorker> by_worker(const Cell& cell) {
   const auto records = whole_records(cell);

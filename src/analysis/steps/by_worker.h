@@ -44,8 +44,6 @@ struct ByWorker {
   /// Whether the lead is larger than the differences between repeats, so that the slowest is no accident.
   [[nodiscard]] bool is_told_apart() const { return lead_s.n > 1 && lead_s.low > 0; }
   double imbalance = 0;  ///< its own time over the mean of all, less 1
-  /// Memory of all processes together, each counted once; empty if one is unknown.
-  [[nodiscard]] std::optional<std::int64_t> all_peak_bytes() const;
 };
 
 /// Nothing for a cell that is not measured or has one worker.

@@ -1,8 +1,6 @@
 #include "analysis/steps/cause.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 
 #include "analysis/compare/comparability.h"
 #include "analysis/compare/setup.h"

@@ -3,7 +3,6 @@
 /// Computes the figures of each GPU while a cell (or a record without a cell) was measured: load, power,
 /// energy, clocks, memory, link.
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>

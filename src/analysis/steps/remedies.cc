@@ -1,7 +1,6 @@
 #include "analysis/steps/remedies.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 namespace paceline::analysis {

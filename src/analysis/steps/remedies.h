@@ -4,7 +4,7 @@
 /// with something changed.
 ///
 /// Own work, waiting and data wait of the typical rank stay or shrink as the remedy says. Exposed transfer is
-/// replayed from the times at which buckets are ready (replay.h), which move with the backward pass. So
+/// replayed from the times at which buckets are ready (step_lines.h), which move with the backward pass. So
 /// remedies interact: a faster backward pass hides less. Pure functions.
 
 #include <cstdint>

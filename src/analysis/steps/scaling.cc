@@ -133,20 +133,6 @@ std::vector<const ScalingRow*> one_for_each_number_of_workers(const ScalingGroup
   return rows;
 }
 
-}  // namespace
-
-const char* name(Mode mode) { return mode == Mode::weak ? "weak" : "strong"; }
-
-Estimate weak_efficiency(const Estimate& step_baseline, const Estimate& step) {
-  return ratio(step_baseline, step);
-}
-
-Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch) {
-  return ratio(epoch_baseline, epoch);
-}
-
-namespace {
-
 /// Whether the cells of one batch allow a comparison of numbers of workers.
 bool is_scaled(const std::vector<const Cell*>& cells) {
   std::set<int> workers;
@@ -158,6 +144,16 @@ bool is_scaled(const std::vector<const Cell*>& cells) {
 }
 
 }  // namespace
+
+const char* name(Mode mode) { return mode == Mode::weak ? "weak" : "strong"; }
+
+Estimate weak_efficiency(const Estimate& step_baseline, const Estimate& step) {
+  return ratio(step_baseline, step);
+}
+
+Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch) {
+  return ratio(epoch_baseline, epoch);
+}
 
 std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
   std::vector<ScalingGroup> groups;

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "analysis/compare/cell_labels.h"
@@ -187,18 +186,6 @@ void find_limits(Sweep& sweep) {
   if (sweep.largest_met == Limit::none && sweep.memory_ends) sweep.largest_met = Limit::memory;
 }
 
-}  // namespace
-
-std::size_t knee(std::span<const double> images_per_s) {
-  base::expects(!images_per_s.empty(), "a knee is of at least one point");
-  const double best = *std::max_element(images_per_s.begin(), images_per_s.end());
-  std::size_t at = 0;
-  while (images_per_s[at] < (1 - kKneeTolerance) * best) ++at;
-  return at;
-}
-
-namespace {
-
 /// Requires   `members` is not empty
 Sweep make_sweep(std::vector<const Cell*> members) {
   std::stable_sort(members.begin(), members.end(),
@@ -227,6 +214,14 @@ Sweep make_sweep(std::vector<const Cell*> members) {
 }
 
 }  // namespace
+
+std::size_t knee(std::span<const double> images_per_s) {
+  base::expects(!images_per_s.empty(), "a knee is of at least one point");
+  const double best = *std::max_element(images_per_s.begin(), images_per_s.end());
+  std::size_t at = 0;
+  while (images_per_s[at] < (1 - kKneeTolerance) * best) ++at;
+  return at;
+}
 
 std::vector<Sweep> sweeps(std::span<const Cell> cells) {
   std::vector<Sweep> all;

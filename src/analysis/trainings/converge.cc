@@ -10,7 +10,6 @@
 
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/consistency.h"
-#include "analysis/compare/record_times.h"
 #include "measure/setting.h"
 
 namespace paceline::analysis {

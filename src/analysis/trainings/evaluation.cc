@@ -8,6 +8,111 @@
 namespace paceline::analysis {
 namespace {
 
+using measure::Candidate;
+using measure::Record;
+
+/// Whether the configuration's name, "model mnist-cnn, lr 0.1", names the model: then the search varies it.
+bool varies_model(const Record& record) {
+  return record.variant.starts_with("model ") || record.variant.find(", model ") != std::string::npos;
+}
+
+/// Whether the records have the same model. A training that failed before its network was made may not know
+/// the number of parameters.
+bool has_model_of(const Record& a, const Record& b) {
+  return a.model.name == b.model.name &&
+         (a.model.parameters == b.model.parameters || a.model.parameters == 0 || b.model.parameters == 0);
+}
+
+bool is_of_one_search(const Record& a, const Record& b) {
+  if (a.data.name != b.data.name || a.data.spec != b.data.spec) return false;
+  if (varies_model(a) != varies_model(b)) return false;
+  return varies_model(a) || has_model_of(a, b);
+}
+
+std::vector<std::vector<const Record*>> groups(std::span<const Record> records) {
+  std::vector<std::vector<const Record*>> found;
+  for (const Record& record : records) {
+    if (record.kind != "search") continue;
+    const auto place = std::find_if(found.begin(), found.end(), [&](const auto& group) {
+      return is_of_one_search(*group.front(), record);
+    });
+    (place == found.end() ? found.emplace_back() : *place).push_back(&record);
+  }
+  return found;
+}
+
+/// The trainings that produced figures; `stopped` counts the others.
+std::vector<const Record*> begun(const std::vector<const Record*>& group, long& stopped) {
+  std::vector<const Record*> found;
+  for (const Record* record : group) {
+    stopped += record->status == "interrupted" ? 1 : 0;
+    if (!record->epochs.empty() || record->status != "interrupted") found.push_back(record);
+  }
+  return found;
+}
+
+std::string subject_of_search(const Record& record) {
+  const std::string& data = record.data.name;
+  return varies_model(record) ? data : data.empty() ? record.model.name : record.model.name + " on " + data;
+}
+
+double error_of(const std::vector<double>& accuracies, std::int64_t samples) {
+  return measure::accuracy_standard_error(accuracies, static_cast<long>(samples));
+}
+
+/// Compares `trial` with the best, both after as many epochs as `trial` has.
+std::optional<Difference> to_best(const SearchTrial& trial, const SearchTrial& best,
+                                  std::span<const Record* const> records, std::int64_t samples) {
+  const auto then = measure::candidates(records, trial.epochs);
+  const auto found = std::find_if(then.begin(), then.end(),
+                                  [&](const Candidate& one) { return one.name == best.candidate.name; });
+  if (found == then.end() || !found->failure.empty()) return std::nullopt;
+  auto result = difference(found->accuracy, error_of(found->accuracies, samples), trial.candidate.accuracy,
+                           trial.standard_error);
+  result.one_seed = found->accuracies.size() == 1 || trial.candidate.accuracies.size() == 1;
+  return result;
+}
+
+std::optional<SearchResult> search(std::span<const Record> all, const std::vector<const Record*>& group) {
+  SearchResult result{.subject = subject_of_search(*group.front()), .trials = {}};
+  for (const Record& record : all)
+    if (record.evaluation && !record.variant.empty() && is_of_one_search(*group.front(), record))
+      result.tested = &record;
+  const auto trainings = begun(group, result.stopped);
+  if (trainings.empty()) return std::nullopt;
+  auto ranked = measure::candidates(trainings);
+  measure::rank(ranked);
+  std::int64_t longest = 0;
+  for (auto& candidate : ranked) {
+    SearchTrial trial{.candidate = std::move(candidate), .to_best = {}};
+    for (const Record* record : trial.candidate.records) {
+      for (const auto& epoch : record->epochs) trial.training_s += epoch.seconds;
+      const auto epochs = record->epochs.empty() ? 0 : record->epochs.back().epoch;
+      trial.epochs = std::max(trial.epochs, epochs);
+      result.epochs_trained += epochs;
+      result.validation_samples =
+          std::max(result.validation_samples, record->data.validation_samples.value_or(0));
+    }
+    longest = std::max(longest, trial.epochs);
+    result.seeds = std::max(result.seeds, static_cast<int>(trial.candidate.records.size()));
+    result.trials.push_back(std::move(trial));
+  }
+  for (auto& trial : result.trials) {
+    result.epochs_of_grid += longest * static_cast<std::int64_t>(trial.candidate.records.size());
+    if (!trial.candidate.accuracies.empty())
+      trial.standard_error = error_of(trial.candidate.accuracies, result.validation_samples);
+  }
+  auto& best = result.trials.front();
+  if (best.has_failed()) return result;
+  result.best = &measure::best_record(best.candidate);
+  for (auto& trial : result.trials) {
+    trial.dropped = !trial.has_failed() && trial.candidate.reached < best.candidate.reached;
+    if (&trial != &best && !trial.has_failed())
+      trial.to_best = to_best(trial, best, trainings, result.validation_samples);
+  }
+  return result;
+}
+
 using measure::EvaluationRecord;
 
 /// A contradiction between the counts of one evaluation; "" if there is none.
@@ -41,6 +146,13 @@ std::optional<Proportion> proportion_of(std::int64_t hits, std::int64_t of) {
 }
 
 }  // namespace
+
+std::vector<SearchResult> searches(std::span<const Record> records) {
+  std::vector<SearchResult> found;
+  for (const auto& group : groups(records))
+    if (auto result = search(records, group)) found.push_back(std::move(*result));
+  return found;
+}
 
 Proportion wilson(std::int64_t hits, std::int64_t of) {
   constexpr double z = 1.959963984540054;  // 97.5 % of the normal distribution

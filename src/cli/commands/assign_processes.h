@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/settings.h"
+#include "cli/options/options.h"
 #include "cluster/session.h"
 #include "study/study.h"
 

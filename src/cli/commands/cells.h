@@ -6,12 +6,30 @@
 #include <functional>
 #include <vector>
 
-#include "cli/options/settings.h"
+#include "cli/options/options.h"
+#include "cluster/session.h"
 #include "comm/emulate.h"
 #include "study/study.h"
 #include "train/given/backend.h"
+#include "train/given/options.h"
 
 namespace paceline::cli {
+
+// Runs the cells of a study in several processes: the first one leads, the others follow. A process without
+// work sleeps until the next order.
+
+/// The backend with which a cell of `options` is run in this process, or would be.
+[[nodiscard]] train::Backend backend_for(const Settings& settings, const train::Options& options);
+
+/// For the first process: the callbacks with which it leads.
+[[nodiscard]] study::Runner::Together lead(const Settings& settings,
+                                           const std::vector<study::PlannedCell>& cells);
+/// Tells the others that there are no more cells.
+void dismiss(cluster::Session& session);
+
+/// For the others: runs the cells that the first process orders, until there are no more. Returns the exit
+/// code.
+int follow(const Settings& settings, const std::vector<study::PlannedCell>& cells);
 
 /// The backend for cells that run in this process alone.
 [[nodiscard]] train::Backend backend_alone(const Settings& settings, const comm::Emulation& emulation = {});

@@ -1,13 +1,36 @@
-#include "check/check.h"
-
-#include "base/file.h"
 #include "cli/commands/commands.h"
-#include "cli/evidence.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "check/check.h"
 #include "cli/screen/screen.h"
-#include "report/check_text.h"
+#include "report/build.h"
+#include "table/import/import.h"
 
 namespace paceline::cli {
 namespace {
+
+namespace fs = std::filesystem;
+
+void join_records(Inputs& inputs, bool is_same_machine) {
+  const auto& records = inputs.records.records;
+  for (auto& table : inputs.tables) {
+    const auto* row = check::row_over_record(table, records);
+    if (row == nullptr) continue;
+    if (!is_same_machine)
+      base::fail(
+          base::ErrorKind::usage,
+          "{}: the baseline of {} is '{}', a record of Paceline: a row of a table is compared with a record "
+          "only where --same-machine says that both were measured on one machine",
+          table.where, row->name(), row->text("baseline"));
+    table = check::with_named_records(std::move(table), records);
+  }
+}
 
 using check::Result;
 using check::Severity;
@@ -27,6 +50,69 @@ void append(Result& all, Result one) {
 
 }  // namespace
 
+Inputs read_inputs(const std::vector<fs::path>& paths, bool is_same_machine) {
+  std::vector<fs::path> records, imported, tables;
+  Inputs inputs;
+  for (const auto& path : paths) {
+    std::error_code unreadable;
+    // Missing files and pipes (which can be read only once) are left to the reader of records.
+    if (!fs::is_regular_file(path, unreadable)) {
+      records.push_back(path);
+      continue;
+    }
+    const auto head = table::begin_of(path);
+    const auto first = head.find_first_not_of(" \t\r\n");
+    const bool is_json = first == std::string::npos || head[first] == '{' || path.extension() == ".json";
+    if (head.find("\"paceline-record-") != std::string::npos)
+      records.push_back(path);
+    else if (table::looks_like_table(head))
+      tables.push_back(path);
+    else if (table::find_importer(head) != nullptr)
+      imported.push_back(path);
+    else if (is_json)
+      records.push_back(path);
+    else
+      base::fail(
+          base::ErrorKind::data,
+          "{}: is neither a record nor a table nor a file of a known program; a table begins with its columns "
+          "('paceline check --template scaling' prints one), and docs/check.md names the programs",
+          path.string());
+  }
+  if (!records.empty()) inputs.records = read_records(records);
+  std::set<std::string> ids;
+  for (const auto& record : inputs.records.records) ids.insert(record.id);
+  for (const auto& path : tables)
+    inputs.tables.push_back(table::read_table(base::read_file(path), path.string(), ids));
+  for (auto& table : table::import_files(imported, {})) inputs.tables.push_back(std::move(table));
+  join_records(inputs, is_same_machine);
+  return inputs;
+}
+
+int import_command(const Settings& settings) {
+  const auto& options = settings.import;
+  if (!options.out.empty()) base::require_directory_of(options.out, "--out");
+  const auto tables = table::import_files(settings.report.records, options.set);
+  std::string text;
+  for (const auto& one : tables) {
+    if (tables.size() > 1 && !text.empty())
+      base::fail(
+          base::ErrorKind::usage,
+          "the files are of {} runs or programs, but one table holds one; import them one after the other",
+          tables.size());
+    text += table::to_csv(one);
+  }
+  if (options.out.empty()) {
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  base::write_file(options.out, text);
+  Screen screen(false);
+  for (const auto& note : tables.front().notes) screen.explain(note);
+  screen.say(fmt::format("{}: {} row{}", options.out.string(), tables.front().rows.size(),
+                         tables.front().rows.size() == 1 ? "" : "s"));
+  return 0;
+}
+
 int check_command(const Settings& settings) {
   Screen screen(false);
   const auto& options = settings.check;
@@ -36,13 +122,13 @@ int check_command(const Settings& settings) {
   }
   for (const auto& [file, option] : {std::pair{options.json, "--json"}, std::pair{options.sarif, "--sarif"}})
     if (!file.empty()) base::require_directory_of(file, option);
-  const auto evidence = read_evidence(settings.report.records, settings.report.is_same_machine);
+  const auto inputs = read_inputs(settings.report.records, settings.report.is_same_machine);
   Result result;
-  for (const auto& table : evidence.tables) append(result, check::check_table(table));
-  if (!evidence.records.records.empty()) append(result, check::check_records(evidence.records.records));
+  for (const auto& table : inputs.tables) append(result, check::check_table(table));
+  if (!inputs.records.records.empty()) append(result, check::check_records(inputs.records.records));
   check::sort_findings(result);
-  for (const auto& remark : evidence.records.remarks) screen.explain(remark);
-  for (const auto& table : evidence.tables)
+  for (const auto& remark : inputs.records.remarks) screen.explain(remark);
+  for (const auto& table : inputs.tables)
     for (const auto& note : table.notes) screen.explain(table.where + ": " + note);
   for (const auto& line : report::check_lines(result)) screen.explain(line);
   if (!options.json.empty()) base::write_file(options.json, report::check_json(result));

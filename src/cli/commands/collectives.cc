@@ -1,17 +1,27 @@
 #include "cli/commands/collectives.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <cstdio>
 #include <span>
 #include <utility>
 
-#include "analysis/steps/collectives.h"
-#include "analysis/steps/link_fit.h"
+#include "analysis/steps/bandwidth.h"
+#include "base/error.h"
+#include "cli/commands/commands.h"
+#include "cli/reports.h"
+#include "cli/screen/screen.h"
+#include "cluster/make_backend.h"
+#include "cluster/session.h"
+#include "engine/cuda/nvml/facts.h"
 #include "engine/make.h"
 #include "measure/environment.h"
+#include "measure/events.h"
 #include "measure/statistics.h"
-#include "train/record/machine.h"
+#include "train/record/run_record.h"
 #include "train/run_ranks.h"
 
 namespace paceline::cli {
@@ -61,6 +71,163 @@ comm::Probe timed(comm::Communicator& communicator, std::size_t bytes, double se
   probe.seconds.insert(probe.seconds.end(), more.seconds.begin(), more.seconds.end());
   probe.correct = probe.correct && more.correct;
   return probe;
+}
+
+/// Small messages take microseconds and vary more, so they are repeated more often.
+int repeats_of(std::size_t bytes, int asked) { return bytes <= 65536 ? 5 * asked : asked; }
+
+/// What the ranks of one process share while they measure.
+struct Bench {
+  const Settings& settings;
+  const base::CorePlan& cores;
+  int first_core = 0;        ///< the plan's entry for this process's first rank
+  Screen* screen = nullptr;  ///< only in the first process
+  RunLog* log = nullptr;
+  measure::Record& record;
+  const std::vector<std::unique_ptr<ProbeMemory>>& memory;  ///< of this process's ranks
+};
+
+std::string rate(const std::optional<measure::Estimate>& gb_per_s) {
+  return gb_per_s ? fmt::format("{:.3f}", gb_per_s->median) : "-";
+}
+
+std::string row_of(const measure::CollectiveRecord& one, int ranks) {
+  const auto figures = analysis::figures(one, ranks);
+  return fmt::format("{:<14} {:<3} {:>11} {:>10.1f} {:>10.1f} {:>10.1f} {:>8} {:>8}  {}", one.collective,
+                     one.in_place ? "in" : "out", one.bytes, 1e6 * measure::quantile(one.seconds, 0),
+                     1e6 * figures.seconds.median, 1e6 * measure::quantile(one.seconds, 0.95),
+                     rate(figures.algbw), rate(figures.busbw), one.correct ? "yes" : "NO");
+}
+
+measure::Event start_of_measurement(const measure::Record& record) {
+  return measure::Event("start")
+      .set("schema", measure::kEventsSchema)
+      .set("kind", record.kind)
+      .set("command", record.command)
+      .set("version", record.environment.version)
+      .set("host", record.environment.host)
+      .set("process", static_cast<std::int64_t>(::getpid()))
+      .set("workers", record.workers);
+}
+
+/// The event for one size of one collective.
+measure::Event event_of(const measure::CollectiveRecord& one, int ranks) {
+  const auto figures = analysis::figures(one, ranks);
+  measure::Event event("collective");
+  event.set("collective", one.collective)
+      .set("in_place", one.in_place)
+      .set("bytes", one.bytes)
+      .set("seconds", figures.seconds.median)
+      .set("correct", one.correct);
+  if (figures.busbw) event.set("busbw_gb_per_s", figures.busbw->median);
+  return event;
+}
+
+void measure_all(comm::Communicator& communicator, const comm::ProbeArrays& arrays, const Bench& bench) {
+  const auto& options = bench.settings.comm;
+  const bool speaks = communicator.rank() == 0;
+  communicator.at(0, "the measuring of collectives");
+  for (const auto trial : comm::kTrials) {
+    for (std::size_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
+      auto probe = comm::probe(communicator, trial, bytes / sizeof(float), 3,
+                               repeats_of(bytes, options.repeats), arrays);
+      if (!speaks) continue;
+      const auto& one = add_collective(bench.record, trial, std::move(probe));
+      bench.screen->say(row_of(one, communicator.size()));
+      bench.log->write(event_of(one, communicator.size()));
+    }
+    if (speaks) add_link_fit(bench.record, trial);
+  }
+}
+
+void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Bench& bench) {
+  train::run_ranks(communicators, [&](std::size_t rank) {
+    (void)base::bind_current_thread(bench.cores.cores[static_cast<std::size_t>(bench.first_core) + rank]);
+    measure_all(*communicators[rank], bench.memory[rank]->arrays(), bench);
+  });
+}
+
+std::string fit_line(const measure::LinkFitRecord& fit, const measure::Record& record) {
+  const auto what = fmt::format("{} {}: latency {:.1f} us", fit.collective,
+                                fit.in_place ? "in place" : "out of place", 1e6 * fit.alpha_s);
+  if (!analysis::shows_bandwidth(fit, record))
+    return what + ", which is nearly all of t up to the largest X: larger --sizes would show a bandwidth";
+  return fmt::format("{}, bandwidth {:.3f} GB/s (t = latency + X / bandwidth, residual {:.0f} %)", what,
+                     fit.bytes_per_s / 1e9, 100 * fit.residual);
+}
+
+/// Refuses to overwrite the record of an earlier measurement, as `train` does.
+void refuse_another_record(const std::filesystem::path& out) {
+  std::error_code unreadable;
+  if (std::filesystem::exists(out / "record.json", unreadable))
+    base::fail(base::ErrorKind::usage,
+               "--out {}: holds another run's record.json; give another --out, or move it away",
+               out.string());
+}
+
+int workers_among(const Settings& settings, const train::ProcessPlacement& place) {
+  const int workers =
+      settings.is_given("workers") || place.processes == 1 ? settings.train.workers : place.processes;
+  if (workers % place.processes != 0)
+    base::fail(base::ErrorKind::usage, "--workers {} must be a multiple of the {} processes", workers,
+               place.processes);
+  return workers;
+}
+
+/// The bandwidth limit of the device's links, shown beside busbw.
+std::string describe_link(const std::string& device) {
+  const auto limit = device == "cuda-on-host" ? std::nullopt : engine::cuda::nvlink_one_way();
+  if (!limit) return "one-way limit of the link between the devices: unknown";
+  return fmt::format("one-way limit of a GPU's NVLinks: {:.0f} GB/s ({})", limit->bytes_per_s / 1e9,
+                     limit->made_of);
+}
+
+/// Allocates device memory for each of this process's ranks, and prints which library carries it.
+std::vector<std::unique_ptr<ProbeMemory>> open_memory(
+    const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Settings& settings,
+    const train::Backend& backend) {
+  std::vector<std::unique_ptr<ProbeMemory>> memory(communicators.size());
+  const auto numbers = train::device_numbers(backend, static_cast<int>(communicators.size()));
+  train::run_ranks(communicators, [&](std::size_t rank) {
+    memory[rank] = std::make_unique<ProbeMemory>(*communicators[rank], settings.train.device, numbers[rank],
+                                                 settings.comm.largest);
+  });
+  return memory;
+}
+
+/// Adds the GPU reports of all processes. Collective.
+void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const cluster::Session* session,
+                     int local) {
+  if (watch == nullptr) return;
+  if (session == nullptr) return train::add_gpus(record, std::vector{watch->end(0)});
+  auto mine = watch->end(session->place().process * local);
+  for (auto& gpu : mine.gpus) gpu.host = session->place().host;
+  std::vector<measure::GpuReport> all;
+  for (const auto& text : session->gather(measure::to_json(mine)))
+    all.push_back(measure::gpu_report_from_json(text));
+  train::add_gpus(record, all);
+}
+
+/// Prints what is measured, before the first row.
+void introduce_collectives(Screen& screen, const measure::Record& record, int processes) {
+  screen.explain(fmt::format("{} {} in {} {}, {}: {}", record.workers, record.workers == 1 ? "rank" : "ranks",
+                             processes, processes == 1 ? "process" : "processes",
+                             record.communication.communicator, record.communication.algorithm));
+  for (const auto& note : record.notes) screen.explain(note);
+  screen.explain(
+      "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
+      "(all_reduce), (N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
+  screen.say(fmt::format("{:<14} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
+                         "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
+}
+
+/// Prints the conclusions after the last row.
+void conclude(Screen& screen, const measure::Record& record) {
+  if (record.workers == 1)
+    screen.explain(
+        "one rank alone transfers nothing: the times are those of the call, and there is no bandwidth; give "
+        "--workers 2");
+  for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
 }
 
 }  // namespace
@@ -160,6 +327,66 @@ std::optional<double> largest_busbw_gb_per_s(const measure::Record& record) {
                                         [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   const auto busbw = analysis::figures(*largest, record.workers).busbw;
   return busbw ? std::optional(busbw->median) : std::nullopt;
+}
+
+int comm_command(const Settings& settings) {
+  const train::ProcessPlacement place =
+      settings.session == nullptr ? train::ProcessPlacement{} : settings.session->place();
+  const int local = workers_among(settings, place) / place.processes;
+  const auto& device = settings.train.device;
+  const auto backend = cluster::make_backend(device, settings.session, cluster::emulation_of(settings.train));
+  auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
+  const auto memory = open_memory(communicators, settings, backend);
+  const auto cores = base::plan_cores(local * place.core_sharers, 1);
+  const auto gpu_watch = train::watch_gpus(backend, local);
+  auto record = begin_collectives(place, cores, *communicators.front());
+  record.command = settings.typed;
+  if (!engine::computes_on_host(device)) {
+    record.device = device;
+    record.notes.push_back(describe_link(device));
+  }
+  Bench bench{.settings = settings,
+              .cores = cores,
+              .first_core = place.core_share_index * local,
+              .record = record,
+              .memory = memory};
+  if (gpu_watch) gpu_watch->begin();
+  if (!place.is_first()) {
+    run_ranks(communicators, bench);
+    add_gpus_of_all(record, gpu_watch.get(), settings.session, local);
+    return 0;
+  }
+
+  const auto out = settings.train.out.empty() ? new_directory("comm") : settings.train.out;
+  refuse_another_record(out);
+  const OutputDirectory directory(out);
+  Screen screen(settings.json);
+  RunLog log(out, settings.session == nullptr ? backend.stalls : settings.session->stalls());
+  bench.screen = &screen;
+  bench.log = &log;
+  introduce_collectives(screen, record, place.processes);
+  const auto began = base::Clock::now();
+  log.write(start_of_measurement(record));
+  (void)log.guard([&] {
+    run_ranks(communicators, bench);
+    add_gpus_of_all(record, gpu_watch.get(), settings.session, local);
+    return std::vector<measure::Record>{};
+  });
+  conclude(screen, record);
+  conclude_collectives(record);
+  measure::Event end("end");
+  end.set("status", record.status).set("seconds", base::seconds_since(began));
+  if (!record.reason.empty()) end.set("reason", record.reason);
+  log.write(end);
+  const auto path = out / "record.json";
+  measure::write_record(path, record);
+  if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
+  screen.explain(
+      fmt::format("record: {}   (paceline report {} shows it as tables)", path.string(), out.string()));
+  if (record.status != "complete")
+    base::fail(base::ErrorKind::comm,
+               "a collective gave a wrong result: every row with NO; please report it");
+  return 0;
 }
 
 }  // namespace paceline::cli

@@ -1,8 +1,10 @@
-#include "cli/commands/command_rows.h"
-
+#include <cstdio>
 #include <iterator>
+#include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/options/completion.h"
+#include "measure/environment.h"
 
 namespace paceline::cli {
 namespace {
@@ -47,8 +49,26 @@ constexpr CommandRow kCommandRows[]{
 };
 static_assert(std::size(kCommandRows) == kNumberOfCommands, "a new command is counted in settings.h");
 
+std::vector<CommandWords> words_of_commands() {
+  std::vector<CommandWords> all;
+  for (const auto& row : command_rows()) all.push_back({row.name, row.command, row.summary});
+  return all;
+}
+
 }  // namespace
 
 std::span<const CommandRow> command_rows() { return kCommandRows; }
+
+// completion and man: what the program writes about itself, for shells and for man.
+
+int completion_command(const Settings& settings) {
+  std::fputs(completion_script(settings.shell, words_of_commands()).c_str(), stdout);
+  return 0;
+}
+
+int manual_command(const Settings& /*settings*/) {
+  std::fputs(manual_page(words_of_commands(), measure::version()).c_str(), stdout);
+  return 0;
+}
 
 }  // namespace paceline::cli

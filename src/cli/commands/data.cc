@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,15 +10,76 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/data_get.h"
 #include "cli/commands/data_images.h"
+#include "cli/options/options.h"
+#include "cluster/interrupt.h"
 #include "data/dataset.h"
-#include "data/twins.h"
+#include "data/get/get.h"
+#include "data/image/inspect.h"
 
 namespace paceline::cli {
+
+// Implements `paceline data get`, which downloads a public data set.
+
+/// Downloads the package that settings.data names, opens it to check it, and prints the spec that reads it.
+/// Returns the exit code. Ctrl-C keeps what was downloaded.
+///
+/// Errors   Error(usage): an unknown name; Error(data): as data::get and data::open
+int get_data(const Settings& settings);
+
 namespace {
+
+data::Package find_package(const std::string& name, const std::string& from) {
+  const auto& table = data::packages();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& p) { return p.name == name; });
+  if (const auto how = data::how_to_get(name); found == table.end() && !how.empty())
+    base::fail(base::ErrorKind::usage, "data get: there is no package '{}': {}", name, how);
+  if (found == table.end())
+    base::fail(base::ErrorKind::usage, "data get: there is no package '{}'{}", name,
+               base::suggestion(name, data::package_names()));
+  data::Package package = *found;
+  if (!from.empty())
+    for (auto& file : package.files) file.urls = {from + (from.ends_with('/') ? "" : "/") + file.name};
+  return package;
+}
+
+/// One line that is redrawn on a terminal; elsewhere a line at every tenth of a file.
+class DownloadBar {
+ public:
+  void operator()(const data::RemoteFile& file, std::int64_t have) {
+    if (file.name != name_) {
+      name_ = file.name;
+      begun_ = base::Clock::now();
+      before_ = have;
+      tenth_ = -1;
+    }
+    const double megabytes = static_cast<double>(have) / 1e6;
+    const double rate =
+        static_cast<double>(have - before_) / 1e6 / std::max(1e-3, base::seconds_since(begun_));
+    const bool whole = have == file.bytes;
+    const auto tenth = static_cast<int>(10 * have / std::max<std::int64_t>(1, file.bytes));
+    if (!live_ && tenth == tenth_) return;
+    tenth_ = tenth;
+    fmt::print(stderr, "{}{}: {:.1f} of {:.1f} MB, {:.1f} MB/s{}", live_ ? "\r\x1b[K" : "", file.name,
+               megabytes, static_cast<double>(file.bytes) / 1e6, rate, live_ && !whole ? "" : "\n");
+    std::fflush(stderr);
+  }
+  void say(const std::string& sentence) const {
+    fmt::print(stderr, "{}{}\n", live_ ? "\r\x1b[K" : "", sentence);
+    std::fflush(stderr);
+  }
+
+ private:
+  const bool live_ = ::isatty(STDERR_FILENO) == 1;
+  std::string name_;
+  base::TimePoint begun_{};
+  std::int64_t before_ = 0;
+  int tenth_ = -1;
+};
 
 /// Figures from reading every sample of one set.
 struct Census {
@@ -101,6 +163,29 @@ void print_classes(const data::Source& source, const Census& train, const Census
 }
 
 }  // namespace
+
+int get_data(const Settings& settings) {
+  const auto package = find_package(settings.data.spec, settings.data.from);
+  const auto cache = settings.data.cache.empty() ? base::cache_directory() : settings.data.cache;
+  const cluster::Interrupt interrupt;
+  DownloadBar bar;
+  data::DownloadOptions options{.stop = interrupt.token(),
+                                .progress = std::ref(bar),
+                                .say = [&](const std::string& why) { bar.say(why); }};
+  data::Got got;
+  try {
+    got = data::get(package, cache, options);
+  } catch (const base::Error& error) {
+    if (interrupt.exit_code() == 0) throw;
+    fmt::print(stderr, "paceline: {}\n", error.what());
+    return interrupt.exit_code();
+  }
+  const auto source = data::open(got.spec);
+  fmt::print("{}: {} ({})\n", package.name, source.description,
+             got.was_there ? "it was there, nothing was downloaded" : "downloaded, SHA-256 as published");
+  fmt::print("--data {}\n", got.spec);
+  return 0;
+}
 
 int data_command(const Settings& settings) {
   if (settings.data.action == "get") return get_data(settings);

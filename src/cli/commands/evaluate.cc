@@ -7,17 +7,15 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/text.h"
 #include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
-#include "cli/new_directory.h"
 #include "cli/reports.h"
-#include "cli/screen/run_log.h"
 #include "cli/screen/screen.h"
 #include "cluster/interrupt.h"
 #include "cluster/make_backend.h"
+#include "measure/environment.h"
 #include "measure/events.h"
-#include "measure/version.h"
 #include "report/build.h"
 
 namespace paceline::cli {

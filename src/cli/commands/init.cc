@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/shell_word.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
@@ -14,7 +14,6 @@
 #include "engine/make.h"
 #include "init/data_look.h"
 #include "init/proposal.h"
-#include "measure/output_file.h"
 #include "train/run.h"
 
 namespace paceline::cli {

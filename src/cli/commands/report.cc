@@ -1,26 +1,95 @@
-#include "measure/output_file.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/compare_runs.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "check/check.h"
+#include "cli/commands/commands.h"
+#include "cli/reports.h"
+#include "cli/screen/screen.h"
+#include "measure/record_file.h"
 #include "report/build.h"
 #include "table/table.h"
 
-#include <fmt/format.h>
-
-#include "base/file.h"
-#include "check/record_rows.h"
-#include "cli/commands/commands.h"
-#include "cli/evidence.h"
-#include "cli/reports.h"
-#include "cli/screen/screen.h"
-
 namespace paceline::cli {
+namespace {
+
+constexpr int kRegressed = 1;  ///< the exit code; 2 and more are errors
+
+/// The remarks of one side, with its name in front.
+void add_remarks(std::vector<std::string>& all, const std::filesystem::path& side,
+                 const std::vector<std::string>& remarks) {
+  for (const auto& remark : remarks) all.push_back(fmt::format("{}: {}", side.string(), remark));
+}
+
+/// Fails if nothing was compared, so that a CI does not pass by mistake.
+void require_something_compared(const analysis::RunComparison& comparison) {
+  const bool any = std::any_of(comparison.pairs.begin(), comparison.pairs.end(), [](const auto& pair) {
+    return pair.is_compared() || (pair.accuracy && pair.accuracy->difference);
+  });
+  if (any) return;
+  if (comparison.pairs.empty())
+    base::fail(
+        base::ErrorKind::usage,
+        "--fail-on regressed: nothing was compared, since no cell was measured on both sides; give two "
+        "studies of the same batches and workers");
+  base::fail(base::ErrorKind::usage, "--fail-on regressed: nothing was compared; the first cell, {}: {}",
+             comparison.pairs.front().name, comparison.pairs.front().refusals.front());
+}
+
+}  // namespace
+
+int compare_command(const Settings& settings) {
+  Screen screen(false);
+  const auto& paths = settings.report.records;
+  const auto a = read_records({paths[0]});
+  const auto b = read_records({paths[1]});
+  const auto comparison = analysis::compare_runs(a.records, b.records, settings.compare.noise);
+  report::CompareOptions options{.a = paths[0].string(),
+                                 .b = paths[1].string(),
+                                 .command = settings.typed,
+                                 .noise = settings.compare.noise};
+  add_remarks(options.remarks, paths[0], a.remarks);
+  add_remarks(options.remarks, paths[1], b.remarks);
+  const auto document = report::build_comparison(comparison, options);
+  const auto written = write_reports(document, settings.report);
+  if (written.empty()) {
+    screen.say(report::to_terminal(document, screen.width(), screen.colour()));
+    screen.say("shown here only; --html, --markdown, --csv and --json write it to files");
+  } else {
+    screen.explain(report::headline(comparison, settings.compare.noise));
+    for (const auto& remark : options.remarks) screen.explain(remark);
+    for (const auto& line : written) screen.say(line);
+  }
+  if (!settings.compare.fails_on_regressed) return 0;
+  require_something_compared(comparison);
+  const auto times = comparison.number_of(analysis::Change::regressed);
+  const auto accuracies = comparison.accuracies_of(analysis::Change::regressed);
+  if (times + accuracies == 0) return 0;
+  screen.explain(
+      fmt::format("regressed: {} of {} times, {} accuracies; --fail-on regressed ends with exit code {}",
+                  times, comparison.pairs.size(), accuracies, kRegressed));
+  return kRegressed;
+}
+
+int explain_command(const Settings& settings) {
+  Screen screen(false);
+  const auto [records, remarks] = read_records(settings.report.records);
+  auto document = report::explain(records);
+  document.warnings = remarks;
+  screen.say(report::to_terminal(document, screen.width(), screen.colour()));
+  return 0;
+}
 
 int report_command(const Settings& settings) {
   Screen screen(false);
-  const auto evidence = read_evidence(settings.report.records, settings.report.is_same_machine);
-  const auto& [records, remarks] = evidence.records;
+  const auto inputs = read_inputs(settings.report.records, settings.report.is_same_machine);
+  const auto& [records, remarks] = inputs.records;
   const report::BuildOptions options{.title = "", .command = settings.typed, .remarks = remarks};
-  const auto document = evidence.tables.empty()
-                            ? report::build(records, options)
-                            : report::build_with_tables(records, evidence.tables, options);
+  const auto document = inputs.tables.empty() ? report::build(records, options)
+                                              : report::build_with_tables(records, inputs.tables, options);
   measure::require_output(settings.report.records_csv, "--records-csv");  // before anything is written
   auto written = write_reports(document, settings.report);
   if (const auto& file = settings.report.records_csv; !file.empty()) {
@@ -30,11 +99,10 @@ int report_command(const Settings& settings) {
                                   rows.rows.size() == 1 ? "" : "s"));
   }
   if (written.empty()) screen.say(report::to_terminal(document, screen.width(), screen.colour()));
-  if (evidence.tables.empty() || !records.empty())
+  if (inputs.tables.empty() || !records.empty())
     screen.say(fmt::format("{} record{} read", records.size(), records.size() == 1 ? "" : "s"));
-  if (!evidence.tables.empty())
-    screen.say(
-        fmt::format("{} table{} read", evidence.tables.size(), evidence.tables.size() == 1 ? "" : "s"));
+  if (!inputs.tables.empty())
+    screen.say(fmt::format("{} table{} read", inputs.tables.size(), inputs.tables.size() == 1 ? "" : "s"));
   if (!written.empty())  // otherwise they are at the top of what is shown
     for (const auto& remark : remarks) screen.say(remark);
   for (const auto& line : written) screen.say(line);

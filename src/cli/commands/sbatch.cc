@@ -13,13 +13,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/module.h"
-#include "base/program_path.h"
+#include "base/shared_library.h"
 #include "cli/commands/commands.h"
 #include "cli/plan.h"
-#include "cluster/queue.h"
+#include "cluster/batch_script.h"
 #include "comm/mpi/load.h"
-#include "measure/output_file.h"
+#include "measure/record_file.h"
 
 namespace paceline::cli {
 namespace {

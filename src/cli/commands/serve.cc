@@ -11,12 +11,9 @@
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
 #include "cluster/interrupt.h"
-#include "measure/event_log.h"
 #include "measure/events.h"
 #include "report/build.h"
-#include "serve/access.h"
 #include "serve/http_server.h"
-#include "serve/list_page.h"
 #include "serve/site.h"
 
 namespace paceline::cli {

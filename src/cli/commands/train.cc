@@ -8,19 +8,17 @@
 #include "base/error.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/commands.h"
-#include "cli/new_directory.h"
 #include "cli/plan.h"
 #include "cli/reports.h"
-#include "cli/screen/run_log.h"
 #include "cli/screen/screen.h"
+#include "cluster/child.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "cluster/make_backend.h"
-#include "cluster/restart.h"
 #include "cluster/session.h"
 #include "measure/record.h"
 #include "measure/tensorboard.h"
-#include "report/sections/loader.h"
+#include "report/sections/sections.h"
 #include "train/run.h"
 
 namespace paceline::cli {
@@ -120,7 +118,7 @@ int train_command(const Settings& settings) {
   RunLog log(options.out, backend.stalls);
   auto progress = screen.progress();
   std::optional<measure::TensorBoardFile> board;
-  if (settings.tensorboard) board.emplace(options.out / "tensorboard", log_line);
+  if (settings.tensorboard) board.emplace(options.out / "tensorboard", cluster::log_line);
   const std::string watch = watch_line(options.out);
   progress.event = [&](const measure::Event& event) {
     log.write(event);

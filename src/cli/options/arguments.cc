@@ -2,24 +2,31 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+
 #include <algorithm>
+#include <array>
 #include <deque>
 
 #include "base/error.h"
-#include "base/nearest.h"
-#include "base/values.h"
-#include "cli/options/checkpoint_options.h"
+#include "base/text.h"
 #include "cli/options/completion.h"
-#include "cli/options/site.h"
 #include "data/dataset.h"
 #include "data/get/get.h"
+#include "graph/zoo.h"
+#include "measure/record.h"
+#include "train/checkpoint/checkpoint.h"
 
 namespace paceline::cli {
 namespace {
+
+/// The options on which a sample's logits and loss depend, to the last bit; the number of workers is not
+/// among them.
+constexpr std::array kTaken{
+    "model",           "data",  "device", "validation-split",       "bad-images",
+    "label-smoothing", "shard", "bn",     "test-time-augmentation", "measured-kernels"};
 
 using base::ErrorKind;
 
@@ -212,7 +219,7 @@ void check_child(Settings& settings) {
 }
 
 /// A note for an option that was given twice with different values, saying which one counts; else "".
-std::string said_of_repeated(const CLI::Option& option, const std::string& name) {
+std::string text_about_repeated(const CLI::Option& option, const std::string& name) {
   const auto values = option.results();
   for (const auto& value : values)
     if (value != values.back())
@@ -269,7 +276,7 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
   for (auto& [option, assignment] : known) {
     if (option->count() == 0) continue;
     if (!assignment.option->value.empty()) {
-      if (const auto said = said_of_repeated(*option, assignment.where);
+      if (const auto said = text_about_repeated(*option, assignment.where);
           !said.empty() && !assignment.option->is_list)
         line.notes.push_back(said);
       assignment.text = assignment.option->is_list ? fmt::format("{}", fmt::join(option->results(), "\n"))
@@ -295,10 +302,6 @@ std::vector<std::string> differences_from_training(const std::vector<Assignment>
   return notes;
 }
 
-}  // namespace
-
-namespace {
-
 /// Commands that read a site file: those that start something, run, or examine data.
 constexpr unsigned kAtASite = kInProcesses | kLaunch | kSbatch | kEvaluate | kData;
 
@@ -320,6 +323,33 @@ std::string keys_of(const std::vector<Assignment>& given) {
 }
 
 }  // namespace
+
+std::vector<CheckpointOption> options_of_checkpoint(const std::filesystem::path& checkpoint) {
+  const auto info = train::read_checkpoint_info(checkpoint);
+  std::vector<CheckpointOption> given;
+  const auto take = [&](const std::string& key, const std::string& text, const std::string& where) {
+    if (const auto* option = find_option(key, kEvaluate); option != nullptr && !text.empty())
+      given.push_back({option, text, where + ": " + key});
+  };
+  const auto path = info.path.parent_path() / "record.json";
+  if (!std::filesystem::exists(path)) {
+    const auto known = graph::model_names();
+    if (std::find(known.begin(), known.end(), info.model) != known.end())
+      take("model", info.model, info.path.string());
+    take("precision", info.precision, info.path.string());
+    return given;
+  }
+  const auto record = measure::read_record(path);
+  for (const char* key : kTaken) {
+    const auto found = record.settings.find(key);
+    const bool is_off =
+        found != record.settings.end() && found->second == "0";  // as --shard, which takes none
+    if (found != record.settings.end() && !is_off) take(key, found->second, path.string());
+  }
+  take("precision", record.precision, path.string());
+  take("local-batch", std::to_string(record.local_batch), path.string());
+  return given;
+}
 
 Parsed parse(Command command, const std::vector<std::string>& typed_words) {
   std::vector<std::string> words = typed_words, child;

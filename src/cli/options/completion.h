@@ -29,4 +29,7 @@ struct CommandWords {
 /// The words that an option accepts, "auto", "pmix", "none"; empty if it accepts more than a few words.
 [[nodiscard]] std::vector<std::string> words_of_value(const Option& option);
 
+/// The page in roff with man macros. `version`: "0.1.0 (5893440)".
+[[nodiscard]] std::string manual_page(std::span<const CommandWords> commands, const std::string& version);
+
 }  // namespace paceline::cli

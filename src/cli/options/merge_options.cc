@@ -2,18 +2,70 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
-#include "base/values.h"
-#include "cli/options/layers.h"
-#include "cli/options/unread_options.h"
-#include "train/given/recorded_settings.h"
+#include "base/text.h"
+#include "cli/options/options.h"
+#include "cli/options/recipe.h"
+#include "measure/setting.h"
+#include "train/given/names.h"
 
 namespace paceline::cli {
+
+// Finds given options that have no effect beside the other given options.
+
+struct UnreadOption {
+  measure::Setting setting;
+  std::string why;  ///< "without --optimizer lars", "with --no-augment"
+};
+
+/// Such options of one training. For commands whose trainings set options themselves (converge, study), some
+/// of them may have an effect after all.
+[[nodiscard]] std::vector<UnreadOption> unread_options(const Settings& settings);
+
+/// "--trust changes nothing without --optimizer lars"
+[[nodiscard]] std::string sentence(const UnreadOption& unread);
+
+using measure::Setting;
+
+std::vector<UnreadOption> unread_options(const Settings& settings) {
+  const auto& train = settings.train;
+  std::vector<UnreadOption> unread;
+  const auto read = train::settings(train);  // numbers without effect are absent there
+  for (std::size_t row = 0; row < Setting::count(); ++row) {
+    const auto setting = Setting::at(row);
+    if (!settings.is_given(setting) || measure::find_text(read, setting) != nullptr) continue;
+    const auto* option = find_option(setting.key(), settings.command);
+    if (option != nullptr && !option->needs.empty())
+      unread.push_back({setting, fmt::format("without {}", option->needs)});
+  }
+  const auto add = [&](Setting setting, bool is_unread, const char* why) {
+    if (is_unread && settings.is_given(setting)) unread.push_back({setting, why});
+  };
+  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip"),
+                                Setting("rotate"), Setting("shear"), Setting("shift")})
+    add(setting, !train.augment, "with --no-augment");
+  using engine::UpdateKind;
+  const auto kind = train.rule.kind;
+  const bool has_momentum =
+      kind == UpdateKind::sgd || kind == UpdateKind::lars || kind == UpdateKind::rmsprop;
+  add(Setting("momentum"), !has_momentum, "without --optimizer sgd, lars or rmsprop");
+  add(Setting("momentum-correction"), train.momentum_correction && kind != UpdateKind::lars,
+      "without --optimizer lars");
+  add(Setting("warmup-start"), train.schedule.warmup_start > 0 && train.schedule.warmup_epochs == 0,
+      "without --warmup");
+  return unread;
+}
+
+std::string sentence(const UnreadOption& unread) {
+  return fmt::format("--{} changes nothing {}", unread.setting.key(), unread.why);
+}
+
 namespace {
 
 using base::ErrorKind;
-using measure::Setting;
 
 /// Joins the layers: keeps the last text of every option, and of two rivals the one in the later layer.
 std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers) {
@@ -130,10 +182,6 @@ void check_together(Settings& settings) {
                "--large-batch {} must be larger than --baseline-batch {}, which it is compared with",
                settings.study.converge.large_batch, settings.study.converge.baseline_batch);
 }
-
-}  // namespace
-
-namespace {
 
 /// Whether a search may vary the option: the training's result must depend on it, but it must not be the
 /// data, the length or the workers.

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/values.h"
+#include "base/text.h"
 #include "cli/options/options.h"
 
 namespace paceline::cli {

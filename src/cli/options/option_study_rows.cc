@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cli/options/variants.h"
-#include "study/remedies.h"
+#include "cli/options/options.h"
+#include "study/study.h"
 #include "table/table.h"
 
 namespace paceline::cli {

@@ -2,14 +2,27 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include "cli/options/option_rows.h"
 
 #include "base/error.h"
+#include "cli/options/option_rows.h"
 #include "data/dataset.h"
 #include "graph/zoo.h"
 #include "train/given/names.h"
 
 namespace paceline::cli {
+
+// The table as a whole, in the order in which values are set.
+
+const std::vector<Option>& options() {
+  static const std::vector<Option> table = [] {
+    std::vector<Option> joined;
+    for (const auto rows : {training_rows(), rule_rows(), launch_rows(), study_rows()})
+      joined.insert(joined.end(), rows.begin(), rows.end());
+    return joined;
+  }();
+  return table;
+}
+
 namespace {
 
 using train::Options;

@@ -5,11 +5,80 @@
 #include <array>
 #include <utility>
 
-#include "base/nearest.h"
-#include "cli/options/other_words.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::cli {
+
+Settings defaults(Command command) {
+  Settings settings;
+  settings.command = command;
+  if (command == kComm) settings.train.workers = 2;  // a single worker has no one to communicate with
+  // The first steps of a cell touch memory for the first time, which should not be timed.
+  if (command & (kSweep | kScale | kStudy)) settings.train.warmup_steps = 2;
+  return settings;
+}
+
 namespace {
+
+/// `names` are separated by a blank. In `here` a @ stands for the prefix of options.
+struct OtherWord {
+  std::string_view names;
+  std::string_view here;
+};
+
+constexpr auto kWords = std::to_array<OtherWord>({
+    {"gpus gpu num-gpus ngpus devices num-devices nproc-per-node world-size np nprocs",
+     "@workers N says how many share every global batch, @threads how many cores each computes with, @device "
+     "on what"},
+    {"num-workers workers-per-gpu num-data-workers dataloader-workers",
+     "the threads that prepare batches are @loader-threads N of each worker, 0: none; @workers are those that "
+     "compute, as ranks do"},
+    {"dry-run plan-only", "@plan shows settings and their origins, memory, steps and time, and runs nothing"},
+    {"learning-rate base-lr initial-lr eta", "@lr X"},
+    {"wd decay l2", "@weight-decay X"},
+    {"warmup-epochs warmup-steps-lr lr-warmup-epochs", "@warmup E, in epochs"},
+    {"lr-scheduler scheduler lr-schedule sched", "@schedule constant, step, cosine or one-cycle"},
+    {"arch architecture net network", "@model NAME, or a TOML file of layers"},
+    {"dataset data-dir data-path data-root root", "@data SPEC, such as cifar10:DIR or folder:DIR"},
+    {"amp fp16 mixed-precision bf16 precision-bf16",
+     "@precision bf16, or auto: bf16 where it was measured to be faster"},
+    {"sync-bn sync-batchnorm syncbn", "@bn sync"},
+    {"zero-init-residual", "@zero-gamma"},
+    {"max-epochs num-epochs n-epochs nb-epochs", "@epochs E"},
+    {"max-steps num-steps iterations iters train-steps", "@steps S"},
+    {"val-split validation-fraction val-fraction", "@validation-split X"},
+    {"val-every eval-every check-val-every-n-epoch", "@evaluate-every N"},
+    {"checkpoint ckpt-path load-checkpoint resume-from",
+     "@resume FILE or DIR, of a training's own checkpoints"},
+    {"save-dir output-dir logdir log-dir checkpoint-dir default-root-dir", "@out DIR"},
+    {"backend dist-backend strategy accelerator",
+     "processes are joined by what started them ('paceline launch', mpirun, srun), and @device says on what they "
+     "compute"},
+    {"local-rank rank node-rank master-addr master-port dist-url rdzv-endpoint",
+     "ranks and addresses come from the launcher: 'paceline launch', mpirun, srun or torchrun sets them"},
+    {"accumulate-grad-batches gradient-accumulation-steps accumulation-steps",
+     "every worker takes its whole part of a batch at once, and the plan says whether it fits; @bn ghost:N keeps "
+     "the statistics of the smaller one"},
+    {"no-cuda use-cuda cuda cpu", "@device cpu or cuda"},
+    {"bucket-cap-mb fusion-threshold fusion-threshold-mb", "@bucket-mb X"},
+    {"fp16-allreduce compression gradient-compression", "@gradients-as bf16, between processes"},
+    {"nnodes num-nodes",
+     "'paceline launch --hosts a:2,b:2 -- train ...' and 'paceline sbatch --nodes N' use several"},
+    {"job-name", "of sbatch: --name"},
+    {"verbose print-freq log-interval",
+     "progress is printed once a second; @log-steps keeps every step's loss"},
+    {"profile profiler", "@timeline FILE; every run measures where its time goes, nothing to switch on"},
+});
+
+bool has_word(std::string_view words, std::string_view name) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == name) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
 
 constexpr std::array kCommands{
     std::pair{kTrain, "train"},       std::pair{kSweep, "sweep"},     std::pair{kScale, "scale"},
@@ -32,7 +101,57 @@ std::string commands_of(unsigned commands) {
   return text;
 }
 
+using base::ErrorKind;
+using measure::SettingRole;
+
+/// Whether the option belongs to the learning rule, so that trainings that differ in it may be compared.
+bool is_of_the_rule(const Option& option) {
+  const auto role = option.setting.role();
+  return role == SettingRole::rule || role == SettingRole::remedy || role == SettingRole::lr_scaling;
+}
+
+/// Makes variants with "key value" in their name change that option.
+void add_change(Settings& settings, const std::string& key, const std::string& value) {
+  const Option* const option = find_option(key, kConverge);
+  if (option == nullptr)
+    base::fail(ErrorKind::usage, "has '{}={}', but {} {}", key, value, key, why_unknown(key, kConverge, ""));
+  if (!is_of_the_rule(*option))
+    base::fail(
+        ErrorKind::usage,
+        "has '{}={}', but only options of the learning rule tell variants apart; give --{} to all of them",
+        key, value, key);
+  const auto change = [option, value](train::Options& options) {
+    Settings changed = defaults(kConverge);
+    changed.train = options;
+    option->set(changed, value);
+    options = changed.train;
+  };
+  try {
+    train::Options tried = settings.train;
+    change(tried);
+  } catch (const base::Error& error) {
+    throw base::Error(error.kind(), fmt::format("has '{}={}', whose value {}", key, value, error.what()));
+  }
+  settings.study.converge.changes[fmt::format("{} {}", key, value)] = change;
+}
+
 }  // namespace
+
+std::optional<std::string> hint_for_other_word(std::string_view name, std::string_view prefix) {
+  std::string spelled(name);
+  std::replace(spelled.begin(), spelled.end(), '_', '-');
+  for (const OtherWord& word : kWords) {
+    if (!has_word(word.names, spelled)) continue;
+    std::string text = "is not an option: ";
+    for (const char letter : word.here)
+      if (letter == '@')
+        text += prefix;
+      else
+        text += letter;
+    return text;
+  }
+  return std::nullopt;
+}
 
 std::string commands_that_take(const Option& option) {
   const auto commands = option.commands;
@@ -91,23 +210,22 @@ std::string defaults_of(const Option& option) {
   return text;
 }
 
-std::string options_markdown() {
-  std::string text;
-  std::string group;
-  for (const auto& option : options()) {
-    if (option.group != group) {
-      group = option.group;
-      text += fmt::format("\n### {}\n\n| option | default | what it does | commands |\n|---|---|---|---|\n",
-                          group);
+void choose_variants(Settings& settings, std::string_view text) {
+  auto& axes = settings.study.converge;
+  const auto all = study::converge_variants();
+  axes.variants = {all[0], all[1]};
+  for (const std::string& words : base::parts(text)) {
+    const auto name = study::variant_name(words);
+    if (std::find(axes.variants.begin(), axes.variants.end(), name) != axes.variants.end()) continue;
+    axes.variants.push_back(name);
+    for (std::size_t begin = 0; begin < words.size();) {
+      const std::size_t end = std::min(words.find('+', begin), words.size());
+      const std::string piece = words.substr(begin, end - begin);
+      if (const auto equals = piece.find('='); equals != std::string::npos)
+        add_change(settings, piece.substr(0, equals), piece.substr(equals + 1));
+      begin = end + 1;
     }
-    const auto written = option.value.empty() ? fmt::format("`--{0}`, `--no-{0}`", option.name())
-                                              : fmt::format("`--{} {}`", option.name(), option.value);
-    std::string cell;
-    for (const char c : written) cell += c == '|' ? std::string("\\|") : std::string(1, c);
-    text += fmt::format("| {} | {} | {} | {} |\n", cell, defaults_of(option), option.help.text(),
-                        commands_that_take(option));
   }
-  return text;
 }
 
 }  // namespace paceline::cli

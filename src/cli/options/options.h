@@ -3,15 +3,186 @@
 /// How each option of measure/setting.h is written, read and explained. The command line, recipes, `--help`
 /// and docs/switches.md are made from these rows.
 
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/options/settings.h"
+#include "analysis/compare/interval.h"
+#include "cli/doctor.h"
+#include "cluster/batch_script.h"
+#include "cluster/launch_line.h"
 #include "measure/setting.h"
+#include "study/search.h"
+#include "study/study.h"
+#include "train/evaluate_checkpoint.h"
+#include "train/given/backend.h"
+#include "train/given/options.h"
+
+namespace paceline::cluster {
+
+// Settings: the settings of a command, from defaults, site file, recipe and command line. One struct serves
+// all commands.
+
+class Session;
+}  // namespace paceline::cluster
 
 namespace paceline::cli {
+
+/// The commands, as bits: an option's row says which of them accept it.
+enum Command : unsigned {
+  kTrain = 1u << 0,
+  kSweep = 1u << 1,
+  kScale = 1u << 2,
+  kConverge = 1u << 3,
+  kStudy = 1u << 4,
+  kReport = 1u << 5,
+  kDoctor = 1u << 6,
+  kData = 1u << 7,
+  kComm = 1u << 8,
+  kLaunch = 1u << 9,
+  kSbatch = 1u << 10,
+  kSearch = 1u << 11,
+  kEvaluate = 1u << 12,
+  kRunList = 1u << 13,
+  kServe = 1u << 14,
+  kExplain = 1u << 16,
+  kCompare = 1u << 15,
+  kVerify = 1u << 17,
+  kCheck = 1u << 18,
+  kImport = 1u << 19,
+  kCompletion = 1u << 20,
+  kManual = 1u << 21,
+  kInit = 1u << 22,
+  /// commands that train and may use a recipe
+  kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
+  kMeasuring = kRuns | kComm,           ///< commands that measure and write records
+  kInProcesses = kMeasuring | kDoctor,  ///< commands that several processes can run together
+};
+/// The tables of commands (options.cc, commands/command_rows.cc) do not compile unless they have as many
+/// rows.
+inline constexpr std::size_t kNumberOfCommands = 23;
+
+struct Settings {
+  Command command = kTrain;
+  cluster::Session* session = nullptr;  ///< the other processes of this run; nullptr: none
+  std::shared_ptr<train::ProcessCache> history = std::make_shared<train::ProcessCache>();
+  train::Options train;
+  study::StudyOptions study;
+  std::vector<study::Configuration>
+      configurations;                         ///< search: every combination of the values that were given
+  std::string typed;                          ///< the command as typed, for records
+  std::vector<measure::Setting> given;        ///< what recipe or command line set
+  std::vector<std::filesystem::path> verify;  ///< verify: files and directories
+  std::string recipe;                         ///< which recipe set what, for records; "" without one
+  std::vector<std::string> notes;  ///< messages before the run: defaults that were chosen, unused keys
+  [[nodiscard]] bool is_given(measure::Setting setting) const {
+    return std::find(given.begin(), given.end(), setting) != given.end();
+  }
+  bool plan = false;                             ///< print what would be done, and do nothing
+  int planned_processes = 1, planned_nodes = 1;  ///< of a plan: how many launch or sbatch would start
+  std::vector<std::string> origins;              ///< of each of `given`: "--lr", "recipes/mnist.toml:7: lr"
+  bool json = false;                             ///< only the record on standard output
+  bool tensorboard = false;                      ///< train: also write event files for TensorBoard
+
+  struct Report {
+    std::vector<std::filesystem::path> records;  ///< files, or directories with records
+    std::filesystem::path html, markdown, csv, json, records_csv;
+    bool is_same_machine = false;  ///< tables may be compared with records
+  } report;
+
+  struct Compare {
+    double noise = analysis::kNoise;  ///< smaller differences do not matter
+    bool fails_on_regressed = false;
+  } compare;
+
+  struct Check {
+    std::string template_name;  ///< print this table to fill in; checks nothing
+    bool strict = false;        ///< warnings fail too
+    std::filesystem::path json, sarif;
+  } check;
+
+  struct Import {
+    std::filesystem::path out;               ///< empty: standard output
+    std::map<std::string, std::string> set;  ///< what the files do not say: columns and their texts
+  } import;
+
+  DoctorOptions doctor;
+
+  train::EvaluationRequest evaluate;
+
+  struct DataOptions {
+    std::string action;           ///< "info", "verify", "pack", "manifest" or "get"
+    std::string spec;             ///< get: the name of a package
+    std::filesystem::path pack;   ///< the file that pack writes
+    bool decoded = false;         ///< pack pixels
+    std::filesystem::path cache;  ///< get: target directory; empty: the user's cache
+    std::string from;             ///< get: an address to use instead of the publisher's
+  } data;
+
+  struct Init {
+    std::string directory;                        ///< of the user's images
+    std::filesystem::path out = "paceline.toml";  ///< the recipe that is written
+    bool force = false;                           ///< overwrite an existing one
+  } init;
+
+  struct Comm {
+    std::size_t smallest = 1024, largest = std::size_t{256} << 20;  ///< bytes; 4 times as large each time
+    int repeats = 20;
+  } comm;
+
+  struct RunList {
+    std::string action;                        ///< "list", "show" or "rm"
+    std::vector<std::filesystem::path> paths;  ///< directories; list: the one to search
+    bool yes = false;
+  } runs;
+
+  struct Serve {
+    std::filesystem::path directory = "paceline-out";
+    std::string host = "127.0.0.1";
+    int port = 8765;
+    std::string token;
+  } serve;
+
+  std::string shell;  ///< completion: "bash", "zsh" or "fish"
+  /// Part `number` (from 1) of `of` parts of a study's cells, for several jobs; `of` = 0: all cells.
+  struct CellPart {
+    int number = 0, of = 0;
+  } cell_part;
+  std::string interface;  ///< network interface between processes; "": the system chooses
+  int meet_within_s = 0;  ///< how long to wait for all processes; 0: depends on the launcher
+  cluster::LaunchOptions launch;
+  cluster::BatchOptions batch;
+  std::vector<std::string> child;   ///< launch, sbatch: the words of the command to start, "train" first
+  std::filesystem::path child_out;  ///< its --out
+  std::string child_data;           ///< its --data
+  std::string child_device;         ///< its --device
+  bool has_child_workers = false;   ///< its --workers was given
+};
+
+/// The settings of a command before anything is given.
+[[nodiscard]] Settings defaults(Command command);
+
+// Translates names of options in other programs (PyTorch's scripts, Keras, Horovod, Lightning, Slurm) for
+// users who type the names that they know.
+
+/// The end of a sentence that begins with the typed option, "is not an option here: ..."; nothing for an
+/// unknown name. `prefix` stands before the names of options: "--", or nothing in a recipe.
+/// docs/coming-from.md has words that are no options.
+[[nodiscard]] std::optional<std::string> hint_for_other_word(std::string_view name, std::string_view prefix);
+
+// --variants of converge: parses which remedies of a large batch to train.
+
+/// Parses "linear+warmup, linear+warmup+weight-decay=1e-4". The baseline and the large batch without a remedy
+/// come first, then these. A piece key=value may set any option of the learning rule.
+///
+/// Errors   Error(usage): the end of a sentence that begins with the option
+void choose_variants(Settings& settings, std::string_view text);
 
 /// A help text, or a function that makes one from other tables.
 class Help {
@@ -42,7 +213,7 @@ struct Option {
   std::optional<measure::Setting> rival = {};
   bool in_recipes = true;  ///< false: only on the command line
   /// What must be chosen for the option to have an effect, "--schedule step". If it is missing, the user is
-  /// told, and records lack the option (train/given/recorded_settings.cc).
+  /// told, and records lack the option (train/given/names.cc).
   std::string_view needs = {};
   /// May be given several times; the reader gets all values, joined by "\n".
   bool is_list = false;
@@ -70,8 +241,5 @@ struct Option {
 /// The default, "`128`; study: `64`": that of the first command that accepts the option, then of commands
 /// with another one. "" for none.
 [[nodiscard]] std::string defaults_of(const Option& option);
-
-/// The options of each command with their defaults, as a Markdown table: the body of docs/switches.md.
-[[nodiscard]] std::string options_markdown();
 
 }  // namespace paceline::cli

@@ -4,7 +4,6 @@
 /// explains it; docs/collectives.md has steps and bytes of every algorithm.
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace paceline::comm {

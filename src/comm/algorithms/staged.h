@@ -15,7 +15,7 @@
 
 namespace paceline::comm {
 
-/// One stream of collectives over the same trays. Every process makes the same calls in the same order.
+/// One stream of collectives over the same slots. Every process makes the same calls in the same order.
 ///
 /// Threads  one at a time
 class Staged {
@@ -26,7 +26,7 @@ class Staged {
 
   /// Each function returns false when `keep_waiting` returned false. Then missing() is the processes that
   /// were waited for, and the stream must not be used any more. Sums are in the tree's order
-  /// (base/summation_tree.h); buffers may coincide as in comm/inter_process_comm.h.
+  /// (base/summation_tree.h); buffers may coincide as in comm/wire.h.
   using KeepWaiting = std::function<bool()>;
   [[nodiscard]] bool all_reduce(std::span<const float> src, std::span<float> dst,
                                 const KeepWaiting& keep_waiting);
@@ -47,15 +47,15 @@ class Staged {
   [[nodiscard]] const Moved& moved() const { return moved_; }
 
  private:
-  enum class Tray { given, sums };
-  [[nodiscard]] std::byte* tray(Tray which, int process, std::uint32_t number) const;
-  [[nodiscard]] Signal& signal(Tray which, int process) const;
+  enum class Slot { given, sums };
+  [[nodiscard]] std::byte* slot(Slot which, int process, std::uint32_t number) const;
+  [[nodiscard]] Signal& signal(Slot which, int process) const;
 
-  [[nodiscard]] bool wait_for(Tray which, int process, std::uint32_t target);
-  [[nodiscard]] bool wait_for_all(Tray which, std::uint32_t target);
-  [[nodiscard]] bool wait_for_free_tray(std::uint32_t number);
-  void put(Tray which, std::uint32_t number, std::size_t offset, std::span<const std::byte> bytes);
-  void raise(Tray which, std::uint32_t number);
+  [[nodiscard]] bool wait_for(Slot which, int process, std::uint32_t target);
+  [[nodiscard]] bool wait_for_all(Slot which, std::uint32_t target);
+  [[nodiscard]] bool wait_for_free_slot(std::uint32_t number);
+  void put(Slot which, std::uint32_t number, std::size_t offset, std::span<const std::byte> bytes);
+  void raise(Slot which, std::uint32_t number);
   void begin(const KeepWaiting& keep_waiting);
 
   [[nodiscard]] bool small(std::span<const float> src, std::span<float> dst);
@@ -76,7 +76,7 @@ class Staged {
   std::vector<int> others_;
   std::vector<const float*> parts_;
   std::vector<std::uint32_t> given_;  ///< [process]: blocks known to have been given
-  Tray waited_for_ = Tray::given;
+  Slot waited_for_ = Slot::given;
   std::uint32_t waited_until_ = 0;
   Moved moved_;
 };

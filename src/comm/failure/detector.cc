@@ -10,10 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
-#include "comm/failure/survivor_probe.h"
-#include "comm/line_socket.h"
+#include "comm/failure/probes.h"
 
 // The lines, each ended by '\n':
 //   hello TOKEN PROCESS HOST   the first one of a process (detector_connections.cc)

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -25,7 +24,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/failure/failure.h"
 #include "comm/failure/heartbeat.h"
 #include "comm/failure/rank_status.h"
 #include "comm/line_socket.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/text.h"
 #include "comm/failure/detector.h"
 #include "comm/line_socket.h"
 
@@ -85,7 +85,7 @@ void FailureDetector::accept_all() {
   for (std::size_t connected = 0; connected < peers_.size();) {
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
     // Waits in short intervals, since other processes recognise a waiting process by its occasional activity
-    // (comm/failure/startup_probe.h).
+    // (comm/failure/probes.h).
     if (left.count() > 0 && !wait_for(listener_, POLLIN, std::min(left, kLookForThem))) continue;
     if (left.count() <= 0) {
       std::string missing;

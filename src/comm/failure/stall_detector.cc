@@ -1,5 +1,51 @@
 #include "comm/failure/stall_detector.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace paceline::comm {
+namespace {
+
+/// Fraction of a core below which a process only stays alive.
+constexpr double kStaysAlive = 0.01;
+constexpr double kIsWorkAtOnce = 0.03;  ///< seconds of a core: more than the system charges by mistake
+constexpr double kIsWorkAfter = 0.8;    ///< seconds: two heartbeats, each possibly early
+
+double processor_s(const rusage& used) {
+  const auto seconds_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+}
+
+}  // namespace
+
+bool Effort::is_work(double spent_s, double elapsed_s) {
+  const bool is_busy = spent_s > kStaysAlive * elapsed_s;
+  busy_s_ = std::max(0.0, busy_s_ + (is_busy ? elapsed_s : -elapsed_s / 2));
+  const bool is_work = spent_s >= kIsWorkAtOnce || busy_s_ >= kIsWorkAfter;
+  if (is_work) busy_s_ = 0;
+  return is_work;
+}
+
+bool WorkMeter::has_worked() {
+  rusage whole{}, own{};
+  ::getrusage(RUSAGE_SELF, &whole);
+  ::getrusage(RUSAGE_THREAD, &own);
+  const auto now = base::Clock::now();
+  const double seconds = processor_s(whole) - processor_s(own);
+  const std::int64_t blocks = whole.ru_inblock + whole.ru_oublock + whole.ru_majflt;
+  const bool has_computed = effort_.is_work(seconds - processor_s_, base::seconds(now - asked_));
+  const bool worked = has_computed || blocks != blocks_;
+  asked_ = now;
+  processor_s_ = seconds;
+  blocks_ = blocks;
+  return worked;
+}
+
+}  // namespace paceline::comm
+
 namespace paceline::comm::local {
 namespace {
 

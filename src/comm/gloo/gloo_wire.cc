@@ -20,8 +20,8 @@
 #include <thread>
 
 #include "base/error.h"
+#include "comm/gloo/load.h"
 #include "comm/gloo/meeting.h"
-#include "comm/gloo/module.h"
 
 namespace paceline::comm::gloo {
 namespace {

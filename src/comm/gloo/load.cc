@@ -1,7 +1,5 @@
 #include "comm/gloo/load.h"
 
-#include "comm/gloo/module.h"
-
 namespace paceline::comm::gloo {
 
 std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder,

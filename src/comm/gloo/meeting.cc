@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -115,10 +114,6 @@ bool send_all(int socket, std::string_view bytes) {
   }
   return true;
 }
-
-}  // namespace
-
-namespace {
 
 /// A socket that listens at `port` on all addresses of this host; -1 and errno if the port is not free.
 int listen_at(std::uint16_t port) {

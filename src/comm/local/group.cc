@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <thread>
 #include <utility>
 
-#include "base/error.h"
 #include "comm/algorithms/direct.h"
 
 namespace paceline::comm::local {

@@ -35,7 +35,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,8 +44,8 @@
 #include "base/error.h"
 #include "comm/communicator.h"
 #include "comm/failure/rank_status.h"
-#include "comm/failure/stall_options.h"
-#include "comm/inter_process_comm.h"
+#include "comm/failure/stall_detector.h"
+#include "comm/wire.h"
 
 namespace paceline::comm {
 class WorkMeter;
@@ -236,5 +235,12 @@ class Group {
   std::condition_variable over_;
   std::thread standstill_thread_;
 };
+
+// The communicator of worker threads in one process: shared memory, no copies. If the process is one of
+// several, InterProcessComm does each collective's second half, and ranks count over all processes.
+
+/// The communicator of rank `rank` of `group`. The thread that first calls all_reduce starts its progress
+/// thread, which inherits that thread's cores and so works next to its rank.
+[[nodiscard]] std::unique_ptr<Communicator> join(std::shared_ptr<Group> group, int rank);
 
 }  // namespace paceline::comm::local

@@ -1,8 +1,7 @@
-#include "comm/local/local.h"
+#include "comm/local/group.h"
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "comm/mpi/module.h"
 
 namespace paceline::comm::mpi {
 namespace {

@@ -5,9 +5,18 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/module.h"
+#include "base/shared_library.h"
 #include "comm/launch.h"
 #include "comm/wire.h"
+
+// The interface between the module paceline_mpi.so and the program.
+
+extern "C" {
+/// Starts MPI in this process; at most once.
+///
+/// Errors   Error(comm)
+paceline::comm::Wire* paceline_open_mpi();
+}
 
 namespace paceline::comm::mpi {
 

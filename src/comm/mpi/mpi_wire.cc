@@ -12,14 +12,12 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <memory>
 #include <mutex>
 #include <string>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/mpi/module.h"
+#include "comm/mpi/load.h"
 #include "comm/wire.h"
 
 namespace paceline::comm::mpi {

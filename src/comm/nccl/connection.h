@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -24,15 +25,35 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "base/side_stream.h"
 #include "comm/communicator.h"
 #include "comm/nccl/api.h"
-#include "comm/nccl/watch.h"
 
 namespace paceline::comm::nccl {
+
+// A thread that calls a function again and again until it is destroyed.
+
+class Watch {
+ public:
+  /// Calls `look`, which must not throw, every `pause`, and a last time when it is destroyed.
+  ///
+  /// Errors   std::system_error when the system refuses the thread
+  Watch(std::chrono::milliseconds pause, std::function<void()> look);
+  /// Returns when `look` is not running any more.
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
 
 /// What names a collective in messages.
 struct CollectiveName {

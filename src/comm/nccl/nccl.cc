@@ -5,8 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "base/host_name.h"
-#include "comm/forwarding.h"
+#include "base/text.h"
 #include "comm/nccl/connection.h"
 
 namespace paceline::comm::nccl {

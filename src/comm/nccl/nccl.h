@@ -35,7 +35,7 @@ struct Options {
   std::function<void(const std::string&)> hangs = {};
 };
 
-/// Wraps each of `inner` so that it accepts devices' arrays too (host_bounce.h).
+/// Wraps each of `inner` so that it accepts devices' arrays too (host_staging.h).
 ///
 /// The first array() in a device's memory decides, on all ranks alike. NCCL is used if every rank has the
 /// library, a device of its own, and a memory with side streams. Else inner carries the arrays, and rank 0

@@ -1,4 +1,4 @@
-#include "data/formats/folder.h"
+#include "data/formats/formats.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/image/open.h"
+#include "data/image/dataset.h"
 #include "data/image/scan.h"
 #include "data/image/tar.h"
 
@@ -92,11 +92,11 @@ Source open_folder(const Spec& spec) {
     Source source = open_images(spec, store, store->listing());
     source.name = "folder";
     note_passed_over(store->passed_over(), source);
-    if (store->lost_links() > 0)
+    if (store->dangling_links() > 0)
       source.notes.push_back(fmt::format(
           "left out: {} links whose targets are not in the archive, the first {}; tar --dereference packs "
           "the files that links point to",
-          store->lost_links(), store->first_lost_link()));
+          store->dangling_links(), store->first_lost_link()));
     return source;
   }
   if (std::error_code unknown; !fs::is_directory(top, unknown))

@@ -7,13 +7,11 @@
 
 #include <cerrno>
 #include <fstream>
-#include <memory>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/write_error.h"
-#include "data/archive_reader.h"
+#include "data/image/tar.h"
 
 namespace paceline::data {
 namespace {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <memory>
 #include <string_view>
 
 #include "base/error.h"

@@ -10,7 +10,6 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 namespace paceline::data {

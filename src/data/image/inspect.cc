@@ -6,19 +6,39 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
-#include <functional>
-#include <mutex>
 #include <system_error>
 #include <thread>
-#include <utility>
+#include <unordered_map>
 
 #include "base/error.h"
-#include "base/start_thread.h"
-#include "data/image/decode.h"
-#include "data/twins.h"
+#include "base/thread_pool.h"
 
 namespace paceline::data {
 namespace {
+
+/// The earliest sample with each content, by the content's hash.
+using Originals = std::unordered_multimap<std::uint64_t, std::int64_t>;
+
+std::int64_t original_of(const Originals& originals, std::uint64_t hash, std::int64_t sample,
+                         const IsEqual& is_equal) {
+  const auto [begin, end] = originals.equal_range(hash);
+  for (auto it = begin; it != end; ++it)
+    if (is_equal(it->second, sample)) return it->second;
+  return -1;
+}
+
+std::vector<Twin> find(std::span<const std::uint64_t> hashes, const IsEqual& is_equal, Originals& originals) {
+  std::vector<Twin> twins;
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    const auto sample = static_cast<std::int64_t>(i);
+    const auto original = original_of(originals, hashes[i], sample, is_equal);
+    if (original < 0)
+      originals.emplace(hashes[i], sample);
+    else
+      twins.push_back({original, sample});
+  }
+  return twins;
+}
 
 /// Calls `body(thread's buffers, i)` for every i below `count` on `threads` threads; rethrows an exception of
 /// a thread.
@@ -137,6 +157,24 @@ std::vector<std::int64_t> lengths_of(const ImageDataset& set, int threads) {
 }
 
 }  // namespace
+
+std::vector<Twin> find_twins(std::span<const std::uint64_t> hashes, const IsEqual& is_equal) {
+  Originals originals;
+  return find(hashes, is_equal, originals);
+}
+
+std::vector<Twin> find_twins(std::span<const std::uint64_t> hashes, const IsEqual& is_equal_inside,
+                             std::span<const std::uint64_t> other, const IsEqual& is_equal) {
+  Originals originals;
+  find(hashes, is_equal_inside, originals);
+  std::vector<Twin> twins;
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    const auto sample = static_cast<std::int64_t>(i);
+    const auto original = original_of(originals, other[i], sample, is_equal);
+    if (original >= 0) twins.push_back({original, sample});
+  }
+  return twins;
+}
 
 std::vector<ImageLook> look_at(const ImageDataset& set, std::span<const std::int64_t> samples, int threads) {
   std::vector<ImageLook> looks(samples.size());

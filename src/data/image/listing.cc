@@ -4,25 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
-#include "data/split.h"
+#include "base/text.h"
+#include "data/spec.h"
 
 namespace paceline::data {
 namespace {
 
 using base::ErrorKind;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (auto& letter : result) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return result;
-}
 
 std::string_view first_part(std::string_view path) { return path.substr(0, path.find('/')); }
 std::string_view after_first(std::string_view path) {
@@ -33,7 +26,7 @@ std::string_view after_first(std::string_view path) {
 enum Split : std::size_t { kTrain, kValidation, kTest, kSplits };
 
 std::optional<Split> split_of(std::string_view folder) {
-  const std::string word = lower(folder);
+  const std::string word = base::lower_case(folder);
   if (word == "train" || word == "training") return kTrain;
   if (word == "val" || word == "valid" || word == "validation") return kValidation;
   if (word == "test" || word == "testing") return kTest;
@@ -221,7 +214,7 @@ bool is_image_name(std::string_view name) {
   const auto dot = name.rfind('.');
   if (dot == std::string_view::npos || dot == 0 || name.front() == '.')
     return false;  // "._a.jpg" is not an image
-  const std::string ending = lower(name.substr(dot));
+  const std::string ending = base::lower_case(name.substr(dot));
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".ppm";
 }
 

@@ -1,4 +1,4 @@
-#include "data/image/open.h"
+#include "data/image/dataset.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/image/dataset.h"
 #include "data/image/inspect.h"
 
 namespace paceline::data {

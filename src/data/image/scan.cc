@@ -1,11 +1,17 @@
 #include "data/image/scan.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace paceline::data {
 namespace {
@@ -51,6 +57,88 @@ void enter(const fs::path& directory, const std::string& relative, int depth, Fo
     enter(directory / name, relative.empty() ? name : relative + "/" + name, depth + 1, scan);
 }
 
+constexpr std::string_view kFirstLine = "paceline-manifest-1";
+
+/// A file that is being written; removed if that fails.
+struct File {
+  std::string path;
+  int descriptor = -1;
+  bool is_whole = false;
+  ~File() {
+    if (descriptor < 0) return;
+    ::close(descriptor);
+    if (!is_whole) ::unlink(path.c_str());
+  }
+};
+
+void require_one_line(const fs::path& top, std::string_view name) {
+  if (name.find('\n') != std::string_view::npos)
+    base::fail(ErrorKind::data, "{}: the name '{}' holds a line end, which a manifest cannot; rename it",
+               top.string(), name);
+}
+
+/// The lines of a text, one after the other.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text) : rest_(text) {}
+  [[nodiscard]] bool next(std::string_view& line) {
+    const auto end = rest_.find('\n');
+    if (end == std::string_view::npos) return false;  // a last line without its line end is incomplete
+    line = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    return true;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+bool read_number(std::string_view& text, std::int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return error == std::errc();
+}
+
+bool take(std::string_view& line, std::string_view word) {
+  if (!line.starts_with(word)) return false;
+  line.remove_prefix(word.size());
+  return true;
+}
+
+/// Whether it is a path below the top folder, as a scan writes it: not absolute and without "..".
+bool is_below(std::string_view path) {
+  return !path.starts_with('/') && (fmt::format("/{}/", path).find("/../") == std::string::npos);
+}
+
+/// False if the text is not a complete manifest.
+bool parse(std::string_view text, FolderScan& scan) {
+  LineReader lines(text);
+  std::string_view line;
+  if (!lines.next(line) || line != kFirstLine) return false;
+  if (!lines.next(line) || !take(line, "passed-over ") || !read_number(line, scan.passed_over)) return false;
+  std::uint32_t directory = 0;
+  while (lines.next(line)) {
+    if (line.find('\0') != std::string_view::npos) return false;  // no file system has such names
+    if (take(line, "f ")) {
+      if (scan.folders.empty() || !is_image_name(line) || line.find('/') != std::string_view::npos)
+        return false;
+      if (scan.folders.back().images++ == 0) directory = scan.listing.add_directory(scan.folders.back().path);
+      scan.listing.add_image(directory, line);
+    } else if (take(line, "d ")) {
+      FolderScan::Folder folder;
+      if (!read_number(line, folder.modified_ns) || !take(line, " ") || !is_below(line)) return false;
+      folder.path = std::string(line);
+      scan.folders.push_back(std::move(folder));
+    } else if (take(line, "end ")) {
+      std::int64_t images = -1;
+      return read_number(line, images) && images == static_cast<std::int64_t>(scan.listing.size());
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::int64_t modified_ns(const fs::path& folder) {
@@ -63,6 +151,71 @@ FolderScan scan_folder(const fs::path& top) {
   FolderScan scan;
   enter(top, "", 0, scan);
   scan.listing.shrink();
+  return scan;
+}
+
+// The manifest of a folder of images:
+//
+//     paceline-manifest-1
+//     passed-over N
+//     d MODIFIED PATH         a folder, MODIFIED in nanoseconds; its images follow
+//     f NAME
+//     end IMAGES              the last line: without it the file was not written to its end
+
+FolderScan write_manifest(const fs::path& top) {
+  const fs::path path = top / kManifestName;
+  // Written in place, because renaming a file into the folder would change the folder's time that is noted in
+  // it. An incomplete file has no last line and is ignored.
+  File file{.path = path.string(),
+            .descriptor = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)};
+  if (file.descriptor < 0)
+    base::fail(ErrorKind::data, "{}: cannot be written: {}; is the folder yours?", path.string(),
+               std::system_category().message(errno));
+  FolderScan scan = scan_folder(top);
+  std::string text = fmt::format("{}\npassed-over {}\n", kFirstLine, scan.passed_over);
+  std::size_t image = 0;
+  for (const auto& folder : scan.folders) {
+    require_one_line(top, folder.path);
+    text += fmt::format("d {} {}\n", folder.modified_ns, folder.path);
+    for (std::size_t i = 0; i < folder.images; ++i) {
+      const auto name = scan.listing.name(image++);
+      require_one_line(top, name);
+      text.append("f ").append(name).append("\n");
+    }
+  }
+  text += fmt::format("end {}\n", scan.listing.size());
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto written = ::write(file.descriptor, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0)
+      base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full?", path.string(),
+                 base::reason_of_write(errno));
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  file.is_whole = true;
+  return scan;
+}
+
+std::optional<FolderScan> manifest_from(std::string_view text) {
+  FolderScan scan;
+  return parse(text, scan) ? std::optional(std::move(scan)) : std::nullopt;
+}
+
+std::optional<FolderScan> read_manifest(const fs::path& top, std::string& why_not) {
+  const fs::path path = top / kManifestName;
+  std::error_code unknown;
+  if (!fs::is_regular_file(path, unknown)) return std::nullopt;
+  auto scan = manifest_from(base::read_file(path));
+  if (!scan) {
+    why_not = "it is damaged, or of another version";
+    return std::nullopt;
+  }
+  for (const auto& folder : scan->folders)
+    if (modified_ns(top / folder.path) != folder.modified_ns) {
+      why_not = fmt::format("'{}' has changed since it was written", folder.path.empty() ? "." : folder.path);
+      return std::nullopt;
+    }
+  scan->listing.shrink();
   return scan;
 }
 

@@ -1,6 +1,5 @@
 #include "data/image/tar.h"
 
-#include <archive.h>
 #include <archive_entry.h>
 #include <fmt/core.h>
 
@@ -10,8 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/replacement.h"
-#include "data/archive_reader.h"
+#include "base/file.h"
 
 namespace paceline::data {
 namespace {
@@ -149,7 +147,7 @@ void TarStore::resolve_links(std::vector<ArchiveEntry>& found) {
       one.leads_to.clear();
       continue;
     }
-    if (lost_links_++ == 0) first_lost_link_ = one.path();
+    if (dangling_links_++ == 0) first_lost_link_ = one.path();
     one.is_left_out = true;
   }
 }

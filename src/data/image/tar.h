@@ -2,6 +2,8 @@
 
 /// Reads tar archives in place, and writes them.
 
+#include <archive.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -11,9 +13,16 @@
 
 #include "data/file_bytes.h"
 #include "data/image/listing.h"
-#include "data/image/store.h"
+#include "data/image/scan.h"
 
 namespace paceline::data {
+
+// A libarchive reader that is freed with its owner.
+
+struct CloseArchiveReader {
+  void operator()(archive* handle) const { archive_read_free(handle); }
+};
+using ArchiveReader = std::unique_ptr<archive, CloseArchiveReader>;
 
 /// The images of an uncompressed tar archive. The archive is mapped: nothing is copied, and all workers and
 /// processes of a host share its pages. Members are ordered by path, like the files of a folder; links stand
@@ -31,7 +40,7 @@ class TarStore final : public ImageStore {
   [[nodiscard]] const ImageListing& listing() const { return listing_; }
   [[nodiscard]] std::int64_t passed_over() const { return passed_over_; }
   /// The number of links that lead to no member, and the first of them.
-  [[nodiscard]] std::int64_t lost_links() const { return lost_links_; }
+  [[nodiscard]] std::int64_t dangling_links() const { return dangling_links_; }
   [[nodiscard]] const std::string& first_lost_link() const { return first_lost_link_; }
 
  private:
@@ -46,7 +55,7 @@ class TarStore final : public ImageStore {
   FileBytes file_;
   ImageListing listing_;
   std::vector<Member> members_;
-  std::int64_t passed_over_ = 0, lost_links_ = 0;
+  std::int64_t passed_over_ = 0, dangling_links_ = 0;
   std::string first_lost_link_;
 };
 

@@ -11,9 +11,7 @@
 ///          which inherit the cores of the thread that compiled it. One process may have several engines. The
 ///          same calls give the same bits with any number of threads (docs/decisions/engine-threads.md)
 
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "engine/cpu/tuning.h"
 #include "engine/engine.h"
@@ -36,7 +34,7 @@ namespace paceline::engine::cpu {
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                                       const KernelRequest& request);
 
-/// engine::auto_precision() (engine/make.h) for this engine: prefers() (precision_table.h) of the processor
+/// engine::auto_precision() (engine/make.h) for this engine: prefers() (processor_kind.h) of the processor
 /// here if it has units that multiply bf16, else fp32.
 [[nodiscard]] AutoPrecision auto_precision();
 

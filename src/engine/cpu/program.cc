@@ -6,8 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "engine/cpu/conv/conv_op.h"
-#include "engine/lifetimes.h"
+#include "engine/cpu/conv/plan.h"
 
 namespace paceline::engine::cpu {
 namespace {

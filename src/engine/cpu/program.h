@@ -1,18 +1,18 @@
 #pragma once
 
 /// A compiled graph: its ops in order, its values, and requests for all its memory, which is not allocated
-/// yet. engine/lifetimes.h says when each buffer is in use.
+/// yet. engine/program.h says when each buffer is in use.
 
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "engine/cpu/ops/factories.h"
-#include "engine/fusion.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cpu {
 
-class ConvOp;               // conv/conv_op.h
+class ConvOp;               // conv/weights.h
 class FusedBatchNormStats;  // conv/norm_epilogue.h
 
 class Program {

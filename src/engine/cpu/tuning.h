@@ -3,13 +3,17 @@
 /// Decisions of this engine that tests and benchmarks may override.
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "engine/cpu/kernels/isa.h"
 
 namespace paceline::engine::cpu {
+
+// How activations and their gradients are stored.
+
+enum class Storage { f32, bf16 };
+[[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
 
 struct ConvAlgorithm;  // conv/algorithm.h
 

@@ -6,14 +6,10 @@
 
 #include "base/error.h"
 #include "engine/cuda/input_buffers.h"
-#include "engine/cuda/logits_reader.h"
 #include "engine/cuda/optimizer.h"
-#include "engine/cuda/plan.h"
 #include "engine/cuda/program.h"
 #include "engine/cuda/runtime/memory.h"
 #include "engine/cuda/sections.h"
-#include "engine/cuda/step_reports.h"
-#include "engine/cuda/stored_images.h"
 
 namespace paceline::engine::cuda {
 namespace {

@@ -4,8 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "engine/cuda/conv_shapes.h"
-#include "engine/lifetimes.h"
+#include "engine/cuda/conv_problem.h"
 
 namespace paceline::engine::cuda {
 namespace {

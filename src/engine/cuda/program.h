@@ -1,15 +1,14 @@
 #pragma once
 
 /// Program is a graph compiled for a device: its ops in order, its values, and requests for all its memory,
-/// which is not allocated yet. engine/lifetimes.h says when each buffer is in use.
+/// which is not allocated yet. engine/program.h says when each buffer is in use.
 
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "engine/cuda/ops/factories.h"
-#include "engine/fusion.h"
-#include "engine/lifetimes.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cuda {
 

@@ -1,17 +1,11 @@
 #include "engine/reference/program.h"
 
 #include <algorithm>
-#include <utility>
 #include <variant>
 
 #include "base/error.h"
-#include "engine/reference/conv/conv2d.h"
-#include "engine/reference/conv/dense.h"
-#include "engine/reference/ops/dropout.h"
-#include "engine/reference/ops/elementwise.h"
-#include "engine/reference/ops/pool.h"
-#include "engine/reference/ops/softmax_cross_entropy.h"
-#include "graph/ops/rules.h"
+#include "engine/reference/conv.h"
+#include "graph/ops.h"
 
 namespace paceline::engine::reference {
 

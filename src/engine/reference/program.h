@@ -11,8 +11,7 @@
 
 #include "base/buffer.h"
 #include "engine/engine.h"
-#include "engine/reference/ops/batch_norm.h"
-#include "engine/reference/ops/op_shapes.h"
+#include "engine/reference/ops.h"
 
 namespace paceline::engine::reference {
 

@@ -6,7 +6,6 @@
 #include "analysis/trainings/converge.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
-#include "report/sections/converge_plots.h"
 #include "report/sections/curves.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
@@ -26,7 +25,7 @@ std::string points_of_difference(double difference) {
 }
 
 /// "Batch 512 loses 32 points in 3 epochs; the best remedy returns 18."
-std::string said_of_large(const Convergence& result) {
+std::string text_about_large(const Convergence& result) {
   if (!result.large) return "";
   const Variant& large = result.variants[*result.large];
   if (!large.to_baseline) return "";
@@ -116,7 +115,7 @@ Answer accuracy_answer(const Subject& subject) {
                 .certainty = Certainty::decided,
                 .figure = percent(baseline.accuracy),
                 .unit = fmt::format("at batch {}", integer(static_cast<double>(baseline.cell->global_batch))),
-                .sentence = said_of_large(*convergence),
+                .sentence = text_about_large(*convergence),
                 .value = baseline.accuracy,
                 .low = baseline.accuracy - 2 * baseline.standard_error,
                 .high = baseline.accuracy + 2 * baseline.standard_error,

@@ -4,7 +4,6 @@
 /// operating point.
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "analysis/compare/operating_point.h"

@@ -4,7 +4,6 @@
 
 #include "analysis/steps/bandwidth.h"
 #include "analysis/steps/breakdown.h"
-#include "analysis/steps/collectives.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"

@@ -1,11 +1,10 @@
-#include "report/answers/remedy_text.h"
+#include "report/answers/wording.h"
 
 #include <fmt/format.h>
 
 #include <sstream>
 #include <vector>
 
-#include "report/answers/wording.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -75,7 +74,7 @@ std::string name_of(const Remedy& remedy, const analysis::Cell& cell) {
   return "";
 }
 
-std::string said_of_gain(const Remedy& remedy) {
+std::string text_about_gain(const Remedy& remedy) {
   return fmt::format("saves {}{}", remedy.is_bound ? "at most " : "", about(remedy.alone));
 }
 

@@ -7,9 +7,8 @@
 #include <sstream>
 
 #include "analysis/compare/interval.h"
-#include "base/shell_word.h"
+#include "base/text.h"
 #include "measure/setting.h"
-#include "report/names.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 
@@ -111,14 +110,14 @@ std::string doubt_of(const analysis::Cell& cell) {
 
 void judge(Answer& answer, const analysis::Choice& choice) {
   switch (choice.standing) {
-    case analysis::Standing::decided:
+    case analysis::TrainingState::decided:
       answer.certainty = Certainty::decided;
       break;
-    case analysis::Standing::tie:
+    case analysis::TrainingState::tie:
       answer.certainty = Certainty::tie;
       answer.chip = fmt::format("{} tie", choice.overlap.size() + 1);
       break;
-    case analysis::Standing::not_decided:
+    case analysis::TrainingState::not_decided:
       answer.certainty = Certainty::not_decided;
       answer.chip = "not decided";
       return;

@@ -1,18 +1,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "analysis/compare/interval.h"
+#include "analysis/steps/breakdown.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 
-// How many workers to use, comparing the fastest cell for each number.
+// What limits: the ledger of the operating point's step.
 
 namespace paceline::report {
 namespace {
+
+struct Share {
+  const char* name;  ///< as the heading
+  const char* part;  ///< inside a sentence
+  double seconds;
+};
+
+std::vector<Share> shares_of(const analysis::Parts& parts) {
+  std::vector<Share> shares{{"Compute", "computing", parts.compute()},
+                            {"Waiting", "waiting for a later worker", parts.exposed_wait},
+                            {"Data", "waiting for data", parts.data_wait},
+                            {"Communication", "moving gradients", parts.exposed_transfer},
+                            {"Other", "copying and other", parts.copy + parts.other}};
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const Share& a, const Share& b) { return a.seconds > b.seconds; });
+  return shares;
+}
 
 using analysis::Mode;
 
@@ -20,7 +37,7 @@ using analysis::Mode;
 int cores_there(const measure::Record& record) { return record.environment.cores * analysis::nodes(record); }
 
 /// "1.88 times 1 worker, 1 core [1.84, 1.92]: 94 % efficient."
-std::string said_of_speedup(const Subject& subject) {
+std::string text_about_speedup(const Subject& subject) {
   if (subject.row == nullptr) return "";
   const auto& speedup = subject.row->speedup;
   return fmt::format("{} times {}: {} efficient.", with_interval(speedup, Format::fixed2),
@@ -28,7 +45,7 @@ std::string said_of_speedup(const Subject& subject) {
 }
 
 /// "4 workers need 4 cores." about cells that were left out because cores are missing.
-std::string said_of_left_out(const Subject& subject) {
+std::string text_about_left_out(const Subject& subject) {
   int most = 0;
   for (const auto& [cell, why] : subject.point.left_out)
     if (cell->oversubscribed) most = std::max(most, cell->workers * cell->threads_per_worker);
@@ -58,6 +75,40 @@ Figure::View view_of(const Subject& subject, Mode mode) {
 
 }  // namespace
 
+Answer limit_answer(const Subject& subject) {
+  constexpr const char* kQuestion = "What limits?";
+  const analysis::Cell* best = subject.best();
+  if (best == nullptr) return not_measured("limit", kQuestion, "No step was measured.", "");
+  const auto parts = analysis::breakdown(*best).mean;
+  const auto shares = shares_of(parts);
+  Answer answer{.id = "limit",
+                .question = kQuestion,
+                .figure = shares.front().name,
+                .unit = about(shares.front().seconds / parts.total()),
+                .evidence = "step"};
+  std::vector<std::string> rest;
+  for (std::size_t i = 1; i < shares.size() && rest.size() < 3; ++i)
+    if (shares[i].seconds > 0)
+      rest.push_back(fmt::format("{} {}", shares[i].part, about(shares[i].seconds / parts.total())));
+  if (!rest.empty()) {
+    answer.sentence = fmt::format("{}.", fmt::join(rest, ", "));
+    answer.sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(answer.sentence[0])));
+  }
+  judge(answer, *best);
+  // If two phases are equally large, it is undecided which of them limits.
+  constexpr double kApart = 0.1;
+  if (shares[0].seconds - shares[1].seconds < kApart * parts.total()) {
+    answer.certainty = Certainty::not_decided;
+    answer.chip = "two alike";
+  }
+  answer.value = shares.front().seconds / parts.total();
+  for (const measure::Record* record : best->records) answer.records.push_back(record->id);
+  answer.n = static_cast<int>(best->steps_measured);
+  return answer;
+}
+
+// How many workers to use, comparing the fastest cell for each number.
+
 Answer workers_answer(const Subject& subject) {
   constexpr const char* kQuestion = "How many workers?";
   const analysis::Cell* best = subject.best();
@@ -82,7 +133,7 @@ Answer workers_answer(const Subject& subject) {
                 .question = kQuestion,
                 .figure = std::to_string(best->workers),
                 .unit = is_on_cpu(*best) ? fmt::format("of {}", count(cores_there(record), "core")) : "",
-                .sentence = said_of_speedup(subject),
+                .sentence = text_about_speedup(subject),
                 .evidence = "workers"};
   if (answer.sentence.empty()) {
     const auto* other =
@@ -90,7 +141,7 @@ Answer workers_answer(const Subject& subject) {
     answer.sentence = fmt::format("With {}: {} times its images/s.", way_of(*other),
                                   number(other->images_per_s.median / best->images_per_s.median));
   }
-  if (auto more = said_of_left_out(subject); !more.empty()) answer.sentence += " " + more;
+  if (auto more = text_about_left_out(subject); !more.empty()) answer.sentence += " " + more;
   judge(answer, choice);
   if (subject.row != nullptr && subject.row->efficiency.low > 1 &&
       answer.certainty != Certainty::not_decided) {

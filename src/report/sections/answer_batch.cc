@@ -5,8 +5,8 @@
 #include <set>
 
 #include "analysis/compare/cell_labels.h"
-#include "report/sections/answers.h"
 #include "report/sections/parts.h"
+#include "report/sections/sections.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -38,7 +38,7 @@ std::string joined_among(const std::vector<const analysis::Cell*>& alike) {
 }
 
 /// A knee among batches measured by several versions may come from the difference between versions.
-std::string said_of_mixture(const analysis::Sweep& sweep) {
+std::string text_about_mixture(const analysis::Sweep& sweep) {
   std::vector<const analysis::Cell*> compared;
   for (const analysis::SweepPoint& point : sweep.points)
     if (point.on_curve) compared.push_back(point.cell);
@@ -54,10 +54,10 @@ std::string batch_on(const analysis::Cell& cell, const std::string& which) {
 }
 
 /// `is_only`: the model has no other sweep with which to compare it.
-std::string said_of_sweep(const Conclusions& conclusions, const analysis::Sweep& sweep, bool is_only) {
+std::string text_about_sweep(const Conclusions& conclusions, const analysis::Sweep& sweep, bool is_only) {
   const auto& knee = *sweep.points[*sweep.knee].cell;
   const auto& best = *sweep.points[*sweep.best].cell;
-  std::vector<std::string> doubts{said_of_repeats(sweep), said_of_mixture(sweep)};
+  std::vector<std::string> doubts{text_about_repeats(sweep), text_about_mixture(sweep)};
   std::erase(doubts, "");
   const std::string repeats = in_brackets(fmt::format("{}", fmt::join(doubts, "; ")));
   std::string which = which_of_several(conclusions, nullptr, sweep.subject, knee);
@@ -67,7 +67,7 @@ std::string said_of_sweep(const Conclusions& conclusions, const analysis::Sweep&
     return fmt::format("Which batch size? Not answered: only {}{} was {}, on {}{}: {} images/s{}.{}{}",
                        knee.workers == 1 ? "batch " : "local batch ", knee.local_batch,
                        count_measured(sweep) == 1 ? "measured" : "compared", workers_on_cores(knee),
-                       behind(which), rate, repeats, largest_batch(sweep), said_of_emulation(knee));
+                       behind(which), rate, repeats, largest_batch(sweep), text_about_emulation(knee));
   std::string text = fmt::format("Which batch size? {}: {} images/s{}", batch_on(knee, which), rate, repeats);
   const bool all_compared = std::all_of(
       sweep.points.begin(), sweep.points.end(),
@@ -81,7 +81,7 @@ std::string said_of_sweep(const Conclusions& conclusions, const analysis::Sweep&
                         number(best.images_per_s.median), best.local_batch);
   if (const std::string open = knee_not_decided(sweep); !open.empty())
     text += fmt::format(" Not decided: {}.", open);
-  return text + largest_batch(sweep) + said_of_emulation(knee) + so_far(conclusions, "sweep", "batches");
+  return text + largest_batch(sweep) + text_about_emulation(knee) + so_far(conclusions, "sweep", "batches");
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ std::string said_of_sweep(const Conclusions& conclusions, const analysis::Sweep&
 std::string which_of_several(const Conclusions& conclusions, const analysis::ScalingGroup* group,
                              const std::string& subject, const analysis::Cell& cell) {
   if (group != nullptr)
-    if (auto own = said_of_group(*group); own != group->subject) return own;
+    if (auto own = text_about_group(*group); own != group->subject) return own;
   std::vector<const analysis::Cell*> alike{&cell};
   for (const auto& one : conclusions.subjects)
     if (one.name == subject)
@@ -111,7 +111,7 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
     for (const auto& sweep : conclusions.sweeps)
       if (sweep.subject == subject.name && sweep.knee) own.push_back(&sweep);
     for (const auto* sweep : own)
-      blocks.push_back(finding(said_of_sweep(conclusions, *sweep, own.size() == 1)));
+      blocks.push_back(finding(text_about_sweep(conclusions, *sweep, own.size() == 1)));
     if (own.size() < 2) continue;
     const auto* most = analysis::best_of(conclusions.sweeps, subject.name);
     const auto& best = *most->points[*most->best].cell;
@@ -121,7 +121,7 @@ void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions) {
                                          most->undecided.empty() ? "" : ", though its knee is not decided",
                                          batch_on(best, fmt::format("{}", fmt::join(which, ", "))),
                                          with_interval(best.images_per_s, Format::rate),
-                                         in_brackets(few_repeats(best)), said_of_emulation(best))));
+                                         in_brackets(few_repeats(best)), text_about_emulation(best))));
   }
   if (blocks.size() == before)
     blocks.push_back(plain("Which batch size? " + not_measured(conclusions, "sweep")));

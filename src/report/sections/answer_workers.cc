@@ -9,9 +9,9 @@
 #include "analysis/compare/consistency.h"
 #include "analysis/steps/breakdown.h"
 #include "analysis/steps/ways.h"
-#include "report/sections/answers.h"
-#include "report/sections/courses.h"
+#include "report/sections/curves.h"
 #include "report/sections/parts.h"
+#include "report/sections/sections.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -62,7 +62,7 @@ std::vector<std::string> caveats(const ScalingGroup& group, const ScalingRow& ro
     all.emplace_back("the interval holds 1: no clear gain");
   if (auto above = above_the_ideal(group, row); !above.empty()) all.push_back(std::move(above));
   if (row.verdict.shares_cores) all.emplace_back("on the baseline's cores, shared out");
-  if (auto across = said_of_circumstances(*group.baseline, *row.cell); !across.empty())
+  if (auto across = text_about_circumstances(*group.baseline, *row.cell); !across.empty())
     all.push_back(std::move(across));
   return all;
 }
@@ -137,12 +137,12 @@ std::vector<std::string> why_not_compared(const ScalingGroup& group) {
 }
 
 /// " of resnet8-cifar, threads of one process".
-std::string said_of_whom(const ScalingGroup& group) {
+std::string text_about_whom(const ScalingGroup& group) {
   return (group.subject.empty() ? "" : " of " + group.subject) + behind(group.setup);
 }
 
 /// For a group with fewer than two rows to choose from: what it has, and what is missing.
-std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choice, Mode mode) {
+std::string text_about_nothing(const ScalingGroup& group, const FewestWorkers& choice, Mode mode) {
   std::string has =
       group.baseline == nullptr ? "no measured cell" : count(group.baseline->workers, "worker") + " alone";
   if (choice.left_out.size() > 1) {
@@ -153,13 +153,13 @@ std::string said_of_nothing(const ScalingGroup& group, const FewestWorkers& choi
   }
   auto parts = why_not_compared(group);
   parts.insert(parts.begin(),
-               fmt::format("{} scaling{} at {} {} has {}", name(mode), said_of_whom(group),
+               fmt::format("{} scaling{} at {} {} has {}", name(mode), text_about_whom(group),
                            mode == Mode::weak ? "local" : "global", name_of_group(group), has));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 /// Says which compared rows are of emulated hardware.
-std::string said_of_emulated_rows(const std::vector<const ScalingGroup*>& groups) {
+std::string text_about_emulated_rows(const std::vector<const ScalingGroup*>& groups) {
   std::map<std::string, std::vector<int>> workers_of;
   for (const ScalingGroup* group : groups)
     for (const ScalingRow& row : group->rows) {
@@ -270,7 +270,7 @@ void answer_mode(std::vector<Block>& blocks, const Conclusions& conclusions, Mod
         if (!group->setup.empty() && group->baseline != nullptr && group->rows.size() == 1)
           alone.push_back(describe_alone(*group));
         else if (conclusions.stopped("scale").unmeasured == 0)
-          nothing.push_back(said_of_nothing(*group, choice, mode));
+          nothing.push_back(text_about_nothing(*group, choice, mode));
         continue;
       }
       answers.push_back(describe(*group, choice, mode));
@@ -282,10 +282,11 @@ void answer_mode(std::vector<Block>& blocks, const Conclusions& conclusions, Mod
     if (answers.empty() && alone.empty()) continue;
     const char* const rule = answers.empty() ? "" : ", the fewest within 5 % of the best throughput";
     answers.insert(answers.end(), alone.begin(), alone.end());
-    blocks.push_back(finding(fmt::format(
-        "How many workers? {} scaling{}, by {} batch{}: {}.{}{}{}", mode == Mode::weak ? "Weak" : "Strong",
-        said_of_whom(*part.front()), mode == Mode::weak ? "local" : "global", rule, fmt::join(answers, "; "),
-        baseline, said_of_emulated_rows(part), so_far(conclusions, "scale", "cells of scaling"))));
+    blocks.push_back(finding(
+        fmt::format("How many workers? {} scaling{}, by {} batch{}: {}.{}{}{}",
+                    mode == Mode::weak ? "Weak" : "Strong", text_about_whom(*part.front()),
+                    mode == Mode::weak ? "local" : "global", rule, fmt::join(answers, "; "), baseline,
+                    text_about_emulated_rows(part), so_far(conclusions, "scale", "cells of scaling"))));
   }
   if (const auto joining = joining_of_groups(all, mode); !joining.empty())
     blocks.push_back(finding(fmt::format("How to join the workers? {}.", fmt::join(joining, ". "))));

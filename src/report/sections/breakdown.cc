@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "report/sections/loader.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"

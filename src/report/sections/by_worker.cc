@@ -63,7 +63,7 @@ Paragraph undecided(const ByWorker& cell) {
       fmt::format("{}: no worker is clearly the slowest; {} has the most own work, {} a step and {} more "
                   "than the mean, but {}.{}",
                   cell.cell->name(), name_of_worker(cell, slowest), duration(slowest.own_s()),
-                  percent(cell.imbalance), why, said_of_emulation(*cell.cell)));
+                  percent(cell.imbalance), why, text_about_emulation(*cell.cell)));
 }
 
 Paragraph verdict_on_workers(const ByWorker& cell) {
@@ -78,7 +78,7 @@ Paragraph verdict_on_workers(const ByWorker& cell) {
       "of a step of {} for a later rank{}.{}",
       cell.cell->name(), name_of_worker(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
       lead_of(cell), name_of_worker(cell, cell.workers[cell.next]), duration(waited),
-      duration(slowest.step_s()), in_brackets(few_repeats(*cell.cell)), said_of_emulation(*cell.cell)));
+      duration(slowest.step_s()), in_brackets(few_repeats(*cell.cell)), text_about_emulation(*cell.cell)));
 }
 
 /// For cells whose workers are equally fast: one sentence for all.

@@ -143,7 +143,7 @@ std::string of_the_peak(const Cause& cause) {
 }
 
 /// Names a part of the change, and why it depends on the batch.
-std::string said_of_part(const Cause& cause, const Cause::Part& part) {
+std::string text_about_part(const Cause& cause, const Cause::Part& part) {
   const double times =
       static_cast<double>(cause.to->cell->local_batch) / static_cast<double>(cause.from->cell->local_batch);
   const double share = part.saved_s() / (cause.before_s - cause.after_s);
@@ -168,9 +168,9 @@ std::string said_of_part(const Cause& cause, const Cause::Part& part) {
 /// The main parts of the change: at most two, always including the first.
 std::string main_parts(const Cause& cause) {
   constexpr double kWorthNaming = 0.15;
-  std::vector<std::string> parts{said_of_part(cause, cause.parts[0])};
+  std::vector<std::string> parts{text_about_part(cause, cause.parts[0])};
   if (cause.parts[1].saved_s() / (cause.before_s - cause.after_s) >= kWorthNaming)
-    parts.push_back(said_of_part(cause, cause.parts[1]));
+    parts.push_back(text_about_part(cause, cause.parts[1]));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
@@ -214,7 +214,7 @@ void explain_series(std::vector<Block>& blocks, const BatchSeries& series) {
                                 setup_of(first), batches(*faster), times_of_cause(*faster)))
             : finding(fmt::format("Why is a larger batch faster? {}: from {} {}: {}.{}", setup_of(first),
                                   batches(*faster), times_of_cause(*faster), main_parts(*faster),
-                                  said_of_emulation(first))));
+                                  text_about_emulation(first))));
   if (const auto ended = series.why_no_longer()) {
     const bool is_slower = !ended->is_noise() && ended->after_s > ended->before_s;
     blocks.push_back(plain(fmt::format(

@@ -78,7 +78,7 @@ std::optional<Plot> speedup_plot(const table::Table& table, const Result& result
               .series = {printed, corrected}};
 }
 
-std::string said_of_result(const Result& result, std::string_view of_what) {
+std::string text_about_result(const Result& result, std::string_view of_what) {
   const auto errors = result.number_of(Severity::error), warnings = result.number_of(Severity::warning);
   if (errors + warnings == 0)
     return fmt::format("No rule found an error in {}; {} rules had no figures to check.", of_what,
@@ -87,14 +87,29 @@ std::string said_of_result(const Result& result, std::string_view of_what) {
                      count(static_cast<long>(warnings), "warning"), of_what);
 }
 
+
+struct Part {
+  table::Column column;
+  const char* label;
+};
+
+constexpr Part kTableParts[] = {{"compute_s", "compute"},      {"communication_s", "communication"},
+                                {"data_wait_s", "data wait"},  {"update_s", "update"},
+                                {"other_s", "copy and other"}, {"not_attributed_s", "not attributed"}};
+
+TableCell part_cell(const table::Row& row, table::Column column) {
+  if (const auto known = row.value(column)) return value(*known);
+  return row.is_unknown(column) ? words("unknown") : missing("not said");
+}
+
 }  // namespace
 
 Section check_section(const table::Table& table) {
   const auto result = check::check_table(table);
   Section section{.id = "check", .title = "What holds, and what does not"};
   const bool is_wrong = result.number_of(Severity::error) > 0;
-  section.blocks.emplace_back(is_wrong ? warning(said_of_result(result, "this table"))
-                                       : finding(said_of_result(result, "this table")));
+  section.blocks.emplace_back(is_wrong ? warning(text_about_result(result, "this table"))
+                                       : finding(text_about_result(result, "this table")));
   if (!result.findings.empty()) section.blocks.emplace_back(findings_table(result));
   if (auto plot = speedup_plot(table, result)) section.blocks.emplace_back(std::move(*plot));
   std::map<std::string, std::vector<std::string>> by_missing;
@@ -113,33 +128,13 @@ std::optional<Section> check_section(std::span<const measure::Record> records) {
   const auto errors = result.number_of(Severity::error);
   if (errors + result.number_of(Severity::warning) == 0) return std::nullopt;
   Section section{.id = "check-records", .title = "What holds, and what does not"};
-  const auto said = said_of_result(result, "these records");
+  const auto said = text_about_result(result, "these records");
   section.blocks.emplace_back(errors > 0 ? warning(said) : finding(said));
   auto shown = findings_table(result);
   shown.id = "check-records-findings";
   section.blocks.emplace_back(std::move(shown));
   return section;
 }
-
-namespace {
-
-using table::Column;
-
-struct Part {
-  Column column;
-  const char* label;
-};
-
-constexpr Part kTableParts[] = {{"compute_s", "compute"},      {"communication_s", "communication"},
-                                {"data_wait_s", "data wait"},  {"update_s", "update"},
-                                {"other_s", "copy and other"}, {"not_attributed_s", "not attributed"}};
-
-TableCell part_cell(const table::Row& row, Column column) {
-  if (const auto known = row.value(column)) return value(*known);
-  return row.is_unknown(column) ? words("unknown") : missing("not said");
-}
-
-}  // namespace
 
 std::optional<Section> table_parts_section(const table::Table& table) {
   const auto has_part = [](const table::Row& row) {

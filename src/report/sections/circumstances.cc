@@ -52,7 +52,7 @@ Table settings_table(std::span<const Record> records) {
 }
 
 /// "record" or "record (and 11 more like it)": the record whose numbers are in the sentence.
-std::string said_of_remark(const Remark& remark) {
+std::string text_about_remark(const Remark& remark) {
   const std::size_t more = remark.records.size() - 1;
   return more == 0 ? remark.records.front()
                    : fmt::format("{} (and {} more like it)", remark.records.front(), more);
@@ -117,11 +117,11 @@ Table circumstances_table(const Conclusions& conclusions) {
 Section circumstances_section(const Conclusions& conclusions) {
   Section section{.id = "circumstances", .title = "How it was measured"};
   for (const Remark& remark : conclusions.remarks) {
-    const std::string text = fmt::format("{}: {}.", said_of_remark(remark), remark.finding.text);
+    const std::string text = fmt::format("{}: {}.", text_about_remark(remark), remark.finding.text);
     section.blocks.push_back(remark.finding.is_error ? warning(text) : plain(text));
   }
   for (const Remark& note : notes_of(conclusions.records))
-    section.blocks.push_back(plain(fmt::format("{}: {}.", said_of_remark(note), note.finding.text)));
+    section.blocks.push_back(plain(fmt::format("{}: {}.", text_about_remark(note), note.finding.text)));
   section.blocks.push_back(settings_table(conclusions.records));
   if (!conclusions.cells.empty()) section.blocks.push_back(circumstances_table(conclusions));
   return section;

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/sections/converge_plots.h"
-#include "report/sections/courses.h"
+#include "report/sections/curves.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -175,12 +174,12 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   if (result.variants.empty()) return section;
   if (const auto whole = analysis::whole_trainings(result)) {
     section.blocks.push_back(whole_trainings_table(result, *whole));
-    if (auto said = said_of_whole_trainings(result, *whole))
+    if (auto said = text_about_whole_trainings(result, *whole))
       section.blocks.push_back(finding(std::move(*said)));
   }
   section.blocks.push_back(course_table(result));
   for (const Variant& variant : result.variants)
-    if (auto said = said_of_overfitting(variant.name, analysis::course(variant.records)))
+    if (auto said = text_about_overfitting(variant.name, analysis::course(variant.records)))
       section.blocks.push_back(std::move(*said));
   for (auto& plot : converge_plots(result)) section.blocks.push_back(std::move(plot));
   for (auto& plot : course_plots(result)) section.blocks.push_back(std::move(plot));

@@ -1,16 +1,76 @@
 #include "report/sections/curves.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "analysis/compare/record_times.h"
+#include "analysis/compare/cell.h"
 #include "measure/statistics.h"
 #include "report/sections/parts.h"
+#include "report/text.h"
 
 namespace paceline::report {
 namespace {
 
+using analysis::Convergence;
+using analysis::Course;
+using analysis::CourseEpoch;
 using analysis::Variant;
+
+const char* held_out(const Course& course) { return course.has_validation ? "validation" : "test"; }
+
+TableCell cell_or_reason(const std::optional<double>& number, const char* reason) {
+  return number ? value(*number) : missing(reason);
+}
+
+std::vector<TableCell> course_row(const Variant& variant, const Course& course, bool has_validation) {
+  if (course.epochs.empty()) return {words(variant.name)};
+  const CourseEpoch& last = course.epochs.back();
+  std::vector<TableCell> row{words(variant.name), value(last.train_loss),
+                             cell_or_reason(last.test_loss, "not evaluated")};
+  if (has_validation) row.push_back(cell_or_reason(last.validation_loss, "no validation part"));
+  row.push_back(value(last.train_accuracy));
+  row.push_back(cell_or_reason(last.test_accuracy, "not evaluated"));
+  if (has_validation) row.push_back(cell_or_reason(last.validation_accuracy, "no validation part"));
+  row.push_back(course.gap ? value(100 * *course.gap) : missing("not evaluated"));
+  row.push_back(course.overfitting ? words(fmt::format("{:g}", course.overfitting->from_epoch))
+                                   : missing("no clear rise of the held-out loss"));
+  row.push_back(course.unsteadiness ? value(100 * *course.unsteadiness) : missing("fewer than three epochs"));
+  return row;
+}
+
+/// One figure of every variant over epochs; variants without it have no series.
+Plot plot_of(const Convergence& result, const std::vector<Course>& courses, const char* id, const char* title,
+             const char* unit, std::optional<double> (*figure)(const CourseEpoch& epoch)) {
+  const bool is_accuracy = std::string_view(unit) == "%";
+  Plot plot{.id = id,
+            .title = title,
+            .caption = "Means over seeds, as far as all of them were trained.",
+            .x = {.label = "epoch"},
+            .y = {.label = is_accuracy ? "accuracy" : "loss", .unit = unit}};
+  for (std::size_t i = 0; i < result.variants.size(); ++i) {
+    Series series{.name = result.variants[i].name};
+    for (const CourseEpoch& epoch : courses[i].epochs)
+      if (const auto y = figure(epoch))
+        series.points.push_back({.x = epoch.epochs, .y = (is_accuracy ? 100 : 1) * *y});
+    if (!series.points.empty()) plot.series.push_back(std::move(series));
+  }
+  return plot;
+}
+
+std::vector<Course> courses_of(const Convergence& result) {
+  std::vector<Course> courses;
+  for (const Variant& variant : result.variants) courses.push_back(analysis::course(variant.records));
+  return courses;
+}
+
+bool any_validation(const std::vector<Course>& courses) {
+  return std::any_of(courses.begin(), courses.end(), [](const Course& one) { return one.has_validation; });
+}
+
 using measure::EpochRecord;
 using measure::Record;
 
@@ -61,7 +121,149 @@ Point mean_point(const Variant& variant, Quantity quantity, const At& at) {
   return point;
 }
 
+/// What the points show: "Means over 3 seeds, with one standard error to either side."
+std::string text_about_seeds(const std::vector<Variant>& variants) {
+  const auto [fewest, most] = std::minmax_element(
+      variants.begin(), variants.end(), [](const Variant& a, const Variant& b) { return a.seeds < b.seeds; });
+  if (most->seeds == 1) return "One seed: no interval, another seed may lie elsewhere.";
+  if (fewest->seeds == most->seeds)
+    return fmt::format("Means over {} seeds, with one standard error to either side.", most->seeds);
+  std::vector<std::string> each;
+  for (const Variant& variant : variants)
+    each.push_back(fmt::format("{}: {}", variant.name, count(variant.seeds, "seed")));
+  return fmt::format("Means over seeds, with one standard error to either side; one seed has none ({}).",
+                     fmt::join(each, "; "));
+}
+
+Plot convergence_plot(const Convergence& result, bool over_updates) {
+  Plot plot{
+      .id = over_updates ? "converge-updates" : "converge-epochs",
+      .title = over_updates ? "Test accuracy over updates" : "Test accuracy over epochs",
+      .caption = fmt::format("{} {}",
+                             over_updates ? "Against updates: how much of the loss is only fewer updates."
+                                          : "Against epochs: the same images seen.",
+                             text_about_seeds(result.variants)),
+      .x = {.label = over_updates ? "updates" : "epoch", .log = over_updates},
+      .y = {.label = "test accuracy", .unit = "%"}};
+  for (const Variant& variant : result.variants)
+    plot.series.push_back(
+        curve(variant, over_updates ? Over::updates : Over::epochs, Quantity::test_accuracy));
+  return plot;
+}
+
+/// The order of two variants may depend on the axis: a larger batch that is worse at equal epochs may be
+/// better at equal seconds.
+Plot plot_over_seconds(const Convergence& result) {
+  Plot plot{.id = "converge-seconds",
+            .title = "Test accuracy over training time",
+            .x = {.label = "training time", .unit = "s"},
+            .y = {.label = "test accuracy", .unit = "%"}};
+  const auto& first = result.variants[result.baseline.value_or(0)];
+  std::vector<Variant> drawn;
+  std::vector<std::string> left_out;
+  for (const Variant& variant : result.variants) {
+    auto series = curve(variant, Over::seconds, Quantity::test_accuracy);
+    const auto verdict = analysis::compare(*first.record, *variant.record, analysis::Topic::time_to_accuracy);
+    if (!series.points.empty() && verdict.comparable()) {
+      plot.series.push_back(std::move(series));
+      drawn.push_back(variant);
+      continue;
+    }
+    left_out.push_back(fmt::format(
+        "{}: {}", variant.name,
+        verdict.comparable() ? "the seconds of a part of it are not known" : verdict.refusals.front()));
+  }
+  if (drawn.empty()) return plot;
+  plot.caption = fmt::format(
+      "Against seconds of training, without evaluation and checkpoints: what is reached first on these "
+      "processors. {}",
+      text_about_seeds(drawn));
+  if (!left_out.empty()) plot.caption += fmt::format(" Left out: {}.", fmt::join(left_out, "; "));
+  return plot;
+}
+
 }  // namespace
+
+std::optional<Paragraph> text_about_overfitting(const std::string& name, const Course& course) {
+  if (!course.overfitting) return std::nullopt;
+  const auto& over = *course.overfitting;
+  std::string text = fmt::format(
+      "{} overfits from epoch {:g}: the {} loss rises from {:.3f} to {:.3f} while the training loss goes on "
+      "falling, from {:.3f} to {:.3f}.",
+      name, over.from_epoch, held_out(course), over.lowest_loss, over.last_loss, over.train_loss_then,
+      over.train_loss_at_end);
+  if (over.accuracy_then && over.accuracy_at_end) {
+    const double gained = *over.accuracy_at_end - *over.accuracy_then;
+    const std::string points = fmt::format("{:.1f}", 100 * std::abs(gained));
+    text += points == "0.0" ? fmt::format(" Its {} accuracy is the same to 0.1 points.", held_out(course))
+            : gained > 0 ? fmt::format(" Its {} accuracy still rose, by {} points.", held_out(course), points)
+                         : fmt::format(" Its {} accuracy fell by {} points.", held_out(course), points);
+  }
+  return finding(std::move(text));
+}
+
+std::optional<std::string> text_about_steadiness(const Course& course) {
+  if (!course.unsteadiness) return std::nullopt;
+  return fmt::format(
+      "From one epoch to the next its {} accuracy changed by {:.1f} points (mean of the last {}).",
+      held_out(course), 100 * *course.unsteadiness, course.steady_over);
+}
+
+Table course_table(const Convergence& result) {
+  const auto courses = courses_of(result);
+  const bool validated = any_validation(courses);
+  Table table{
+      .id = "converge-course",
+      .title = "Training, validation and test at the last epoch",
+      .definition =
+          "Means over seeds. Training figures are of the images as they were seen during the epoch (with "
+          "--augment, changed at random) and with the weights of that moment; validation and test after "
+          "it. Gap: training "
+          "less validation accuracy (test, where there is no validation part). Overfits from: the epoch "
+          "behind the lowest held-out loss, where that loss has then risen by more than 2 % and the "
+          "training loss fell on. Change: of the held-out accuracy from one epoch to the next, mean of "
+          "the last five (fewer in short trainings): how steady the end was.",
+      .columns = {{.key = "variant", .label = "variant"},
+                  {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
+                  {.key = "test_loss", .label = "test loss", .format = Format::fixed3}}};
+  if (validated)
+    table.columns.push_back({.key = "validation_loss", .label = "validation loss", .format = Format::fixed3});
+  table.columns.push_back({.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1});
+  table.columns.push_back({.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1});
+  if (validated)
+    table.columns.push_back(
+        {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1});
+  table.columns.push_back({.key = "gap", .label = "gap", .unit = "points", .format = Format::fixed1});
+  table.columns.push_back({.key = "overfits_from", .label = "overfits from"});
+  table.columns.push_back({.key = "change", .label = "change", .unit = "points", .format = Format::fixed1});
+  for (std::size_t i = 0; i < courses.size(); ++i) {
+    auto row = course_row(result.variants[i], courses[i], validated);
+    while (row.size() < table.columns.size()) row.push_back(missing("its seeds have no epoch in common"));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::vector<Plot> course_plots(const Convergence& result) {
+  const auto courses = courses_of(result);
+  std::vector<Plot> plots;
+  const auto add = [&](const char* id, const char* title, const char* unit,
+                       std::optional<double> (*figure)(const CourseEpoch&)) {
+    auto plot = plot_of(result, courses, id, title, unit, figure);
+    if (!plot.series.empty()) plots.push_back(std::move(plot));
+  };
+  add("converge-train-loss", "Training loss over epochs", "",
+      [](const CourseEpoch& epoch) { return std::optional(epoch.train_loss); });
+  add("converge-test-loss", "Test loss over epochs", "",
+      [](const CourseEpoch& epoch) { return epoch.test_loss; });
+  add("converge-train-accuracy", "Training accuracy over epochs", "%",
+      [](const CourseEpoch& epoch) { return std::optional(epoch.train_accuracy); });
+  add("converge-validation-loss", "Validation loss over epochs", "",
+      [](const CourseEpoch& epoch) { return epoch.validation_loss; });
+  add("converge-validation-accuracy", "Validation accuracy over epochs", "%",
+      [](const CourseEpoch& epoch) { return epoch.validation_accuracy; });
+  return plots;
+}
 
 Series curve(const Variant& variant, Over over, Quantity quantity) {
   std::map<std::int64_t, At> by_updates;
@@ -88,6 +290,14 @@ Series curve(const Variant& variant, Over over, Quantity quantity) {
     if (over == Over::seconds) series.points.back().mark = point_mark(*variant.cell);
   }
   return series;
+}
+
+std::vector<Plot> converge_plots(const Convergence& result) {
+  if (result.variants.empty()) return {};
+  std::vector<Plot> plots{convergence_plot(result, false), convergence_plot(result, true)};
+  if (auto over_seconds = plot_over_seconds(result); !over_seconds.series.empty())
+    plots.push_back(std::move(over_seconds));
+  return plots;
 }
 
 }  // namespace paceline::report

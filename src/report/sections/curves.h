@@ -2,10 +2,49 @@
 
 /// Makes curves of trainings: means over the seeds of a variant, epoch by epoch.
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "analysis/trainings/converge.h"
+#include "analysis/trainings/whole_trainings.h"
 #include "report/document.h"
 
 namespace paceline::report {
+
+// Makes tables, plots and sentences about the course of trainings: training, validation and test figures of
+// each epoch, and overfitting.
+
+/// "NAME overfits from epoch 7: ..."; nothing if it does not.
+[[nodiscard]] std::optional<Paragraph> text_about_overfitting(const std::string& name,
+                                                              const analysis::Course& course);
+/// "From one epoch to the next its test accuracy changed by 1.3 points, mean of the last 5"; nothing for
+/// fewer than three epochs.
+[[nodiscard]] std::optional<std::string> text_about_steadiness(const analysis::Course& course);
+
+/// A row per variant: training, validation and test loss and accuracy at the last epoch, their gap, the epoch
+/// from which it overfits, and how steady the last epochs were.
+[[nodiscard]] Table course_table(const analysis::Convergence& result);
+/// A line per variant over epochs: training loss and accuracy, test loss, and validation loss and accuracy if
+/// there are any.
+[[nodiscard]] std::vector<Plot> course_plots(const analysis::Convergence& result);
+
+/// A row per training: the times of an epoch, of the whole, and until a common accuracy, each with its
+/// speedup.
+[[nodiscard]] Table whole_trainings_table(const analysis::Convergence& result,
+                                          const analysis::WholeTrainings& whole);
+/// The same as a sentence about the most workers.
+[[nodiscard]] std::optional<std::string> text_about_whole_trainings(const analysis::Convergence& result,
+                                                                    const analysis::WholeTrainings& whole);
+
+/// The same for the question "How many workers?" if only whole trainings can answer it; nothing otherwise.
+[[nodiscard]] std::optional<std::string> answer_by_trainings(
+    const std::optional<analysis::Convergence>& convergence);
+
+/// Plots the variants' test accuracy over epochs, over updates and over seconds of training, as means over
+/// seeds. The last plot has only variants whose seconds can be compared with the first's. None if nothing was
+/// trained.
+[[nodiscard]] std::vector<Plot> converge_plots(const analysis::Convergence& result);
 
 enum class Over { epochs, updates, seconds };
 enum class Quantity { test_accuracy, train_accuracy, test_loss, train_loss };

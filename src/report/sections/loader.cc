@@ -1,8 +1,8 @@
-#include "report/sections/loader.h"
+#include "report/sections/sections.h"
 
 #include <fmt/format.h>
 
-#include "analysis/steps/loader.h"
+#include "analysis/steps/breakdown.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 
@@ -106,7 +106,7 @@ std::optional<Paragraph> loader_warning(const Conclusions& conclusions) {
       "the steps would take {}. {}{}",
       where, percent(ledger.mean.data_wait / ledger.mean.total()),
       ledger.loader_images_per_s > 0 ? number(ledger.loader_images_per_s) : "an unknown number of",
-      number(loader.wanted_images_per_s), advice(loader, cell.record()), said_of_emulation(cell)));
+      number(loader.wanted_images_per_s), advice(loader, cell.record()), text_about_emulation(cell)));
 }
 
 std::optional<Table> loader_table(const Conclusions& conclusions) {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 #include "analysis/compare/cell_labels.h"
 #include "base/error.h"
@@ -90,7 +89,7 @@ Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell
   return point;
 }
 
-std::string said_of_emulation(const analysis::Cell& cell) {
+std::string text_about_emulation(const analysis::Cell& cell) {
   return cell.emulated.empty() ? "" : fmt::format(" EMULATED {}: no times of such hardware.", cell.emulated);
 }
 
@@ -114,7 +113,7 @@ std::string knee_not_decided(const analysis::Sweep& sweep) {
                      any_single ? "overlap or were timed by a single step" : "overlap");
 }
 
-std::string said_of_repeats(const analysis::Sweep& sweep) {
+std::string text_about_repeats(const analysis::Sweep& sweep) {
   std::vector<const analysis::Cell*> compared;
   for (const analysis::SweepPoint& point : sweep.points)
     if (point.on_curve) compared.push_back(point.cell);
@@ -135,7 +134,7 @@ std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
   return few.empty() || (*fewest)->records.size() == (*most)->records.size() ? few : few + " at the least";
 }
 
-std::string said_of_circumstances(const analysis::Cell& baseline, const analysis::Cell& cell) {
+std::string text_about_circumstances(const analysis::Cell& baseline, const analysis::Cell& cell) {
   const auto texts = analysis::different_circumstances({&baseline, &cell});
   return texts[0] == texts[1] ? ""
                               : fmt::format("baseline measured with {}, this with {}", texts[0], texts[1]);
@@ -143,7 +142,7 @@ std::string said_of_circumstances(const analysis::Cell& baseline, const analysis
 
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
 
-std::vector<std::string> said_of_single_repeats(const std::vector<const analysis::Cell*>& cells) {
+std::vector<std::string> text_about_single_repeats(const std::vector<const analysis::Cell*>& cells) {
   std::vector<std::string> of_steps, of_one_step;
   for (const analysis::Cell* cell : cells) {
     if (!cell->is_measured() || cell->records.size() != 1) continue;
@@ -163,7 +162,7 @@ std::vector<std::string> said_of_single_repeats(const std::vector<const analysis
 
 std::string behind(const std::string& text) { return text.empty() ? "" : ", " + text; }
 
-std::string said_of_group(const analysis::ScalingGroup& group) {
+std::string text_about_group(const analysis::ScalingGroup& group) {
   std::vector<std::string> said{group.subject, group.setup, group.circumstances};
   std::erase(said, "");
   return fmt::format("{}", fmt::join(said, ", "));

@@ -48,7 +48,7 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 
 /// The end of a sentence on the cell's times: " EMULATED link of ...: no times of such hardware."; empty if
 /// nothing was emulated.
-[[nodiscard]] std::string said_of_emulation(const analysis::Cell& cell);
+[[nodiscard]] std::string text_about_emulation(const analysis::Cell& cell);
 
 /// "2 workers (2 cores)": with the cores that the cell could use, since a worker may have one thread or many.
 /// "2 workers" if the CUDA engine computed.
@@ -56,7 +56,7 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 
 /// Distinguishes a group from the others of its batch: "resnet8-cifar, threads of one process, version
 /// 0.2.0"; may be empty.
-[[nodiscard]] std::string said_of_group(const analysis::ScalingGroup& group);
+[[nodiscard]] std::string text_about_group(const analysis::ScalingGroup& group);
 /// ", " followed by the text; empty for an empty text.
 [[nodiscard]] std::string behind(const std::string& text);
 
@@ -90,7 +90,7 @@ class Footnotes {
 [[nodiscard]] std::string knee_not_decided(const analysis::Sweep& sweep);
 
 /// few_repeats() for the batches among which the knee was chosen.
-[[nodiscard]] std::string said_of_repeats(const analysis::Sweep& sweep);
+[[nodiscard]] std::string text_about_repeats(const analysis::Sweep& sweep);
 
 /// "one repeat", "two repeats": too few for a claim, since if runs differ more than steps, two of them lie on
 /// the same side of the median in half of all cases. Empty for three or more.
@@ -100,13 +100,14 @@ class Footnotes {
 [[nodiscard]] std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells);
 /// "baseline measured with version 0.1.0, this with version 0.2.0" for a ratio of two versions (or hosts,
 /// libraries ...); else empty.
-[[nodiscard]] std::string said_of_circumstances(const analysis::Cell& baseline, const analysis::Cell& cell);
+[[nodiscard]] std::string text_about_circumstances(const analysis::Cell& baseline,
+                                                   const analysis::Cell& cell);
 /// " (one repeat)"; empty for an empty text.
 [[nodiscard]] std::string in_brackets(const std::string& text);
 
 /// "One repeat: ..." with the labels of the measured cells that have a single repeat; separately those whose
 /// repeat is a single step. Empty if there are none.
-[[nodiscard]] std::vector<std::string> said_of_single_repeats(
+[[nodiscard]] std::vector<std::string> text_about_single_repeats(
     const std::vector<const analysis::Cell*>& cells);
 
 }  // namespace paceline::report

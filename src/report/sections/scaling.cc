@@ -99,7 +99,7 @@ Table scaling_table(const std::vector<ScalingGroup>& groups, Mode mode) {
     if (group.baseline != nullptr && baselines.insert(group.baseline).second) {
       const std::string which = analysis::is_alone(group.baseline->record()) && group.circumstances.empty()
                                     ? group.subject
-                                    : said_of_group(group);
+                                    : text_about_group(group);
       footnotes.add(
           fmt::format("Baseline{}{}: {}.", which.empty() ? "" : " of ", which, group.baseline_name));
     }
@@ -120,7 +120,7 @@ Table scaling_table(const std::vector<ScalingGroup>& groups, Mode mode) {
                         cell.label, percent(ledger.mean.data_wait / ledger.mean.total())));
     }
   }
-  for (const std::string& note : said_of_single_repeats(cells)) footnotes.add(note);
+  for (const std::string& note : text_about_single_repeats(cells)) footnotes.add(note);
   add_setup_columns(table, 2, cells);
   table.footnotes = footnotes.take();
   return table;
@@ -128,7 +128,7 @@ Table scaling_table(const std::vector<ScalingGroup>& groups, Mode mode) {
 
 /// Explains the gap to the ideal in one sentence. If the loader is the limit, the gap must not be called
 /// communication.
-std::string said_of_the_loss(const std::vector<ScalingGroup>& groups) {
+std::string text_about_the_loss(const std::vector<ScalingGroup>& groups) {
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows)
       if (row.has_ratios && analysis::is_data_bound(analysis::breakdown(*row.cell)))
@@ -177,14 +177,14 @@ Plot scaling_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   Plot plot{.id = fmt::format("{}-speedup", name(mode)),
             .kind = PlotKind::line,
             .title = weak ? "Scaled speedup N E against workers" : "Speedup S against workers",
-            .caption = said_of_the_loss(groups),
+            .caption = text_about_the_loss(groups),
             .x = {.label = "workers"},
             .y = {.label = weak ? "scaled speedup" : "speedup"}};
   double most = 1, fewest = 0;
   for (const ScalingGroup& group : groups)
     for (const auto& [text, rows] : lines_of_group(group)) {
       Series series{.name = fmt::format("{} batch {}{}{}", weak ? "local" : "global", group.batch,
-                                        behind(said_of_group(group)), behind(text))};
+                                        behind(text_about_group(group)), behind(text))};
       for (const auto& [of_group, row] : rows) {
         const double workers = row->cell->workers;
         most = std::max(most, workers);
@@ -272,9 +272,9 @@ void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode m
         blocks.push_back(warning(fmt::format(
             "{} are slower than {} at {} batch {}{}: {} against {} images/s{}.{}",
             count(cell.workers, "worker"), before->workers, mode == Mode::weak ? "local" : "global",
-            group.batch, behind(said_of_group(group)) + behind(text), number(cell.images_per_s.median),
+            group.batch, behind(text_about_group(group)) + behind(text), number(cell.images_per_s.median),
             number(before->images_per_s.median), in_brackets(doubts(cell, *before)),
-            said_of_emulation(cell))));
+            text_about_emulation(cell))));
       before = &cell;
     }
   }

@@ -5,12 +5,40 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "report/conclusions.h"
 #include "report/document.h"
 #include "table/table.h"
 
 namespace paceline::report {
+
+/// "Not measured: `paceline sweep` answers it.", or if the study was stopped before: "Not measured yet: ...".
+[[nodiscard]] std::string not_measured(const Conclusions& conclusions, std::string_view kind);
+/// " So far: 1 of 3 batches was not measured when the study was stopped."; empty if it was not stopped.
+[[nodiscard]] std::string so_far(const Conclusions& conclusions, std::string_view kind,
+                                 std::string_view noun);
+
+/// Identifies the figures if several models, set-ups or versions measured the same sizes: "version 0.2.0",
+/// "resnet8-cifar, 2 processes on 2 nodes". Empty if there is one. `group`: the cell's group, or null.
+[[nodiscard]] std::string which_of_several(const Conclusions& conclusions,
+                                           const analysis::ScalingGroup* group, const std::string& subject,
+                                           const analysis::Cell& cell);
+
+/// "Which batch size?": every sweep by itself, and of several sweeps of one model the best.
+void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions);
+
+/// "How many workers?": weak and strong scaling separately, what is not decided, and which rows give no
+/// answer and why.
+void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions);
+
+/// A sentence on where and how long steps wait for data, and what would help; nothing if none waits.
+[[nodiscard]] std::optional<Paragraph> loader_warning(const Conclusions& conclusions);
+
+/// Nothing if no record knows enough about its loaders.
+[[nodiscard]] std::optional<Table> loader_table(const Conclusions& conclusions);
 
 /// The users' five questions, answered in sentences with numbers, or marked as not measured.
 [[nodiscard]] Section summary_section(const Conclusions& conclusions);
@@ -20,7 +48,7 @@ namespace paceline::report {
 /// reach, an epoch without data loading.
 [[nodiscard]] std::optional<Section> cause_section(const Conclusions& conclusions);
 /// What the workers exchange in a step: gradients, statistics, padding, votes; what each --bn adds.
-[[nodiscard]] std::optional<Section> travels_section(const Conclusions& conclusions);
+[[nodiscard]] std::optional<Section> traffic_section(const Conclusions& conclusions);
 /// How many workers (table 1 of the mode).
 [[nodiscard]] std::optional<Section> scaling_section(const Conclusions& conclusions, analysis::Mode mode);
 /// The same cores as threads of one worker or as several workers, if both were measured on the processor.

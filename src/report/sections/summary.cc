@@ -12,8 +12,6 @@
 #include "analysis/steps/bandwidth.h"
 #include "analysis/steps/breakdown.h"
 #include "analysis/steps/ways.h"
-#include "report/sections/answers.h"
-#include "report/sections/loader.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -33,7 +31,7 @@ std::string share_text(const char* what, double part, double total) {
 std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakdown& ledger) {
   const auto split = analysis::residual(analysis::breakdown(baseline), ledger);
   std::vector<std::string> doubts{fewest_repeats({&baseline, ledger.cell}),
-                                  said_of_circumstances(baseline, *ledger.cell)};
+                                  text_about_circumstances(baseline, *ledger.cell)};
   std::erase(doubts, "");
   const std::string in_doubt = in_brackets(fmt::format("{}", fmt::join(doubts, "; ")));
   if (!analysis::has_to_be_explained(split))
@@ -80,7 +78,7 @@ std::vector<const analysis::Cell*> joined_otherwise(const analysis::CellGroup& s
 }
 
 /// " The same workers joined otherwise: 2 processes on 2 nodes 56.3 ms, exposed transfer 48.0 %, ...".
-std::string said_of_time_joined_otherwise(const std::vector<const analysis::Cell*>& others) {
+std::string text_about_time_joined_otherwise(const std::vector<const analysis::Cell*>& others) {
   std::vector<std::string> said;
   for (const analysis::Cell* other : others) {
     const auto mean = analysis::breakdown(*other).mean;
@@ -124,7 +122,7 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions,
         duration(ledger.transfer), duration(ledger.late_peer),
         percent(ledger.overlapped / ledger.communication_total));
   if (row != nullptr) text += describe_loss(*group->baseline, ledger);
-  text += said_of_time_joined_otherwise(joined_otherwise(subject, *cell)) + said_of_emulation(*cell);
+  text += text_about_time_joined_otherwise(joined_otherwise(subject, *cell)) + text_about_emulation(*cell);
   blocks.push_back(finding(text));
   if (analysis::waits_for_scheduling(ledger))
     blocks.push_back(plain(fmt::format(
@@ -134,7 +132,7 @@ void answer_time(std::vector<Block>& blocks, const Conclusions& conclusions,
         number(static_cast<double>(cell->global_batch) / total))));
 }
 
-std::string said_of_network_joined_otherwise(const std::vector<const analysis::Cell*>& others) {
+std::string text_about_network_joined_otherwise(const std::vector<const analysis::Cell*>& others) {
   std::vector<std::string> said;
   for (const analysis::Cell* other : others)
     if (const auto one = analysis::bandwidth(*other))
@@ -171,12 +169,12 @@ void answer_network(std::vector<Block>& blocks, const Conclusions& conclusions,
                         with_interval(*one->ceiling, Format::rate));
   blocks.push_back(
       finding(fmt::format("{} (local batch {}{}).{}{}", text, one->cell->local_batch, behind(which),
-                          said_of_network_joined_otherwise(joined_otherwise(subject, *one->cell)),
-                          said_of_emulation(*one->cell))));
+                          text_about_network_joined_otherwise(joined_otherwise(subject, *one->cell)),
+                          text_about_emulation(*one->cell))));
 }
 
 /// "; of 'sqrt' 1 of 2 seeds failed": a remedy that diverges is no remedy, whatever the other seeds reached.
-std::string said_of_failed(const std::vector<const analysis::Variant*>& remedies) {
+std::string text_about_failed(const std::vector<const analysis::Variant*>& remedies) {
   std::string text;
   for (const auto* one : remedies)
     if (one->failed > 0)
@@ -186,7 +184,7 @@ std::string said_of_failed(const std::vector<const analysis::Variant*>& remedies
 }
 
 /// Which remedy gives back most, as far as the differences are certain.
-std::string said_of_remedies(const analysis::Convergence& result) {
+std::string text_about_remedies(const analysis::Convergence& result) {
   const auto& variants = result.variants;
   const auto is_remedy = [&](const analysis::Variant& one) {
     return one.given_back && one.large == result.large;
@@ -208,7 +206,7 @@ std::string said_of_remedies(const analysis::Convergence& result) {
       return fmt::format("{} and {}", fmt::join(texts, ", "), last);
     };
     return fmt::format(" {} give back most, {} of the loss: not told apart{}{}.", list(names), list(shares),
-                       best.to_large->is_noise() ? ", and noise" : "", said_of_failed(remedies));
+                       best.to_large->is_noise() ? ", and noise" : "", text_about_failed(remedies));
   }
   const analysis::Variant* next = nullptr;
   for (const auto& variant : variants)
@@ -222,7 +220,7 @@ std::string said_of_remedies(const analysis::Convergence& result) {
                         lead.one_seed && !lead.is_clear() ? "; one seed" : "");
   }
   return fmt::format(" '{}' gives back most: {} of the loss{}{}{}.", best.name, percent(*best.given_back),
-                     rival, best.to_large->is_noise() ? ", which is noise" : "", said_of_failed({&best}));
+                     rival, best.to_large->is_noise() ? ", which is noise" : "", text_about_failed({&best}));
 }
 
 std::string epochs_of(const analysis::Variant& variant) {
@@ -282,12 +280,12 @@ void answer_accuracy(std::vector<Block>& blocks, const Conclusions& conclusions)
       percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
       seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));
-  text += said_of_remedies(*result) + so_far(conclusions, "converge", "trainings");
+  text += text_about_remedies(*result) + so_far(conclusions, "converge", "trainings");
   blocks.push_back(finding(text));
 }
 
-/// Explains the figures in brackets, once for the whole report; docs/measuring.md has the reasons.
-std::optional<Paragraph> said_of_intervals(const Conclusions& conclusions) {
+/// Explains the figures in brackets, once for the whole report; docs/comparing.md has the reasons.
+std::optional<Paragraph> text_about_intervals(const Conclusions& conclusions) {
   const bool any = std::any_of(conclusions.cells.begin(), conclusions.cells.end(), [](const auto& cell) {
     return cell.is_measured() && analysis::has_interval(cell.step_s);
   });
@@ -312,7 +310,7 @@ Section summary_section(const Conclusions& conclusions) {
   for (const auto& subject : conclusions.subjects) answer_network(section.blocks, conclusions, subject);
   if (section.blocks.size() == before) section.blocks.push_back(plain(no_network(conclusions)));
   answer_accuracy(section.blocks, conclusions);
-  if (auto legend = said_of_intervals(conclusions)) section.blocks.push_back(std::move(*legend));
+  if (auto legend = text_about_intervals(conclusions)) section.blocks.push_back(std::move(*legend));
   return section;
 }
 

@@ -103,12 +103,12 @@ Table sweep_table(const Sweep& sweep, const std::string& id) {
                   {.key = "peak_over_plan", .label = "peak / plan", .format = Format::percent1}}};
   Footnotes footnotes;
   if (const std::string open = knee_not_decided(sweep); !open.empty())
-    footnotes.add(fmt::format("Knee not decided: {}{}.", open, in_brackets(said_of_repeats(sweep))));
-  else if (const std::string few = said_of_repeats(sweep); !few.empty() && sweep.on_curve > 1)
+    footnotes.add(fmt::format("Knee not decided: {}{}.", open, in_brackets(text_about_repeats(sweep))));
+  else if (const std::string few = text_about_repeats(sweep); !few.empty() && sweep.on_curve > 1)
     footnotes.add(fmt::format("The knee was chosen with {}.", few));
   std::vector<const analysis::Cell*> cells;
   for (const SweepPoint& point : sweep.points) cells.push_back(point.cell);
-  for (const std::string& note : said_of_single_repeats(cells)) footnotes.add(note);
+  for (const std::string& note : text_about_single_repeats(cells)) footnotes.add(note);
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
     table.rows.push_back(sweep_row(sweep, i));
@@ -155,12 +155,12 @@ void append_lines(const Sweep& sweep, std::vector<Series>& rates, std::vector<Se
 }
 
 /// "The knee is at 64 (one repeat)."; `where`: " on 2 workers".
-std::string said_of_the_knee(const Sweep& sweep, const std::string& where) {
+std::string text_about_the_knee(const Sweep& sweep, const std::string& where) {
   if (sweep.undecided.empty())
     return fmt::format("The knee{} is at {}{}.", where, sweep.points[*sweep.knee].cell->local_batch,
-                       in_brackets(said_of_repeats(sweep)));
+                       in_brackets(text_about_repeats(sweep)));
   return fmt::format("The knee{} is not decided: {}{}.", where, knee_not_decided(sweep),
-                     in_brackets(said_of_repeats(sweep)));
+                     in_brackets(text_about_repeats(sweep)));
 }
 
 /// The sweeps of one model share axes; images/s of different models cannot be compared.
@@ -174,7 +174,7 @@ void append_plots(std::vector<Block>& blocks, std::span<const Sweep> sweeps, con
     if (sweep.subject != subject) continue;
     append_lines(sweep, rates, epochs);
     if (sweep.on_curve > 1)
-      knees.push_back(said_of_the_knee(
+      knees.push_back(text_about_the_knee(
           sweep,
           number == 1 ? "" : fmt::format(" on {}{}", count(sweep.workers, "worker"), behind(sweep.setup))));
   }

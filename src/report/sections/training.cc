@@ -1,17 +1,117 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "analysis/compare/record_times.h"
+#include "analysis/compare/cell.h"
 #include "analysis/compare/setup.h"
 #include "measure/setting.h"
-#include "report/sections/courses.h"
+#include "report/sections/curves.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
 
 namespace paceline::report {
 namespace {
+
+using analysis::Convergence;
+using analysis::Estimate;
+using analysis::Variant;
+using analysis::WholeTraining;
+using analysis::WholeTrainings;
+
+constexpr const char* kWholeTrainingsDefinition =
+    "Seconds of training, without evaluation and checkpoints. Speedup: the baseline's time over this one's; "
+    "efficiency: the speedup over the ratio of the numbers of workers. An epoch passes over the same "
+    "images, so its speedup is one of throughput; trainings in all are compared only after as many epochs. "
+    "To the common accuracy: the time until the accuracy first reached the highest value that all trainings "
+    "reached (without those that end clearly below the baseline): what more workers gain at equal accuracy. "
+    "Accuracy: mean over seeds, with one standard error.";
+
+/// Columns of the efficiencies in a row, before those of the set-up are inserted.
+constexpr std::size_t kEfficiencyAt = 5, kTotalEfficiencyAt = 8;
+
+constexpr const char* kRefused = "its times are not compared with the baseline's: see below";
+constexpr const char* kNoCommonAccuracy =
+    "not every seed has an accuracy by epoch, of the test set or of a validation part";
+
+TableCell seconds_cell(const Estimate& time, const Variant& variant, const char* reason) {
+  return time.n > 0 ? with_mark(figure(time), marks_of(*variant.cell)) : missing(reason);
+}
+
+TableCell ratio_cell(const std::optional<Estimate>& ratio, bool is_baseline, const std::string& reason) {
+  return ratio ? figure(*ratio) : missing(is_baseline ? "is the baseline" : reason);
+}
+
+/// Why no ratio of total times is given.
+std::string no_total(const Variant& variant, const Variant& baseline, const WholeTraining& one) {
+  if (!one.times.comparable()) return kRefused;
+  if (!one.as_many_epochs)
+    return fmt::format("it trained {} epochs, the baseline {}", amount(variant.epochs),
+                       amount(baseline.epochs));
+  return "the seconds of a part of it, or of the baseline, are not known";
+}
+
+std::vector<TableCell> row_of_training(const Variant& variant, const Variant& baseline,
+                                       const WholeTraining& one, bool is_baseline, bool has_common_accuracy) {
+  constexpr const char* kPart = "the seconds of a part of it are not known";
+  const char* const never = has_common_accuracy ? "not every seed reached it" : kNoCommonAccuracy;
+  const char* const no_epoch = one.times.comparable() ? "no whole epoch was trained" : kRefused;
+  const std::string no_ratio = no_total(variant, baseline, one);
+  std::vector<TableCell> row{
+      words(variant.name),
+      value(variant.cell->workers),
+      value(static_cast<double>(variant.cell->global_batch)),
+      seconds_cell(one.epoch_s, variant, "no whole epoch was trained"),
+      ratio_cell(one.epoch_speedup, is_baseline, no_epoch),
+      ratio_cell(one.epoch_efficiency, is_baseline, no_epoch),
+      seconds_cell(one.total_s, variant, kPart),
+      ratio_cell(one.total_speedup, is_baseline, no_ratio),
+      ratio_cell(one.total_efficiency, is_baseline, no_ratio),
+      seconds_cell(one.to_accuracy_s, variant, never),
+      ratio_cell(one.to_accuracy_speedup, is_baseline, one.times.comparable() ? never : kRefused),
+      {.value = variant.accuracy,
+       .low = variant.accuracy - variant.standard_error,
+       .high = variant.accuracy + variant.standard_error,
+       .note = "interval: one standard error to either side"}};
+  if (one.times.shares_cores)
+    for (const std::size_t at : {kEfficiencyAt, kTotalEfficiencyAt}) row[at] = with_mark(row[at], "†");
+  return row;
+}
+
+/// Adds footnotes on what forbids or qualifies the ratios of its times.
+void explain_training(Footnotes& footnotes, const Variant& variant, const WholeTraining& one) {
+  for (const std::string& refusal : one.times.refusals)
+    footnotes.add(
+        fmt::format("{}: its times are not compared with the baseline's: {}.", variant.name, refusal));
+  for (const std::string& remark : one.times.remarks) {
+    // A remark on an option concerns the training rule, which the name states and which costs no time.
+    if (!remark.starts_with("--"))
+      footnotes.add(fmt::format("{}{}: {}.", one.times.shares_cores ? "† " : "", variant.name, remark));
+  }
+}
+
+/// "after every epoch", "every 5 epochs"
+std::string at_every(std::int64_t epochs) {
+  return epochs == 1 ? "after every epoch" : fmt::format("every {} epochs", epochs);
+}
+
+/// If the accuracy is evaluated less often, the time to reach it can only be later.
+void explain_looks(Footnotes& footnotes, const Variant& variant, const WholeTraining& one,
+                   const WholeTraining& baseline) {
+  if (one.looked_every == baseline.looked_every || one.looked_every == 0 || baseline.looked_every == 0)
+    return;
+  const bool is_later = one.looked_every > baseline.looked_every;
+  footnotes.add(fmt::format(
+      "{}: its accuracy was evaluated {}, the baseline's {}: therefore {} time to the common accuracy can "
+      "only be later, and the speedup to it {}.",
+      variant.name, at_every(one.looked_every), at_every(baseline.looked_every),
+      is_later ? "its" : "the baseline's", is_later ? "smaller" : "larger"));
+}
+
+const char* part_of_training(const WholeTrainings& whole) {
+  return whole.of_validation ? "validation" : "test";
+}
 
 using measure::Record;
 
@@ -123,6 +223,101 @@ Plot accuracy_plot(const Record& record, const std::string& id) {
 
 }  // namespace
 
+Table whole_trainings_table(const Convergence& result, const WholeTrainings& whole) {
+  Table table{
+      .id = "converge-workers",
+      .title = "Whole trainings: time and speedup against the workers",
+      .definition = kWholeTrainingsDefinition,
+      .columns = {
+          {.key = "variant", .label = "training"},
+          {.key = "workers", .label = "workers", .format = Format::integer},
+          {.key = "global_batch", .label = "global batch", .format = Format::integer},
+          {.key = "epoch", .label = "an epoch", .unit = "s", .format = Format::seconds},
+          {.key = "epoch_speedup", .label = "speedup", .format = Format::fixed2},
+          {.key = "epoch_efficiency", .label = "efficiency", .format = Format::percent1},
+          {.key = "total", .label = "in all", .unit = "s", .format = Format::seconds},
+          {.key = "total_speedup", .label = "speedup in all", .format = Format::fixed2},
+          {.key = "total_efficiency", .label = "efficiency in all", .format = Format::percent1},
+          {.key = "to_accuracy", .label = "to the common accuracy", .unit = "s", .format = Format::seconds},
+          {.key = "to_accuracy_speedup", .label = "speedup to it", .format = Format::fixed2},
+          {.key = "accuracy", .label = "accuracy", .format = Format::percent1}}};
+  Footnotes footnotes;
+  std::vector<const analysis::Cell*> cells;
+  if (whole.common_accuracy)
+    footnotes.add(fmt::format("The common {} accuracy is {}.", part_of_training(whole),
+                              percent(*whole.common_accuracy)));
+  else
+    footnotes.add(fmt::format("No common accuracy: {}.", kNoCommonAccuracy));
+  footnotes.add(
+      "Accuracies have one standard error to either side; times their 95 % interval, or their extremes.");
+  for (std::size_t i = 0; i < whole.trainings.size(); ++i) {
+    const Variant& variant = result.variants[whole.trainings[i].variant];
+    const Variant& baseline = result.variants[whole.trainings[whole.baseline].variant];
+    table.rows.push_back(row_of_training(variant, baseline, whole.trainings[i], i == whole.baseline,
+                                         whole.common_accuracy.has_value()));
+    cells.push_back(variant.cell);
+    footnotes.explain_marks(*variant.cell);
+    explain_training(footnotes, variant, whole.trainings[i]);
+    explain_looks(footnotes, variant, whole.trainings[i], whole.trainings[whole.baseline]);
+    if (variant.seeds == 1)
+      footnotes.add(
+          "One seed: a time to an accuracy is that of one course, and the next may take an epoch more.");
+  }
+  insert_setup_columns(table, 2, cells);
+  table.footnotes = footnotes.take();
+  return table;
+}
+
+std::optional<std::string> text_about_whole_trainings(const Convergence& result,
+                                                      const WholeTrainings& whole) {
+  const WholeTraining* most = nullptr;
+  for (std::size_t i = 0; i < whole.trainings.size(); ++i) {
+    const WholeTraining& one = whole.trainings[i];
+    if (i == whole.baseline || !one.epoch_speedup) continue;
+    // With the same number of workers the more accurate variant: anyone who trains on more workers uses the
+    // remedy that keeps the accuracy.
+    const auto workers = [&](const WholeTraining& of) { return result.variants[of.variant].cell->workers; };
+    const auto accuracy = [&](const WholeTraining& of) { return result.variants[of.variant].accuracy; };
+    if (most == nullptr || workers(one) > workers(*most) ||
+        (workers(one) == workers(*most) && accuracy(one) > accuracy(*most)))
+      most = &one;
+  }
+  if (most == nullptr) return std::nullopt;
+  const Variant &variant = result.variants[most->variant],
+                &first = result.variants[whole.trainings[whole.baseline].variant];
+  std::vector<std::string> parts{fmt::format("speedup of an epoch {} (efficiency {})",
+                                             with_interval(*most->epoch_speedup, Format::fixed2),
+                                             percent(most->epoch_efficiency->median))};
+  if (most->total_speedup)
+    parts.push_back(
+        fmt::format("the training in all {}", with_interval(*most->total_speedup, Format::fixed2)));
+  else if (!most->as_many_epochs)
+    parts.push_back(fmt::format("no speedup in all, since it trained {} epochs and the baseline {}",
+                                amount(variant.epochs), amount(first.epochs)));
+  if (most->to_accuracy_speedup)
+    parts.push_back(fmt::format("to a {} accuracy of {} {}", part_of_training(whole),
+                                percent(*whole.common_accuracy),
+                                with_interval(*most->to_accuracy_speedup, Format::fixed2)));
+  const std::string shares =
+      variant.cell->oversubscribed
+          ? " More worker threads than cores: no speedup of machines with a core for each."
+          : "";
+  const std::string cores = most->times.shares_cores
+                                ? fmt::format(" {} against {}: the ideal is not the number of workers.",
+                                              workers_on_cores(*variant.cell), workers_on_cores(*first.cell))
+                                : "";
+  return fmt::format("Whole trainings, {} against {}: {}; accuracy {} instead of {} ({}).{}{}{}",
+                     variant.name, first.name, fmt::join(parts, ", "), percent(variant.accuracy),
+                     percent(first.accuracy),
+                     variant.to_baseline ? variant.to_baseline->word() : "not compared", cores, shares,
+                     text_about_emulation(*variant.cell));
+}
+
+std::optional<std::string> answer_by_trainings(const std::optional<Convergence>& convergence) {
+  const auto whole = convergence ? analysis::whole_trainings(*convergence) : std::nullopt;
+  return whole ? text_about_whole_trainings(*convergence, *whole) : std::nullopt;
+}
+
 std::optional<Section> training_section(const Conclusions& conclusions) {
   Section section{.id = "training", .title = "Training"};
   for (const Record& record : conclusions.records) {
@@ -134,8 +329,9 @@ std::optional<Section> training_section(const Conclusions& conclusions) {
       section.blocks.push_back(epochs_table(record, id));
       const Record* const one[] = {&record};
       const auto course = analysis::course(one);
-      if (auto said = said_of_overfitting("The training", course)) section.blocks.push_back(std::move(*said));
-      if (auto said = said_of_steadiness(course)) section.blocks.push_back(plain(std::move(*said)));
+      if (auto said = text_about_overfitting("The training", course))
+        section.blocks.push_back(std::move(*said));
+      if (auto said = text_about_steadiness(course)) section.blocks.push_back(plain(std::move(*said)));
     }
     section.blocks.push_back(loss_plot(record, id));
     if (!record.epochs.empty()) section.blocks.push_back(accuracy_plot(record, id));

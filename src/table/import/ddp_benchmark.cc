@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "table/import/import.h"
-#include "table/import/parsed.h"
 
 namespace paceline::table {
 namespace {

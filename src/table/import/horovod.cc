@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "table/import/import.h"
-#include "table/import/stretch.h"
 #include "table/import/trace_reader.h"
 
 namespace paceline::table {

@@ -2,9 +2,16 @@
 
 /// Imports measurements of other programs as tables. What a file does not say stays unknown.
 
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstddef>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
+#include <streambuf>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +19,54 @@
 #include "table/table.h"
 
 namespace paceline::table {
+
+/// The contents of a file, unpacked if its first two bytes are those of gzip. If a gzip file is damaged or
+/// truncated, the stream ends early and is_damaged() is true from then on.
+///
+/// Memory   two buffers of 64 KiB (zlib's and this one), however large the file is
+/// Errors   Error(data): the file cannot be opened
+class GzFile : public std::streambuf {
+ public:
+  explicit GzFile(const std::filesystem::path& path);
+
+  /// Unpacked bytes read from the file so far.
+  [[nodiscard]] std::size_t taken() const { return taken_; }
+  /// Whether the gzip data read so far is truncated, invalid or has a wrong checksum.
+  [[nodiscard]] bool is_damaged() const { return is_damaged_; }
+
+ protected:
+  int_type underflow() override;
+
+ private:
+  struct Close {
+    void operator()(void* file) const;
+  };
+  std::unique_ptr<void, Close> file_;
+  std::array<char, 64 << 10> buffer_;
+  std::size_t taken_ = 0;
+  bool is_damaged_ = false;
+};
+
+/// All contents of a file, unpacked.
+///
+/// Errors   Error(data) with the file: it cannot be opened, its gzip data is damaged or truncated, or its
+///          contents exceed `most_bytes`
+[[nodiscard]] std::string content_of(const std::filesystem::path& path,
+                                     std::size_t most_bytes = std::size_t{1} << 30);
+
+/// Reads the whole file.
+///
+/// Errors   Error(data) with the file, the byte and what is wrong, or that it is larger than `most_bytes`
+[[nodiscard]] nlohmann::json read_json(const std::filesystem::path& path,
+                                       std::size_t most_bytes = std::size_t{256} << 20);
+
+/// The member as text: a string without blanks at its ends, or a number as it would be printed; nothing if it
+/// is missing, null or of another type.
+[[nodiscard]] std::optional<std::string> text_at(const nlohmann::json& object, const char* key);
+/// The member as a number, also if it is a string that contains one; nothing for "nan".
+[[nodiscard]] std::optional<double> number_at(const nlohmann::json& object, const char* key);
+/// The member, or null if there is none.
+[[nodiscard]] const nlohmann::json& member(const nlohmann::json& object, const char* key);
 
 /// What the user adds, by the name of a table's column: its value in all rows where the file gives none; for
 /// CSVs of metrics, the name of the CSV's column that holds it.

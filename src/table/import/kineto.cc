@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "table/import/import.h"
-#include "table/import/stretch.h"
 #include "table/import/trace_reader.h"
 
 namespace paceline::table {
@@ -48,18 +47,12 @@ struct Trace {
   std::vector<Collective> collectives;
 };
 
-std::string lower(std::string_view text) {
-  std::string all(text);
-  for (char& one : all) one = static_cast<char>(std::tolower(static_cast<unsigned char>(one)));
-  return all;
-}
-
 /// Decides by the profiler's metadata of the kernel, or by its name. Other tools have shown no communication
 /// after kernels were renamed. So if a group of several workers has no collective, the communication is
 /// unknown, not zero.
 bool is_collective(const TraceEvent& event) {
   if (event.args.contains("Collective name")) return true;
-  const auto name = lower(event.name);
+  const auto name = base::lower_case(event.name);
   return name.starts_with("nccl") || name.starts_with("rccl");
 }
 
@@ -70,7 +63,7 @@ double argument(const TraceEvent& event, const char* key) {
 }
 
 double bytes_of_type(const std::string& type) {
-  const auto name = lower(type);
+  const auto name = base::lower_case(type);
   if (name.find("bfloat16") != std::string::npos || name.find("half") != std::string::npos ||
       name == "float16")
     return 2;
@@ -86,7 +79,7 @@ double bytes_of_type(const std::string& type) {
 void take_event(Trace& trace, const TraceEvent& event) {
   if (event.phase != "X" || !event.has_begin || !(event.length_us >= 0)) return;
   const Stretch span{event.begin_us, event.begin_us + event.length_us};
-  const auto category = lower(event.category);
+  const auto category = base::lower_case(event.category);
   if (category == "kernel") {
     if (!is_collective(event)) {
       trace.kernels.push_back({span, argument(event, "correlation")});

@@ -7,11 +7,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/nearest.h"
-#include "table/csv.h"
-#include "table/import/gz_file.h"
+#include "base/text.h"
 #include "table/import/import.h"
-#include "table/words.h"
+#include "table/table.h"
 
 namespace paceline::table {
 namespace {

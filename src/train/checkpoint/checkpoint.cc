@@ -2,19 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <string_view>
-#include <vector>
+#include <system_error>
 
 #include "base/error.h"
-#include "graph/fingerprint.h"
+#include "base/file.h"
+#include "graph/layout.h"
 #include "train/checkpoint/checkpoint_header.h"
 #include "train/checkpoint/safetensors.h"
-#include "train/checkpoint/safetensors_checksum.h"
-#include "train/given/kernels_text.h"
 #include "train/given/names.h"
 
 namespace paceline::train {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kBestPrefix = "best-";
+constexpr std::string_view kSuffix = ".safetensors";
 
 using base::ErrorKind;
 using base::fail;
@@ -38,6 +45,95 @@ std::span<T> part_of(std::span<T> flat, const graph::Slot& slot) {
 
 }  // namespace
 
+std::optional<std::int64_t> update_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  std::int64_t update = 0;
+  const char* end = name.data() + name.size() - kSuffix.size();
+  const auto result = std::from_chars(name.data() + kPrefix.size(), end, update);
+  if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
+  return update;
+}
+
+fs::path checkpoint_path(const fs::path& directory, std::int64_t update) {
+  return directory / fmt::format("{}{:08}{}", kPrefix, update, kSuffix);
+}
+
+fs::path best_checkpoint_path(const fs::path& directory, std::int64_t update) {
+  return directory / fmt::format("{}{:08}{}", kBestPrefix, update, kSuffix);
+}
+
+std::vector<fs::path> checkpoints_in(const fs::path& directory) {
+  std::vector<fs::path> paths;
+  std::error_code missing;  // no directory: no checkpoints
+  for (fs::directory_iterator entry(directory, missing), end; !missing && entry != end;
+       entry.increment(missing))
+    if (update_of(entry->path())) paths.push_back(entry->path());
+  std::sort(paths.begin(), paths.end(),
+            [](const auto& a, const auto& b) { return *update_of(a) > *update_of(b); });
+  return paths;
+}
+
+void link_to(const fs::path& target, const char* name) {
+  const auto link = target.parent_path() / name;
+  const auto made = target.parent_path() / (std::string(".") + name + ".paceline-new");
+  std::error_code failed;
+  const auto there = fs::symlink_status(link, failed);
+  if (fs::exists(there) && !fs::is_symlink(there)) return;  // a file that is not ours
+  fs::remove(made, failed);                                 // left by a process that was killed in between
+  fs::create_symlink(target.filename(), made, failed);
+  if (!failed) fs::rename(made, link, failed);
+}
+
+fs::path set_aside_damaged(const fs::path& file) {
+  const auto aside = file.parent_path() / ("damaged-" + file.filename().string());
+  std::error_code failed;
+  fs::rename(file, aside, failed);
+  return failed ? file : aside;
+}
+
+void Snapshot::take(const TrainingArrays& arrays) {
+  std::size_t elements = arrays.weights.size() + arrays.slow_weights.size();
+  for (const auto& state : arrays.optimizer_state) elements += state.size();
+  if (copy_.bytes() != elements * sizeof(float)) copy_ = base::Buffer(elements * sizeof(float));
+  auto left = copy_.as<float>();
+  const auto copied = [&](std::span<const float> from) -> std::span<const float> {
+    const auto to = left.first(from.size());
+    std::copy(from.begin(), from.end(), to.begin());
+    left = left.subspan(from.size());
+    return to;
+  };
+  arrays_ = {.graph = arrays.graph,
+             .layout = arrays.layout,
+             .weights = copied(arrays.weights),
+             .optimizer_state = {},
+             .slow_weights = {}};
+  for (const auto& state : arrays.optimizer_state) arrays_.optimizer_state.push_back(copied(state));
+  arrays_.slow_weights = copied(arrays.slow_weights);
+}
+
+std::int64_t Snapshot::planned_bytes(std::int64_t flat_bytes, const engine::UpdateRule& rule,
+                                     bool has_slow_weights) {
+  return flat_bytes * (1 + engine::state_slots(rule) + (has_slow_weights ? 1 : 0));
+}
+
+std::int64_t checkpoint_bytes(const graph::Graph& graph, const engine::UpdateRule& rule,
+                              bool has_slow_weights) {
+  const std::int64_t arrays = 1 + engine::state_slots(rule) + (has_slow_weights ? 1 : 0);
+  return static_cast<std::int64_t>(sizeof(float)) * arrays * graph::flat_layout(graph).elements;
+}
+
+std::optional<std::string> lack_of_space(const fs::path& out, std::int64_t bytes, int files) {
+  const auto free = base::free_bytes(out);
+  if (!free || *free / std::max(files, 1) >= bytes) return std::nullopt;
+  const auto megabytes = [](std::int64_t count) { return 1e-6 * static_cast<double>(count); };
+  return fmt::format(
+      "--out {}: {:.1f} MB are free, but {} checkpoint{} of {:.1f} MB need{} {:.1f} MB; make room, or the "
+      "next ones will not be kept",
+      out.string(), megabytes(*free), files, files == 1 ? "" : "s", megabytes(bytes), files == 1 ? "s" : "",
+      megabytes(bytes * files));
+}
+
 TrainingArrays arrays_of(engine::Engine& engine, const engine::UpdateRule& rule,
                          std::span<const float> slow_weights) {
   TrainingArrays arrays{.graph = &engine.graph(),
@@ -51,7 +147,7 @@ TrainingArrays arrays_of(engine::Engine& engine, const engine::UpdateRule& rule,
 }
 
 void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& arrays, const Options& options,
-                      const Resolved& resolved, const Standing& standing) {
+                      const Resolved& resolved, const TrainingState& standing) {
   const auto& counters = standing.counters;
   const auto& graph = *arrays.graph;
   const auto& layout = *arrays.layout;

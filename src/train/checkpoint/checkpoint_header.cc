@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "train/checkpoint/safetensors_checksum.h"
 
 namespace paceline::train {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "train/checkpoint/safetensors.h"
 #include "train/step/loss_guard.h"
-#include "train/step/validation_watch.h"
 
 namespace paceline::train {
 

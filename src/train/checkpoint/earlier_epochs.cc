@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "train/checkpoint/kept_record.h"
-#include "train/checkpoint/last_words.h"
-#include "train/given/recorded_settings.h"
-#include "train/record/update_count.h"
+#include "train/given/names.h"
+#include "train/given/schedule.h"
 
 namespace paceline::train {
 

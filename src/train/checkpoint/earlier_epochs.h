@@ -2,7 +2,6 @@
 
 /// Joins the epochs of a resumed training with those of the runs before it.
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +28,7 @@ struct Earlier {
 /// Reads what the training has done before, from the record beside its checkpoint, or from kLostRecord in
 /// options.out after a restart without a checkpoint. How the previous run was lost is read from its process
 /// 0's record, else from the last words of other processes, else from the launcher (options.lost). How much
-/// was lost is read from the count of updates (update_count.h), of `global_batch` samples each. A damaged
+/// was lost is read from the count of updates (schedule.h), of `global_batch` samples each. A damaged
 /// file counts as missing: its contents are lost, but the training continues.
 [[nodiscard]] Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume,
                                    std::int64_t global_batch);

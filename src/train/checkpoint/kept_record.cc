@@ -8,6 +8,16 @@
 #include "base/error.h"
 
 namespace paceline::train {
+
+void leave_last_words(const std::filesystem::path& out, const measure::Record& record) {
+  if (!out.empty() && std::filesystem::is_directory(out)) measure::write_record(out / kLastWords, record);
+}
+
+void forget_last_words(const std::filesystem::path& out) {
+  std::error_code not_there;
+  if (!out.empty()) std::filesystem::remove(out / kLastWords, not_there);
+}
+
 namespace {
 
 /// No real run has a larger count, and sums of millions of such counts still fit 64 bits.

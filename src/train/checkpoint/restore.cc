@@ -2,16 +2,150 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 #include <type_traits>
 
-#include "base/error.h"
-#include "train/checkpoint/first_weights.h"
-#include "train/given/test_policy.h"
-#include "train/images/evaluate.h"
+#include "data/augment.h"
+#include "graph/initialise.h"
+#include "train/evaluate.h"
+#include "train/given/options.h"
 
 namespace paceline::train {
+
+Recovery::Recovery(const Job& job, comm::Communicator& communicator, RunEvents& events)
+    : job_(job),
+      communicator_(communicator),
+      events_(events),
+      guard_(job.options.on_nan, job.graph.classes(), job.resolved.global_batch,
+             job.options.window_steps == 0) {}
+
+std::string Recovery::describe(const StepResult& outcome) const {
+  if (outcome.all.not_finite) return loss_not_finite(outcome.local.loss, communicator_.rank());
+  return guard_.what();
+}
+
+void Recovery::diverged(const Where& where, const std::string& what, CheckpointSchedule& writer) {
+  const bool is_root = communicator_.rank() == 0;
+  const Divergence divergence{
+      .step = where.update,
+      .updates = job_.resolved.length.updates,
+      .lr = where.lr,
+      .last_checkpoint = is_root ? writer.good_before_anywhere(where.first_bad).string() : "",
+      .can_go_back = job_.options.on_nan == OnNan::stop && job_.options.window_steps == 0};
+  const auto sentence = not_finite_sentence(divergence, what);
+  if (job_.options.on_nan != OnNan::rollback) throw base::AgreedError(base::ErrorKind::data, sentence);
+  throw Setback(sentence, what, where.update, where.first_bad);
+}
+
+bool Recovery::is_updated(const StepResult& outcome, std::int64_t update, double lr,
+                          CheckpointSchedule& writer) {
+  if (outcome.is_updated()) return true;
+  const auto batch = batch_of(job_, update - guard_.bad_before());
+  const auto what = describe(outcome);
+  if (outcome.verdict == Verdict::skipped) {
+    events_.skipped(update + 1, what, batch_of(job_, update), guard_.state());
+    return false;
+  }
+  events_.diverged(update + 1, what, batch);
+  const auto steps = guard_.bad_before() + 1;
+  diverged({.update = update + 1, .first_bad = update - guard_.bad_before(), .lr = lr},
+           steps == 1 ? fmt::format("{} in {}", what, sentence(batch))
+                      : fmt::format("{}, and has been bad for {} steps, the first with {}", what, steps,
+                                    sentence(batch)),
+           writer);
+}
+
+void Recovery::require_finite_weights(const measure::EpochRecord& epoch, engine::Engine& engine,
+                                      CheckpointSchedule& writer, measure::Ledger& ledger) {
+  const measure::InPhase checking(ledger, measure::Phase::checkpoint);
+  engine.fetch();
+  if (!is_finite_everywhere(engine.weights(), communicator_))
+    diverged({.update = epoch.updates, .first_bad = epoch.updates, .lr = epoch.lr},
+             fmt::format("the weights are no longer finite, after {}",
+                         sentence(batch_of(job_, epoch.updates - 1))),
+             writer);
+}
+
+void Recovery::require_finite_losses(const measure::EpochRecord& epoch, CheckpointSchedule& writer) {
+  for (const auto& [part, loss] :
+       {std::pair{"test", epoch.test_loss}, std::pair{"validation", epoch.validation_loss}})
+    if (loss && !std::isfinite(*loss)) {
+      writer.discard();
+      diverged({.update = epoch.updates, .first_bad = epoch.updates, .lr = epoch.lr},
+               part_not_finite(part, *loss), writer);
+    }
+}
+
+void Recovery::all_were_skipped(std::int64_t updates, double lr, CheckpointSchedule& writer) {
+  diverged({.update = updates, .first_bad = updates, .lr = lr},
+           "every update since the last epoch or checkpoint was skipped, so there is no loss to report",
+           writer);
+}
+
+TrainingState Recovery::roll_back(const Setback& setback, engine::Engine& engine, Lookahead& lookahead,
+                                  BestWeights& best, CheckpointSchedule& writer) {
+  const auto rollbacks = guard_.state().rollbacks + 1;
+  if (rollbacks > LossGuard::kMostRollbacks)
+    throw base::AgreedError(
+        base::ErrorKind::data,
+        fmt::format("{}; the training went back {} times already, and each time lowered the learning rate",
+                    setback.what(), LossGuard::kMostRollbacks));
+  auto at = restore_good(job_, communicator_, engine, lookahead, best, writer, setback.first_bad);
+  if (!at) throw base::AgreedError(base::ErrorKind::data, setback.what());
+  at->guard.rollbacks = rollbacks;
+  at->guard.above = at->guard.skipped_in_row = 0;
+  guard_.resume(at->guard);
+  rollbacks_.push_back({.update = setback.update,
+                        .reason = setback.what_happened,
+                        .to_update = at->counters.update,
+                        .rate_factor = guard_.rate_factor()});
+  events_.rolled_back(rollbacks_.back(), *at);
+  return *at;
+}
+
+void Recovery::tell(WorkerResult& result) const {
+  result.rollbacks = rollbacks_;
+  result.all_rollbacks = guard_.state().rollbacks;
+  result.skipped_updates = guard_.state().skipped;
+}
+
+void BestWeights::keep() {
+  if (communicator_.rank() != 0) return;
+  const auto weights = engine_.weights();
+  weights_.assign(weights.begin(), weights.end());
+}
+
+void BestWeights::read(const std::filesystem::path& file) {
+  weights_.resize(engine_.weights().size());
+  read_weights(file, engine_.graph(), engine_.layout(), weights_);
+}
+
+void BestWeights::put_back() {
+  engine_.fetch();  // a device's engine accepts weights only after its own were fetched
+  const auto weights = engine_.weights();
+  if (communicator_.rank() == 0) std::copy(weights_.begin(), weights_.end(), weights.begin());
+  communicator_.broadcast(std::as_writable_bytes(weights), 0);
+  engine_.weights_changed();
+}
+
 namespace {
+
+/// Images [count][H][W][C] as evaluation would prepare them.
+std::vector<float> images_to_whiten_by(const data::Source& source) {
+  const data::Dataset& set = *source.train;
+  const data::Augment augment(set.format(), {.mean = source.mean, .stddev = source.stddev});
+  const std::int64_t count = std::min(set.size(), graph::kWhiteningImages);
+  const auto values = static_cast<std::size_t>(set.format().bytes());
+  std::vector<std::uint8_t> pixels(values);
+  std::vector<float> images(static_cast<std::size_t>(count) * values);
+  for (std::int64_t i = 0; i < count; ++i) {
+    set.read(i * set.size() / count, pixels);
+    augment.evaluate(pixels, std::span(images).subspan(static_cast<std::size_t>(i) * values, values));
+  }
+  return images;
+}
 
 static_assert(std::is_trivially_copyable_v<Restored>);
 
@@ -45,8 +179,19 @@ void share_arrays(const Job& job, comm::Communicator& communicator, engine::Engi
 
 }  // namespace
 
+void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine) {
+  graph::initialise(job.graph, engine.layout(), job.options.seed, engine.weights());
+  if (graph::wants_whitening(job.graph)) {
+    // Computed once and broadcast: sums of doubles may differ between different processors.
+    if (communicator.rank() == 0)
+      graph::whiten(job.graph, engine.layout(), images_to_whiten_by(job.source), engine.weights());
+    communicator.broadcast(std::as_writable_bytes(engine.weights()), 0);
+  }
+  engine.weights_changed();
+}
+
 Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                 Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer,
+                 Lookahead& lookahead, BestWeights& best, CheckpointSchedule& writer,
                  std::vector<std::string>& notes) {
   const bool is_resumed = !job.options.resume.empty();
   communicator.at(0, is_resumed ? "the reading of the checkpoint" : "the first weights");
@@ -70,11 +215,11 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
   return at;
 }
 
-std::optional<Standing> restore_good(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                                     Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer,
-                                     std::int64_t before) {
+std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& communicator,
+                                          engine::Engine& engine, Lookahead& lookahead, BestWeights& best,
+                                          CheckpointSchedule& writer, std::int64_t before) {
   struct Found {
-    Standing standing;
+    TrainingState standing;
     bool is_there = false;
   } found;
   engine.fetch();  // a device's engine accepts weights only after its own were fetched

@@ -7,18 +7,57 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "comm/communicator.h"
 #include "engine/engine.h"
-#include "train/checkpoint/best_weights.h"
-#include "train/checkpoint/checkpoint_writer.h"
+#include "measure/ledger.h"
+#include "measure/record.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint_schedule.h"
 #include "train/given/job.h"
+#include "train/record/gather.h"
+#include "train/record/run_events.h"
 #include "train/step/lookahead.h"
+#include "train/step/loss_guard.h"
+#include "train/step/step.h"
 
 namespace paceline::train {
 
+// BestWeights keeps the weights of the best epoch on validation until the test set is evaluated with them.
+//
+// Rank 0 holds them in memory. If checkpoints are written they are in a file too (best_checkpoint_path),
+// from which a resumed training reads them.
+
+/// Threads  one, the worker's own
+class BestWeights {
+ public:
+  BestWeights(comm::Communicator& communicator, engine::Engine& engine)
+      : communicator_(communicator), engine_(engine) {}
+
+  /// Copies the engine's weights as the best so far. Requires at rank 0: engine.fetch() was called.
+  void keep();
+  /// Rank 0: reads them from the checkpoint `file`.
+  ///
+  /// Errors   as read_weights()
+  void read(const std::filesystem::path& file);
+  /// Copies them into every rank's engine. Collective.
+  void put_back();
+
+ private:
+  comm::Communicator& communicator_;
+  engine::Engine& engine_;
+  std::vector<float> weights_;  ///< rank 0; empty: none yet
+};
+
+/// Fills the engine's weights as the model says (graph/initialise.h). Whitened layers use images spread
+/// evenly over the training set. Collective: the same bytes on all ranks.
+///
+/// Errors   Error(data) when an image cannot be read
+void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine);
+
 /// The restored state, the same on every rank. Trivially copyable, since it is broadcast.
 struct Restored {
-  Standing standing;
+  TrainingState standing;
   /// The checkpoint was written before the evaluation of its last epoch, and the run was lost during it. The
   /// evaluation must be repeated first, since later decisions may depend on it.
   bool evaluates_first = false;
@@ -29,14 +68,81 @@ struct Restored {
 ///
 /// Errors   Error(data): as read_checkpoint()
 [[nodiscard]] Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                               Lookahead& lookahead, BestWeights& best, CheckpointWriter& writer,
+                               Lookahead& lookahead, BestWeights& best, CheckpointSchedule& writer,
                                std::vector<std::string>& notes);
 
 /// Restores the newest good and undamaged checkpoint of fewer than `before` updates, read by rank 0, and
 /// removes later ones. Returns nothing, on every rank, if there is none. Collective.
-[[nodiscard]] std::optional<Standing> restore_good(const Job& job, comm::Communicator& communicator,
-                                                   engine::Engine& engine, Lookahead& lookahead,
-                                                   BestWeights& best, CheckpointWriter& writer,
-                                                   std::int64_t before);
+[[nodiscard]] std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& communicator,
+                                                        engine::Engine& engine, Lookahead& lookahead,
+                                                        BestWeights& best, CheckpointSchedule& writer,
+                                                        std::int64_t before);
+
+// Recovery handles a training that diverges: it stops the training, goes back to its newest good checkpoint,
+// or skips the updates of bad steps (--on-nan). All ranks make the same decision in the same step.
+
+/// Thrown on every rank in the same step: the weights are useless, and the training has to go back to a
+/// checkpoint. If nobody catches it, it ends the run with its sentence.
+class Setback : public base::AgreedError {
+ public:
+  Setback(const std::string& sentence, std::string reason, std::int64_t last_update, std::int64_t bad_update)
+      : AgreedError(base::ErrorKind::data, sentence),
+        what_happened(std::move(reason)),
+        update(last_update),
+        first_bad(bad_update) {}
+
+  std::string what_happened;
+  std::int64_t update = 0;     ///< at which it was found
+  std::int64_t first_bad = 0;  ///< number of updates after which the weights were already bad
+};
+
+/// Threads  one, the worker's own
+class Recovery {
+ public:
+  Recovery(const Job& job, comm::Communicator& communicator, RunEvents& events);
+
+  [[nodiscard]] LossGuard& guard() { return guard_; }
+
+  /// Judges step `update` (from 0) after it was done. Returns whether its update was made.
+  ///
+  /// Errors   Setback or Error(data) if the training diverged, naming the batch and its samples
+  bool is_updated(const StepResult& outcome, std::int64_t update, double lr, CheckpointSchedule& writer);
+  /// Checks the weights after an epoch's last update, before they are saved as good ones. (A step's loss is
+  /// known before its update.) The same result on all ranks.
+  ///
+  /// Errors   as is_updated()
+  void require_finite_weights(const measure::EpochRecord& epoch, engine::Engine& engine,
+                              CheckpointSchedule& writer, measure::Ledger& ledger);
+  /// The same for the losses of an evaluation; removes its checkpoint.
+  void require_finite_losses(const measure::EpochRecord& epoch, CheckpointSchedule& writer);
+  /// Fails because every step since the last epoch was skipped.
+  [[noreturn]] void all_were_skipped(std::int64_t updates, double lr, CheckpointSchedule& writer);
+
+  /// Restores the newest good checkpoint before `setback`, and lowers the learning rate. Collective.
+  ///
+  /// Requires  all ranks have called CheckpointSchedule::meet()
+  /// Errors    AgreedError with the setback's sentence if there is no such checkpoint, or after
+  ///           LossGuard::kMostRollbacks of them
+  TrainingState roll_back(const Setback& setback, engine::Engine& engine, Lookahead& lookahead,
+                          BestWeights& best, CheckpointSchedule& writer);
+
+  /// Adds rollbacks and skipped updates to the result, for the record.
+  void tell(WorkerResult& result) const;
+
+ private:
+  struct Where {
+    std::int64_t update = 0;  ///< from 1
+    std::int64_t first_bad = 0;
+    double lr = 0;
+  };
+  [[noreturn]] void diverged(const Where& where, const std::string& what, CheckpointSchedule& writer);
+  [[nodiscard]] std::string describe(const StepResult& outcome) const;
+
+  const Job& job_;
+  comm::Communicator& communicator_;
+  RunEvents& events_;
+  LossGuard guard_;
+  std::vector<measure::RollbackRecord> rollbacks_;  ///< of this run
+};
 
 }  // namespace paceline::train

@@ -4,17 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <system_error>
 
 #include "base/error.h"
-#include "graph/fingerprint.h"
+#include "graph/layout.h"
 #include "train/checkpoint/checkpoint_header.h"
 #include "train/checkpoint/kept_record.h"
-#include "train/checkpoint/last_words.h"
-#include "train/given/kernels_text.h"
 #include "train/given/names.h"
-#include "train/given/recorded_settings.h"
 
 namespace paceline::train {
 namespace {

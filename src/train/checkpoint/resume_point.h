@@ -16,7 +16,7 @@ namespace paceline::train {
 /// Where a resumed run continues.
 struct ResumePoint {
   std::filesystem::path path;
-  Standing standing;
+  TrainingState standing;
   bool is_good = false;                 ///< its metadata say that its loss was checked and found good
   engine::KernelAlgorithms algorithms;  ///< of the previous run; empty in older checkpoints
   engine::Precision precision = engine::Precision::f32;  ///< set by find_resume_point(): of this run

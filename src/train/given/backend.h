@@ -3,24 +3,52 @@
 /// Backend: what a run gets from outside of train: functions that make engines and communicators, and the
 /// place of its process.
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "data/image/inspect.h"
 #include "engine/engine.h"
 #include "graph/plan.h"
 #include "measure/gpu_watch.h"
 #include "measure/record.h"
-#include "train/given/process_history.h"
-#include "train/given/stall_listener.h"
 
 namespace paceline::train {
+
+/// Shared by all backends of a command, so that later runs do not repeat work.
+///
+/// Threads  any number at once
+struct ProcessCache {
+  std::atomic<bool> has_run{false};  ///< a run has computed, so its one-time memory is already allocated
+  data::BrokenImageCache broken_images;
+};
+
+/// Threads  any
+class StallListener {
+ public:
+  /// Replaces the listener; empty: none.
+  void listen(std::function<void(const std::string&)> listener) {
+    const std::lock_guard lock(mutex_);
+    listener_ = std::move(listener);
+  }
+  void hear(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (listener_) listener_(text);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::function<void(const std::string&)> listener_;
+};
 
 /// The place of this process among those of the run. Every process has the same number L of workers: process
 /// p's are ranks p L to (p+1) L - 1.
@@ -98,7 +126,7 @@ struct Backend {
   engine::Precision auto_precision = engine::Precision::f32;  ///< of --precision auto on this device
   bool keeps_images = false;           ///< engines support CompileOptions::stored_images
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
-  std::shared_ptr<ProcessHistory> history = std::make_shared<ProcessHistory>();
+  std::shared_ptr<ProcessCache> history = std::make_shared<ProcessCache>();
   std::shared_ptr<StallListener> stalls = {};  ///< gets the communicators' warnings; may be empty
   /// Sends the first process's bytes to every process; blocks until the first process calls it. Empty: there
   /// is only one process.

@@ -3,27 +3,38 @@
 /// Job: what all workers of one run share. run() makes it before they start; it is constant while they work.
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/loader.h"
-#include "data/read_count.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
+#include "measure/events.h"
 #include "measure/gpu_watch.h"
+#include "measure/record.h"
 #include "train/checkpoint/resume_point.h"
 #include "train/given/backend.h"
 #include "train/given/options.h"
-#include "train/given/progress.h"
 #include "train/given/resolve.h"
-#include "train/record/update_count.h"
-#include "train/step/buckets.h"
+#include "train/given/schedule.h"
 
 namespace paceline::train {
+
+/// Called by rank 0's thread during the run. All may be empty.
+struct Progress {
+  std::function<void(const std::string& line)>
+      say;  ///< one line for the screen: the plan, the learning rate's rule, a warning
+  std::function<void(std::int64_t step, std::int64_t steps, double loss, double images_per_s)> step;
+  std::function<void(const measure::EpochRecord&)> epoch;
+  std::function<void(const measure::Event&)>
+      event;  ///< for events.jsonl (docs/formats.md); also called by run()
+};
 
 struct Job {
   const Options& options;

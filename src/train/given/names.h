@@ -2,15 +2,34 @@
 
 /// The names of the choices in train::Options, as used on the command line, in recipes, records and tables.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
+#include "measure/record.h"
 #include "train/given/options.h"
 
 namespace paceline::train {
+
+/// The options that can change a figure, as the record has them: command-line names and texts.
+[[nodiscard]] std::map<std::string, std::string> settings(const Options& options);
+
+/// All settings in which two runs differ, by name; `update` stays 0. A setting that only some choices use is
+/// absent otherwise; if one side lacks it, that is a difference too.
+[[nodiscard]] std::vector<measure::ChangeRecord> differences(const std::map<std::string, std::string>& then,
+                                                             const std::map<std::string, std::string>& now);
+
+// Converts the algorithms of a run to the text in checkpoints and back: one JSON object from convolution
+// problem (layer shape and direction) to algorithm.
+
+[[nodiscard]] std::string as_text(const engine::KernelAlgorithms& algorithms);
+/// Parses it; an empty text has no algorithms.
+///
+/// Errors   Error(data) naming `where`, a file
+[[nodiscard]] engine::KernelAlgorithms algorithms_from(const std::string& text, const std::string& where);
 
 [[nodiscard]] std::string_view name(engine::UpdateKind kind);  ///< "sgd", "adam", ...
 /// "constant", "step", "cosine", "one-cycle", "plateau"

@@ -6,15 +6,37 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
+#include "data/augment.h"
 #include "data/dataset.h"
-#include "data/warp.h"
 #include "engine/engine.h"
 #include "measure/record.h"
-#include "train/given/checkpoint_interval.h"
 
 namespace paceline::train {
+
+// Parses how often a checkpoint is written ("500steps", "60s", "1epochs"; a bare number is epochs), and
+// decides when one is due.
+
+struct CheckpointInterval {
+  enum class Unit : std::uint8_t { steps, seconds, epochs };
+  Unit unit = Unit::epochs;
+  double count = 1;  ///< > 0; an integer unless in seconds
+
+  friend bool operator==(const CheckpointInterval&, const CheckpointInterval&) = default;
+};
+
+/// Parses an interval; nullopt if `text` is not one.
+[[nodiscard]] std::optional<CheckpointInterval> checkpoint_interval(std::string_view text);
+/// The text of an interval, as checkpoint_interval() reads it.
+[[nodiscard]] std::string text_of(const CheckpointInterval& interval);
+
+/// Whether a checkpoint of an interval in steps is due after `updates` updates. The answer is the same on
+/// every rank, and in a resumed run.
+[[nodiscard]] bool is_due_by_steps(const CheckpointInterval& interval, std::int64_t updates);
+/// Whether one of an interval in epochs is due at the end of epoch `number` (from 1); the same on every rank.
+[[nodiscard]] bool is_due_by_epochs(const CheckpointInterval& interval, std::int64_t number);
 
 enum class ScheduleKind { constant, step, cosine, one_cycle, plateau };
 enum class LrScaling { none, linear, sqrt };
@@ -45,7 +67,7 @@ struct ScheduleOptions {
   double one_cycle_peak = 0.3;    ///< one-cycle: the peak's position as a fraction of the training
   double one_cycle_start = 0.04;  ///< one-cycle: the first rate as a fraction of the peak
   int plateau_patience = 3;       ///< plateau: after this many epochs without a better validation figure ...
-  double plateau_factor = 0.1;    ///< ... times this (validation_watch.h)
+  double plateau_factor = 0.1;    ///< ... times this (ValidationWatch)
 };
 
 /// Slow weights that follow the trained ones; see lookahead.h.
@@ -81,7 +103,7 @@ struct Options {
   std::filesystem::path kernels_from;  ///< a record or checkpoint whose kernels are used; empty: none
   int loader_threads = 1;              ///< 0: the worker prepares each batch itself, before it computes
   double bucket_mb = 4;                ///< 1e6 bytes of gradients per bucket
-  bool bucket_auto = false;            ///< choose the size before the first step instead (bucket_size.h)
+  bool bucket_auto = false;            ///< choose the size before the first step instead (step_runner.h)
   int deadline_s = 60;                 ///< of a collective
   bool shared_memory = true;           ///< processes of one host reduce in shared memory; else by messages
   bool gradients_as_bf16 = false;      ///< between processes: half the bytes, rounded sums
@@ -113,8 +135,8 @@ struct Options {
   LookaheadOptions lookahead;
   engine::BatchNormMode batch_norm = engine::BatchNormMode::local;
   int ghost_size = 0;
-  bool momentum_correction = false;  ///< see momentum_correction.h
-  bool zero_gamma = false;           ///< see graph/residual.h
+  bool momentum_correction = false;  ///< see rule_of_update()
+  bool zero_gamma = false;           ///< see graph/initialise.h
   double label_smoothing = 0;
   bool augment = true;  ///< random crop and flip: the data set's defaults, or as set below
   std::optional<int> crop_padding;
@@ -151,6 +173,20 @@ struct Options {
 /// Whether everything passes worker 0; not with a single worker.
 [[nodiscard]] inline bool is_data_parallel(const Options& options) {
   return options.data_parallel && options.workers > 1;
+}
+
+/// The value of --test-set, or its default: `never` with --evaluate-every 0, `last` with a validation set,
+/// otherwise `every`.
+[[nodiscard]] inline TestSet test_policy(const Options& options, bool has_validation) {
+  if (options.test_set) return *options.test_set;
+  if (options.evaluate_every <= 0) return TestSet::never;
+  return has_validation ? TestSet::last : TestSet::every;
+}
+
+/// Whether a training with these options evaluates its validation set, if it has one. A timed window does
+/// not.
+[[nodiscard]] inline bool validates(const Options& options, bool has_validation) {
+  return has_validation && options.window_steps == 0 && options.evaluate_every > 0;
 }
 
 }  // namespace paceline::train

@@ -1,17 +1,62 @@
 #include "train/given/schedule.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <numbers>
+#include <system_error>
 
 namespace paceline::train {
+
+UpdateCount::UpdateCount(const std::filesystem::path& out)
+    : path_(out.empty() ? std::filesystem::path() : out / kUpdatesDone) {}
+
+UpdateCount::~UpdateCount() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void UpdateCount::set(std::int64_t updates) {
+  if (path_.empty()) return;
+  if (file_ < 0) {
+    std::error_code ignored;  // then it cannot be opened either
+    std::filesystem::create_directories(path_.parent_path(), ignored);
+    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (file_ < 0) return path_.clear();
+  }
+  // Always the same length, so that no part of an older number remains.
+  const auto line = fmt::format("{:019}\n", updates);
+  [[maybe_unused]] const auto written = ::pwrite(file_, line.data(), line.size(), 0);
+}
+
+void UpdateCount::forget() {
+  std::error_code ignored;
+  if (file_ >= 0) std::filesystem::remove(path_, ignored);
+}
+
+std::optional<std::int64_t> counted_updates(const std::filesystem::path& out) {
+  std::ifstream file(out / kUpdatesDone);
+  std::int64_t updates = 0;
+  if (file >> updates && updates >= 0) return updates;
+  return std::nullopt;
+}
+
 namespace {
 
 /// From `from` to `to` along half a cosine; `part` in [0, 1].
 double cosine_between(double from, double to, double part) {
   return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * std::clamp(part, 0.0, 1.0)));
+}
+
+/// Whether it is known for which batch the rate is meant: it was given, or the rate is SGD's default. A rate
+/// chosen for this training, or the default of Adam and similar optimizers, belongs to no batch, so no scaled
+/// rate is suggested beside it.
+bool belongs_to_a_batch(const Options& options) {
+  const bool is_usual = options.rule.kind == engine::UpdateKind::sgd && options.lr == Options{}.lr;
+  return options.lr_batch > 0 || is_usual;
 }
 
 }  // namespace
@@ -43,18 +88,6 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t u
   }
   return peak;
 }
-
-namespace {
-
-/// Whether it is known for which batch the rate is meant: it was given, or the rate is SGD's default. A rate
-/// chosen for this training, or the default of Adam and similar optimizers, belongs to no batch, so no scaled
-/// rate is suggested beside it.
-bool belongs_to_a_batch(const Options& options) {
-  const bool is_usual = options.rule.kind == engine::UpdateKind::sgd && options.lr == Options{}.lr;
-  return options.lr_batch > 0 || is_usual;
-}
-
-}  // namespace
 
 ScaledRate scaled_rate(const Options& options, std::int64_t global_batch) {
   ScaledRate rate{.base = options.lr, .reference_batch = options.lr_batch > 0 ? options.lr_batch : 128};

@@ -6,13 +6,12 @@
 
 #include "base/error.h"
 #include "measure/environment.h"
-#include "train/checkpoint/snapshot.h"
-#include "train/given/test_policy.h"
-#include "train/images/evaluate.h"
-#include "train/images/image_store.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/evaluate.h"
+#include "train/given/options.h"
 #include "train/step/buckets.h"
 #include "train/step/data_parallel.h"
-#include "train/step/shards.h"
+#include "train/step/step.h"
 
 namespace paceline::train {
 namespace {
@@ -34,7 +33,7 @@ constexpr std::int64_t kSearchBytes = 256'000'000;
 
 double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
-std::int64_t process_bytes(const data::Source& source, const ProcessHistory& history) {
+std::int64_t process_bytes(const data::Source& source, const ProcessCache& history) {
   const std::int64_t now = measure::resident_bytes() - (source.resident_bytes - source.unread_bytes);
   return std::max(kProcessBytes, now + (history.has_run ? 0 : kFirstRunBytes));
 }
@@ -107,7 +106,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   if (shard_arrays > 0) plan.lines.push_back({"partial sums of shards", shard_arrays * flat, Place::device});
   for (auto& line : plan.lines) scale(line);
   add_device_sums(options, resolved, graph, backend, limits, plan);
-  if (limits.share && resolved.workers > 1)  // comm/host_bounce.h
+  if (limits.share && resolved.workers > 1)  // comm/host_staging.h
     plan.lines.push_back({"gradients on the host", resolved.local_workers * flat});
   const bool hands_out = is_data_parallel(options);
   if (limits.share && hands_out) plan.lines.push_back({"gradients handed in", resolved.local_workers * flat});

@@ -7,18 +7,81 @@
 
 #include "base/error.h"
 #include "base/topology.h"
-#include "graph/residual.h"
+#include "data/loader.h"
+#include "graph/initialise.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
-#include "train/given/test_policy.h"
-#include "train/images/stored_images.h"
-#include "train/prepare/kernels.h"
-#include "train/prepare/memory.h"
-#include "train/prepare/model_check.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/evaluate.h"
 #include "train/record/run_record.h"
 
 namespace paceline::train {
 namespace {
+
+/// The kernel algorithms kept in a record or in a checkpoint.
+engine::KernelAlgorithms kept_in(const std::filesystem::path& file) {
+  engine::KernelAlgorithms found;
+  if (file.extension() == ".json") {
+    const auto record = measure::read_record(file);
+    if (record.kernels) found = record.kernels->algorithms;
+  } else {
+    found = read_checkpoint_info(file).algorithms;
+  }
+  if (found.empty())
+    base::fail(
+        base::ErrorKind::data,
+        "--kernels-from {}: it records no kernels: an older version wrote it, or its device has no choice "
+        "of them; leave the option out",
+        file.string());
+  return found;
+}
+
+/// Samples that share mean and variance, and what they are called.
+struct Group {
+  std::int64_t samples = 0;
+  std::string name;
+};
+
+Group group_of(const Options& options, const Resolved& resolved) {
+  switch (options.batch_norm) {
+    case engine::BatchNormMode::ghost:
+      return {options.ghost_size, fmt::format("--bn ghost:{}", options.ghost_size)};
+    case engine::BatchNormMode::synchronised:
+      return {resolved.global_batch, fmt::format("a global batch of {}", resolved.global_batch)};
+    case engine::BatchNormMode::local:
+      break;
+  }
+  if (options.shard > 0) return {resolved.engine_batch, fmt::format("--shard {}", options.shard)};
+  return {resolved.engine_batch, fmt::format("a local batch of {}", resolved.engine_batch)};
+}
+
+/// Number of images in the largest part of `samples` that one rank evaluates.
+std::int64_t largest_part(std::int64_t samples, const Options& options, const Resolved& resolved) {
+  std::int64_t most = 0;
+  for (int rank = 0; rank < resolved.workers; ++rank) {
+    const auto part = evaluation_options(samples, resolved.engine_batch, options.test_views, rank,
+                                         resolved.workers, options.shard > 0);
+    most = std::max(most, part.end - part.begin);
+  }
+  return most;
+}
+
+/// Why the host must prepare the images, however much device memory there is; empty if it need not.
+std::string why_on_host(const Options& options, const data::Source& source) {
+  if (is_data_parallel(options)) return "--parallel data-parallel hands them out from worker 0";
+  if (!source.train->reads_from_memory()) return "they are decoded, or come from slow storage, at every read";
+  const auto augment = augment_options(options, source);
+  if (augment.crop_area > 0) return "crops of any size are cut out of the stored images";
+  if (augment.jitter > 0) return "colours are changed";
+  if (!augment.warp.is_none()) return "--rotate, --shear and --shift move the pixels themselves";
+  return "";
+}
+
+std::string on_device_sentence(const StoredImages& stored, const data::ImageFormat& format) {
+  return fmt::format(
+      "images: {} of them lie on the device ({:.1f} MB for each worker); of each sample the host sends 20 bytes",
+      stored.total(), static_cast<double>(stored.total() * format.bytes()) / 1e6);
+}
 
 using measure::EpochRecord;
 
@@ -84,6 +147,64 @@ std::string forgotten_validation(const Prepared& run, const Options& options) {
 }
 
 }  // namespace
+
+engine::KernelRequest kernel_request(const Options& options, const engine::KernelAlgorithms& earlier) {
+  if (!options.kernels_from.empty()) return {.given = kept_in(options.kernels_from), .insists = true};
+  return {.is_measured = options.measured_kernels && options.shard == 0, .given = earlier};
+}
+
+measure::KernelsRecord describe(const engine::PreparedKernels& kernels) {
+  return {.chosen_by = kernels.chosen_by, .algorithms = *kernels.algorithms};
+}
+
+void require_trainable(const graph::Graph& graph, const Options& options, const Resolved& resolved) {
+  if (graph.trainable_elements() == 0)
+    base::fail(
+        base::ErrorKind::usage,
+        "model '{}' has no weight that is trained; add a layer that has one, such as dense, or unfreeze one",
+        graph.name);
+  const auto group = group_of(options, resolved);
+  for (const auto& node : graph.nodes) {
+    if (node.as<graph::BatchNorm>() == nullptr) continue;
+    if (group.samples * node.shape.height * node.shape.width > 1) continue;
+    base::fail(
+        base::ErrorKind::usage,
+        "batch_norm '{}': {} gives it one value per channel (images of {}x{} there), whose mean is itself "
+        "and whose variance is 0, so that nothing can be learned; take a larger batch, or put the batch "
+        "norm before the pooling",
+        node.name, group.name, node.shape.height, node.shape.width);
+  }
+}
+
+StoredImages images_to_store(const Options& options, const Resolved& resolved, const data::Source& source) {
+  const bool has_validation = source.validation != nullptr;
+  StoredImages stored{.train = source.train->size()};
+  if (validates(options, has_validation))
+    stored.validation = largest_part(source.validation->size(), options, resolved);
+  if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)
+    stored.test = largest_part(source.test->size(), options, resolved);
+  return stored;
+}
+
+PlannedImages plan_images(const Options& options, Resolved& resolved, const graph::Graph& graph,
+                          const data::Source& source, const Backend& backend, const MemoryLimits& limits) {
+  const auto plan = [&] { return plan_run(options, resolved, graph, source, backend, limits); };
+  resolved.stored = {};
+  if (!backend.keeps_images) return {.plan = plan(), .on_device = {}, .sentence = {}};
+  std::string reason = why_on_host(options, source);
+  if (reason.empty()) {
+    resolved.stored = images_to_store(options, resolved, source);
+    auto planned = plan();
+    const auto too_much = excess(planned, limits);
+    if (too_much.empty())
+      return {.plan = std::move(planned),
+              .on_device = true,
+              .sentence = on_device_sentence(resolved.stored, source.train->format())};
+    reason = fmt::format("with {} of them on the device the plan is {}", resolved.stored.total(), too_much);
+    resolved.stored = {};
+  }
+  return {.plan = plan(), .on_device = false, .sentence = "images: the host prepares them, for " + reason};
+}
 
 data::Source open_data(const Options& options, const Backend& backend) {
   auto source = data::open(options.data, {.validation_split = options.validation_split,

@@ -3,17 +3,57 @@
 /// Prepares a run before its first worker starts: data, graph, checkpoint, memory plan.
 
 #include <optional>
+#include <string>
 
 #include "data/dataset.h"
+#include "engine/engine.h"
 #include "graph/graph.h"
+#include "graph/plan.h"
 #include "measure/record.h"
 #include "train/checkpoint/earlier_epochs.h"
 #include "train/checkpoint/resume_point.h"
 #include "train/given/backend.h"
 #include "train/given/options.h"
 #include "train/given/resolve.h"
+#include "train/prepare/memory.h"
 
 namespace paceline::train {
+
+/// Requests the algorithms of options.kernels_from; else `earlier` (from the checkpoint of a resumed run, if
+/// not empty); else measuring, if the options ask for it. With --shard nothing is measured, since it promises
+/// the same bits whatever is fastest on a machine.
+///
+/// Errors   Error(data): the file of options.kernels_from cannot be read, or names no algorithms
+[[nodiscard]] engine::KernelRequest kernel_request(const Options& options,
+                                                   const engine::KernelAlgorithms& earlier);
+
+[[nodiscard]] measure::KernelsRecord describe(const engine::PreparedKernels& kernels);
+
+/// Refuses a model without trainable weights, and one with a batch norm over a single value per channel: it
+/// would subtract each value from itself and output zero. PyTorch refuses that too.
+///
+/// Errors   Error(usage): the layer, the sizes, and what to change
+void require_trainable(const graph::Graph& graph, const Options& options, const Resolved& resolved);
+
+/// What each engine would keep: the training set, and for each set that is evaluated the largest part of a
+/// rank.
+[[nodiscard]] StoredImages images_to_store(const Options& options, const Resolved& resolved,
+                                           const data::Source& source);
+
+/// The memory plan of a run after deciding where its images are kept.
+struct PlannedImages {
+  graph::MemoryPlan plan;
+  std::optional<bool> on_device;  ///< nothing if engines cannot keep images
+  std::string sentence;           ///< the decision and its reason, for plan and record; empty if no choice
+};
+
+/// Keeps the images on the devices if engines support it and the memory plan then fits; otherwise the host
+/// prepares them. Fills in `resolved.stored`. Either way gives the same bits.
+///
+/// Cost     one or two plans
+[[nodiscard]] PlannedImages plan_images(const Options& options, Resolved& resolved, const graph::Graph& graph,
+                                        const data::Source& source, const Backend& backend,
+                                        const MemoryLimits& limits);
 
 /// Errors   Error(usage) for options that do not suit the data set; Error(data)
 [[nodiscard]] data::Source open_data(const Options& options, const Backend& backend);

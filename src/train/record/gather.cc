@@ -5,10 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
 
 namespace paceline::train {
 namespace {

@@ -5,14 +5,30 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "measure/events.h"
 #include "measure/record.h"
 #include "train/given/job.h"
-#include "train/record/batch_names.h"
 
 namespace paceline::train {
+
+/// The global batch of a step.
+struct BatchNames {
+  std::int64_t epoch = 0, step = 0;   ///< from 1
+  std::vector<std::int64_t> samples;  ///< indices in the training set, in the order of the workers
+};
+
+/// The global batch of the step after `update` updates.
+///
+/// Cost     a few hashes per sample; too much for every step
+[[nodiscard]] BatchNames batch_of(const Job& job, std::int64_t update);
+
+/// "the batch of step 3 of epoch 2 (training samples 12, 7, 90, ...)", with the first eight samples.
+[[nodiscard]] std::string sentence(const BatchNames& batch);
+/// "12 7 90": all of them.
+[[nodiscard]] std::string list(const BatchNames& batch);
 
 /// Threads  one, the worker's own
 class RunEvents {
@@ -41,7 +57,7 @@ class RunEvents {
   /// The training diverged; `batch` is the first one with a bad loss.
   void diverged(std::int64_t updates, const std::string& what, const BatchNames& batch);
   /// The training continues from where it has gone back to.
-  void rolled_back(const measure::RollbackRecord& rollback, const Standing& at);
+  void rolled_back(const measure::RollbackRecord& rollback, const TrainingState& at);
 
  private:
   [[nodiscard]] bool is_told() const { return is_root_ && job_.progress.event; }

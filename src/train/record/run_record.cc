@@ -4,21 +4,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "graph/fingerprint.h"
-#include "graph/flops.h"
 #include "graph/layout.h"
-#include "graph/traffic.h"
 #include "measure/environment.h"
 #include "train/given/names.h"
-#include "train/given/recorded_settings.h"
-#include "train/given/test_policy.h"
-#include "train/prepare/memory.h"
-#include "train/record/machine.h"
 #include "train/step/data_parallel.h"
 #include "train/step/queued_steps.h"
 
 namespace paceline::train {
+
+measure::Environment machine_of(const ProcessPlacement& place, std::vector<std::string> libraries) {
+  auto machine = measure::environment(std::move(libraries));
+  if (place.host_cores > 0) machine.cores = place.host_cores;
+  return machine;
+}
 
 using measure::EpochRecord;
 using measure::Record;
@@ -218,6 +218,18 @@ std::optional<Record::Memory::Device::Use> device_use(const std::vector<WorkerRe
   return fullest == devices.end() ? std::nullopt : std::optional(fullest->second);
 }
 
+/// A sentence for a record whose test set was read once at the end, or never.
+std::string text_about_test_set(const Record& record) {
+  const auto& test = *record.test_set;
+  if (test.policy == "never") return "the test set was not read";
+  if (!test.accuracy) return "the test set was not read yet";
+  const double times = record.data.test_samples > 0
+                           ? static_cast<double>(test.reads) / static_cast<double>(record.data.test_samples)
+                           : 0;
+  return fmt::format("its test accuracy is {:.2f} %, and the test set was read {}", 100 * *test.accuracy,
+                     times == 1 ? "once" : fmt::format("{:.3g} times", times));
+}
+
 }  // namespace
 
 void complete_record(Record& record, std::vector<WorkerResult>& results,
@@ -306,27 +318,11 @@ void fill_in_tested(Record& record) {
     }
 }
 
-namespace {
-
-/// A sentence for a record whose test set was read once at the end, or never.
-std::string said_of_test_set(const Record& record) {
-  const auto& test = *record.test_set;
-  if (test.policy == "never") return "the test set was not read";
-  if (!test.accuracy) return "the test set was not read yet";
-  const double times = record.data.test_samples > 0
-                           ? static_cast<double>(test.reads) / static_cast<double>(record.data.test_samples)
-                           : 0;
-  return fmt::format("its test accuracy is {:.2f} %, and the test set was read {}", 100 * *test.accuracy,
-                     times == 1 ? "once" : fmt::format("{:.3g} times", times));
-}
-
-}  // namespace
-
 std::string best_epoch(const Record& record) {
   const bool is_held_back = record.test_set && record.test_set->policy != "every";
   if (!record.chosen) {
     if (!is_held_back || !record.test_set->accuracy || record.epochs.empty()) return "";
-    return fmt::format("last epoch: {}; {}", record.epochs.back().epoch, said_of_test_set(record));
+    return fmt::format("last epoch: {}; {}", record.epochs.back().epoch, text_about_test_set(record));
   }
   const auto& chosen = *record.chosen;
   const auto found = std::find_if(record.epochs.begin(), record.epochs.end(),
@@ -337,7 +333,7 @@ std::string best_epoch(const Record& record) {
                      record.epochs.back().epoch, 100 * chosen.validation_accuracy,
                      record.data.validation_samples.value_or(0),
                      is_held_back
-                         ? said_of_test_set(record)
+                         ? text_about_test_set(record)
                          : fmt::format("its test accuracy is {:.2f} %", 100 * *found->test_accuracy));
 }
 

@@ -17,9 +17,14 @@
 #include "train/given/options.h"
 #include "train/given/resolve.h"
 #include "train/prepare/memory.h"
-#include "train/record/worker_result.h"
+#include "train/record/gather.h"
 
 namespace paceline::train {
+
+/// As measure::environment(), with the cores that all processes of this host may use together. So all cells
+/// of a session name the same machine, however many of its processes each uses.
+[[nodiscard]] measure::Environment machine_of(const ProcessPlacement& place,
+                                              std::vector<std::string> libraries = {});
 
 [[nodiscard]] measure::Record::Model describe(const Options& options, const graph::Graph& graph,
                                               engine::Precision precision);

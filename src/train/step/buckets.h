@@ -2,13 +2,16 @@
 
 /// Cuts the flat gradient into buckets, and reduces each over all workers during the backward pass.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "graph/layout.h"
+#include "measure/record.h"
 
 namespace paceline::train {
 
@@ -50,5 +53,18 @@ class BucketReducer {
   base::Array gradients_;
   std::vector<std::unique_ptr<comm::Pending>> pending_;
 };
+
+// Fills the record's figures of each bucket (a part of the gradient that is reduced in one call).
+
+/// Makes one record per bucket in `records`, without times. With `keeps_ready` it reserves room for the times
+/// at which each bucket was ready in `steps` steps and returns the records; otherwise it returns an empty
+/// span.
+[[nodiscard]] std::span<measure::BucketRecord> begin_records(std::vector<measure::BucketRecord>& records,
+                                                             const Buckets& buckets, std::size_t steps,
+                                                             bool keeps_ready);
+
+/// Adds a time if there is room. Like all figures of single steps it is rounded to a tenth of a microsecond;
+/// more digits would only make files longer.
+void add_ready_time(measure::BucketRecord& record, double seconds);
 
 }  // namespace paceline::train

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "train/step/momentum_correction.h"
+#include "train/given/resolve.h"
 
 namespace paceline::train {
 namespace {

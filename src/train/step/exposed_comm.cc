@@ -1,7 +1,6 @@
 #include "train/step/exposed_comm.h"
 
 #include <algorithm>
-#include <span>
 
 namespace paceline::train {
 

@@ -3,7 +3,6 @@
 /// Computes how much of the communication a step had to wait for, and how much of that was waiting for a
 /// later rank, from the times at which each collective was posted and done on every rank.
 
-#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>

@@ -6,7 +6,103 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
+
 namespace paceline::train {
+
+bool is_better(const measure::EpochRecord& epoch, const ValidationState& state) {
+  if (!epoch.validation_accuracy || !epoch.validation_loss) return false;
+  if (state.best_update == 0 || *epoch.validation_accuracy != state.best_accuracy)
+    return state.best_update == 0 || *epoch.validation_accuracy > state.best_accuracy;
+  return *epoch.validation_loss < state.best_loss;
+}
+
+bool ValidationWatch::see(const measure::EpochRecord& epoch) {
+  if (!epoch.validation_accuracy) return false;
+  state_.last_epoch = epoch.epoch;
+  if (is_better(epoch, state_)) {
+    state_.best_update = epoch.updates;
+    state_.best_epoch = epoch.epoch;
+    state_.best_accuracy = *epoch.validation_accuracy;
+    state_.best_loss = *epoch.validation_loss;
+    return true;
+  }
+  const bool reduces = schedule_.kind == ScheduleKind::plateau;
+  if (reduces &&
+      epoch.epoch - std::max(state_.best_epoch, state_.reduced_epoch) >= schedule_.plateau_patience) {
+    state_.reduced_epoch = epoch.epoch;
+    ++state_.reductions;
+  }
+  return false;
+}
+
+double ValidationWatch::rate_factor() const {
+  if (state_.reductions == 0) return 1;
+  return std::pow(schedule_.plateau_factor, static_cast<double>(state_.reductions));
+}
+
+bool ValidationWatch::is_over() const {
+  return early_stopping_ > 0 && state_.best_update > 0 &&
+         state_.last_epoch - state_.best_epoch >= early_stopping_;
+}
+
+namespace {
+
+constexpr std::size_t kFlags = 3;
+constexpr int kBitsOfPart = 12;
+constexpr int kBitsOfFraction = 24;
+constexpr double kMostLoss = 0x1p35;  ///< 59 bits, which five parts hold
+
+/// The sign of NaN has no meaning, but "-nan" would look as if it had.
+double without_sign(double value) {
+  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
+}
+
+}  // namespace
+
+std::array<float, kVoteFloats> as_floats(const Votes& votes) {
+  std::array<float, kVoteFloats> floats{votes.stop ? 1.0f : 0.0f, votes.not_finite ? 1.0f : 0.0f,
+                                        votes.enough ? 1.0f : 0.0f};
+  const double loss = std::isfinite(votes.loss) ? std::clamp(votes.loss, 0.0, kMostLoss) : 0;
+  auto left = static_cast<std::uint64_t>(std::llround(std::ldexp(loss, kBitsOfFraction)));
+  for (std::size_t part = kFlags; part < kVoteFloats; ++part, left >>= kBitsOfPart)
+    floats[part] = static_cast<float>(left & ((std::uint64_t{1} << kBitsOfPart) - 1));
+  return floats;
+}
+
+Votes votes_from(std::span<const float> floats) {
+  base::expects(floats.size() == kVoteFloats, "votes have a fixed number of floats");
+  Votes votes{.stop = floats[0] > 0, .not_finite = floats[1] > 0, .enough = floats[2] > 0};
+  for (std::size_t part = kVoteFloats; part-- > kFlags;)
+    votes.loss = std::ldexp(votes.loss, kBitsOfPart) + static_cast<double>(floats[part]);
+  votes.loss = std::ldexp(votes.loss, -kBitsOfFraction);
+  return votes;
+}
+
+std::string loss_not_finite(double loss, int rank) {
+  if (std::isfinite(loss)) return fmt::format("the loss is no longer finite (on another rank than {})", rank);
+  return fmt::format("the loss is no longer finite ({} on rank {})", without_sign(loss), rank);
+}
+
+std::string part_not_finite(std::string_view part, double loss) {
+  return fmt::format("the {} loss is no longer finite ({})", part, without_sign(loss));
+}
+
+bool is_finite_everywhere(std::span<const float> values, comm::Communicator& communicator) {
+  double broken =
+      std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }) ? 0 : 1;
+  communicator.all_reduce(std::span(&broken, 1), comm::Reduce::max);
+  return broken == 0;
+}
+
+std::string not_finite_sentence(const Divergence& where, std::string_view what) {
+  return fmt::format(
+      "step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, --warmup{} or another --precision",
+      where.step, where.updates, what, where.lr,
+      where.last_checkpoint.empty() ? "there is no earlier checkpoint to go back to"
+                                    : "the last good checkpoint is " + where.last_checkpoint,
+      where.can_go_back ? ", --on-nan rollback" : "");
+}
 
 LossGuard::LossGuard(OnNan on_nan, int classes, std::int64_t global_batch, bool watches)
     : on_nan_(on_nan),

@@ -2,17 +2,105 @@
 
 /// Detects that a training diverges, even while its loss is finite (rule and numbers: docs/reliability.md).
 ///
-/// Every rank has the same loss of every step (votes.h), so all decide alike without communication.
+/// Every rank has the same loss of every step, so all decide alike without communication.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
+#include "comm/communicator.h"
+#include "engine/engine.h"
+#include "measure/record.h"
 #include "train/given/options.h"
-#include "train/step/votes.h"
 
 namespace paceline::train {
+
+// ValidationWatch decides from validation figures during a training: which epoch is the best, when a plateau
+// lowers the learning rate, and when early stopping ends the training.
+//
+// The figures are the same bits on every rank, so all ranks decide alike without communication.
+
+/// Everything that the decisions depend on. Checkpoints contain it, so a resumed training decides like an
+/// uninterrupted one. Trivially copyable, since it is broadcast.
+struct ValidationState {
+  std::int64_t best_update = 0;  ///< updates done after the best epoch; 0: nothing was validated yet
+  std::int64_t best_epoch = 0;   ///< from 1
+  double best_accuracy = 0, best_loss = 0;
+  std::int64_t last_epoch = 0;     ///< the last that was validated
+  std::int64_t reduced_epoch = 0;  ///< the last after which a plateau lowered the learning rate
+  std::int64_t reductions = 0;     ///< how often it did
+};
+
+/// Whether `epoch` is better than the best so far: more correct, or equally many with a lower loss. Of equal
+/// epochs the first wins.
+[[nodiscard]] bool is_better(const measure::EpochRecord& epoch, const ValidationState& state);
+
+/// Threads  one, the worker's own
+class ValidationWatch {
+ public:
+  ValidationWatch(const ScheduleOptions& schedule, int early_stopping)
+      : schedule_(schedule), early_stopping_(early_stopping) {}
+
+  void resume(const ValidationState& state) { state_ = state; }
+  /// Adds an epoch's figures; an epoch without validation changes nothing. True if it is the best so far.
+  bool see(const measure::EpochRecord& epoch);
+
+  /// The factor on the learning rate: 1 except for --schedule plateau.
+  [[nodiscard]] double rate_factor() const;
+  /// Whether --early-stopping ends the training: its patience has passed since the best epoch.
+  [[nodiscard]] bool is_over() const;
+  [[nodiscard]] const ValidationState& state() const { return state_; }
+
+ private:
+  const ScheduleOptions schedule_;
+  const int early_stopping_;
+  ValidationState state_;
+};
+
+// What the ranks exchange in every step besides the gradients: a few floats whose sum is the same on all of
+// them (docs/decisions/votes.md).
+
+/// The votes of one rank, or their sum over all.
+struct Votes {
+  bool stop = false;        ///< asked to stop
+  bool not_finite = false;  ///< the loss is not finite
+  bool enough = false;      ///< has measured long enough
+  double loss = 0;          ///< sum over samples; a sum that is not finite counts as 0
+};
+
+/// Three flags, then the loss in five parts. Devices write the same format (engine.h).
+using engine::kVoteFloats;
+
+/// A loss is a multiple of 2^-24 (engine.h) and is sent as an integer in parts of 12 bits. Float sums of
+/// these over up to 4096 ranks are exact, so the sum does not depend on how samples are distributed. A rank's
+/// sum above 2^35 is sent as 2^35.
+[[nodiscard]] std::array<float, kVoteFloats> as_floats(const Votes& votes);
+/// The votes in such floats, or in sums of them.
+[[nodiscard]] Votes votes_from(std::span<const float> floats);
+
+/// "the loss is no longer finite (nan on rank 1)". `loss` is that of rank `rank`. It may be finite: then
+/// another rank's loss is not.
+[[nodiscard]] std::string loss_not_finite(double loss, int rank);
+/// "the test loss is no longer finite (inf)"
+[[nodiscard]] std::string part_not_finite(std::string_view part, double loss);
+
+/// Whether every value is finite on every rank. Collective; the same answer on every rank.
+[[nodiscard]] bool is_finite_everywhere(std::span<const float> values, comm::Communicator& communicator);
+
+/// Where a training diverged.
+struct Divergence {
+  std::int64_t step = 0;     ///< from 1
+  std::int64_t updates = 0;  ///< of the whole training
+  double lr = 0;
+  std::string last_checkpoint;  ///< empty: there is no good one
+  bool can_go_back = false;     ///< whether to suggest --on-nan rollback
+};
+
+/// A sentence: `what` happened, where, and what to try.
+[[nodiscard]] std::string not_finite_sentence(const Divergence& where, std::string_view what);
 
 /// Everything that the decisions depend on. Checkpoints contain it, so a resumed training decides like an
 /// uninterrupted one. Trivially copyable, since it is broadcast.

@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "train/step/bucket_records.h"
-#include "train/step/momentum_correction.h"
-#include "train/step/shard_input.h"
+#include "train/given/resolve.h"
 
 namespace paceline::train {
 namespace {

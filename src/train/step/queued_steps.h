@@ -21,8 +21,8 @@
 #include "train/given/job.h"
 #include "train/step/buckets.h"
 #include "train/step/exposed_comm.h"
-#include "train/step/shards.h"
-#include "train/step/votes.h"
+#include "train/step/loss_guard.h"
+#include "train/step/step.h"
 
 namespace paceline::train {
 

@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/clock.h"
+#include "base/summation_tree.h"
 #include "comm/communicator.h"
 #include "data/loader.h"
 #include "engine/engine.h"
@@ -19,10 +19,58 @@
 #include "train/step/buckets.h"
 #include "train/step/exposed_comm.h"
 #include "train/step/loss_guard.h"
-#include "train/step/shards.h"
-#include "train/step/votes.h"
 
 namespace paceline::train {
+
+// Adds gradients of shards in the order of base/summation_tree.h, whatever the number of workers (--shard).
+//
+// The global batch is M shards. A worker has m = M / N consecutive ones. If m is a power of two they are a
+// whole subtree, the worker's sum is that subtree's root, and the communicator's tree over ranks is the rest
+// of the same tree. So every N with such an m gives the same bits (for N = 1 any m does).
+//
+// A worker computes its shards one after another and keeps one partial sum per level of the tree.
+
+// Makes the engine's input for a shard (a fixed number of samples whose gradient is one term of the sum) of
+// a batch.
+
+/// Shard `shard` of `batch` in step `update` (from 0).
+[[nodiscard]] inline engine::StepInput shard_input(const data::Batch& batch, const Resolved& resolved,
+                                                   std::int64_t shard, std::int64_t update) {
+  const std::int64_t samples = resolved.engine_batch;
+  const std::size_t pixels = batch.images.size() / batch.labels.size();  // 0 if the engine has the images
+  const std::size_t draws = batch.draws.size() / batch.labels.size();    // then 1, else 0
+  return {.images = batch.images.subspan(static_cast<std::size_t>(shard * samples) * pixels,
+                                         static_cast<std::size_t>(samples) * pixels),
+          .labels = batch.labels.subspan(static_cast<std::size_t>(shard * samples),
+                                         static_cast<std::size_t>(samples)),
+          .gradient_scale = 1.0 / static_cast<double>(resolved.global_batch),
+          .step = static_cast<std::uint64_t>(update),
+          .first_position = batch.first_position + shard * samples,
+          .draws = batch.draws.subspan(static_cast<std::size_t>(shard * samples) * draws,
+                                       static_cast<std::size_t>(samples) * draws)};
+}
+
+class ShardSums {
+ public:
+  /// For `shards` shards per step. Its sums lie in the memory of `gradient` and have its size.
+  ShardSums(std::int64_t shards, base::Array gradient);
+
+  /// The number of arrays of the gradient's size that it holds besides the gradient, for the memory plan.
+  [[nodiscard]] static std::int64_t arrays(std::int64_t shards);
+
+  /// Adds the gradient of the next shard, which must not be the step's last one.
+  void add(base::Array gradient);
+  /// Adds everything kept to the last shard's gradient, in place, on [begin, end) only: bucket by bucket.
+  void join_last(base::Array gradient, std::int64_t begin, std::int64_t end) const;
+  /// Begins a new step.
+  void clear() { counter_.clear(); }
+
+ private:
+  [[nodiscard]] base::Array kept(int level) const { return levels_[static_cast<std::size_t>(level)].array(); }
+  std::int64_t shards_;
+  base::TreeCounter counter_;
+  std::vector<base::OwnedArray> levels_;  ///< the partial sum of 2^level shards
+};
 
 /// The result of a step.
 struct StepResult {

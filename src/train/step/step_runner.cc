@@ -1,12 +1,98 @@
 #include "train/step/step_runner.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
-#include "train/step/allreduce_peak.h"
-#include "train/step/bucket_size.h"
+#include "measure/statistics.h"
 
 namespace paceline::train {
+namespace {
+
+constexpr std::size_t kShort = 65536 / sizeof(float);
+
+/// Seconds of one reduction: the median of several, each timed on the rank that arrived last.
+double seconds_of_reduction(comm::Communicator& communicator, base::Array values, int tries) {
+  std::vector<double> durations;
+  for (int i = 0; i < tries; ++i) {
+    communicator.barrier();
+    const auto begin = base::Clock::now();
+    const auto pending = communicator.all_reduce(values);
+    pending->wait();
+    double seconds = base::seconds(pending->timing().done - begin);
+    communicator.all_reduce(std::span(&seconds, 1), comm::Reduce::min);
+    if (i > 0) durations.push_back(seconds);  // the first one touches memory and is not counted
+  }
+  return measure::estimate(durations).median;
+}
+
+}  // namespace
+
+BucketChoice best_bucket(double gradient_bytes, double latency_s, double bytes_per_s) {
+  const double best = std::sqrt(gradient_bytes * latency_s * bytes_per_s);
+  const double bytes = std::clamp(best, gradient_bytes / 100, gradient_bytes);
+  // Two digits: more would suggest a precision that the estimate does not have. The printed size, read back,
+  // is the same size.
+  const double unit = std::pow(10, std::floor(std::log10(bytes)) - 1);
+  const double megabytes = std::max(1.0, std::round(bytes / unit)) * unit / 1e6;
+  return {.megabytes = megabytes,
+          .why = fmt::format(
+              "--bucket auto: {:.3g} MB per bucket, from the measured latency of {:.1f} us and bandwidth of "
+              "{:.2f} GB/s of a reduction here and a gradient of {:.1f} MB",
+              megabytes, 1e6 * latency_s, bytes_per_s / 1e9, gradient_bytes / 1e6)};
+}
+
+BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradients) {
+  gradients.memory->fill(gradients, 0);
+  const auto part = gradients.subarray(0, std::min(kShort, gradients.size));
+  // The longest array first, so that buffers which grow with the length get their final size at once.
+  const double all = seconds_of_reduction(communicator, gradients, 5);
+  const double few = seconds_of_reduction(communicator, part, 21);
+  const auto more = static_cast<double>(gradients.bytes() - part.bytes());
+  if (more <= 0 || all <= few)  // a gradient this short has one bucket
+    return best_bucket(static_cast<double>(gradients.bytes()), few, 1e18);
+  const double bytes_per_s = more / (all - few);
+  const double latency = std::max(few - static_cast<double>(part.bytes()) / bytes_per_s, 1e-7);
+  return best_bucket(static_cast<double>(gradients.bytes()), latency, bytes_per_s);
+}
+
+double bucket_mb(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
+                 std::vector<std::string>& notes) {
+  if (!job.options.bucket_auto || communicator.size() == 1 || is_data_parallel(job.options))
+    return job.options.bucket_mb;
+  auto* const queue = queue_of(job, engine);
+  const auto choice =
+      choose_bucket(communicator, queue != nullptr ? queue->gradients_and_votes() : engine.gradients());
+  notes.push_back(choice.why);
+  return choice.megabytes;
+}
+
+double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets, base::Array gradients) {
+  constexpr int kTries = 6;  // the first one touches memory and is not counted
+  gradients.memory->fill(gradients, 0);
+  std::vector<double> durations;
+  for (int i = 0; i < kTries; ++i) {
+    communicator.barrier();
+    std::vector<std::unique_ptr<comm::Pending>> pending;
+    const auto begin = base::Clock::now();
+    for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket)
+      pending.push_back(
+          communicator.all_reduce(gradients.subarray(static_cast<std::size_t>(buckets.begin(bucket)),
+                                                     static_cast<std::size_t>(buckets.bytes(bucket) / 4))));
+    for (const auto& one : pending) one->wait();
+    double seconds = base::seconds(pending.back()->timing().done - begin);
+    communicator.all_reduce(std::span(&seconds, 1),
+                            comm::Reduce::min);  // the last rank to arrive did not wait
+    if (i > 0) durations.push_back(seconds);
+  }
+  const double ranks = communicator.size();
+  const double algbw = static_cast<double>(gradients.bytes()) / measure::estimate(durations).median;
+  return algbw * 2 * (ranks - 1) / ranks / 1e9;
+}
 
 using measure::Phase;
 

@@ -1,9 +1,8 @@
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/compare/record_times.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {

@@ -1,10 +1,10 @@
-#include "analysis/compare/interval.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include "analysis/compare/interval.h"
 
 namespace paceline::analysis {
 namespace {
@@ -76,6 +76,111 @@ TEST(Coverage, IsWhatTheDocumentsSay) {
     EXPECT_NEAR(figures / double{kTrials}, c.figure, 0.03) << c.repeats << " repeats, " << c.between;
     EXPECT_NEAR(ratios / double{kTrials}, c.ratio, 0.03) << c.repeats << " repeats, " << c.between;
   }
+}
+
+}  // namespace
+
+namespace {
+
+Estimate interval(double low, double high) {
+  return {.median = (low + high) / 2, .low = low, .high = high, .n = 20};
+}
+
+TEST(Change, IsNamedAsCriterionNamesIt) {
+  EXPECT_EQ(change_of(interval(1.08, 1.16), false), Change::improved);
+  EXPECT_EQ(change_of(interval(0.90, 0.95), false), Change::regressed);
+  EXPECT_EQ(change_of(interval(0.97, 1.04), false), Change::no_change);
+  EXPECT_EQ(change_of(interval(1.005, 1.05), false), Change::within_noise) << "it may be below 2 %";
+  EXPECT_EQ(change_of(interval(0.985, 0.995), false), Change::within_noise);
+}
+
+TEST(Change, TakesTheThresholdThatIsGivenAndMoreOfOneRun) {
+  EXPECT_EQ(change_of(interval(1.03, 1.05), false, 0.01), Change::improved);
+  EXPECT_EQ(change_of(interval(1.03, 1.05), false, 0.04), Change::within_noise);
+  EXPECT_EQ(change_of(interval(1.03, 1.05), true, 0.01), Change::within_noise);
+  EXPECT_EQ(change_of(interval(0.80, 0.85), true, 0.01), Change::regressed);
+}
+
+TEST(RatioOfRuns, IsOfTheThroughputs) {
+  const std::vector<std::vector<double>> slow{{0.2, 0.2, 0.2}, {0.2, 0.2, 0.2}};
+  const std::vector<std::vector<double>> fast{{0.1, 0.1, 0.1}, {0.1, 0.1, 0.1}};
+  const auto ratio = ratio_of_runs(slow, fast);
+  EXPECT_DOUBLE_EQ(ratio.median, 2);
+  EXPECT_DOUBLE_EQ(ratio.low, 2);
+  EXPECT_DOUBLE_EQ(ratio.high, 2);
+}
+
+// By hand: runs of 100, 110 ms (A) and 100, 100 ms (B). On the logarithm A's runs lie 0.0953 apart, so their
+// mean errs by 0.0953 / 2 = 0.0477, with one degree of freedom; as_rare_as_two_errors(1) is 12.3.
+TEST(RatioOfRuns, HoldsWhatRunsDifferBy) {
+  const std::vector<std::vector<double>> a{{0.1, 0.1, 0.1}, {0.11, 0.11, 0.11}};
+  const std::vector<std::vector<double>> b{{0.1, 0.1, 0.1}, {0.1, 0.1, 0.1}};
+  const auto ratio = ratio_of_runs(a, b);
+  const double centre = std::log(0.11 / 0.1) / 2;
+  const double half = measure::as_rare_as_two_errors(1) * std::log(1.1) / 2;
+  EXPECT_NEAR(ratio.low, std::exp(centre - half), 1e-12);
+  EXPECT_NEAR(ratio.high, std::exp(centre + half), 1e-12);
+}
+
+TEST(RatioOfRuns, BorrowsTheSpreadForASideOfOneRun) {
+  const std::vector<std::vector<double>> several{{0.10, 0.10}, {0.11, 0.11}, {0.12, 0.12}};
+  const std::vector<std::vector<double>> one{{0.11, 0.11}};
+  const auto ratio = ratio_of_runs(several, one);
+  EXPECT_LT(ratio.low, 0.8);
+  EXPECT_GT(ratio.high, 1.2);
+}
+
+/// Part of 1,500 comparisons of two times `repeats` runs of `steps` steps, of which both sides are alike,
+/// that were called improved or regressed. Steps spread by 4 %, runs by `of_runs` times as much.
+double false_alarms(int repeats, double of_runs) {
+  constexpr int kTrials = 1500, kSteps = 8;
+  constexpr double kSpread = 0.04;
+  std::mt19937_64 random(static_cast<std::uint64_t>(repeats * 1000 + of_runs * 10));
+  std::normal_distribution<double> normal;
+  const auto side = [&] {
+    std::vector<std::vector<double>> runs(static_cast<std::size_t>(repeats));
+    for (auto& run : runs) {
+      const double level = of_runs * kSpread * normal(random);
+      for (int step = 0; step < kSteps; ++step)
+        run.push_back(0.1 * std::exp(level + kSpread * normal(random)));
+    }
+    return runs;
+  };
+  int alarms = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const auto a = side(), b = side();
+    const Change change = change_of(ratio_of_runs(a, b), repeats == 1);
+    alarms += change == Change::improved || change == Change::regressed ? 1 : 0;
+  }
+  return static_cast<double>(alarms) / kTrials;
+}
+
+TEST(Change, OfWhatDidNotChangeIsCalledOneInFewerThanFiveOfAHundred) {
+  for (const int repeats : {2, 3, 5})
+    for (const double of_runs : {0.0, 0.5, 1.0, 4.0})
+      EXPECT_LT(false_alarms(repeats, of_runs), 0.05) << repeats << " repeats, runs " << of_runs;
+  EXPECT_LT(false_alarms(1, 0.5), 0.05) << "one run a side";
+}
+
+// A test that can fail only one way would pass a rule that never says anything.
+TEST(Change, OfTenPercentIsFoundWithThreeRepeatsThatDifferByOnePercent) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  int found = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    const auto side = [&](double seconds) {
+      std::vector<std::vector<double>> runs(3);
+      for (auto& run : runs) {
+        const double level = 0.01 * normal(random);
+        for (int step = 0; step < 20; ++step)
+          run.push_back(seconds * std::exp(level + 0.01 * normal(random)));
+      }
+      return runs;
+    };
+    const auto a = side(0.1), b = side(0.11);
+    found += change_of(ratio_of_runs(a, b), false) == Change::regressed ? 1 : 0;
+  }
+  EXPECT_GT(found, 180);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
-#include "analysis/steps/bandwidth.h"
-
 #include <gtest/gtest.h>
 
-#include "analysis/compare/cells.h"
+#include <vector>
+
+#include "analysis/compare/cell.h"
+#include "analysis/steps/bandwidth.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {
@@ -90,6 +91,94 @@ TEST(Bandwidth, TakesItsIntervalFromTheRepeats) {
   EXPECT_NEAR(one->transfer_s.median, 0.020, 1e-12);
   EXPECT_NEAR(one->algbw.low, 0.044695848 / 0.040, 1e-9);
   EXPECT_NEAR(one->algbw.high, 0.044695848 / 0.010, 1e-9);
+}
+
+}  // namespace
+
+namespace {
+
+std::vector<TimedMessage> line(double alpha, double bandwidth, double noise = 0) {
+  std::vector<TimedMessage> messages;
+  double sign = 1;
+  for (double bytes = 1024; bytes <= 256e6; bytes *= 4, sign = -sign)
+    messages.push_back({bytes, (alpha + bytes / bandwidth) * (1 + sign * noise)});
+  return messages;
+}
+
+TEST(LinkFit, FindsTheLineThatTheTimesLieOn) {
+  for (const double alpha : {0.0, 5e-6, 1e-3})
+    for (const double bandwidth : {1e8, 1.25e10}) {
+      const auto fit = fit_link(line(alpha, bandwidth));
+      ASSERT_TRUE(fit);
+      EXPECT_NEAR(fit->alpha_s, alpha, 1e-12 + 1e-6 * alpha);
+      EXPECT_NEAR(fit->bytes_per_s, bandwidth, 1e-6 * bandwidth);
+      EXPECT_LT(fit->residual, 1e-6);
+    }
+}
+
+TEST(LinkFit, SmallMessagesCountAsMuchAsLargeOnes) {
+  const auto fit = fit_link(line(50e-6, 1e9, 0.05));
+  ASSERT_TRUE(fit);
+  EXPECT_NEAR(fit->alpha_s, 50e-6, 0.1 * 50e-6);
+  EXPECT_NEAR(fit->bytes_per_s, 1e9, 0.1 * 1e9);
+  EXPECT_NEAR(fit->residual, 0.05, 0.02);
+}
+
+TEST(LinkFit, IsNeverALatencyBelowNothing) {
+  const auto fit = fit_link(std::vector<TimedMessage>{{1000, 1e-6}, {2000, 4e-6}, {4000, 9e-6}});
+  ASSERT_TRUE(fit);
+  EXPECT_EQ(fit->alpha_s, 0);
+}
+
+TEST(LinkFit, SaysNothingWhereThereIsNoLine) {
+  EXPECT_FALSE(fit_link(std::vector<TimedMessage>{{1000, 1e-6}, {2000, 2e-6}}));
+  EXPECT_FALSE(fit_link(std::vector<TimedMessage>{{1000, 3e-6}, {2000, 2e-6}, {4000, 1e-6}}));
+  EXPECT_FALSE(fit_link(std::vector<TimedMessage>{{1000, 1e-6}, {1000, 1e-6}, {1000, 1e-6}}));
+  EXPECT_FALSE(fit_link(std::vector<TimedMessage>{{1000, 0}, {2000, 1}, {4000, 2}}));
+}
+
+}  // namespace
+
+namespace {
+
+measure::CollectiveRecord all_reduce(std::int64_t bytes, std::vector<double> seconds) {
+  return {.collective = "all_reduce",
+          .in_place = true,
+          .bytes = bytes,
+          .correct = true,
+          .seconds = std::move(seconds)};
+}
+
+TEST(Collectives, RatesAreBytesOverTimeWithTheIntervalTurnedRound) {
+  const auto result = figures(all_reduce(4'000'000, {0.001, 0.002, 0.004}), 4);
+  ASSERT_TRUE(result.algbw && result.busbw);
+  EXPECT_DOUBLE_EQ(result.algbw->median, 2);
+  EXPECT_DOUBLE_EQ(result.algbw->low, 1);
+  EXPECT_DOUBLE_EQ(result.algbw->high, 4);
+  EXPECT_DOUBLE_EQ(result.busbw->median, 3) << "2 (N-1)/N of it";
+}
+
+TEST(Collectives, OneRankHasATimeAndNoBandwidth) {
+  // It was said to give 48277 GB/s: the call's time over bytes that never moved.
+  const auto result = figures(all_reduce(4'000'000, {0.001}), 1);
+  EXPECT_DOUBLE_EQ(result.seconds.median, 0.001);
+  EXPECT_FALSE(result.algbw || result.busbw);
+}
+
+TEST(Collectives, ASlopeWithinTheLatencyIsNoBandwidth) {
+  measure::Record record;
+  record.workers = 2;
+  record.collectives = {all_reduce(1024, {57e-6}), all_reduce(65536, {58e-6})};
+  measure::LinkFitRecord fit{
+      .collective = "all_reduce", .in_place = true, .alpha_s = 57e-6, .bytes_per_s = 4117e9, .residual = 0.1};
+  EXPECT_FALSE(shows_bandwidth(fit, record));
+  fit.bytes_per_s = 5e9;  // 13 of 70 us
+  EXPECT_TRUE(shows_bandwidth(fit, record));
+  fit.in_place = false;
+  EXPECT_FALSE(shows_bandwidth(fit, record)) << "no such times";
+  fit.in_place = true;
+  record.workers = 1;
+  EXPECT_FALSE(shows_bandwidth(fit, record)) << "a record of before the fit was left out for one rank";
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {
@@ -87,7 +87,6 @@ TEST(ByWorker, TakesMemoryFromTheProcessOfEachRank) {
   EXPECT_EQ(cell->workers[1].host, "b");
   EXPECT_EQ(cell->workers[0].peak_bytes, 100);
   EXPECT_EQ(cell->workers[1].peak_bytes, 101);
-  EXPECT_EQ(cell->all_peak_bytes(), 201);
   EXPECT_EQ(cell->workers[1].bytes_sent, 20) << "of 4 steps";
   EXPECT_EQ(cell->workers[1].bytes_received, 0);
 }
@@ -98,7 +97,6 @@ TEST(ByWorker, OfOneProcessHasItsMemoryOnce) {
   const auto cell = by_worker(cells[0]);
   ASSERT_TRUE(cell.has_value());
   EXPECT_EQ(cell->workers[0].peak_bytes, records[0].memory.peak_bytes);
-  EXPECT_EQ(cell->all_peak_bytes(), records[0].memory.peak_bytes);
   EXPECT_EQ(cell->workers[0].bytes_sent, std::nullopt) << "a record of before this was counted";
 }
 
@@ -111,7 +109,6 @@ TEST(ByWorker, OfProcessesInOldRecordsDoesNotKnowTheMemory) {
   const auto cell = by_worker(cells[0]);
   ASSERT_TRUE(cell.has_value());
   EXPECT_EQ(cell->workers[1].peak_bytes, std::nullopt) << "it is that of process 0 alone";
-  EXPECT_EQ(cell->all_peak_bytes(), std::nullopt);
 }
 
 TEST(ByWorker, IsNothingOfOneWorker) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {

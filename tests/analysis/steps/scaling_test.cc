@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {

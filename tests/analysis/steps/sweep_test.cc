@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
 #include "analysis/steps/scaling.h"
 #include "golden/records.h"
 

@@ -5,9 +5,9 @@
 #include <array>
 #include <cmath>
 
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
+#include "analysis/simulated_steps.h"
 #include "analysis/steps/remedies.h"
-#include "simulated_steps.h"
 
 namespace paceline::analysis {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "analysis/compare/cells.h"
+#include "analysis/compare/cell.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {

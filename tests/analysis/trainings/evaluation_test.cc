@@ -1,8 +1,7 @@
-#include "analysis/trainings/evaluation.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/trainings/evaluation.h"
 #include "base/rng.h"
 
 namespace paceline::analysis {
@@ -85,6 +84,108 @@ TEST(Evaluation, NamesCountsThatContradictEachOther) {
   record = three_classes();
   record.samples = 0;
   EXPECT_THAT(evaluation(record).contradiction, HasSubstr("no image"));
+}
+
+}  // namespace
+
+namespace {
+
+using measure::Record;
+
+Record training(const std::string& name, int seed, const std::vector<double>& accuracies) {
+  Record record;
+  record.kind = "search";
+  record.variant = name;
+  record.id = name + std::to_string(seed) + std::to_string(accuracies.size());
+  record.settings["seed"] = std::to_string(seed);
+  record.data.validation_samples = 1000;
+  for (const double accuracy : accuracies) {
+    const auto number = static_cast<std::int64_t>(record.epochs.size()) + 1;
+    measure::EpochRecord epoch{.epoch = number, .updates = 10 * number, .seconds = 2};
+    epoch.validation_accuracy = accuracy;
+    epoch.validation_loss = 1 - accuracy;
+    record.epochs.push_back(epoch);
+  }
+  return record;
+}
+
+/// The only one.
+std::optional<SearchResult> search(const std::vector<Record>& records) {
+  auto found = searches(records);
+  EXPECT_LE(found.size(), 1u);
+  return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
+}
+
+// Halving: b and c were dropped after one epoch, where a had 0.80; at its end it had 0.95.
+TEST(Search, ComparesWhatWasDroppedAtEqualEpochs) {
+  const std::vector<Record> records{training("a", 0, {0.80}), training("b", 0, {0.79}),
+                                    training("c", 0, {0.5}), training("a", 0, {0.80, 0.95})};
+  const auto result = search(records);
+  ASSERT_TRUE(result.has_value());
+  ASSERT_EQ(result->trials.size(), 3u);
+  EXPECT_EQ(result->best, &records[3]);
+  EXPECT_EQ(result->validation_samples, 1000);
+  const auto& b = result->trials[1];
+  EXPECT_EQ(b.candidate.name, "b");
+  EXPECT_TRUE(b.dropped);
+  EXPECT_NEAR(b.to_best.value().value, -0.01, 1e-12);
+  EXPECT_TRUE(b.ties());  // one point of 1000 images, at a standard error of 1.8
+  EXPECT_FALSE(result->trials[2].ties());
+  EXPECT_NEAR(result->trials[0].standard_error, std::sqrt(0.95 * 0.05 / 1000), 1e-12);
+  EXPECT_EQ(result->epochs_trained, 4);
+  EXPECT_EQ(result->epochs_of_grid, 6);
+  EXPECT_EQ(result->trials[0].training_s, 4);
+  EXPECT_EQ(result->tested, nullptr);
+}
+
+TEST(Search, SaysWhatFailedAndWhatWasStopped) {
+  std::vector<Record> records{training("a", 0, {0.8}), training("b", 0, {}), training("c", 0, {})};
+  records[1].status = "failed";
+  records[1].reason = "the loss is no longer finite";
+  records[2].status = "interrupted";
+  const auto result = search(records);
+  ASSERT_EQ(result.value().trials.size(), 2u);
+  EXPECT_TRUE(result->trials[1].has_failed());
+  EXPECT_EQ(result->stopped, 1);
+  records.erase(records.begin());
+  EXPECT_EQ(search(records).value().best, nullptr);
+  EXPECT_FALSE(search(std::vector<Record>{}).has_value());
+  Record other;
+  other.kind = "train";
+  EXPECT_FALSE(search(std::vector<Record>{other}).has_value());
+}
+
+TEST(Search, FindsTheEvaluationOfTheChosenOne) {
+  std::vector<Record> records{training("a", 0, {0.8})};
+  Record tested;
+  tested.kind = "evaluate";
+  tested.variant = "a";
+  tested.evaluation.emplace();
+  records.push_back(tested);
+  EXPECT_EQ(search(records).value().tested, &records[1]);
+}
+
+TEST(Search, IsOneForEachModelAndDataSet) {
+  std::vector<Record> records{training("lr 0.1", 0, {0.8}), training("lr 0.1", 0, {0.9}),
+                              training("lr 0.1", 0, {0.7})};
+  records[0].model.name = records[2].model.name = "mnist-cnn";
+  records[1].model.name = "resnet8-cifar";
+  records[0].data.name = records[1].data.name = "mnist";
+  records[2].data.name = "cifar10";
+  const auto found = searches(records);
+  ASSERT_EQ(found.size(), 3u);
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].best, &records[i]);
+  EXPECT_EQ(found[1].subject, "resnet8-cifar on mnist");
+}
+
+TEST(Search, ThatVariesTheModelIsOne) {
+  std::vector<Record> records{training("model mnist-cnn, lr 0.1", 0, {0.8}),
+                              training("model resnet18, lr 0.1", 0, {0.9})};
+  records[0].model.name = "mnist-cnn";
+  records[1].model.name = "resnet18";
+  const auto found = searches(records);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].best, &records[1]);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "cli/program.h"
 #include "golden/records.h"
-#include "measure/record_checksum.h"
+#include "measure/record_file.h"
 
 namespace paceline::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "parsed.h"
+#include "cli/parsed.h"
 
 namespace paceline::cli {
 namespace {
@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{kTrain, {"--gpus", "2"}, "--gpus is not an option: --workers N says how many"},
         Bad{kTrain, {"--num-workers", "2"}, "--num-workers is not an option: the threads that prepare"},
         Bad{kTrain, {"--num_workers=2"}, "--loader-threads N of each worker, 0: none"},
-        Bad{kScale, {"--dry-run"}, "--dry-run is not an option: 'paceline doctor' shows the machine"},
+        Bad{kScale, {"--dry-run"}, "--dry-run is not an option: --plan shows settings"},
         Bad{kTrain, {"--learning-rate", "1"}, "--learning-rate is not an option: --lr X"},
         Bad{kTrain, {"--zero-init-residual"}, "is not an option: --zero-gamma"},
         Bad{kTrain, {"--local-rank", "1"}, "come from the launcher"},

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "program.h"
+#include "cli/program.h"
 
 namespace paceline::cli {
 namespace {

@@ -1,8 +1,12 @@
-#include "cli/options/options.h"
-
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "train/given/recorded_settings.h"
+#include "base/error.h"
+#include "cli/options/options.h"
+#include "cli/options_of.h"
+#include "cli/parsed.h"
+#include "study/study.h"
+#include "train/given/names.h"
 
 namespace paceline::cli {
 namespace {
@@ -35,6 +39,114 @@ TEST(Options, RivalsNameEachOther) {
       if (other.setting != *option.rival) continue;
       EXPECT_EQ(other.rival, option.setting) << option.name();
     }
+  }
+}
+
+}  // namespace
+
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<study::PlannedCell> cells_of(const std::vector<std::string>& words) {
+  const auto parsed = settings(kConverge, words);
+  return study::converge_cells(parsed.train, parsed.study.converge);
+}
+
+TEST(Variants, AreChosenAndComposed) {
+  const auto cells = cells_of({"--workers", "2", "--variants",
+                               "linear+warmup, linear+warmup-from-base+zero-gamma+no-decay", "--lr", "0.2"});
+  std::vector<std::string> names;
+  for (const auto& cell : cells) names.push_back(cell.variant);
+  EXPECT_THAT(names, ElementsAre("baseline", "large batch", "+ linear, warm-up",
+                                 "+ linear, warm-up from base, zero gamma, no decay on norm and bias"));
+  EXPECT_EQ(cells[2].options.schedule.warmup_start, 0);
+  EXPECT_FALSE(cells[2].options.zero_gamma);
+  const auto& last = cells[3].options;
+  EXPECT_EQ(last.scale_lr, train::LrScaling::linear);
+  EXPECT_GT(last.schedule.warmup_epochs, 0);
+  EXPECT_EQ(last.schedule.warmup_start, 0.2);
+  EXPECT_TRUE(last.zero_gamma);
+  EXPECT_FALSE(last.rule.decay_norm_and_bias);
+  EXPECT_EQ(cells[3].id, "converge-linear-warm-up-from-base-zero-gamma-no-decay-on-norm-and-bias-r0");
+}
+
+TEST(Variants, MayChangeAnyOptionOfTheRule) {
+  const auto cells = cells_of({"--variants", "linear+weight-decay=1e-4+nesterov=true,optimizer=adamw,plain"});
+  ASSERT_EQ(cells.size(), 4u);
+  EXPECT_EQ(cells[2].variant, "+ linear, weight-decay 1e-4, nesterov true");
+  EXPECT_EQ(cells[2].options.rule.weight_decay, 1e-4);
+  EXPECT_TRUE(cells[2].options.rule.nesterov);
+  EXPECT_EQ(cells[2].options.scale_lr, train::LrScaling::linear);
+  EXPECT_EQ(cells[2].options.global_batch, 2048);
+  EXPECT_EQ(cells[3].options.rule.kind, engine::UpdateKind::adamw);
+  EXPECT_EQ(cells[1].options.rule.weight_decay, 5e-4);  // the others keep theirs
+}
+
+TEST(Variants, WithLarsScaleTheFirstRateOfTheWarmUpToo) {
+  const auto cells =
+      cells_of({"--variants", "sqrt+warmup-from-base+lars+momentum-correction", "--lr", "0.1"});
+  EXPECT_DOUBLE_EQ(cells[2].options.lr, 2);
+  EXPECT_DOUBLE_EQ(cells[2].options.schedule.warmup_start, 2);
+  EXPECT_TRUE(cells[2].options.momentum_correction);
+}
+
+TEST(Variants, RefuseARemedyThatDoesNothing) {
+  try {
+    (void)cells_of({"--variants", "linear+momentum-correction"});
+    FAIL() << "accepted";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("momentum correction changes nothing without LARS"));
+  }
+}
+
+TEST(Options, TakeTheBaseRateAsTheBeginOfAWarmUp) {
+  EXPECT_EQ(settings(kTrain, {"--lr", "0.3", "--warmup", "2", "--warmup-start", "base"})
+                .train.schedule.warmup_start,
+            0.3);
+  EXPECT_EQ(settings(kTrain, {"--optimizer", "adam", "--warmup", "2", "--warmup-start", "base"})
+                .train.schedule.warmup_start,
+            1e-3);
+  EXPECT_EQ(settings(kTrain, {"--warmup", "2", "--warmup-start", "0.01"}).train.schedule.warmup_start, 0.01);
+  EXPECT_THAT(settings(kTrain, {"--warmup-start", "0.01"}).notes,
+              testing::Contains(testing::HasSubstr("--warmup-start changes nothing without --warmup")));
+}
+
+TEST(OtherWords, SpeakWithTheRecipesPrefixToo) {
+  EXPECT_THAT(hint_for_other_word("num_workers", "").value(), testing::HasSubstr("are loader-threads N"));
+  EXPECT_FALSE(hint_for_other_word("num", "--"));
+}
+
+// A hint that named an option which is none would send its reader on to the next error.
+TEST(OtherWords, NameOptionsThatThereAre) {
+  for (const char* word : {"num-workers",
+                           "gpus",
+                           "learning-rate",
+                           "wd",
+                           "warmup-epochs",
+                           "scheduler",
+                           "arch",
+                           "dataset",
+                           "amp",
+                           "sync-bn",
+                           "zero-init-residual",
+                           "max-epochs",
+                           "max-steps",
+                           "val-split",
+                           "val-every",
+                           "checkpoint",
+                           "save-dir",
+                           "backend",
+                           "accumulate-grad-batches",
+                           "cuda",
+                           "bucket-cap-mb",
+                           "compression",
+                           "profiler",
+                           "print-freq"}) {
+    const auto hint = hint_for_other_word(word, "--");
+    ASSERT_TRUE(hint) << word;
+    for (const auto& option : options_named_in(*hint))
+      EXPECT_NE(find_option(option, kTrain), nullptr) << word << ": --" << option;
   }
 }
 

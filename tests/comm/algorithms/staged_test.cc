@@ -1,4 +1,4 @@
-// Collectives through trays in shared memory: bits, rounds and bytes of each; trays that are used again and
+// Collectives through slots in shared memory: bits, rounds and bytes of each; slots that are used again and
 // again while some process is late; one that does not come.
 
 #include "comm/algorithms/staged.h"
@@ -23,7 +23,7 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr std::size_t kBlockBytes = 4096;
-constexpr std::size_t kTrayFloats = kBlockBytes / sizeof(float);
+constexpr std::size_t kSlotFloats = kBlockBytes / sizeof(float);
 constexpr float kNoValue = std::numeric_limits<float>::quiet_NaN();
 
 const Staged::KeepWaiting kForEver = [] { return true; };
@@ -49,7 +49,7 @@ class StagedOf : public ::testing::TestWithParam<int> {
 TEST_P(StagedOf, AllReduceGivesTheTreesBitsInPlaceAndApart) {
   on_each([&](int process, Staged& staged) {
     for (const std::size_t count :
-         {std::size_t{0}, std::size_t{1}, kTrayFloats, kTrayFloats + 1, std::size_t{4099}, 9 * kTrayFloats}) {
+         {std::size_t{0}, std::size_t{1}, kSlotFloats, kSlotFloats + 1, std::size_t{4099}, 9 * kSlotFloats}) {
       const auto expected = tree_of(GetParam(), count), given = values_of(process, count);
       auto values = given;
       EXPECT_TRUE(staged.all_reduce(values, values, kForEver));
@@ -64,7 +64,7 @@ TEST_P(StagedOf, AllReduceGivesTheTreesBitsInPlaceAndApart) {
 }
 
 TEST_P(StagedOf, CountsTheRoundsAndBytesOfItsFormula) {
-  constexpr std::size_t kCount = 5 * kTrayFloats;
+  constexpr std::size_t kCount = 5 * kSlotFloats;
   constexpr auto kBytes = static_cast<std::int64_t>(kCount * sizeof(float));
   std::atomic<std::int64_t> sent{0}, received{0};
   on_each([&](int, Staged& staged) {
@@ -85,7 +85,7 @@ TEST_P(StagedOf, CountsTheRoundsAndBytesOfItsFormula) {
 
 TEST_P(StagedOf, ReduceScatterGivesEachItsPartOfTheSum) {
   on_each([&](int process, Staged& staged) {
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1009}, 3 * kTrayFloats}) {
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1009}, 3 * kSlotFloats}) {
       const std::size_t all = count * static_cast<std::size_t>(GetParam());
       const auto expected = tree_of(GetParam(), all);
       const auto begin = static_cast<std::ptrdiff_t>(count) * process;
@@ -133,7 +133,7 @@ TEST_P(StagedOf, NobodyLeavesABarrierBeforeAllHaveCome) {
   });
 }
 
-/// All kinds follow one another over four trays, and each process is late at times: nothing is overwritten
+/// All kinds follow one another over four slots, and each process is late at times: nothing is overwritten
 /// before all have read it.
 TEST_P(StagedOf, KindsFollowOneAnotherWhoeverIsLate) {
   on_each([&](int process, Staged& staged) {
@@ -141,10 +141,10 @@ TEST_P(StagedOf, KindsFollowOneAnotherWhoeverIsLate) {
     base::Rng own(8, base::Purpose::test, static_cast<std::uint64_t>(process));
     for (int turn = 0; turn < 300; ++turn) {
       const auto kind = same.below(5);
-      const std::size_t count = 1 + same.below(6 * kTrayFloats);
+      const std::size_t count = 1 + same.below(6 * kSlotFloats);
       const int root = static_cast<int>(same.below(static_cast<std::uint32_t>(GetParam())));
       if (own.below(10) == 0) std::this_thread::sleep_for(std::chrono::microseconds(own.below(200)));
-      auto values = values_of(process, kind == 0 ? 1 + count % kTrayFloats : count);
+      auto values = values_of(process, kind == 0 ? 1 + count % kSlotFloats : count);
       if (kind <= 1) {
         EXPECT_TRUE(staged.all_reduce(values, values, kForEver));
         ASSERT_TRUE(same_bits(values, tree_of(GetParam(), values.size()))) << turn;
@@ -167,10 +167,10 @@ TEST_P(StagedOf, KindsFollowOneAnotherWhoeverIsLate) {
 
 INSTANTIATE_TEST_SUITE_P(Processes, StagedOf, ::testing::Values(1, 2, 3, 4, 7));
 
-/// Blocks of memory that all processes reach: summed in place where the values lie alike, through trays where
+/// Blocks of memory that all processes reach: summed in place where the values lie alike, through slots where
 /// they do not.
 TEST_P(StagedOf, InCommonMemoryNothingIsCopiedWhereValuesLieAlike) {
-  constexpr std::size_t kFloats = 6 * kTrayFloats;
+  constexpr std::size_t kFloats = 6 * kSlotFloats;
   std::vector<SharedMemory> common;
   for (int process = 0; process < GetParam(); ++process) {
     auto memory = SharedMemory::create(2 * kFloats * sizeof(float));
@@ -206,7 +206,7 @@ TEST_P(StagedOf, InCommonMemoryNothingIsCopiedWhereValuesLieAlike) {
 
 TEST(Staged, NamesWhoIsWaitedForWhenItShallWaitNoLonger) {
   constexpr int kProcesses = 3;
-  for (const std::size_t count : {std::size_t{5}, 9 * kTrayFloats}) {
+  for (const std::size_t count : {std::size_t{5}, 9 * kSlotFloats}) {
     base::Buffer room(Staged::room(kProcesses, kBlockBytes));
     std::ranges::fill(room.as<std::byte>(), std::byte{});
     std::vector<std::thread> threads;

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/failure/survivor_probe.h"
+#include "comm/failure/probes.h"
 #include "comm/line_socket.h"
 
 namespace paceline::comm {

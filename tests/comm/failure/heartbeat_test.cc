@@ -1,11 +1,11 @@
 // What a process's own threads leave for its next heartbeat.
 
-#include "comm/failure/heartbeat.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
+
+#include "comm/failure/heartbeat.h"
 
 namespace paceline::comm {
 namespace {
@@ -77,6 +77,32 @@ TEST(Heartbeat, TellsWorkFromRest) {
     doing = heartbeat.now().doing;
   }
   EXPECT_EQ(doing, Doing::rests);
+}
+
+}  // namespace
+
+namespace {
+
+TEST(Failure, IsReadAsItWasWritten) {
+  for (const auto kind :
+       {base::ErrorKind::usage, base::ErrorKind::data, base::ErrorKind::device, base::ErrorKind::comm})
+    for (const std::optional<double> detection_s : {std::optional<double>(), std::optional(3.512)}) {
+      const Failure read = failure_of(
+          line_of({.kind = kind, .text = "rank 3 gave up: the disk  is full", .detection_s = detection_s}));
+      EXPECT_EQ(read.kind, kind);
+      EXPECT_EQ(read.text, "rank 3 gave up: the disk  is full");
+      EXPECT_EQ(read.detection_s.has_value(), detection_s.has_value());
+      EXPECT_DOUBLE_EQ(read.detection_s.value_or(0), detection_s.value_or(0));
+      EXPECT_FALSE(read.of_first()) << "process 0 says it";
+    }
+}
+
+TEST(Failure, OfALineThatIsNoneIsALossOfThatText) {
+  const Failure read = failure_of("x y the cable");
+  EXPECT_EQ(read.kind, base::ErrorKind::comm);
+  EXPECT_FALSE(read.detection_s);
+  EXPECT_EQ(read.text, "the cable");
+  EXPECT_EQ(failure_of("").text, "");
 }
 
 }  // namespace

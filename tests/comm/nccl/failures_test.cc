@@ -172,7 +172,7 @@ class NcclProcesses : public Nccl {
     const auto outcome = on_processes(
         kProcesses, kEach, {.shared_memory = false},
         [&](Communicator& comm) { body(comm, *devices[static_cast<std::size_t>(comm.rank())]); },
-        [this](auto joined) { return around(host_bounce(std::move(joined)), {.open = open_}); });
+        [this](auto joined) { return around(host_staging(std::move(joined)), {.open = open_}); });
     EXPECT_EQ(library_.misuse(), "");
     EXPECT_EQ(library_.living_comms(), 0);
     return outcome;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/emulate.h"
-#include "comm/host_bounce.h"
+#include "comm/host_staging.h"
 #include "comm/make.h"
 #include "comm/nccl/imitation.h"
 #include "comm/nccl/nccl.h"
@@ -34,7 +34,7 @@ class Nccl : public testing::Test {
     for (int rank = 0; rank < ranks; ++rank)
       devices.push_back(std::make_unique<ThreadDevice>(shared_device_ ? "one" : std::to_string(rank)));
     std::vector<std::unique_ptr<Communicator>> communicators;
-    for (auto& one : host_bounce(emulate(make_local(ranks, {.stall_options = {.failed = failed_}}), {}))) {
+    for (auto& one : host_staging(emulate(make_local(ranks, {.stall_options = {.failed = failed_}}), {}))) {
       std::vector<std::unique_ptr<Communicator>> alone;
       alone.push_back(std::move(one));
       const auto hangs = [this, rank = static_cast<int>(communicators.size())](const std::string& what) {

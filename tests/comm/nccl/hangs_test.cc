@@ -201,7 +201,7 @@ TEST_F(NcclHangs, RanksOfOtherProcessesAreToldToo) {
           kProcesses, kEach, {.shared_memory = false},
           [&](Communicator& comm) { body(one, comm, *devices[static_cast<std::size_t>(comm.rank())]); },
           [this](auto joined) {
-            return around(host_bounce(std::move(joined)),
+            return around(host_staging(std::move(joined)),
                           {.open = open_, .deadline = deadline_, .hangs = [this](const std::string& what) {
                              hangs_(0, what);
                            }});

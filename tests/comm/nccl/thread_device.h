@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "base/summation_tree.h"
 #include "comm/nccl/gate.h"
 

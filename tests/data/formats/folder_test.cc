@@ -1,4 +1,4 @@
-#include "data/formats/folder.h"
+#include "data/formats/formats.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

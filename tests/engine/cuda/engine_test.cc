@@ -17,7 +17,6 @@
 #include "engine/cuda/device/fake_cuda.h"
 #include "engine/cuda/kernels/host.h"
 #include "engine/cuda/runtime/device_runtime.h"
-#include "engine/cuda/runtime/host_convolution.h"
 #include "engine/cuda/runtime/host_runtime.h"
 #include "engine/reference/toy.h"
 

@@ -1,6 +1,6 @@
 // The choice among a convolution's algorithms by events, on a made-up GPU with a made-up clock.
 
-#include "engine/cuda/measure_convolutions.h"
+#include "engine/cuda/prepare.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,8 @@
 #include <map>
 #include <set>
 
-#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/conv_problem.h"
 #include "engine/cuda/device/fake_cuda.h"
-#include "engine/cuda/prepare.h"
 #include "engine/cuda/runtime/device_runtime.h"
 #include "engine/cuda/runtime/host_runtime.h"
 #include "engine/reference/toy.h"

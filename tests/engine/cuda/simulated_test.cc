@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "engine/cuda/kernels/array.h"
+#include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/table.h"
 #include "engine/cuda/simulated_runtime.h"
 #include "engine/cuda/simulated_step.h"

@@ -18,7 +18,7 @@
 #include "engine/reference/program.h"
 #include "engine/reference/toy.h"
 #include "graph/all_ops.h"
-#include "graph/ops/rules.h"
+#include "graph/ops.h"
 #include "graph/zoo.h"
 
 namespace paceline::engine::reference {

@@ -13,10 +13,10 @@
 #include "base/rng.h"
 #include "engine/reference/program.h"
 #include "graph/all_ops.h"
-#include "graph/builder.h"
 #include "graph/initialise.h"
 #include "graph/layout.h"
-#include "graph/ops/rules.h"
+#include "graph/ops.h"
+#include "graph/zoo.h"
 
 namespace paceline::engine::reference {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "base/rng.h"
 #include "engine/engine.h"
-#include "graph/builder.h"
 #include "graph/initialise.h"
+#include "graph/zoo.h"
 
 namespace paceline::engine::toy {
 

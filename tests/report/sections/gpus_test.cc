@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "golden/gpus.h"
-#include "report/explain.h"
+#include "report/build.h"
 #include "report/study_records.h"
 
 namespace paceline::report {

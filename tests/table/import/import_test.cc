@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "table/import/fixtures.h"
-#include "table/import/stretch.h"
+#include "table/import/trace_reader.h"
 
 namespace paceline::table {
 namespace {

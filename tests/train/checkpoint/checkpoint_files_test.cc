@@ -1,74 +1,264 @@
+// Which files a run keeps and removes, and what becomes of those that a disk refuses.
+
 #include "train/checkpoint/checkpoint_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/file.h"
-#include "fixture.h"
+#include <atomic>
+#include <cerrno>
+
+#include "base/error.h"
+#include "data/prefetch.h"
+#include "train/checkpoint/checkpoint_header.h"
+#include "train/fixture.h"
+#include "train/some_arrays.h"
 
 namespace paceline::train {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
-class CheckpointFiles : public TrainingTest {
+/// A keeper of a job in which nothing is computed.
+class Keeper : public TrainingTest {
  protected:
-  void touch(const fs::path& path, std::string_view text = "x") const { base::write_file(path, text); }
+  Keeper() {
+    options_.out = directory_ / "o";
+    fs::create_directory(options_.out);
+    options_.keep_checkpoints = 2;
+  }
+  static TrainingState suspect(TrainingState standing) {
+    standing.guard.above = 1;
+    return standing;
+  }
+  /// A checkpoint that is confirmed at once.
+  void keep(CheckpointFiles& keeper, const TrainingState& standing) const {
+    keeper.checkpoint(some_.arrays(), standing);
+    keeper.confirm(standing.counters.update);
+  }
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(options_.out))
+      if (!entry.is_symlink()) names.push_back(entry.path().filename().string());
+    return names;
+  }
+  static std::string named(std::int64_t update) { return checkpoint_path({}, update).string(); }
+  static std::string best_named(std::int64_t update) { return best_checkpoint_path({}, update).string(); }
+  [[nodiscard]] std::string link(const char* name) const {
+    const auto path = options_.out / name;
+    return fs::is_symlink(path) ? fs::read_symlink(path).string() : "none";
+  }
+
+  SomeArrays some_;
+  Options options_;
+  Resolved resolved_;
+  data::Source source_;
+  Backend backend_;
+  Progress progress_;
+  std::atomic<std::int64_t> updates_done_{0}, test_reads_begun_{0};
+  std::atomic<double> first_step_s_{0};
+  UpdateCount update_count_{""};
+  data::CountedDataset test_reads_{nullptr};
+  data::LoaderPool pool_;
+  Job job_{.options = options_,
+           .resolved = resolved_,
+           .graph = some_.graph,
+           .source = source_,
+           .backend = backend_,
+           .progress = progress_,
+           .stop = {},
+           .resume = {},
+           .last_epoch = {},
+           .cores = {},
+           .started = {},
+           .updates_done = updates_done_,
+           .update_count = update_count_,
+           .first_step_s = first_step_s_,
+           .test_reads = test_reads_,
+           .pool = pool_,
+           .keep = {},
+           .test_reads_begun = test_reads_begun_};
 };
 
-TEST_F(CheckpointFiles, AreNamedByTheirUpdates) {
-  for (const std::int64_t update : {0L, 812L, 99'999'999L, 123'456'789'012L}) {
-    EXPECT_EQ(update_of(checkpoint_path("d", update)), update);
-    EXPECT_FALSE(update_of(best_checkpoint_path("d", update))) << "another kind of file";
+TEST_F(Keeper, TheLastOnesStayWithALinkToTheNewest) {
+  CheckpointFiles keeper(job_);
+  for (const std::int64_t update : {3, 6, 9, 12}) {
+    keep(keeper, standing_at(update));
+    EXPECT_TRUE(keeper.has(update));
+    EXPECT_FALSE(keeper.has(update - 3)) << "which is not the last one";
+    EXPECT_EQ(link(kLatestLink), named(update));
+    EXPECT_EQ(number_in(open_checkpoint(options_.out / kLatestLink), "update"), update);
   }
-  EXPECT_EQ(checkpoint_path("d", 812), fs::path("d/checkpoint-00000812.safetensors"));
-  for (const char* none : {"", "checkpoint-.safetensors", "checkpoint-12", "checkpoint-12x.safetensors",
-                           "xcheckpoint-12.safetensors", "checkpoint-12.safetensors.part", ".safetensors",
-                           "damaged-checkpoint-00000012.safetensors", "latest.safetensors",
-                           "checkpoint-99999999999999999999.safetensors"})
-    EXPECT_FALSE(update_of(none)) << none;
+  EXPECT_THAT(files(), UnorderedElementsAre(named(9), named(12)));
+  const auto news = keeper.take_news();
+  EXPECT_EQ(news.events.size(), 4u);
+  EXPECT_THAT(news.sentences, IsEmpty());
+  EXPECT_THAT(keeper.take_news().events, IsEmpty()) << "told once";
 }
 
-TEST_F(CheckpointFiles, OfADirectoryAreListedNewestFirst) {
-  EXPECT_THAT(checkpoints_in(directory_ / "nowhere"), IsEmpty());
-  EXPECT_THAT(checkpoints_in(directory_), IsEmpty());
-  for (const std::int64_t update : {9L, 100'000'000L, 10L, 0L}) touch(checkpoint_path(directory_, update));
-  touch(best_checkpoint_path(directory_, 11));
-  touch(directory_ / "record.json");
-  link_to(checkpoint_path(directory_, 10), kLatestLink);
-  EXPECT_THAT(checkpoints_in(directory_),
-              ElementsAre(checkpoint_path(directory_, 100'000'000), checkpoint_path(directory_, 10),
-                          checkpoint_path(directory_, 9), checkpoint_path(directory_, 0)))
-      << "by number, not by letters";
+TEST_F(Keeper, OlderOnesStayUntilTheNewestIsConfirmed) {
+  CheckpointFiles keeper(job_);
+  for (const std::int64_t update : {3, 6, 9}) keeper.checkpoint(some_.arrays(), standing_at(update));
+  EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(6), named(9)));
+  keeper.discard(6);
+  EXPECT_TRUE(keeper.has(9)) << "6 is not the last one";
+  keeper.discard(9);
+  EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(6)));
+  EXPECT_EQ(link(kLatestLink), named(6));
+  keeper.discard(6);
+  keeper.discard(3);
+  EXPECT_THAT(files(), IsEmpty());
+  EXPECT_EQ(link(kLatestLink), "none");
 }
 
-TEST_F(CheckpointFiles, LinksLeadToTheNewTargetAndNeverOverSomebodysFile) {
-  const auto link = directory_ / kLatestLink;
-  for (const std::int64_t update : {6, 12}) {
-    touch(checkpoint_path(directory_, update), std::to_string(update));
-    link_to(checkpoint_path(directory_, update), kLatestLink);
-    EXPECT_EQ(fs::read_symlink(link), checkpoint_path({}, update)) << "within the directory: it may be moved";
-    EXPECT_EQ(base::read_file(link), std::to_string(update));
-  }
-  fs::remove(checkpoint_path(directory_, 12));
-  link_to(checkpoint_path(directory_, 6), kLatestLink);
-  EXPECT_EQ(base::read_file(link), "6") << "a link that led nowhere changes too";
-  fs::remove(link);
-  touch(link, "mine");
-  link_to(checkpoint_path(directory_, 6), kLatestLink);
-  EXPECT_EQ(base::read_file(link), "mine");
+/// To the newest good one a rollback would go, however old it is.
+TEST_F(Keeper, TheNewestGoodOneStaysBesideTheLastOnes) {
+  CheckpointFiles keeper(job_);
+  EXPECT_FALSE(keeper.has_good());
+  keep(keeper, standing_at(3));
+  keep(keeper, standing_at(6));
+  for (const std::int64_t update : {9, 12, 15}) keep(keeper, suspect(standing_at(update)));
+  EXPECT_THAT(files(), UnorderedElementsAre(named(6), named(12), named(15)));
+  EXPECT_EQ(keeper.good_before(100), options_.out / named(6));
+  EXPECT_EQ(keeper.good_before(6), "") << "of fewer updates";
+  EXPECT_TRUE(keeper.has_good());
+  // What is not known to be good yet does not let the one before go.
+  keeper.checkpoint(some_.arrays(), standing_at(18));
+  keeper.confirm(15);
+  EXPECT_THAT(files(), UnorderedElementsAre(named(6), named(15), named(18)));
+  keeper.confirm(18);
+  EXPECT_THAT(files(), UnorderedElementsAre(named(15), named(18)));
 }
 
-TEST_F(CheckpointFiles, DamagedOnesAreSetAside) {
-  const auto path = checkpoint_path(directory_, 12);
-  touch(path, "damaged");
-  const auto aside = set_aside_damaged(path);
-  EXPECT_EQ(aside, directory_ / "damaged-checkpoint-00000012.safetensors");
-  EXPECT_EQ(base::read_file(aside), "damaged");
-  EXPECT_THAT(checkpoints_in(directory_), IsEmpty());
-  EXPECT_EQ(set_aside_damaged(path), path) << "one that cannot be renamed keeps its name";
+TEST_F(Keeper, ABestFileStaysAsLongAsACheckpointNeedsIt) {
+  CheckpointFiles keeper(job_);
+  keeper.best(some_.arrays(), standing_at(6, 6));
+  keep(keeper, standing_at(6, 6));
+  keep(keeper, standing_at(12, 6));
+  EXPECT_EQ(link(kBestLink), best_named(6));
+  keeper.best(some_.arrays(), standing_at(18, 18));
+  keep(keeper, standing_at(18, 18));
+  EXPECT_EQ(link(kBestLink), best_named(18));
+  EXPECT_THAT(files(), UnorderedElementsAre(named(12), named(18), best_named(6), best_named(18)))
+      << "a resume from 12 needs the first";
+  keep(keeper, standing_at(24, 18));
+  EXPECT_THAT(files(), UnorderedElementsAre(named(18), named(24), best_named(18)));
+}
+
+TEST_F(Keeper, GoingBackRemovesWhatIsLater) {
+  CheckpointFiles keeper(job_);
+  options_.keep_checkpoints = 10;
+  keeper.best(some_.arrays(), standing_at(6, 6));
+  keep(keeper, standing_at(6, 6));
+  keep(keeper, standing_at(12, 6));
+  keeper.best(some_.arrays(), standing_at(18, 18));
+  keep(keeper, standing_at(18, 18));
+  keeper.go_back(12, 6);
+  EXPECT_THAT(files(), UnorderedElementsAre(named(6), named(12), best_named(6)));
+  EXPECT_EQ(link(kLatestLink), named(12));
+  EXPECT_EQ(link(kBestLink), best_named(6));
+  EXPECT_TRUE(keeper.has(12));
+  keeper.go_back(6, 0);
+  EXPECT_EQ(link(kBestLink), "none");
+}
+
+/// A directory in the place of a file stands in for a disk that refuses it for good.
+TEST_F(Keeper, WhatCannotBeWrittenIsSaidAndCountedUntilItCan) {
+  CheckpointFiles keeper(job_);
+  keep(keeper, standing_at(3));
+  fs::create_directories(options_.out / named(6) / "in the way");
+  keeper.record({});  // a round of files begins
+  keep(keeper, standing_at(6));
+  keep(keeper, standing_at(6));
+  EXPECT_THAT(keeper.take_news().sentences,
+              Contains(AllOf(HasSubstr("the checkpoint of update 6 is not kept"), HasSubstr(named(6)),
+                             HasSubstr("the training goes on"))));
+  EXPECT_EQ(keeper.not_written(), 1) << "the same file twice";
+  EXPECT_THAT(keeper.last_failure(), HasSubstr(named(6)));
+  EXPECT_TRUE(keeper.has(3)) << "the last one is the one before";
+  EXPECT_EQ(link(kLatestLink), named(3));
+  fs::remove_all(options_.out / named(6));
+  keeper.record({});
+  keep(keeper, standing_at(6));
+  EXPECT_EQ(keeper.not_written(), 0);
+  EXPECT_EQ(keeper.last_failure(), "");
+  EXPECT_EQ(link(kLatestLink), named(6));
+}
+
+/// A disk that is full for a moment: the write is tried again, and nothing is lost or said.
+TEST_F(Keeper, AWriteThatMaySucceedLaterIsTriedAgain) {
+  int tries = 0;
+  job_.keep = [&](const std::vector<measure::EpochRecord>&) {
+    if (++tries == 1) throw base::WriteError("record.json: cannot be written", ENOSPC);
+  };
+  CheckpointFiles keeper(job_);
+  keeper.record({});
+  EXPECT_EQ(tries, 2);
+  EXPECT_THAT(keeper.take_news().sentences, IsEmpty());
+  EXPECT_EQ(keeper.not_written(), 0);
+  job_.keep = [&](const std::vector<measure::EpochRecord>&) {
+    ++tries;
+    throw base::WriteError("record.json: cannot be written", EROFS);
+  };
+  keeper.record({});
+  EXPECT_EQ(tries, 3) << "a read-only file system stays one";
+  EXPECT_THAT(keeper.take_news().sentences, ElementsAre(HasSubstr("the record is not kept")));
+}
+
+TEST_F(Keeper, AResumeInPlaceMayRemoveWhatItWentOnFromAndNothingElse) {
+  const auto write = [&](std::int64_t update) {
+    write_checkpoint(options_.out / named(update), some_.arrays(), options_, resolved_, standing_at(update));
+  };
+  write(3);
+  write(6);
+  options_.resume = options_.out;
+  CheckpointFiles keeper(job_);
+  keeper.resumed_from(resume_point_of(options_.out / named(6)));
+  EXPECT_TRUE(keeper.has(6));
+  keep(keeper, standing_at(9));
+  EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(6), named(9)));
+  keep(keeper, standing_at(12));
+  EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(9), named(12))) << "3 was another run's";
+}
+
+TEST_F(Keeper, AResumeForARollbackTakesTheOlderOnesAsWell) {
+  options_.on_nan = OnNan::rollback;
+  for (const std::int64_t update : {3, 6, 9})
+    write_checkpoint(options_.out / named(update), some_.arrays(), options_, resolved_,
+                     update == 6 ? suspect(standing_at(6)) : standing_at(update));
+  base::write_file(options_.out / named(4), std::string_view("damaged"));
+  options_.resume = options_.out / named(9);
+  CheckpointFiles keeper(job_);
+  keeper.resumed_from(resume_point_of(options_.resume));
+  EXPECT_EQ(keeper.good_before(9), options_.out / named(3)) << "6 is suspect";
+  EXPECT_EQ(keeper.good_before(10), options_.out / named(9));
+  keeper.go_back(3, 0);
+  EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(4)));
+}
+
+TEST_F(Keeper, AResumeElsewhereLeavesThatDirectoryAlone) {
+  const auto there = directory_ / "there";
+  fs::create_directory(there);
+  write_checkpoint(there / named(12), some_.arrays(), options_, resolved_, standing_at(12, 6));
+  write_checkpoint(there / best_named(6), some_.arrays(), options_, resolved_, standing_at(6, 6));
+  options_.resume = there;
+  CheckpointFiles keeper(job_);
+  keeper.resumed_from(resume_point_of(there / named(12)));
+  EXPECT_THAT(files(), ElementsAre(best_named(6))) << "the best epoch's file comes along";
+  EXPECT_EQ(keeper.good_before(100), "");
+  EXPECT_EQ(keeper.good_before_anywhere(100), there / named(12));
+  EXPECT_EQ(keeper.good_before_anywhere(12), "");
+  for (const std::int64_t update : {15, 18, 21}) keep(keeper, standing_at(update, 6));
+  EXPECT_THAT(files(), UnorderedElementsAre(named(18), named(21), best_named(6)));
+  EXPECT_TRUE(fs::exists(there / named(12)));
+  EXPECT_TRUE(fs::exists(there / best_named(6)));
+  EXPECT_EQ(keeper.good_before_anywhere(100), options_.out / named(21)) << "its own comes first";
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "fixture.h"
-#include "train/checkpoint/safetensors_checksum.h"
+#include "train/checkpoint/safetensors.h"
+#include "train/fixture.h"
 
 namespace paceline::train {
 namespace {

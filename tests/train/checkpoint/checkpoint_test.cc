@@ -1,7 +1,5 @@
 // Checkpoints by themselves: what a file holds, and that every bit of it comes back.
 
-#include "train/checkpoint/checkpoint.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,10 +8,12 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/write_error.h"
-#include "fixture.h"
-#include "some_arrays.h"
+#include "base/file.h"
+#include "graph/zoo.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/safetensors.h"
+#include "train/fixture.h"
+#include "train/some_arrays.h"
 
 namespace paceline::train {
 namespace {
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 
 class CheckpointFile : public TrainingTest {
  protected:
-  void write(const std::string& name, const Standing& standing, bool with_slow = false) {
+  void write(const std::string& name, const TrainingState& standing, bool with_slow = false) {
     write_checkpoint(directory_ / name, some_.arrays(with_slow), options_, resolved_, standing);
   }
   template <typename Body>
@@ -180,6 +180,103 @@ TEST_F(CheckpointFile, ThatCannotBeWrittenIsNamedAndLeavesNothingBehind) {
 TEST(Counters, EpochsAreNumberedFromOne) {
   EXPECT_EQ(epoch_number({.update = 6, .epoch = 1, .step = 0}), 1) << "which has just ended";
   EXPECT_EQ(epoch_number({.update = 7, .epoch = 1, .step = 1}), 2);
+}
+
+}  // namespace
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class CheckpointDirectory : public TrainingTest {
+ protected:
+  void touch(const fs::path& path, std::string_view text = "x") const { base::write_file(path, text); }
+};
+
+TEST_F(CheckpointDirectory, AreNamedByTheirUpdates) {
+  for (const std::int64_t update : {0L, 812L, 99'999'999L, 123'456'789'012L}) {
+    EXPECT_EQ(update_of(checkpoint_path("d", update)), update);
+    EXPECT_FALSE(update_of(best_checkpoint_path("d", update))) << "another kind of file";
+  }
+  EXPECT_EQ(checkpoint_path("d", 812), fs::path("d/checkpoint-00000812.safetensors"));
+  for (const char* none : {"", "checkpoint-.safetensors", "checkpoint-12", "checkpoint-12x.safetensors",
+                           "xcheckpoint-12.safetensors", "checkpoint-12.safetensors.part", ".safetensors",
+                           "damaged-checkpoint-00000012.safetensors", "latest.safetensors",
+                           "checkpoint-99999999999999999999.safetensors"})
+    EXPECT_FALSE(update_of(none)) << none;
+}
+
+TEST_F(CheckpointDirectory, OfADirectoryAreListedNewestFirst) {
+  EXPECT_THAT(checkpoints_in(directory_ / "nowhere"), IsEmpty());
+  EXPECT_THAT(checkpoints_in(directory_), IsEmpty());
+  for (const std::int64_t update : {9L, 100'000'000L, 10L, 0L}) touch(checkpoint_path(directory_, update));
+  touch(best_checkpoint_path(directory_, 11));
+  touch(directory_ / "record.json");
+  link_to(checkpoint_path(directory_, 10), kLatestLink);
+  EXPECT_THAT(checkpoints_in(directory_),
+              ElementsAre(checkpoint_path(directory_, 100'000'000), checkpoint_path(directory_, 10),
+                          checkpoint_path(directory_, 9), checkpoint_path(directory_, 0)))
+      << "by number, not by letters";
+}
+
+TEST_F(CheckpointDirectory, LinksLeadToTheNewTargetAndNeverOverSomebodysFile) {
+  const auto link = directory_ / kLatestLink;
+  for (const std::int64_t update : {6, 12}) {
+    touch(checkpoint_path(directory_, update), std::to_string(update));
+    link_to(checkpoint_path(directory_, update), kLatestLink);
+    EXPECT_EQ(fs::read_symlink(link), checkpoint_path({}, update)) << "within the directory: it may be moved";
+    EXPECT_EQ(base::read_file(link), std::to_string(update));
+  }
+  fs::remove(checkpoint_path(directory_, 12));
+  link_to(checkpoint_path(directory_, 6), kLatestLink);
+  EXPECT_EQ(base::read_file(link), "6") << "a link that led nowhere changes too";
+  fs::remove(link);
+  touch(link, "mine");
+  link_to(checkpoint_path(directory_, 6), kLatestLink);
+  EXPECT_EQ(base::read_file(link), "mine");
+}
+
+TEST_F(CheckpointDirectory, DamagedOnesAreSetAside) {
+  const auto path = checkpoint_path(directory_, 12);
+  touch(path, "damaged");
+  const auto aside = set_aside_damaged(path);
+  EXPECT_EQ(aside, directory_ / "damaged-checkpoint-00000012.safetensors");
+  EXPECT_EQ(base::read_file(aside), "damaged");
+  EXPECT_THAT(checkpoints_in(directory_), IsEmpty());
+  EXPECT_EQ(set_aside_damaged(path), path) << "one that cannot be renamed keeps its name";
+}
+
+}  // namespace
+
+namespace {
+
+using testing::HasSubstr;
+
+graph::Graph dense(int inputs, int classes) {
+  graph::Builder model("dense");
+  model.loss(model.dense(model.input({inputs, 1, 1}), "dense", {.features = classes}), 0);
+  return model.finish();
+}
+
+TEST(DiskSpace, ACheckpointHoldsWeightsStateAndSlowWeights) {
+  const auto graph = dense(16, 16);  // 16 x 16 weights and 16 of bias, both whole lines
+  const std::int64_t weights = 4 * (16 * 16 + 16);
+  EXPECT_EQ(checkpoint_bytes(graph, {}, false), weights);
+  EXPECT_EQ(checkpoint_bytes(graph, {.momentum = 0.9}, false), 2 * weights);
+  EXPECT_EQ(checkpoint_bytes(graph, {.kind = engine::UpdateKind::adam}, true), 4 * weights);
+}
+
+TEST(DiskSpace, IsOfTheNearestDirectoryThatIsThere) {
+  const fs::path out = fs::path(testing::TempDir()) / "not" / "there" / "yet";
+  const auto room = static_cast<std::int64_t>(fs::space(testing::TempDir()).available);
+  EXPECT_FALSE(lack_of_space(out, 1, 3));
+  const auto lack = lack_of_space(out, room, 3);
+  ASSERT_TRUE(lack);
+  EXPECT_THAT(*lack, HasSubstr("MB are free, but 3 checkpoints of "));
+  EXPECT_THAT(*lack, HasSubstr("make room, or the next ones will not be kept"));
+  EXPECT_FALSE(lack_of_space(out, room / 8, 2));
 }
 
 }  // namespace

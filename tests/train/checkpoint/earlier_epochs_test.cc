@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include "fixture.h"
-#include "train/checkpoint/last_words.h"
-#include "train/record/update_count.h"
+#include "train/checkpoint/kept_record.h"
+#include "train/fixture.h"
+#include "train/given/schedule.h"
 
 namespace paceline::train {
 namespace {

@@ -9,9 +9,9 @@
 #include <span>
 
 #include "base/error.h"
-#include "fixture.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/safetensors.h"
+#include "train/fixture.h"
 #include "train/prepare/prepare.h"
 
 namespace paceline::train {

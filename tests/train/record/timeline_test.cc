@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "fixture.h"
+#include "train/fixture.h"
 
 namespace paceline::train {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "fixture.h"
 #include "graph/layout.h"
 #include "graph/zoo.h"
+#include "train/fixture.h"
 
 namespace paceline::train {
 namespace {

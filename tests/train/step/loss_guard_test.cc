@@ -8,8 +8,6 @@
 #include <limits>
 #include <random>
 
-#include "train/step/votes.h"
-
 namespace paceline::train {
 namespace {
 

@@ -10,9 +10,9 @@
 #include <map>
 
 #include "engine/cuda/kernels/step_report.h"
-#include "fixture.h"
-#include "forwarding_engine.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/fixture.h"
+#include "train/forwarding_engine.h"
 
 namespace paceline::train {
 namespace {

@@ -1,9 +1,7 @@
 #include "engine/cpu/conv/algorithms.h"
 
 #include <algorithm>
-#include <array>
 
-#include "base/error.h"
 #include "engine/cpu/conv/bf16/algorithms.h"
 #include "engine/cpu/conv/bf16/support.h"
 

@@ -1,7 +1,5 @@
 #include "engine/cpu/conv/batch_split.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "engine/cpu/parallel.h"
 

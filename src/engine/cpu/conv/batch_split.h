@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "engine/cpu/conv/kernel.h"
 

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "engine/cpu/conv/conv_op.h"
+#include "engine/cpu/conv/plan.h"
 #include "engine/cpu/ops/factories.h"
 #include "engine/cpu/parallel.h"
 

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/cpu/conv/algorithm.h"
+#include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/batch_split.h"
 #include "engine/cpu/conv/onednn.h"
-#include "engine/memory_requests.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cpu {
 namespace {

@@ -12,12 +12,11 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
-#include "engine/cpu/conv/algorithm.h"
+#include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/onednn.h"
-#include "engine/cpu/conv/tap_order.h"
+#include "engine/cpu/conv/transpose.h"
 
 namespace paceline::engine::cpu {
 namespace {

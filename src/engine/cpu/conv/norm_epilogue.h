@@ -19,7 +19,7 @@ class FusedBatchNormStats {
     Pass pass = Pass::forward;  ///< forward: it writes the input; backward: the gradient's last term
     int chunks = 0;
     int samples = 0;  ///< in a chunk; the last may have fewer
-    int moment = 0;   ///< when it runs, on the time axis of live buffers (engine/lifetimes.h)
+    int moment = 0;   ///< when it runs, on the time axis of live buffers (engine/program.h)
   };
 
   virtual ~FusedBatchNormStats() = default;

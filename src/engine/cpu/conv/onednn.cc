@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/cpu/conv/algorithm.h"
+#include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/batch_split.h"
 
 namespace paceline::engine::cpu {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/cpu/storage.h"
+#include "engine/cpu/tuning.h"
 #include "graph/graph.h"
 
 namespace paceline::engine::cpu {

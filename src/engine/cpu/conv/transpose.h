@@ -5,11 +5,20 @@
 
 #include <cstdint>
 
+#include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/kernels/isa.h"
 #include "engine/cpu/kernels/transpose/transpose.h"
 #include "engine/cpu/parallel.h"
 
 namespace paceline::engine::cpu {
+
+// Converts convolution weights between PyTorch's order [out][in][tap] and [tap][in][out], the order of the
+// algorithms that compute tap by tap.
+
+/// PyTorch's order to tap order. Both arrays have shape.weights() floats.
+void to_tap_order(const ConvShape& shape, const float* weights, float* packed);
+/// Tap order to PyTorch's order, on the pool's threads.
+void from_tap_order(const ConvShape& shape, base::ThreadPool& pool, const float* packed, float* weights);
 
 constexpr int kTransposeTile = 16;  ///< width and height of a tile
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "engine/cpu/storage.h"
+#include "engine/cpu/tuning.h"
 
 namespace paceline::engine::cpu {
 

@@ -6,13 +6,29 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/conv/problem.h"
 #include "engine/cpu/kernels/winograd/winograd.h"
 
 namespace paceline::engine::cpu {
+
+// Backward weights of 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering. winograd_wgrad.cc
+// explains the method.
+
+// Forward and backward data of 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering.
+// winograd_kernel.cc explains the method.
+
+/// `kernels`: of one instruction set; they must outlive the result.
+[[nodiscard]] std::unique_ptr<WeightReader> make_winograd_reader(const ConvShape& shape, Direction direction,
+                                                                 const winograd::WinogradKernels& kernels);
+
+/// `kernels`: of one instruction set; they must outlive the result.
+[[nodiscard]] std::unique_ptr<WgradKernel> make_winograd_wgrad(const ConvShape& shape,
+                                                               const winograd::WinogradKernels& kernels);
 
 class WinogradTiles {
  protected:

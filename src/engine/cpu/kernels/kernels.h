@@ -17,8 +17,14 @@
 #include <cstdint>
 
 #include "engine/cpu/kernels/isa.h"
-#include "engine/cpu/kernels/map_ops.h"
 #include "engine/update_rule.h"
+
+// The list of elementwise ops: X(op of graph::Attributes, name of its kernels). elementwise.inc defines the
+// kernels `name` and `name_backward`; the tables of kernels and the compiled ops are made from this list.
+
+#define PACELINE_MAP_OPS(X) \
+  X(Relu, relu)             \
+  X(Gelu, gelu)
 
 namespace paceline::engine::cpu {
 
@@ -92,7 +98,7 @@ struct TypedKernels {
   void (*norm_backward_apply)(const NormBackward& args, std::int64_t rows, int channels);
 
   // Elementwise, over `count` elements. The result may overwrite an operand.
-  /// `kept` is src or dst, whichever the op's rule saves (graph/ops/rules.h).
+  /// `kept` is src or dst, whichever the op's rule saves (graph/ops.h).
 #define PACELINE_MEMBERS(Op, function)                              \
   void (*function)(const void* src, void* dst, std::int64_t count); \
   void (*function##_backward)(const void* kept, const void* d_dst, void* d_src, std::int64_t count);

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "base/clock.h"
-#include "engine/cpu/parallel.h"
 
 namespace paceline::engine::cpu {
 

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,9 +14,9 @@
 #include "base/thread_pool.h"
 #include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/parallel.h"
-#include "engine/cpu/storage.h"
+#include "engine/cpu/tuning.h"
 #include "engine/engine.h"
-#include "engine/memory_requests.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cpu {
 
@@ -76,7 +75,7 @@ enum class Masking {
 /// Seconds of one call: the shortest of a few, after one to warm up.
 [[nodiscard]] double seconds_of(const std::function<void()>& call);
 
-/// The interface of all ops. Convolutions and dense layers also implement ConvOp (conv/conv_op.h), batch
+/// The interface of all ops. Convolutions and dense layers also implement ConvOp (conv/weights.h), batch
 /// norms FusedBatchNormStats (conv/norm_epilogue.h).
 class CompiledOp {
  public:

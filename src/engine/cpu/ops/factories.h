@@ -3,13 +3,12 @@
 /// make_op() compiles an op of a graph: it has an overload for each kind of op.
 
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "engine/cpu/kernels/map_ops.h"
+#include "engine/cpu/kernels/kernels.h"
 #include "engine/cpu/ops/compiled_op.h"
 #include "engine/cpu/tuning.h"
-#include "engine/fusion.h"
+#include "engine/program.h"
 #include "graph/layout.h"
 
 namespace paceline::engine::cpu {
@@ -22,7 +21,7 @@ struct BuildContext {
   const Tuning& tuning;
   MemoryRequests& memory;  ///< where the op requests more memory
   int node = 0;            ///< the op that gives the group its name and parameters
-  int forward_at = 0;      ///< when it runs, on the time axis of engine/lifetimes.h
+  int forward_at = 0;      ///< when it runs, on the time axis of engine/program.h
   int backward_at = 0;
 
   [[nodiscard]] const graph::Node& op() const { return graph.nodes[static_cast<std::size_t>(node)]; }

@@ -1,9 +1,6 @@
 #include "engine/cpu/optimizer/weight_passes.h"
 
 #include <algorithm>
-#include <functional>
-
-#include "engine/cpu/conv/conv_op.h"
 
 namespace paceline::engine::cpu {
 

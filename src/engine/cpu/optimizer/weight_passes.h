@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/cpu/conv/weights.h"
+#include "engine/cpu/conv/plan.h"
 #include "engine/cpu/optimizer/update.h"
 #include "engine/cpu/program.h"
 

@@ -4,13 +4,11 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "engine/cuda/conv_shapes.h"
 
 namespace paceline::engine::cuda::cudnn {
 namespace {

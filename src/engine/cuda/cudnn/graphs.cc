@@ -2,11 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <utility>
-
 #include "base/error.h"
-#include "engine/cuda/conv_shapes.h"
 
 namespace paceline::engine::cuda::cudnn {
 namespace {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/cuda/conv_shapes.h"
 
 namespace paceline::engine::cuda::cudnn {
 namespace {

@@ -10,7 +10,7 @@
 /// Shapes and groups as in batch_norm.h.
 
 #include "engine/cuda/kernels/batch_norm.h"
-#include "engine/cuda/kernels/step_numbers.h"
+#include "engine/cuda/kernels/kernel.h"
 
 namespace paceline::engine::cuda {
 

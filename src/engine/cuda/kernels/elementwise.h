@@ -10,9 +10,130 @@
 
 #include <cmath>
 
-#include "engine/cuda/kernels/vector.h"
+#include "engine/cuda/kernels/kernel.h"
 
 namespace paceline::engine::cuda {
+
+// The dropout kernel, for forward and backward. Its mask is exactly that of engine/dropout_mask.h, which
+// counts elements of a sample in C, H, W order, although memory holds them as [H][W][channels].
+
+struct PhiloxWords {
+  std::uint32_t word[4];
+};
+
+/// Philox4x32-10, the same function as base::philox().
+PACELINE_HD PhiloxWords philox(PhiloxWords counter, std::uint32_t key0, std::uint32_t key1) {
+  PACELINE_UNROLL
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t first = std::uint64_t{0xD2511F53u} * counter.word[0];
+    const std::uint64_t second = std::uint64_t{0xCD9E8D57u} * counter.word[2];
+    counter = {{static_cast<std::uint32_t>(second >> 32) ^ counter.word[1] ^ key0,
+                static_cast<std::uint32_t>(second),
+                static_cast<std::uint32_t>(first >> 32) ^ counter.word[3] ^ key1,
+                static_cast<std::uint32_t>(first)}};
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+/// dst = src * scale for kept elements, 0 for others and in padding; dst may be src. Forward: activations;
+/// backward: src = d_dst, dst = d_src.
+///
+/// A thread computes 8 channels of one pixel, or of four pixels if the four elements of a Philox call are
+/// four pixels.
+///
+/// Shapes   src, dst [samples][pixels][channels] in storage T
+/// Cost     reads src once, writes dst once. One Philox call for 4 elements; but one for each element if
+///          `pixels` is neither 1 nor a multiple of 4, which then takes longer than the memory traffic
+template <typename T>
+struct Dropout {
+  const T* src;
+  T* dst;
+  const StepNumbers* step;
+  int samples, pixels, channels;
+  int used;                  ///< channels without padding
+  std::uint32_t key0, key1;  ///< DropoutMask::key(): seed and op
+  std::uint32_t threshold;   ///< DropoutMask::threshold()
+  float scale;               ///< float(1 / (1 - probability))
+
+  [[nodiscard]] PACELINE_HD int pixels_at_once() const { return pixels % 4 == 0 ? 4 : 1; }
+  [[nodiscard]] PACELINE_HD std::int64_t items() const {
+    return std::int64_t{samples} * (pixels / pixels_at_once()) * (channels / kVector);
+  }
+  [[nodiscard]] Grid grid() const { return grid_for(items()); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const int lanes = channels / kVector;
+    for (std::int64_t item = at.global(); item < items(); item += at.global_count()) {
+      const int channel = static_cast<int>(item % lanes) * kVector;
+      const std::int64_t place = item / lanes * pixels_at_once();  // index among the pixels of all samples
+      const auto sample = static_cast<std::uint32_t>(place / pixels);
+      const auto pixel = static_cast<int>(place % pixels);
+      if (pixels == 1)
+        features(sample, channel);
+      else if (pixels % 4 == 0)
+        four_pixels(sample, pixel, channel);
+      else
+        one_pixel(sample, pixel, channel);
+    }
+  }
+
+ private:
+  [[nodiscard]] PACELINE_HD PhiloxWords words(std::uint32_t sample, std::int64_t element) const {
+    const auto position = static_cast<std::uint32_t>(step->first_position) + sample;
+    return philox({{static_cast<std::uint32_t>(element / 4), position, static_cast<std::uint32_t>(step->step),
+                    static_cast<std::uint32_t>(step->step >> 32)}},
+                  key0, key1);
+  }
+  [[nodiscard]] PACELINE_HD std::int64_t address(std::uint32_t sample, int pixel, int channel) const {
+    return (std::int64_t{sample} * pixels + pixel) * channels + channel;
+  }
+  [[nodiscard]] PACELINE_HD float kept(float value, std::uint32_t word, int channel) const {
+    return channel < used && word >= threshold ? value * scale : 0;
+  }
+  PACELINE_HD void features(std::uint32_t sample, int channel) const {
+    const std::int64_t i = address(sample, 0, channel);
+    Float8 x = load8(src + i);
+    PACELINE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const PhiloxWords w = words(sample, channel + 4 * half);
+      PACELINE_UNROLL
+      for (int k = 0; k < 4; ++k)
+        x.value[4 * half + k] = kept(x.value[4 * half + k], w.word[k], channel + 4 * half + k);
+    }
+    store8(x, dst + i);
+  }
+  PACELINE_HD void four_pixels(std::uint32_t sample, int pixel, int channel) const {
+    Float8 x[4];
+    PACELINE_UNROLL
+    for (int p = 0; p < 4; ++p) x[p] = load8(src + address(sample, pixel + p, channel));
+    PACELINE_UNROLL
+    for (int k = 0; k < kVector; ++k) {
+      const PhiloxWords w = words(sample, std::int64_t{channel + k} * pixels + pixel);
+      PACELINE_UNROLL
+      for (int p = 0; p < 4; ++p) x[p].value[k] = kept(x[p].value[k], w.word[p], channel + k);
+    }
+    PACELINE_UNROLL
+    for (int p = 0; p < 4; ++p) store8(x[p], dst + address(sample, pixel + p, channel));
+  }
+  PACELINE_HD void one_pixel(std::uint32_t sample, int pixel, int channel) const {
+    const std::int64_t i = address(sample, pixel, channel);
+    Float8 x = load8(src + i);
+    PACELINE_UNROLL
+    for (int k = 0; k < kVector; ++k) {
+      const std::int64_t element = std::int64_t{channel + k} * pixels + pixel;
+      const PhiloxWords w = words(sample, element);
+      const int which = static_cast<int>(element % 4);
+      const std::uint32_t word = which == 0   ? w.word[0]
+                                 : which == 1 ? w.word[1]
+                                 : which == 2 ? w.word[2]
+                                              : w.word[3];
+      x.value[k] = kept(x.value[k], word, channel + k);
+    }
+    store8(x, dst + i);
+  }
+};
 
 /// max(x, 0); NaN stays NaN, so that a diverged training is noticed.
 struct ReluFunction {

@@ -97,4 +97,212 @@ PACELINE_HD void store(float value, Bf16& to) {
                 : static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+// Kernels that fill, copy and add flat arrays of floats, for base::Memory on a device. Arrays need no
+// alignment.
+//
+// Cost   each input is read once, dst written once
+
+struct ArrayFill {
+  float* dst;
+  std::int64_t count;
+  float value;
+
+  [[nodiscard]] Grid grid() const { return grid_for(count); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    for (std::int64_t i = at.global(); i < count; i += at.global_count()) dst[i] = value;
+  }
+};
+
+struct ArrayCopy {
+  const float* src;
+  float* dst;
+  std::int64_t count;
+
+  [[nodiscard]] Grid grid() const { return grid_for(count); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    for (std::int64_t i = at.global(); i < count; i += at.global_count()) dst[i] = src[i];
+  }
+};
+
+/// dst = left + right; dst may be left or right.
+struct ArrayAdd {
+  const float* left;
+  const float* right;
+  float* dst;
+  std::int64_t count;
+
+  [[nodiscard]] Grid grid() const { return grid_for((count + 3) / 4); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const std::int64_t step = at.global_count();
+    std::int64_t i = at.global();
+    for (; i + 3 * step < count; i += 4 * step) {  // eight loads in flight
+      float a[4], b[4];
+      PACELINE_UNROLL
+      for (int k = 0; k < 4; ++k) {
+        a[k] = left[i + k * step];
+        b[k] = right[i + k * step];
+      }
+      PACELINE_UNROLL
+      for (int k = 0; k < 4; ++k) dst[i + k * step] = a[k] + b[k];
+    }
+    for (; i < count; i += step) dst[i] = left[i] + right[i];
+  }
+};
+
+/// One level of the tree of base/summation_tree.h over `parts` arrays; part p is at first + p * stride. For
+/// each p that is a multiple of 2 * distance, adds the sum at part p + distance to the sum at part p. The
+/// last level writes the sum of all parts to `dst`.
+struct ArrayTreeLevel {
+  float* first;
+  float* dst;
+  std::int64_t stride, count;
+  int parts, distance;
+
+  [[nodiscard]] Grid grid() const { return grid_for(count); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    const bool is_last = 2 * distance >= parts;
+    for (std::int64_t i = at.global(); i < count; i += at.global_count())
+      for (int into = 0; into + distance < parts; into += 2 * distance) {
+        float* const left = first + into * stride + i;
+        const float sum = left[0] + left[distance * stride];
+        *(is_last ? dst + i : left) = sum;
+      }
+  }
+};
+
+// Loads and stores vectors of eight neighbouring channels, as fp32: one access of 16 bytes for bf16, two for
+// float.
+//
+// Requires   addresses aligned to 16 bytes (channels are padded to multiples of 8)
+
+constexpr int kVector = 8;
+
+struct alignas(16) Words4 {
+  std::uint32_t word[4];
+};
+
+PACELINE_HD Words4 load16(const void* from) {
+#ifdef __CUDA_ARCH__
+  return *static_cast<const Words4*>(from);
+#else
+  Words4 words;
+  std::memcpy(&words, from, sizeof words);  // the memory holds floats or Bf16, never Words4
+  return words;
+#endif
+}
+PACELINE_HD void store16(const Words4& words, void* to) {
+#ifdef __CUDA_ARCH__
+  *static_cast<Words4*>(to) = words;
+#else
+  std::memcpy(to, &words, sizeof words);
+#endif
+}
+
+/// Eight channels as stored. A thread can load several before it converts and computes.
+template <typename T>
+struct Raw8;
+template <>
+struct Raw8<float> {
+  Words4 half[2];
+};
+template <>
+struct Raw8<Bf16> {
+  Words4 all;
+};
+
+/// Eight channels as fp32.
+struct Float8 {
+  float value[kVector];
+};
+
+PACELINE_HD Raw8<float> load_raw(const float* from) { return {{load16(from), load16(from + 4)}}; }
+PACELINE_HD Raw8<Bf16> load_raw(const Bf16* from) { return {load16(from)}; }
+
+PACELINE_HD Float8 to_float8(const Raw8<float>& raw) {
+  Float8 result;
+  PACELINE_UNROLL
+  for (int i = 0; i < kVector; ++i) result.value[i] = bits_to_float(raw.half[i / 4].word[i % 4]);
+  return result;
+}
+PACELINE_HD Float8 to_float8(const Raw8<Bf16>& raw) {
+  Float8 result;
+  PACELINE_UNROLL
+  for (int i = 0; i < kVector / 2; ++i) {  // the first of two lies in the lower half of its word
+    result.value[2 * i] = bits_to_float(raw.all.word[i] << 16);
+    result.value[2 * i + 1] = bits_to_float(raw.all.word[i] & 0xffff0000u);
+  }
+  return result;
+}
+
+template <typename T>
+PACELINE_HD Float8 load8(const T* from) {
+  return to_float8(load_raw(from));
+}
+
+PACELINE_HD void store8(const Float8& values, float* to) {
+  Words4 half[2];
+  PACELINE_UNROLL
+  for (int i = 0; i < kVector; ++i) half[i / 4].word[i % 4] = float_to_bits(values.value[i]);
+  store16(half[0], to);
+  store16(half[1], to + 4);
+}
+PACELINE_HD void store8(const Float8& values, Bf16* to) {
+  Words4 all;
+  PACELINE_UNROLL
+  for (int i = 0; i < kVector / 2; ++i) {
+    Bf16 low, high;
+    store(values.value[2 * i], low);
+    store(values.value[2 * i + 1], high);
+    all.word[i] = std::uint32_t{low.bits} | std::uint32_t{high.bits} << 16;
+  }
+  store16(all, to);
+}
+
+/// `values` as they are after storing them as T.
+template <typename T>
+PACELINE_HD Float8 as_stored(const Float8& values) {
+  Float8 result;
+  PACELINE_UNROLL
+  for (int i = 0; i < kVector; ++i) {
+    T stored;
+    store(values.value[i], stored);
+    result.value[i] = load(stored);
+  }
+  return result;
+}
+
+/// Four floats of a flat array.
+struct Float4 {
+  float value[4];
+};
+PACELINE_HD Float4 load4(const float* from) {
+  const Words4 words = load16(from);
+  Float4 result;
+  PACELINE_UNROLL
+  for (int i = 0; i < 4; ++i) result.value[i] = bits_to_float(words.word[i]);
+  return result;
+}
+PACELINE_HD void store4(const Float4& values, float* to) {
+  Words4 words;
+  PACELINE_UNROLL
+  for (int i = 0; i < 4; ++i) words.word[i] = float_to_bits(values.value[i]);
+  store16(words, to);
+}
+
+// StepNumbers: the numbers that differ between steps. They are in device memory, so that captured kernels
+// read the current ones.
+
+/// The host copies it to the device before each forward pass.
+struct StepNumbers {
+  double gradient_scale = 1;          ///< StepInput::gradient_scale
+  std::uint64_t step = 0;             ///< StepInput::step, for dropout
+  std::int64_t first_position = 0;    ///< StepInput::first_position, for dropout
+  std::int32_t stop = 0, enough = 0;  ///< StepFlags, for the votes
+  std::int32_t is_first_pass = 1;     ///< whether the pass is the first of its step
+};
+
 }  // namespace paceline::engine::cuda

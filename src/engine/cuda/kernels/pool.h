@@ -7,7 +7,7 @@
 /// Shapes   src, d_src [N][H][W][channels], dst, d_dst [N][P][Q][channels] in storage T, channels padded to a
 ///          multiple of 8; global: dst [N][channels]
 
-#include "engine/cuda/kernels/vector.h"
+#include "engine/cuda/kernels/kernel.h"
 
 namespace paceline::engine::cuda {
 

@@ -11,8 +11,7 @@
 
 #include <cmath>
 
-#include "engine/cuda/kernels/step_numbers.h"
-#include "engine/cuda/kernels/vector.h"
+#include "engine/cuda/kernels/kernel.h"
 
 namespace paceline::engine::cuda {
 

@@ -5,11 +5,10 @@
 ///
 ///     SoftmaxLoss -> LossFold -> WriteVotes ... (sum over ranks) -> JudgeVotes -> Update, RunningStatistics
 ///
-/// Votes are engine::kVoteFloats floats, as train/step/votes.h defines them on the host.
+/// Votes are engine::kVoteFloats floats, as train/step/loss_guard.h defines them on the host.
 
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
-#include "engine/cuda/kernels/step_numbers.h"
 
 namespace paceline::engine::cuda {
 

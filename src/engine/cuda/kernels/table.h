@@ -8,17 +8,12 @@
 #include <tuple>
 #include <type_traits>
 
-#include "engine/cuda/kernels/array.h"
 #include "engine/cuda/kernels/batch_norm.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
-#include "engine/cuda/kernels/bias.h"
 #include "engine/cuda/kernels/columns.h"
-#include "engine/cuda/kernels/dropout.h"
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
-#include "engine/cuda/kernels/input.h"
 #include "engine/cuda/kernels/kernel.h"
-#include "engine/cuda/kernels/lars.h"
 #include "engine/cuda/kernels/pool.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
 #include "engine/cuda/kernels/step_report.h"

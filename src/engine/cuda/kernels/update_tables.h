@@ -1,12 +1,11 @@
 #pragma once
 
-/// Makes the tables that the update kernels (update.h, lars.h) read, from a graph and an update rule. Host
+/// Makes the tables that the update kernels (update.h) read, from a graph and an update rule. Host
 /// code, which nvcc does not compile.
 
 #include <span>
 #include <vector>
 
-#include "engine/cuda/kernels/lars.h"
 #include "engine/cuda/kernels/update.h"
 #include "engine/update_rule.h"
 #include "graph/layout.h"

@@ -7,7 +7,7 @@
 ///          when packed, with outs and ins padded to multiples of 8. A convolution has kernel height * width
 ///          taps; a dense layer has a tap for each pixel of its input
 
-#include "engine/cuda/kernels/vector.h"
+#include "engine/cuda/kernels/kernel.h"
 
 namespace paceline::engine::cuda {
 

@@ -3,8 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "engine/cuda/nvml/session.h"
-
 namespace paceline::engine::cuda {
 namespace {
 

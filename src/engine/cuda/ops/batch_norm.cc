@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "base/summation_tree.h"
-#include "engine/cuda/kernels/array.h"
 #include "engine/cuda/kernels/batch_norm.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
 #include "engine/cuda/kernels/elementwise.h"
+#include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/ops/factories.h"
 #include "engine/cuda/ops/shard_sum.h"
 

@@ -9,17 +9,16 @@
 /// Layouts  values are [batch][height][width][padded channels]; padding always holds zeros
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
-#include "engine/cuda/kernels/step_numbers.h"
 #include "engine/cuda/kernels/weights.h"
 #include "engine/cuda/runtime/runtime.h"
 #include "engine/engine.h"
-#include "engine/memory_requests.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cuda {
 
@@ -55,7 +54,7 @@ struct ExecContext {
   Arena memory;                          ///< on the device
   const float* weights = nullptr;        ///< flat array (graph::Layout), on the device
   float* gradients = nullptr;            ///< flat array, on the device; null without training
-  const std::uint8_t* stored = nullptr;  ///< stored_images.h; null if the device keeps none
+  const std::uint8_t* stored = nullptr;  ///< input_buffers.h; null if the device keeps none
   const float* byte_values = nullptr;    ///< likewise
   double* pinned = nullptr;              ///< pinned host memory, as much as any op asked for
 

@@ -1,18 +1,18 @@
 // Convolutions and dense layers, with the bias and the ReLU after them.
 //
-// A dense layer is computed as a 1x1 convolution of one pixel (conv_shapes.h). With shards (CompileOptions)
+// A dense layer is computed as a 1x1 convolution of one pixel (conv_problem.h). With shards (CompileOptions)
 // the convolutions are made for the samples of one shard and run once for each shard, so that their bits do
 // not depend on the number of shards.
 
 #include <algorithm>
 
-#include "engine/cuda/conv_shapes.h"
-#include "engine/cuda/kernels/array.h"
-#include "engine/cuda/kernels/bias.h"
+#include "engine/cuda/conv_problem.h"
+#include "engine/cuda/kernels/columns.h"
 #include "engine/cuda/kernels/elementwise.h"
+#include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/ops/factories.h"
 #include "engine/cuda/ops/shard_sum.h"
-#include "graph/ops/rules.h"
+#include "graph/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/cuda/ops/compiled_op.h"
-#include "engine/fusion.h"
+#include "engine/program.h"
 #include "graph/layout.h"
 
 namespace paceline::engine::cuda {
@@ -21,7 +21,7 @@ struct BuildContext {
   MemoryRequests& memory;
   std::int64_t& pinned_bytes;  ///< the most that any op needs at ExecContext::pinned
   int node = 0;                ///< the op that gives the group its name and parameters
-  int forward_at = 0;          ///< when it runs, on the time axis of engine/lifetimes.h
+  int forward_at = 0;          ///< when it runs, on the time axis of engine/program.h
   int backward_at = 0;
 
   [[nodiscard]] const graph::Node& op() const { return graph.nodes[static_cast<std::size_t>(node)]; }

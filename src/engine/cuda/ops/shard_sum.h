@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/summation_tree.h"
-#include "engine/cuda/kernels/array.h"
+#include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/ops/compiled_op.h"
 
 namespace paceline::engine::cuda {

@@ -2,10 +2,9 @@
 
 #include <array>
 #include <chrono>
-#include <utility>
 
 #include "engine/cuda/kernels/table.h"
-#include "engine/cuda/runtime/tree_sum.h"
+#include "engine/cuda/runtime/stream.h"
 
 namespace paceline::engine::cuda {
 

@@ -1,4 +1,4 @@
-#include "engine/cuda/runtime/host_convolution.h"
+#include "engine/cuda/runtime/host_runtime.h"
 
 #include <algorithm>
 #include <cstring>

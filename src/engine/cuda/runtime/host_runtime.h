@@ -15,6 +15,7 @@
 ///          that wait for one another, and a section that does something that Runtime::capture() forbids
 /// Threads  one. The same options and calls give the same order and the same bits.
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -27,11 +28,73 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/side_stream.h"
+#include "engine/cuda/conv_problem.h"
 #include "engine/cuda/kernels/host.h"
 #include "engine/cuda/runtime/recorded_sections.h"
 #include "engine/cuda/runtime/runtime.h"
+#include "engine/cuda/runtime/stream.h"
 
 namespace paceline::engine::cuda {
+
+// Convolutions on the processor, as plain loops. The host runtime uses them where a GPU would use cuDNN.
+//
+// Layouts and storage are those of conv_problem.h. Multiplies and adds in float, and rounds the result once.
+// The order of additions depends on the shape and the algorithm alone; a sample's output does not depend on
+// the other samples.
+//
+// Cost   5 to 10 GFLOP/s on one core, and memory for float copies of the operands
+
+/// Two algorithms whose results differ in rounding, so that tests can tell which one ran.
+enum class HostLoops {
+  ascending,   ///< adds over channels (weight gradients: pixels) in increasing order
+  descending,  ///< adds in decreasing order
+};
+
+/// Computes `problem` before it returns. Reads and writes exactly the operands' elements. The sums of fused
+/// problems are added in double, from the stored (rounded) values, and rounded once.
+void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands,
+                      HostLoops loops = HostLoops::ascending);
+
+// The side stream of a HostRuntime (base/side_stream.h). Tests run an imitation of a collectives library on
+// it.
+
+class HostRuntime;
+
+/// What native() of a HostSideStream points to. HostRuntime::post() enqueues work on it.
+struct HostStream {
+  HostRuntime& runtime;
+  Stream stream;
+};
+
+class HostSideStream final : public base::SideStream {
+ public:
+  HostSideStream(HostRuntime& runtime, Stream engine);
+
+  [[nodiscard]] std::string device() const override;
+  [[nodiscard]] void* native() const override { return const_cast<HostStream*>(&here_); }
+  void enter() const override {}
+  void follow_engine() override;
+  void engine_follows(int mark) override;
+  void tree_sum(float* first, int parts, std::size_t stride, std::size_t count, float* dst) override;
+  [[nodiscard]] int make_mark() override;
+  void set(int mark) override;
+  [[nodiscard]] bool is_done(int mark) const override;
+  void wait(int mark) override;
+  [[nodiscard]] base::TimePoint done_at(int mark) override;
+
+ private:
+  /// `at` is written before `is_done`, read after it.
+  struct Mark {
+    Event event;
+    std::atomic<bool> is_done{true};
+    base::TimePoint at{};
+  };
+  const HostStream here_;
+  const Stream engine_;
+  const Event engine_came_;
+  std::vector<std::shared_ptr<Mark>> marks_;  ///< shared with the work that sets them
+};
 
 /// Which of the streams that are not waiting runs next.
 enum class StreamOrder {
@@ -61,7 +124,7 @@ class HostRuntime final : public Runtime {
   /// All events record the host's time.
   [[nodiscard]] Event make_timed_event() override { return make_event(); }
   [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream(
-      Stream engine) override;  ///< host_side_stream.h
+      Stream engine) override;
 
   void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override;
   void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override;

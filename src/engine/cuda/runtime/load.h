@@ -7,7 +7,6 @@
 
 #include <filesystem>
 
-#include "base/module.h"
 #include "base/shared_library.h"
 #include "engine/cuda/api/cuda.h"
 

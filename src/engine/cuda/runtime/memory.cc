@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/cuda/kernels/array.h"
+#include "engine/cuda/kernels/kernel.h"
 
 namespace paceline::engine::cuda {
 

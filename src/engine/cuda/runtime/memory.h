@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/memory.h"
+#include "base/buffer.h"
 #include "engine/cuda/runtime/runtime.h"
 
 namespace paceline::engine::cuda {

@@ -4,7 +4,7 @@
 /// convolutions.
 ///
 /// There are three implementations. device_runtime.h drives a GPU through CUDA and cuDNN. host_runtime.h
-/// computes on the processor, with streams in any order that events allow. simulated_runtime.h computes
+/// computes on the processor, with streams in any order that events allow. The tests' simulated_runtime.h computes
 /// nothing, and predicts how long a GPU would take.
 ///
 /// Errors   every call: Error(device) with call, device and the library's message

@@ -19,7 +19,7 @@
 #include "engine/cpu/conv/bf16/algorithms.h"
 #include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/parallel.h"
-#include "engine/memory_requests.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cpu {
 

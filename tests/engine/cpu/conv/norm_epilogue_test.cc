@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "engine/cpu/compare.h"
-#include "graph/builder.h"
+#include "graph/zoo.h"
 
 namespace paceline::engine::cpu {
 namespace {

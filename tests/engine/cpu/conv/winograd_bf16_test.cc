@@ -13,7 +13,7 @@
 #include "engine/cpu/conv/winograd_runs.h"
 #include "engine/cpu/engine.h"
 #include "engine/cpu/kernels/transpose/transpose.h"
-#include "graph/builder.h"
+#include "graph/zoo.h"
 
 namespace paceline::engine::cpu::winograd {
 namespace {

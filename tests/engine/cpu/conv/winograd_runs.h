@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "engine/cpu/conv/kernel_runs.h"
-#include "engine/cpu/conv/winograd_kernel.h"
-#include "engine/cpu/conv/winograd_wgrad.h"
+#include "engine/cpu/conv/winograd_tiles.h"
 #include "engine/cpu/kernels/winograd/winograd.h"
 
 namespace paceline::engine::cpu::winograd {

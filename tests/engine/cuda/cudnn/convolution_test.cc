@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/fake_cudnn.h"
 
 namespace paceline::engine::cuda::cudnn {

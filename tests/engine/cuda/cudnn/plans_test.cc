@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/device_descriptions.h"
 #include "engine/cuda/cudnn/real_cudnn.h"
 #include "engine/cuda/runtime/runtime.h"

@@ -2,7 +2,7 @@
 
 #include "engine/cuda/kernels/batch_norm_backward.h"
 #include "engine/cuda/kernels/kernel_runs.h"
-#include "engine/reference/ops/batch_norm.h"
+#include "engine/reference/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "engine/cuda/kernels/kernel_cases.h"
 #include "engine/cuda/kernels/update_tables.h"
-#include "graph/builder.h"
+#include "graph/zoo.h"
 
 namespace paceline::engine::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/cuda/kernels/dropout.h"
+#include "engine/cuda/kernels/elementwise.h"
 
 #include "engine/cuda/kernels/kernel_runs.h"
 #include "engine/dropout_mask.h"

@@ -1,7 +1,7 @@
 #include "engine/cuda/kernels/elementwise.h"
 
 #include "engine/cuda/kernels/kernel_runs.h"
-#include "engine/reference/ops/elementwise.h"
+#include "engine/reference/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {

@@ -1,9 +1,9 @@
 // Kernels between the host's or the flat fp32 arrays and the engine's storage: images, biases, weights; and
 // those of base::Memory.
 
-#include "engine/cuda/kernels/array.h"
-#include "engine/cuda/kernels/bias.h"
-#include "engine/cuda/kernels/input.h"
+#include "engine/cuda/kernels/columns.h"
+#include "engine/cuda/kernels/gather.h"
+#include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/kernel_runs.h"
 #include "engine/cuda/kernels/weights.h"
 

@@ -16,7 +16,7 @@
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/kernels/host.h"
 #include "engine/cuda/kernels/table.h"
-#include "engine/reference/ops/op_shapes.h"
+#include "engine/reference/ops.h"
 
 namespace paceline::engine::cuda {
 

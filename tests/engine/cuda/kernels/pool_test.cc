@@ -1,7 +1,7 @@
 #include "engine/cuda/kernels/pool.h"
 
 #include "engine/cuda/kernels/kernel_runs.h"
-#include "engine/reference/ops/pool.h"
+#include "engine/reference/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {

@@ -1,7 +1,7 @@
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
 
 #include "engine/cuda/kernels/kernel_runs.h"
-#include "engine/reference/ops/softmax_cross_entropy.h"
+#include "engine/reference/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {

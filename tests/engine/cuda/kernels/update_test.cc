@@ -3,10 +3,9 @@
 #include <cstring>
 
 #include "engine/cuda/kernels/kernel_runs.h"
-#include "engine/cuda/kernels/lars.h"
 #include "engine/cuda/kernels/update_tables.h"
-#include "engine/reference/optimizer/update.h"
-#include "graph/builder.h"
+#include "engine/reference/engine.h"
+#include "graph/zoo.h"
 
 namespace paceline::engine::cuda {
 namespace {

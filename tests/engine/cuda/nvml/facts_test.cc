@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "engine/cuda/device/fake_nvml.h"
-#include "engine/cuda/nvml/describe_gpus.h"
 
 namespace paceline::engine::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // The host's convolutions against sums in double, element by element.
 
-#include "engine/cuda/runtime/host_convolution.h"
+#include "engine/cuda/runtime/host_runtime.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "engine/cuda/conv_shapes.h"
+#include "engine/cuda/conv_problem.h"
 #include "engine/cuda/kernels/kernel.h"
-#include "engine/cuda/runtime/host_runtime.h"
 
 namespace paceline::engine::cuda {
 namespace {

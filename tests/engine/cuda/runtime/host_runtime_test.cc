@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "engine/cuda/kernels/array.h"
+#include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/table.h"
 
 namespace paceline::engine::cuda {
@@ -135,7 +135,7 @@ TEST(HostRuntime, GivesMemoryThatIsNoNumber) {
   }
 }
 
-std::string error_of(const std::function<void()>& call) {
+std::string device_error_of(const std::function<void()>& call) {
   try {
     call();
   } catch (const base::Error& error) {
@@ -154,7 +154,7 @@ TEST(HostRuntime, FindsWritesOutsideOfABlock) {
     runtime.set_op("conv1");
     runtime.launch(stream, ArrayFill{.dst = memory + at, .count = 1, .value = 0});
     runtime.set_op("conv2");  // the error names the op that posted the kernel
-    EXPECT_NE(error_of([&] {
+    EXPECT_NE(device_error_of([&] {
                 runtime.synchronize(stream);
               }).find("in step 12, op conv1: a kernel wrote outside of a block of 40 bytes"),
               std::string::npos);
@@ -167,13 +167,13 @@ TEST(HostRuntime, RefusesCopiesOfTheWrongMemory) {
   std::byte* device = runtime.allocate(64);
   std::byte* pinned = runtime.allocate_pinned(64);
   std::byte pageable[64];
-  EXPECT_NE(error_of([&] { runtime.copy_to_device(stream, device, pageable, 64); }), "");
-  EXPECT_NE(error_of([&] { runtime.copy_to_device(stream, pinned, pinned, 64); }), "");
-  EXPECT_NE(error_of([&] { runtime.copy_to_host(stream, pageable, device, 64); }), "");
-  EXPECT_NE(error_of([&] { runtime.copy_to_host(stream, pinned, device + 1, 64); }), "");
-  EXPECT_NE(error_of([&] { runtime.copy_on_device(stream, device, pinned, 64); }), "");
-  EXPECT_NE(error_of([&] { runtime.fill_bytes(stream, device, 0, 65); }), "");
-  EXPECT_EQ(error_of([&] { runtime.copy_to_host(stream, pinned, device, 64); }), "");
+  EXPECT_NE(device_error_of([&] { runtime.copy_to_device(stream, device, pageable, 64); }), "");
+  EXPECT_NE(device_error_of([&] { runtime.copy_to_device(stream, pinned, pinned, 64); }), "");
+  EXPECT_NE(device_error_of([&] { runtime.copy_to_host(stream, pageable, device, 64); }), "");
+  EXPECT_NE(device_error_of([&] { runtime.copy_to_host(stream, pinned, device + 1, 64); }), "");
+  EXPECT_NE(device_error_of([&] { runtime.copy_on_device(stream, device, pinned, 64); }), "");
+  EXPECT_NE(device_error_of([&] { runtime.fill_bytes(stream, device, 0, 65); }), "");
+  EXPECT_EQ(device_error_of([&] { runtime.copy_to_host(stream, pinned, device, 64); }), "");
 }
 
 TEST(HostRuntime, ReplaysASectionWithTheArgumentsThatWereRecorded) {
@@ -238,9 +238,10 @@ TEST(HostRuntime, RefusesWhatASectionMustNotDo) {
       {"a section", [&] { static_cast<void>(runtime.capture(stream, [] {})); }},
   };
   for (const auto& [what, call] : forbidden) {
-    const std::string text = error_of([&] { static_cast<void>(runtime.capture(stream, call)); });
+    const std::string text = device_error_of([&] { static_cast<void>(runtime.capture(stream, call)); });
     EXPECT_NE(text.find(std::string(what) + " must not be in a captured section"), std::string::npos) << text;
-    EXPECT_EQ(error_of([&] { runtime.fill_bytes(stream, memory, 0, 4); }), "") << "the capture has ended";
+    EXPECT_EQ(device_error_of([&] { runtime.fill_bytes(stream, memory, 0, 4); }), "")
+        << "the capture has ended";
   }
   EXPECT_EQ(runtime.captures(), 0);
 }

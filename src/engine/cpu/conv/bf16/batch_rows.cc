@@ -21,7 +21,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/cpu/conv/bf16/algorithm.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
 #include "engine/cpu/conv/bf16/weight_reader.h"
 #include "engine/cpu/conv/kernel.h"
 #include "engine/cpu/conv/norm_epilogue.h"
@@ -252,10 +252,6 @@ class BatchRowsKernel final : public Bf16WeightReader {
   const int group_;                                    ///< blocks of output channels per pass over the pixels
   const std::vector<int> rows_under_, columns_under_;  ///< [row or column of `to`][tap]: of `from`, or -1
 };
-
-}  // namespace
-
-namespace {
 
 std::optional<std::string> refusal(const ConvShape&, Direction direction, const TileKernels&) {
   if (direction == Direction::backward_weights) return "is for forward and backward data";

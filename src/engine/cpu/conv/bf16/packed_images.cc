@@ -20,7 +20,7 @@
 // has four rows of one kind, and writes every second pixel of every second row. So each tile of weights is
 // used for four tiles of pixels; with strips of neighbouring rows it would be two.
 
-#include "engine/cpu/conv/bf16/packed_images.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
 
 #include <algorithm>
 #include <array>
@@ -29,8 +29,6 @@
 
 #include "base/error.h"
 #include "engine/cpu/conv/batch_split.h"
-#include "engine/cpu/conv/bf16/algorithm.h"
-#include "engine/cpu/conv/bf16/strip_epilogue.h"
 #include "engine/cpu/conv/bf16/weight_reader.h"
 #include "engine/cpu/conv/norm_epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
@@ -297,27 +295,6 @@ class PackedImagesKernel final : public Bf16WeightReader {
   const Steps whole_steps_ = steps_of(images_);
 };
 
-}  // namespace
-
-int images_side_by_side(const ConvShape& s, Direction direction) {
-  if (s.is_dense || s.kernel != kTallKernel || s.stride > 2 || s.padding >= s.kernel ||
-      direction == Direction::backward_weights)
-    return 0;
-  const bool is_forward = direction == Direction::forward;
-  // With a stride the columns of src are as many even ones as odd ones.
-  if (s.stride == 2 && (s.padding != 1 || s.src.width % 2 != 0)) return 0;
-  const int width = is_forward || s.stride == 2 ? s.dst.width : s.src.width;
-  const graph::Shape& from = is_forward ? s.src : s.dst;
-  const bool fits = (is_forward ? s.dst_type : s.type) == Storage::bf16 &&
-                    (width < kHalf || (s.stride == 2 && !is_forward)) && images_for(width) <= kMostImages &&
-                    s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 &&
-                    2 * s.weights() <= kMostWeightBytes &&
-                    2 * images_for(width) * from.elements() <= kMostGroupBytes;
-  return fits ? images_for(width) : 0;
-}
-
-namespace {
-
 std::optional<std::string> refusal(const ConvShape& s, Direction direction, const TileKernels& kernels) {
   if (direction == Direction::backward_weights) return "is for forward and backward data";
   if (kernels.multiply_strip == nullptr) return "is for AMX";
@@ -342,6 +319,23 @@ std::unique_ptr<WeightReader> make(const ConvShape& chunk, Direction direction, 
 }
 
 }  // namespace
+
+int images_side_by_side(const ConvShape& s, Direction direction) {
+  if (s.is_dense || s.kernel != kTallKernel || s.stride > 2 || s.padding >= s.kernel ||
+      direction == Direction::backward_weights)
+    return 0;
+  const bool is_forward = direction == Direction::forward;
+  // With a stride the columns of src are as many even ones as odd ones.
+  if (s.stride == 2 && (s.padding != 1 || s.src.width % 2 != 0)) return 0;
+  const int width = is_forward || s.stride == 2 ? s.dst.width : s.src.width;
+  const graph::Shape& from = is_forward ? s.src : s.dst;
+  const bool fits = (is_forward ? s.dst_type : s.type) == Storage::bf16 &&
+                    (width < kHalf || (s.stride == 2 && !is_forward)) && images_for(width) <= kMostImages &&
+                    s.src.channels % kBlock == 0 && s.dst.channels % kBlock == 0 &&
+                    2 * s.weights() <= kMostWeightBytes &&
+                    2 * images_for(width) * from.elements() <= kMostGroupBytes;
+  return fits ? images_for(width) : 0;
+}
 
 extern constexpr Bf16Algorithm kPackedImages = {
     .name = "packed-images",

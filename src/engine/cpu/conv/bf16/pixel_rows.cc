@@ -24,8 +24,7 @@
 #include <array>
 
 #include "engine/cpu/conv/batch_split.h"
-#include "engine/cpu/conv/bf16/algorithm.h"
-#include "engine/cpu/conv/bf16/strip_epilogue.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
 #include "engine/cpu/conv/bf16/weight_reader.h"
 #include "engine/cpu/conv/norm_epilogue.h"
 #include "engine/cpu/kernels/kernels.h"
@@ -244,10 +243,6 @@ class PixelRowsKernel final : public Bf16WeightReader {
   const int parts_;                        ///< of its rows
   std::array<std::int64_t, kHalf> steps_;  ///< from pixel to pixel
 };
-
-}  // namespace
-
-namespace {
 
 std::optional<std::string> refusal(const ConvShape& s, Direction direction, const TileKernels& kernels) {
   if (direction == Direction::backward_weights) return "is for forward and backward data";

@@ -10,14 +10,13 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "base/buffer.h"
 #include "base/dtype.h"
 #include "base/rng.h"
 #include "engine/cpu/conv/bf16/algorithms.h"
-#include "engine/memory_requests.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cpu::tiles {
 namespace {

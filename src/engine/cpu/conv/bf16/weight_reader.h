@@ -3,12 +3,39 @@
 /// The base class of the bf16 kernels for forward and backward data. They read weights in the same packed
 /// order (weights.h), and read one image through windows (window.h) to write another.
 
-#include "engine/cpu/conv/bf16/weights.h"
 #include "engine/cpu/conv/bf16/window.h"
 #include "engine/cpu/conv/kernel.h"
+#include "engine/cpu/conv/norm_epilogue.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
 
 namespace paceline::engine::cpu {
+
+/// Rounds flat weights (float, PyTorch's order) to bf16 and writes them to `packed` as [block of output
+/// channels][tap][block of input channels][2][16 pairs][16][2]. Input and output are window.from and
+/// window.to; blocks are whole, 2 bytes an element. Touches only the weights of `tile`. `next` as in
+/// WeightReader::pack_tile().
+void pack_tile_weights(const TileWindow& window, const tiles::TileKernels& kernels, const float* weights,
+                       const WeightTile& tile, const float* next, void* packed);
+
+// What a strip (rows of pixels that one call of a matrix kernel computes, kernels/bf16/tiles.h) does besides
+// its matrix products: it adds the pixels that it writes to the sums of the following batch norm, and
+// prefetches the memory of the next strip.
+
+/// Where and how a strip accumulates the sums of `epilogue`. `product`: row 0 of the convolution's whole
+/// result. The sums are of (x - shift) and its square, with the shift that the caller has set in `epilogue`.
+[[nodiscard]] tiles::StripStats strip_stats(const Epilogue& epilogue, const void* product, int channels);
+
+/// The memory of the next strip; sizes are in elements.
+struct NextStrip {
+  const std::uint16_t* from = nullptr;  ///< what it reads: `read` elements
+  std::int64_t read = 0;
+  std::uint16_t* product =
+      nullptr;  ///< row 0 of the whole result; arrays that the sums read beside it have its layout
+  std::int64_t at = 0, written = 0;  ///< what it writes: `written` elements from product + at
+};
+/// Sets strip.ahead so that the strip prefetches all of `next`. `visits`: the number of weight tiles that it
+/// multiplies with; at each it prefetches an equal number of cache lines.
+void fetch_next(tiles::Strip& strip, std::int64_t visits, const NextStrip& next);
 
 class Bf16WeightReader : public WeightReader {
  public:

@@ -14,15 +14,14 @@
 // Parts are ranges of output channels: each packs src again, so they are wide. A single chunk has no more
 // parts than there are threads, unless the limit of channels per part requires more.
 
-#include "engine/cpu/conv/bf16/wgrad_batch_k.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "engine/cpu/conv/bf16/algorithm.h"
 #include "engine/cpu/conv/bf16/window.h"
 #include "engine/cpu/conv/transpose.h"
-#include "engine/memory_requests.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -296,14 +295,6 @@ class WgradBatchKKernel final : public WgradKernel {
   const int at_a_time_;        ///< blocks of samples in a band
 };
 
-}  // namespace
-
-std::unique_ptr<WgradKernel> make_wgrad_batch_k_kernel(const ConvShape& shape, const TileKernels& kernels) {
-  return std::make_unique<WgradBatchKKernel>(shape, kernels);
-}
-
-namespace {
-
 std::optional<std::string> refusal(const ConvShape&, Direction direction, const TileKernels&) {
   if (direction != Direction::backward_weights) return "is for backward weights";
   return std::nullopt;
@@ -314,6 +305,10 @@ std::unique_ptr<WgradKernel> make(const ConvShape& chunk, const TileKernels& ker
 }
 
 }  // namespace
+
+std::unique_ptr<WgradKernel> make_wgrad_batch_k_kernel(const ConvShape& shape, const TileKernels& kernels) {
+  return std::make_unique<WgradBatchKKernel>(shape, kernels);
+}
 
 extern constexpr Bf16Algorithm kWgradBatchK = {
     .name = "wgrad-batch-k",

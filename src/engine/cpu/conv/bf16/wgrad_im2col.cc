@@ -12,10 +12,9 @@
 #include <vector>
 
 #include "engine/cpu/conv/batch_split.h"
-#include "engine/cpu/conv/bf16/algorithm.h"
-#include "engine/cpu/conv/bf16/wgrad_batch_k.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
 #include "engine/cpu/kernels/kernels.h"
-#include "engine/memory_requests.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -160,10 +159,6 @@ class WgradIm2colKernel final : public WgradKernel {
   const Kernels& own_ = kernels_for(isas_here().back());
   const ChunkKernels<WgradKernel> bands_;  ///< pixels as samples
 };
-
-}  // namespace
-
-namespace {
 
 std::optional<std::string> refusal(const ConvShape& s, Direction direction, const tiles::TileKernels&) {
   if (direction != Direction::backward_weights) return "is for backward weights";

@@ -18,10 +18,10 @@
 #include <array>
 #include <numeric>
 
-#include "engine/cpu/conv/bf16/algorithm.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
 #include "engine/cpu/conv/bf16/window.h"
 #include "engine/cpu/conv/transpose.h"
-#include "engine/memory_requests.h"
+#include "engine/program.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -265,10 +265,6 @@ class WgradPixelKKernel final : public WgradKernel {
   const int band_, ring_;             ///< rows
   const int groups_;                  ///< in a band
 };
-
-}  // namespace
-
-namespace {
 
 std::optional<std::string> refusal(const ConvShape& s, Direction direction, const TileKernels& kernels) {
   if (direction != Direction::backward_weights) return "is for backward weights";

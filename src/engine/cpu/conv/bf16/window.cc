@@ -1,7 +1,5 @@
 #include "engine/cpu/conv/bf16/window.h"
 
-#include <algorithm>
-
 namespace paceline::engine::cpu {
 
 int TileWindow::at(int to_at, int tap, int size) const {

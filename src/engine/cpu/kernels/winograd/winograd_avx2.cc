@@ -1,8 +1,5 @@
 // Winograd's parts for AVX2 with fused multiply-adds.
 
-#include <type_traits>
-#include <utility>
-
 #include "engine/cpu/kernels/winograd/winograd.h"
 
 #if defined(__x86_64__)

@@ -1,8 +1,5 @@
 // Winograd's parts for AVX-512.
 
-#include <type_traits>
-#include <utility>
-
 #include "engine/cpu/kernels/winograd/winograd.h"
 
 #if defined(__x86_64__)

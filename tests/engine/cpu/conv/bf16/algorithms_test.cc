@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/cpu/conv/algorithms.h"
-#include "engine/cpu/conv/autotune.h"
 #include "engine/cpu/conv/batch_split.h"
 #include "engine/cpu/conv/bf16/support.h"
 #include "engine/cpu/conv/bf16/tile_runs.h"
+#include "engine/cpu/conv/default_table.h"
 #include "engine/cpu/kernels/bf16/tiles.h"
 
 namespace paceline::engine::cpu {

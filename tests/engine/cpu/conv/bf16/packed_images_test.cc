@@ -1,6 +1,6 @@
 // Images side by side in a tile, forward and backward data, with and without a stride.
 
-#include "engine/cpu/conv/bf16/packed_images.h"
+#include "engine/cpu/conv/bf16/algorithms.h"
 
 #include <gtest/gtest.h>
 

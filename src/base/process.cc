@@ -1,0 +1,156 @@
+#include "base/process.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace paceline::base {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// cgroup v1 writes "no limit" as the largest multiple of a page; real limits are far below.
+constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
+
+std::optional<std::string> first_line_if_any(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  return line;
+}
+
+std::optional<std::int64_t> number(const fs::path& path) {
+  const auto line = first_line_if_any(path);
+  if (!line || line->empty() || !(std::isdigit(line->front()) || line->front() == '-')) return std::nullopt;
+  return std::strtoll(line->c_str(), nullptr, 10);
+}
+
+/// The value behind `key` in a file of lines "key value".
+std::int64_t entry(const fs::path& path, const std::string& key) {
+  std::ifstream file(path);
+  std::string name;
+  for (std::int64_t value = 0; file >> name >> value;)
+    if (name == key) return value;
+  return 0;
+}
+
+template <typename T>
+void lower(std::optional<T>& limit, T value) {
+  limit = limit ? std::min(*limit, value) : value;
+}
+
+/// Calls `look` for the group's folder and all folders above it, up to the mount. Folders that are not
+/// visible here (in a container) have no files and are skipped.
+void walk_up(const fs::path& mount, const std::string& group,
+             const std::function<void(const fs::path&)>& look) {
+  for (fs::path path = fs::path(group).relative_path();; path = path.parent_path()) {
+    look(path.empty() ? mount : mount / path);
+    if (path.empty()) return;
+  }
+}
+
+void read_memory(const fs::path& folder, const char* limit_name, const char* used_name, const char* file_key,
+                 CgroupLimits& limits) {
+  const auto limit = number(folder / limit_name);
+  if (!limit || *limit < 0 || *limit >= kNoLimit) return;
+  lower(limits.memory_bytes, *limit);
+  // The page cache of inactive files counts as used but is freed on demand.
+  const std::int64_t used = number(folder / used_name).value_or(0) - entry(folder / "memory.stat", file_key);
+  lower(limits.memory_available_bytes, std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, used)));
+}
+
+void read_cpu_v1(const fs::path& folder, CgroupLimits& limits) {
+  const auto quota = number(folder / "cpu.cfs_quota_us"), period = number(folder / "cpu.cfs_period_us");
+  if (quota && period && *quota > 0 && *period > 0)
+    lower(limits.cpus, static_cast<double>(*quota) / static_cast<double>(*period));
+}
+
+void read_cpu_v2(const fs::path& folder, CgroupLimits& limits) {
+  const auto line = first_line_if_any(folder / "cpu.max");  // "150000 100000", or "max 100000"
+  if (!line) return;
+  std::istringstream words(*line);
+  double quota = 0, period = 0;
+  if (words >> quota >> period && quota > 0 && period > 0) lower(limits.cpus, quota / period);
+}
+
+/// The file has the same name in both versions; "max" means no limit.
+void read_threads(const fs::path& folder, CgroupLimits& limits) {
+  if (const auto most = number(folder / "pids.max")) lower(limits.threads, *most);
+}
+
+using Bytes = std::array<char, 512>;
+
+/// Reads the beginning of /proc/PID/NAME. Allocates nothing, since it may run between fork() and exec().
+std::string_view read_of_process(pid_t process, const char* name, Bytes& bytes) {
+  std::array<char, 64> path{"/proc/"};
+  const auto number = std::to_chars(path.data() + std::strlen(path.data()), path.data() + 32, process);
+  std::strcpy(number.ptr, name);
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  const auto count = ::read(file, bytes.data(), bytes.size());
+  ::close(file);
+  return {bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
+}
+
+}  // namespace
+
+CgroupLimits cgroup_limits(const fs::path& root) {
+  CgroupLimits limits;
+  const fs::path mounts = root / "sys/fs/cgroup";
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {  // "4:memory:/a/b" (v1) or "0::/a/b" (v2)
+    const auto first = line.find(':');
+    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    const std::string group = line.substr(second + 1);
+    if (controllers == ",,") {
+      for (const fs::path& mount : {mounts, mounts / "unified"})
+        walk_up(mount, group, [&](const fs::path& folder) {
+          read_memory(folder, "memory.max", "memory.current", "inactive_file", limits);
+          read_cpu_v2(folder, limits);
+          read_threads(folder, limits);
+        });
+    }
+    if (controllers.find(",memory,") != std::string::npos)
+      walk_up(mounts / "memory", group, [&](const fs::path& folder) {
+        read_memory(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", limits);
+      });
+    if (controllers.find(",cpu,") != std::string::npos)
+      for (const char* mount : {"cpu", "cpu,cpuacct"})
+        walk_up(mounts / mount, group, [&](const fs::path& folder) { read_cpu_v1(folder, limits); });
+    if (controllers.find(",pids,") != std::string::npos)
+      walk_up(mounts / "pids", group, [&](const fs::path& folder) { read_threads(folder, limits); });
+  }
+  return limits;
+}
+
+char state_of_process(pid_t process) {
+  Bytes bytes;
+  const auto text = read_of_process(process, "/stat", bytes);
+  // "PID (name) STATE ...", where a name may contain any characters.
+  const auto name_end = text.rfind(')');
+  return name_end == std::string_view::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
+}
+
+std::optional<std::int64_t> ran_for_ns(pid_t process) {
+  Bytes bytes;
+  const auto text = read_of_process(process, "/schedstat", bytes);  // "RAN WAITED TIMES"
+  std::int64_t ran = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ran);
+  return error == std::errc() && ran > 0 ? std::optional(ran) : std::nullopt;
+}
+
+}  // namespace paceline::base

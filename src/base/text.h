@@ -1,0 +1,80 @@
+#pragma once
+
+/// Makes texts for people, terminals and shells: names that were nearly right, foreign text that is safe to
+/// print, words quoted for a shell, the name of this host.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline::base {
+
+// Parses texts of the command line and of recipes. Every function throws Error(usage) whose text is the end
+// of a sentence that begins with the option's name: "must be a whole number of at least 1, got '0'".
+
+[[nodiscard]] std::int64_t whole_number(std::string_view text, std::int64_t least,
+                                        std::int64_t most = std::numeric_limits<std::int64_t>::max());
+
+/// The same for a number inside `whole`, as the 2 in "a:2". The error names both: "must have a whole number
+/// from 1 to 9 as its `what`, got 'a:x'".
+[[nodiscard]] std::int64_t whole_number_in(std::string_view whole, std::string_view what,
+                                           std::string_view text, std::int64_t least, std::int64_t most);
+
+/// The limits of a decimal; `open_below` excludes `least` itself.
+struct Bounds {
+  double least = 0;
+  double most = std::numeric_limits<double>::infinity();
+  bool open_below = false;
+};
+[[nodiscard]] double decimal(std::string_view text, Bounds bounds = {});
+
+/// "true", "yes", "1", or "false", "no", "0".
+[[nodiscard]] bool truth(std::string_view text);
+
+/// The index of `text` in `names`; the error for an unknown one has the nearest name.
+[[nodiscard]] std::size_t one_of(std::string_view text, std::span<const std::string> names);
+
+/// "1,2,4" as its parts, none of which may be empty; blanks around commas are allowed.
+[[nodiscard]] std::vector<std::string> parts(std::string_view text);
+[[nodiscard]] std::vector<std::int64_t> whole_numbers(std::string_view text, std::int64_t least,
+                                                      std::int64_t most);
+
+/// The shortest text that parses as `value`: 0.1, 5e-04, 128.
+[[nodiscard]] std::string as_text(double value);
+
+/// The known name with the smallest edit distance (insert, delete, replace, swap of neighbours), if that is
+/// at most a third of the longer length, and at least 1. Else the only known name that begins with `name`, if
+/// `name` has three letters or more.
+[[nodiscard]] std::optional<std::string> nearest_name(std::string_view name,
+                                                      std::span<const std::string> known);
+
+/// The end of an error sentence: "; did you mean 'x'?" or, if no name is close, "; known are a, b, c".
+[[nodiscard]] std::string suggestion(std::string_view name, std::span<const std::string> known);
+
+// Makes foreign text safe to print on a terminal: characters that would move the cursor, set colours or a
+// title, or reverse the writing direction are escaped.
+
+/// `text` with unprintable parts escaped ("\x1b", "\u202e"): control characters, characters that change the
+/// direction of writing, and bytes that are not UTF-8. Line ends and tabs stay if `keeps_lines`; else they
+/// become blanks.
+[[nodiscard]] std::string visible(std::string_view text, bool keeps_lines = false);
+
+/// `text` with the letters A to Z in lower case.
+[[nodiscard]] std::string lower_case(std::string_view text);
+
+/// `word` in a form that a shell reads as one word: quoted if it contains characters with a meaning to the
+/// shell.
+[[nodiscard]] std::string shell_word(const std::string& word);
+
+/// The machine's own name, for records and messages; "unknown" where the system has none.
+[[nodiscard]] std::string host_name();
+/// The longest name that Linux allows (HOST_NAME_MAX) with its terminating zero, for messages of a fixed
+/// size.
+inline constexpr std::size_t kHostNameBytes = 65;
+
+}  // namespace paceline::base

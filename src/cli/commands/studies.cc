@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include "cli/commands/assign_processes.h"
+#include "cli/commands/cells.h"
+#include "cli/commands/commands.h"
+#include "cluster/make_backend.h"
+#include "study/search.h"
+#include "study/settle.h"
+#include "train/run.h"
+
+namespace paceline::cli {
+
+int sweep_command(const Settings& settings) {
+  const auto backend = backend_alone(settings);
+  return run_cells(settings, backend, study::sweep_cells(settings.train, settings.study.sweep, backend));
+}
+
+int scale_command(const Settings& given) {
+  const Settings settings = for_processes(given);
+  return run_cells(settings, backend_alone(settings, cluster::emulation_of(settings.train)),
+                   study::scale_cells(settings.train, settings.study.scale));
+}
+
+int converge_command(const Settings& given) {
+  const Settings settings = for_processes(given);
+  return run_cells(settings, backend_alone(settings),
+                   study::converge_cells(settings.train, settings.study.converge));
+}
+
+int study_command(const Settings& given) {
+  Settings settings = for_processes(given);
+  auto& axes = settings.study;
+  if (axes.quick) study::apply_quick(settings.train, axes, settings.given);
+  settings.train.workers = workers_for_convergence(axes.scale.workers, axes.scale.cores_each);
+  const auto backend = backend_alone(settings);
+  auto cells = study::study_cells(settings.train, axes, backend);
+  const auto spares = study::spare_cells(cells);
+  cells.insert(cells.end(), spares.begin(), spares.end());
+  return run_cells(settings, backend, cells, study::run_settled);
+}
+
+namespace {
+
+constexpr double kValidationSplit = 0.1;  ///< if the data has no validation part and no size was given
+
+}  // namespace
+
+int search_command(const Settings& given) {
+  Settings settings = for_processes(given);
+  const auto backend = backend_alone(settings);
+  study::Search search{.configurations = settings.configurations, .how = settings.study.search};
+  for (auto& one : search.configurations) one.options.workers = settings.train.workers;
+  const auto data = train::inspect(search.configurations.front().options, backend).data;
+  if (!data.validation_samples) {
+    for (auto& one : search.configurations) one.options.validation_split = kValidationSplit;
+    settings.notes.push_back(fmt::format(
+        "the data has no validation part to choose on: a tenth of every training class is held back, as with "
+        "--validation-split {:g}",
+        kValidationSplit));
+  }
+  const auto cells = study::search_cells(search);
+  if (search.how.halving && cells.front().stage.empty())
+    settings.notes.push_back(
+        "--halving changes nothing: there is nothing to drop between the first epoch and the last; it needs two "
+        "configurations and --epochs 2 at least");
+  return run_cells(settings, backend, cells,
+                   [&](const std::vector<study::PlannedCell>& cells, const study::Runner& runner) {
+                     return study::run_search(search, cells, runner);
+                   });
+}
+
+}  // namespace paceline::cli

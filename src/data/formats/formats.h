@@ -1,0 +1,97 @@
+#pragma once
+
+/// Opens the data sets of each format. open.cc has a row for each.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "data/dataset.h"
+#include "data/spec.h"
+
+namespace paceline::data {
+
+// Draws one synthetic image in integer arithmetic: the same bits with every compiler and instruction set.
+
+inline constexpr int kSide = 32;  ///< of the square image
+
+/// The three cues of a class, each 0 .. 4.
+struct Cues {
+  int shape = 0;    ///< disc, square, triangle, cross, ring
+  int texture = 0;  ///< stripes, checks, dots, bands, halves
+  int scheme = 0;   ///< two colours of a wheel of five that are not neighbours
+  bool operator==(const Cues&) const = default;
+};
+
+/// Draws an object with `cues`, its surroundings and noise; everything else is random, from `rng`.
+///
+/// Shapes   pixels uint8 [kSide][kSide][3]
+void draw_synthetic(const Cues& cues, base::Rng& rng, std::span<std::uint8_t> pixels);
+
+// Opens CIFAR-10, in its binary version (records of 1 label byte and 3,072 pixel bytes: red, green, blue
+// plane; no header) or its Python version. docs/formats.md describes both. Files are read
+// by fixed names, not by `*.bin`.
+
+// Reads a file of CIFAR-10's Python version, as torchvision downloads it to cifar-10-batches-py: a pickled
+// dictionary with "data", a byte array [images][3072] (red, green, blue plane), and "labels", a list.
+
+struct CifarPythonBatch {
+  std::vector<std::uint8_t> labels;
+  std::span<const std::uint8_t> pixels;  ///< [labels.size()][3072], inside the bytes of the file
+};
+
+/// Errors   Error(data) naming `path` and the offset of what does not have this form; labels are at most 9
+[[nodiscard]] CifarPythonBatch read_cifar_python(const std::string& path,
+                                                 std::span<const std::uint8_t> bytes);
+
+/// Opens `cifar10:DIR[,test=FILE]`: DIR, or its folder cifar-10-batches-bin/ or cifar-10-batches-py/, holds
+/// the files.
+///
+/// Errors   Error(data) for a missing file, a length that is no multiple of a record, a label above 9, a
+///          Python file that is not in the published form (with the offset)
+[[nodiscard]] Source open_cifar10(const Spec& spec);
+
+// Opens MNIST as IDX files: big-endian header (magic, counts, sizes), then bytes; plain or .gz. See
+// docs/formats.md.
+
+/// Opens `mnist:DIR`: DIR, or its child mnist/, holds {train,t10k}-{images-idx3,labels-idx1}-ubyte, each
+/// plain or with .gz (plain wins if both exist).
+///
+/// Errors   Error(data) for a missing file, a wrong magic number, a length or count that contradicts the
+///          header, a label above 9, truncated or damaged gzip data
+[[nodiscard]] Source open_mnist(const Spec& spec);
+
+// Opens JPEG and PNG files of any size in class folders, or in a tar archive of such folders. They are
+// listed when opened and decoded when read. docs/formats.md has the rules for parts and classes.
+
+/// Opens `folder:DIR[,size=N|HxW][,crop-area=X][,jitter=X][,flip=0|1][,classes=leaf|top][,test=X]`, where DIR
+/// may be a tar archive.
+///
+/// Cost     reads directories, no image (with spec.how.skip_bad_images: decodes every image once, on
+///          spec.how.threads threads)
+/// Errors   Error(usage) for an option out of range; Error(data) for a folder that cannot be read or holds no
+///          classes (image/listing.h)
+[[nodiscard]] Source open_folder(const Spec& spec);
+
+// A generated data set that needs no files: images are drawn from (seed, index).
+//
+// A class is a shape, a texture and a colour scheme (cues_of_class) of one object, which has a random place,
+// rotation and scale, among distractors, on a textured ground, with noise and changing light. Any two of the
+// three cues identify the class, no single one does, and in some images one cue is false. So a network has
+// to find the object and combine cues; single pixels and mean colours say little about the class
+// (tests/data/formats/synthetic_test.cc measures how little). docs/formats.md has the recipe and the
+// accuracy of networks on it.
+
+/// No two classes share two cues.
+[[nodiscard]] Cues cues_of_class(int label);
+
+/// Opens `synthetic[,train=N][,test=N][,seed=S][,delay-us=T]`; defaults: 50,000 and 10,000 images, seed 0.
+/// With a delay the reading thread sleeps that long before each image, to emulate a slow disk. Training and
+/// test images never coincide, whatever the sizes.
+///
+/// Errors   Error(usage) for a size or seed out of range
+[[nodiscard]] Source open_synthetic(const Spec& spec);
+
+}  // namespace paceline::data

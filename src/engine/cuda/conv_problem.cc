@@ -1,0 +1,143 @@
+#include "engine/cuda/conv_problem.h"
+
+#include <fmt/format.h>
+
+namespace paceline::engine::cuda {
+namespace {
+
+constexpr const char* name_of_direction(ConvDirection direction) {
+  switch (direction) {
+    case ConvDirection::forward:
+      return "forward";
+    case ConvDirection::backward_data:
+      return "backward data";
+    default:
+      return "backward weights";
+  }
+}
+
+template <typename... Args>
+void require_of_shape(bool holds, const ConvProblem& problem, fmt::format_string<Args...> rule,
+                      Args&&... args) {
+  if (!holds)
+    base::fail(base::ErrorKind::device, "convolution ({}): {}", describe(problem),
+               fmt::format(rule, std::forward<Args>(args)...));
+}
+
+void require_positions(const ConvProblem& problem, const char* along, int out, int in, int kernel) {
+  const int covered = in + 2 * problem.padding;
+  require_of_shape(kernel <= covered, problem,
+                   "its kernel's {} is {}, and may be at most {}, the padded input's", along, kernel,
+                   covered);
+  const int follows = (covered - kernel) / problem.stride + 1;
+  require_of_shape(out == follows, problem,
+                   "its output's {} must be {} by input, kernel, stride and padding, but is {}", along,
+                   follows, out);
+}
+
+}  // namespace
+
+AlgorithmRefused::AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm,
+                                   const std::string& why)
+    : Error(base::ErrorKind::device,
+            fmt::format("convolution ({}): {} {}", describe(problem), algorithm, why)),
+      why_(why) {}
+
+ConvProblem conv_problem(const graph::Graph& graph, const graph::Node& node, int batch, Precision precision,
+                         ConvDirection direction) {
+  base::expects(batch >= 1, "a convolution has at least one sample");
+  const graph::Shape& src = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
+  ConvProblem problem{.direction = direction, .precision = precision, .samples = batch};
+  problem.channels_in = padded_channels(src.channels);
+  problem.channels_out = padded_channels(node.shape.channels);
+  problem.height_out = node.shape.height;
+  problem.width_out = node.shape.width;
+  if (const auto* conv = node.as<graph::Conv2d>()) {
+    problem.height_in = src.height;
+    problem.width_in = src.width;
+    problem.kernel_height = problem.kernel_width = conv->kernel;
+    problem.stride = conv->stride;
+    problem.padding = conv->padding;
+  } else {
+    base::expects(node.as<graph::Dense>() != nullptr, "only conv2d and dense are convolutions");
+    problem.channels_in *= src.height * src.width;
+    problem.height_in = problem.width_in = 1;
+  }
+  return problem;
+}
+
+std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Precision precision) {
+  std::vector<ConvProblem> problems;
+  for (const graph::Node& node : graph.nodes)
+    if (node.as<graph::Conv2d>() != nullptr || node.as<graph::Dense>() != nullptr)
+      for (const ConvDirection direction :
+           {ConvDirection::forward, ConvDirection::backward_data, ConvDirection::backward_weights})
+        problems.push_back(conv_problem(graph, node, batch, precision, direction));
+  return problems;
+}
+
+std::string describe(const ConvProblem& p) {
+  return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}",
+                     name_of_direction(p.direction), p.precision == Precision::f32 ? "f32" : "bf16",
+                     p.samples, p.height_in, p.width_in, p.channels_in, p.samples, p.height_out, p.width_out,
+                     p.channels_out, p.kernel_height, p.kernel_width, p.stride, p.padding,
+                     p.has_statistics    ? ", with statistics"
+                     : p.has_addend      ? ", with sum, mask and sums"
+                     : p.has_masked_sums ? ", with mask and sums"
+                                         : "");
+}
+
+std::string algorithm_for(const CompileOptions& options, const ConvProblem& problem) {
+  if (options.algorithms == nullptr) return {};
+  const auto found = options.algorithms->find(describe(problem));
+  return found == options.algorithms->end() ? std::string() : found->second;
+}
+
+void check(const ConvProblem& problem) {
+  const struct {
+    const char* name;
+    int value, least;
+  } sizes[] = {{"number of samples", problem.samples, 1},
+               {"input's channels", problem.channels_in, 1},
+               {"input's height", problem.height_in, 1},
+               {"input's width", problem.width_in, 1},
+               {"output's channels", problem.channels_out, 1},
+               {"output's height", problem.height_out, 1},
+               {"output's width", problem.width_out, 1},
+               {"kernel's height", problem.kernel_height, 1},
+               {"kernel's width", problem.kernel_width, 1},
+               {"stride", problem.stride, 1},
+               {"padding", problem.padding, 0}};
+  for (const auto& size : sizes)
+    require_of_shape(size.value >= size.least, problem, "its {} must be at least {}, but is {}", size.name,
+                     size.least, size.value);
+  for (const auto& [name, channels] :
+       {std::pair{"input", problem.channels_in}, std::pair{"output", problem.channels_out}})
+    require_of_shape(channels == padded_channels(channels), problem,
+                     "its {}'s channels must be padded to a multiple of 8, but are {}", name, channels);
+  require_of_shape(!problem.has_statistics || problem.direction == ConvDirection::forward, problem,
+                   "statistics are of the output, which only the forward direction writes");
+  require_of_shape(!problem.has_masked_sums || problem.direction == ConvDirection::backward_data, problem,
+                   "masked sums are of the input's gradient, which only the direction backward data writes");
+  require_of_shape(problem.has_masked_sums || !problem.has_addend, problem,
+                   "a second term comes with a mask and sums");
+  require_positions(problem, "height", problem.height_out, problem.height_in, problem.kernel_height);
+  require_positions(problem, "width", problem.width_out, problem.width_in, problem.kernel_width);
+}
+
+void check_operands(const ConvProblem& problem, std::int64_t src_elements, std::int64_t weight_elements,
+                    std::int64_t dst_elements) {
+  check(problem);
+  const struct {
+    const char* name;
+    std::int64_t wanted, there;
+  } operands[] = {{"input", problem.src_elements(), src_elements},
+                  {"weight", problem.weight_elements(), weight_elements},
+                  {"output", problem.dst_elements(), dst_elements}};
+  for (const auto& operand : operands)
+    require_of_shape(operand.wanted == operand.there, problem,
+                     "its {} must have {} elements, but the layer's has {}; please report it", operand.name,
+                     operand.wanted, operand.there);
+}
+
+}  // namespace paceline::engine::cuda

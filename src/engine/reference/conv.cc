@@ -1,0 +1,137 @@
+#include "engine/reference/conv.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace paceline::engine::reference {
+namespace {
+
+/// The unfolded matrix of one sample is [C*R*S, P*Q]: row (c, r, s) holds, for each output pixel, the source
+/// element under tap (r, s) of channel c, or zero where that lies in the padding.
+struct Unfolding {
+  std::int64_t rows, columns;  // C*R*S, P*Q
+  Unfolding(const OpShapes& shapes, const graph::Conv2d& conv)
+      : rows(std::int64_t{1} * shapes.src.channels * conv.kernel * conv.kernel),
+        columns(std::int64_t{1} * shapes.dst.height * shapes.dst.width) {}
+};
+
+/// Calls visit(unfolded element, source element) for every pair that is not padding.
+template <typename Visit>
+void for_each_tap(const OpShapes& shapes, const graph::Conv2d& conv, Visit visit) {
+  const int kernel = conv.kernel, height = shapes.src.height, width = shapes.src.width;
+  std::int64_t row = 0;
+  for (int c = 0; c < shapes.src.channels; ++c)
+    for (int r = 0; r < kernel; ++r)
+      for (int s = 0; s < kernel; ++s, ++row)
+        for (int p = 0; p < shapes.dst.height; ++p) {
+          const int h = p * conv.stride + r - conv.padding;
+          if (h < 0 || h >= height) continue;
+          const std::int64_t unfolded = (row * shapes.dst.height + p) * shapes.dst.width;
+          const std::int64_t source = (std::int64_t{c} * height + h) * width;
+          for (int q = 0; q < shapes.dst.width; ++q) {
+            const int w = q * conv.stride + s - conv.padding;
+            if (w >= 0 && w < width) visit(unfolded + q, source + w);
+          }
+        }
+}
+
+}  // namespace
+
+template <typename T>
+void dense_forward(const OpShapes& shapes, const T* src, const T* weight, const T* bias, T* dst) {
+  const std::int64_t features = shapes.dst.channels, elements = shapes.src.elements();
+  std::vector<T> transposed(static_cast<std::size_t>(features * elements));
+  transpose<T>(features, elements, weight, transposed.data());
+  for (int n = 0; n < shapes.batch; ++n)
+    for (std::int64_t f = 0; f < features; ++f) dst[n * features + f] = bias != nullptr ? bias[f] : T{0};
+  add_product<T>(shapes.batch, elements, features, src, transposed.data(), dst);
+}
+
+template <typename T>
+void dense_backward_data(const OpShapes& shapes, const T* d_dst, const T* weight, T* d_src) {
+  add_product<T>(shapes.batch, shapes.dst.channels, shapes.src.elements(), d_dst, weight, d_src);
+}
+
+template <typename T>
+void dense_backward_weight(const OpShapes& shapes, const T* src, const T* d_dst, T* d_weight, T* d_bias) {
+  const std::int64_t features = shapes.dst.channels, elements = shapes.src.elements();
+  std::vector<T> transposed(static_cast<std::size_t>(features * shapes.batch));
+  transpose<T>(shapes.batch, features, d_dst, transposed.data());
+  std::fill_n(d_weight, features * elements, T{0});
+  add_product<T>(features, shapes.batch, elements, transposed.data(), src, d_weight);
+  if (d_bias == nullptr) return;
+  std::fill_n(d_bias, features, T{0});
+  for (int n = 0; n < shapes.batch; ++n)
+    for (std::int64_t f = 0; f < features; ++f) d_bias[f] += d_dst[n * features + f];
+}
+
+#define PACELINE_INSTANTIATE(T)                                                   \
+  template void dense_forward(const OpShapes&, const T*, const T*, const T*, T*); \
+  template void dense_backward_data(const OpShapes&, const T*, const T*, T*);     \
+  template void dense_backward_weight(const OpShapes&, const T*, const T*, T*, T*);
+PACELINE_INSTANTIATE(float)
+PACELINE_INSTANTIATE(double)
+
+#undef PACELINE_INSTANTIATE
+
+template <typename T>
+void conv2d_forward(const OpShapes& shapes, const graph::Conv2d& conv, const T* src, const T* weight,
+                    const T* bias, T* dst) {
+  const Unfolding matrix(shapes, conv);
+  std::vector<T> unfolded(
+      static_cast<std::size_t>(matrix.rows * matrix.columns));  // padding stays zero throughout
+  for (int n = 0; n < shapes.batch; ++n) {
+    const T* image = src + n * shapes.src.elements();
+    T* out = dst + n * shapes.dst.elements();
+    for_each_tap(shapes, conv, [&](std::int64_t to, std::int64_t from) { unfolded[to] = image[from]; });
+    for (int k = 0; k < conv.channels; ++k)
+      std::fill_n(out + k * matrix.columns, matrix.columns, bias != nullptr ? bias[k] : T{0});
+    add_product<T>(conv.channels, matrix.rows, matrix.columns, weight, unfolded.data(), out);
+  }
+}
+
+template <typename T>
+void conv2d_backward_data(const OpShapes& shapes, const graph::Conv2d& conv, const T* d_dst, const T* weight,
+                          T* d_src) {
+  const Unfolding matrix(shapes, conv);
+  std::vector<T> transposed(static_cast<std::size_t>(matrix.rows * conv.channels));
+  transpose<T>(conv.channels, matrix.rows, weight, transposed.data());
+  std::vector<T> d_unfolded(static_cast<std::size_t>(matrix.rows * matrix.columns));
+  for (int n = 0; n < shapes.batch; ++n) {
+    std::fill(d_unfolded.begin(), d_unfolded.end(), T{0});
+    add_product<T>(matrix.rows, conv.channels, matrix.columns, transposed.data(),
+                   d_dst + n * shapes.dst.elements(), d_unfolded.data());
+    T* d_image = d_src + n * shapes.src.elements();
+    for_each_tap(shapes, conv, [&](std::int64_t from, std::int64_t to) { d_image[to] += d_unfolded[from]; });
+  }
+}
+
+template <typename T>
+void conv2d_backward_weight(const OpShapes& shapes, const graph::Conv2d& conv, const T* src, const T* d_dst,
+                            T* d_weight, T* d_bias) {
+  const Unfolding matrix(shapes, conv);
+  std::fill_n(d_weight, conv.channels * matrix.rows, T{0});
+  if (d_bias != nullptr) std::fill_n(d_bias, conv.channels, T{0});
+  std::vector<T> unfolded(static_cast<std::size_t>(matrix.rows * matrix.columns));
+  std::vector<T> transposed(unfolded.size());
+  for (int n = 0; n < shapes.batch; ++n) {
+    const T* image = src + n * shapes.src.elements();
+    const T* d_out = d_dst + n * shapes.dst.elements();
+    for_each_tap(shapes, conv, [&](std::int64_t to, std::int64_t from) { unfolded[to] = image[from]; });
+    transpose<T>(matrix.rows, matrix.columns, unfolded.data(), transposed.data());
+    add_product<T>(conv.channels, matrix.columns, matrix.rows, d_out, transposed.data(), d_weight);
+    if (d_bias == nullptr) continue;
+    for (int k = 0; k < conv.channels; ++k)
+      for (std::int64_t i = 0; i < matrix.columns; ++i) d_bias[k] += d_out[k * matrix.columns + i];
+  }
+}
+
+#define PACELINE_INSTANTIATE(T)                                                                          \
+  template void conv2d_forward(const OpShapes&, const graph::Conv2d&, const T*, const T*, const T*, T*); \
+  template void conv2d_backward_data(const OpShapes&, const graph::Conv2d&, const T*, const T*, T*);     \
+  template void conv2d_backward_weight(const OpShapes&, const graph::Conv2d&, const T*, const T*, T*, T*);
+PACELINE_INSTANTIATE(float)
+PACELINE_INSTANTIATE(double)
+
+#undef PACELINE_INSTANTIATE
+}  // namespace paceline::engine::reference

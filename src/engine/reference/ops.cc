@@ -1,0 +1,350 @@
+#include "engine/reference/ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+
+namespace paceline::engine::reference {
+namespace {
+
+/// Walks the planes of one group: visit(channel, first element of the plane), samples outermost.
+template <typename Visit>
+void for_each_plane(const OpShapes& shapes, int groups, int group, Visit visit) {
+  const int samples = shapes.batch / groups;
+  const std::int64_t plane = std::int64_t{1} * shapes.src.height * shapes.src.width;
+  for (int n = group * samples; n < (group + 1) * samples; ++n)
+    for (int c = 0; c < shapes.src.channels; ++c)
+      visit(c, (std::int64_t{n} * shapes.src.channels + c) * plane);
+}
+
+double elements_of_group(const OpShapes& shapes, const BatchNormGroups& groups) {
+  return static_cast<double>(shapes.batch / groups.groups) * shapes.src.height * shapes.src.width *
+         groups.world_size;
+}
+
+}  // namespace
+
+template <typename T>
+void batch_norm_forward(const OpShapes& shapes, const graph::BatchNorm& norm, const BatchNormGroups& groups,
+                        const T* src, const T* weight, const T* bias, T* dst,
+                        BatchNormStatistics& statistics) {
+  const auto channels = static_cast<std::size_t>(shapes.src.channels);
+  const std::int64_t plane = std::int64_t{1} * shapes.src.height * shapes.src.width;
+  const double count = elements_of_group(shapes, groups);
+  statistics.mean.assign(static_cast<std::size_t>(groups.groups) * channels, 0);
+  statistics.inverse_deviation.assign(static_cast<std::size_t>(groups.groups) * channels, 0);
+  statistics.batch_mean.assign(channels, 0);
+  statistics.batch_variance.assign(channels, 0);
+
+  for (int group = 0; group < groups.groups; ++group) {
+    std::vector<double> sums(2 * channels, 0.0);  // of the values, then of their squares
+    for_each_plane(shapes, groups.groups, group, [&](int c, std::int64_t first) {
+      double sum = 0, squares = 0;
+      for (std::int64_t i = first; i < first + plane; ++i) {
+        const double value = static_cast<double>(src[i]);
+        sum += value;
+        squares += value * value;
+      }
+      sums[static_cast<std::size_t>(c)] += sum;
+      sums[channels + static_cast<std::size_t>(c)] += squares;
+    });
+    if (groups.world_size > 1) groups.reduce(sums);
+
+    double* mean = &statistics.mean[static_cast<std::size_t>(group) * channels];
+    double* inverse = &statistics.inverse_deviation[static_cast<std::size_t>(group) * channels];
+    for (std::size_t c = 0; c < channels; ++c) {
+      mean[c] = sums[c] / count;
+      const double variance = std::max(0.0, sums[channels + c] / count - mean[c] * mean[c]);
+      inverse[c] = 1 / std::sqrt(variance + norm.epsilon);
+      statistics.batch_mean[c] += mean[c] / groups.groups;
+      // A single element has no unbiased variance; the biased one (zero) is used.
+      statistics.batch_variance[c] += variance * (count > 1 ? count / (count - 1) : 1) / groups.groups;
+    }
+    for_each_plane(shapes, groups.groups, group, [&](int c, std::int64_t first) {
+      const double scale = static_cast<double>(weight[c]) * inverse[c];
+      const double shift = static_cast<double>(bias[c]) - mean[c] * scale;
+      for (std::int64_t i = first; i < first + plane; ++i)
+        dst[i] = static_cast<T>(static_cast<double>(src[i]) * scale + shift);
+    });
+  }
+}
+
+template <typename T>
+void batch_norm_backward(const OpShapes& shapes, const BatchNormGroups& groups,
+                         const BatchNormStatistics& statistics, const T* src, const T* weight, const T* d_dst,
+                         T* d_src, T* d_weight, T* d_bias) {
+  const auto channels = static_cast<std::size_t>(shapes.src.channels);
+  const std::int64_t plane = std::int64_t{1} * shapes.src.height * shapes.src.width;
+  const double count = elements_of_group(shapes, groups);
+  std::vector<double> own(2 * channels, 0.0);
+
+  for (int group = 0; group < groups.groups; ++group) {
+    const double* mean = &statistics.mean[static_cast<std::size_t>(group) * channels];
+    const double* inverse = &statistics.inverse_deviation[static_cast<std::size_t>(group) * channels];
+    std::vector<double> sums(2 * channels, 0.0);  // of d_dst, then of d_dst times the normalised value
+    for_each_plane(shapes, groups.groups, group, [&](int channel, std::int64_t first) {
+      const auto c = static_cast<std::size_t>(channel);
+      double sum = 0, products = 0;
+      for (std::int64_t i = first; i < first + plane; ++i) {
+        const double gradient = static_cast<double>(d_dst[i]);
+        sum += gradient;
+        products += gradient * (static_cast<double>(src[i]) - mean[c]) * inverse[c];
+      }
+      sums[c] += sum;
+      sums[channels + c] += products;
+    });
+    for (std::size_t i = 0; i < sums.size(); ++i) own[i] += sums[i];
+    // Every worker takes part, whether or not it wants d_src: the calls must match.
+    if (groups.world_size > 1) groups.reduce(sums);
+    if (d_src == nullptr) continue;
+    for_each_plane(shapes, groups.groups, group, [&](int channel, std::int64_t first) {
+      const auto c = static_cast<std::size_t>(channel);
+      const double scale = static_cast<double>(weight[c]) * inverse[c];
+      const double mean_sum = sums[c] / count, mean_product = sums[channels + c] / count;
+      for (std::int64_t i = first; i < first + plane; ++i) {
+        const double normalised = (static_cast<double>(src[i]) - mean[c]) * inverse[c];
+        d_src[i] +=
+            static_cast<T>(scale * (static_cast<double>(d_dst[i]) - mean_sum - normalised * mean_product));
+      }
+    });
+  }
+  for (std::size_t c = 0; c < channels; ++c) {
+    d_bias[c] = static_cast<T>(own[c]);
+    d_weight[c] = static_cast<T>(own[channels + c]);
+  }
+}
+
+template <typename T>
+void batch_norm_evaluate(const OpShapes& shapes, const graph::BatchNorm& norm, const T* src, const T* weight,
+                         const T* bias, const T* running_mean, const T* running_var, T* dst) {
+  const std::int64_t plane = std::int64_t{1} * shapes.src.height * shapes.src.width;
+  for_each_plane(shapes, 1, 0, [&](int c, std::int64_t first) {
+    const double scale =
+        static_cast<double>(weight[c]) / std::sqrt(static_cast<double>(running_var[c]) + norm.epsilon);
+    const double shift = static_cast<double>(bias[c]) - static_cast<double>(running_mean[c]) * scale;
+    for (std::int64_t i = first; i < first + plane; ++i)
+      dst[i] = static_cast<T>(static_cast<double>(src[i]) * scale + shift);
+  });
+}
+
+#define PACELINE_INSTANTIATE(T)                                                                             \
+  template void batch_norm_forward(const OpShapes&, const graph::BatchNorm&, const BatchNormGroups&,        \
+                                   const T*, const T*, const T*, T*, BatchNormStatistics&);                 \
+  template void batch_norm_backward(const OpShapes&, const BatchNormGroups&, const BatchNormStatistics&,    \
+                                    const T*, const T*, const T*, T*, T*, T*);                              \
+  template void batch_norm_evaluate(const OpShapes&, const graph::BatchNorm&, const T*, const T*, const T*, \
+                                    const T*, const T*, T*);
+PACELINE_INSTANTIATE(float)
+PACELINE_INSTANTIATE(double)
+
+#undef PACELINE_INSTANTIATE
+
+template <typename T>
+void add_forward(const OpShapes& shapes, const T* left, const T* right, T* dst) {
+  for (std::int64_t i = 0; i < shapes.dst_elements(); ++i) dst[i] = left[i] + right[i];
+}
+
+template <typename T>
+void add_backward(const OpShapes& shapes, const T* d_dst, T* d_src) {
+  for (std::int64_t i = 0; i < shapes.dst_elements(); ++i) d_src[i] += d_dst[i];
+}
+
+template <typename T>
+void relu_forward(const OpShapes& shapes, const T* src, T* dst) {
+  // Written so that NaN is passed on: a broken loss must be visible.
+  for (std::int64_t i = 0; i < shapes.dst_elements(); ++i) dst[i] = src[i] < 0 ? T{0} : src[i];
+}
+
+template <typename T>
+void relu_backward(const OpShapes& shapes, const T* dst, const T* d_dst, T* d_src) {
+  for (std::int64_t i = 0; i < shapes.dst_elements(); ++i)
+    if (dst[i] > 0) d_src[i] += d_dst[i];
+}
+
+template <typename T>
+void gelu_forward(const OpShapes& shapes, const T* src, T* dst) {
+  const T root_half = static_cast<T>(std::numbers::sqrt2 / 2);
+  for (std::int64_t i = 0; i < shapes.dst_elements(); ++i)
+    dst[i] = src[i] * (T{1} + std::erf(src[i] * root_half)) / 2;
+}
+
+template <typename T>
+void gelu_backward(const OpShapes& shapes, const T* src, const T* d_dst, T* d_src) {
+  const T root_half = static_cast<T>(std::numbers::sqrt2 / 2);
+  const T density = static_cast<T>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);  // 1 / sqrt(2 pi)
+  for (std::int64_t i = 0; i < shapes.dst_elements(); ++i) {
+    const T x = src[i];
+    const T phi = (T{1} + std::erf(x * root_half)) / 2;
+    d_src[i] += d_dst[i] * (phi + x * density * std::exp(-x * x / 2));
+  }
+}
+
+#define PACELINE_INSTANTIATE(T)                                         \
+  template void add_forward(const OpShapes&, const T*, const T*, T*);   \
+  template void add_backward(const OpShapes&, const T*, T*);            \
+  template void relu_forward(const OpShapes&, const T*, T*);            \
+  template void relu_backward(const OpShapes&, const T*, const T*, T*); \
+  template void gelu_forward(const OpShapes&, const T*, T*);            \
+  template void gelu_backward(const OpShapes&, const T*, const T*, T*);
+PACELINE_INSTANTIATE(float)
+PACELINE_INSTANTIATE(double)
+
+#undef PACELINE_INSTANTIATE
+
+namespace {
+
+/// Calls visit(output element, source element) for every element of every window that is not padding.
+template <typename Visit>
+void for_each_element(const OpShapes& shapes, const graph::AveragePool& pool, Visit visit) {
+  const int height = shapes.src.height, width = shapes.src.width;
+  const std::int64_t planes = std::int64_t{1} * shapes.batch * shapes.src.channels;
+  std::int64_t out = 0;
+  for (std::int64_t plane = 0; plane < planes; ++plane)
+    for (int p = 0; p < shapes.dst.height; ++p)
+      for (int q = 0; q < shapes.dst.width; ++q, ++out) {
+        const int top = p * pool.stride - pool.padding, left = q * pool.stride - pool.padding;
+        for (int h = std::max(top, 0); h < std::min(top + pool.kernel, height); ++h)
+          for (int w = std::max(left, 0); w < std::min(left + pool.kernel, width); ++w)
+            visit(out, (plane * height + h) * width + w);
+      }
+}
+
+}  // namespace
+
+template <typename T>
+void max_pool_forward(const OpShapes& shapes, const graph::MaxPool& pool, const T* src, T* dst,
+                      std::int32_t* winner) {
+  const int height = shapes.src.height, width = shapes.src.width;
+  const std::int64_t planes = std::int64_t{1} * shapes.batch * shapes.src.channels;
+  for (std::int64_t plane = 0; plane < planes; ++plane, src += std::int64_t{1} * height * width) {
+    for (int p = 0; p < shapes.dst.height; ++p) {
+      const int top = p * pool.stride - pool.padding;
+      for (int q = 0; q < shapes.dst.width; ++q, ++dst, ++winner) {
+        const int left = q * pool.stride - pool.padding;
+        std::int32_t best = -1;
+        for (int h = std::max(top, 0); h < std::min(top + pool.kernel, height); ++h)
+          for (int w = std::max(left, 0); w < std::min(left + pool.kernel, width); ++w) {
+            const std::int32_t candidate = h * width + w;
+            if (best < 0 || src[candidate] > src[best] || std::isnan(src[candidate])) best = candidate;
+          }
+        *dst = src[best];
+        *winner = best;
+      }
+    }
+  }
+}
+
+template <typename T>
+void max_pool_backward(const OpShapes& shapes, const std::int32_t* winner, const T* d_dst, T* d_src) {
+  const std::int64_t src_plane = std::int64_t{1} * shapes.src.height * shapes.src.width;
+  const std::int64_t dst_plane = std::int64_t{1} * shapes.dst.height * shapes.dst.width;
+  const std::int64_t planes = std::int64_t{1} * shapes.batch * shapes.src.channels;
+  for (std::int64_t plane = 0; plane < planes; ++plane)
+    for (std::int64_t i = plane * dst_plane; i < (plane + 1) * dst_plane; ++i)
+      d_src[plane * src_plane + winner[i]] += d_dst[i];
+}
+
+template <typename T>
+void average_pool_forward(const OpShapes& shapes, const graph::AveragePool& pool, const T* src, T* dst) {
+  const T part = T{1} / static_cast<T>(pool.kernel * pool.kernel);
+  std::fill_n(dst, shapes.dst_elements(), T{0});
+  for_each_element(shapes, pool, [&](std::int64_t out, std::int64_t in) { dst[out] += src[in] * part; });
+}
+
+template <typename T>
+void average_pool_backward(const OpShapes& shapes, const graph::AveragePool& pool, const T* d_dst, T* d_src) {
+  const T part = T{1} / static_cast<T>(pool.kernel * pool.kernel);
+  for_each_element(shapes, pool, [&](std::int64_t out, std::int64_t in) { d_src[in] += d_dst[out] * part; });
+}
+
+template <typename T>
+void global_average_pool_forward(const OpShapes& shapes, const T* src, T* dst) {
+  const std::int64_t plane = std::int64_t{1} * shapes.src.height * shapes.src.width;
+  for (std::int64_t c = 0; c < shapes.dst_elements(); ++c) {
+    T sum = 0;
+    for (std::int64_t i = c * plane; i < (c + 1) * plane; ++i) sum += src[i];
+    dst[c] = sum / static_cast<T>(plane);
+  }
+}
+
+template <typename T>
+void global_average_pool_backward(const OpShapes& shapes, const T* d_dst, T* d_src) {
+  const std::int64_t plane = std::int64_t{1} * shapes.src.height * shapes.src.width;
+  for (std::int64_t c = 0; c < shapes.dst_elements(); ++c)
+    for (std::int64_t i = c * plane; i < (c + 1) * plane; ++i) d_src[i] += d_dst[c] / static_cast<T>(plane);
+}
+
+#define PACELINE_INSTANTIATE(T)                                                                        \
+  template void max_pool_forward(const OpShapes&, const graph::MaxPool&, const T*, T*, std::int32_t*); \
+  template void max_pool_backward(const OpShapes&, const std::int32_t*, const T*, T*);                 \
+  template void average_pool_forward(const OpShapes&, const graph::AveragePool&, const T*, T*);        \
+  template void average_pool_backward(const OpShapes&, const graph::AveragePool&, const T*, T*);       \
+  template void global_average_pool_forward(const OpShapes&, const T*, T*);                            \
+  template void global_average_pool_backward(const OpShapes&, const T*, T*);
+PACELINE_INSTANTIATE(float)
+PACELINE_INSTANTIATE(double)
+
+#undef PACELINE_INSTANTIATE
+
+namespace {
+/// To a multiple of 2^-24; NaN and infinity stay what they are.
+double rounded(double loss) { return std::nearbyint(loss * 0x1p24) * 0x1p-24; }
+}  // namespace
+
+template <typename T>
+LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
+                                       const T* logits, std::span<const std::int32_t> labels,
+                                       T* probabilities, double* exact_loss) {
+  const int classes = shapes.src.channels;
+  LossSums sums;
+  double exact = 0;
+  for (int n = 0; n < shapes.batch; ++n, logits += classes, probabilities += classes) {
+    const std::int32_t label = labels[static_cast<std::size_t>(n)];
+    base::expects(label >= 0 && label < classes, "a label is a class");
+    const T* largest = std::max_element(logits, logits + classes);
+    double total = 0, logit_sum = 0;
+    for (int k = 0; k < classes; ++k) {
+      const double shifted = static_cast<double>(logits[k]) - static_cast<double>(*largest);
+      logit_sum += shifted;
+      total += std::exp(shifted);
+    }
+    for (int k = 0; k < classes; ++k)
+      probabilities[k] =
+          static_cast<T>(std::exp(static_cast<double>(logits[k]) - static_cast<double>(*largest)) / total);
+    const double log_total = std::log(total);
+    const double of_label = log_total - (static_cast<double>(logits[label]) - static_cast<double>(*largest));
+    const double of_all = log_total - logit_sum / classes;  // mean of -log p over the classes
+    const double value = (1 - loss.label_smoothing) * of_label + loss.label_smoothing * of_all;
+    exact += value;
+    sums += {.loss = rounded(value), .correct = largest - logits == label ? 1 : 0, .samples = 1};
+  }
+  if (exact_loss != nullptr) *exact_loss = exact;
+  return sums;
+}
+
+template <typename T>
+void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
+                                    const T* probabilities, std::span<const std::int32_t> labels,
+                                    double gradient_scale, T* d_logits) {
+  const int classes = shapes.src.channels;
+  const double everywhere = loss.label_smoothing / classes;
+  for (int n = 0; n < shapes.batch; ++n, probabilities += classes, d_logits += classes)
+    for (int k = 0; k < classes; ++k) {
+      const double target =
+          everywhere + (labels[static_cast<std::size_t>(n)] == k ? 1 - loss.label_smoothing : 0.0);
+      d_logits[k] += static_cast<T>((static_cast<double>(probabilities[k]) - target) * gradient_scale);
+    }
+}
+
+#define PACELINE_INSTANTIATE(T)                                                                              \
+  template LossSums softmax_cross_entropy_forward(const OpShapes&, const graph::SoftmaxCrossEntropy&,        \
+                                                  const T*, std::span<const std::int32_t>, T*, double*);     \
+  template void softmax_cross_entropy_backward(const OpShapes&, const graph::SoftmaxCrossEntropy&, const T*, \
+                                               std::span<const std::int32_t>, double, T*);
+PACELINE_INSTANTIATE(float)
+PACELINE_INSTANTIATE(double)
+
+#undef PACELINE_INSTANTIATE
+}  // namespace paceline::engine::reference

@@ -1,0 +1,334 @@
+#include "graph/ops.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <type_traits>
+#include <variant>
+
+#include "base/error.h"
+
+namespace paceline::graph {
+namespace {
+
+Shape same_shape(const OpSite& site) { return site.src[0]; }
+
+Shape input_shape(const OpSite& site) {
+  const Shape& src = site.as<Input>().shape;
+  if (src.channels < 1 || src.height < 1 || src.width < 1)
+    base::fail(
+        base::ErrorKind::usage,
+        "input: channels, height and width must be at least 1, but are {}; check the data set's image size",
+        text(src));
+  return src;
+}
+
+Shape conv2d_shape(const OpSite& site) {
+  const auto& conv = site.as<Conv2d>();
+  if (conv.channels < 1)
+    base::fail(base::ErrorKind::usage,
+               "conv2d '{}': channels must be at least 1, but is {}; say how many it makes", site.name,
+               conv.channels);
+  check_rates(site, conv.rates);
+  const int most = 2 * site.src[0].channels * conv.kernel * conv.kernel;
+  if (conv.init == Init::whiten && (conv.channels % 2 != 0 || conv.channels > most))
+    base::fail(
+        base::ErrorKind::usage,
+        "conv2d '{}': init \"whiten\" makes an even number of channels, at most {} (2 x {} x {} x {}), but "
+        "channels is {}; change it",
+        site.name, most, site.src[0].channels, conv.kernel, conv.kernel, conv.channels);
+  return slide(site, {conv.kernel, conv.stride, conv.padding}, conv.channels);
+}
+
+std::vector<ParameterRule> conv2d_parameters(const OpSite& site) {
+  const auto& conv = site.as<Conv2d>();
+  std::vector<ParameterRule> rules = {{"weight",
+                                       {conv.channels, site.src[0].channels, conv.kernel, conv.kernel},
+                                       Role::weight,
+                                       conv.rates.weight}};
+  if (conv.bias) rules.push_back({"bias", {conv.channels}, Role::bias, conv.rates.bias});
+  return rules;
+}
+
+std::int64_t conv2d_multiply_adds(const OpSite& site, const Shape& dst) {
+  const auto& conv = site.as<Conv2d>();
+  return dst.elements() * site.src[0].channels * conv.kernel * conv.kernel;
+}
+
+std::string conv2d_attributes(const Attributes& op) {
+  const auto& own = std::get<Conv2d>(op);
+  return fmt::format("channels {}, kernel {}, stride {}, padding {}, bias {}", own.channels, own.kernel,
+                     own.stride, own.padding, own.bias);
+}
+
+Shape dense_shape(const OpSite& site) {
+  const auto& dense = site.as<Dense>();
+  if (dense.features < 1)
+    base::fail(base::ErrorKind::usage,
+               "dense '{}': features must be at least 1, but is {}; say how many it makes", site.name,
+               dense.features);
+  check_rates(site, dense.rates);
+  if (dense.init != Init::usual && dense.init != Init::zero)
+    base::fail(base::ErrorKind::usage,
+               "dense '{}': init \"dirac\" and \"whiten\" are for conv2d; leave init out or take \"zero\"",
+               site.name);
+  return {dense.features, 1, 1};
+}
+
+std::vector<ParameterRule> dense_parameters(const OpSite& site) {
+  const auto& dense = site.as<Dense>();
+  std::vector<ParameterRule> rules = {
+      {"weight", {dense.features, site.src[0].elements()}, Role::weight, dense.rates.weight}};
+  if (dense.bias) rules.push_back({"bias", {dense.features}, Role::bias, dense.rates.bias});
+  return rules;
+}
+
+std::int64_t dense_multiply_adds(const OpSite& site, const Shape& dst) {
+  return dst.channels * site.src[0].elements();
+}
+
+std::string dense_attributes(const Attributes& op) {
+  const auto& own = std::get<Dense>(op);
+  return fmt::format("features {}, bias {}", own.features, own.bias);
+}
+
+Shape batch_norm_shape(const OpSite& site) {
+  const auto& norm = site.as<BatchNorm>();
+  if (!(norm.epsilon > 0) || !(norm.momentum > 0 && norm.momentum <= 1))
+    base::fail(
+        base::ErrorKind::usage,
+        "batch_norm '{}': epsilon must be above 0 and momentum in (0, 1], but they are {} and {}; PyTorch's "
+        "defaults are 1e-5 and 0.1",
+        site.name, norm.epsilon, norm.momentum);
+  if (norm.init != Init::usual && norm.init != Init::zero)
+    base::fail(
+        base::ErrorKind::usage,
+        "batch_norm '{}': its weight starts as usual (1) or at zero; dirac and whiten are for convolutions: "
+        "correct 'init'",
+        site.name);
+  check_rates(site, norm.rates);
+  return site.src[0];
+}
+
+std::vector<ParameterRule> batch_norm_parameters(const OpSite& site) {
+  const std::int64_t channels = site.src[0].channels;
+  const Rates& rates = site.as<BatchNorm>().rates;
+  return {{"weight", {channels}, Role::norm_weight, rates.weight},
+          {"bias", {channels}, Role::norm_bias, rates.bias},
+          {"running_mean", {channels}, Role::running_mean},
+          {"running_var", {channels}, Role::running_var}};
+}
+
+std::string batch_norm_attributes(const Attributes& op) {
+  const auto& own = std::get<BatchNorm>(op);
+  return fmt::format("epsilon {}, momentum {}", own.epsilon, own.momentum);
+}
+
+/// Of max_pool and average_pool.
+template <typename Pool>
+Shape pool_shape(const OpSite& site) {
+  const auto& pool = site.as<Pool>();
+  // PyTorch's rule; it also ensures that every window overlaps the image.
+  if (2 * pool.padding > pool.kernel)
+    base::fail(base::ErrorKind::usage,
+               "{} '{}': padding must be at most half the kernel {}, but is {}; lower it",
+               rule_of(site.op).kind, site.name, pool.kernel, pool.padding);
+  return slide(site, {pool.kernel, pool.stride, pool.padding}, site.src[0].channels);
+}
+
+template <typename Pool>
+std::string pool_attributes(const Attributes& op) {
+  const auto& own = std::get<Pool>(op);
+  return fmt::format("kernel {}, stride {}, padding {}", own.kernel, own.stride, own.padding);
+}
+
+Shape add_shape(const OpSite& site) {
+  if (site.src[0] != site.src[1])
+    base::fail(base::ErrorKind::usage,
+               "add '{}': both inputs must have one shape, but have {} and {}; give the shortcut a 1x1 "
+               "convolution with the same stride and channels as the branch",
+               site.name, text(site.src[0]), text(site.src[1]));
+  return site.src[0];
+}
+
+Shape dropout_shape(const OpSite& site) {
+  const double probability = site.as<Dropout>().probability;
+  if (!(probability >= 0 && probability < 1))
+    base::fail(base::ErrorKind::usage,
+               "dropout '{}': probability must be in [0, 1), but is {}; 0.5 is common", site.name,
+               probability);
+  return site.src[0];
+}
+
+std::string dropout_attributes(const Attributes& op) {
+  const auto& own = std::get<Dropout>(op);
+  return fmt::format("probability {}", own.probability);
+}
+
+Shape softmax_cross_entropy_shape(const OpSite& site) {
+  const Shape& src = site.src[0];
+  const double smoothing = site.as<SoftmaxCrossEntropy>().label_smoothing;
+  if (src.height != 1 || src.width != 1 || src.channels < 2)
+    base::fail(base::ErrorKind::usage,
+               "softmax_cross_entropy '{}': its input must be one number for each of 2 or more classes, but "
+               "is {}; end the model with a dense layer of as many features as classes",
+               site.name, text(src));
+  if (!(smoothing >= 0 && smoothing < 1))
+    base::fail(base::ErrorKind::usage,
+               "softmax_cross_entropy '{}': label smoothing must be in [0, 1), but is {}; 0.1 is common",
+               site.name, smoothing);
+  return {1, 1, 1};
+}
+
+/// The rules in the order of the variant's alternatives.
+template <typename... Ops>
+std::array<OpRule, sizeof...(Ops)> rules_of(std::type_identity<std::variant<Ops...>>) {
+  return {make_rule(Ops{})...};
+}
+
+std::vector<Shape> input_shapes(const Graph& graph, const Node& node) {
+  std::vector<Shape> shapes;
+  for (const int input : node.inputs) shapes.push_back(graph.nodes[static_cast<std::size_t>(input)].shape);
+  return shapes;
+}
+
+}  // namespace
+
+OpRule make_rule(const Input&) { return {.kind = "input", .inputs = 0, .shape = input_shape}; }
+
+OpRule make_rule(const Conv2d&) {
+  return {.kind = "conv2d",
+          .saved = {.src = true},
+          .attributes = conv2d_attributes,
+          .shape = conv2d_shape,
+          .parameters = conv2d_parameters,
+          .multiply_adds = conv2d_multiply_adds};
+}
+
+OpRule make_rule(const Dense&) {
+  return {.kind = "dense",
+          .saved = {.src = true},
+          .attributes = dense_attributes,
+          .shape = dense_shape,
+          .parameters = dense_parameters,
+          .multiply_adds = dense_multiply_adds};
+}
+
+OpRule make_rule(const BatchNorm&) {
+  return {.kind = "batch_norm",
+          .saved = {.src = true, .statistics = true},
+          .in_place = true,
+          .attributes = batch_norm_attributes,
+          .shape = batch_norm_shape,
+          .parameters = batch_norm_parameters};
+}
+
+OpRule make_rule(const Relu&) {
+  return {.kind = "relu", .saved = {.dst = true}, .in_place = true, .shape = same_shape};
+}
+
+OpRule make_rule(const Gelu&) {
+  return {.kind = "gelu", .saved = {.src = true}, .in_place = true, .shape = same_shape};
+}
+
+OpRule make_rule(const MaxPool&) {
+  return {.kind = "max_pool",
+          .saved = {.mask = true},
+          .attributes = pool_attributes<MaxPool>,
+          .shape = pool_shape<MaxPool>};
+}
+
+OpRule make_rule(const AveragePool&) {
+  return {.kind = "average_pool",
+          .saved = {},
+          .attributes = pool_attributes<AveragePool>,
+          .shape = pool_shape<AveragePool>};
+}
+
+OpRule make_rule(const GlobalAveragePool&) {
+  return {.kind = "global_average_pool", .shape = [](const OpSite& site) {
+            return Shape{site.src[0].channels, 1, 1};
+          }};
+}
+
+OpRule make_rule(const Add&) { return {.kind = "add", .inputs = 2, .in_place = true, .shape = add_shape}; }
+
+// Nothing is saved: the mask is a pure function of seed and position and is computed again in the backward
+// pass.
+OpRule make_rule(const Dropout&) {
+  return {.kind = "dropout", .in_place = true, .attributes = dropout_attributes, .shape = dropout_shape};
+}
+
+OpRule make_rule(const SoftmaxCrossEntropy&) {
+  return {.kind = "softmax_cross_entropy", .saved = {.dst = true}, .shape = softmax_cross_entropy_shape};
+}
+
+const OpRule& rule_of(const Attributes& op) {
+  static const auto rules = rules_of(std::type_identity<Attributes>());
+  return rules[op.index()];
+}
+
+std::int64_t multiply_adds(const Graph& graph, int index) {
+  const Node& node = graph.nodes[static_cast<std::size_t>(index)];
+  const OpRule& rule = rule_of(node.op);
+  if (rule.multiply_adds == nullptr) return 0;
+  const auto src = input_shapes(graph, node);
+  return rule.multiply_adds({node.name, node.op, src}, node.shape);
+}
+
+bool learns(const Graph& graph, int node) {
+  const auto& parameters = graph.nodes[static_cast<std::size_t>(node)].parameters;
+  return std::any_of(parameters.begin(), parameters.end(), [&](int index) {
+    const Parameter& parameter = graph.parameters[static_cast<std::size_t>(index)];
+    return is_trainable(parameter.role) && !parameter.is_frozen();
+  });
+}
+
+std::vector<bool> needs_gradient(const Graph& graph) {
+  std::vector<bool> needs(graph.nodes.size(), false);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    needs[i] = learns(graph, static_cast<int>(i)) || graph.nodes[i].as<BatchNorm>() != nullptr;
+    for (const int input : graph.nodes[i].inputs)
+      needs[i] = needs[i] || needs[static_cast<std::size_t>(input)];
+  }
+  return needs;
+}
+
+void check_rates(const OpSite& site, const Rates& rates) {
+  for (const double rate : {rates.weight, rates.bias})
+    if (!(rate >= 0) || !std::isfinite(rate))
+      base::fail(
+          base::ErrorKind::usage,
+          "{} '{}': weight_rate and bias_rate are factors of the learning rate, 0 or more, but one is {}; "
+          "0 freezes, 1 is usual",
+          rule_of(site.op).kind, site.name, rate);
+}
+
+std::string text(const Shape& shape) {
+  return fmt::format("[{},{},{}]", shape.channels, shape.height, shape.width);
+}
+
+Shape slide(const OpSite& site, const SlidingWindow& window, int channels) {
+  const auto kind = rule_of(site.op).kind;
+  const Shape& src = site.src[0];
+  if (window.kernel < 1 || window.stride < 1)
+    base::fail(base::ErrorKind::usage,
+               "{} '{}': kernel and stride must be at least 1, but are {} and {}; correct them", kind,
+               site.name, window.kernel, window.stride);
+  if (window.padding < 0 || window.padding >= window.kernel)
+    base::fail(
+        base::ErrorKind::usage,
+        "{} '{}': padding must be from 0 to kernel - 1 = {}, but is {}; use kernel / 2 to keep the size",
+        kind, site.name, window.kernel - 1, window.padding);
+  if (src.height + 2 * window.padding < window.kernel || src.width + 2 * window.padding < window.kernel)
+    base::fail(
+        base::ErrorKind::usage,
+        "{} '{}': the kernel {} must fit into its input, but that is {} with padding {}; use a larger image "
+        "or less downsampling before it",
+        kind, site.name, window.kernel, text(src), window.padding);
+  return {channels, positions(src.height, window), positions(src.width, window)};
+}
+
+}  // namespace paceline::graph

@@ -1,0 +1,118 @@
+#pragma once
+
+/// What the graph knows of each op, independent of devices: output shape, parameters, what the backward pass
+/// needs from the forward pass, and cost.
+///
+/// Each op has a make_rule() in ops.cc, and one line at the end of this header. An op in Attributes without
+/// them does not compile.
+///
+/// Threads  any; the rules are constant
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace paceline::graph {
+
+/// One node as its rule sees it: the node's name (for errors), its attributes, its inputs' shapes.
+struct OpSite {
+  std::string_view name;
+  const Attributes& op;
+  std::span<const Shape> src;
+  template <typename Op>
+  [[nodiscard]] const Op& as() const {
+    return std::get<Op>(op);
+  }
+};
+
+/// A parameter that the op owns; its full name is "<node>.<suffix>".
+struct ParameterRule {
+  std::string suffix;
+  std::vector<std::int64_t> shape;
+  Role role = Role::weight;
+  double rate = 1;  ///< see Rates
+};
+
+/// What the backward pass needs from the forward pass.
+struct Saved {
+  bool src = false;         ///< the op's input
+  bool dst = false;         ///< the op's output
+  bool mask = false;        ///< a small integer for each output element (which of a window was chosen)
+  bool statistics = false;  ///< mean and inverse deviation of each channel
+};
+
+struct OpRule {
+  std::string_view kind;  ///< "conv2d": in generated names, in errors, in model files
+  int inputs = 1;
+  Saved saved = {};
+  /// Each element of d_src depends only on the same element of d_dst (and, for a batch norm, on sums). So an
+  /// engine may store d_src over d_dst.
+  bool in_place = false;
+  /// The op's attributes that change what a trained model computes, as text; null: none.
+  std::string (*attributes)(const Attributes& op) = nullptr;
+  /// Shape of the output.
+  ///
+  /// Errors   Error(usage) when attributes or input shapes are invalid
+  Shape (*shape)(const OpSite& site) = nullptr;
+  /// The parameters, in the op's own order; null: none.
+  std::vector<ParameterRule> (*parameters)(const OpSite& site) = nullptr;
+  /// Multiply-adds of one sample's forward pass; null: not counted. Each backward direction costs the same.
+  std::int64_t (*multiply_adds)(const OpSite& site, const Shape& dst) = nullptr;
+};
+
+/// The rule of an op.
+[[nodiscard]] const OpRule& rule_of(const Attributes& op);
+
+/// Multiply-adds of a node of a finished graph.
+[[nodiscard]] std::int64_t multiply_adds(const Graph& graph, int node);
+
+/// Whether the node has a parameter that is not frozen. Engines leave the gradients of other nodes at zero.
+[[nodiscard]] bool learns(const Graph& graph, int node);
+
+/// For each node, whether its output depends on a parameter that learns. Only then must a consumer send a
+/// gradient back to it (the first convolution never computes d_src). A batch norm, even a frozen one, always
+/// gets one, since its statistics travel with the gradients.
+[[nodiscard]] std::vector<bool> needs_gradient(const Graph& graph);
+
+/// Errors   Error(usage), naming the op, for a rate that is negative or not a number
+void check_rates(const OpSite& site, const Rates& rates);
+
+/// "[64,32,32]": channels, height, width.
+[[nodiscard]] std::string text(const Shape& shape);
+
+/// The sliding window of convolutions and pooling.
+struct SlidingWindow {
+  int kernel = 1;
+  int stride = 1;
+  int padding = 0;
+};
+
+/// Number of positions of the window along `length` (rounded down, as in PyTorch).
+[[nodiscard]] inline int positions(int length, const SlidingWindow& window) {
+  return (length + 2 * window.padding - window.kernel) / window.stride + 1;
+}
+
+/// The output shape of a sliding window with `channels` output channels.
+///
+/// Errors   Error(usage) naming the op when the window is invalid or larger than the padded input
+[[nodiscard]] Shape slide(const OpSite& site, const SlidingWindow& window, int channels);
+
+// The rules; rule_of() lists them all.
+OpRule make_rule(const Input&);
+OpRule make_rule(const Conv2d&);
+OpRule make_rule(const Dense&);
+OpRule make_rule(const BatchNorm&);
+OpRule make_rule(const Relu&);
+OpRule make_rule(const Gelu&);
+OpRule make_rule(const MaxPool&);
+OpRule make_rule(const AveragePool&);
+OpRule make_rule(const GlobalAveragePool&);
+OpRule make_rule(const Add&);
+OpRule make_rule(const Dropout&);
+OpRule make_rule(const SoftmaxCrossEntropy&);
+
+}  // namespace paceline::graph

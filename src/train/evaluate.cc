@@ -1,0 +1,176 @@
+#include "train/evaluate.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "train/given/options.h"
+
+namespace paceline::train {
+namespace {
+
+/// Images are read into a buffer of this size, then copied to the device.
+constexpr std::int64_t kChunkBytes = std::int64_t{1} << 20;
+
+double mean_loss(const engine::LossSums& sums) { return sums.loss / static_cast<double>(sums.samples); }
+double hit_rate(const engine::LossSums& sums) {
+  return static_cast<double>(sums.correct) / static_cast<double>(sums.samples);
+}
+
+}  // namespace
+
+ImageStore::ImageStore(const Job& job, const data::Augment& augment, engine::Engine& engine)
+    : job_(job), engine_(engine) {
+  const StoredImages& stored = job.resolved.stored;
+  base::expects(stored.total() > 0, "the engine has room for images");
+  validation_.first = stored.train;
+  test_.first = stored.train + stored.validation;
+  engine.set_byte_values(augment.byte_values());
+}
+
+std::int64_t ImageStore::planned_bytes(const StoredImages& stored) {
+  if (stored.total() == 0) return 0;
+  return stored.total() * static_cast<std::int64_t>(sizeof(std::int32_t)) + kChunkBytes;
+}
+
+const ImageStore::Part& ImageStore::train() {
+  return fill(train_, *job_.source.train, 0, job_.source.train->size());
+}
+const ImageStore::Part& ImageStore::validation(std::int64_t begin, std::int64_t end) {
+  base::expects(end - begin <= job_.resolved.stored.validation, "there is room for the validation part");
+  return fill(validation_, *job_.source.validation, begin, end);
+}
+const ImageStore::Part& ImageStore::test(std::int64_t begin, std::int64_t end) {
+  base::expects(end - begin <= job_.resolved.stored.test, "there is room for the part of the test set");
+  return fill(test_, *job_.source.test, begin, end);
+}
+
+const ImageStore::Part& ImageStore::fill(Part& part, const data::Dataset& set, std::int64_t begin,
+                                         std::int64_t end) {
+  if (part.is_there) {
+    base::expects(static_cast<std::int64_t>(part.labels.size()) == end - begin, "a part stays the same");
+    return part;
+  }
+  const std::int64_t image = set.format().bytes();
+  const std::int64_t at_once =
+      std::clamp<std::int64_t>(kChunkBytes / image, 1, std::max<std::int64_t>(1, end - begin));
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(at_once * image));
+  part.labels.resize(static_cast<std::size_t>(end - begin));
+  for (std::int64_t done = 0; done < end - begin; done += at_once) {
+    const std::int64_t count = std::min(at_once, end - begin - done);
+    for (std::int64_t i = 0; i < count; ++i)
+      part.labels[static_cast<std::size_t>(done + i)] = set.read(
+          begin + done + i,
+          std::span(pixels).subspan(static_cast<std::size_t>(i * image), static_cast<std::size_t>(image)));
+    engine_.store_images(part.first + done, std::span(pixels).first(static_cast<std::size_t>(count * image)));
+  }
+  part.is_there = true;
+  return part;
+}
+
+data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch, int views, int rank,
+                                           int world, bool is_sharded) {
+  const auto part = data::evaluation_part(test_samples, rank, world, is_sharded ? batch / views : 1);
+  return {.begin = part.begin, .end = part.end, .batch = batch / views, .views = views, .threads = 0};
+}
+
+bool is_evaluated(const Job& job, const Counters& counters) {
+  const int every = job.options.evaluate_every;
+  if (every <= 0 || job.options.window_steps != 0) return false;
+  return counters.update == job.resolved.end || (counters.step == 0 && counters.epoch % every == 0);
+}
+
+std::int64_t planned_evaluations(const Job& job, std::int64_t first) {
+  const std::int64_t steps = job.resolved.steps_per_epoch, last = (job.resolved.end + steps - 1) / steps;
+  std::int64_t count = 0;
+  for (std::int64_t epoch = first; epoch <= last; ++epoch)
+    count += epoch == last || epoch % job.options.evaluate_every == 0 ? 1 : 0;
+  return count;
+}
+
+std::optional<engine::LossSums> evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
+                                         comm::Communicator& communicator, const std::stop_token& stop) {
+  engine::LossSums sums;
+  while (!stop.stop_requested()) {
+    const auto* batch = batches.next();
+    if (batch == nullptr) break;
+    const int count = static_cast<int>(batch->count());
+    sums += batch->draws.empty() ? engine.evaluate(batch->images, batch->labels, count, views)
+                                 : engine.evaluate_draws(batch->draws, batch->labels, count, views);
+  }
+  double stops = stop.stop_requested() ? 1 : 0;
+  communicator.all_reduce(std::span(&stops, 1), comm::Reduce::sum);
+  if (stops > 0) return std::nullopt;
+  return reduce_sums(sums, communicator);
+}
+
+engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& communicator) {
+  // Counts below 2^53 are exact in double.
+  std::array<double, 3> sums{local.loss, static_cast<double>(local.correct),
+                             static_cast<double>(local.samples)};
+  communicator.all_reduce(sums, comm::Reduce::sum);
+  return {.loss = sums[0],
+          .correct = static_cast<std::int64_t>(sums[1]),
+          .samples = static_cast<std::int64_t>(sums[2])};
+}
+
+std::optional<engine::LossSums> Evaluator::evaluate_on(const data::Dataset& set,
+                                                       std::optional<data::EvaluationBatches>& batches,
+                                                       std::int64_t passes) {
+  if (!batches) {
+    auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
+                                      communicator_.rank(), communicator_.size(), job_.options.shard > 0);
+    options.pool = &job_.pool;
+    options.passes = passes;
+    // The set is evaluated once more, but not read again: the store has kept it since the first time.
+    const auto reads = job_.test_reads.reads();
+    if (store_ != nullptr) use_stored(set, options);
+    batches.emplace(set, augment_, options);
+    if (store_ != nullptr && &set == &job_.test_reads && job_.test_reads.reads() == reads)
+      job_.test_reads.count(batches->samples());
+  } else if (store_ != nullptr && &set == &job_.test_reads) {
+    job_.test_reads.count(batches->samples());
+  }
+  const auto sums = train::evaluate(*batches, job_.options.test_views, engine_, communicator_, job_.stop);
+  if (!sums) batches.reset();  // it stopped in the middle of a pass
+  return sums;
+}
+
+void Evaluator::use_stored(const data::Dataset& set, data::EvaluationOptions& options) {
+  const bool is_test = &set == job_.source.test.get();
+  const auto& part =
+      is_test ? store_->test(options.begin, options.end) : store_->validation(options.begin, options.end);
+  options.draws = true;
+  options.first_draw = part.first;
+  options.labels = part.labels;
+}
+
+std::optional<Evaluator::Figures> Evaluator::test() {
+  const auto test = evaluate_on(*job_.source.test, test_batches_, 1);
+  if (!test) return std::nullopt;
+  return Figures{.loss = mean_loss(*test), .accuracy = hit_rate(*test)};
+}
+
+bool Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) {
+  const bool has_validation = job_.source.validation != nullptr;
+  std::optional<engine::LossSums> test, validation;
+  if (test_policy(job_.options, has_validation) == TestSet::every) {
+    test = evaluate_on(*job_.source.test, test_batches_, test_passes);
+    if (!test) return false;
+  }
+  if (has_validation) {
+    validation = evaluate_on(*job_.source.validation, validation_batches_, 0);
+    if (!validation) return false;
+  }
+  if (test) {
+    epoch.test_loss = mean_loss(*test);
+    epoch.test_accuracy = hit_rate(*test);
+  }
+  if (validation) {
+    epoch.validation_loss = mean_loss(*validation);
+    epoch.validation_accuracy = hit_rate(*validation);
+  }
+  return true;
+}
+
+}  // namespace paceline::train

@@ -1,0 +1,113 @@
+#pragma once
+
+/// Evaluates a test or validation set exactly: every sample once, whatever the number of workers.
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "data/augment.h"
+#include "data/dataset.h"
+#include "data/loader.h"
+#include "engine/engine.h"
+#include "measure/record.h"
+#include "train/given/job.h"
+
+namespace paceline::train {
+
+// Copies images to an engine that keeps them (Resolved::stored), each set when it is first needed, and keeps
+// their labels on the host.
+
+/// Threads  one, the worker's own
+class ImageStore {
+ public:
+  /// Only for jobs whose engines keep images.
+  ImageStore(const Job& job, const data::Augment& augment, engine::Engine& engine);
+
+  /// Images of a set on the device.
+  struct Part {
+    std::int64_t first = 0;  ///< the draw index of its first image
+    std::vector<std::int32_t> labels;
+    bool is_there = false;
+  };
+  // The first call of each function reads the images and copies them to the device.
+  //
+  // Errors   Error(data) for an image that cannot be read
+
+  [[nodiscard]] const Part& train();
+  /// Samples [begin, end) of the set; the same at every call.
+  [[nodiscard]] const Part& validation(std::int64_t begin, std::int64_t end);
+  [[nodiscard]] const Part& test(std::int64_t begin, std::int64_t end);
+
+  /// What one worker holds on the host, for the memory plan.
+  [[nodiscard]] static std::int64_t planned_bytes(const StoredImages& stored);
+
+ private:
+  const Part& fill(Part& part, const data::Dataset& set, std::int64_t begin, std::int64_t end);
+
+  const Job& job_;
+  engine::Engine& engine_;
+  Part train_, validation_, test_;
+};
+
+/// Loader options for `rank`'s part of the test set, for an engine with batches of `batch` images. It starts
+/// no threads, since those of the training loaders are idle. `is_sharded`: the figures must be the same bits
+/// for any number of workers, so each rank evaluates whole batches.
+[[nodiscard]] data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch,
+                                                         int views, int rank, int world, bool is_sharded);
+
+/// Whether the epoch that ends with `counters` is evaluated.
+[[nodiscard]] bool is_evaluated(const Job& job, const Counters& counters);
+/// How many epochs from `first` (from 1) on are evaluated, if the run is not stopped early.
+[[nodiscard]] std::int64_t planned_evaluations(const Job& job, std::int64_t first);
+
+/// Evaluates `batches` (this rank's part of the test set) with the engine's weights and adds sums and counts
+/// over ranks. Returns nothing if any rank was asked to stop (`stop`); then it ends after the current batch.
+/// Collective; the same result on every rank.
+[[nodiscard]] std::optional<engine::LossSums> evaluate(data::EvaluationBatches& batches, int views,
+                                                       engine::Engine& engine,
+                                                       comm::Communicator& communicator,
+                                                       const std::stop_token& stop);
+
+/// Adds local sums over all ranks. Collective.
+[[nodiscard]] engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& communicator);
+
+/// Evaluates the test set of a run, and its validation set if there is one. The first evaluation makes their
+/// loaders, and copies their images to the device if they are kept there.
+class Evaluator {
+ public:
+  /// `store`: null if the host prepares the images.
+  Evaluator(const Job& job, const data::Augment& augment, engine::Engine& engine,
+            comm::Communicator& communicator, ImageStore* store)
+      : job_(job), augment_(augment), engine_(engine), communicator_(communicator), store_(store) {}
+
+  /// Fills in losses and accuracies of `epoch`, of the validation set if there is one, and of the test set if
+  /// --test-set is `every`. `test_passes`: how often this run reads the test set in all, so that nothing more
+  /// is prepared ahead. False, with nothing filled in, if the run was asked to stop. Collective.
+  [[nodiscard]] bool evaluate(measure::EpochRecord& epoch, std::int64_t test_passes);
+
+  struct Figures {
+    double loss = 0, accuracy = 0;
+  };
+  /// Evaluates the whole test set once; nothing if the run was asked to stop. Collective; the same figures on
+  /// every rank.
+  [[nodiscard]] std::optional<Figures> test();
+
+ private:
+  std::optional<engine::LossSums> evaluate_on(const data::Dataset& set,
+                                              std::optional<data::EvaluationBatches>& batches,
+                                              std::int64_t passes);
+  void use_stored(const data::Dataset& set, data::EvaluationOptions& options);
+
+  const Job& job_;
+  const data::Augment& augment_;
+  engine::Engine& engine_;
+  comm::Communicator& communicator_;
+  ImageStore* store_;
+  std::optional<data::EvaluationBatches> test_batches_;
+  std::optional<data::EvaluationBatches> validation_batches_;
+};
+
+}  // namespace paceline::train

@@ -1,0 +1,148 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace paceline::base {
+namespace {
+
+const std::vector<std::string> kNames{"resnet18", "resnet18-cifar", "mnist-cnn", "momentum", "lr"};
+
+TEST(Nearest, FindsWhatWasMeant) {
+  EXPECT_EQ(nearest_name("resnet-18", kNames), "resnet18");
+  EXPECT_EQ(nearest_name("resnet18_cifar", kNames), "resnet18-cifar");
+  EXPECT_EQ(nearest_name("mnistcnn", kNames), "mnist-cnn");
+  EXPECT_EQ(nearest_name("momnetum", kNames), "momentum");  // two neighbours swapped
+  EXPECT_EQ(nearest_name("rl", kNames), "lr");
+  EXPECT_EQ(nearest_name("momentum", kNames), "momentum");
+}
+
+TEST(Nearest, TakesABeginningForTheNameThatAloneBeginsSo) {
+  EXPECT_EQ(nearest_name("mom", kNames), "momentum");
+  EXPECT_EQ(nearest_name("res", kNames), std::nullopt);  // two begin so
+  EXPECT_EQ(nearest_name("mn", kNames), std::nullopt);   // too short to say anything
+}
+
+TEST(Nearest, DoesNotGuessWhenNothingIsClose) {
+  EXPECT_EQ(nearest_name("transformer", kNames), std::nullopt);
+  EXPECT_EQ(nearest_name("", kNames), std::nullopt);
+  EXPECT_EQ(nearest_name("x", {}), std::nullopt);
+}
+
+TEST(Nearest, SuggestsTheNameOrListsAll) {
+  EXPECT_EQ(suggestion("momentun", kNames), "; did you mean 'momentum'?");
+  EXPECT_EQ(suggestion("transformer", kNames),
+            "; known are resnet18, resnet18-cifar, mnist-cnn, momentum, lr");
+}
+
+}  // namespace
+
+namespace {
+
+TEST(Visible, LeavesWordsOfAllLanguages) {
+  for (const char* text : {"", "plain words, 12.3 %", "Grüße", "日本語", "🙂", "a | b <c> [d](e)"})
+    EXPECT_EQ(visible(text), text);
+}
+
+TEST(Visible, ShowsWhatATerminalWouldObey) {
+  EXPECT_EQ(visible("\x1b[2J\x07"), "\\x1b[2J\\x07");
+  EXPECT_EQ(visible("a\x7f\r"), "a\\x7f\\x0d");
+  EXPECT_EQ(visible("\u009b2J"), "\\u009b2J") << "CSI in one code point";
+  EXPECT_EQ(visible("\u202egnp.exe"), "\\u202egnp.exe");
+  EXPECT_EQ(visible(std::string_view("\0", 1)), "\\x00");
+}
+
+TEST(Visible, ShowsBytesThatAreNoUtf8) {
+  EXPECT_EQ(visible("\x9b"), "\\x9b");
+  EXPECT_EQ(visible("\xc3"), "\\xc3") << "cut short";
+  EXPECT_EQ(visible("\xc0\x9b"), "\\xc0\\x9b") << "longer than it need be";
+  EXPECT_EQ(visible("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "half a pair";
+  EXPECT_EQ(visible("\xf5\x80\x80\x80"), "\\xf5\\x80\\x80\\x80");
+}
+
+TEST(Visible, KeepsLinesWhereTheyAreWanted) {
+  EXPECT_EQ(visible("a\n\tb"), "a  b");
+  EXPECT_EQ(visible("a\n\tb", true), "a\n\tb");
+}
+
+}  // namespace
+
+namespace {
+
+TEST(ShellWord, IsQuotedWhereAShellWouldObeyIt) {
+  for (const char* plain : {"resnet18-cifar", "mnist:/data/a,train=10", "~/runs/1", "0.1", "a@b%c+d"})
+    EXPECT_EQ(shell_word(plain), plain);
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("a b"), "'a b'");
+  EXPECT_EQ(shell_word("x;reboot"), "'x;reboot'");
+  EXPECT_EQ(shell_word("$(reboot)"), "'$(reboot)'");
+  EXPECT_EQ(shell_word("a|b"), "'a|b'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("a~b"), "'a~b'");
+}
+
+}  // namespace
+
+namespace {
+
+using testing::ElementsAre;
+
+/// What `call` complains of; "" when it does not.
+template <typename Call>
+std::string complaint(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Values, WholeNumbersAreWholeAndInRange) {
+  EXPECT_EQ(complaint([] { (void)whole_number("18446744073709551615", 0); }),
+            "must be a whole number from 0 to 9223372036854775807, got '18446744073709551615'");
+  EXPECT_EQ(whole_number("128", 1), 128);
+  EXPECT_EQ(whole_number("0", 0), 0);
+  for (const char* bad : {"0", "-4", "1.5", "12x", "", " 3", "1e3"})
+    EXPECT_THAT(complaint([&] { (void)whole_number(bad, 1); }),
+                testing::AllOf(testing::HasSubstr("whole number of at least 1"), testing::HasSubstr(bad)))
+        << bad;
+  EXPECT_EQ(complaint([] { (void)whole_number("9", 1, 8); }), "must be a whole number from 1 to 8, got '9'");
+}
+
+TEST(Values, DecimalsAreFiniteAndInRange) {
+  EXPECT_DOUBLE_EQ(decimal("0.1"), 0.1);
+  EXPECT_DOUBLE_EQ(decimal("5e-4"), 5e-4);
+  for (const char* bad : {"nan", "inf", "-0.1", "0.1.2", "ten", ""})
+    EXPECT_NE(complaint([&] { (void)decimal(bad); }), "") << bad;
+  EXPECT_EQ(complaint([] { (void)decimal("0", {.open_below = true}); }), "must be a number above 0, got '0'");
+  EXPECT_EQ(complaint([] { (void)decimal("2", {.least = 0, .most = 1}); }),
+            "must be a number of at least 0 and at most 1, got '2'");
+}
+
+TEST(Values, ListsHaveNoGapsAndNothingTwice) {
+  EXPECT_THAT(whole_numbers("1,2, 4", 1, 10), ElementsAre(1, 2, 4));
+  EXPECT_THAT(whole_numbers("7", 1, 10), ElementsAre(7));
+  for (const char* bad : {"", ",", "1,,2", "1,", ",1", "1;2", "1,2,1", "1,0"})
+    EXPECT_NE(complaint([&] { (void)whole_numbers(bad, 1, 10); }), "") << bad;
+}
+
+TEST(Values, AnUnknownChoiceNamesAllAndTheNearest) {
+  const std::vector<std::string> names{"sgd", "adam", "lars"};
+  EXPECT_EQ(one_of("adam", names), 1u);
+  EXPECT_EQ(complaint([&] { (void)one_of("adm", names); }),
+            "must be one of sgd, adam, lars, got 'adm'; did you mean 'adam'?");
+  EXPECT_EQ(complaint([&] { (void)one_of("newton", names); }),
+            "must be one of sgd, adam, lars, got 'newton'");
+}
+
+TEST(Values, DecimalsReadBackAsTheSame) {
+  for (const double value : {0.1, 5e-4, 128.0, 1.0 / 3.0, 1e-8}) EXPECT_EQ(decimal(as_text(value)), value);
+}
+
+}  // namespace
+}  // namespace paceline::base

@@ -1,0 +1,36 @@
+#include <gtest/gtest.h>
+
+#include "train/given/options.h"
+
+namespace paceline::train {
+namespace {
+
+using Unit = CheckpointInterval::Unit;
+
+TEST(CheckpointInterval, IsReadInStepsSecondsAndEpochs) {
+  EXPECT_EQ(checkpoint_interval("500steps"), (CheckpointInterval{Unit::steps, 500}));
+  EXPECT_EQ(checkpoint_interval("1step"), (CheckpointInterval{Unit::steps, 1}));
+  EXPECT_EQ(checkpoint_interval("60s"), (CheckpointInterval{Unit::seconds, 60}));
+  EXPECT_EQ(checkpoint_interval("0.5s"), (CheckpointInterval{Unit::seconds, 0.5}));
+  EXPECT_EQ(checkpoint_interval("2epochs"), (CheckpointInterval{Unit::epochs, 2}));
+  EXPECT_EQ(checkpoint_interval("3"), (CheckpointInterval{Unit::epochs, 3}));
+  for (const char* none :
+       {"", "0", "-1", "0s", "1.5", "1.5steps", "s", "steps", "5m", "nans", "1e3s", "60 s", "infs"})
+    EXPECT_FALSE(checkpoint_interval(none)) << none;
+  for (const char* text : {"500steps", "60s", "0.5s", "3"})
+    EXPECT_EQ(text_of(*checkpoint_interval(text)), text);
+}
+
+/// By the number of updates or epochs, not since the last one: a resumed run keeps the same places.
+TEST(CheckpointInterval, IsDueAtMultiplesOfItsOwnUnitAlone) {
+  const CheckpointInterval steps{Unit::steps, 3}, epochs{Unit::epochs, 2}, seconds{Unit::seconds, 1};
+  for (std::int64_t number = 1; number <= 12; ++number) {
+    EXPECT_EQ(is_due_by_steps(steps, number), number % 3 == 0) << number;
+    EXPECT_EQ(is_due_by_epochs(epochs, number), number % 2 == 0) << number;
+    for (const auto& other : {epochs, seconds}) EXPECT_FALSE(is_due_by_steps(other, number));
+    for (const auto& other : {steps, seconds}) EXPECT_FALSE(is_due_by_epochs(other, number));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::train
