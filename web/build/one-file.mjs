@@ -1,7 +1,7 @@
 // Joins what Vite built into ONE page: scripts and styles move into index.html, nothing is fetched at view time.
 //
 // Our own twenty lines and no plug-in from the registry, because the page has a second demand that no plug-in
-// knows: the empty data tag must leave the build exactly as src/report/html.cc looks for it.
+// knows: the empty data tag must leave the build exactly as src/report/page.cc looks for it.
 
 import { deflateSync } from 'node:zlib';
 
@@ -13,7 +13,7 @@ const POLICY = `<meta http-equiv="Content-Security-Policy" content="default-src 
 
 const count = (text, part) => text.split(part).length - 1;
 
-/// The data as the program compresses it (src/report/compress.h).
+/// The data as the program compresses it (src/report/page.h).
 export const compress = (json) => deflateSync(json, { level: 9 }).toString('base64');
 
 /// Puts a report's JSON into a page, plain. "<" is escaped so that no text of a report can end the script element.

@@ -1,4 +1,4 @@
-// The data of a page as its JSON: the program compresses it (src/report/compress.h), a server's or a test's may be plain.
+// The data of a page as its JSON: the program compresses it (src/report/page.h), a server's or a test's may be plain.
 
 import { AGAIN, SchemaError } from './at';
 
