@@ -1,7 +1,7 @@
 #pragma once
 
 /// Makes texts for people, terminals and shells: names that were nearly right, foreign text that is safe to
-/// print, words quoted for a shell, the name of this host.
+/// print, words quoted for a shell, the name of this host; and parses the values of options and recipes.
 
 #include <cstddef>
 #include <cstdint>

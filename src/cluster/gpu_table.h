@@ -1,6 +1,7 @@
 #pragma once
 
-/// Makes the doctor's table of GPUs: which rank takes which GPU, which cores are near it, and what is wrong.
+/// Which rank takes which GPU: asks this host's processes what they see, and makes the doctor's table of it,
+/// with the cores that are near and what is wrong.
 
 #include <iosfwd>
 #include <optional>

@@ -19,11 +19,7 @@
 
 namespace paceline::cluster {
 
-// prepare_together() chooses the kernels of a run of several processes.
-
-class Session;
-
-/// The kernels of this process. All processes of the run call it.
+/// The kernels of this process in a run of several. All processes of the run call it.
 ///
 /// Measured kernels are those of the first process, as after a resume: record and checkpoints name them. A
 /// process that cannot compute a problem in this way uses its default; then the first process's note says so.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The interface of all communicators (local, mpi, nccl): collectives over ranks.
+/// The interface of all communicators (threads, processes over MPI or gloo, NCCL): collectives over ranks.
 ///
 /// All ranks must call collectives in the same order. Sums are formed in one fixed binary tree over ranks,
 /// ((r0 + r1) + (r2 + r3)) + ..., so every rank ends with the same bits, and timing does not change them. For

@@ -20,7 +20,7 @@
 
 namespace paceline::engine {
 
-// Reads and writes the text of a kernel cache file (kernel_cache.h). PROBLEM is the name of a convolution
+// Reads and writes the text of a kernel cache file. PROBLEM is the name of a convolution
 // or dense layer in one direction.
 //
 //     paceline kernels, format 1

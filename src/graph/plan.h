@@ -1,6 +1,7 @@
 #pragma once
 
-/// Plans memory before the first step: which buffers share memory, and how much there is in all.
+/// What a model needs, before the first step: memory (which buffers share it, and how much there is in all),
+/// floating-point operations, and the bytes that a step moves.
 
 #include <cstdint>
 #include <string>
@@ -9,9 +10,6 @@
 #include "graph/graph.h"
 
 namespace paceline::graph {
-
-// Counts the work of a model: floating-point operations, and the bytes that a training step moves, op by op,
-// for the arithmetic intensity.
 
 // Counts the floating-point operations of a model: convolutions and dense layers; a multiply-add counts as
 // 2.

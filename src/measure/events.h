@@ -1,7 +1,8 @@
 #pragma once
 
 /// Events of a run in progress, one JSON object per line: DIR/events.jsonl (docs/formats.md). Trainings and
-/// studies write them; `runs`, `serve` and TensorBoard files are made from them.
+/// studies write them; `runs`, `serve` and TensorBoard files are made from them. RunStatus is a run's state
+/// by its events.
 
 #include <cstdint>
 #include <filesystem>

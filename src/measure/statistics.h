@@ -1,6 +1,7 @@
 #pragma once
 
-/// Computes medians, intervals and errors from raw samples. Pure functions.
+/// Computes medians, intervals and errors from raw samples, and ranks the trainings of a search. Pure
+/// functions.
 
 #include <cstdint>
 #include <limits>

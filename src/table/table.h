@@ -1,7 +1,8 @@
 #pragma once
 
 /// `paceline-table-1`: a few figures of somebody's measurement, each with the digits that were printed; much
-/// may be unknown. Measurements of other programs are such tables, never records.
+/// may be unknown. Measurements of other programs are such tables, never records. First what reads them: CSV,
+/// columns, words.
 
 #include <array>
 #include <cstddef>

@@ -25,10 +25,6 @@
 #include "train/given/options.h"
 
 namespace paceline::cluster {
-
-// Settings: the settings of a command, from defaults, site file, recipe and command line. One struct serves
-// all commands.
-
 class Session;
 }  // namespace paceline::cluster
 
@@ -68,6 +64,8 @@ enum Command : unsigned {
 /// rows.
 inline constexpr std::size_t kNumberOfCommands = 23;
 
+/// The settings of a command, from defaults, site file, recipe and command line. One struct serves all
+/// commands.
 struct Settings {
   Command command = kTrain;
   cluster::Session* session = nullptr;  ///< the other processes of this run; nullptr: none
@@ -205,7 +203,7 @@ struct Option {
   unsigned commands;       ///< Command bits that accept it
   /// Parses `text` into the settings.
   ///
-  /// Errors   Error(usage): the end of a sentence that begins with the option's name (values.h)
+  /// Errors   Error(usage): the end of a sentence that begins with the option's name (base/text.h)
   void (*set)(Settings& settings, std::string_view text);
   /// The current value as text, "" for none: the default that help shows.
   std::string (*get)(const Settings& settings);

@@ -31,8 +31,8 @@ struct Cues {
 void draw_synthetic(const Cues& cues, base::Rng& rng, std::span<std::uint8_t> pixels);
 
 // Opens CIFAR-10, in its binary version (records of 1 label byte and 3,072 pixel bytes: red, green, blue
-// plane; no header) or its Python version. docs/formats.md describes both. Files are read
-// by fixed names, not by `*.bin`.
+// plane; no header) or its Python version. docs/formats.md describes both. Files are read by fixed
+// names, not by `*.bin`.
 
 // Reads a file of CIFAR-10's Python version, as torchvision downloads it to cifar-10-batches-py: a pickled
 // dictionary with "data", a byte array [images][3072] (red, green, blue plane), and "labels", a list.

@@ -70,7 +70,7 @@ struct Arranged {
 ///   beside them are left out, with a note. Without a test folder, val is the test set and there is no
 ///   validation set.
 /// - Otherwise all images are one set, and the fraction `test_part` of every class becomes the test set
-///   (split.h).
+///   (data/spec.h).
 ///
 /// `spec`: what the user gave as --data, for messages.
 ///

@@ -30,7 +30,7 @@ namespace paceline::engine::cpu {
                                      const Tuning& tuning);
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
 
-/// engine::prepare() (engine/make.h) for this engine, in prepare.cc.
+/// engine::prepare() (engine/make.h) for this engine, in engine.cc.
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                                       const KernelRequest& request);
 

@@ -12,7 +12,7 @@
 
 namespace paceline::engine::cpu {
 
-class ConvOp;               // conv/weights.h
+class ConvOp;               // conv/plan.h
 class FusedBatchNormStats;  // conv/norm_epilogue.h
 
 class Program {

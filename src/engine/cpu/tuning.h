@@ -15,7 +15,7 @@ namespace paceline::engine::cpu {
 enum class Storage { f32, bf16 };
 [[nodiscard]] constexpr std::int64_t bytes_of(Storage storage) { return storage == Storage::f32 ? 4 : 2; }
 
-struct ConvAlgorithm;  // conv/algorithm.h
+struct ConvAlgorithm;  // conv/algorithms.h
 
 /// Overrides what compile() decides by itself. Changes results by rounding only.
 struct Tuning {

@@ -2,7 +2,7 @@
 
 /// Sections captures the work of training steps and evaluations as CUDA graphs. The first two steps, and the
 /// first two evaluated batches, launch each kernel; the third is captured, and later ones are replayed with
-/// one call for each section.
+/// one call for each section. LogitsReader and StepReports read back what a pass or a step leaves.
 ///
 /// A section is work that the engine enqueues on the compute stream without a break: the forward pass; a part
 /// of the backward pass, which ends where the caller wants to know that gradients are final, since it starts
@@ -34,16 +34,7 @@
 
 namespace paceline::engine::cuda {
 
-// StepReports keeps, for the steps in a device's queue, what each step reports to the host (loss sums,
-// votes) and when the device reached the step's marks.
-//
-// Each step has a pinned copy of its report and timed events; both are reused after the step is collected.
-// Event times are converted to the host's clock by an anchor: an event, and the host's time when it was
-// reached. The anchor is renewed whenever the queue was empty. Later steps are placed by the time from the
-// end of the step before to their events.
-
-// Copies the logits of an evaluation to the host.
-
+/// Copies the logits of an evaluation to the host.
 class LogitsReader {
  public:
   /// Fills `logits` [count][classes] from the last pass: the mean over the views of each of `count` samples,
@@ -55,6 +46,14 @@ class LogitsReader {
  private:
   std::byte* pinned_ = nullptr;  ///< null until the first read(): training has none
 };
+
+// StepReports keeps, for the steps in a device's queue, what each step reports to the host (loss sums,
+// votes) and when the device reached the step's marks.
+//
+// Each step has a pinned copy of its report and timed events; both are reused after the step is collected.
+// Event times are converted to the host's clock by an anchor: an event, and the host's time when it was
+// reached. The anchor is renewed whenever the queue was empty. Later steps are placed by the time from the
+// end of the step before to their events.
 
 class StepReports {
  public:

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Reads the record beside a run's checkpoints as far as it can be used. A resume needs only the checkpoint,
-/// so a damaged or forged record must never prevent it.
+/// so a damaged or forged record must never prevent it. Also writes what a lost run leaves for the next.
 
 #include <filesystem>
 #include <optional>

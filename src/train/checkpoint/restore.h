@@ -1,6 +1,7 @@
 #pragma once
 
-/// Sets the state at the beginning of a worker's training: initial weights, or a checkpoint.
+/// Sets the state of a worker's training: initial weights or a checkpoint at the beginning, an earlier
+/// checkpoint after a divergence (Recovery), the best epoch's weights at the end (BestWeights).
 
 #include <cstdint>
 #include <optional>

@@ -50,7 +50,7 @@ struct Resolved {
   engine::Precision precision = engine::Precision::f32;
   std::shared_ptr<const engine::KernelAlgorithms> algorithms;  ///< of every problem; null: by default
   ScaledRate rate;
-  StoredImages stored;  ///< set by plan_images() (prepare.h); resolve() leaves it at none
+  StoredImages stored;  ///< set by plan_images() (train/prepare/prepare.h); resolve() leaves it at none
 };
 
 /// What resolve() must know of data and machine.

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Computes the learning rate as a pure function of the update.
+/// Computes the learning rate as a pure function of the update; UpdateCount keeps the number of updates in a
+/// file.
 
 #include <cstdint>
 #include <filesystem>

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Gathers every rank's figures when ranks are processes, and checks that ranks agree.
+/// WorkerResult is what a worker measured; gathers these of every rank when ranks are processes, and checks
+/// that ranks agree.
 
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,8 @@
 
 /// Detects that a training diverges, even while its loss is finite (rule and numbers: docs/reliability.md).
 ///
-/// Every rank has the same loss of every step, so all decide alike without communication.
+/// Every rank has the same loss of every step, so all decide alike without communication. Beside it: what
+/// ranks vote on in each step, ValidationWatch for the test figures, and the sentences about a divergence.
 
 #include <array>
 #include <cstddef>

@@ -22,18 +22,8 @@
 
 namespace paceline::train {
 
-// Adds gradients of shards in the order of base/summation_tree.h, whatever the number of workers (--shard).
-//
-// The global batch is M shards. A worker has m = M / N consecutive ones. If m is a power of two they are a
-// whole subtree, the worker's sum is that subtree's root, and the communicator's tree over ranks is the rest
-// of the same tree. So every N with such an m gives the same bits (for N = 1 any m does).
-//
-// A worker computes its shards one after another and keeps one partial sum per level of the tree.
-
-// Makes the engine's input for a shard (a fixed number of samples whose gradient is one term of the sum) of
-// a batch.
-
-/// Shard `shard` of `batch` in step `update` (from 0).
+/// The engine's input for a shard (a fixed number of samples whose gradient is one term of the sum): shard
+/// `shard` of `batch` in step `update` (from 0).
 [[nodiscard]] inline engine::StepInput shard_input(const data::Batch& batch, const Resolved& resolved,
                                                    std::int64_t shard, std::int64_t update) {
   const std::int64_t samples = resolved.engine_batch;
@@ -49,6 +39,14 @@ namespace paceline::train {
           .draws = batch.draws.subspan(static_cast<std::size_t>(shard * samples) * draws,
                                        static_cast<std::size_t>(samples) * draws)};
 }
+
+// Adds gradients of shards in the order of base/summation_tree.h, whatever the number of workers (--shard).
+//
+// The global batch is M shards. A worker has m = M / N consecutive ones. If m is a power of two they are a
+// whole subtree, the worker's sum is that subtree's root, and the communicator's tree over ranks is the rest
+// of the same tree. So every N with such an m gives the same bits (for N = 1 any m does).
+//
+// A worker computes its shards one after another and keeps one partial sum per level of the tree.
 
 class ShardSums {
  public:

@@ -2,7 +2,7 @@
 
 /// Runs the steps of a training in one of three ways: waited for one by one (step.h), queued on a device
 /// (queued_steps.h), or with all data passing worker 0 (data_parallel.h). In each way steps are posted and
-/// taken; a step that is waited for is done when it is posted.
+/// taken; a step that is waited for is done when it is posted. Here --bucket auto chooses its size too.
 
 #include <cstdint>
 #include <optional>

@@ -1,8 +1,8 @@
 #pragma once
 
 /// The common base of the Winograd kernels: the tiles of a chunk, the blocks of tiles that are transformed
-/// and multiplied together, and what is prefetched meanwhile. winograd_kernel.cc and winograd_wgrad.cc
-/// explain the method and the arrays v, m, z.
+/// and multiplied together, and what is prefetched meanwhile. winograd.cc explains the method and the arrays
+/// v, m, z.
 
 #include <array>
 #include <cstdint>
@@ -16,17 +16,12 @@
 
 namespace paceline::engine::cpu {
 
-// Backward weights of 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering. winograd_wgrad.cc
-// explains the method.
-
-// Forward and backward data of 3x3 convolutions with stride 1 or 2 by Winograd's minimal filtering.
-// winograd_kernel.cc explains the method.
-
-/// `kernels`: of one instruction set; they must outlive the result.
+/// Forward and backward data of 3x3 convolutions with stride 1 or 2. `kernels`: of one instruction set; they
+/// must outlive the result.
 [[nodiscard]] std::unique_ptr<WeightReader> make_winograd_reader(const ConvShape& shape, Direction direction,
                                                                  const winograd::WinogradKernels& kernels);
 
-/// `kernels`: of one instruction set; they must outlive the result.
+/// Backward weights of the same.
 [[nodiscard]] std::unique_ptr<WgradKernel> make_winograd_wgrad(const ConvShape& shape,
                                                                const winograd::WinogradKernels& kernels);
 

@@ -75,7 +75,7 @@ enum class Masking {
 /// Seconds of one call: the shortest of a few, after one to warm up.
 [[nodiscard]] double seconds_of(const std::function<void()>& call);
 
-/// The interface of all ops. Convolutions and dense layers also implement ConvOp (conv/weights.h), batch
+/// The interface of all ops. Convolutions and dense layers also implement ConvOp (conv/plan.h), batch
 /// norms FusedBatchNormStats (conv/norm_epilogue.h).
 class CompiledOp {
  public:

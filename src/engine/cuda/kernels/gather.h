@@ -1,7 +1,8 @@
 #pragma once
 
-/// The kernel that makes a batch from images that the device keeps, with crop, shift and mirroring. It does
-/// for a batch what data::Augment::show() does for one image.
+/// The kernels that make a batch: InputImages from the host's images (below), and the one that makes it from
+/// images that the device keeps, with crop, shift and mirroring. It does for a batch what
+/// data::Augment::show() does for one image.
 
 #include "base/sample_draw.h"
 #include "engine/cuda/kernels/kernel.h"

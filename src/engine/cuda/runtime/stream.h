@@ -1,7 +1,7 @@
 #pragma once
 
 /// Handles of a Runtime's streams, events and captured sections: small numbers, valid for the runtime that
-/// made them.
+/// made them; and the levels of a sum in base/summation_tree.h as launches of kernels.
 
 #include <cstddef>
 
