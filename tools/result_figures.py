@@ -1,6 +1,6 @@
 """Figures of the public record: a value with its interval, how it is written, and how one is made of samples.
 
-The definitions are those of docs/measuring.md (src/measure/statistics.h, src/analysis/compare/interval.h): a page shows what
+The definitions are those of docs/comparing.md (src/measure/statistics.h, src/analysis/compare/interval.h): a page shows what
 `paceline report` would show of the same records.
 """
 

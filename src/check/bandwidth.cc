@@ -1,4 +1,5 @@
-/// Checks bandwidths against the bytes and seconds in the same row.
+/// Checks bandwidths against the bytes and seconds in the same row, and against the specification of the
+/// link.
 
 #include <fmt/format.h>
 
@@ -9,8 +10,6 @@
 #include "check/rule.h"
 
 namespace paceline::check {
-
-// Checks bandwidths against the specification of the link.
 
 namespace {
 

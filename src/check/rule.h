@@ -14,11 +14,11 @@
 
 namespace paceline::check {
 
-// Computes from a table's row what its all-reduces move, and in what time.
-
 /// Bytes/s of one unit: 1e9 for "GB/s", 2^30 for "GiB/s", 1.25e8 for "Gbit/s" (also Gb/s, Gbps); nothing for
 /// other words.
 [[nodiscard]] std::optional<double> bytes_per_s(std::string_view unit);
+
+// Computes from a table's row what its all-reduces move, and in what time.
 
 /// Bytes of one reduction, X: the message, or parameters times bytes per element (4 if unknown).
 [[nodiscard]] std::optional<Interval> message_bytes(const Row& row);

@@ -1,4 +1,5 @@
-/// Checks batches, workers, steps and samples against each other.
+/// Checks batches, workers, steps and samples against each other, and the numbers of parameters of well-known
+/// networks.
 
 #include <fmt/format.h>
 
@@ -9,8 +10,6 @@
 #include "check/rule.h"
 
 namespace paceline::check {
-
-// Checks the numbers of parameters of well-known networks.
 
 namespace {
 

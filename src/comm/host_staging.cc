@@ -13,11 +13,11 @@ struct WriteOrder {
   base::TimePoint last{};
 };
 
-class Bounced final : public Pending {
+class PendingStaged final : public Pending {
  public:
   /// `own`: the buffer of `staged`; empty if `staged` is in memory that outlives this object.
-  Bounced(std::unique_ptr<Pending> inner, base::Buffer own, std::span<const float> staged, Array dst,
-          std::shared_ptr<WriteOrder> order)
+  PendingStaged(std::unique_ptr<Pending> inner, base::Buffer own, std::span<const float> staged, Array dst,
+                std::shared_ptr<WriteOrder> order)
       : own_(std::move(own)),
         staged_(staged),
         dst_(dst),
@@ -72,7 +72,7 @@ class HostStaging final : public Forwarding {
     if (lies_on_host(src) && lies_on_host(dst)) return inner().all_reduce(src, dst);
     auto [own, staged] = stage(src, dst);
     auto pending = inner().all_reduce(staged, staged);
-    return std::make_unique<Bounced>(std::move(pending), std::move(own), staged, dst, order_);
+    return std::make_unique<PendingStaged>(std::move(pending), std::move(own), staged, dst, order_);
   }
 
   std::unique_ptr<Pending> reduce_scatter(Array src, Array dst) override {
@@ -81,7 +81,7 @@ class HostStaging final : public Forwarding {
     auto [own, staged] = stage(src, src);
     const auto part = staged.subspan(static_cast<std::size_t>(rank()) * dst.size, dst.size);
     auto pending = inner().reduce_scatter(staged, part);
-    return std::make_unique<Bounced>(std::move(pending), std::move(own), part, dst, order_);
+    return std::make_unique<PendingStaged>(std::move(pending), std::move(own), part, dst, order_);
   }
 
   std::unique_ptr<Pending> all_gather(Array mine, Array all) override {

@@ -132,7 +132,8 @@ struct FormatInfo {
 /// "cifar10:DIR, mnist:DIR, ... or synthetic".
 [[nodiscard]] std::string known_specs();
 
-/// Wraps a data set and counts the images read through it. Reading labels alone does not count.
+/// Wraps a data set and counts the images read through it. Reading labels alone does not count. A report
+/// shows by it how often the test set was used.
 ///
 /// Threads  as the wrapped set; reads() from any
 class CountedDataset final : public Dataset {

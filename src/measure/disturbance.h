@@ -15,8 +15,6 @@
 
 namespace paceline::measure {
 
-// Names the other programs that used the processor during a measurement.
-
 /// Processor seconds up to one moment. (The load average is no substitute: it still contains programs of a
 /// minute ago.)
 struct ProcessorTimes {
@@ -34,6 +32,8 @@ struct ProcessorTimes {
 [[nodiscard]] std::optional<double> cores_of_others(const std::optional<ProcessorTimes>& begin,
                                                     const std::optional<ProcessorTimes>& end,
                                                     double siblings_s = 0);
+
+// Names the other programs that used the processor during a measurement.
 
 /// Processor seconds of all other processes that this one can see; in a container it does not see those
 /// outside.

@@ -16,7 +16,7 @@ namespace paceline::measure {
 
 /// Refuses the file that `option` ("--html") names if its directory does not exist, or if the existing file
 /// looks like an input: a record, a checkpoint, events, a recipe, or a file that is no text (images,
-/// archives). Older outputs are replaced.
+/// archives). Older outputs are replaced. So a typing error overwrites no input.
 ///
 /// Errors   Error(data): option, file, what the existing file is
 void require_output(const std::filesystem::path& file, std::string_view option);

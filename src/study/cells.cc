@@ -1,4 +1,5 @@
-/// The lists of cells of scaling and convergence: pure functions of what is asked.
+/// The lists of cells of sweeps, scaling and convergence: pure functions of what is asked. In a sweep the
+/// batch grows until, by the plan, memory or data no longer suffice.
 
 #include <fmt/format.h>
 
@@ -12,8 +13,6 @@
 #include "train/run.h"
 
 namespace paceline::study {
-
-// The cells of a batch sweep: the batch grows until, by the plan, memory or data no longer suffice.
 
 namespace {
 
@@ -114,7 +113,7 @@ int threads_for_all(const std::vector<int>& workers, const CoresEach& cores_each
   return std::max(1, least);
 }
 
-/// Default length of a convergence training: five times its longest warm-up (remedies.cc).
+/// Default length of a convergence training: five times its longest warm-up (study.cc).
 constexpr double kConvergeEpochs = 5;
 
 std::string slug(const std::string& variant) {

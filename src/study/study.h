@@ -38,12 +38,12 @@ struct Axes {
   CoresEach cores_each = {};  ///< empty: this process's cores are divided
 };
 
-/// Trainings to compare: one large batch without and with remedies (linear scaling, warm-up ...; remedies.h),
+/// Trainings to compare: one large batch without and with remedies (linear scaling, warm-up ...; below),
 /// or (if `workers` is not empty) several numbers of workers.
 struct ConvergeAxes {
   std::int64_t baseline_batch = 128;  ///< global; with `workers`: the local batch
   std::int64_t large_batch = 2048;    ///< global
-  std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`; see remedies.h
+  std::vector<std::string> variants;  ///< empty: all, in the order of `converge_variants`; see below
   /// A variant's name is a list of pieces. For each piece that is not a remedy, such as "weight-decay
   /// 0.0001", the change that it makes to the options.
   std::map<std::string, std::function<void(train::Options& options)>> changes = {};

@@ -239,7 +239,7 @@ TEST(Build, SaysWhichIntervalsAreOfOneRun) {
   EXPECT_THAT(text_of(study()), Not(HasSubstr("within one run")));
 }
 
-// docs/measuring.md promised it of each table; the footnote on single repeats left such cells out.
+// docs/comparing.md promised it of each table; the footnote on single repeats left such cells out.
 TEST(Build, SaysOfASingleTimedStepThatItIsOne) {
   const std::vector<Record> records{make_record({.jitter = {1}}), make_record({.workers = 2, .jitter = {1}}),
                                     make_record({.kind = "sweep", .local_batch = 8, .jitter = {1}})};

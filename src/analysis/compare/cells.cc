@@ -181,7 +181,7 @@ Others others_of(const Cell& cell) {
   return known_s > unknown_s ? Others::none : Others::unknown;
 }
 
-/// Records of these kinds have analyses of their own: collectives.h, evaluation.h, search.h.
+/// Records of these kinds have analyses of their own: steps/bandwidth.h, trainings/evaluation.h.
 bool has_no_cell(const Record& record) {
   return record.kind == "comm" || record.kind == "evaluate" || record.kind == "search";
 }

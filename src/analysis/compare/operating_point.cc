@@ -67,9 +67,9 @@ Choice fastest(const std::vector<const Cell*>& cells) {
     choice.overlap.push_back(cell);
     all_within = all_within && lies_within(best, cell->images_per_s);
   }
-  choice.standing = choice.overlap.empty() ? TrainingState::decided
-                    : all_within           ? TrainingState::tie
-                                           : TrainingState::not_decided;
+  choice.standing = choice.overlap.empty() ? Standing::decided
+                    : all_within           ? Standing::tie
+                                           : Standing::not_decided;
   return choice;
 }
 

@@ -17,7 +17,7 @@ inline constexpr double kTie = 0.05;
 
 /// The best candidate compared with the others, by 95 % intervals. A cell with one sample has no interval; it
 /// overlaps if it is within kTie.
-enum class TrainingState : std::uint8_t {
+enum class Standing : std::uint8_t {
   decided,      ///< no other interval reaches the best's
   tie,          ///< others overlap, and all of them are within kTie of its median
   not_decided,  ///< others overlap, and some of them reach further
@@ -26,7 +26,7 @@ enum class TrainingState : std::uint8_t {
 struct Choice {
   const Cell* best = nullptr;        ///< null: there was nothing to choose from
   std::vector<const Cell*> overlap;  ///< other cells that overlap with it, fastest first
-  TrainingState standing = TrainingState::decided;
+  Standing standing = Standing::decided;
 };
 
 /// The measured cell with the highest median throughput; of exact ties the narrower interval, then the

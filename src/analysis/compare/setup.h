@@ -2,7 +2,7 @@
 
 /// Lists the set-up of a run: everything in its record that can change a figure, as ordered texts.
 ///
-/// Records are repeats of one cell only if nothing in this list differs (cells.h). Scaling groups, labels,
+/// Records are repeats of one cell only if nothing in this list differs (cell.h). Scaling groups, labels,
 /// columns and "differs in" use the same list, so whatever separates two cells can always be named.
 ///
 /// Every field of a record is either in the list or left out. tests/analysis/compare/setup_test.cc has the
@@ -56,7 +56,7 @@ using Setup = std::vector<SetupEntry>;
 /// Whether two set-ups differ in an entry of `kind`.
 [[nodiscard]] bool differ_in(const Setup& a, const Setup& b, SetupKind kind);
 
-/// A field of a record and the entry that contains it. "epochs[]" stands for all fields of an epoch.
+/// A field of a record and the entry that contains it.
 struct SetupField {
   std::string_view field;  ///< "communication.algorithm", "ranks[].host", "settings"
   std::string_view entry;

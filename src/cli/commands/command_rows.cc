@@ -47,7 +47,7 @@ constexpr CommandRow kCommandRows[]{
      completion_command},
     {"man", kManual, "the manual page of all of this, in roff", manual_command},
 };
-static_assert(std::size(kCommandRows) == kNumberOfCommands, "a new command is counted in settings.h");
+static_assert(std::size(kCommandRows) == kNumberOfCommands, "a new command is counted in options.h");
 
 std::vector<CommandWords> words_of_commands() {
   std::vector<CommandWords> all;

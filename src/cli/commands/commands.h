@@ -1,7 +1,7 @@
 #pragma once
 
-/// The commands, one file each. Each returns the exit code: 0, or that of the signal that stopped it.
-/// Failures are thrown as Error, which main prints.
+/// The commands, some of them with others of their kind in a file. Each returns the exit code: 0, or that of
+/// the signal that stopped it. Failures are thrown as Error, which main prints.
 
 #include <filesystem>
 #include <span>

@@ -38,9 +38,9 @@ class StartupProbe {
   /// on host a (pid 812) is stopped", or "does nothing"; empty: all are there. Only the lowest process that
   /// is there gets the list; for the others it is empty.
   ///
-  /// `before` is a cpu_times of a second ago. A process that waits to meet the others polls for them all the
-  /// time (MPI does, and so do we). So a process whose first thread has not run since then, while this one's
-  /// has, keeps the others waiting.
+  /// `before` is a cpu_times() of a second ago. A process that waits to meet the others polls for them all
+  /// the time (MPI does, and so do we). So a process whose first thread has not run since then, while this
+  /// one's has, keeps the others waiting.
   ///
   /// Cost     some system calls for each process of the host
   [[nodiscard]] std::vector<std::string> absent(const CpuTimes& before = {}) const;

@@ -96,7 +96,7 @@ Source open_folder(const Spec& spec) {
       source.notes.push_back(fmt::format(
           "left out: {} links whose targets are not in the archive, the first {}; tar --dereference packs "
           "the files that links point to",
-          store->dangling_links(), store->first_lost_link()));
+          store->dangling_links(), store->first_dangling_link()));
     return source;
   }
   if (std::error_code unknown; !fs::is_directory(top, unknown))

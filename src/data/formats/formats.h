@@ -30,10 +30,6 @@ struct Cues {
 /// Shapes   pixels uint8 [kSide][kSide][3]
 void draw_synthetic(const Cues& cues, base::Rng& rng, std::span<std::uint8_t> pixels);
 
-// Opens CIFAR-10, in its binary version (records of 1 label byte and 3,072 pixel bytes: red, green, blue
-// plane; no header) or its Python version. docs/formats.md describes both. Files are read by fixed
-// names, not by `*.bin`.
-
 // Reads a file of CIFAR-10's Python version, as torchvision downloads it to cifar-10-batches-py: a pickled
 // dictionary with "data", a byte array [images][3072] (red, green, blue plane), and "labels", a list.
 
@@ -45,6 +41,10 @@ struct CifarPythonBatch {
 /// Errors   Error(data) naming `path` and the offset of what does not have this form; labels are at most 9
 [[nodiscard]] CifarPythonBatch read_cifar_python(const std::string& path,
                                                  std::span<const std::uint8_t> bytes);
+
+// Opens CIFAR-10, in its binary version (records of 1 label byte and 3,072 pixel bytes: red, green, blue
+// plane; no header) or its Python version. docs/formats.md describes both. Files are read by fixed
+// names, not by `*.bin`.
 
 /// Opens `cifar10:DIR[,test=FILE]`: DIR, or its folder cifar-10-batches-bin/ or cifar-10-batches-py/, holds
 /// the files.

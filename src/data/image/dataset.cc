@@ -6,9 +6,6 @@
 
 #include "base/error.h"
 
-// The vertical pass comes first, one output row at a time. It runs over whole rows, which compilers
-// vectorise, and leaves only the output rows to the horizontal pass.
-
 namespace paceline::data {
 namespace {
 
@@ -34,6 +31,9 @@ Box reduced(const Box& box, const ImageHeader& header, const RgbImage& image) {
 }
 
 }  // namespace
+
+// Resizer: the vertical pass comes first, one output row at a time. It runs over whole rows, which compilers
+// vectorise, and leaves only the output rows to the horizontal pass.
 
 void Resizer::Taps::set(double begin, double length, int inputs, int outputs) {
   const double scale = length / outputs;  // input pixels per output pixel

@@ -41,7 +41,7 @@ class TarStore final : public ImageStore {
   [[nodiscard]] std::int64_t passed_over() const { return passed_over_; }
   /// The number of links that lead to no member, and the first of them.
   [[nodiscard]] std::int64_t dangling_links() const { return dangling_links_; }
-  [[nodiscard]] const std::string& first_lost_link() const { return first_lost_link_; }
+  [[nodiscard]] const std::string& first_dangling_link() const { return first_lost_link_; }
 
  private:
   struct Member {

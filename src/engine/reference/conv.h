@@ -1,9 +1,6 @@
 #pragma once
 
-/// Convolution (cross-correlation) of the reference engine by im2col: each sample's windows become the
-/// columns of a matrix.
-///
-/// Shapes   src [N, C, H, W], weight [K, C, R, S], bias [K] or null, dst [N, K, P, Q]
+/// Convolutions and dense layers of the reference engine.
 
 #include <cstdint>
 
@@ -38,6 +35,11 @@ void dense_backward_data(const OpShapes& shapes, const T* d_dst, const T* weight
 /// d_weight = d_dst^T * src; d_bias = sum of d_dst, unless it is null.
 template <typename T>
 void dense_backward_weight(const OpShapes& shapes, const T* src, const T* d_dst, T* d_weight, T* d_bias);
+
+// Convolution (cross-correlation) of the reference engine by im2col: each sample's windows become the
+// columns of a matrix.
+//
+// Shapes   src [N, C, H, W], weight [K, C, R, S], bias [K] or null, dst [N, K, P, Q]
 
 /// dst = weight * src + bias.
 template <typename T>

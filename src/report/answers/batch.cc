@@ -66,7 +66,7 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
     said = fmt::format("{} other batches cannot be told apart from it.", alike.size());
   else if (!alike.empty())
     said =
-        choice.standing == analysis::TrainingState::tie
+        choice.standing == analysis::Standing::tie
             ? fmt::format("{} {} as good within the noise.", listed(alike), alike.size() > 1 ? "are" : "is")
             : fmt::format("{} may be as good: their intervals overlap.", listed(alike));
   if (next != nullptr)

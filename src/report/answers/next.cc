@@ -39,7 +39,7 @@ std::optional<Next::Step> finish(const Subject& subject) {
 std::optional<Next::Step> settle(const Subject& subject) {
   const Cell& best = *subject.best();
   const auto& choice = subject.point.choice;
-  const bool is_unsure = choice.standing != analysis::TrainingState::decided ||
+  const bool is_unsure = choice.standing != analysis::Standing::decided ||
                          best.others == analysis::Others::unknown || best.records.size() < 2;
   if (!is_unsure) return std::nullopt;
   // Cells that one command can measure: those like the best cell if there are any, otherwise like the next.
@@ -68,7 +68,7 @@ std::optional<Next::Step> settle(const Subject& subject) {
       .title = first != &best       ? fmt::format("Settle {}, batch {}", way_of(*first), listed(names))
                : batches.size() > 1 ? "Settle batch " + listed(names)
                                     : "Measure the best for longer",
-      .why = choice.standing == analysis::TrainingState::decided
+      .why = choice.standing == analysis::Standing::decided
                  ? "The best was measured too shortly to rule out other programs."
                  : "Their intervals overlap.",
       .command = command_like(best.record(), is_one ? "sweep" : "scale",

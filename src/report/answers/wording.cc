@@ -110,14 +110,14 @@ std::string doubt_of(const analysis::Cell& cell) {
 
 void judge(Answer& answer, const analysis::Choice& choice) {
   switch (choice.standing) {
-    case analysis::TrainingState::decided:
+    case analysis::Standing::decided:
       answer.certainty = Certainty::decided;
       break;
-    case analysis::TrainingState::tie:
+    case analysis::Standing::tie:
       answer.certainty = Certainty::tie;
       answer.chip = fmt::format("{} tie", choice.overlap.size() + 1);
       break;
-    case analysis::TrainingState::not_decided:
+    case analysis::Standing::not_decided:
       answer.certainty = Certainty::not_decided;
       answer.chip = "not decided";
       return;

@@ -115,7 +115,7 @@ std::optional<Plot> bandwidths(const Record& record, const std::string& id) {
   return plot.series.empty() ? std::nullopt : std::optional<Plot>(std::move(plot));
 }
 
-constexpr const char* kTravelsDefinition =
+constexpr const char* kTrafficDefinition =
     "What the workers exchange in a step. X, the flat gradient, is the sum of three parts: the gradients of "
     "all weights; batch norm's means and variances of this step, which are averaged with them and move the "
     "running statistics of every worker alike; and padding, so that each array begins at a cache line. "
@@ -325,7 +325,7 @@ std::optional<Section> traffic_section(const Conclusions& conclusions) {
   Table table{
       .id = "travels",
       .title = "What travels between workers, a step",
-      .definition = kTravelsDefinition,
+      .definition = kTrafficDefinition,
       .columns = {{.key = "cell", .label = "cell"},
                   {.key = "bn", .label = "batch norm"},
                   {.key = "gradients", .label = "gradients", .unit = "B", .format = Format::integer},

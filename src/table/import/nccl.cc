@@ -1,3 +1,5 @@
+/// Reads what nccl-tests write: JSON (-J, version 3), and text with one or two measurements a line.
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -407,14 +409,9 @@ Row row_of(const NcclLine& line) {
   return row;
 }
 
-// Reads the JSON that nccl-tests write with -J (version 3).
-
 Importer nccl_tests_json() {
   return {.name = "nccl-tests JSON", .is_it = is_nccl_json, .read = read_nccl_json};
 }
-
-// Reads the text that nccl-tests print (`all_reduce_perf` and similar programs), with one or two
-// measurements per line.
 
 Importer nccl_tests_text() { return {.name = "nccl-tests text", .is_it = is_text, .read = read_text}; }
 

@@ -47,18 +47,18 @@ void CheckpointSchedule::take_snapshot() {
 }
 
 void CheckpointSchedule::add_checkpoint(const TrainingState& standing) {
-  tasks_.add([this, standing] { keeper_.checkpoint(snapshot_.arrays(), standing); });
+  tasks_.add([this, standing] { files_.checkpoint(snapshot_.arrays(), standing); });
 }
 
 void CheckpointSchedule::add_confirmation(const TrainingState& standing) {
   // Weights are known to be good once the step after them has found a finite loss.
   const bool is_rollback = job_.options.on_nan == OnNan::rollback;
   const auto checked = standing.counters.update - standing.guard.above - (is_rollback ? 1 : 0);
-  tasks_.add([this, checked] { keeper_.confirm(checked); });
+  tasks_.add([this, checked] { files_.confirm(checked); });
 }
 
 void CheckpointSchedule::keep_first(const TrainingState& standing) {
-  if (!is_root() || !writes() || job_.options.on_nan != OnNan::rollback || keeper_.has_good()) return;
+  if (!is_root() || !writes() || job_.options.on_nan != OnNan::rollback || files_.has_good()) return;
   take_snapshot();
   update_ = standing.counters.update;
   add_checkpoint(standing);
@@ -80,7 +80,7 @@ void CheckpointSchedule::after_step(const Epochs& epochs, TrainingState standing
   take_snapshot();
   update_ = standing.counters.update;
   // The record comes first: steps by which it is ahead of its checkpoint are simply repeated.
-  tasks_.add([this, epochs] { keeper_.record(epochs); });
+  tasks_.add([this, epochs] { files_.record(epochs); });
   add_checkpoint(standing);
   add_confirmation(standing);
 }
@@ -112,7 +112,7 @@ void CheckpointSchedule::before_evaluation(const Epochs& epochs, const TrainingS
   take_snapshot();
   update_ = counters.update;
   unconfirmed_ = standing.validation;
-  tasks_.add([this, epochs] { keeper_.record(epochs); });
+  tasks_.add([this, epochs] { files_.record(epochs); });
   add_checkpoint(standing);
 }
 
@@ -126,14 +126,14 @@ void CheckpointSchedule::keep(const Epochs& epochs, const TrainingState& standin
   const bool is_best = writes() && what.is_best;
   if (!begun && (is_due || is_best)) take_snapshot();
   update_ = counters.update;
-  tasks_.add([this, epochs] { keeper_.record(epochs); });
+  tasks_.add([this, epochs] { files_.record(epochs); });
   // Before the checkpoint, because that names this file.
-  if (is_best) tasks_.add([this, standing] { keeper_.best(snapshot_.arrays(), standing); });
+  if (is_best) tasks_.add([this, standing] { files_.best(snapshot_.arrays(), standing); });
   const bool is_begun = begun && is_same(*begun, standing.validation);
   if (is_due)
     tasks_.add([this, standing, is_begun] {
-      if (!is_begun || !keeper_.has(standing.counters.update))  // it could not be written at that time
-        keeper_.checkpoint(snapshot_.arrays(), standing);
+      if (!is_begun || !files_.has(standing.counters.update))  // it could not be written at that time
+        files_.checkpoint(snapshot_.arrays(), standing);
     });
   if (is_due) add_confirmation(standing);
 }
@@ -141,7 +141,7 @@ void CheckpointSchedule::keep(const Epochs& epochs, const TrainingState& standin
 void CheckpointSchedule::discard() {
   if (!is_root() || !unconfirmed_) return;
   unconfirmed_.reset();
-  tasks_.add([this, update = update_] { keeper_.discard(update); });
+  tasks_.add([this, update = update_] { files_.discard(update); });
   wait_for_disk();
 }
 
@@ -151,12 +151,12 @@ void CheckpointSchedule::wait_for_disk() {
 
 std::filesystem::path CheckpointSchedule::good_before(std::int64_t before) {
   wait_for_disk();
-  return keeper_.good_before(before);
+  return files_.good_before(before);
 }
 
 std::filesystem::path CheckpointSchedule::good_before_anywhere(std::int64_t before) {
   wait_for_disk();
-  return keeper_.good_before_anywhere(before);
+  return files_.good_before_anywhere(before);
 }
 
 void CheckpointSchedule::go_back(const TrainingState& standing) {
@@ -165,17 +165,17 @@ void CheckpointSchedule::go_back(const TrainingState& standing) {
   is_overdue_ = false;
   last_begun_ = base::Clock::now();
   tasks_.add([this, update = standing.counters.update, best = standing.validation.best_update] {
-    keeper_.go_back(update, best);
+    files_.go_back(update, best);
   });
   wait_for_disk();
 }
 
 std::string CheckpointSchedule::finish(std::int64_t update) {
   meet(update);
-  const auto count = is_root() ? keeper_.not_written() : 0;
+  const auto count = is_root() ? files_.not_written() : 0;
   if (count == 0) return "";
   const auto files = fmt::format("{} file{}", count, count == 1 ? "" : "s");
-  if (const auto failure = keeper_.last_failure(); !failure.empty())
+  if (const auto failure = files_.last_failure(); !failure.empty())
     base::fail(base::ErrorKind::data,
                "{}; it is one of the last files of this run ({} could not be written in all)", failure,
                files);
@@ -184,7 +184,7 @@ std::string CheckpointSchedule::finish(std::int64_t update) {
 }
 
 void CheckpointSchedule::tell() {
-  const auto news = keeper_.take_news();
+  const auto news = files_.take_news();
   if (job_.progress.event)
     for (const auto& event : news.events) job_.progress.event(event);
   if (job_.progress.say)

@@ -36,10 +36,10 @@ class CheckpointSchedule {
         engine_(engine),
         lookahead_(lookahead),
         ledger_(ledger),
-        keeper_(job) {}
+        files_(job) {}
 
   /// Rank 0's run continues from this checkpoint.
-  void resumed_from(const ResumePoint& point) { keeper_.resumed_from(point); }
+  void resumed_from(const ResumePoint& point) { files_.resumed_from(point); }
 
   /// With --on-nan rollback: writes a checkpoint of the initial state, if there is no good one yet.
   void keep_first(const TrainingState& standing);
@@ -99,7 +99,7 @@ class CheckpointSchedule {
   [[nodiscard]] bool is_over(const Counters& counters, std::int64_t number);
   void take_snapshot();
   void add_checkpoint(const TrainingState& standing);
-  /// Lets the keeper remove older checkpoints that no rollback would need.
+  /// Lets the files remove older checkpoints that no rollback would need.
   void add_confirmation(const TrainingState& standing);
   void tell();
   void wait_for_disk();
@@ -117,9 +117,9 @@ class CheckpointSchedule {
   bool is_overdue_ = false;                          ///< the interval passed while another one was written
   std::optional<ValidationState> unconfirmed_;       ///< the state in before_evaluation()'s checkpoint
   bool slow_ = false;                                ///< the slow disk was reported
-  CheckpointFiles keeper_;
+  CheckpointFiles files_;
   Snapshot snapshot_;
-  base::BackgroundTasks tasks_{"the thread that writes checkpoints"};  ///< last: they use keeper and snapshot
+  base::BackgroundTasks tasks_{"the thread that writes checkpoints"};  ///< last: they use files and snapshot
 };
 
 }  // namespace paceline::train

@@ -26,13 +26,13 @@ std::string Recovery::describe(const StepResult& outcome) const {
   return guard_.what();
 }
 
-void Recovery::diverged(const Where& where, const std::string& what, CheckpointSchedule& writer) {
+void Recovery::diverged(const Where& where, const std::string& what, CheckpointSchedule& schedule) {
   const bool is_root = communicator_.rank() == 0;
   const Divergence divergence{
       .step = where.update,
       .updates = job_.resolved.length.updates,
       .lr = where.lr,
-      .last_checkpoint = is_root ? writer.good_before_anywhere(where.first_bad).string() : "",
+      .last_checkpoint = is_root ? schedule.good_before_anywhere(where.first_bad).string() : "",
       .can_go_back = job_.options.on_nan == OnNan::stop && job_.options.window_steps == 0};
   const auto sentence = not_finite_sentence(divergence, what);
   if (job_.options.on_nan != OnNan::rollback) throw base::AgreedError(base::ErrorKind::data, sentence);
@@ -40,7 +40,7 @@ void Recovery::diverged(const Where& where, const std::string& what, CheckpointS
 }
 
 bool Recovery::is_updated(const StepResult& outcome, std::int64_t update, double lr,
-                          CheckpointSchedule& writer) {
+                          CheckpointSchedule& schedule) {
   if (outcome.is_updated()) return true;
   const auto batch = batch_of(job_, update - guard_.bad_before());
   const auto what = describe(outcome);
@@ -54,45 +54,45 @@ bool Recovery::is_updated(const StepResult& outcome, std::int64_t update, double
            steps == 1 ? fmt::format("{} in {}", what, sentence(batch))
                       : fmt::format("{}, and has been bad for {} steps, the first with {}", what, steps,
                                     sentence(batch)),
-           writer);
+           schedule);
 }
 
 void Recovery::require_finite_weights(const measure::EpochRecord& epoch, engine::Engine& engine,
-                                      CheckpointSchedule& writer, measure::Ledger& ledger) {
+                                      CheckpointSchedule& schedule, measure::Ledger& ledger) {
   const measure::InPhase checking(ledger, measure::Phase::checkpoint);
   engine.fetch();
   if (!is_finite_everywhere(engine.weights(), communicator_))
     diverged({.update = epoch.updates, .first_bad = epoch.updates, .lr = epoch.lr},
              fmt::format("the weights are no longer finite, after {}",
                          sentence(batch_of(job_, epoch.updates - 1))),
-             writer);
+             schedule);
 }
 
-void Recovery::require_finite_losses(const measure::EpochRecord& epoch, CheckpointSchedule& writer) {
+void Recovery::require_finite_losses(const measure::EpochRecord& epoch, CheckpointSchedule& schedule) {
   for (const auto& [part, loss] :
        {std::pair{"test", epoch.test_loss}, std::pair{"validation", epoch.validation_loss}})
     if (loss && !std::isfinite(*loss)) {
-      writer.discard();
+      schedule.discard();
       diverged({.update = epoch.updates, .first_bad = epoch.updates, .lr = epoch.lr},
-               part_not_finite(part, *loss), writer);
+               part_not_finite(part, *loss), schedule);
     }
 }
 
-void Recovery::all_were_skipped(std::int64_t updates, double lr, CheckpointSchedule& writer) {
+void Recovery::all_were_skipped(std::int64_t updates, double lr, CheckpointSchedule& schedule) {
   diverged({.update = updates, .first_bad = updates, .lr = lr},
            "every update since the last epoch or checkpoint was skipped, so there is no loss to report",
-           writer);
+           schedule);
 }
 
 TrainingState Recovery::roll_back(const Setback& setback, engine::Engine& engine, Lookahead& lookahead,
-                                  BestWeights& best, CheckpointSchedule& writer) {
+                                  BestWeights& best, CheckpointSchedule& schedule) {
   const auto rollbacks = guard_.state().rollbacks + 1;
   if (rollbacks > LossGuard::kMostRollbacks)
     throw base::AgreedError(
         base::ErrorKind::data,
         fmt::format("{}; the training went back {} times already, and each time lowered the learning rate",
                     setback.what(), LossGuard::kMostRollbacks));
-  auto at = restore_good(job_, communicator_, engine, lookahead, best, writer, setback.first_bad);
+  auto at = restore_good(job_, communicator_, engine, lookahead, best, schedule, setback.first_bad);
   if (!at) throw base::AgreedError(base::ErrorKind::data, setback.what());
   at->guard.rollbacks = rollbacks;
   at->guard.above = at->guard.skipped_in_row = 0;
@@ -191,7 +191,7 @@ void first_weights(const Job& job, comm::Communicator& communicator, engine::Eng
 }
 
 Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                 Lookahead& lookahead, BestWeights& best, CheckpointSchedule& writer,
+                 Lookahead& lookahead, BestWeights& best, CheckpointSchedule& schedule,
                  std::vector<std::string>& notes) {
   const bool is_resumed = !job.options.resume.empty();
   communicator.at(0, is_resumed ? "the reading of the checkpoint" : "the first weights");
@@ -207,7 +207,7 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
     at.standing = job.resume->standing;
     notes.push_back(fmt::format("resumed from {} at update {}", job.resume->path.filename().string(),
                                 at.standing.counters.update));
-    writer.resumed_from(*job.resume);
+    schedule.resumed_from(*job.resume);
     at.evaluates_first = lacks_evaluation(job, at);
   }
   communicator.broadcast(std::as_writable_bytes(std::span(&at, 1)), 0);
@@ -217,15 +217,15 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
 
 std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& communicator,
                                           engine::Engine& engine, Lookahead& lookahead, BestWeights& best,
-                                          CheckpointSchedule& writer, std::int64_t before) {
+                                          CheckpointSchedule& schedule, std::int64_t before) {
   struct Found {
     TrainingState standing;
     bool is_there = false;
   } found;
   engine.fetch();  // a device's engine accepts weights only after its own were fetched
   if (communicator.rank() == 0) {
-    for (auto path = writer.good_before(before); !path.empty() && !found.is_there;
-         path = writer.good_before(before)) {
+    for (auto path = schedule.good_before(before); !path.empty() && !found.is_there;
+         path = schedule.good_before(before)) {
       try {
         const auto point = resume_point_of(path);
         read(point, job, engine, lookahead, best);
@@ -237,7 +237,7 @@ std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& co
   }
   communicator.broadcast(std::as_writable_bytes(std::span(&found, 1)), 0);
   if (!found.is_there) return std::nullopt;
-  writer.go_back(found.standing);
+  schedule.go_back(found.standing);
   share_arrays(job, communicator, engine, lookahead);
   return found.standing;
 }

@@ -69,14 +69,14 @@ struct Restored {
 ///
 /// Errors   Error(data): as read_checkpoint()
 [[nodiscard]] Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                               Lookahead& lookahead, BestWeights& best, CheckpointSchedule& writer,
+                               Lookahead& lookahead, BestWeights& best, CheckpointSchedule& schedule,
                                std::vector<std::string>& notes);
 
 /// Restores the newest good and undamaged checkpoint of fewer than `before` updates, read by rank 0, and
 /// removes later ones. Returns nothing, on every rank, if there is none. Collective.
 [[nodiscard]] std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& communicator,
                                                         engine::Engine& engine, Lookahead& lookahead,
-                                                        BestWeights& best, CheckpointSchedule& writer,
+                                                        BestWeights& best, CheckpointSchedule& schedule,
                                                         std::int64_t before);
 
 // Recovery handles a training that diverges: it stops the training, goes back to its newest good checkpoint,
@@ -107,17 +107,17 @@ class Recovery {
   /// Judges step `update` (from 0) after it was done. Returns whether its update was made.
   ///
   /// Errors   Setback or Error(data) if the training diverged, naming the batch and its samples
-  bool is_updated(const StepResult& outcome, std::int64_t update, double lr, CheckpointSchedule& writer);
+  bool is_updated(const StepResult& outcome, std::int64_t update, double lr, CheckpointSchedule& schedule);
   /// Checks the weights after an epoch's last update, before they are saved as good ones. (A step's loss is
   /// known before its update.) The same result on all ranks.
   ///
   /// Errors   as is_updated()
   void require_finite_weights(const measure::EpochRecord& epoch, engine::Engine& engine,
-                              CheckpointSchedule& writer, measure::Ledger& ledger);
+                              CheckpointSchedule& schedule, measure::Ledger& ledger);
   /// The same for the losses of an evaluation; removes its checkpoint.
-  void require_finite_losses(const measure::EpochRecord& epoch, CheckpointSchedule& writer);
+  void require_finite_losses(const measure::EpochRecord& epoch, CheckpointSchedule& schedule);
   /// Fails because every step since the last epoch was skipped.
-  [[noreturn]] void all_were_skipped(std::int64_t updates, double lr, CheckpointSchedule& writer);
+  [[noreturn]] void all_were_skipped(std::int64_t updates, double lr, CheckpointSchedule& schedule);
 
   /// Restores the newest good checkpoint before `setback`, and lowers the learning rate. Collective.
   ///
@@ -125,7 +125,7 @@ class Recovery {
   /// Errors    AgreedError with the setback's sentence if there is no such checkpoint, or after
   ///           LossGuard::kMostRollbacks of them
   TrainingState roll_back(const Setback& setback, engine::Engine& engine, Lookahead& lookahead,
-                          BestWeights& best, CheckpointSchedule& writer);
+                          BestWeights& best, CheckpointSchedule& schedule);
 
   /// Adds rollbacks and skipped updates to the result, for the record.
   void tell(WorkerResult& result) const;
@@ -136,7 +136,7 @@ class Recovery {
     std::int64_t first_bad = 0;
     double lr = 0;
   };
-  [[noreturn]] void diverged(const Where& where, const std::string& what, CheckpointSchedule& writer);
+  [[noreturn]] void diverged(const Where& where, const std::string& what, CheckpointSchedule& schedule);
   [[nodiscard]] std::string describe(const StepResult& outcome) const;
 
   const Job& job_;

@@ -43,7 +43,7 @@ TEST(Interval, TurnsRoundWhenSecondsBecomeImagesASecond) {
   EXPECT_DOUBLE_EQ(rate.high, 128);
 }
 
-/// Runs of 8 steps of the true median 1, as docs/measuring.md simulates them.
+/// Runs of 8 steps of the true median 1, as docs/comparing.md simulates them.
 std::vector<std::vector<double>> simulate(std::mt19937& random, int repeats, double between, double within) {
   std::normal_distribution<double> normal;
   std::vector<std::vector<double>> runs(static_cast<std::size_t>(repeats));

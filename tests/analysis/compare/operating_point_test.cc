@@ -68,7 +68,7 @@ TEST(OperatingPoint, OfExactTiesHasTheNarrowerIntervalThenTheSmallerBatch) {
 TEST(OperatingPoint, IsDecidedWhereNoIntervalReachesIt) {
   const std::vector<Record> records{make_record(exact(1, 64, 0.4)), make_record(exact(1, 128, 0.9))};
   const auto cells = make_cells(records);
-  EXPECT_EQ(operating_point(pointers(cells)).choice.standing, TrainingState::decided);
+  EXPECT_EQ(operating_point(pointers(cells)).choice.standing, Standing::decided);
 }
 
 TEST(OperatingPoint, IsATieWithinATwentiethAndElseNotDecided) {
@@ -77,13 +77,13 @@ TEST(OperatingPoint, IsATieWithinATwentiethAndElseNotDecided) {
                                     make_record(exact(1, 128, 0.804, narrow))};
   const auto cells = make_cells(records);
   const auto tie = operating_point(pointers(cells)).choice;
-  EXPECT_EQ(tie.standing, TrainingState::tie);
+  EXPECT_EQ(tie.standing, Standing::tie);
   ASSERT_EQ(tie.overlap.size(), 1U);
   EXPECT_EQ(tie.overlap[0]->local_batch, 128);
   const std::vector<Record> noisy{make_record(exact(1, 64, 0.4, wide)),
                                   make_record(exact(1, 128, 0.9, wide))};
   const auto others = make_cells(noisy);
-  EXPECT_EQ(operating_point(pointers(others)).choice.standing, TrainingState::not_decided);
+  EXPECT_EQ(operating_point(pointers(others)).choice.standing, Standing::not_decided);
 }
 
 TEST(OperatingPoint, OfTrainingsAloneIsOneOfThem) {

@@ -32,7 +32,8 @@ constexpr std::string_view kFollows = "follows from the model and the settings";
 constexpr std::string_view kPlan =
     "follows from model and sizes; the process's own part of it grows over a study";
 
-/// Fields that the set-up leaves out, with the reason. Settings are decided by their role.
+/// Fields that the set-up leaves out, with the reason; "epochs[]" stands for all fields of an epoch. Settings
+/// are decided by their role.
 constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"id", kRepeat},
     {"status", "how it ended: only what was measured has a key"},
@@ -103,7 +104,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"ranks[].step_s", kResult},
     {"ranks[].own_s", kResult},
     {"ranks[].steps_s", kResult},
-    {"buckets[]", "times, and sizes that follow from the setting: of bucket-mb auto see the header"},
+    {"buckets[]", "times, and sizes that follow from the setting: of bucket-mb auto see setup.h"},
     {"last_steps", kResult},
     {"gpus[]", kResult},
     {"epochs[]", kResult},

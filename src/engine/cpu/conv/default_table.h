@@ -14,7 +14,7 @@ namespace paceline::engine::cpu {
 
 /// Returns the fastest algorithm for the whole batch, estimated from the times of a few chunks on the calling
 /// thread. The estimate includes packing the weights (once an update) and adding the gradients of chunks. The
-/// default algorithm (default_table.h) wins unless another one is clearly faster, so that noise does not
+/// default algorithm wins unless another one is clearly faster, so that noise does not
 /// change the choice.
 ///
 /// Cost      some milliseconds for each algorithm for a convolution of a ResNet; memory for one chunk of

@@ -1,5 +1,5 @@
-// Winograd's row in the table of algorithms: what it can compute, when it pays, how it splits a batch.
-// Rounding: docs/decisions/winograd.md.
+// 3x3 convolutions by Winograd's minimal filtering, and the row in the table of algorithms: what it can
+// compute, when it pays, how it splits a batch. Rounding: docs/decisions/winograd.md.
 
 #include "engine/cpu/conv/winograd_tiles.h"
 
@@ -170,6 +170,14 @@ class WinogradReader final : public WeightReader, private WinogradTiles {
   const bool is_forward_;
 };
 
+// The weights' gradient of 3x3 convolutions by Winograd's minimal filtering (see above): blocks of
+// tiles of the input and of the output's gradient are transformed and multiplied at each of P positions; the
+// sums over all tiles are transformed once at the end.
+//
+// Legend: C channels that come in, K' of the K that go out, T tiles of a block.
+//   v [P][T][C] the input's tiles · z [P][T][K'] the output's gradient · sums [36][C][K']
+//   Parts are K' channels.
+
 constexpr int kPartChannels = 128;  ///< with more channels per part v is computed fewer times
 
 class WinogradWgrad final : public WgradKernel, private WinogradTiles {
@@ -308,14 +316,6 @@ std::unique_ptr<WeightReader> make_winograd_reader(const ConvShape& shape, Direc
                                                    const WinogradKernels& kernels) {
   return std::make_unique<WinogradReader>(shape, direction, kernels);
 }
-
-// The weights' gradient of 3x3 convolutions by Winograd's minimal filtering (see above): blocks of
-// tiles of the input and of the output's gradient are transformed and multiplied at each of P positions; the
-// sums over all tiles are transformed once at the end.
-//
-// Legend: C channels that come in, K' of the K that go out, T tiles of a block.
-//   v [P][T][C] the input's tiles · z [P][T][K'] the output's gradient · sums [36][C][K']
-//   Parts are K' channels.
 
 std::unique_ptr<WgradKernel> make_winograd_wgrad(const ConvShape& shape, const WinogradKernels& kernels) {
   return std::make_unique<WinogradWgrad>(shape, kernels);

@@ -1,4 +1,4 @@
-// Compiled elementwise ops: conversion of the input, ReLU, GELU, and the sum of two values.
+// Compiled elementwise ops: conversion of the input, ReLU, GELU, the sum of two values, and dropout.
 
 #include <vector>
 
@@ -9,10 +9,10 @@
 
 namespace paceline::engine::cpu {
 
+namespace {
+
 // Dropout. The mask counts elements in C, H, W order (dropout_mask.h) and is stored like the values, channels
 // last: one byte per element, kept from forward to backward.
-
-namespace {
 
 class DropoutOp final : public CompiledOp {
  public:

@@ -1,4 +1,4 @@
-// Elementwise compiled ops: conversion of the input, ReLU, GELU, and the sum of two values.
+// Elementwise compiled ops: conversion of the input, ReLU, GELU, the sum of two values, and dropout.
 
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
@@ -8,9 +8,9 @@
 
 namespace paceline::engine::cuda {
 
-// Dropout. The backward pass computes the mask again, so it is not stored.
-
 namespace {
+
+// Dropout. The backward pass computes the mask again, so it is not stored.
 
 class DropoutOp final : public CompiledOp {
  public:

@@ -7,7 +7,7 @@
 // tile is 1 KB of contiguous memory:
 //
 //   a [block of channels][row][left edge | pixels | right edge][image][32]
-//   packed weights                                                            weights.h
+//   packed weights                                                            weight_reader.h
 //
 // For a strip of four rows and 256 channels the pixels do not fit into the first-level cache beside the
 // weights. So all taps of a block of channels are computed first, then the next block: the lines of `a` are

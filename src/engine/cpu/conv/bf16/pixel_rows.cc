@@ -6,7 +6,7 @@
 //
 //   ring [slot][left edge | pixels | right edge][channels]     row r of the image in slot r % ring; a row of
 //                                                              zeros behind, for those above and below
-//   packed weights                                             weights.h
+//   packed weights                                             weight_reader.h
 //
 // Four tiles of pixels are computed at a time: their rows stay in the first-level cache while all weights are
 // read, and each tile of weights is used four times (kernels/bf16/tiles.h, Strip). For kernels three taps

@@ -1,7 +1,7 @@
 #pragma once
 
 /// The base class of the bf16 kernels for forward and backward data. They read weights in the same packed
-/// order (weights.h), and read one image through windows (window.h) to write another.
+/// order (pack_tile_weights), and read one image through windows (window.h) to write another.
 
 #include "engine/cpu/conv/bf16/window.h"
 #include "engine/cpu/conv/kernel.h"
