@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-/// A files of a job in which nothing is computed.
+/// A checkpoints of a job in which nothing is computed.
 class Keeper : public TrainingTest {
  protected:
   Keeper() {
@@ -38,9 +38,9 @@ class Keeper : public TrainingTest {
     return standing;
   }
   /// A checkpoint that is confirmed at once.
-  void keep(CheckpointFiles& files, const TrainingState& standing) const {
-    files.checkpoint(some_.arrays(), standing);
-    files.confirm(standing.counters.update);
+  void keep(CheckpointFiles& checkpoints, const TrainingState& standing) const {
+    checkpoints.checkpoint(some_.arrays(), standing);
+    checkpoints.confirm(standing.counters.update);
   }
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> names;
@@ -87,107 +87,107 @@ class Keeper : public TrainingTest {
 };
 
 TEST_F(Keeper, TheLastOnesStayWithALinkToTheNewest) {
-  CheckpointFiles files(job_);
+  CheckpointFiles checkpoints(job_);
   for (const std::int64_t update : {3, 6, 9, 12}) {
-    keep(files, standing_at(update));
-    EXPECT_TRUE(files.has(update));
-    EXPECT_FALSE(files.has(update - 3)) << "which is not the last one";
+    keep(checkpoints, standing_at(update));
+    EXPECT_TRUE(checkpoints.has(update));
+    EXPECT_FALSE(checkpoints.has(update - 3)) << "which is not the last one";
     EXPECT_EQ(link(kLatestLink), named(update));
     EXPECT_EQ(number_in(open_checkpoint(options_.out / kLatestLink), "update"), update);
   }
   EXPECT_THAT(files(), UnorderedElementsAre(named(9), named(12)));
-  const auto news = files.take_news();
+  const auto news = checkpoints.take_news();
   EXPECT_EQ(news.events.size(), 4u);
   EXPECT_THAT(news.sentences, IsEmpty());
-  EXPECT_THAT(files.take_news().events, IsEmpty()) << "told once";
+  EXPECT_THAT(checkpoints.take_news().events, IsEmpty()) << "told once";
 }
 
 TEST_F(Keeper, OlderOnesStayUntilTheNewestIsConfirmed) {
-  CheckpointFiles files(job_);
-  for (const std::int64_t update : {3, 6, 9}) files.checkpoint(some_.arrays(), standing_at(update));
+  CheckpointFiles checkpoints(job_);
+  for (const std::int64_t update : {3, 6, 9}) checkpoints.checkpoint(some_.arrays(), standing_at(update));
   EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(6), named(9)));
-  files.discard(6);
-  EXPECT_TRUE(files.has(9)) << "6 is not the last one";
-  files.discard(9);
+  checkpoints.discard(6);
+  EXPECT_TRUE(checkpoints.has(9)) << "6 is not the last one";
+  checkpoints.discard(9);
   EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(6)));
   EXPECT_EQ(link(kLatestLink), named(6));
-  files.discard(6);
-  files.discard(3);
+  checkpoints.discard(6);
+  checkpoints.discard(3);
   EXPECT_THAT(files(), IsEmpty());
   EXPECT_EQ(link(kLatestLink), "none");
 }
 
 /// To the newest good one a rollback would go, however old it is.
 TEST_F(Keeper, TheNewestGoodOneStaysBesideTheLastOnes) {
-  CheckpointFiles files(job_);
-  EXPECT_FALSE(files.has_good());
-  keep(files, standing_at(3));
-  keep(files, standing_at(6));
-  for (const std::int64_t update : {9, 12, 15}) keep(files, suspect(standing_at(update)));
+  CheckpointFiles checkpoints(job_);
+  EXPECT_FALSE(checkpoints.has_good());
+  keep(checkpoints, standing_at(3));
+  keep(checkpoints, standing_at(6));
+  for (const std::int64_t update : {9, 12, 15}) keep(checkpoints, suspect(standing_at(update)));
   EXPECT_THAT(files(), UnorderedElementsAre(named(6), named(12), named(15)));
-  EXPECT_EQ(files.good_before(100), options_.out / named(6));
-  EXPECT_EQ(files.good_before(6), "") << "of fewer updates";
-  EXPECT_TRUE(files.has_good());
+  EXPECT_EQ(checkpoints.good_before(100), options_.out / named(6));
+  EXPECT_EQ(checkpoints.good_before(6), "") << "of fewer updates";
+  EXPECT_TRUE(checkpoints.has_good());
   // What is not known to be good yet does not let the one before go.
-  files.checkpoint(some_.arrays(), standing_at(18));
-  files.confirm(15);
+  checkpoints.checkpoint(some_.arrays(), standing_at(18));
+  checkpoints.confirm(15);
   EXPECT_THAT(files(), UnorderedElementsAre(named(6), named(15), named(18)));
-  files.confirm(18);
+  checkpoints.confirm(18);
   EXPECT_THAT(files(), UnorderedElementsAre(named(15), named(18)));
 }
 
 TEST_F(Keeper, ABestFileStaysAsLongAsACheckpointNeedsIt) {
-  CheckpointFiles files(job_);
-  files.best(some_.arrays(), standing_at(6, 6));
-  keep(files, standing_at(6, 6));
-  keep(files, standing_at(12, 6));
+  CheckpointFiles checkpoints(job_);
+  checkpoints.best(some_.arrays(), standing_at(6, 6));
+  keep(checkpoints, standing_at(6, 6));
+  keep(checkpoints, standing_at(12, 6));
   EXPECT_EQ(link(kBestLink), best_named(6));
-  files.best(some_.arrays(), standing_at(18, 18));
-  keep(files, standing_at(18, 18));
+  checkpoints.best(some_.arrays(), standing_at(18, 18));
+  keep(checkpoints, standing_at(18, 18));
   EXPECT_EQ(link(kBestLink), best_named(18));
   EXPECT_THAT(files(), UnorderedElementsAre(named(12), named(18), best_named(6), best_named(18)))
       << "a resume from 12 needs the first";
-  keep(files, standing_at(24, 18));
+  keep(checkpoints, standing_at(24, 18));
   EXPECT_THAT(files(), UnorderedElementsAre(named(18), named(24), best_named(18)));
 }
 
 TEST_F(Keeper, GoingBackRemovesWhatIsLater) {
-  CheckpointFiles files(job_);
+  CheckpointFiles checkpoints(job_);
   options_.keep_checkpoints = 10;
-  files.best(some_.arrays(), standing_at(6, 6));
-  keep(files, standing_at(6, 6));
-  keep(files, standing_at(12, 6));
-  files.best(some_.arrays(), standing_at(18, 18));
-  keep(files, standing_at(18, 18));
-  files.go_back(12, 6);
+  checkpoints.best(some_.arrays(), standing_at(6, 6));
+  keep(checkpoints, standing_at(6, 6));
+  keep(checkpoints, standing_at(12, 6));
+  checkpoints.best(some_.arrays(), standing_at(18, 18));
+  keep(checkpoints, standing_at(18, 18));
+  checkpoints.go_back(12, 6);
   EXPECT_THAT(files(), UnorderedElementsAre(named(6), named(12), best_named(6)));
   EXPECT_EQ(link(kLatestLink), named(12));
   EXPECT_EQ(link(kBestLink), best_named(6));
-  EXPECT_TRUE(files.has(12));
-  files.go_back(6, 0);
+  EXPECT_TRUE(checkpoints.has(12));
+  checkpoints.go_back(6, 0);
   EXPECT_EQ(link(kBestLink), "none");
 }
 
 /// A directory in the place of a file stands in for a disk that refuses it for good.
 TEST_F(Keeper, WhatCannotBeWrittenIsSaidAndCountedUntilItCan) {
-  CheckpointFiles files(job_);
-  keep(files, standing_at(3));
+  CheckpointFiles checkpoints(job_);
+  keep(checkpoints, standing_at(3));
   fs::create_directories(options_.out / named(6) / "in the way");
-  files.record({});  // a round of files begins
-  keep(files, standing_at(6));
-  keep(files, standing_at(6));
-  EXPECT_THAT(files.take_news().sentences,
+  checkpoints.record({});  // a round of files begins
+  keep(checkpoints, standing_at(6));
+  keep(checkpoints, standing_at(6));
+  EXPECT_THAT(checkpoints.take_news().sentences,
               Contains(AllOf(HasSubstr("the checkpoint of update 6 is not kept"), HasSubstr(named(6)),
                              HasSubstr("the training goes on"))));
-  EXPECT_EQ(files.not_written(), 1) << "the same file twice";
-  EXPECT_THAT(files.last_failure(), HasSubstr(named(6)));
-  EXPECT_TRUE(files.has(3)) << "the last one is the one before";
+  EXPECT_EQ(checkpoints.not_written(), 1) << "the same file twice";
+  EXPECT_THAT(checkpoints.last_failure(), HasSubstr(named(6)));
+  EXPECT_TRUE(checkpoints.has(3)) << "the last one is the one before";
   EXPECT_EQ(link(kLatestLink), named(3));
   fs::remove_all(options_.out / named(6));
-  files.record({});
-  keep(files, standing_at(6));
-  EXPECT_EQ(files.not_written(), 0);
-  EXPECT_EQ(files.last_failure(), "");
+  checkpoints.record({});
+  keep(checkpoints, standing_at(6));
+  EXPECT_EQ(checkpoints.not_written(), 0);
+  EXPECT_EQ(checkpoints.last_failure(), "");
   EXPECT_EQ(link(kLatestLink), named(6));
 }
 
@@ -197,18 +197,18 @@ TEST_F(Keeper, AWriteThatMaySucceedLaterIsTriedAgain) {
   job_.keep = [&](const std::vector<measure::EpochRecord>&) {
     if (++tries == 1) throw base::WriteError("record.json: cannot be written", ENOSPC);
   };
-  CheckpointFiles files(job_);
-  files.record({});
+  CheckpointFiles checkpoints(job_);
+  checkpoints.record({});
   EXPECT_EQ(tries, 2);
-  EXPECT_THAT(files.take_news().sentences, IsEmpty());
-  EXPECT_EQ(files.not_written(), 0);
+  EXPECT_THAT(checkpoints.take_news().sentences, IsEmpty());
+  EXPECT_EQ(checkpoints.not_written(), 0);
   job_.keep = [&](const std::vector<measure::EpochRecord>&) {
     ++tries;
     throw base::WriteError("record.json: cannot be written", EROFS);
   };
-  files.record({});
+  checkpoints.record({});
   EXPECT_EQ(tries, 3) << "a read-only file system stays one";
-  EXPECT_THAT(files.take_news().sentences, ElementsAre(HasSubstr("the record is not kept")));
+  EXPECT_THAT(checkpoints.take_news().sentences, ElementsAre(HasSubstr("the record is not kept")));
 }
 
 TEST_F(Keeper, AResumeInPlaceMayRemoveWhatItWentOnFromAndNothingElse) {
@@ -218,12 +218,12 @@ TEST_F(Keeper, AResumeInPlaceMayRemoveWhatItWentOnFromAndNothingElse) {
   write(3);
   write(6);
   options_.resume = options_.out;
-  CheckpointFiles files(job_);
-  files.resumed_from(resume_point_of(options_.out / named(6)));
-  EXPECT_TRUE(files.has(6));
-  keep(files, standing_at(9));
+  CheckpointFiles checkpoints(job_);
+  checkpoints.resumed_from(resume_point_of(options_.out / named(6)));
+  EXPECT_TRUE(checkpoints.has(6));
+  keep(checkpoints, standing_at(9));
   EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(6), named(9)));
-  keep(files, standing_at(12));
+  keep(checkpoints, standing_at(12));
   EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(9), named(12))) << "3 was another run's";
 }
 
@@ -234,11 +234,11 @@ TEST_F(Keeper, AResumeForARollbackTakesTheOlderOnesAsWell) {
                      update == 6 ? suspect(standing_at(6)) : standing_at(update));
   base::write_file(options_.out / named(4), std::string_view("damaged"));
   options_.resume = options_.out / named(9);
-  CheckpointFiles files(job_);
-  files.resumed_from(resume_point_of(options_.resume));
-  EXPECT_EQ(files.good_before(9), options_.out / named(3)) << "6 is suspect";
-  EXPECT_EQ(files.good_before(10), options_.out / named(9));
-  files.go_back(3, 0);
+  CheckpointFiles checkpoints(job_);
+  checkpoints.resumed_from(resume_point_of(options_.resume));
+  EXPECT_EQ(checkpoints.good_before(9), options_.out / named(3)) << "6 is suspect";
+  EXPECT_EQ(checkpoints.good_before(10), options_.out / named(9));
+  checkpoints.go_back(3, 0);
   EXPECT_THAT(files(), UnorderedElementsAre(named(3), named(4)));
 }
 
@@ -248,17 +248,17 @@ TEST_F(Keeper, AResumeElsewhereLeavesThatDirectoryAlone) {
   write_checkpoint(there / named(12), some_.arrays(), options_, resolved_, standing_at(12, 6));
   write_checkpoint(there / best_named(6), some_.arrays(), options_, resolved_, standing_at(6, 6));
   options_.resume = there;
-  CheckpointFiles files(job_);
-  files.resumed_from(resume_point_of(there / named(12)));
+  CheckpointFiles checkpoints(job_);
+  checkpoints.resumed_from(resume_point_of(there / named(12)));
   EXPECT_THAT(files(), ElementsAre(best_named(6))) << "the best epoch's file comes along";
-  EXPECT_EQ(files.good_before(100), "");
-  EXPECT_EQ(files.good_before_anywhere(100), there / named(12));
-  EXPECT_EQ(files.good_before_anywhere(12), "");
-  for (const std::int64_t update : {15, 18, 21}) keep(files, standing_at(update, 6));
+  EXPECT_EQ(checkpoints.good_before(100), "");
+  EXPECT_EQ(checkpoints.good_before_anywhere(100), there / named(12));
+  EXPECT_EQ(checkpoints.good_before_anywhere(12), "");
+  for (const std::int64_t update : {15, 18, 21}) keep(checkpoints, standing_at(update, 6));
   EXPECT_THAT(files(), UnorderedElementsAre(named(18), named(21), best_named(6)));
   EXPECT_TRUE(fs::exists(there / named(12)));
   EXPECT_TRUE(fs::exists(there / best_named(6)));
-  EXPECT_EQ(files.good_before_anywhere(100), options_.out / named(21)) << "its own comes first";
+  EXPECT_EQ(checkpoints.good_before_anywhere(100), options_.out / named(21)) << "its own comes first";
 }
 
 }  // namespace
