@@ -122,8 +122,9 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cluste
   if (parsed.settings.train.deterministic) cluster::log_line(comm::nccl::make_deterministic());
   session = join_processes(row, parsed.settings);
   if (session)
-    session->meet(measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory,
-                  asks_for_gpus(row, parsed.settings) ? cluster::seen_gpus() : std::vector<cluster::SeenGpu>());
+    session->meet(
+        measure::version(), parsed.settings.typed, parsed.settings.train.shared_memory,
+        asks_for_gpus(row, parsed.settings) ? cluster::seen_gpus() : std::vector<cluster::SeenGpu>());
   parsed.settings.session = session.get();
   const int code = row.run(parsed.settings);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The keys of a record's JSON. One list for each struct serves both directions: `fields(archive, value)` names
-/// every key once, with its member. The JsonWriter of record_json.cc turns members into JSON, its JsonReader
-/// JSON into members. So everything that is written can be read, and a key has one spelling.
+/// The keys of a record's JSON. One list for each struct serves both directions: `fields(archive, value)`
+/// names every key once, with its member. The JsonWriter of record_json.cc turns members into JSON, its
+/// JsonReader JSON into members. So everything that is written can be read, and a key has one spelling.
 
 #include <type_traits>
 

@@ -3,8 +3,8 @@
 /// The table of options: the key of each, its role, and what a difference in it does to a comparison of two
 /// runs. The command line, records, comparability checks and labels read it.
 ///
-/// A new option is a row here and a reader in src/cli/options/option_*_rows.cc. The program does not compile with one
-/// of them alone, nor without a row in train/given/names.cc where the role is another than
+/// A new option is a row here and a reader in src/cli/options/option_*_rows.cc. The program does not compile
+/// with one of them alone, nor without a row in train/given/names.cc where the role is another than
 /// `unrecorded`.
 
 #include <array>

@@ -79,7 +79,8 @@ TEST(RecordRows, LeaveOutWhatDidNotEndAndWhatTrainedNothing) {
 // The public record of results, exported and read back: nothing is lost, and check finds no error in it.
 TEST(RecordRows, OfOurOwnResultsAreReadBackAndSound) {
   std::vector<measure::Record> records;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(PACELINE_SOURCE_DIR) / "results/records")) {
+  for (const auto& entry :
+       fs::recursive_directory_iterator(fs::path(PACELINE_SOURCE_DIR) / "results/records")) {
     if (entry.path().extension() != ".json") continue;
     const auto text = base::read_file(entry.path());
     if (text.find("\"paceline-record-") == std::string::npos || text.find("\"records\"") != std::string::npos)

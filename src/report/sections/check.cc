@@ -87,7 +87,6 @@ std::string text_about_result(const Result& result, std::string_view of_what) {
                      count(static_cast<long>(warnings), "warning"), of_what);
 }
 
-
 struct Part {
   table::Column column;
   const char* label;

@@ -123,8 +123,7 @@ class HostRuntime final : public Runtime {
   [[nodiscard]] Event make_event() override;
   /// All events record the host's time.
   [[nodiscard]] Event make_timed_event() override { return make_event(); }
-  [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream(
-      Stream engine) override;
+  [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream(Stream engine) override;
 
   void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override;
   void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override;

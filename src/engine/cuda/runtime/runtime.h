@@ -4,8 +4,8 @@
 /// convolutions.
 ///
 /// There are three implementations. device_runtime.h drives a GPU through CUDA and cuDNN. host_runtime.h
-/// computes on the processor, with streams in any order that events allow. The tests' simulated_runtime.h computes
-/// nothing, and predicts how long a GPU would take.
+/// computes on the processor, with streams in any order that events allow. The tests' simulated_runtime.h
+/// computes nothing, and predicts how long a GPU would take.
 ///
 /// Errors   every call: Error(device) with call, device and the library's message
 /// Threads  one: that of the engine that owns the runtime
