@@ -249,7 +249,8 @@ def check_itself(checker):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True)
-    parser.add_argument("documents", nargs="*", type=Path, default=[ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))])
+    parser.add_argument("documents", nargs="*", type=Path, default=[ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")),
+                                                                               *sorted((ROOT / "results" / "log").glob("*.md"))])
     parser.add_argument("--times", action="store_true", help="print what took longer than half a second")
     options = parser.parse_args()
     failures, count = [], 0
@@ -267,7 +268,7 @@ def main():
             for command in commands:
                 count += 1
                 begin = time.monotonic()
-                if page.startswith("docs/results"):
+                if page.startswith(("docs/results", "results/")):
                     command.needs = "hours"
                 fault = checker.fault(command)
                 if options.times and time.monotonic() - begin > 0.5:
