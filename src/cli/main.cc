@@ -131,7 +131,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cluste
     base::fail(base::ErrorKind::data,
                "standard output could not be written to the end; is the disk full, or the limit of ulimit "
                "-f reached?");
-  if (session) session->part();
+  if (session) session->leave();
   return code;
 }
 

@@ -164,7 +164,7 @@ class Launcher {
       if (stop_.signal() != 0) ask_to_stop(now);
       if (now - looked_ < kNextLook) continue;
       looked_ = now;
-      look_at_workers(now);
+      check_workers(now);
     }
   }
 
@@ -210,7 +210,7 @@ class Launcher {
 
   /// Ends the launcher if it outlives its workers on this host by kWithoutWorkers; that counts as a lost
   /// process.
-  void look_at_workers(base::TimePoint now) {
+  void check_workers(base::TimePoint now) {
     if (!workers_of(process_).empty()) {
       seen_ = now;
       gone_.reset();

@@ -24,18 +24,18 @@ namespace {
 std::atomic<int> to_child{-1};
 
 /// What the child does until its parent has ended. Returns whether it may end at once: the parent said
-/// farewell, or it was killed here, where nobody waits for it any more.
+/// goodbye, or it was killed here, where nobody waits for it any more.
 bool watch(int from_parent, pid_t parent, std::chrono::seconds longest_stop, const std::string& sentence) {
-  bool is_farewell = false;
+  bool is_dismissed = false;
   for (std::chrono::seconds::rep looks = 0;;) {
     pollfd pipe{.fd = from_parent, .events = POLLIN, .revents = 0};
     char byte = 0;
     if (::poll(&pipe, 1, 1000) > 0) {
-      if (::read(from_parent, &byte, 1) <= 0) return is_farewell;
-      is_farewell = true;
+      if (::read(from_parent, &byte, 1) <= 0) return is_dismissed;
+      is_dismissed = true;
       continue;
     }
-    if (::getppid() != parent) return is_farewell;  // another process has the other end of the pipe too
+    if (::getppid() != parent) return is_dismissed;  // another process has the other end of the pipe too
     // Counts checks instead of time, since no checks happen while this child is stopped too.
     looks = base::state_of_process(parent) == 'T' ? looks + 1 : 0;
     if (looks <= longest_stop.count()) continue;
@@ -57,7 +57,7 @@ Guard::Guard(const Options& options) {
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child > 0) {
-    to_child = pipe[1];  // pipe[0] stays open: a farewell to a child that is gone must raise no SIGPIPE
+    to_child = pipe[1];  // pipe[0] stays open: a byte to a child that is gone must raise no SIGPIPE
     return;
   }
   if (child < 0) {
@@ -75,7 +75,7 @@ Guard::Guard(const Options& options) {
   ::_exit(0);
 }
 
-void Guard::say_farewell() {
+void Guard::dismiss() {
   if (to_child < 0) return;
   [[maybe_unused]] const auto written = ::write(to_child, "", 1);
 }
@@ -98,7 +98,7 @@ void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
                    : fmt::format("{}; this process has not ended {} s after that, most likely in a read "
                                  "or write that hangs; it is ended",
                                  text, within.count()));
-    Guard::say_farewell();
+    Guard::dismiss();
     std::_Exit(static_cast<int>(kind));
   };
   try {

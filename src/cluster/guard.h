@@ -8,7 +8,7 @@
 /// without a launcher such a process stays forever. A process that is stopped together with its child (a
 /// suspended job, Ctrl-Z in a terminal) or held by a debugger is left alone.
 ///
-/// And it outlives its parent for a moment if the parent ends without a farewell. An mpiexec of MPICH's
+/// And it outlives its parent for a moment if the parent ends without a goodbye. An mpiexec of MPICH's
 /// family kills all processes of the run as soon as one of them has closed its output, or the descriptor by
 /// which the two speak (PMI_FD). The child has these descriptors too, so the others have time to say which
 /// process is lost.
@@ -33,7 +33,7 @@ namespace paceline::cluster {
 /// The time from when a GPU does not answer any more to the forced end. This process then writes no more: it
 /// would have to join the thread that waits for the GPU. Older records and checkpoints are complete, since
 /// files are renamed when they are. A launcher may end the other processes with this one: they get the time
-/// that a process that can exit gives them too (ProcessGroup::farewell).
+/// that a process that can exit gives them too (ProcessGroup::leave_after_failure).
 inline constexpr std::chrono::seconds kToEndWithoutGpu{5};
 
 class ExitWatchdog {
@@ -59,15 +59,15 @@ class Guard {
   struct Options {
     int process = 0;                       ///< how messages call the parent
     std::chrono::seconds longest_stop{};   ///< after which the parent is killed
-    std::chrono::milliseconds outlives{};  ///< how long, a parent that ends without a farewell
+    std::chrono::milliseconds outlives{};  ///< how long, a parent that ends without a goodbye
   };
   /// Starts the child. Does nothing if the system has no process or descriptor to spare. One for a process.
   ///
   /// Cost     the child: a page or two of memory, one check a second
   /// Threads  the main thread, before others are started
   explicit Guard(const Options& options);
-  /// Says farewell. The descriptors stay open: they tell the child when this process has ended.
-  ~Guard() { say_farewell(); }
+  /// Calls dismiss(). The descriptors stay open: they tell the child when this process has ended.
+  ~Guard() { dismiss(); }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
@@ -75,7 +75,7 @@ class Guard {
   /// destructors (std::_Exit). Does nothing if there is no child.
   ///
   /// Threads  any; also in a signal handler
-  static void say_farewell();
+  static void dismiss();
 };
 
 }  // namespace paceline::cluster

@@ -67,7 +67,7 @@ extern "C" void on_signal(int signal) {
     }
     write_all(STDERR_FILENO,
               "\npaceline: stopped at once; the record of this run is as it was last written\n");
-    Guard::say_farewell();
+    Guard::dismiss();
     ::_exit(128 + signal);
   }
   caught_at = now_ms();

@@ -69,7 +69,7 @@ class LastResort {
           if (!late) return;
           const auto why = late->empty() ? sentence : fmt::format("{}: {}", sentence, *late);
           log_line(fmt::format("{}; this is process {} on host {}", why, process, base::host_name()));
-          Guard::say_farewell();
+          Guard::dismiss();
           std::_Exit(static_cast<int>(base::ErrorKind::comm));
         }) {}
 
@@ -230,7 +230,7 @@ Session::~Session() {
   wire_.reset();
 }
 
-void Session::part() { processes_->part(); }
+void Session::leave() { processes_->leave(); }
 
 void Session::end_if_overdue(const std::stop_token& stop) const {
   constexpr auto kLook = std::chrono::milliseconds(500);
@@ -258,7 +258,7 @@ void Session::end_if_overdue(const std::stop_token& stop) const {
                : fmt::format(
                      "has not ended {} s after the run failed, most likely in a read or write that hangs",
                      within.count())));
-    Guard::say_farewell();
+    Guard::dismiss();
     std::_Exit(static_cast<int>(failure->kind));
   }
 }
@@ -393,10 +393,10 @@ bool Session::fail(base::ErrorKind kind, const std::string& text) {
       of_all ? text : fmt::format("rank {} on host {} gave up: {}", place_.process, place_.host, text),
       kind);  // the first failure counts; a worker may have reported it already
   const bool own = processes_->failure_is_own();
-  const bool heard = processes_->farewell();
+  const bool heard = processes_->leave_after_failure();
   const auto failure = processes_->failure();
   // A first process that hangs may still receive the failure and print it.
-  if (failure && failure->of_first()) return own && !heard && place_.process == failure->speaker;
+  if (failure && failure->of_first()) return own && !heard && place_.process == failure->reporter;
   return own && (is_first() || !heard);
 }
 

@@ -78,7 +78,7 @@ class Session {
   /// Call at the end of a successful command: all leave together.
   ///
   /// Errors   Error(comm) naming the processes that do not come
-  void part();
+  void leave();
   /// Call when this process ends with an error. Tells the others, unless they told us, and gives them time to
   /// note it. Returns whether this process should print the error: the first one prints for all while it
   /// exists.

@@ -61,7 +61,7 @@ ProcessGroup::ProcessGroup(Wire& wire, ProcessGroupOptions options,
   }
 }
 
-void ProcessGroup::part() {
+void ProcessGroup::leave() {
   if (std::exchange(has_parted_, true)) return;
   std::byte end{};
   order(std::span(&end, 1));
@@ -79,7 +79,7 @@ std::string ProcessGroup::ranks_of(int process) const {
 
 void ProcessGroup::take_failure(const Failure& failure) {
   failed_ = true;
-  if (say_ && wire_.process() == failure.speaker) say_(failure.text);
+  if (say_ && wire_.process() == failure.reporter) say_(failure.text);
   const std::lock_guard lock(mutex_);
   if (on_failure_) on_failure_(failure.text);
 }
@@ -100,7 +100,7 @@ void ProcessGroup::held_up_by(const std::optional<RankStatus>& rank) {
   detector_->heartbeat().held_up_by(rank);
 }
 
-bool ProcessGroup::farewell() {
+bool ProcessGroup::leave_after_failure() {
   wire_.give_up();
   // Counted from now, since asking a host that does not respond takes as long by itself.
   const auto until = base::Clock::now() + kForTheRollCall;
@@ -139,7 +139,7 @@ void ProcessGroup::lose(const std::vector<int>& missing, const LazyName& what) {
                                 .text = late(missing, what()),
                                 .detection_s = std::chrono::duration<double>(deadline_.load()).count()});
     std::string others;
-    if (of_first) failure.speaker = detector_->speaker_without_first(others);
+    if (of_first) failure.reporter = detector_->reporter_without_first(others);
     if (silent) failure.text += others;  // the other sentence names all that are late
     detector_->fail(failure);
     failed_ = true;  // set last, since another thread that sees it reads the text

@@ -71,7 +71,7 @@ class ProcessGroup final : public InterProcessComm {
   [[nodiscard]] bool failure_is_own() const { return detector_->failure_is_own(); }
   /// At the end of a process that failed: gives process 0 time to note it and to write its record; if process
   /// 0 is lost, gives the others time to hear that this one is there. True when process 0 has taken note.
-  bool farewell();
+  bool leave_after_failure();
   /// If all members are on one host, collectives use shared memory from now on, also after later regroup()s.
   /// All call it, once; the constructor does so if its options say so.
   void share_memory();
@@ -85,7 +85,7 @@ class ProcessGroup final : public InterProcessComm {
   /// takes, then for one another, up to the deadline. So nobody's exit ends a process that still writes, and
   /// the detector finds a stopped process before the library's own shutdown would wait for it. All processes
   /// call it; a second call does nothing.
-  void part();
+  void leave();
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
   void set_wire_format(WireFormat wire_format) {
     wire_format_ = wire_format;

@@ -184,7 +184,7 @@ void ProcessGroup::regroup(std::span<const int> members) {
   if (wire_.processes() == 1) return;
   at(0, "the start");
   meet_all();  // after this no process uses the streams
-  detector_->heartbeat().counts_anew();
+  detector_->heartbeat().restart_counting();
   common_.reset();
   reductions_.reset();
   exchanges_.reset();

@@ -95,7 +95,7 @@ class Wire {
                                               std::span<const Receive> receives,
                                               const std::function<bool()>& keep_waiting) = 0;
 
-  /// Call it when peers are lost: from now on nothing is waited for, and the library ends without a farewell.
+  /// Call it when peers are lost: from now on nothing is waited for, and the library ends without a goodbye.
   virtual void give_up() = 0;
 };
 

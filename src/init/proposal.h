@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "init/data_look.h"
+#include "init/data_facts.h"
 #include "train/given/options.h"
 
 namespace paceline::init {
 
 /// Properties of the machine on which choices depend.
-struct MachineLook {
+struct MachineFacts {
   int cores = 1;
   engine::AutoPrecision precision = {};  ///< of --precision auto
   std::int64_t most_batch = 128;         ///< that fits into memory; a power of two
@@ -39,15 +39,15 @@ struct Proposal {
 /// measured time.
 inline constexpr double kCountedFlops = 2e10;
 
-[[nodiscard]] Proposal propose(const DataLook& look, const MachineLook& machine);
+[[nodiscard]] Proposal propose(const DataFacts& facts, const MachineFacts& machine);
 
 /// The recipe as text: a head with the findings, each choice below its reason, and a short form. `file`: its
 /// name, for the commands in the head.
-[[nodiscard]] std::string recipe_text(const DataLook& look, const Proposal& proposal,
+[[nodiscard]] std::string recipe_text(const DataFacts& facts, const Proposal& proposal,
                                       const std::string& file);
 
 /// The findings in a few lines: "classes     24, each with 112 training images".
-[[nodiscard]] std::vector<std::string> findings(const DataLook& look);
+[[nodiscard]] std::vector<std::string> findings(const DataFacts& facts);
 
 /// `text` as a string of TOML.
 [[nodiscard]] std::string toml_string(const std::string& text);

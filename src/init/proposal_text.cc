@@ -58,46 +58,46 @@ std::string toml_string(const std::string& text) {
   return result + "\"";
 }
 
-std::vector<std::string> findings(const DataLook& look) {
+std::vector<std::string> findings(const DataFacts& facts) {
   std::vector<std::string> lines;
   const auto line = [&](const char* name, const std::string& text) {
     lines.push_back(fmt::format("{:<12}{}", name, in_one_line(text)));
   };
-  line("data", look.spec);
-  line("images",
-       fmt::format("{} to train, {}{} to test", look.train,
-                   look.validation > 0 ? fmt::format("{} to validate, ", look.validation) : "", look.test));
+  line("data", facts.spec);
+  line("images", fmt::format("{} to train, {}{} to test", facts.train,
+                             facts.validation > 0 ? fmt::format("{} to validate, ", facts.validation) : "",
+                             facts.test));
   line("classes",
-       look.fewest() == look.most()
-           ? fmt::format("{}, each with {} training images", look.classes(), look.most())
-           : fmt::format("{}, with {} to {} training images", look.classes(), look.fewest(), look.most()));
-  for (const auto& note : look.notes) line("note", note);
-  if (!look.has_sizes) {
-    line("sizes", fmt::format("{}x{}x{} (height, width, channels)", look.format.height, look.format.width,
-                              look.format.channels));
+       facts.fewest() == facts.most()
+           ? fmt::format("{}, each with {} training images", facts.classes(), facts.most())
+           : fmt::format("{}, with {} to {} training images", facts.classes(), facts.fewest(), facts.most()));
+  for (const auto& note : facts.notes) line("note", note);
+  if (!facts.has_sizes) {
+    line("sizes", fmt::format("{}x{}x{} (height, width, channels)", facts.format.height, facts.format.width,
+                              facts.format.channels));
     return lines;
   }
-  line("looked at", look.looked_at_all() ? fmt::format("all {}", look.looked_at)
-                                         : fmt::format("{} of {}, evenly", look.looked_at, look.all()));
-  line("sizes", fmt::format("shorter side {}, longer side {} pixels", range_of(look.short_sides),
-                            range_of(look.long_sides)));
+  line("looked at", facts.looked_at_all() ? fmt::format("all {}", facts.looked_at)
+                                          : fmt::format("{} of {}, evenly", facts.looked_at, facts.all()));
+  line("sizes", fmt::format("shorter side {}, longer side {} pixels", range_of(facts.short_sides),
+                            range_of(facts.long_sides)));
   std::vector<std::string> kinds;
-  for (const auto& [kind, count] : look.kinds) kinds.push_back(fmt::format("{} {}", count, kind));
-  line("kinds", fmt::format("{}{}{}", fmt::join(kinds, ", "), look.is_mostly_grey() ? "; grey" : "",
-                            look.is_mostly_plain() ? "; before a plain background" : ""));
-  line("broken", look.broken.empty() ? "none"
-                                     : fmt::format("{}: {}{}", look.broken.size(), look.broken.front(),
-                                                   look.broken.size() > 1 ? "; ..." : ""));
+  for (const auto& [kind, count] : facts.kinds) kinds.push_back(fmt::format("{} {}", count, kind));
+  line("kinds", fmt::format("{}{}{}", fmt::join(kinds, ", "), facts.is_mostly_grey() ? "; grey" : "",
+                            facts.is_mostly_plain() ? "; before a plain background" : ""));
+  line("broken", facts.broken.empty() ? "none"
+                                      : fmt::format("{}: {}{}", facts.broken.size(), facts.broken.front(),
+                                                    facts.broken.size() > 1 ? "; ..." : ""));
   line("duplicates",
-       !look.sought_duplicates
+       !facts.sought_duplicates
            ? fmt::format("not looked for among more than {}; paceline data verify does", kMostCompared)
-       : look.across_parts + look.inside_train == 0
+       : facts.across_parts + facts.inside_train == 0
            ? "none"
-           : fmt::format("{} across the parts, {} inside train", look.across_parts, look.inside_train));
+           : fmt::format("{} across the parts, {} inside train", facts.across_parts, facts.inside_train));
   return lines;
 }
 
-std::string recipe_text(const DataLook& look, const Proposal& proposal, const std::string& file) {
+std::string recipe_text(const DataFacts& facts, const Proposal& proposal, const std::string& file) {
   std::string text =
       "# A recipe for images of your own, proposed by 'paceline init'. Every line may be changed; what is typed wins.\n#\n";
   text += fmt::format(
@@ -105,7 +105,7 @@ std::string recipe_text(const DataLook& look, const Proposal& proposal, const st
       "#   paceline train {0} --quick    # 30 updates: whether it runs\n"
       "#   paceline train {0}\n#\n# Found:\n",
       file);
-  for (const auto& line : findings(look)) text += "#   " + line + "\n";
+  for (const auto& line : findings(facts)) text += "#   " + line + "\n";
   for (const auto& warning : proposal.warnings) text += as_comment("Note: " + in_one_line(warning) + ".");
   for (const auto& [key, value, reason] : proposal.choices) {
     if (!reason.empty()) text += "\n" + as_comment(in_one_line(reason));

@@ -190,7 +190,7 @@ std::vector<EventTail::Line> EventTail::read(std::int64_t most_bytes) {
   const auto inode = static_cast<std::uint64_t>(now.st_ino);
   if ((inode_ != 0 && inode != inode_) || now.st_size < offset_) {
     offset_ = 0;
-    ++begun_anew_;
+    ++restarts_;
   }
   inode_ = inode;
   if (now.st_size == offset_) return {};

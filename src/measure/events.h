@@ -115,12 +115,12 @@ class EventTail {
   [[nodiscard]] std::vector<Line> read(std::int64_t most_bytes = std::int64_t{1} << 20);
   [[nodiscard]] std::int64_t offset() const { return offset_; }
   /// How often the file was replaced or truncated; then read() returns lines of another run.
-  [[nodiscard]] std::uint64_t begun_anew() const { return begun_anew_; }
+  [[nodiscard]] std::uint64_t restarts() const { return restarts_; }
 
  private:
   std::filesystem::path file_;
   std::int64_t offset_ = 0;
-  std::uint64_t begun_anew_ = 0;
+  std::uint64_t restarts_ = 0;
   std::uint64_t inode_ = 0;  ///< of the file that offset_ belongs to; 0: unknown yet
 };
 

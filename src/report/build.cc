@@ -205,17 +205,17 @@ std::vector<TableOfTimes> tables_of_times(const Conclusions& conclusions, const 
 /// How workers are joined, if it is the same for all rows of each table but differs between tables.
 std::string joining_of_tables(const std::vector<TableOfTimes>& tables) {
   std::vector<std::string> said;
-  std::set<std::string> ways;
+  std::set<std::string> layouts;
   for (const TableOfTimes& table : tables) {
     std::set<std::string> own;
     for (const analysis::Cell* cell : table.cells)
       if (const auto& record = cell->record(); !analysis::is_alone(record))
         own.insert(fmt::format("{} ({})", record.communication.communicator, record.communication.algorithm));
     if (own.size() != 1) continue;
-    ways.insert(*own.begin());
+    layouts.insert(*own.begin());
     said.push_back(fmt::format("in {} by {}", table.name, *own.begin()));
   }
-  return ways.size() < 2 ? "" : fmt::format("{}", fmt::join(said, ", "));
+  return layouts.size() < 2 ? "" : fmt::format("{}", fmt::join(said, ", "));
 }
 
 /// Cells of one table are compared by their verdicts; readers also compare tables (a baseline of 15.5 s in

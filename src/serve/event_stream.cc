@@ -32,12 +32,12 @@ EventFeed::EventFeed(std::filesystem::path file, std::chrono::milliseconds look)
 }
 
 void EventFeed::look() {
-  const auto before = tail_.begun_anew();
+  const auto before = tail_.restarts();
   auto begin = tail_.offset();
   auto lines = tail_.read(kPieceBytes);
-  const bool is_anew = tail_.begun_anew() != before;
-  if (is_anew) begin = 0;
-  if (lines.empty() && !is_anew) return;
+  const bool has_restarted = tail_.restarts() != before;
+  if (has_restarted) begin = 0;
+  if (lines.empty() && !has_restarted) return;
   std::string text;
   while (!lines.empty()) {
     if (static_cast<std::int64_t>(text.size()) >
@@ -51,7 +51,7 @@ void EventFeed::look() {
   const std::lock_guard lock(mutex_);
   news_ = {.begin = begin,
            .end = tail_.offset(),
-           .file = news_.file + (is_anew ? 1 : 0),
+           .file = news_.file + (has_restarted ? 1 : 0),
            .text = std::make_shared<const std::string>(std::move(text))};
   changed_.notify_all();
 }

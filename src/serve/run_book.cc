@@ -118,9 +118,9 @@ void RunBook::read_events(const fs::path& folder, Run& run) {
   auto [at, is_new] = followed_.try_emplace(folder.string(), Followed{measure::EventTail(file), {}});
   Followed& followed = at->second;
   while (true) {
-    const auto before = followed.tail.begun_anew();
+    const auto before = followed.tail.restarts();
     const auto lines = followed.tail.read();
-    if (followed.tail.begun_anew() != before) followed.status = {};
+    if (followed.tail.restarts() != before) followed.status = {};
     for (const auto& line : lines)
       if (const auto event = measure::event_from_json(line.text)) followed.status.take(*event);
     if (lines.empty()) break;

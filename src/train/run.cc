@@ -155,7 +155,7 @@ void leave_failed(const Options& options, const std::filesystem::path& asked_out
                   bool first_is_lost) {
   try {
     keep_record(options, record);
-    if (first_is_lost) leave_last_words(asked_out, record);
+    if (first_is_lost) write_lost_rank_0(asked_out, record);
   } catch (const base::Error&) {
     // Most likely a full disk, which also ended the run; the first error is the one to report.
   }
@@ -230,7 +230,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
     job.keep = [&](const std::vector<EpochRecord>& epochs) {
       Record partial = record;
       partial.status = "interrupted";
-      partial.reason = kNoLastWord;
+      partial.reason = kNoReportedError;
       note_first_step(partial, options, earlier, first_step_s);
       count_reads(partial, 0);
       partial.epochs = so_far = joined(earlier.epochs, epochs);
@@ -241,7 +241,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   if (place.is_first()) require_timeline(options.timeline);
   // Writes what is known of earlier runs before this run can be lost too.
   if (job.keep && (resume || record.restarts)) job.keep({});
-  forget_last_words(options.out);
+  remove_lost_rank_0(options.out);
   update_count.set(resume ? resume->standing.counters.update : 0);
 
   job.peak_is_ours = start_peak_memory(record);
@@ -327,7 +327,7 @@ measure::Record run(const Options& asked, const Backend& backend, std::stop_toke
   Options options = asked;
   const ProcessPlacement& place = backend.place;
   if (!place.is_first()) options.out.clear();  // the first process writes for all
-  auto found = AutoResume::anew;
+  auto found = AutoResume::fresh;
   std::vector<std::string> found_notes;
   if (options.resume_auto) {
     if (place.is_first()) found = begin_auto_resume(options, found_notes);

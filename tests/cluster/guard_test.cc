@@ -75,13 +75,13 @@ TEST(Guard, OutlivesAProcessThatIsKilled) {
 
 TEST(Guard, EndsWithAProcessThatSaysFarewellBeforeItExits) {
   const auto end = [] {
-    Guard::say_farewell();
+    Guard::dismiss();
     ::_exit(1);
   };
   EXPECT_TRUE(Guarded({.longest_stop = 60s, .outlives = 600s}, end).ends_within(60s));
 }
 
-/// The farewell to it must not end a process that succeeded.
+/// The byte that dismisses it must not end a process that succeeded.
 TEST(Guard, ThatIsGoneDoesNoHarm) {
   const auto kill_guard = [] {
     const pid_t guard = only_child();

@@ -53,7 +53,7 @@ inline Outcome on_processes(int processes, int each, ProcessGroupOptions options
       });
     for (auto& rank : ranks) rank.join();
     communicators.clear();
-    if (joined.failure()) (void)joined.farewell();
+    if (joined.failure()) (void)joined.leave_after_failure();
   };
   std::vector<std::thread> threads;
   for (int process = 0; process < processes; ++process) threads.emplace_back(run, process);

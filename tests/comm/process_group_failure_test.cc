@@ -158,7 +158,7 @@ TEST(ProcessGroup, PartWhenTheFirstIsThroughAndNameWhoDoesNotCome) {
       if (process == 0) std::this_thread::sleep_for(milliseconds(1800));
       if (process == 2 && !all_come) std::this_thread::sleep_for(milliseconds(5000));
       try {
-        joined.part();
+        joined.leave();
       } catch (const base::Error& error) {
         errors[static_cast<std::size_t>(process)] = error.what();
       }

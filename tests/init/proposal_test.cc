@@ -12,18 +12,19 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-DataLook photographs(std::int64_t train, int classes, int side) {
-  DataLook look{.spec = "folder:/d", .has_sizes = true, .format = {.height = 64, .width = 64, .channels = 3}};
+DataFacts photographs(std::int64_t train, int classes, int side) {
+  DataFacts facts{
+      .spec = "folder:/d", .has_sizes = true, .format = {.height = 64, .width = 64, .channels = 3}};
   for (int c = 0; c < classes; ++c) {
-    look.class_names.push_back("class " + std::to_string(c));
-    look.per_class.push_back(train / classes);
+    facts.class_names.push_back("class " + std::to_string(c));
+    facts.per_class.push_back(train / classes);
   }
-  look.train = train;
-  look.test = train / 5;
-  look.looked_at = look.all();
-  look.short_sides = look.long_sides = {side};
-  look.kinds = {{"JPEG RGB", look.all()}};
-  return look;
+  facts.train = train;
+  facts.test = train / 5;
+  facts.looked_at = facts.all();
+  facts.short_sides = facts.long_sides = {side};
+  facts.kinds = {{"JPEG RGB", facts.all()}};
+  return facts;
 }
 
 std::string value_of(const Proposal& proposal, const std::string& key) {
@@ -94,11 +95,11 @@ TEST(Proposal, LeavesThePrecisionToAutoAndSaysWhatThatIsHereAndWhy) {
 }
 
 TEST(Proposal, SurvivesNamesOfAnyLetters) {
-  auto look = photographs(1'000, 2, 100);
-  look.spec = "folder:/d \"x\"\\y\n";
-  EXPECT_EQ(toml_string(look.spec), "\"folder:/d \\\"x\\\"\\\\y\\u000a\"");
-  look.broken = {"a\nb.jpg: cut"};
-  const auto text = recipe_text(look, propose(look, {}), "p.toml");
+  auto facts = photographs(1'000, 2, 100);
+  facts.spec = "folder:/d \"x\"\\y\n";
+  EXPECT_EQ(toml_string(facts.spec), "\"folder:/d \\\"x\\\"\\\\y\\u000a\"");
+  facts.broken = {"a\nb.jpg: cut"};
+  const auto text = recipe_text(facts, propose(facts, {}), "p.toml");
   EXPECT_THAT(text, AllOf(HasSubstr("a?b.jpg"), testing::Not(HasSubstr("a\nb.jpg"))));
 }
 

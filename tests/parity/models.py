@@ -153,4 +153,4 @@ def make(name, channels, height, width, classes):
         return MnistCnn(channels, classes, height, width)
     if name.endswith("/small-cnn.toml"):
         return SmallCnn(channels, classes)
-    raise SystemExit(f"parity: model '{name}' has no PyTorch twin in models.py; add it there")
+    raise SystemExit(f"parity: model '{name}' has no PyTorch model in models.py; add it there")

@@ -4,7 +4,7 @@
     host_gone.py --program build/release/paceline
 
 The hosts are network namespaces (hosts.py), mpirun reaches b through a launch agent in place of ssh. Once there is a checkpoint
-b's link is cut, then all its processes are killed, so that not one farewell gets through; from then on the agent fails as ssh
+b's link is cut, then all its processes are killed, so that not one goodbye gets through; from then on the agent fails as ssh
 does. Twice: the connection that started b's processes is as silent as the link (mpirun then waits for its daemon), and it ends.
 What is left must notice within the deadline, end, and go on with the 2 processes of a to the weights of an undisturbed
 run (--shard: bit for bit); the record must say what was lost, when it was known and when the run was there again. Ends with 77

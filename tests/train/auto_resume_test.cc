@@ -74,7 +74,7 @@ TEST_F(AutoResumed, BeginsAnewAfterALossBeforeTheFirstCheckpoint) {
   }
   measure::Record begun;
   begun.status = "interrupted";
-  begun.reason = kNoLastWord;
+  begun.reason = kNoReportedError;
   measure::write_record(options.out / "record.json", begun);
   EXPECT_THAT(
       call(options),

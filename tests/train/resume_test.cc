@@ -168,7 +168,7 @@ TEST_F(Resume, WhatWasLostAfterItsLastUpdateIsCompleted) {
     const auto bytes = base::read_file(checkpoint_path(options.out, 10));
     auto lost = whole;
     lost.status = "interrupted";
-    lost.reason = kNoLastWord;
+    lost.reason = kNoReportedError;
     lost.ranks.clear();
     measure::write_record(path, lost);
     options.resume = options.out;

@@ -30,7 +30,7 @@ double replayed(const BucketTimes& times, double backward_factor, double bytes_f
   link.seconds_per_byte *= bytes_factor / bandwidth;
   std::vector<ReplayedBucket> buckets;
   if (bucket_bytes > 0) {
-    buckets = cut_anew(times.ends, times.ready_s, bucket_bytes, link);
+    buckets = cut_buckets(times.ends, times.ready_s, bucket_bytes, link);
   } else {
     for (std::size_t i = 0; i < times.ends.size(); ++i) {
       const double bytes = times.ends[i] - (i == 0 ? 0 : times.ends[i - 1]);

@@ -87,8 +87,8 @@ double latency_of(const std::vector<ReplayedBucket>& whole, double backward_s, d
 
 }  // namespace
 
-std::vector<ReplayedBucket> cut_anew(std::span<const double> ends, std::span<const double> ready_s,
-                                     double bucket_bytes, const BucketLink& link) {
+std::vector<ReplayedBucket> cut_buckets(std::span<const double> ends, std::span<const double> ready_s,
+                                        double bucket_bytes, const BucketLink& link) {
   base::expects(!ends.empty() && ends.size() == ready_s.size(), "every bucket has an end and a time");
   base::expects(bucket_bytes > 0, "a bucket holds something");
   std::vector<ReplayedBucket> buckets;

@@ -56,9 +56,9 @@ struct BucketTransfer {
 /// interpolated linearly between the measured buckets. The rest at the end is a bucket of its own.
 ///
 /// Shapes   ends [buckets]: bytes of the gradient up to the end of each measured bucket; ready_s [buckets]
-[[nodiscard]] std::vector<ReplayedBucket> cut_anew(std::span<const double> ends,
-                                                   std::span<const double> ready_s, double bucket_bytes,
-                                                   const BucketLink& link);
+[[nodiscard]] std::vector<ReplayedBucket> cut_buckets(std::span<const double> ends,
+                                                      std::span<const double> ready_s, double bucket_bytes,
+                                                      const BucketLink& link);
 
 enum class Line : std::uint8_t {
   compute,     ///< forward and backward

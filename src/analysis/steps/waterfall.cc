@@ -64,13 +64,13 @@ AloneAtBatch alone_at(const Cell& baseline, double batch, std::span<const Cell* 
     return result;
   }
   const Cell *below = nullptr, *above = nullptr;
-  const auto look_at = [&](const Cell& cell) {
+  const auto consider = [&](const Cell& cell) {
     const double there = batch_per_worker(cell);
     if (there <= batch && (below == nullptr || there > batch_per_worker(*below))) below = &cell;
     if (there >= batch && (above == nullptr || there < batch_per_worker(*above))) above = &cell;
   };
-  look_at(baseline);
-  for (const Cell* cell : alone) look_at(*cell);
+  consider(baseline);
+  for (const Cell* cell : alone) consider(*cell);
   if (below != nullptr && batch_per_worker(*below) == batch) {
     result.terms.push_back({SampledCell(*below), 1});
   } else if (below != nullptr && above != nullptr) {

@@ -133,15 +133,16 @@ void print_duplicates(const char* where, const data::Dataset& first, const Censu
       return one == other;
     };
   };
-  const auto twins = &first == &second ? data::find_twins(first_census.hashes, equal(first, first))
-                                       : data::find_twins(first_census.hashes, equal(first, first),
-                                                          second_census.hashes, equal(first, second));
-  const auto contradicting = std::count_if(twins.begin(), twins.end(), [&](const data::Twin& twin) {
-    return first.label(twin.first) != second.label(twin.second);
-  });
+  const auto duplicates = &first == &second ? data::find_equal(first_census.hashes, equal(first, first))
+                                            : data::find_equal(first_census.hashes, equal(first, first),
+                                                               second_census.hashes, equal(first, second));
+  const auto contradicting = std::count_if(
+      duplicates.begin(), duplicates.end(),
+      [&](const data::DuplicatePair& pair) { return first.label(pair.first) != second.label(pair.second); });
   fmt::print("duplicates {}: {}\n", where,
-             twins.empty() ? "none"
-                           : fmt::format("{}, of them {} under another label", twins.size(), contradicting));
+             duplicates.empty()
+                 ? "none"
+                 : fmt::format("{}, of them {} under another label", duplicates.size(), contradicting));
 }
 
 template <typename Number>

@@ -84,8 +84,8 @@ void print_duplicates_of_parts(const std::vector<ImagePart>& parts,
         fmt::print("duplicates {}: none\n", where);
         continue;
       }
-      const auto contradicting =
-          std::count_if(found.begin(), found.end(), [](const auto& twins) { return !twins.same_label; });
+      const auto contradicting = std::count_if(found.begin(), found.end(),
+                                               [](const auto& duplicate) { return !duplicate.same_label; });
       fmt::print("duplicates {}: {}, of them {} under another class{}\n", where, found.size(), contradicting,
                  a == b ? "" : "; accuracy on such images does not test what was learned");
       for (std::size_t i = 0; i < std::min(kListed, found.size()); ++i)

@@ -12,7 +12,7 @@
 #include "cli/options/arguments.h"
 #include "cluster/make_backend.h"
 #include "engine/make.h"
-#include "init/data_look.h"
+#include "init/data_facts.h"
 #include "init/proposal.h"
 #include "train/run.h"
 
@@ -35,10 +35,10 @@ void require_free(const std::filesystem::path& out, bool force) {
 }
 
 /// A proposal with a batch that fits this machine's memory.
-init::Proposal propose_what_fits(const init::DataLook& look, train::Setup& setup) {
-  init::MachineLook machine{.cores = base::usable_cores(), .precision = engine::auto_precision("cpu")};
+init::Proposal propose_what_fits(const init::DataFacts& facts, train::Setup& setup) {
+  init::MachineFacts machine{.cores = base::usable_cores(), .precision = engine::auto_precision("cpu")};
   while (true) {
-    auto proposal = init::propose(look, machine);
+    auto proposal = init::propose(facts, machine);
     const auto backend = cluster::make_backend(proposal.options.device, nullptr, {});
     setup = train::inspect(proposal.options, backend);
     if (setup.excess.empty()) return proposal;
@@ -56,13 +56,13 @@ int init_command(const Settings& settings) {
                out.string());
   // A missing folder is reported first; examining one takes seconds.
   if (std::filesystem::exists(settings.init.directory)) require_free(out, settings.init.force);
-  const auto look = init::look_at_data(settings.init.directory, base::usable_cores());
-  for (const auto& line : init::findings(look)) std::printf("%s\n", line.c_str());
+  const auto facts = init::inspect_data(settings.init.directory, base::usable_cores());
+  for (const auto& line : init::findings(facts)) std::printf("%s\n", line.c_str());
   std::fflush(stdout);
   train::Setup setup;
-  const auto proposal = propose_what_fits(look, setup);
+  const auto proposal = propose_what_fits(facts, setup);
   const auto file = base::shell_word(out.string());
-  base::write_file(out, init::recipe_text(look, proposal, file));
+  base::write_file(out, init::recipe_text(facts, proposal, file));
   (void)parse(kTrain, {out.string()});  // checks that the recipe can be read
   const auto& chosen = proposal.options;
   std::printf("%-12s%s, batch %lld, %g epochs of %lld steps; %.2f GB of %.2f GB of memory\n", "chosen",

@@ -71,8 +71,8 @@ int follow_session(const train::Options& options, cluster::Session& session,
                    const std::vector<int>& processes) {
   const cluster::Interrupt interrupt(silence(&session));
   if (!processes.empty() && !std::ranges::binary_search(processes, session.place().process)) {
-    session.part();  // while the signal handler is installed, so that a signal to all processes does not end
-                     // this one before the others
+    session.leave();  // while the signal handler is installed, so that a signal to all processes does not end
+                      // this one before the others
     return interrupt.exit_code();
   }
   const auto record =

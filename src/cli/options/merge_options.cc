@@ -266,13 +266,13 @@ Settings merge_search(Command command, const std::vector<Assignment>& joined) {
     const auto name = name_of_combination(combination, joined);
     const auto texts = what_is_read(settings);
     const auto same = std::find(read.begin(), read.end(), texts);
-    const auto& twin =
+    const auto& first_alike =
         same == read.end() ? name : configurations[static_cast<std::size_t>(same - read.begin())].name;
-    if (twin != name) {
+    if (first_alike != name) {
       doubles.push_back(fmt::format(
           "'{}' is left out: it is the same training as '{}', since they differ only in options that it "
           "does not use",
-          name, twin));
+          name, first_alike));
     } else {
       configurations.push_back({name, settings.train});
       read.push_back(texts);

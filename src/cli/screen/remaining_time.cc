@@ -66,15 +66,15 @@ void RemainingTime::choose(const std::vector<std::size_t>& places) {
   for (const std::size_t place : places) chance_[place] = 1;
 }
 
-RemainingTime::Way RemainingTime::way_of(const PlannedCell& cell) const {
+RemainingTime::CoreLayout RemainingTime::layout_of(const PlannedCell& cell) const {
   const auto& options = cell.options;
   return {options.workers, options.threads > 0 ? options.threads : std::max(1, cores_ / options.workers)};
 }
 
 /// The number of cores in use; a device counts as one.
-double RemainingTime::cores_of(const Way& way) const {
+double RemainingTime::cores_of(const CoreLayout& layout) const {
   const bool is_on_cores = cells_.empty() || cells_.front().options.device == "cpu";
-  return is_on_cores ? std::min(cores_, way.first * way.second) : way.first;
+  return is_on_cores ? std::min(cores_, layout.first * layout.second) : layout.first;
 }
 
 void RemainingTime::learn(const PlannedCell& cell, double core_seconds_of_image, bool is_training) {
@@ -84,7 +84,7 @@ void RemainingTime::learn(const PlannedCell& cell, double core_seconds_of_image,
   if (is_training)
     trainings_.add(ratio);
   else
-    by_way_[way_of(cell)].add(ratio);
+    by_layout_[layout_of(cell)].add(ratio);
 }
 
 void RemainingTime::note(std::size_t place, const measure::Record& record, double seconds) {
@@ -107,7 +107,7 @@ void RemainingTime::note(std::size_t place, const measure::Record& record, doubl
   spent_ += seconds;
   seconds_[keys_[place]].add(seconds);
   if (cell.is_of_collectives()) return;  // no image was trained
-  const double cores = cores_of(way_of(cell));
+  const double cores = cores_of(layout_of(cell));
   if (!is_timed(cell)) {
     const double samples = work_of_training(cell, trained_[cell.training] - before);
     if (samples > 0) learn(cell, seconds * cores / samples, true);
@@ -134,13 +134,13 @@ double RemainingTime::of_batch(double batch) const {
 double RemainingTime::of_image(const PlannedCell& cell) const {
   const double base = of_batch(samples_per_worker(cell));
   if (!is_timed(cell)) return base * (trainings_.n > 0 ? trainings_.value() : 1);
-  const auto way = by_way_.find(way_of(cell));
-  return base * (way != by_way_.end() ? way->second.value() : 1);
+  const auto layout = by_layout_.find(layout_of(cell));
+  return base * (layout != by_layout_.end() ? layout->second.value() : 1);
 }
 
 double RemainingTime::timed_seconds(const PlannedCell& cell) const {
   const auto& options = cell.options;
-  const double step = of_image(cell) * samples_per_step(cell) / cores_of(way_of(cell));
+  const double step = of_image(cell) * samples_per_step(cell) / cores_of(layout_of(cell));
   const double steps = options.window_steps > 0 ? static_cast<double>(options.window_steps)
                                                 : std::floor(epoch_samples_ / samples_per_step(cell));
   const double limit =
@@ -181,7 +181,7 @@ std::optional<double> RemainingTime::cost(std::size_t place) const {
   if (cell.is_of_collectives()) return cell.collectives_s;
   if (by_batch_.empty()) return std::nullopt;
   if (is_timed(cell)) return timed_seconds(cell);
-  return training_work(place) * of_image(cell) / cores_of(way_of(cell));
+  return training_work(place) * of_image(cell) / cores_of(layout_of(cell));
 }
 
 std::optional<double> RemainingTime::seconds() const {

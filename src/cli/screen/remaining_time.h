@@ -47,7 +47,7 @@ class RemainingTime {
   [[nodiscard]] std::optional<double> shown() const;
 
  private:
-  using Way = std::pair<int, int>;  ///< workers, threads of each
+  using CoreLayout = std::pair<int, int>;  ///< workers, threads of each
   struct Mean {
     double sum = 0;
     int n = 0;
@@ -55,8 +55,8 @@ class RemainingTime {
     [[nodiscard]] double value() const { return sum / n; }
   };
 
-  [[nodiscard]] Way way_of(const study::PlannedCell& cell) const;
-  [[nodiscard]] double cores_of(const Way& way) const;
+  [[nodiscard]] CoreLayout layout_of(const study::PlannedCell& cell) const;
+  [[nodiscard]] double cores_of(const CoreLayout& layout) const;
   [[nodiscard]] double of_batch(double local_batch) const;
   [[nodiscard]] double of_image(const study::PlannedCell& cell) const;
   [[nodiscard]] double timed_seconds(const study::PlannedCell& cell) const;
@@ -72,11 +72,11 @@ class RemainingTime {
   study::Begin how_ = study::Begin::anew;
   base::TimePoint began_{};
 
-  std::map<std::string, Mean> seconds_;  ///< of a set-up's cells
-  std::map<double, Mean> by_batch_;      ///< core-seconds per image, by local batch
-  std::map<Way, Mean> by_way_;           ///< relative to by_batch_
-  Mean trainings_;                       ///< likewise, for an image of a training
-  std::vector<double> beside_;           ///< seconds of cells outside their steps
+  std::map<std::string, Mean> seconds_;   ///< of a set-up's cells
+  std::map<double, Mean> by_batch_;       ///< core-seconds per image, by local batch
+  std::map<CoreLayout, Mean> by_layout_;  ///< relative to by_batch_
+  Mean trainings_;                        ///< likewise, for an image of a training
+  std::vector<double> beside_;            ///< seconds of cells outside their steps
   double epoch_samples_ = 0, test_samples_ = 0;
   std::map<std::string, double> trained_;  ///< samples so far of each training
   double spent_ = 0;                       ///< seconds on cells that were run

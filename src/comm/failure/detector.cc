@@ -18,7 +18,7 @@
 //   at WHEREABOUTS             a heartbeat (comm/failure/rank_status.h)
 //   failed KIND MS TEXT        from a process to 0, from 0 to all; MS: time to detect a loss, or -
 //   heard                      process 0 confirms the failure that the process sent
-//   bye                        farewell: the end of the connection is not a loss
+//   bye                        goodbye: the end of the connection is not a loss
 
 namespace paceline::comm {
 namespace {
@@ -42,13 +42,13 @@ constexpr int kDeadlinesOfTheFirst = 10;
 void FailureDetector::start(Callbacks callbacks) {
   callbacks_ = std::move(callbacks);
   if (process_ == 0) accept_all();
-  begin_anew();
+  reset_times();
   if (::pipe2(wake_, O_CLOEXEC) != 0)
     base::fail(base::ErrorKind::comm, "heartbeats: no pipe could be made: {}", std::strerror(errno));
   thread_ = std::thread([this] { serve(); });
 }
 
-void FailureDetector::begin_anew() {
+void FailureDetector::reset_times() {
   const std::lock_guard lock(mutex_);
   self_.seen.moved = Clock::now();
   for (auto& peer : peers_) peer.heard = peer.seen.moved = Clock::now();
@@ -80,7 +80,7 @@ void FailureDetector::serve() {
       if (waiting[i + 1].revents != 0 && !read_from(peers_[i])) ended.push_back(&peers_[i]);
     if (!ended.empty()) lose_ended(ended);
     // This process was stopped, and most likely the others too, so their silence means nothing.
-    if (Clock::now() - next > options_.silent) begin_anew();
+    if (Clock::now() - next > options_.silent) reset_times();
     if (Clock::now() >= next_beat) {
       next_beat = Clock::now() + options_.beat;
       beat();
@@ -256,11 +256,11 @@ void FailureDetector::lose_ended(std::vector<Peer*> ended) {
 
 void FailureDetector::lose(const Peer& peer, std::string text, double silence_s) {
   Failure failure{.kind = base::ErrorKind::comm, .text = std::move(text), .detection_s = silence_s};
-  if (peer.process == 0) failure.speaker = speaker_without_first(failure.text);
+  if (peer.process == 0) failure.reporter = reporter_without_first(failure.text);
   report(failure);
 }
 
-int FailureDetector::speaker_without_first(std::string& text) const {
+int FailureDetector::reporter_without_first(std::string& text) const {
   auto called = probe_survivors(process_, addresses_);
   if (called.lowest == process_)
     for (const int other : missing_above(process_, addresses_)) called.missing.push_back(other);

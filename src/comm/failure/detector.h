@@ -5,12 +5,12 @@
 /// Every other process has a TCP connection to process 0, apart from the messages of the collectives. A
 /// thread sends a heartbeat over it twice a second: step and phase of the process's first rank, and how long
 /// it has waited in a collective (comm/failure/heartbeat.h). A process that dies is noticed at once, since
-/// its connection ends without a farewell; a stopped process by missing heartbeats; a hanging one by the
+/// its connection ends without a goodbye; a stopped process by missing heartbeats; a hanging one by the
 /// waiting that others report (comm/failure/rank_status.h). Process 0 decides, tells all others, and prints
 /// it.
 ///
 /// Threads   any
-/// Lifetime  all processes make one together; the destructor says farewell
+/// Lifetime  all processes make one together; the destructor says goodbye
 
 #include <atomic>
 #include <chrono>
@@ -75,7 +75,7 @@ class FailureDetector {
   /// `text` the other processes that do not answer.
   ///
   /// Cost     that of probe_survivors()
-  [[nodiscard]] int speaker_without_first(std::string& text) const;
+  [[nodiscard]] int reporter_without_first(std::string& text) const;
   /// The first failure that this process knows of, its own or another's; the next function says which.
   [[nodiscard]] std::optional<Failure> failure() const;
   [[nodiscard]] bool failure_is_own() const;
@@ -101,18 +101,18 @@ class FailureDetector {
     WatchedProcess seen;
     base::TimePoint heard{};
     bool began = false;      ///< its heartbeats have begun
-    bool left = false;       ///< it has said farewell
+    bool left = false;       ///< it has said goodbye
     bool warned = false;     ///< its silence was reported
     base::TimePoint said{};  ///< when it was last reported as holding up the others
   };
 
   void accept_all();
-  /// Process 0, after its farewell: reads until the connections end. Closing a connection with unread data
+  /// Process 0, after its goodbye: reads until the connections end. Closing a connection with unread data
   /// would discard what the other side has not read yet.
   void read_to_the_ends();
-  void begin_anew();  ///< resets all times to now
+  void reset_times();  ///< resets all times to now
   void serve();
-  [[nodiscard]] bool read_from(Peer& peer);  ///< false: the connection has ended without a farewell
+  [[nodiscard]] bool read_from(Peer& peer);  ///< false: the connection has ended without a goodbye
   void take(Peer& peer, std::string_view line);
   void look_for_silence(Peer& peer);
   void look_for_who_holds_up();

@@ -20,7 +20,7 @@ namespace {
 using base::Clock;
 using std::chrono::milliseconds;
 
-/// How long process 0 continues to read after its farewell.
+/// How long process 0 continues to read after its goodbye.
 constexpr milliseconds kForTheEnds{500};
 
 constexpr milliseconds kToConnect{3000};

@@ -30,14 +30,14 @@ struct Failure {
   base::ErrorKind kind = base::ErrorKind::comm;
   std::string text;
   std::optional<double> detection_s = {};  ///< of a loss: from the last sign of life to its detection
-  int speaker = 0;  ///< the process that reports it: 0, or the lowest survivor when 0 is lost
+  int reporter = 0;  ///< the process that reports it: 0, or the lowest survivor when 0 is lost
   base::TimePoint known_at = base::Clock::now();
   /// Whether process 0 itself is lost, which otherwise reports failures and writes the record.
-  [[nodiscard]] bool of_first() const { return speaker != 0; }
+  [[nodiscard]] bool of_first() const { return reporter != 0; }
 };
 
-/// "KIND MS TEXT" in one line; MS: the detection time, or -. The speaker is not sent: a process that hears of
-/// a failure from process 0 leaves the report to process 0.
+/// "KIND MS TEXT" in one line; MS: the detection time, or -. The reporter is not sent: a process that hears
+/// of a failure from process 0 leaves the report to process 0.
 [[nodiscard]] std::string line_of(const Failure& failure);
 [[nodiscard]] Failure failure_of(std::string_view line);
 
@@ -58,7 +58,7 @@ class Heartbeat {
   void leaves(Channel channel);
 
   /// Starts counting collectives again from 0, when the set of processes changes.
-  void counts_anew() {
+  void restart_counting() {
     for (auto& stream : streams_) stream.collectives.store(0, std::memory_order_relaxed);
   }
 

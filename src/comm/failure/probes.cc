@@ -59,8 +59,8 @@ constexpr milliseconds kToAnswer{500};
 /// How long to wait for the question of a connected process; a stranger that sends none must not block others
 /// longer.
 constexpr milliseconds kToAsk{200};
-/// Shorter than processes stay to answer (ProcessGroup::farewell()); otherwise those that have left would be
-/// called missing.
+/// Shorter than processes stay to answer (ProcessGroup::leave_after_failure()); otherwise those that have
+/// left would be called missing.
 constexpr milliseconds kForThoseAbove{1000};
 
 std::string question(const Address& asked) { return fmt::format("there? {}", asked.token); }

@@ -184,8 +184,8 @@ void Connection::ask() {
   Comm gone = nullptr;
   {
     const std::lock_guard lock(device_mutex_);
-    if (!is_over_ && !has_failed()) look_at_device();
-    if (!is_over_ && !has_failed()) look_at_host();  // now the collective that it ends is known
+    if (!is_over_ && !has_failed()) check_device();
+    if (!is_over_ && !has_failed()) check_host();  // now the collective that it ends is known
     if (is_over_ || has_failed()) gone = std::exchange(comm_, nullptr);
   }
   // Not ncclCommFinalize and ncclCommDestroy, which wait for peers: the communicators of this process end one
@@ -197,7 +197,7 @@ void Connection::ask() {
   ++looks_;
 }
 
-void Connection::look_at_device() {
+void Connection::check_device() {
   call_ = kOfDevice;
   try {
     OperationRef oldest;
@@ -228,11 +228,11 @@ void Connection::decide() {
   const Clock::duration passed = std::min<Clock::duration>(now - std::exchange(decided_, now), kLongestPause);
   const auto looks = looks_.load();
   stands_still_ = looks == std::exchange(looks_seen_, looks) ? stands_still_ + passed : Clock::duration();
-  if (!has_failed()) look_at_time(passed);
+  if (!has_failed()) check_time(passed);
   if (hangs_ && stands_still_ > patience_ && has_failed()) std::exchange(hangs_, {})(hang());
 }
 
-void Connection::look_at_host() {
+void Connection::check_host() {
   try {
     host_.check();
   } catch (const base::Error& error) {
@@ -240,8 +240,8 @@ void Connection::look_at_host() {
   }
 }
 
-void Connection::look_at_time(Clock::duration passed) {
-  if (stands_still_ > kLongestPause) look_at_host();
+void Connection::check_time(Clock::duration passed) {
+  if (stands_still_ > kLongestPause) check_host();
   // A collective that the device has not reached waits for the engine, not for a peer.
   std::int64_t begun = 0;
   {

@@ -111,12 +111,12 @@ class Connection {
   /// Waits until a call that continues in the background is over.
   void settle(Lock& lock, const std::string& what, const char* function, Status status);
 
-  void ask();             ///< one look of the thread that calls the device and NCCL
-  void look_at_device();  ///< which collectives are done, and whether NCCL has failed
-  void look_at_host();    ///< gives up if the host's communicator has failed
-  void decide();          ///< one look of the thread that calls neither
+  void ask();           ///< one look of the thread that calls the device and NCCL
+  void check_device();  ///< which collectives are done, and whether NCCL has failed
+  void check_host();    ///< gives up if the host's communicator has failed
+  void decide();        ///< one look of the thread that calls neither
   /// Gives up at the deadline, or if ask() stands still. `passed`: since the last look.
-  void look_at_time(base::Clock::duration passed);
+  void check_time(base::Clock::duration passed);
 
   void ask_of(Operation& operation);
   void note_done(std::int64_t number);            ///< of a collective, and of all before it

@@ -27,17 +27,18 @@ std::int64_t original_of(const Originals& originals, std::uint64_t hash, std::in
   return -1;
 }
 
-std::vector<Twin> find(std::span<const std::uint64_t> hashes, const IsEqual& is_equal, Originals& originals) {
-  std::vector<Twin> twins;
+std::vector<DuplicatePair> find(std::span<const std::uint64_t> hashes, const IsEqual& is_equal,
+                                Originals& originals) {
+  std::vector<DuplicatePair> duplicates;
   for (std::size_t i = 0; i < hashes.size(); ++i) {
     const auto sample = static_cast<std::int64_t>(i);
     const auto original = original_of(originals, hashes[i], sample, is_equal);
     if (original < 0)
       originals.emplace(hashes[i], sample);
     else
-      twins.push_back({original, sample});
+      duplicates.push_back({original, sample});
   }
-  return twins;
+  return duplicates;
 }
 
 /// Calls `body(thread's buffers, i)` for every i below `count` on `threads` threads; rethrows an exception of
@@ -158,28 +159,29 @@ std::vector<std::int64_t> lengths_of(const ImageDataset& set, int threads) {
 
 }  // namespace
 
-std::vector<Twin> find_twins(std::span<const std::uint64_t> hashes, const IsEqual& is_equal) {
+std::vector<DuplicatePair> find_equal(std::span<const std::uint64_t> hashes, const IsEqual& is_equal) {
   Originals originals;
   return find(hashes, is_equal, originals);
 }
 
-std::vector<Twin> find_twins(std::span<const std::uint64_t> hashes, const IsEqual& is_equal_inside,
-                             std::span<const std::uint64_t> other, const IsEqual& is_equal) {
+std::vector<DuplicatePair> find_equal(std::span<const std::uint64_t> hashes, const IsEqual& is_equal_inside,
+                                      std::span<const std::uint64_t> other, const IsEqual& is_equal) {
   Originals originals;
   find(hashes, is_equal_inside, originals);
-  std::vector<Twin> twins;
+  std::vector<DuplicatePair> duplicates;
   for (std::size_t i = 0; i < other.size(); ++i) {
     const auto sample = static_cast<std::int64_t>(i);
     const auto original = original_of(originals, other[i], sample, is_equal);
-    if (original >= 0) twins.push_back({original, sample});
+    if (original >= 0) duplicates.push_back({original, sample});
   }
-  return twins;
+  return duplicates;
 }
 
-std::vector<ImageLook> look_at(const ImageDataset& set, std::span<const std::int64_t> samples, int threads) {
-  std::vector<ImageLook> looks(samples.size());
+std::vector<ImageFacts> examine_images(const ImageDataset& set, std::span<const std::int64_t> samples,
+                                       int threads) {
+  std::vector<ImageFacts> looks(samples.size());
   for_each_image(samples.size(), threads, [&](Buffers& buffers, std::size_t i) {
-    ImageLook& look = looks[i];
+    ImageFacts& look = looks[i];
     try {
       const auto bytes = set.encoded(samples[i], buffers.encoded);
       look.header = buffers.decoder.read_header(bytes);
@@ -284,13 +286,13 @@ std::vector<Duplicate> find_duplicates(const ImageDataset& first, const PartRepo
       }
     };
   };
-  const auto twins = &first == &second ? find_twins(first_report.hashes, equal(first, first))
-                                       : find_twins(first_report.hashes, equal(first, first),
+  const auto pairs = &first == &second ? find_equal(first_report.hashes, equal(first, first))
+                                       : find_equal(first_report.hashes, equal(first, first),
                                                     second_report.hashes, equal(first, second));
   std::vector<Duplicate> duplicates;
-  for (const auto& twin : twins)
-    duplicates.push_back({first.name(twin.first), second.name(twin.second),
-                          first.label(twin.first) == second.label(twin.second)});
+  for (const auto& pair : pairs)
+    duplicates.push_back({first.name(pair.first), second.name(pair.second),
+                          first.label(pair.first) == second.label(pair.second)});
   return duplicates;
 }
 

@@ -17,7 +17,7 @@
 namespace paceline::data {
 
 /// Two samples with equal content; `first` is the earliest such sample.
-struct Twin {
+struct DuplicatePair {
   std::int64_t first = 0, second = 0;
 };
 
@@ -27,13 +27,15 @@ using IsEqual = std::function<bool(std::int64_t a, std::int64_t b)>;
 /// The samples whose content an earlier one has too.
 ///
 /// Cost     a comparison for each of them, however many are alike, and one for each collision of hashes
-[[nodiscard]] std::vector<Twin> find_twins(std::span<const std::uint64_t> hashes, const IsEqual& is_equal);
+[[nodiscard]] std::vector<DuplicatePair> find_equal(std::span<const std::uint64_t> hashes,
+                                                    const IsEqual& is_equal);
 
 /// The samples of `other` whose content is also in the set of `hashes`. `is_equal_inside` compares two
 /// samples of that set, `is_equal` one of it with one of `other`.
-[[nodiscard]] std::vector<Twin> find_twins(std::span<const std::uint64_t> hashes,
-                                           const IsEqual& is_equal_inside,
-                                           std::span<const std::uint64_t> other, const IsEqual& is_equal);
+[[nodiscard]] std::vector<DuplicatePair> find_equal(std::span<const std::uint64_t> hashes,
+                                                    const IsEqual& is_equal_inside,
+                                                    std::span<const std::uint64_t> other,
+                                                    const IsEqual& is_equal);
 
 struct BrokenEntry {
   std::size_t at = 0;  ///< in the inspected list
@@ -74,7 +76,7 @@ struct PartReport {
 [[nodiscard]] PartReport inspect(const ImageDataset& set, int classes, bool decode, int threads);
 
 /// What is known of one image.
-struct ImageLook {
+struct ImageFacts {
   ImageHeader header;  ///< height 0: it has none
   bool grey = false;   ///< red, green and blue are equal everywhere, up to JPEG's rounding
   bool plain = false;  ///< its corners have one colour: an object on a plain background
@@ -83,8 +85,8 @@ struct ImageLook {
 
 /// Decodes the images `samples` of `set`, at the smallest scale with 32 pixels a side. The order of the
 /// results is that of `samples`.
-[[nodiscard]] std::vector<ImageLook> look_at(const ImageDataset& set, std::span<const std::int64_t> samples,
-                                             int threads);
+[[nodiscard]] std::vector<ImageFacts> examine_images(const ImageDataset& set,
+                                                     std::span<const std::int64_t> samples, int threads);
 
 /// Two images with the same bytes.
 struct Duplicate {

@@ -10,7 +10,8 @@
 #include "report/sections/parts.h"
 #include "report/text.h"
 
-// The figure of the first screen: images/s against the global batch, one line a way of using the machine.
+// The figure of the first screen: images/s against the global batch, one curve for each way of using the
+// machine.
 
 namespace paceline::report {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using analysis::Cell;
 
 /// A line of the figure: cells with the same name except for the batch.
-struct Way {
+struct Curve {
   std::string name;
   std::vector<const Cell*> cells;  ///< by global batch, one for each: the faster if there are two
   [[nodiscard]] double fastest() const {
@@ -35,8 +36,8 @@ std::vector<const Cell*> drawn_cells(const Subject& subject) {
   return cells;
 }
 
-/// The way of the best cell first, then the others, the fastest first.
-std::vector<Way> ways_of(const Subject& subject) {
+/// The curve of the best cell first, then the others, the fastest first.
+std::vector<Curve> curves_of(const Subject& subject) {
   std::map<std::string, std::map<std::int64_t, const Cell*>> by_name;
   for (const Cell* cell : drawn_cells(subject)) {
     auto& place = by_name[way_of(*cell)][cell->global_batch];
@@ -44,22 +45,22 @@ std::vector<Way> ways_of(const Subject& subject) {
         (place != subject.best() && cell->images_per_s.median > place->images_per_s.median))
       place = cell;
   }
-  std::vector<Way> ways;
+  std::vector<Curve> curves;
   for (const auto& [name, cells] : by_name) {
-    Way& way = ways.emplace_back();
-    way.name = name;
-    for (const auto& [batch, cell] : cells) way.cells.push_back(cell);
+    Curve& curve = curves.emplace_back();
+    curve.name = name;
+    for (const auto& [batch, cell] : cells) curve.cells.push_back(cell);
   }
   const std::string first = way_of(*subject.best());
-  std::stable_sort(ways.begin(), ways.end(), [&](const Way& a, const Way& b) {
+  std::stable_sort(curves.begin(), curves.end(), [&](const Curve& a, const Curve& b) {
     return (a.name == first) != (b.name == first) ? a.name == first : a.fastest() > b.fastest();
   });
-  return ways;
+  return curves;
 }
 
-Series series_of(const Way& way, const Subject& subject, bool is_hidden) {
-  Series series{.name = way.name, .hidden = is_hidden};
-  for (const Cell* cell : way.cells) {
+Series series_of(const Curve& curve, const Subject& subject, bool is_hidden) {
+  Series series{.name = curve.name, .hidden = is_hidden};
+  for (const Cell* cell : curve.cells) {
     Point point = point_of(static_cast<double>(cell->global_batch), cell->images_per_s, *cell);
     if (cell == subject.best()) point.mark = "best";
     series.points.push_back(std::move(point));
@@ -69,16 +70,16 @@ Series series_of(const Way& way, const Subject& subject, bool is_hidden) {
 
 /// N times the baseline's line at equal local batches. The gap between it and a measured line is the lost
 /// efficiency.
-Series ideal_of(const std::vector<Way>& ways, const Subject& subject) {
+Series ideal_of(const std::vector<Curve>& curves, const Subject& subject) {
   const Cell& best = *subject.best();
   if (subject.group == nullptr || best.workers < 2) return {};
   const std::string baseline = way_of(*subject.group->baseline);
-  const auto way =
-      std::find_if(ways.begin(), ways.end(), [&](const Way& one) { return one.name == baseline; });
-  if (way == ways.end()) return {};
+  const auto curve =
+      std::find_if(curves.begin(), curves.end(), [&](const Curve& one) { return one.name == baseline; });
+  if (curve == curves.end()) return {};
   const double growth = static_cast<double>(best.workers) / subject.group->baseline->workers;
   Series series{.name = fmt::format("{} times {}", number(growth), baseline), .dashed = true};
-  for (const Cell* cell : way->cells)
+  for (const Cell* cell : curve->cells)
     series.points.push_back(
         {.x = growth * static_cast<double>(cell->global_batch), .y = growth * cell->images_per_s.median});
   return series.points.size() < 2 ? Series{} : series;
@@ -86,19 +87,20 @@ Series ideal_of(const std::vector<Way>& ways, const Subject& subject) {
 
 Figure::View rates(const Subject& subject) {
   constexpr std::size_t kLines = 5;
-  const auto ways = ways_of(subject);
+  const auto curves = curves_of(subject);
   Figure::View view{.name = "images/s",
                     .x = {.label = "global batch", .log = true},
                     .y = {.label = "throughput", .unit = "images/s"}};
   std::size_t shown = 0;
-  for (const Way& way : ways) {
-    const bool over = std::all_of(way.cells.begin(), way.cells.end(),
+  for (const Curve& curve : curves) {
+    const bool over = std::all_of(curve.cells.begin(), curve.cells.end(),
                                   [](const Cell* cell) { return cell->oversubscribed; });
     const bool is_hidden = over || shown >= kLines;
     shown += is_hidden ? 0 : 1;
-    view.series.push_back(series_of(way, subject, is_hidden));
+    view.series.push_back(series_of(curve, subject, is_hidden));
   }
-  if (Series ideal = ideal_of(ways, subject); !ideal.points.empty()) view.series.push_back(std::move(ideal));
+  if (Series ideal = ideal_of(curves, subject); !ideal.points.empty())
+    view.series.push_back(std::move(ideal));
   const auto& best = subject.best()->images_per_s;
   if (analysis::has_interval(best))
     view.marks.push_back({.axis = 'y', .low = best.low, .high = best.high, .label = "as good as the best"});

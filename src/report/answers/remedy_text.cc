@@ -25,10 +25,10 @@ std::string without_option(const std::string& command, const std::string& option
   return kept;
 }
 
-std::string like(const analysis::EfficiencyLoss& loss, const std::vector<std::string>& said_anew,
+std::string like(const analysis::EfficiencyLoss& loss, const std::vector<std::string>& replaced_options,
                  const std::string& options) {
   std::string command = command_like(loss.cell->record(), "scale", "");
-  for (const auto& option : said_anew) command = without_option(command, option);
+  for (const auto& option : replaced_options) command = without_option(command, option);
   return command + " " + options;
 }
 

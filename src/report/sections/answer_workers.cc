@@ -8,7 +8,7 @@
 
 #include "analysis/compare/consistency.h"
 #include "analysis/steps/breakdown.h"
-#include "analysis/steps/ways.h"
+#include "analysis/steps/process_layouts.h"
 #include "report/sections/curves.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -225,11 +225,11 @@ std::vector<std::string> joining_of_groups(const std::vector<ScalingGroup>& grou
       std::vector<std::string> ways;
       std::set<std::string> seen;
       std::map<std::string, std::string> refused;
-      const auto names = analysis::names_of_ways(cells);
+      const auto names = analysis::layout_names(cells);
       for (std::size_t k = 0; k < cells.size(); ++k) {
         const analysis::Cell* cell = cells[k];
         auto way = names[k];
-        const auto verdict = analysis::compare_ways(cells.front()->record(), cell->record());
+        const auto verdict = analysis::compare_layouts(cells.front()->record(), cell->record());
         if (!verdict.comparable()) {
           refused.try_emplace(way, verdict.refusals.front());
           continue;

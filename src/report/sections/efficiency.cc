@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/steps/process_layouts.h"
 #include "analysis/steps/remedies.h"
-#include "analysis/steps/ways.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -63,8 +63,8 @@ Paragraph verdict_on_pair(const SameCores& pair, const std::string& of_model) {
       fmt::format("{} ({}){}.{}", who, undecided, why.empty() ? "" : "; against them: " + why, emulated));
 }
 
-using analysis::Way;
-using analysis::WaysOfOne;
+using analysis::ProcessLayout;
+using analysis::TrainingLayouts;
 
 constexpr const char* kWaysDefinition =
     "The same training on the same number of workers, joined in several ways. All-reduce (where nothing else is "
@@ -78,18 +78,19 @@ TableCell bytes_cell(const std::optional<double>& bytes) {
   return bytes ? value(*bytes) : missing("the record was written before this was counted");
 }
 
-Paragraph verdict_on_ways(const WaysOfOne& one) {
-  const Way& best = one.ways[one.fastest];
+Paragraph verdict_on_ways(const TrainingLayouts& one) {
+  const ProcessLayout& best = one.layouts[one.fastest];
   std::string others;
   bool is_decided = false;
   std::vector<const analysis::Cell*> cells;
-  for (const Way& way : one.ways) cells.push_back(way.cell);
-  for (std::size_t i = 0; i < one.ways.size(); ++i) {
+  for (const ProcessLayout& layout : one.layouts) cells.push_back(layout.cell);
+  for (std::size_t i = 0; i < one.layouts.size(); ++i) {
     if (i == one.fastest) continue;
-    const Way& way = one.ways[i];
-    others += fmt::format("{}{} {} times as long{}", others.empty() ? "" : ", ", way.name,
-                          with_interval(way.longer, Format::fixed2), way.is_slower() ? "" : " (not decided)");
-    is_decided = is_decided || way.is_slower();
+    const ProcessLayout& layout = one.layouts[i];
+    others +=
+        fmt::format("{}{} {} times as long{}", others.empty() ? "" : ", ", layout.name,
+                    with_interval(layout.longer, Format::fixed2), layout.is_slower() ? "" : " (not decided)");
+    is_decided = is_decided || layout.is_slower();
   }
   const std::string text =
       fmt::format("{}: {} is the fastest, {} a step; {}{}.", one.label, best.name,
@@ -254,7 +255,7 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
 }
 
 std::optional<Section> ways_section(const Conclusions& conclusions) {
-  const auto all = analysis::ways(conclusions.cells);
+  const auto all = analysis::process_layouts(conclusions.cells);
   if (all.empty()) return std::nullopt;
   const auto bytes_column = [](std::string key, std::string label) {
     return Column{.key = std::move(key), .label = std::move(label), .format = Format::bytes};
@@ -272,11 +273,12 @@ std::optional<Section> ways_section(const Conclusions& conclusions) {
                           bytes_column("memory", "memory")}};
   Section section{.id = "ways", .title = "Threads, processes, or one worker for all?"};
   for (const auto& one : all)
-    for (const Way& way : one.ways)
-      table.rows.push_back({words(one.label), words(way.name), figure(way.step_s), figure(way.images_per_s),
-                            bytes_cell(way.sent), bytes_cell(way.received), bytes_cell(way.sent_by_all),
-                            way.peak_bytes ? value(static_cast<double>(*way.peak_bytes))
-                                           : missing("memory of all processes was not kept")});
+    for (const ProcessLayout& layout : one.layouts)
+      table.rows.push_back({words(one.label), words(layout.name), figure(layout.step_s),
+                            figure(layout.images_per_s), bytes_cell(layout.sent), bytes_cell(layout.received),
+                            bytes_cell(layout.sent_by_all),
+                            layout.peak_bytes ? value(static_cast<double>(*layout.peak_bytes))
+                                              : missing("memory of all processes was not kept")});
   section.blocks.push_back(std::move(table));
   for (const auto& one : all) section.blocks.push_back(verdict_on_ways(one));
   return section;

@@ -11,7 +11,7 @@
 #include "analysis/compare/cell_labels.h"
 #include "analysis/steps/bandwidth.h"
 #include "analysis/steps/breakdown.h"
-#include "analysis/steps/ways.h"
+#include "analysis/steps/process_layouts.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -65,14 +65,14 @@ std::string describe_loss(const analysis::Cell& baseline, const analysis::Breakd
 std::vector<const analysis::Cell*> joined_otherwise(const analysis::CellGroup& subject,
                                                     const analysis::Cell& cell) {
   std::vector<const analysis::Cell*> others;
-  std::set<std::string> ways{analysis::joined_as(cell.record())};
-  if (ways.contains("")) return others;
+  std::set<std::string> layouts{analysis::joined_as(cell.record())};
+  if (layouts.contains("")) return others;
   for (const bool same_kind : {true, false})
     for (const analysis::Cell* other : subject.cells)
       if (other->is_measured() && (other->kind == cell.kind) == same_kind && other->workers == cell.workers &&
           other->local_batch == cell.local_batch && other->global_batch == cell.global_batch &&
-          analysis::compare_ways(cell.record(), other->record()).comparable() &&
-          ways.insert(analysis::joined_as(other->record())).second)
+          analysis::compare_layouts(cell.record(), other->record()).comparable() &&
+          layouts.insert(analysis::joined_as(other->record())).second)
         others.push_back(other);
   return others;
 }

@@ -68,7 +68,7 @@ void CheckpointSchedule::after_step(const Epochs& epochs, TrainingState standing
                                     const std::function<std::optional<GuardState>()>& guard) {
   if (!is_root() || !writes()) return;
   const bool is_writing = !tasks_.is_idle();
-  if (is_writing) look_at_disk(false);
+  if (is_writing) check_disk(false);
   tell();
   if (!is_over(standing.counters, 0)) return;
   is_overdue_ = true;
@@ -94,7 +94,7 @@ void CheckpointSchedule::meet(std::int64_t update) {
       std::min(std::chrono::milliseconds(std::int64_t{1000} * job_.options.deadline_s / 4), kMeeting);
   double busy = 1;
   while (busy > 0) {
-    if (is_root()) look_at_disk(true);
+    if (is_root()) check_disk(true);
     busy = is_root() && !tasks_.wait_until_idle(between_meetings) ? 1 : 0;
     communicator_.all_reduce(std::span(&busy, 1), comm::Reduce::max);
   }
@@ -146,7 +146,7 @@ void CheckpointSchedule::discard() {
 }
 
 void CheckpointSchedule::wait_for_disk() {
-  while (!tasks_.wait_until_idle(kMeeting)) look_at_disk(true);
+  while (!tasks_.wait_until_idle(kMeeting)) check_disk(true);
 }
 
 std::filesystem::path CheckpointSchedule::good_before(std::int64_t before) {
@@ -191,7 +191,7 @@ void CheckpointSchedule::tell() {
     for (const auto& sentence : news.sentences) job_.progress.say(sentence);
 }
 
-void CheckpointSchedule::look_at_disk(bool others_wait) {
+void CheckpointSchedule::check_disk(bool others_wait) {
   const double deadline_s = job_.options.deadline_s, seconds = tasks_.busy_s();
   if (others_wait && seconds > std::min(deadline_s, kSlow_s) && !slow_ && job_.progress.say) {
     slow_ = true;

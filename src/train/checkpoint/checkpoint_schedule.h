@@ -105,7 +105,7 @@ class CheckpointSchedule {
   void wait_for_disk();
   /// Rank 0, while files are written: warns once when that takes longer than the deadline, and fails after
   /// ten deadlines.
-  void look_at_disk(bool others_wait);
+  void check_disk(bool others_wait);
 
   const Job& job_;
   comm::Communicator& communicator_;

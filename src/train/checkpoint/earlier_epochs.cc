@@ -84,8 +84,8 @@ std::string sentence_of_losses(const RestartRecord& lost) {
 
 Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& resume,
                      std::int64_t global_batch) {
-  const bool anew = !resume && options.lost && !options.out.empty();
-  if (!resume && !anew) return {};
+  const bool fresh = !resume && options.lost && !options.out.empty();
+  if (!resume && !fresh) return {};
   const auto folder = resume ? resume->path.parent_path() : options.out;
   const auto [record, damage] = read_kept_record(folder / (resume ? "record.json" : kLostRecord));
   Earlier earlier;
@@ -103,25 +103,26 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
     before = epoch.updates;
   }
   const bool told = record && record->status == "failed";
-  const bool ended = record && !told && !(record->status == "interrupted" && record->reason == kNoLastWord);
+  const bool ended =
+      record && !told && !(record->status == "interrupted" && record->reason == kNoReportedError);
   if (ended) return earlier;
-  const auto last_words = told ? record : read_kept_record(folder / kLastWords).record;
+  const auto lost_rank_0 = told ? record : read_kept_record(folder / kLostRank0).record;
   RestartRecord lost;
-  if (last_words)
-    lost = loss_of(*last_words);
+  if (lost_rank_0)
+    lost = loss_of(*lost_rank_0);
   else if (options.lost)
     lost = {.reason = options.lost->how, .detection_s = options.lost->loss.detection_s};
   else if (record)
     lost = {.reason = record->reason};
   else
     return earlier;
-  if (record && !last_words) lost.workers = record->workers;
+  if (record && !lost_rank_0) lost.workers = record->workers;
   const auto done =
-      last_words && last_words->updates_done ? last_words->updates_done : counted_updates(folder);
+      lost_rank_0 && lost_rank_0->updates_done ? lost_rank_0->updates_done : counted_updates(folder);
   count_what_was_lost(lost, done, resume ? resume->standing.counters.update : 0, global_batch);
   earlier.note = sentence_of_losses(lost);
-  if (last_words && last_words->loss)
-    earlier.lost_at_s = last_words->loss->known_at_s;
+  if (lost_rank_0 && lost_rank_0->loss)
+    earlier.lost_at_s = lost_rank_0->loss->known_at_s;
   else if (options.lost)
     earlier.lost_at_s = options.lost->loss.known_at_s;
   if (earlier.lost_at_s || !told) earlier.restarts.push_back(lost);

@@ -9,13 +9,13 @@
 
 namespace paceline::train {
 
-void leave_last_words(const std::filesystem::path& out, const measure::Record& record) {
-  if (!out.empty() && std::filesystem::is_directory(out)) measure::write_record(out / kLastWords, record);
+void write_lost_rank_0(const std::filesystem::path& out, const measure::Record& record) {
+  if (!out.empty() && std::filesystem::is_directory(out)) measure::write_record(out / kLostRank0, record);
 }
 
-void forget_last_words(const std::filesystem::path& out) {
+void remove_lost_rank_0(const std::filesystem::path& out) {
   std::error_code not_there;
-  if (!out.empty()) std::filesystem::remove(out / kLastWords, not_there);
+  if (!out.empty()) std::filesystem::remove(out / kLostRank0, not_there);
 }
 
 namespace {

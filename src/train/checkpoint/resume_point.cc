@@ -260,7 +260,7 @@ AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& n
         fmt::format("--resume auto: the earlier run was lost {}: this one starts from the beginning",
                     paths.empty() ? "before its first checkpoint" : "and left no undamaged checkpoint"));
   }
-  return AutoResume::anew;
+  return AutoResume::fresh;
 }
 
 bool goes_on_in_place(const Options& options) {

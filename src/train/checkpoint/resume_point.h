@@ -51,7 +51,7 @@ struct ResumePoint {
 
 /// What --resume auto finds in options.out.
 enum class AutoResume {
-  anew,      ///< no run, or one that was lost before its first checkpoint
+  fresh,     ///< no run, or one that was lost before its first checkpoint
   resumed,   ///< a checkpoint to continue from
   finished,  ///< a complete training with these settings, without checkpoints
 };

@@ -42,14 +42,14 @@ TEST(Replay, NeverFindsALinkThatCannotBe) {
 TEST(Replay, CutsTheSameGradientAnew) {
   const std::vector<double> ends{4, 8}, ready{2, 3};
   const BucketLink link{.alpha_s = 1, .seconds_per_byte = 0.5};
-  const auto three = cut_anew(ends, ready, 3, link);
+  const auto three = cut_buckets(ends, ready, 3, link);
   ASSERT_EQ(three.size(), 3u);
   EXPECT_DOUBLE_EQ(three[0].ready_s, 1.5);  // three quarters of the first
   EXPECT_DOUBLE_EQ(three[1].ready_s, 2.5);  // half of the second
   EXPECT_DOUBLE_EQ(three[2].ready_s, 3);
   EXPECT_DOUBLE_EQ(three[0].transfer_s, 2.5);
   EXPECT_DOUBLE_EQ(three[2].transfer_s, 2);
-  const auto same = cut_anew(ends, ready, 4, link);
+  const auto same = cut_buckets(ends, ready, 4, link);
   ASSERT_EQ(same.size(), 2u);
   EXPECT_DOUBLE_EQ(same[0].ready_s, 2);
   EXPECT_DOUBLE_EQ(same[1].ready_s, 3);

@@ -283,7 +283,7 @@ TEST(FailureDetector, WithoutTheFirstTheLowestThatIsThereSpeaks) {
     accepted.clear();  // process 0 ends without a word
     for (const auto& [process, failure] : heard.failures(others.size())) {
       EXPECT_TRUE(failure.of_first());
-      EXPECT_EQ(failure.speaker, one_is_there ? 1 : 2) << "of process " << process;
+      EXPECT_EQ(failure.reporter, one_is_there ? 1 : 2) << "of process " << process;
       EXPECT_THAT(failure.text,
                   AllOf(HasSubstr("rank 0 on host"), HasSubstr("ended without reporting an error")));
       if (!one_is_there) {

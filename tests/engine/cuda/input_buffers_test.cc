@@ -4,6 +4,7 @@
 
 #include "engine/cuda/compare.h"
 #include "engine/cuda/input_buffers.h"
+#include "engine/cuda/observed_runtime.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -53,8 +54,8 @@ std::string trace(const graph::Graph& graph, CompileOptions options, bool stores
                   const HostRuntimeOptions& order, std::optional<int> dropped_wait = {},
                   int* waits = nullptr) {
   options.stored_images = stores ? kImages : 0;
-  auto runtime = std::make_unique<HostRuntime>(order);
-  HostRuntime& host = *runtime;
+  auto runtime = std::make_unique<ObservedRuntime>(order);
+  ObservedRuntime& host = *runtime;
   const auto engine = compile(graph, options, std::move(runtime));
   toy::initialise(*engine, 4);
   const Set set(graph);

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "engine/cuda/compare.h"
+#include "engine/cuda/observed_runtime.h"
 #include "graph/zoo.h"
 
 namespace paceline::engine::cuda {
@@ -13,8 +14,8 @@ namespace {
 /// so.
 std::string trace(const graph::Graph& graph, const CompileOptions& options, const HostRuntimeOptions& order,
                   std::optional<int> dropped_wait = {}, int* waits = nullptr) {
-  auto runtime = std::make_unique<HostRuntime>(order);
-  HostRuntime& host = *runtime;
+  auto runtime = std::make_unique<ObservedRuntime>(order);
+  ObservedRuntime& host = *runtime;
   const auto engine = compile(graph, options, std::move(runtime), {.name = "cuda", .poison = false});
   toy::initialise(*engine, 4);
   const int before = host.waits();

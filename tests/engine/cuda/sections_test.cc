@@ -10,6 +10,7 @@
 
 #include "engine/cuda/compare.h"
 #include "engine/cuda/input_buffers.h"
+#include "engine/cuda/observed_runtime.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -62,12 +63,12 @@ CompileOptions options_for(UpdateKind kind, Precision precision = Precision::f32
 struct OnHost {
   OnHost(const graph::Graph& graph, CompileOptions options, bool captures,
          const HostRuntimeOptions& order = {}) {
-    auto owned = std::make_unique<HostRuntime>(order);
+    auto owned = std::make_unique<ObservedRuntime>(order);
     runtime = owned.get();
     options.captures = captures;
     engine = compile(graph, options, std::move(owned), {.name = "cuda", .poison = true});
   }
-  HostRuntime* runtime = nullptr;
+  ObservedRuntime* runtime = nullptr;
   std::unique_ptr<Engine> engine;
 };
 
@@ -251,7 +252,7 @@ TEST(CudaSections, ADeviceThatCannotCaptureRunsLaunchByLaunchAndSaysWhy) {
 }
 
 TEST(CudaSections, OnlyWhatCannotBeCapturedRunsLaunchByLaunch) {
-  HostRuntime runtime;
+  ObservedRuntime runtime;
   const Stream stream = runtime.make_stream();
   std::byte* memory = runtime.allocate(4);
   Sections sections(runtime, stream, true, "");
@@ -359,7 +360,7 @@ TEST(CudaSections, EvaluationsAreCapturedWhereTheHostSumsStatisticsOfSteps) {
 }
 
 TEST(CudaSections, CutTheBackwardPassWhereGradientsUpToAnEndAreFinal) {
-  HostRuntime runtime;
+  ObservedRuntime runtime;
   const auto graph = toy::every_op();
   const Program program(graph, options_for(UpdateKind::sgd), runtime);
   const auto& slots = program.layout().slots;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/cuda/compare.h"
+#include "engine/cuda/observed_runtime.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -118,8 +119,8 @@ TEST(CudaStepQueue, OfSeveralPassesAStepAddsTheirLosses) {
 }
 
 TEST(CudaStepQueue, IsWaitedForOnceAStepTwoStepsLate) {
-  auto runtime = std::make_unique<HostRuntime>();
-  HostRuntime& host = *runtime;
+  auto runtime = std::make_unique<ObservedRuntime>();
+  ObservedRuntime& host = *runtime;
   const auto engine = compile(toy::every_op(), small_batches(), std::move(runtime));
   toy::initialise(*engine, 4);
   StepQueue& queue = *engine->step_queue();
@@ -146,8 +147,8 @@ TEST(CudaStepQueue, NeedsEachOfItsWaits) {
   const auto graph = toy::every_op();
   const auto left = [&](const HostRuntimeOptions& order, std::optional<int> dropped,
                         int* waits = nullptr) -> std::optional<Left> {
-    auto runtime = std::make_unique<HostRuntime>(order);
-    HostRuntime& host = *runtime;
+    auto runtime = std::make_unique<ObservedRuntime>(order);
+    ObservedRuntime& host = *runtime;
     const auto engine = compile(graph, small_batches(), std::move(runtime), {.name = "cuda"});
     int before = 0;
     const auto begin_at = [&](int step) {

@@ -17,7 +17,7 @@ class EarlierRun : public TrainingTest {
   EarlierRun() {
     options_.out = directory_;
     record_.status = "interrupted";
-    record_.reason = kNoLastWord;
+    record_.reason = kNoReportedError;
     record_.workers = 4;
     record_.global_batch = 48;
     record_.epochs = {{.epoch = 1, .updates = 24}};
@@ -25,7 +25,7 @@ class EarlierRun : public TrainingTest {
   void write(const measure::Record& record, const char* name) {
     measure::write_record(directory_ / name, record);
   }
-  [[nodiscard]] measure::Record last_words() const {
+  [[nodiscard]] measure::Record lost_rank_0() const {
     auto words = record_;
     words.status = "failed";
     words.reason = "rank 0 on host a (last in backward of step 32) is lost";
@@ -44,7 +44,7 @@ class EarlierRun : public TrainingTest {
 
 TEST_F(EarlierRun, WhoseFirstProcessWasLostIsToldByTheLastWordsOfTheOthers) {
   write(record_, "record.json");
-  leave_last_words(directory_, last_words());
+  write_lost_rank_0(directory_, lost_rank_0());
   options_.lost = {.how = "mpirun ended with 137", .loss = {.known_at_s = 1006, .detection_s = 6}};
   const auto earlier = read();
   ASSERT_EQ(earlier.restarts.size(), 1u);
@@ -104,7 +104,7 @@ TEST_F(EarlierRun, LeavesItsCountOnlyWhereItLeavesNoRecord) {
 
 TEST_F(EarlierRun, BeforeItsFirstCheckpointIsToldToo) {
   resume_.reset();
-  leave_last_words(directory_, last_words());
+  write_lost_rank_0(directory_, lost_rank_0());
   EXPECT_TRUE(read().restarts.empty()) << "a new training, not started again";
   options_.lost = {.how = "mpirun ended with 137", .loss = {.known_at_s = 1006}};
   const auto earlier = read();
@@ -113,7 +113,7 @@ TEST_F(EarlierRun, BeforeItsFirstCheckpointIsToldToo) {
 }
 
 TEST_F(EarlierRun, ThatSaidItselfHowItEndedNeedsNobodyElse) {
-  leave_last_words(directory_, last_words());  // of an earlier one still
+  write_lost_rank_0(directory_, lost_rank_0());  // of an earlier one still
   auto own = record_;
   own.status = "failed";
   own.reason = "rank 2 on host b is lost";
@@ -129,16 +129,16 @@ TEST_F(EarlierRun, IsForgottenOnceItsLossIsInTheNextRecord) {
   auto options = small("out");
   options.workers = 2;
   (void)train(options);
-  leave_last_words(options.out, last_words());
+  write_lost_rank_0(options.out, lost_rank_0());
   options.resume = options.out;
   options.steps = 12;
   const auto record = train(options);
-  EXPECT_FALSE(std::filesystem::exists(options.out / kLastWords));
+  EXPECT_FALSE(std::filesystem::exists(options.out / kLostRank0));
   EXPECT_FALSE(record.restarts.has_value()) << "the run before was complete";
 }
 
 TEST_F(EarlierRun, LeavesNoLastWordsWhereItsDirectoryIsNot) {
-  leave_last_words(directory_ / "on another host", last_words());
+  write_lost_rank_0(directory_ / "on another host", lost_rank_0());
   EXPECT_FALSE(std::filesystem::exists(directory_ / "on another host"));
 }
 

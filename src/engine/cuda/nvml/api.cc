@@ -12,7 +12,7 @@ std::optional<std::vector<base::GpuProcessReading>> processes_on(const NvmlApi& 
   std::vector<NvmlProcess> found(64);
   auto count = static_cast<unsigned>(found.size());
   auto status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
-  if (status == kNvmlErrorInsufficientSize) {  // `count` is the present number, and more may start
+  if (status == NVML_ERROR_INSUFFICIENT_SIZE) {  // `count` is the present number, and more may start
     found.resize(count + 64);
     count = static_cast<unsigned>(found.size());
     status = api.ask(api.nvmlDeviceGetComputeRunningProcesses_v3, device, &count, found.data());
@@ -24,7 +24,7 @@ std::optional<std::vector<base::GpuProcessReading>> processes_on(const NvmlApi& 
     if (found[i].used_memory != ~0ULL) process.memory_bytes = static_cast<std::int64_t>(found[i].used_memory);
     std::array<char, 256> name{};
     // NVML does not give names of processes in other containers; this is no failure either.
-    if (api.ask(api.nvmlSystemGetProcessName, found[i].pid, name.data(), 255U) == kNvmlSuccess) {
+    if (api.ask(api.nvmlSystemGetProcessName, found[i].pid, name.data(), 255U) == NVML_SUCCESS) {
       process.name = name.data();
       process.name = process.name.substr(process.name.find_last_of('/') + 1);
     }
@@ -108,7 +108,7 @@ std::string describe_nvml_error(const NvmlApi& api, NvmlStatus status, const cha
 }
 
 void check(const NvmlApi& api, NvmlStatus status, const char* call, const std::string& where) {
-  if (status != kNvmlSuccess)
+  if (status != NVML_SUCCESS)
     base::fail(base::ErrorKind::device, "NVML{}: {}", where.empty() ? "" : " (" + where + ")",
                describe_nvml_error(api, status, call));
 }

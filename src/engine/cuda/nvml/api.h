@@ -3,8 +3,8 @@
 /// NvmlApi is a table of functions of NVML, the driver's library for watching GPUs. Declared here since not
 /// every CUDA toolkit includes NVML's header.
 ///
-/// Members have NVML's names and meanings (docs.nvidia.com/deploy/nvml-api). Version suffixes and struct
-/// layouts are those that every driver since 2020 has.
+/// Members and constants have NVML's names and meanings (docs.nvidia.com/deploy/nvml-api). Version suffixes
+/// and struct layouts are those that every driver since 2020 has.
 
 #include <optional>
 #include <string>
@@ -19,35 +19,39 @@ using NvmlStatus = int;  ///< nvmlReturn_t
 struct NvmlDeviceObject;
 using NvmlDevice = NvmlDeviceObject*;  ///< nvmlDevice_t
 
-constexpr NvmlStatus kNvmlSuccess = 0;
-constexpr NvmlStatus kNvmlErrorInvalidArgument = 2;
-constexpr NvmlStatus kNvmlErrorNotSupported = 3;
-constexpr NvmlStatus kNvmlErrorInsufficientSize = 7;
-constexpr NvmlStatus kNvmlErrorDriverNotLoaded = 9;
-constexpr NvmlStatus kNvmlErrorTimeout = 10;
-constexpr NvmlStatus kNvmlErrorFunctionNotFound = 13;
-constexpr NvmlStatus kNvmlErrorUnknown = 999;
+constexpr NvmlStatus NVML_SUCCESS = 0;
+constexpr NvmlStatus NVML_ERROR_INVALID_ARGUMENT = 2;
+constexpr NvmlStatus NVML_ERROR_NOT_SUPPORTED = 3;
+constexpr NvmlStatus NVML_ERROR_INSUFFICIENT_SIZE = 7;
+constexpr NvmlStatus NVML_ERROR_DRIVER_NOT_LOADED = 9;
+constexpr NvmlStatus NVML_ERROR_TIMEOUT = 10;
+constexpr NvmlStatus NVML_ERROR_FUNCTION_NOT_FOUND = 13;
+constexpr NvmlStatus NVML_ERROR_UNKNOWN = 999;
 
-constexpr int kNvmlTemperatureGpu = 0;
-constexpr unsigned kNvmlMostLinks = 18;  ///< NVML_NVLINK_MAX_LINKS
-constexpr int kNvmlLinkToGpu = 0;
-constexpr int kNvmlLinkToSwitch = 2;
+constexpr int NVML_TEMPERATURE_GPU = 0;
+constexpr unsigned NVML_NVLINK_MAX_LINKS = 18;
+constexpr int NVML_NVLINK_DEVICE_TYPE_GPU = 0;
+constexpr int NVML_NVLINK_DEVICE_TYPE_SWITCH = 2;
 // Values of nvmlGpuTopologyLevel_t: what two GPUs share.
-constexpr int kNvmlTopologySwitch = 10;  ///< one PCIe switch
-constexpr int kNvmlTopologySwitches = 20;
-constexpr int kNvmlTopologyHostBridge = 30;
-constexpr int kNvmlTopologyNode = 40;  ///< one memory node of the host
+constexpr int NVML_TOPOLOGY_SINGLE = 10;    ///< one PCIe switch
+constexpr int NVML_TOPOLOGY_MULTIPLE = 20;  ///< several of them
+constexpr int NVML_TOPOLOGY_HOSTBRIDGE = 30;
+constexpr int NVML_TOPOLOGY_NODE = 40;  ///< one memory node of the host
 
-constexpr int kNvmlClockSm = 1;
-constexpr int kNvmlClockMemory = 2;
-constexpr int kNvmlErrorsUncorrected = 1;  ///< nvmlMemoryErrorType_t
-constexpr int kNvmlErrorsSinceStart = 0;   ///< nvmlEccCounterType_t: volatile
+constexpr int NVML_CLOCK_SM = 1;
+constexpr int NVML_CLOCK_MEM = 2;
+constexpr int NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1;  ///< nvmlMemoryErrorType_t
+constexpr int NVML_VOLATILE_ECC = 0;                   ///< nvmlEccCounterType_t: volatile
 // Bits of nvmlClocksEventReasons. Bit 0x1 (idle) is left out: it does not limit the clocks.
-constexpr unsigned long long kNvmlFixedClocks = 0x2, kNvmlPowerCap = 0x4, kNvmlHardwareSlowdown = 0x8,
-                             kNvmlSyncBoost = 0x10, kNvmlThermalSoftware = 0x20, kNvmlThermalHardware = 0x40,
-                             kNvmlPowerBrake = 0x80, kNvmlDisplayClocks = 0x100;
+constexpr unsigned long long nvmlClocksEventReasonApplicationsClocksSetting = 0x2,
+                             nvmlClocksEventReasonSwPowerCap = 0x4, nvmlClocksThrottleReasonHwSlowdown = 0x8,
+                             nvmlClocksEventReasonSyncBoost = 0x10,
+                             nvmlClocksEventReasonSwThermalSlowdown = 0x20,
+                             nvmlClocksThrottleReasonHwThermalSlowdown = 0x40,
+                             nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80,
+                             nvmlClocksEventReasonDisplayClockSetting = 0x100;
 
-constexpr int kNvmlMostStates = 15;  ///< performance states 0 (fastest) to 15; 32 is unknown
+constexpr int NVML_PSTATE_15 = 15;  ///< performance states 0 (fastest) to 15; 32 is unknown
 
 struct NvmlMemory {
   unsigned long long total, free, used;  ///< bytes
@@ -73,7 +77,7 @@ struct NvmlEvent {
   unsigned long long type, data;  ///< for an Xid (a GPU error report): `data` is its number
   unsigned instance, compute_instance;
 };
-constexpr unsigned long long kNvmlEventXid = 0x8;  ///< nvmlEventTypeXidCriticalError
+constexpr unsigned long long nvmlEventTypeXidCriticalError = 0x8;  ///< nvmlEventTypeXidCriticalError
 
 /// NVML's functions. A member is null if the driver's library lacks the function; ask() then returns NVML's
 /// error for that.
@@ -127,10 +131,10 @@ struct NvmlApi {
   NvmlStatus (*nvmlDeviceGetComputeRunningProcesses_v3)(NvmlDevice, unsigned* count,
                                                         NvmlProcess* processes) = nullptr;
 
-  /// Calls `function`; returns kNvmlErrorFunctionNotFound if it is null.
+  /// Calls `function`; returns NVML_ERROR_FUNCTION_NOT_FOUND if it is null.
   template <typename... Parameters, typename... Arguments>
   NvmlStatus ask(NvmlStatus (*function)(Parameters...), Arguments... arguments) const {
-    return function == nullptr ? kNvmlErrorFunctionNotFound : function(arguments...);
+    return function == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : function(arguments...);
   }
 };
 
@@ -175,9 +179,10 @@ class NvmlAsker {
   }
   /// The same for the status of a call that was made already.
   bool answered(const char* call, NvmlStatus status) {
-    if (status != kNvmlSuccess && status != kNvmlErrorNotSupported && status != kNvmlErrorFunctionNotFound)
+    if (status != NVML_SUCCESS && status != NVML_ERROR_NOT_SUPPORTED &&
+        status != NVML_ERROR_FUNCTION_NOT_FOUND)
       unknown_.push_back(describe_nvml_error(api_, status, call));
-    return status == kNvmlSuccess;
+    return status == NVML_SUCCESS;
   }
 
  private:

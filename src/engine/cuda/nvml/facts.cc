@@ -88,7 +88,7 @@ void ask_state(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& 
   if (ask("nvmlDeviceGetFanSpeed", api.nvmlDeviceGetFanSpeed, device, &percent))
     gpu.fan_percent = static_cast<int>(percent);
   if (ask("nvmlDeviceGetPerformanceState", api.nvmlDeviceGetPerformanceState, device, &state) && state >= 0 &&
-      state <= kNvmlMostStates)
+      state <= NVML_PSTATE_15)
     gpu.performance_state = state;
   if (ask("nvmlDeviceGetEccMode", api.nvmlDeviceGetEccMode, device, &on, &next)) gpu.ecc = on != 0;
   if (ask("nvmlDeviceGetMigMode", api.nvmlDeviceGetMigMode, device, &current, &pending))
@@ -118,8 +118,8 @@ void ask_health(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts&
   unsigned long long wide = 0;
   if (ask.answered("nvmlDeviceGetCurrentClocksEventReasons", ask_clock_reasons(api, device, &wide)))
     gpu.brakes = brakes_of(wide);
-  if (ask("nvmlDeviceGetTotalEccErrors", api.nvmlDeviceGetTotalEccErrors, device, kNvmlErrorsUncorrected,
-          kNvmlErrorsSinceStart, &wide))
+  if (ask("nvmlDeviceGetTotalEccErrors", api.nvmlDeviceGetTotalEccErrors, device,
+          NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &wide))
     gpu.memory_errors = static_cast<std::int64_t>(wide);
   unsigned corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;
   if (ask("nvmlDeviceGetRemappedRows", api.nvmlDeviceGetRemappedRows, device, &corrected, &uncorrected,
@@ -151,7 +151,7 @@ GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
   if (ask("nvmlDeviceGetPowerUsage", api.nvmlDeviceGetPowerUsage, device, &value)) gpu.watts = value / 1e3;
   if (ask("nvmlDeviceGetEnforcedPowerLimit", api.nvmlDeviceGetEnforcedPowerLimit, device, &value))
     gpu.watts_limit = value / 1e3;
-  if (ask("nvmlDeviceGetTemperature", api.nvmlDeviceGetTemperature, device, kNvmlTemperatureGpu, &value))
+  if (ask("nvmlDeviceGetTemperature", api.nvmlDeviceGetTemperature, device, NVML_TEMPERATURE_GPU, &value))
     gpu.celsius = static_cast<int>(value);
   ask_state(api, device, ask, gpu);
   ask_health(api, device, ask, gpu);
@@ -162,20 +162,20 @@ GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
 /// Counts the active NVLinks of `device`, by the GPU to which they lead.
 void ask_nvlinks(const NvmlApi& api, NvmlDevice device, const std::vector<GpuFacts>& gpus, GpuFacts& gpu) {
   NvmlAsker ask(api, gpu.unknown);
-  for (unsigned link = 0; link < kNvmlMostLinks; ++link) {
+  for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; ++link) {
     int active = 0, type = 0;
     const auto status = api.ask(api.nvmlDeviceGetNvLinkState, device, link, &active);
-    if (status == kNvmlErrorInvalidArgument || status == kNvmlErrorNotSupported ||
-        status == kNvmlErrorFunctionNotFound)
+    if (status == NVML_ERROR_INVALID_ARGUMENT || status == NVML_ERROR_NOT_SUPPORTED ||
+        status == NVML_ERROR_FUNCTION_NOT_FOUND)
       return;  // it has no further links
-    if (status != kNvmlSuccess) {
+    if (status != NVML_SUCCESS) {
       gpu.unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetNvLinkState"));
       return;
     }
     if (active == 0) continue;
     if (ask("nvmlDeviceGetNvLinkRemoteDeviceType", api.nvmlDeviceGetNvLinkRemoteDeviceType, device, link,
             &type) &&
-        type == kNvmlLinkToSwitch) {
+        type == NVML_NVLINK_DEVICE_TYPE_SWITCH) {
       ++gpu.links.to_switch;
       continue;
     }
@@ -197,10 +197,10 @@ void ask_nvlinks(const NvmlApi& api, NvmlDevice device, const std::vector<GpuFac
 }
 
 std::string pcie_way(int level) {
-  if (level <= kNvmlTopologySwitch) return "through one PCIe switch";
-  if (level <= kNvmlTopologySwitches) return "through PCIe switches";
-  if (level <= kNvmlTopologyHostBridge) return "through the PCIe host bridge";
-  if (level <= kNvmlTopologyNode) return "between PCIe host bridges of one memory node";
+  if (level <= NVML_TOPOLOGY_SINGLE) return "through one PCIe switch";
+  if (level <= NVML_TOPOLOGY_MULTIPLE) return "through PCIe switches";
+  if (level <= NVML_TOPOLOGY_HOSTBRIDGE) return "through the PCIe host bridge";
+  if (level <= NVML_TOPOLOGY_NODE) return "between PCIe host bridges of one memory node";
   return "between memory nodes of the host";
 }
 
@@ -337,8 +337,8 @@ GpuList list_gpus(const NvmlApi& api) {
     const auto status = api.ask(api.nvmlDeviceGetHandleByIndex_v2, i, &device);
     const int index = static_cast<int>(i);
     devices.push_back(device);
-    list.gpus.push_back(status == kNvmlSuccess ? ask_gpu(api, index, device) : GpuFacts{.index = index});
-    if (status == kNvmlSuccess) continue;
+    list.gpus.push_back(status == NVML_SUCCESS ? ask_gpu(api, index, device) : GpuFacts{.index = index});
+    if (status == NVML_SUCCESS) continue;
     devices.back() = nullptr;  // a GPU that is lost, or belongs to another container
     list.gpus.back().unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetHandleByIndex"));
   }

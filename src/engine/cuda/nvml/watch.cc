@@ -26,9 +26,9 @@ std::optional<base::PcieLink> link_of(std::optional<int> generation, std::option
 
 std::optional<int> active_nvlinks(const NvmlApi& api, NvmlDevice device) {
   std::optional<int> count;
-  for (unsigned link = 0; link < kNvmlMostLinks; ++link) {
+  for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; ++link) {
     int active = 0;
-    if (api.ask(api.nvmlDeviceGetNvLinkState, device, link, &active) != kNvmlSuccess) break;
+    if (api.ask(api.nvmlDeviceGetNvLinkState, device, link, &active) != NVML_SUCCESS) break;
     count = count.value_or(0) + (active != 0 ? 1 : 0);
   }
   return count;
@@ -37,7 +37,7 @@ std::optional<int> active_nvlinks(const NvmlApi& api, NvmlDevice device) {
 class NvmlSource final : public base::GpuSource {
  public:
   NvmlSource(const NvmlApi& api, const std::vector<GpuOfRun>& gpus) : api_(api), session_(api_) {
-    if (api_.ask(api_.nvmlEventSetCreate, &events_) != kNvmlSuccess) events_ = nullptr;
+    if (api_.ask(api_.nvmlEventSetCreate, &events_) != NVML_SUCCESS) events_ = nullptr;
     for (const auto& gpu : gpus) open(gpu);
   }
   ~NvmlSource() override {
@@ -65,9 +65,9 @@ void NvmlSource::take_events() {
   constexpr int kMostAtOnce = 64;  // a GPU that reports errors without end must not block this thread
   NvmlEvent event{};
   for (int i = 0; i < kMostAtOnce && events_ != nullptr; ++i) {
-    if (api_.ask(api_.nvmlEventSetWait_v2, events_, &event, 0U) != kNvmlSuccess) return;
+    if (api_.ask(api_.nvmlEventSetWait_v2, events_, &event, 0U) != NVML_SUCCESS) return;
     for (std::size_t gpu = 0; gpu < devices_.size(); ++gpu)
-      if (devices_[gpu] == event.device && (event.type & kNvmlEventXid) != 0)
+      if (devices_[gpu] == event.device && (event.type & nvmlEventTypeXidCriticalError) != 0)
         xids_[gpu].push_back(static_cast<int>(event.data));
   }
 }
@@ -77,9 +77,9 @@ void NvmlSource::open(const GpuOfRun& gpu) {
   NvmlAsker ask(api_, identity.failures);
   NvmlDevice device = nullptr;
   const auto found = api_.ask(api_.nvmlDeviceGetHandleByPciBusId_v2, gpu.bus_id.c_str(), &device);
-  devices_.push_back(found == kNvmlSuccess ? device : nullptr);
+  devices_.push_back(found == NVML_SUCCESS ? device : nullptr);
   xids_.emplace_back();
-  if (found != kNvmlSuccess) {
+  if (found != NVML_SUCCESS) {
     identity.failures.push_back(describe_nvml_error(api_, found, "nvmlDeviceGetHandleByPciBusId") + ", GPU " +
                                 gpu.bus_id);
     gpus_.push_back(std::move(identity));
@@ -102,15 +102,16 @@ void NvmlSource::open(const GpuOfRun& gpu) {
   const auto most = [&](int clock) {
     return number_of<int>(ask, "nvmlDeviceGetMaxClockInfo", api_.nvmlDeviceGetMaxClockInfo, device, clock);
   };
-  identity.sm_mhz_most = most(kNvmlClockSm);
-  identity.memory_mhz_most = most(kNvmlClockMemory);
+  identity.sm_mhz_most = most(NVML_CLOCK_SM);
+  identity.memory_mhz_most = most(NVML_CLOCK_MEM);
   identity.pcie_most = link_of(
       number_of<int>(ask, "nvmlDeviceGetMaxPcieLinkGeneration", api_.nvmlDeviceGetMaxPcieLinkGeneration,
                      device),
       number_of<int>(ask, "nvmlDeviceGetMaxPcieLinkWidth", api_.nvmlDeviceGetMaxPcieLinkWidth, device));
   identity.nvlinks = active_nvlinks(api_, device);
   if (events_ != nullptr)
-    (void)ask("nvmlDeviceRegisterEvents", api_.nvmlDeviceRegisterEvents, device, kNvmlEventXid, events_);
+    (void)ask("nvmlDeviceRegisterEvents", api_.nvmlDeviceRegisterEvents, device,
+              nvmlEventTypeXidCriticalError, events_);
   gpus_.push_back(std::move(identity));
 }
 
@@ -136,10 +137,10 @@ base::GpuReading NvmlSource::read(std::size_t gpu) {
   const auto clock = [&](int which) {
     return number_of<int>(ask, "nvmlDeviceGetClockInfo", api_.nvmlDeviceGetClockInfo, device, which);
   };
-  reading.sm_mhz = clock(kNvmlClockSm);
-  reading.memory_mhz = clock(kNvmlClockMemory);
+  reading.sm_mhz = clock(NVML_CLOCK_SM);
+  reading.memory_mhz = clock(NVML_CLOCK_MEM);
   reading.celsius = number_of<int>(ask, "nvmlDeviceGetTemperature", api_.nvmlDeviceGetTemperature, device,
-                                   kNvmlTemperatureGpu);
+                                   NVML_TEMPERATURE_GPU);
   if (ask.answered("nvmlDeviceGetCurrentClocksEventReasons", ask_clock_reasons(api_, device, &wide)))
     reading.brakes = brakes_of(wide);
   reading.pcie = link_of(
@@ -155,14 +156,14 @@ base::GpuReading NvmlSource::read(std::size_t gpu) {
 std::uint32_t brakes_of(unsigned long long reasons) {
   using enum base::GpuBrake;
   constexpr std::array<std::pair<unsigned long long, base::GpuBrake>, 8> kBits{
-      {{kNvmlPowerCap, power_cap},
-       {kNvmlThermalSoftware, thermal_software},
-       {kNvmlThermalHardware, thermal_hardware},
-       {kNvmlPowerBrake, power_brake},
-       {kNvmlHardwareSlowdown, hardware_slowdown},
-       {kNvmlFixedClocks, fixed_clocks},
-       {kNvmlSyncBoost, sync_boost},
-       {kNvmlDisplayClocks, display_clocks}}};
+      {{nvmlClocksEventReasonSwPowerCap, power_cap},
+       {nvmlClocksEventReasonSwThermalSlowdown, thermal_software},
+       {nvmlClocksThrottleReasonHwThermalSlowdown, thermal_hardware},
+       {nvmlClocksThrottleReasonHwPowerBrakeSlowdown, power_brake},
+       {nvmlClocksThrottleReasonHwSlowdown, hardware_slowdown},
+       {nvmlClocksEventReasonApplicationsClocksSetting, fixed_clocks},
+       {nvmlClocksEventReasonSyncBoost, sync_boost},
+       {nvmlClocksEventReasonDisplayClockSetting, display_clocks}}};
   std::uint32_t brakes = 0;
   for (const auto& [reason, brake] : kBits)
     if ((reasons & reason) != 0) brakes |= base::bit(brake);
@@ -171,7 +172,7 @@ std::uint32_t brakes_of(unsigned long long reasons) {
 
 NvmlStatus ask_clock_reasons(const NvmlApi& api, NvmlDevice device, unsigned long long* bits) {
   const auto status = api.ask(api.nvmlDeviceGetCurrentClocksEventReasons, device, bits);
-  return status == kNvmlErrorFunctionNotFound
+  return status == NVML_ERROR_FUNCTION_NOT_FOUND
              ? api.ask(api.nvmlDeviceGetCurrentClocksThrottleReasons, device, bits)
              : status;
 }

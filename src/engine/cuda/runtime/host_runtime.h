@@ -21,7 +21,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,8 +55,7 @@ enum class HostLoops {
 void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands,
                       HostLoops loops = HostLoops::ascending);
 
-// The side stream of a HostRuntime (base/side_stream.h). Tests run an imitation of a collectives library on
-// it.
+// The side stream of a HostRuntime (base/side_stream.h).
 
 class HostRuntime;
 
@@ -109,7 +107,7 @@ struct HostRuntimeOptions {
   std::uint64_t seed = 0;  ///< of random
 };
 
-class HostRuntime final : public Runtime {
+class HostRuntime : public Runtime {
  public:
   explicit HostRuntime(const HostRuntimeOptions& options = {});
   ~HostRuntime() override;
@@ -147,26 +145,10 @@ class HostRuntime final : public Runtime {
   /// Enqueues any work on a stream. `what` names it in errors.
   void post(Stream stream, const char* what, std::function<void()> work);
 
-  // ---- for tests
-
   /// The sum over all blocks, without guard zones.
   [[nodiscard]] std::int64_t allocated_bytes() const;
-
-  /// The number of calls that made a stream wait for an event, or the host for a stream or an event.
-  [[nodiscard]] int waits() const { return waits_; }
-  /// How often the host waited for a stream, and for an event.
-  [[nodiscard]] int stream_synchronizations() const { return stream_synchronizations_; }
-  [[nodiscard]] int event_synchronizations() const { return event_synchronizations_; }
   /// The number of items that were enqueued and have not run.
   [[nodiscard]] std::size_t queued() const;
-  /// Makes the wait with this number do nothing; numbers count as waits() does, from 0.
-  void drop_wait(std::optional<int> number) { dropped_wait_ = number; }
-
-  /// The number of sections captured, and of replays.
-  [[nodiscard]] int captures() const { return sections_.count(); }
-  [[nodiscard]] int replays() const { return replays_; }
-  /// Makes capture() throw CannotCapture with this text; empty: it works again.
-  void refuse_captures(std::string why) { refusal_ = std::move(why); }
 
  private:
   enum class Kind { device, pinned };
@@ -201,8 +183,6 @@ class HostRuntime final : public Runtime {
   [[nodiscard]] std::deque<Item>& queue(Stream stream);
   /// Fails if a section is being captured, since `call` must not be in one.
   void expect_no_capture(const char* call) const;
-  /// Counts a wait. Returns whether it is the one that drop_wait() named.
-  [[nodiscard]] bool is_dropped();
   void run_until(const std::function<bool()>& is_done);
   /// The stream to run next; -1 if all wait.
   [[nodiscard]] int next_stream();
@@ -217,10 +197,6 @@ class HostRuntime final : public Runtime {
   int burst_stream_ = -1;        ///< the chosen stream; burst_ is how many items it may still run
   std::uint32_t burst_ = 0;
   RecordedSections<Item> sections_;
-  int replays_ = 0;
-  std::string refusal_;
-  int waits_ = 0, stream_synchronizations_ = 0, event_synchronizations_ = 0;
-  std::optional<int> dropped_wait_;
 };
 
 }  // namespace paceline::engine::cuda

@@ -77,7 +77,7 @@ void check_module(const CudaApi& api, const std::filesystem::path& module) {
   if (api.table_bytes != sizeof(CudaApi) || api.kernel_count != kKernelCount ||
       !same_kernels(api, static_cast<const Kernels*>(nullptr)))
     base::fail(base::ErrorKind::device,
-               "--device cuda: {} belongs to another build of this program; build both anew: cmake --preset "
+               "--device cuda: {} belongs to another build of this program; rebuild both: cmake --preset "
                "release && ./x build",
                module.string());
 }

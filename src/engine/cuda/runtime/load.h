@@ -17,7 +17,7 @@ inline constexpr base::Module kModule{.kind = base::ErrorKind::device,
                                       .file = "paceline_cuda.so",
                                       .entry = "paceline_cuda_api",
                                       .built_with = "the CUDA toolkit 12.8 or later",
-                                      .remedy = "build it anew: ./x build --all-gpus",
+                                      .remedy = "rebuild it: ./x build --all-gpus",
                                       .absent =
                                           "this program was built where no NVIDIA GPU is, or without "
                                           "the CUDA toolkit 12.8 or later; ./x build --all-gpus builds "

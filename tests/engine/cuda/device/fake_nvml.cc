@@ -21,65 +21,66 @@ void write(const std::string& text, char* out, std::size_t bytes) {
 template <typename Value>
 NvmlStatus give(const char* call, Value* to, Value value) {
   const auto status = living_nvml->called(call);
-  if (status == kNvmlSuccess) *to = value;
+  if (status == NVML_SUCCESS) *to = value;
   return status;
 }
 
 NvmlStatus give_text(const char* call, const std::string& text, char* out, unsigned bytes) {
   const auto status = living_nvml->called(call);
-  if (status == kNvmlSuccess) write(text, out, bytes);
+  if (status == NVML_SUCCESS) write(text, out, bytes);
   return status;
 }
 
 NvmlStatus processes(NvmlDevice device, unsigned* count, NvmlProcess* out) {
   const auto status = living_nvml->called("nvmlDeviceGetComputeRunningProcesses");
-  if (status != kNvmlSuccess) return status;
+  if (status != NVML_SUCCESS) return status;
   const auto& all = gpu_of(device).processes;
   const bool fit = all.size() <= *count;
   *count = static_cast<unsigned>(all.size());
-  if (!fit) return kNvmlErrorInsufficientSize;
+  if (!fit) return NVML_ERROR_INSUFFICIENT_SIZE;
   std::copy(all.begin(), all.end(), out);
-  return kNvmlSuccess;
+  return NVML_SUCCESS;
 }
 
 NvmlStatus link_state(NvmlDevice device, unsigned link, int* active) {
-  if (gpu_of(device).nvlinks.empty()) return kNvmlErrorNotSupported;
-  if (link >= gpu_of(device).nvlinks.size()) return kNvmlErrorInvalidArgument;
+  if (gpu_of(device).nvlinks.empty()) return NVML_ERROR_NOT_SUPPORTED;
+  if (link >= gpu_of(device).nvlinks.size()) return NVML_ERROR_INVALID_ARGUMENT;
   return give("nvmlDeviceGetNvLinkState", active, gpu_of(device).nvlinks[link].empty() ? 0 : 1);
 }
 
 NvmlStatus link_type(NvmlDevice device, unsigned link, int* type) {
   return give("nvmlDeviceGetNvLinkRemoteDeviceType", type,
-              gpu_of(device).nvlinks[link] == "switch" ? kNvmlLinkToSwitch : kNvmlLinkToGpu);
+              gpu_of(device).nvlinks[link] == "switch" ? NVML_NVLINK_DEVICE_TYPE_SWITCH
+                                                       : NVML_NVLINK_DEVICE_TYPE_GPU);
 }
 
 NvmlStatus link_pci(NvmlDevice device, unsigned link, NvmlPci* pci) {
   const auto status = living_nvml->called("nvmlDeviceGetNvLinkRemotePciInfo");
-  if (status == kNvmlSuccess) write(gpu_of(device).nvlinks[link], pci->bus_id, sizeof pci->bus_id);
+  if (status == NVML_SUCCESS) write(gpu_of(device).nvlinks[link], pci->bus_id, sizeof pci->bus_id);
   return status;
 }
 
 NvmlStatus pci_info(NvmlDevice device, NvmlPci* pci) {
   const auto status = living_nvml->called("nvmlDeviceGetPciInfo");
-  if (status == kNvmlSuccess) write(gpu_of(device).bus_id, pci->bus_id, sizeof pci->bus_id);
+  if (status == NVML_SUCCESS) write(gpu_of(device).bus_id, pci->bus_id, sizeof pci->bus_id);
   return status;
 }
 
 NvmlStatus handle(unsigned index, NvmlDevice* device) {
   const auto status = living_nvml->called("nvmlDeviceGetHandleByIndex");
-  if (status != kNvmlSuccess) return status;
+  if (status != NVML_SUCCESS) return status;
   if (living_nvml->gpus[index].lost) return 15;  // NVML_ERROR_GPU_IS_LOST
   *device = reinterpret_cast<NvmlDevice>(&living_nvml->gpus[index]);
-  return kNvmlSuccess;
+  return NVML_SUCCESS;
 }
 
 NvmlStatus handle_by_bus_id(const char* bus_id, NvmlDevice* device) {
   const auto status = living_nvml->called("nvmlDeviceGetHandleByPciBusId");
-  if (status != kNvmlSuccess) return status;
+  if (status != NVML_SUCCESS) return status;
   for (auto& gpu : living_nvml->gpus)
     if (same_bus_id(gpu.bus_id, bus_id)) {
       *device = reinterpret_cast<NvmlDevice>(&gpu);
-      return gpu.lost ? 15 : kNvmlSuccess;
+      return gpu.lost ? 15 : NVML_SUCCESS;
     }
   return 6;  // NVML_ERROR_NOT_FOUND
 }
@@ -88,7 +89,7 @@ NvmlStatus process_name(unsigned pid, char* name, unsigned bytes) {
   const auto found = living_nvml->process_names.find(pid);
   if (found == living_nvml->process_names.end()) return 6;  // NVML_ERROR_NOT_FOUND
   write(found->second, name, bytes);
-  return kNvmlSuccess;
+  return NVML_SUCCESS;
 }
 
 NvmlStatus capability(NvmlDevice, int* major, int* minor) {
@@ -97,12 +98,12 @@ NvmlStatus capability(NvmlDevice, int* major, int* minor) {
 }
 
 NvmlStatus next_event(NvmlEventSet, NvmlEvent* event, unsigned) {
-  if (living_nvml->xids.empty()) return kNvmlErrorTimeout;
+  if (living_nvml->xids.empty()) return NVML_ERROR_TIMEOUT;
   const auto [gpu, number] = living_nvml->xids.front();
   living_nvml->xids.erase(living_nvml->xids.begin());
-  *event = {reinterpret_cast<NvmlDevice>(&living_nvml->gpus[static_cast<std::size_t>(gpu)]), kNvmlEventXid,
-            static_cast<unsigned long long>(number), 0, 0};
-  return kNvmlSuccess;
+  *event = {reinterpret_cast<NvmlDevice>(&living_nvml->gpus[static_cast<std::size_t>(gpu)]),
+            nvmlEventTypeXidCriticalError, static_cast<unsigned long long>(number), 0, 0};
+  return NVML_SUCCESS;
 }
 
 /// Clocks, energy, link, errors: what is read over and over.
@@ -119,10 +120,10 @@ void add_readings(NvmlApi& api) {
     return give("nvmlDeviceGetTotalEnergyConsumption", millijoules, gpu_of(device).millijoules);
   };
   api.nvmlDeviceGetClockInfo = [](NvmlDevice device, int clock, unsigned* mhz) {
-    return give("nvmlDeviceGetClockInfo", mhz, clock == kNvmlClockSm ? gpu_of(device).sm_mhz : 2619U);
+    return give("nvmlDeviceGetClockInfo", mhz, clock == NVML_CLOCK_SM ? gpu_of(device).sm_mhz : 2619U);
   };
   api.nvmlDeviceGetMaxClockInfo = [](NvmlDevice, int clock, unsigned* mhz) {
-    return give("nvmlDeviceGetMaxClockInfo", mhz, clock == kNvmlClockSm ? 1980U : 2619U);
+    return give("nvmlDeviceGetMaxClockInfo", mhz, clock == NVML_CLOCK_SM ? 1980U : 2619U);
   };
   api.nvmlDeviceGetCurrentClocksEventReasons = [](NvmlDevice device, unsigned long long* bits) {
     return give("nvmlDeviceGetCurrentClocksEventReasons", bits, gpu_of(device).reasons);
@@ -144,8 +145,8 @@ void add_readings(NvmlApi& api) {
   };
   api.nvmlEventSetFree = [](NvmlEventSet) { return living_nvml->called("nvmlEventSetFree"); };
   api.nvmlDeviceRegisterEvents = [](NvmlDevice, unsigned long long types, NvmlEventSet) {
-    return types == kNvmlEventXid ? living_nvml->called("nvmlDeviceRegisterEvents")
-                                  : kNvmlErrorInvalidArgument;
+    return types == nvmlEventTypeXidCriticalError ? living_nvml->called("nvmlDeviceRegisterEvents")
+                                                  : NVML_ERROR_INVALID_ARGUMENT;
   };
   api.nvmlEventSetWait_v2 = next_event;
   api.nvmlDeviceGetTotalEccErrors = [](NvmlDevice device, int, int, unsigned long long* count) {
@@ -159,9 +160,9 @@ void add_readings(NvmlApi& api) {
 }
 
 const char* error_string(NvmlStatus status) {
-  return status == kNvmlErrorDriverNotLoaded ? "Driver Not Loaded"
-         : status == 15                      ? "GPU is lost"
-                                             : "Unknown Error";
+  return status == NVML_ERROR_DRIVER_NOT_LOADED ? "Driver Not Loaded"
+         : status == 15                         ? "GPU is lost"
+                                                : "Unknown Error";
 }
 
 }  // namespace
@@ -169,7 +170,7 @@ const char* error_string(NvmlStatus status) {
 NvmlStatus FakeNvml::called(const char* name) {
   calls.emplace_back(name);
   return failing_call > 0 && calls.size() == static_cast<std::size_t>(failing_call) ? failing_status
-                                                                                    : kNvmlSuccess;
+                                                                                    : NVML_SUCCESS;
 }
 
 FakeNvml::FakeNvml(std::vector<FakeGpu> all) : gpus(std::move(all)) {
@@ -183,7 +184,7 @@ NvmlApi FakeNvml::api() const {
   NvmlApi api;
   api.nvmlInit_v2 = [] {
     const auto status = living_nvml->called("nvmlInit_v2");
-    living_nvml->started += status == kNvmlSuccess ? 1 : 0;
+    living_nvml->started += status == NVML_SUCCESS ? 1 : 0;
     return status;
   };
   api.nvmlShutdown = [] {
@@ -247,7 +248,7 @@ NvmlApi FakeNvml::api() const {
   api.nvmlDeviceGetNvLinkRemoteDeviceType = link_type;
   api.nvmlDeviceGetNvLinkRemotePciInfo_v2 = link_pci;
   api.nvmlDeviceGetTopologyCommonAncestor = [](NvmlDevice, NvmlDevice, int* level) {
-    return give("nvmlDeviceGetTopologyCommonAncestor", level, kNvmlTopologyHostBridge);
+    return give("nvmlDeviceGetTopologyCommonAncestor", level, NVML_TOPOLOGY_HOSTBRIDGE);
   };
   api.nvmlDeviceGetComputeRunningProcesses_v3 = processes;
   return api;

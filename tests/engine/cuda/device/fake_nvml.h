@@ -39,7 +39,7 @@ class FakeNvml {
   std::map<unsigned, std::string> process_names;
   std::vector<std::pair<int, int>> xids;  ///< (GPU, number): told to who waits for events
   int failing_call = 0;                   ///< from 1 on; 0: none. Names of errors are no calls
-  NvmlStatus failing_status = kNvmlErrorUnknown;
+  NvmlStatus failing_status = NVML_ERROR_UNKNOWN;
   std::vector<std::string> calls;
   int started = 0, ended = 0;
 

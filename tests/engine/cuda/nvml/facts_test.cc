@@ -136,7 +136,7 @@ TEST(ListGpus, EveryCallThatFailsIsSaidAndTheRestIsListed) {
 TEST(ListGpus, WithoutADriverTheReasonIsNvmls) {
   FakeNvml nvml({});
   nvml.failing_call = 1;
-  nvml.failing_status = kNvmlErrorDriverNotLoaded;
+  nvml.failing_status = NVML_ERROR_DRIVER_NOT_LOADED;
   try {
     (void)list_gpus(nvml.api());
     FAIL();

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/table.h"
+#include "engine/cuda/observed_runtime.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -29,7 +30,7 @@ struct Letters {
     runtime.synchronize(first);
     runtime.synchronize(second);
   }
-  HostRuntime runtime;
+  ObservedRuntime runtime;
   Stream first, second;
   std::string text;
 };
@@ -97,7 +98,7 @@ TEST(HostRuntime, WaitsForTheRecordOfTheTimeOfTheCall) {
   EXPECT_EQ(letters.text, "xayb");
 }
 
-TEST(HostRuntime, DropsTheWaitThatATestNames) {
+TEST(HostRuntime, LacksTheWaitThatIsDropped) {
   for (const int dropped : {0, 1}) {
     Letters letters({.order = StreamOrder::last_first});
     const Event event = letters.runtime.make_event();
@@ -177,7 +178,7 @@ TEST(HostRuntime, RefusesCopiesOfTheWrongMemory) {
 }
 
 TEST(HostRuntime, ReplaysASectionWithTheArgumentsThatWereRecorded) {
-  HostRuntime runtime;
+  ObservedRuntime runtime;
   const Stream stream = runtime.make_stream();
   auto* device = reinterpret_cast<float*>(runtime.allocate(8));
   auto* pinned = reinterpret_cast<float*>(runtime.allocate_pinned(8));
@@ -219,7 +220,7 @@ TEST(HostRuntime, ReplayedItemsMixWithThoseOfOtherStreams) {
 }
 
 TEST(HostRuntime, RefusesWhatASectionMustNotDo) {
-  HostRuntime runtime;
+  ObservedRuntime runtime;
   const Stream stream = runtime.make_stream(), other = runtime.make_stream();
   const Event event = runtime.make_event();
   runtime.record(event, stream);

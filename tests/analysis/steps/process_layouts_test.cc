@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/compare/cell.h"
-#include "analysis/steps/ways.h"
+#include "analysis/steps/process_layouts.h"
 #include "golden/records.h"
 
 namespace paceline::analysis {
@@ -37,7 +37,7 @@ Record data_parallel(double exposed) {
   return record;
 }
 
-TEST(Ways, AreNamedByWhatTellsThemApart) {
+TEST(ProcessLayouts, AreNamedByWhatTellsThemApart) {
   auto launched = processes(1, 0.02);
   launched.communication.launcher = "slurm";
   auto packed = processes(2, 0.5);
@@ -46,10 +46,10 @@ TEST(Ways, AreNamedByWhatTellsThemApart) {
   const std::vector<Record> records{threads(0.01), data_parallel(0.3), processes(1, 0.02),
                                     launched,      processes(2, 0.5),  packed};
   const auto cells = make_cells(records);
-  const auto all = ways(cells);
+  const auto all = process_layouts(cells);
   ASSERT_EQ(all.size(), 1u);
   std::vector<std::string> names;
-  for (const Way& way : all[0].ways) names.push_back(way.name);
+  for (const ProcessLayout& way : all[0].layouts) names.push_back(way.name);
   EXPECT_THAT(names,
               testing::ElementsAre("threads of one process", "threads of one process, data-parallel",
                                    "4 processes over shared memory, no launcher",
@@ -58,7 +58,7 @@ TEST(Ways, AreNamedByWhatTellsThemApart) {
 }
 
 // A Debug record was a repeat of a Release one, and a way beside another version's.
-TEST(Ways, OfOtherBuildsVersionsAndHostsAreNeitherPooledNorCompared) {
+TEST(ProcessLayouts, OfAnotherVersionOrHostStayApart) {
   auto debug = processes(1, 0.02), version = processes(1, 0.02), host = processes(1, 0.02);
   debug.environment.build = "Debug";
   version.environment.version = "9";
@@ -66,42 +66,42 @@ TEST(Ways, OfOtherBuildsVersionsAndHostsAreNeitherPooledNorCompared) {
   for (const Record& other : {debug, version, host}) {
     const std::vector<Record> records{threads(0.01), other};
     const auto cells = make_cells(records);
-    EXPECT_TRUE(ways(cells).empty());
+    EXPECT_TRUE(process_layouts(cells).empty());
   }
 }
 
-TEST(Ways, AreComparedWhateverTheSettingsSayOfJoining) {
+TEST(ProcessLayouts, AreComparedWhateverSettingsSay) {
   auto other = processes(2, 0.5);
   other.settings["placement"] = "spread";
   other.settings["shared-memory"] = "off";
-  const auto verdict = compare_ways(threads(0.01), other);
+  const auto verdict = compare_layouts(threads(0.01), other);
   EXPECT_TRUE(verdict.comparable());
   EXPECT_TRUE(verdict.remarks.empty());
   other.environment.version = "9";
-  EXPECT_EQ(compare_ways(threads(0.01), other).remarks.size(), 1u);
+  EXPECT_EQ(compare_layouts(threads(0.01), other).remarks.size(), 1u);
   other.environment.build = "Debug";
-  EXPECT_FALSE(compare_ways(threads(0.01), other).comparable());
+  EXPECT_FALSE(compare_layouts(threads(0.01), other).comparable());
 }
 
-TEST(Ways, StandBesideEachOtherAndAreNeverPooled) {
+TEST(ProcessLayouts, StandBesideEachOther) {
   const std::vector<Record> records{threads(0.01), threads(0.01, 1), processes(1, 0.02), processes(2, 0.5),
                                     data_parallel(0.3)};
   const auto cells = make_cells(records);
-  const auto all = ways(cells);
+  const auto all = process_layouts(cells);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].label, "b 32, N 4");
-  ASSERT_EQ(all[0].ways.size(), 4u);
-  EXPECT_EQ(all[0].ways[0].records.size(), 2u);
-  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(all[0].ways[i].records.size(), 1u);
+  ASSERT_EQ(all[0].layouts.size(), 4u);
+  EXPECT_EQ(all[0].layouts[0].records.size(), 2u);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(all[0].layouts[i].records.size(), 1u);
   EXPECT_EQ(all[0].fastest, 0u);
 }
 
-TEST(Ways, HaveWhatEachSendsAndHolds) {
+TEST(ProcessLayouts, HaveWhatEachSendsAndHolds) {
   const std::vector<Record> records{threads(0.01), processes(1, 0.02)};
   const auto cells = make_cells(records);
-  const auto all = ways(cells);
+  const auto all = process_layouts(cells);
   ASSERT_EQ(all.size(), 1u);
-  const auto& [threads, processes] = std::pair(all[0].ways[0], all[0].ways[1]);
+  const auto& [threads, processes] = std::pair(all[0].layouts[0], all[0].layouts[1]);
   EXPECT_DOUBLE_EQ(threads.sent.value(), static_cast<double>(records[0].communication.bytes_sent) / 8);
   EXPECT_EQ(threads.received, std::nullopt) << "a record of before this was counted";
   EXPECT_EQ(threads.peak_bytes, records[0].memory.peak_bytes);
@@ -109,24 +109,24 @@ TEST(Ways, HaveWhatEachSendsAndHolds) {
   EXPECT_DOUBLE_EQ(processes.sent_by_all.value(), 4 * 800 / 8.0);
 }
 
-TEST(Ways, OfTrainingsThatDifferOtherwiseAreNotCompared) {
+TEST(ProcessLayouts, OfOtherTrainingsAreNotCompared) {
   auto other = processes(1, 0.02);
   other.settings["lr"] = "0.2";
-  EXPECT_TRUE(ways(make_cells(std::vector{threads(0.01), other})).empty());
+  EXPECT_TRUE(process_layouts(make_cells(std::vector{threads(0.01), other})).empty());
   auto more_threads = processes(1, 0.02);
   more_threads.threads_per_worker = 2;
-  EXPECT_TRUE(ways(make_cells(std::vector{threads(0.01), more_threads})).empty());
-  EXPECT_TRUE(ways(make_cells(std::vector{threads(0.01), threads(0.01, 1)})).empty()) << "one way";
+  EXPECT_TRUE(process_layouts(make_cells(std::vector{threads(0.01), more_threads})).empty());
+  EXPECT_TRUE(process_layouts(make_cells(std::vector{threads(0.01), threads(0.01, 1)})).empty()) << "one way";
 }
 
-TEST(Ways, AreSlowerBeyondTheErrorOfBoth) {
+TEST(ProcessLayouts, AreSlowerBeyondTheErrorOfBoth) {
   const std::vector<Record> records{threads(0.01), data_parallel(0.9)},
       alike{threads(0.01), data_parallel(0.011)};
   const auto cells = make_cells(records), same = make_cells(alike);
-  const auto apart = ways(cells), together = ways(same);
-  EXPECT_FALSE(apart[0].ways[0].is_slower()) << "it is the fastest";
-  EXPECT_TRUE(apart[0].ways[1].is_slower());
-  EXPECT_FALSE(together[0].ways[1].is_slower());
+  const auto apart = process_layouts(cells), together = process_layouts(same);
+  EXPECT_FALSE(apart[0].layouts[0].is_slower()) << "it is the fastest";
+  EXPECT_TRUE(apart[0].layouts[1].is_slower());
+  EXPECT_FALSE(together[0].layouts[1].is_slower());
 }
 
 }  // namespace

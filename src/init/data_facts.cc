@@ -1,4 +1,4 @@
-#include "init/data_look.h"
+#include "init/data_facts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -220,53 +220,53 @@ std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count) {
 
 using Parts = std::vector<const data::ImageDataset*>;
 
-void look_at_images(const Parts& parts, int threads, DataLook& look) {
+void inspect_images(const Parts& parts, int threads, DataFacts& facts) {
   for (const auto* part : parts) {
     const auto share =
-        std::max<std::int64_t>(1, kMostLookedAt * part->size() / std::max(kMostLookedAt, look.all()));
+        std::max<std::int64_t>(1, kMostLookedAt * part->size() / std::max(kMostLookedAt, facts.all()));
     const auto samples = evenly(part->size(), std::min(part->size(), share));
-    const auto seen = data::look_at(*part, samples, threads);
-    look.looked_at += static_cast<std::int64_t>(seen.size());
+    const auto seen = data::examine_images(*part, samples, threads);
+    facts.looked_at += static_cast<std::int64_t>(seen.size());
     for (std::size_t i = 0; i < seen.size(); ++i) {
       const auto& one = seen[i];
       if (!one.broken.empty())
-        look.broken.push_back(fmt::format("{}: {}", part->name(samples[i]), one.broken));
-      look.grey += one.grey;
-      look.plain += one.plain;
+        facts.broken.push_back(fmt::format("{}: {}", part->name(samples[i]), one.broken));
+      facts.grey += one.grey;
+      facts.plain += one.plain;
       if (one.header.height == 0) continue;
-      look.short_sides.push_back(std::min(one.header.height, one.header.width));
-      look.long_sides.push_back(std::max(one.header.height, one.header.width));
-      ++look.kinds[fmt::format("{} {}", data::name(one.header.kind), one.header.colour)];
+      facts.short_sides.push_back(std::min(one.header.height, one.header.width));
+      facts.long_sides.push_back(std::max(one.header.height, one.header.width));
+      ++facts.kinds[fmt::format("{} {}", data::name(one.header.kind), one.header.colour)];
     }
   }
-  std::ranges::sort(look.short_sides);
-  std::ranges::sort(look.long_sides);
-  if (10 * static_cast<std::int64_t>(look.broken.size()) <= look.looked_at) return;
-  const auto named = std::min(kNamedBroken, look.broken.size());
+  std::ranges::sort(facts.short_sides);
+  std::ranges::sort(facts.long_sides);
+  if (10 * static_cast<std::int64_t>(facts.broken.size()) <= facts.looked_at) return;
+  const auto named = std::min(kNamedBroken, facts.broken.size());
   base::fail(
       ErrorKind::data,
       "init: {} of the {} images that were looked at are broken, but a recipe is written for at most a "
       "tenth: {}{}; get the files again, or look at all of them: paceline data verify {}",
-      look.broken.size(), look.looked_at,
-      fmt::join(look.broken.begin(), look.broken.begin() + static_cast<std::ptrdiff_t>(named), "; "),
-      look.broken.size() > named ? "; ..." : "", base::shell_word(look.spec));
+      facts.broken.size(), facts.looked_at,
+      fmt::join(facts.broken.begin(), facts.broken.begin() + static_cast<std::ptrdiff_t>(named), "; "),
+      facts.broken.size() > named ? "; ..." : "", base::shell_word(facts.spec));
 }
 
-void look_for_duplicates(const Parts& parts, int threads, DataLook& look) {
-  look.sought_duplicates = look.all() <= kMostCompared;
-  if (!look.sought_duplicates) return;
+void look_for_duplicates(const Parts& parts, int threads, DataFacts& facts) {
+  facts.sought_duplicates = facts.all() <= kMostCompared;
+  if (!facts.sought_duplicates) return;
   const auto count = [&](const std::vector<data::Duplicate>& found) {
-    look.contradicting += std::ranges::count_if(found, [](const auto& one) { return !one.same_label; });
+    facts.contradicting += std::ranges::count_if(found, [](const auto& one) { return !one.same_label; });
     return static_cast<std::int64_t>(found.size());
   };
-  look.inside_train = count(data::find_duplicates(*parts.front(), *parts.front(), threads));
+  facts.inside_train = count(data::find_duplicates(*parts.front(), *parts.front(), threads));
   for (std::size_t a = 0; a < parts.size(); ++a)
     for (std::size_t b = a + 1; b < parts.size(); ++b) {
       const auto found = data::find_duplicates(*parts[a], *parts[b], threads);
-      look.across_parts += count(found);
+      facts.across_parts += count(found);
       for (const auto& one : found)
-        if (look.duplicates.size() < kNamedDuplicates)
-          look.duplicates.push_back(fmt::format("{} = {}", one.second, one.first));
+        if (facts.duplicates.size() < kNamedDuplicates)
+          facts.duplicates.push_back(fmt::format("{} = {}", one.second, one.first));
     }
 }
 
@@ -289,40 +289,40 @@ std::string way_to_class_folders(const std::string& folder) {
   return hint_of_other_files(folder);
 }
 
-int DataLook::median_side() const {
+int DataFacts::median_side() const {
   if (!has_sizes || short_sides.empty()) return std::min(format.height, format.width);
   return short_sides[short_sides.size() / 2];
 }
-std::int64_t DataLook::fewest() const { return *std::ranges::min_element(per_class); }
-std::int64_t DataLook::most() const { return *std::ranges::max_element(per_class); }
-bool DataLook::is_mostly_grey() const { return has_sizes ? is_most(grey, looked_at) : format.channels == 1; }
-bool DataLook::is_mostly_plain() const { return has_sizes && is_most(plain, looked_at); }
+std::int64_t DataFacts::fewest() const { return *std::ranges::min_element(per_class); }
+std::int64_t DataFacts::most() const { return *std::ranges::max_element(per_class); }
+bool DataFacts::is_mostly_grey() const { return has_sizes ? is_most(grey, looked_at) : format.channels == 1; }
+bool DataFacts::is_mostly_plain() const { return has_sizes && is_most(plain, looked_at); }
 
-DataLook look_at_data(const std::string& path, int threads) {
-  DataLook look;
-  look.spec = spec_of(path);
-  const auto source = open_it(look.spec);
-  look.format = source.train->format();
-  look.class_names = source.class_names;
-  look.notes = source.notes;
-  look.train = source.train->size();
-  look.test = source.test->size();
-  look.validation = source.validation ? source.validation->size() : 0;
+DataFacts inspect_data(const std::string& path, int threads) {
+  DataFacts facts;
+  facts.spec = spec_of(path);
+  const auto source = open_it(facts.spec);
+  facts.format = source.train->format();
+  facts.class_names = source.class_names;
+  facts.notes = source.notes;
+  facts.train = source.train->size();
+  facts.test = source.test->size();
+  facts.validation = source.validation ? source.validation->size() : 0;
   for (const auto& note : source.notes)
     if (note.starts_with("no test folder: "))
-      look.test_from =
+      facts.test_from =
           note.find("validation folder") != std::string::npos ? TestFrom::validation_folder : TestFrom::cut;
-  look.per_class.resize(source.class_names.size());
-  for (std::int64_t i = 0; i < look.train; ++i)
-    ++look.per_class[static_cast<std::size_t>(source.train->label(i))];
+  facts.per_class.resize(source.class_names.size());
+  for (std::int64_t i = 0; i < facts.train; ++i)
+    ++facts.per_class[static_cast<std::size_t>(source.train->label(i))];
   Parts parts;
   for (const auto* set : {source.train.get(), source.validation.get(), source.test.get()})
     if (const auto* images = dynamic_cast<const data::ImageDataset*>(set)) parts.push_back(images);
-  look.has_sizes = !parts.empty();
-  if (!look.has_sizes) return look;
-  look_at_images(parts, threads, look);
-  look_for_duplicates(parts, threads, look);
-  return look;
+  facts.has_sizes = !parts.empty();
+  if (!facts.has_sizes) return facts;
+  inspect_images(parts, threads, facts);
+  look_for_duplicates(parts, threads, facts);
+  return facts;
 }
 
 }  // namespace paceline::init

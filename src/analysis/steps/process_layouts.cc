@@ -1,4 +1,4 @@
-#include "analysis/steps/ways.h"
+#include "analysis/steps/process_layouts.h"
 
 #include <fmt/format.h>
 
@@ -78,9 +78,9 @@ void tell_names_apart(std::vector<std::string>& names, const std::vector<Setup>&
   }
 }
 
-Way make_way(const std::string& name, const Cell& cell) {
+ProcessLayout make_way(const std::string& name, const Cell& cell) {
   const auto& records = cell.records;
-  Way way{.name = name, .cell = &cell, .records = records};
+  ProcessLayout way{.name = name, .cell = &cell, .records = records};
   std::vector<std::vector<double>> steps;
   double count = 0, sent = 0, received = 0, sent_by_all = 0;
   bool knows_received = true, knows_all = true, knows_peak = true;
@@ -115,12 +115,12 @@ Way make_way(const std::string& name, const Cell& cell) {
   return way;
 }
 
-void find_fastest(WaysOfOne& one) {
-  for (std::size_t i = 0; i < one.ways.size(); ++i)
-    if (one.ways[i].step_s.median < one.ways[one.fastest].step_s.median) one.fastest = i;
-  for (std::size_t i = 0; i < one.ways.size(); ++i)
-    one.ways[i].longer =
-        i == one.fastest ? exactly(1) : ratio(one.ways[i].step_s, one.ways[one.fastest].step_s);
+void find_fastest(TrainingLayouts& one) {
+  for (std::size_t i = 0; i < one.layouts.size(); ++i)
+    if (one.layouts[i].step_s.median < one.layouts[one.fastest].step_s.median) one.fastest = i;
+  for (std::size_t i = 0; i < one.layouts.size(); ++i)
+    one.layouts[i].longer =
+        i == one.fastest ? exactly(1) : ratio(one.layouts[i].step_s, one.layouts[one.fastest].step_s);
 }
 
 }  // namespace
@@ -157,7 +157,7 @@ std::vector<SameCores> same_cores(std::span<const Cell> cells) {
   return result;
 }
 
-Verdict compare_ways(const Record& baseline, const Record& other) {
+Verdict compare_layouts(const Record& baseline, const Record& other) {
   Record first = baseline, second = other;
   for (Record* record : {&first, &second})
     std::erase_if(record->settings, [](const auto& setting) { return is_setting_of_joining(setting.first); });
@@ -168,7 +168,7 @@ Verdict compare_ways(const Record& baseline, const Record& other) {
   return compare(first, second, Topic::scaling);
 }
 
-std::vector<std::string> names_of_ways(const std::vector<const Cell*>& cells) {
+std::vector<std::string> layout_names(const std::vector<const Cell*>& cells) {
   std::vector<std::string> names;
   std::vector<Setup> setups;
   for (const Cell* cell : cells) {
@@ -180,7 +180,7 @@ std::vector<std::string> names_of_ways(const std::vector<const Cell*>& cells) {
   return names;
 }
 
-std::vector<WaysOfOne> ways(std::span<const Cell> cells) {
+std::vector<TrainingLayouts> process_layouts(std::span<const Cell> cells) {
   std::vector<Setup> trainings;
   std::vector<std::vector<const Cell*>> members;
   for (const Cell& cell : cells) {
@@ -193,7 +193,7 @@ std::vector<WaysOfOne> ways(std::span<const Cell> cells) {
     }
     members[at].push_back(&cell);
   }
-  std::vector<WaysOfOne> result;
+  std::vector<TrainingLayouts> result;
   std::vector<std::string> labels;
   std::vector<Setup> compared;
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -201,9 +201,9 @@ std::vector<WaysOfOne> ways(std::span<const Cell> cells) {
     const Cell& first = *members[i].front();
     labels.push_back(fmt::format("b {}, N {}", first.local_batch, first.workers));
     compared.push_back(trainings[i]);
-    const auto names = names_of_ways(members[i]);
+    const auto names = layout_names(members[i]);
     auto& one = result.emplace_back();
-    for (std::size_t k = 0; k < names.size(); ++k) one.ways.push_back(make_way(names[k], *members[i][k]));
+    for (std::size_t k = 0; k < names.size(); ++k) one.layouts.push_back(make_way(names[k], *members[i][k]));
     find_fastest(one);
   }
   tell_names_apart(labels, compared);

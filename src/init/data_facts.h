@@ -24,7 +24,7 @@ namespace paceline::init {
 /// Where the test set comes from.
 enum class TestFrom { folder, validation_folder, cut };
 
-struct DataLook {
+struct DataFacts {
   std::string
       spec;  ///< "folder:/home/me/birds,classes=top": the value for --data, without sizes and augmentation
   bool has_sizes = false;  ///< images in files of different sizes; otherwise all have `format`
@@ -39,7 +39,7 @@ struct DataLook {
   std::int64_t looked_at = 0;
   std::vector<int> short_sides, long_sides;   ///< ascending; of images with a valid header
   std::map<std::string, std::int64_t> kinds;  ///< "JPEG RGB": their number
-  std::int64_t grey = 0, plain = 0;           ///< as in data::ImageLook
+  std::int64_t grey = 0, plain = 0;           ///< as in data::ImageFacts
   std::vector<std::string> broken;            ///< "FILE: why"
 
   bool sought_duplicates = false;                   ///< whether there were few enough images to compare
@@ -67,6 +67,6 @@ inline constexpr std::int64_t kMostLookedAt = 16'384, kMostCompared = 16'384;
 /// Errors   Error(data), Error(usage): nothing is there, only one class, no images, images without classes
 ///          (with what else is there, and how to make class folders), a path that a spec cannot contain; more
 ///          than a tenth of the decoded images are broken
-[[nodiscard]] DataLook look_at_data(const std::string& path, int threads);
+[[nodiscard]] DataFacts inspect_data(const std::string& path, int threads);
 
 }  // namespace paceline::init

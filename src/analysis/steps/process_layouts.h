@@ -47,14 +47,14 @@ struct SameCores {
 
 /// compare() of times when the way of joining workers is the subject: differences in the settings parallel,
 /// placement and shared-memory, and in the communicator, are neither refused nor remarked.
-[[nodiscard]] Verdict compare_ways(const measure::Record& baseline, const measure::Record& other);
+[[nodiscard]] Verdict compare_layouts(const measure::Record& baseline, const measure::Record& other);
 
 /// joined_as() of each cell; if two cells are joined alike, with their difference: "2 processes by messages,
 /// launcher slurm".
-[[nodiscard]] std::vector<std::string> names_of_ways(const std::vector<const Cell*>& cells);
+[[nodiscard]] std::vector<std::string> layout_names(const std::vector<const Cell*>& cells);
 
-struct Way {
-  std::string name;  ///< from names_of_ways()
+struct ProcessLayout {
+  std::string name;  ///< from layout_names()
   const Cell* cell = nullptr;
   std::vector<const measure::Record*> records;  ///< its repeats: those of `cell`
   Estimate step_s, images_per_s;
@@ -67,9 +67,9 @@ struct Way {
 };
 
 /// One training on one number of workers, in at least two ways, in the order of the records.
-struct WaysOfOne {
+struct TrainingLayouts {
   std::string label;  ///< "b 64, N 2", with its difference from another training of that size
-  std::vector<Way> ways;
+  std::vector<ProcessLayout> layouts;
   std::size_t fastest = 0;  ///< index of the shortest step
 };
 
@@ -77,6 +77,6 @@ struct WaysOfOne {
 /// cores they run. Each way is one cell.
 ///
 /// Lifetime  refers to `cells`
-[[nodiscard]] std::vector<WaysOfOne> ways(std::span<const Cell> cells);
+[[nodiscard]] std::vector<TrainingLayouts> process_layouts(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

@@ -1,0 +1,63 @@
+#pragma once
+
+/// A HostRuntime that counts waits, captures and replays, and that leaves out what a test names: so a test
+/// shows that each wait is needed, and what the engine does where a section cannot be captured.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engine/cuda/runtime/host_runtime.h"
+
+namespace paceline::engine::cuda {
+
+class ObservedRuntime : public HostRuntime {
+ public:
+  using HostRuntime::HostRuntime;
+
+  void wait(Stream stream, Event event) override {
+    if (!is_dropped()) HostRuntime::wait(stream, event);
+  }
+  void synchronize(Stream stream) override {
+    ++stream_synchronizations_;
+    if (!is_dropped()) HostRuntime::synchronize(stream);
+  }
+  void synchronize(Event event) override {
+    ++event_synchronizations_;
+    if (!is_dropped()) HostRuntime::synchronize(event);
+  }
+  [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override {
+    if (!refusal_.empty()) throw CannotCapture(refusal_);
+    const CapturedSection section = HostRuntime::capture(stream, post);
+    ++captures_;
+    return section;
+  }
+  void replay(Stream stream, CapturedSection section) override {
+    HostRuntime::replay(stream, section);
+    ++replays_;
+  }
+
+  /// The number of calls that made a stream wait for an event, or the host for a stream or an event.
+  [[nodiscard]] int waits() const { return waits_; }
+  /// How often the host waited for a stream, and for an event.
+  [[nodiscard]] int stream_synchronizations() const { return stream_synchronizations_; }
+  [[nodiscard]] int event_synchronizations() const { return event_synchronizations_; }
+  /// Makes the wait with this number do nothing; numbers count as waits() does, from 0.
+  void drop_wait(std::optional<int> number) { dropped_wait_ = number; }
+
+  [[nodiscard]] int captures() const { return captures_; }
+  [[nodiscard]] int replays() const { return replays_; }
+  /// Makes capture() throw CannotCapture with this text; empty: it works again.
+  void refuse_captures(std::string why) { refusal_ = std::move(why); }
+
+ private:
+  /// Counts a wait. Returns whether it is the one that drop_wait() named.
+  [[nodiscard]] bool is_dropped() { return dropped_wait_ == waits_++; }
+
+  int waits_ = 0, stream_synchronizations_ = 0, event_synchronizations_ = 0, captures_ = 0, replays_ = 0;
+  std::optional<int> dropped_wait_;
+  std::string refusal_;
+};
+
+}  // namespace paceline::engine::cuda
