@@ -109,9 +109,11 @@ std::vector<std::vector<double>> repeats_of(const Cell& cell) {
 void refuse_what_was_not_measured(const Cell& cell, const char* side, std::vector<std::string>& refusals) {
   if (!has_interval(cell.step_s)) refusals.push_back(fmt::format("{} timed a single step", side));
   // An idle process on a GPU, such as a notebook's, must not rule out comparisons.
-  const auto disturbed = [](const Record* record) { return measure::are_cores_disturbed(*record); };
+  const auto disturbed = [](const Record* record) {
+    return measure::disturbance_of_cores(*record) == measure::Disturbance::disturbed;
+  };
   if (std::all_of(cell.records.begin(), cell.records.end(), disturbed))
-    refusals.push_back(fmt::format("{} in {}", measure::disturbance(cell.record()), side));
+    refusals.push_back(fmt::format("{} in {}", measure::text_about_disturbance(cell.record()), side));
 }
 
 std::vector<std::string> refusals_of(const Cell& a, const Cell& b) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -34,7 +35,7 @@ struct PlanTotal {
   std::size_t run = 0;                  ///< cells that would be run
   std::size_t known = 0;                ///< of these, cells whose time an older record gives
   double seconds = 0;                   ///< of these
-  double repeats_s = 0;                 ///< expected time of a study's repeats (study/settle.h)
+  double repeats_s = 0;                 ///< the most that repeats may take (study/settle.h)
   std::int64_t updates = 0;             ///< of all cells that are run
   std::string from;                     ///< the record that gives the first known time
   std::optional<train::Setup> largest;  ///< the cell with the largest memory plan
@@ -91,7 +92,7 @@ void add_plan(const CellPlans::Plan& plan, const std::string& id, PlanTotal& tot
 ///
 /// Errors   those of train::inspect() for a single cell, or if no cell is possible
 PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backend& backend,
-                     const KnownTimes& times) {
+                     const KnownTimes& times, std::size_t most_repeats) {
   CellPlans plans(backend, times);
   PlanTotal total;
   std::optional<base::Error> impossible;
@@ -113,15 +114,18 @@ PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backen
     }
   }
   if (total.run == 0 && impossible) throw *impossible;
+  std::vector<double> repeats;
   for (const auto& cell : cells) {
     if (!cell.is_spare || !cell.skip.empty()) continue;
     try {
-      const auto& time = plans.of(cell.options).time;
-      if (time) total.repeats_s += cell.chance * time->seconds;
+      if (const auto& time = plans.of(cell.options).time) repeats.push_back(time->seconds);
     } catch (const base::Error&) {
       continue;  // the cell is skipped
     }
   }
+  std::ranges::sort(repeats, std::greater());
+  repeats.resize(std::min(repeats.size(), most_repeats));
+  for (const double seconds : repeats) total.repeats_s += seconds;
   return total;
 }
 
@@ -170,8 +174,7 @@ Json time_json(const PlanTotal& total) {
             {"known_from",
              "no record of the same set-up is in the output directory or paceline-out; a short run "
              "(--steps 20) leaves one"}};
-  Json time{{"seconds", total.seconds + total.repeats_s},
-            {"known_from", total.from.empty() ? "its own option" : total.from}};
+  Json time{{"seconds", total.seconds}, {"known_from", total.from.empty() ? "its own option" : total.from}};
   if (total.repeats_s > 0) time["repeats_s"] = total.repeats_s;
   if (total.known < total.run)
     time["of_cells"] = fmt::format("{} of {}; no record has the time of the others", total.known, total.run);
@@ -185,7 +188,7 @@ std::string time_text(const Json& time) {
   auto text = fmt::format("{} {} (from {}", is_whole ? "about" : "at least",
                           duration(time["seconds"].get<double>()), from);
   if (time.contains("repeats_s"))
-    text += fmt::format("; {} of it for repeats of disturbed measurements",
+    text += fmt::format("; up to {} more if other programs disturb what decides",
                         duration(time["repeats_s"].get<double>()));
   if (!is_whole) text += "; cells " + time["of_cells"].get<std::string>();
   return text + ")";
@@ -334,7 +337,7 @@ int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& g
               const train::Backend& backend, const std::filesystem::path& directory) {
   const KnownTimes times({directory, "paceline-out"});
   auto cells = given;
-  const auto total = plan_cells(cells, backend, times);
+  const auto total = plan_cells(cells, backend, times, settings.study.most_repeats);
   if (!total.largest && !total.excess.empty()) base::fail(base::ErrorKind::device, "{}", total.excess);
   const auto plan = plan_json(settings, total, cells, directory);
   if (settings.json)

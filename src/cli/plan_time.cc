@@ -38,6 +38,9 @@ bool is_like(const measure::Record& record, const std::string& cpu, const train:
 double seconds_of_window(const train::Options& options, double step, std::int64_t updates) {
   const auto warmup = static_cast<double>(options.warmup_steps);
   const double window = (static_cast<double>(updates) - warmup) * step;
+  if (options.least_window_seconds > 0 && options.window_steps > 0)
+    return warmup * step +
+           std::max(options.least_window_seconds, static_cast<double>(options.window_steps) * step);
   if (options.window_seconds <= 0) return warmup * step + window;
   return warmup * step + std::min(window, std::max(options.window_seconds, kStepsOfAWindow * step));
 }

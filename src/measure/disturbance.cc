@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 namespace paceline::measure {
 namespace {
@@ -60,7 +62,7 @@ std::string name_of_process(const GpuProcessRecord& process) {
 }
 
 /// "python3 (process 41) was on GPU 0 too"
-std::string disturbance_of(const GpuRecord& gpu) {
+std::string text_about_processes(const GpuRecord& gpu) {
   constexpr std::size_t kMost = 3;
   const auto& others = *gpu.others;
   std::vector<std::string> names;
@@ -139,31 +141,57 @@ std::vector<OtherProgramRecord> busiest_programs(const ProgramTimes& begin, cons
   return busiest;
 }
 
-bool are_cores_disturbed(const Record& record) {
-  return record.window.others_cores.value_or(0) > kBusy * record.environment.cores;
+std::optional<LoadNow> load_now(double seconds) {
+  const std::string own = own_program_name();
+  const auto programs = program_times(own);
+  const auto begin = processor_times();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const auto end = processor_times();
+  if (!begin || !end) return std::nullopt;
+  const double wall_s = base::seconds(end->when - begin->when);
+  const double others_s = end->machine_s - begin->machine_s - (end->own_s - begin->own_s);
+  return LoadNow{std::max(0.0, others_s) / wall_s, busiest_programs(programs, program_times(own), wall_s)};
 }
 
-bool is_disturbed(const Record& record) {
-  return are_cores_disturbed(record) || !disturbance_of_gpus(record).empty();
+bool is_much(double others_cores, int cores) { return others_cores > kBusy * cores; }
+
+Disturbance disturbance_of_cores(const Record& record) {
+  if (!record.window.others_cores) return Disturbance::maybe;
+  return is_much(*record.window.others_cores, record.environment.cores) ? Disturbance::disturbed
+                                                                        : Disturbance::none;
 }
 
-bool knows_others(const Record& record) {
-  return record.window.others_cores.has_value() ||
-         (record.gpus && std::any_of(record.gpus->begin(), record.gpus->end(),
-                                     [](const GpuRecord& gpu) { return gpu.others.has_value(); }));
+Disturbance disturbance_of(const Record& record) {
+  const Disturbance of_cores = disturbance_of_cores(record);
+  if (of_cores == Disturbance::disturbed || !text_about_disturbance_of_gpus(record).empty())
+    return Disturbance::disturbed;
+  const bool knows_gpus =
+      record.gpus && std::any_of(record.gpus->begin(), record.gpus->end(),
+                                 [](const GpuRecord& gpu) { return gpu.others.has_value(); });
+  return knows_gpus ? Disturbance::none : of_cores;
 }
 
-std::string disturbance_of_gpus(const Record& record) {
+int competitors(const Record& record) {
+  int most = 0;
+  if (disturbance_of_cores(record) == Disturbance::disturbed)
+    most = static_cast<int>(std::ceil(*record.window.others_cores));
+  if (record.gpus)
+    for (const auto& gpu : *record.gpus)
+      if (gpu.others) most = std::max(most, static_cast<int>(gpu.others->size()));
+  return most;
+}
+
+std::string text_about_disturbance_of_gpus(const Record& record) {
   std::vector<std::string> texts;
   if (record.gpus)
     for (const auto& gpu : *record.gpus)
-      if (gpu.others && !gpu.others->empty()) texts.push_back(disturbance_of(gpu));
+      if (gpu.others && !gpu.others->empty()) texts.push_back(text_about_processes(gpu));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string disturbance(const Record& record) {
-  const auto of_gpus = disturbance_of_gpus(record);
-  if (!are_cores_disturbed(record)) return of_gpus;
+std::string text_about_disturbance(const Record& record) {
+  const auto of_gpus = text_about_disturbance_of_gpus(record);
+  if (disturbance_of_cores(record) != Disturbance::disturbed) return of_gpus;
   // A process that was bound to some cores counts only those, but others may have used more.
   const double others = *record.window.others_cores;
   const int cores = record.environment.cores;

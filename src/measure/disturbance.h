@@ -1,7 +1,7 @@
 #pragma once
 
-/// Decides whether other programs used the processors or GPUs of a run while it was measured. Studies and
-/// analysis use the same rule.
+/// Decides whether other programs used the processors or GPUs of a run while it was measured. Studies,
+/// reports, comparisons and checks use the same rule.
 
 #include <cstdint>
 #include <map>
@@ -22,6 +22,9 @@ struct ProcessorTimes {
   double machine_s = 0;  ///< all processors: everything but idle; time stolen by the hypervisor counts
   double own_s = 0;      ///< all threads of this process
 };
+
+/// A window of this length certainly knows of other programs: a second of ticks, and some time for its ends.
+inline constexpr double kKnownWindow_s = 1.25;
 
 /// Reads /proc/stat, in ticks of 10 ms, and getrusage. nullopt if the system does not provide them.
 [[nodiscard]] std::optional<ProcessorTimes> processor_times();
@@ -62,24 +65,42 @@ struct ProgramTimes {
                                                                const ProgramTimes& end, double wall_s,
                                                                std::size_t most = 3);
 
-/// Whether other programs kept more than a tenth of the record's cores busy, or had one of its GPUs open, so
-/// that its times are unreliable. False if that is unknown (window.others_cores is empty, and no GPU lists
-/// its processes).
-[[nodiscard]] bool is_disturbed(const Record& record);
+/// What other programs do now.
+struct LoadNow {
+  double cores = 0;                          ///< that they keep busy, on average
+  std::vector<OtherProgramRecord> programs;  ///< busiest_programs(): none for less than a second
+};
+/// Watches for `seconds`, in which this process should do nothing: at least 0.2, since ticks are 10 ms.
+/// nullopt if the system does not say.
+[[nodiscard]] std::optional<LoadNow> load_now(double seconds);
+
+/// Whether so many cores of others make times unreliable: more than a tenth of `cores`.
+[[nodiscard]] bool is_much(double others_cores, int cores);
+
+/// Whether other programs worked on the processors or GPUs of a run while it was measured.
+enum class Disturbance : std::uint8_t {
+  none,       ///< it is known that they did not
+  maybe,      ///< it is not known: the window was shorter than a second, or the system does not say
+  disturbed,  ///< they did: its times are upper bounds, and its rates lower bounds
+};
+
+/// Disturbed: others kept more than a tenth of the record's cores busy, or had one of its GPUs open.
+[[nodiscard]] Disturbance disturbance_of(const Record& record);
 
 /// The same for processors alone. (Of a process on a GPU it is not known whether it computes or is idle.)
-[[nodiscard]] bool are_cores_disturbed(const Record& record);
+[[nodiscard]] Disturbance disturbance_of_cores(const Record& record);
 
-/// Whether the record says if there were other programs, on processors or GPUs.
-[[nodiscard]] bool knows_others(const Record& record);
+/// The programs of others that compete with the run, at least: the cores that they kept busy, rounded up, and
+/// the processes on its busiest GPU. 0 if it was not disturbed, or if that is not known.
+[[nodiscard]] int competitors(const Record& record);
 
 /// "other programs kept 0.75 of 2 cores busy", "python3 (process 41) was on GPU 0 too", or both.
 ///
-/// Requires  is_disturbed(record)
-[[nodiscard]] std::string disturbance(const Record& record);
+/// Requires  the record was disturbed
+[[nodiscard]] std::string text_about_disturbance(const Record& record);
 
 /// The part about GPUs alone; "" if no other program used them. Every other process seen on a GPU counts,
 /// even for a part of the window and even if idle, since it holds memory and may compute at any time.
-[[nodiscard]] std::string disturbance_of_gpus(const Record& record);
+[[nodiscard]] std::string text_about_disturbance_of_gpus(const Record& record);
 
 }  // namespace paceline::measure

@@ -111,7 +111,10 @@ void RunStatus::take(const Event& event) {
     status = event.text("status").value_or("failed");
     reason = event.text("reason").value_or("");
     cell.clear();
-    if (!is_training()) return;
+    if (!is_training()) {
+      if (auto best = event.text("best_cell")) best_cell = *best;
+      return take_if_there(best_images_per_s, event.number("best_images_per_s"));
+    }
     take_if_there(best_images_per_s, event.number("images_per_s"));
     take_if_there(test_accuracy, event.number("test_accuracy"));
   } else if (name == "step" || name == "epoch" || name == "evaluation" || name == "resume") {

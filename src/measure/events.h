@@ -144,7 +144,8 @@ struct RunStatus {
 
   std::optional<double> images_per_s, loss, learning_rate, step_s;  ///< the latest
   std::optional<double> train_accuracy, test_accuracy, validation_accuracy;
-  /// The best cell with a core for each thread, and its rate; of a training its own mean, at the end.
+  /// The best cell with a core for each thread, and its rate: of a run in progress the fastest record, at the
+  /// end what the report recommends; of a training its own mean, at the end.
   std::optional<double> best_images_per_s;
   std::string best_cell;
   /// On the validation set if that is evaluated, else on the test set.

@@ -190,6 +190,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"with-comm", unrecorded},
     {"with-converge", unrecorded},
     {"only-cells", unrecorded},
+    {"measure-again", unrecorded},
     {"out", unrecorded},
     {"resume", unrecorded},
     {"checkpoints", unrecorded},

@@ -402,7 +402,6 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   }
   document.sections = answer_sections(conclusions);
   const std::size_t details = document.sections.size();
-  document.sections.push_back(summary_section(conclusions));
   add_section(document, sweep_section(conclusions));
   add_section(document, cause_section(conclusions));
   add_section(document, scaling_section(conclusions, analysis::Mode::weak));

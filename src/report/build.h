@@ -79,7 +79,7 @@ struct BuildOptions {
 };
 
 /// A report of any mix of records: one training, a sweep, scaling cells, a study, or all of them. Sections
-/// without records are left out; the summary says which questions were not measured.
+/// without records are left out; the answers say which questions were not measured.
 ///
 /// Errors   none: records that cannot be compared, failed or were skipped are named in the report
 [[nodiscard]] Document build(std::span<const measure::Record> records, const BuildOptions& options = {});

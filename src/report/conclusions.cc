@@ -10,20 +10,6 @@ using analysis::Mode;
 using analysis::ScalingGroup;
 using analysis::ScalingRow;
 
-/// The group's row with the most workers that have a core each, or else with the most workers. Among equal
-/// numbers the one with the fewest remarks against the baseline, such as a different version.
-const ScalingRow* largest_row(const ScalingGroup& group) {
-  const ScalingRow* best = nullptr;
-  for (const ScalingRow& row : group.rows) {
-    if (row.is_baseline || !row.has_ratios) continue;
-    const bool is_alike = best != nullptr && best->cell->workers == row.cell->workers &&
-                          best->cell->oversubscribed == row.cell->oversubscribed;
-    if (is_alike && row.verdict.remarks.size() > best->verdict.remarks.size()) continue;
-    if (best == nullptr || !row.cell->oversubscribed || best->cell->oversubscribed) best = &row;
-  }
-  return best;
-}
-
 /// The words of a sentence, without its numbers.
 std::string shape_of_sentence(const std::string& text) {
   std::string shape;
@@ -95,31 +81,6 @@ Conclusions conclude(std::span<const measure::Record> records) {
   for (const auto& record : records)
     for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
   return result;
-}
-
-Headline headline(const Conclusions& conclusions, std::string_view subject) {
-  std::int64_t wanted = 0;
-  for (const auto& sweep : conclusions.sweeps)
-    if (wanted == 0 && sweep.subject == subject && sweep.knee)
-      wanted = sweep.points[*sweep.knee].cell->local_batch;
-  for (const auto* groups : {&conclusions.weak, &conclusions.strong}) {
-    Headline best, at_knee;
-    const auto take = [](Headline& place, const ScalingGroup& group, const ScalingRow* row) {
-      // Groups are sorted by batch, then by set-up: the largest batch with its first set-up is kept.
-      const bool is_other_setup =
-          place.group != nullptr && place.group->batch == group.batch && place.group->setup != group.setup;
-      if (!is_other_setup) place = {&group, row};
-    };
-    for (const ScalingGroup& group : *groups) {
-      const ScalingRow* row = group.subject == subject ? largest_row(group) : nullptr;
-      if (row == nullptr) continue;
-      if (group.batch == wanted) take(at_knee, group, row);
-      take(best, group, row);
-    }
-    if (at_knee.row != nullptr) return at_knee;
-    if (best.row != nullptr) return best;
-  }
-  return {};
 }
 
 }  // namespace paceline::report

@@ -70,14 +70,4 @@ struct Conclusions {
 /// Requires  records is not empty
 [[nodiscard]] Conclusions conclude(std::span<const measure::Record> records);
 
-/// The row for which the answers are given, and its group.
-struct Headline {
-  const analysis::ScalingGroup* group = nullptr;
-  const analysis::ScalingRow* row = nullptr;
-};
-/// The row with the most workers of the subject that have a core each (else the most workers), at the batch
-/// of the first sweep's knee if that was scaled, else at the largest batch; weak before strong; of several
-/// set-ups the first, of several versions the last. Null without scaling.
-[[nodiscard]] Headline headline(const Conclusions& conclusions, std::string_view subject);
-
 }  // namespace paceline::report

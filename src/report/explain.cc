@@ -54,9 +54,24 @@ Section section_of(const std::string& id, const Answer& answer, const char* rule
 
 void add_text(Section& section, std::string text) { section.blocks.emplace_back(plain(std::move(text))); }
 
+/// Adds which cells may be faster than they were measured.
+void add_unsettled(Section& section, const analysis::Choice& choice) {
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < std::min(kMost, choice.unsettled.size()); ++i) {
+    const Cell& cell = *choice.unsettled[i];
+    texts.push_back(fmt::format("{} ({}, may reach {})", name_of_cell(cell), mark_of(cell.disturbance),
+                                number(analysis::possible_rate(cell, choice.unsettled))));
+  }
+  if (choice.unsettled.size() > kMost)
+    texts.push_back(fmt::format("{} more", choice.unsettled.size() - kMost));
+  if (!texts.empty()) add_text(section, fmt::format("Not settled: {}.", listed(texts)));
+}
+
 /// Adds which intervals overlap, in numbers.
 void add_standing(Section& section, const analysis::Choice& choice) {
   if (choice.best == nullptr) return;
+  add_unsettled(section, choice);
   constexpr std::size_t kMost = 4;
   const auto& best = choice.best->images_per_s;
   if (choice.overlap.empty())
@@ -79,11 +94,18 @@ Section operating_point(const Subject& subject) {
   constexpr std::size_t kMost = 5;
   Section section = section_of(
       "operating-point", best_answer(subject),
-      "The highest median of images/s among cells that are complete, have a core for each thread and were not "
-      "disturbed by other programs; of exact ties the narrower interval, then the smaller global batch.");
+      "The highest median of images/s among cells that are complete and have a core for each thread; of exact "
+      "ties the narrower interval, then the smaller global batch. The rate of a cell that other programs "
+      "disturbed is a lower bound: with k of them beside it, it may be 1 + k times as fast.");
   const auto& eligible = subject.point.eligible;
   for (std::size_t i = 0; i < std::min(kMost, eligible.size()); ++i)
     add_text(section, fmt::format("{}. {}: {}.", i + 1, name_of_cell(*eligible[i]), rate_of(*eligible[i])));
+  if (auto load = text_about_load(subject.cells.cells); !load.empty())
+    add_text(section,
+             fmt::format("While cells were measured, {}{}.", load,
+                         subject.point.choice.constant_load
+                             ? ", in all of them about alike: they are compared for the machine as it is"
+                             : ""));
   if (eligible.size() > kMost) add_text(section, fmt::format("{} more are slower.", eligible.size() - kMost));
   for (const auto& [cell, why] : subject.point.left_out)
     add_text(section, fmt::format("Left out: {}: {}.", name_of_cell(*cell), why));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "analysis/compare/operating_point.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "measure/environment.h"
@@ -140,6 +141,7 @@ void RunBook::read_records(const fs::path& folder, Run& run) {
        at.increment(unreadable))
     if (at->path().extension() == ".json") files.push_back(at->path());
   auto& status = run.status;
+  std::vector<measure::Record> records;
   for (const auto& file : files) {
     run.changed_at = std::max(run.changed_at, changed(file));
     try {
@@ -159,17 +161,16 @@ void RunBook::read_records(const fs::path& folder, Run& run) {
         ++status.cells;
         status.cells_done += record.status == "interrupted" ? 0 : 1;
       }
-      const double speed =
-          record.window.wall_s > 0 ? static_cast<double>(record.window.samples) / record.window.wall_s : 0;
-      if (record.epochs.empty() && !record.oversubscribed && speed > status.best_images_per_s.value_or(0)) {
-        status.best_images_per_s = speed;
-        status.best_cell = record.id;
-      }
       if (const auto reached = measure::final_test_accuracy(record))
         status.best_accuracy = std::max(*reached, status.best_accuracy.value_or(0));
+      records.push_back(std::move(record));
     } catch (const base::Error&) {
       // `report` says what is wrong with it.
     }
+  }
+  if (const auto best = analysis::best_cell(records)) {
+    status.best_images_per_s = best->images_per_s;
+    status.best_cell = best->name;
   }
 }
 

@@ -1,17 +1,18 @@
 #include "study/settle.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <tuple>
 #include <utility>
 
+#include "analysis/compare/operating_point.h"
+#include "analysis/compare/setup_groups.h"
 #include "base/error.h"
 #include "measure/disturbance.h"
 #include "measure/setting.h"
-#include "measure/statistics.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/given/names.h"
 #include "train/record/run_record.h"
@@ -73,9 +74,6 @@ void remove_useless(std::vector<fs::path>& checkpoints, std::int64_t end) {
                 [&](const fs::path& path) { return is_of_no_use(path, end) && fs::remove(path); });
 }
 
-/// More steps than fit into a spare's time, so that its window ends by time.
-constexpr std::int64_t kManySteps = 20'000;
-
 bool is_timed(const PlannedCell& cell) {
   return cell.training.empty() && cell.options.window_steps != 0 && !cell.is_of_collectives();
 }
@@ -93,90 +91,88 @@ std::string set_up_of(const PlannedCell& cell) {
   return key;
 }
 
-/// "scale-weak-w2-b32-r0" -> "scale-weak-w2-b32-spare"
-std::string id_of_spare(const std::string& id) { return id.substr(0, id.rfind("-r")) + "-spare"; }
-
-/// A set-up and its measurements.
-struct SetUp {
-  std::size_t spare = 0;  ///< index of its spare
-  bool has_spare = false, may_be_longer = false;
-  bool is_spare_used = false;
-  bool is_oversubscribed = false;
-  /// Measured time for which the load by other programs is known, and unknown.
-  double known_s = 0, unknown_s = 0;
-  std::vector<double> quiet, all;  ///< seconds of steps; `quiet`: of repeats that were not disturbed
-  const Record* worst = nullptr;   ///< the repeat that was disturbed most
-  double global_batch = 0;
-
-  [[nodiscard]] double images_per_s() const {
-    const auto& steps = quiet.empty() ? all : quiet;
-    return steps.empty() ? 0 : global_batch / measure::quantile(steps, 0.5);
-  }
-  [[nodiscard]] bool can_be_repeated() const { return has_spare && !is_spare_used; }
-};
-
-void add(SetUp& set_up, const Record& record) {
-  set_up.is_oversubscribed = set_up.is_oversubscribed || record.oversubscribed;
-  if (record.status != "complete" || record.ranks.empty()) return;
-  const auto& steps = record.ranks.front().step_s;  // all ranks end a step at the same time
-  set_up.global_batch = static_cast<double>(record.global_batch);
-  set_up.all.insert(set_up.all.end(), steps.begin(), steps.end());
-  (record.window.others_cores ? set_up.known_s : set_up.unknown_s) += record.window.wall_s;
-  if (!measure::is_disturbed(record)) {
-    set_up.quiet.insert(set_up.quiet.end(), steps.begin(), steps.end());
-    return;
-  }
-  const bool is_worst = set_up.worst == nullptr || record.window.others_cores.value_or(0) >
-                                                       set_up.worst->window.others_cores.value_or(0);
-  if (is_worst) set_up.worst = &record;
+/// "scale-weak-w2-b32-r0" -> "scale-weak-w2-b32-spare", "scale-weak-w2-b32-spare2"
+std::string id_of_spare(const std::string& id, int number) {
+  const std::string first = id.substr(0, id.rfind("-r")) + "-spare";
+  return number == 0 ? first : fmt::format("{}{}", first, number + 1);
 }
 
-/// The set-ups in the order of `cells`.
-std::vector<SetUp> set_ups_of(const std::vector<PlannedCell>& cells, std::span<const Record> records) {
-  std::map<std::string, const Record*> by_id;
-  for (const Record& record : records) by_id[record.id] = &record;
-  std::map<std::string, std::size_t> by_key;
-  std::vector<SetUp> set_ups;
+/// A set-up's spares, as indices of the list of cells, and how many of them were run.
+struct Spares {
+  std::vector<std::size_t> places;
+  std::size_t used = 0;
+  [[nodiscard]] bool any_left() const { return used < places.size(); }
+};
+
+/// What is planned and was measured, by the text of the set-up.
+struct SetUps {
+  std::map<std::string, Spares> spares;
+  std::map<std::string, std::string> by_id;  ///< the set-up of each cell
+  std::size_t used = 0;
+};
+
+SetUps set_ups_of(const std::vector<PlannedCell>& cells, std::span<const Record> records) {
+  std::set<std::string> measured;
+  for (const Record& record : records) measured.insert(record.id);
+  SetUps set_ups;
   for (std::size_t place = 0; place < cells.size(); ++place) {
     const PlannedCell& cell = cells[place];
     if (!is_timed(cell) || !cell.skip.empty()) continue;
-    const auto [found, is_new] = by_key.try_emplace(set_up_of(cell), set_ups.size());
-    if (is_new) set_ups.emplace_back();
-    SetUp& set_up = set_ups[found->second];
-    const auto record = by_id.find(cell.id);
-    if (record != by_id.end()) add(set_up, *record->second);
+    const std::string key = set_up_of(cell);
+    set_ups.by_id[cell.id] = key;
     if (!cell.is_spare) continue;
-    set_up.spare = place;
-    set_up.has_spare = true;
-    set_up.may_be_longer = cell.options.window_steps > 0;
-    set_up.is_spare_used = record != by_id.end();
+    Spares& spares = set_ups.spares[key];
+    spares.places.push_back(place);
+    if (!measured.contains(cell.id)) continue;
+    ++spares.used;
+    ++set_ups.used;
   }
   return set_ups;
 }
 
-/// The fastest set-ups that may be recommended.
-std::vector<const SetUp*> fastest(const std::vector<const SetUp*>& by_rate) {
-  std::vector<const SetUp*> eligible;
-  for (const SetUp* set_up : by_rate)
-    if (eligible.size() < kFastest && !set_up->is_oversubscribed && !set_up->quiet.empty())
-      eligible.push_back(set_up);
-  return eligible;
+/// The cells that decide the answers about this choice and are not certainly undisturbed, the most useful
+/// first; also undisturbed ones whose intervals leave open which is the best.
+std::vector<const analysis::Cell*> deciding(const analysis::OperatingPoint& point) {
+  std::vector<const analysis::Cell*> cells;
+  const auto add = [&](const analysis::Cell* cell, bool is_wide = false) {
+    const bool is_unsure = is_wide || cell->disturbance != measure::Disturbance::none;
+    if (is_unsure && std::find(cells.begin(), cells.end(), cell) == cells.end()) cells.push_back(cell);
+  };
+  const analysis::Cell& best = *point.best();
+  const bool is_wide = point.choice.standing == analysis::Standing::not_decided;
+  const bool is_single = best.records.size() == 1 && !best.lost.empty();  // its other repeats were disturbed
+  add(&best, is_wide || is_single);
+  for (const analysis::Cell* cell : point.choice.overlap) add(cell, is_wide);
+  for (const analysis::Cell* cell : point.choice.unsettled) add(cell);
+  for (const analysis::Cell* cell : point.eligible)
+    if (cell->workers == 1 && best.workers > 1 && cell->threads_per_worker == best.threads_per_worker &&
+        (cell->local_batch == best.local_batch || cell->global_batch == best.global_batch))
+      add(cell);
+  return cells;
+}
+
+std::string why_again(const analysis::Cell& cell) {
+  for (const Record* record : cell.records)
+    if (measure::disturbance_of(*record) == measure::Disturbance::disturbed)
+      return measure::text_about_disturbance(*record);
+  if (cell.disturbance == measure::Disturbance::none)
+    return cell.records.size() == 1 ? "a single repeat was undisturbed"
+                                    : "its interval is too wide to decide";
+  return "its windows were too short to see other programs";
 }
 
 /// Describes one round of repeats to the user.
 std::string sentence_on(const Repeats& repeats) {
-  const auto disturbed = std::count_if(repeats.chosen.begin(), repeats.chosen.end(),
-                                       [](const Repeat& repeat) { return repeat.is_disturbed; });
-  const auto short_ones = static_cast<std::ptrdiff_t>(repeats.chosen.size()) - disturbed;
-  std::string text = "once more: ";
-  if (short_ones > 0)
-    text +=
-        fmt::format("{} of the fastest, whose windows were too short to detect other programs", short_ones);
-  if (disturbed > 0)
-    text += fmt::format("{}{} that other programs disturbed", short_ones > 0 ? "; " : "", disturbed);
-  if (repeats.left_out > 0)
-    text += fmt::format("; {} more were disturbed and are not repeated, since at most {} are",
-                        repeats.left_out, kMostRepeats);
+  std::vector<std::string> kinds;
+  for (const auto& [disturbance, text] :
+       {std::pair{measure::Disturbance::maybe, "too short to see other programs"},
+        std::pair{measure::Disturbance::disturbed, "disturbed by other programs"},
+        std::pair{measure::Disturbance::none, "with too little that is certain"}})
+    if (const auto number = std::ranges::count(repeats.chosen, disturbance, &Repeat::was); number > 0)
+      kinds.push_back(fmt::format("{} {}", number, text));
+  std::string text = fmt::format("measuring {} that decide{} again: {}", repeats.chosen.size(),
+                                 repeats.chosen.size() == 1 ? "s" : "", fmt::join(kinds, ", "));
+  if (repeats.left_out > 0) text += fmt::format("; {} more stay as they are", repeats.left_out);
   return text;
 }
 
@@ -273,50 +269,54 @@ std::vector<PlannedCell> spare_cells(const std::vector<PlannedCell>& cells) {
     const auto [found, is_new] = by_key.try_emplace(set_up_of(cell), spares.size());
     if (is_new) {
       PlannedCell& spare = spares.emplace_back(cell);
-      spare.id = id_of_spare(cell.id);
+      spare.id = id_of_spare(cell.id, 0);
       spare.is_spare = true;
+      spare.options.least_window_seconds = 0;
       if (spare.options.window_steps > 0) {
-        spare.options.window_steps = std::max(spare.options.window_steps, kManySteps);
+        spare.options.window_steps = std::max(spare.options.window_steps, train::Options::kManySteps);
         spare.options.window_seconds = std::max(spare.options.window_seconds, kSpareSeconds);
       }
     }
     PlannedCell& spare = spares[found->second];
     spare.repeat = std::max(spare.repeat, cell.repeat + 1);
   }
-  for (PlannedCell& spare : spares)
-    spare.chance = std::min(1.0, static_cast<double>(kFastest) / static_cast<double>(spares.size()));
+  const std::size_t set_ups = spares.size();
+  // The probability that a spare runs, for the time left: on a quiet machine none does.
+  constexpr double kChance = 0.1;
+  for (PlannedCell& spare : spares) spare.chance = kChance;
+  for (int number = 1; number < kSparesEach; ++number)
+    for (std::size_t i = 0; i < set_ups; ++i) {
+      PlannedCell more = spares[i];
+      more.id += std::to_string(number + 1);
+      more.repeat += number;
+      spares.push_back(std::move(more));
+    }
   return spares;
 }
 
-Repeats choose_repeats(const std::vector<PlannedCell>& cells, std::span<const Record> records) {
-  const auto set_ups = set_ups_of(cells, records);
-  std::vector<const SetUp*> by_rate;
-  std::size_t used = 0;
-  for (const SetUp& set_up : set_ups) {
-    used += set_up.is_spare_used ? 1 : 0;
-    if (!set_up.all.empty()) by_rate.push_back(&set_up);
-  }
-  std::stable_sort(by_rate.begin(), by_rate.end(), [](const SetUp* a, const SetUp* b) {
-    return std::tuple(a->is_oversubscribed, -a->images_per_s()) <
-           std::tuple(b->is_oversubscribed, -b->images_per_s());
-  });
+Repeats choose_repeats(const std::vector<PlannedCell>& cells, std::span<const Record> records,
+                       std::size_t most_repeats) {
+  const SetUps set_ups = set_ups_of(cells, records);
+  const auto measured = analysis::make_cells(records);
   Repeats repeats;
-  std::set<const SetUp*> taken;
-  const auto take = [&](const SetUp* set_up, std::string why, bool is_disturbed) {
-    if (!set_up->can_be_repeated() || !taken.insert(set_up).second) return;
-    if (used + repeats.chosen.size() < kMostRepeats)
-      repeats.chosen.push_back({set_up->spare, std::move(why), is_disturbed});
-    else
-      ++repeats.left_out;
-  };
-  for (const SetUp* set_up : fastest(by_rate))
-    if (set_up->may_be_longer && set_up->worst == nullptr && set_up->unknown_s >= set_up->known_s)
-      take(set_up,
-           fmt::format("one of the {} fastest, measured in windows too short to detect other programs",
-                       kFastest),
-           false);
-  for (const SetUp* set_up : by_rate)
-    if (set_up->worst != nullptr) take(set_up, measure::disturbance(*set_up->worst), true);
+  for (const analysis::CellGroup& subject : analysis::by_subject(measured)) {
+    const auto point = analysis::operating_point(subject.cells);
+    if (point.best() == nullptr || !point.best()->is_timed()) continue;
+    for (const analysis::Cell* cell : deciding(point)) {
+      const auto key = set_ups.by_id.find(cell->record().id);
+      if (key == set_ups.by_id.end()) continue;  // of another list of cells
+      const auto spares = set_ups.spares.find(key->second);
+      if (spares == set_ups.spares.end()) continue;
+      // A whole epoch cannot be longer than it is.
+      const Spares& own = spares->second;
+      const bool is_longer = own.any_left() && cells[own.places[own.used]].options.window_steps > 0;
+      const bool may_help = own.any_left() && (is_longer || cell->disturbance != measure::Disturbance::maybe);
+      if (may_help && set_ups.used + repeats.chosen.size() < most_repeats)
+        repeats.chosen.push_back({own.places[own.used], why_again(*cell), cell->disturbance});
+      else if (may_help)
+        ++repeats.left_out;
+    }
+  }
   return repeats;
 }
 
@@ -326,14 +326,14 @@ std::vector<Record> run_settled(const std::vector<PlannedCell>& cells, const Run
     if (!cells[place].is_spare) places.push_back(place);
   std::vector<Record> records;
   std::vector<PlannedCell> noted = cells;
-  const auto run = [&](const std::vector<std::size_t>& some) {
-    auto more = run_subset(noted, some, runner);
+  const auto run = [&](std::span<const std::size_t> some) {
+    auto more = run_subset(noted, {some.begin(), some.end()}, runner);
     std::move(more.begin(), more.end(), std::back_inserter(records));
   };
   run(places);
   if (const auto before = measured_before(cells, runner); !before.empty()) run(before);
   while (!was_stopped(records)) {
-    const Repeats repeats = choose_repeats(cells, records);
+    const Repeats repeats = choose_repeats(cells, records, runner.most_repeats);
     if (repeats.chosen.empty()) break;
     places.clear();
     for (const Repeat& repeat : repeats.chosen) {
@@ -341,7 +341,13 @@ std::vector<Record> run_settled(const std::vector<PlannedCell>& cells, const Run
       noted[repeat.place].note = "repeated: " + repeat.why;
     }
     if (runner.chosen) runner.chosen(places, sentence_on(repeats));
-    run(places);
+    for (std::span<const std::size_t> left = places; !left.empty();) {
+      if (runner.before_repeat) runner.before_repeat();
+      // Stopped, all that are left are noted as not begun.
+      const auto now = runner.stop.stop_requested() ? left : left.first(1);
+      run(now);
+      left = left.subspan(now.size());
+    }
   }
   return records;
 }

@@ -1,16 +1,18 @@
 #pragma once
 
-/// Decides which cells of a study are measured again, and runs them: cells that other programs disturbed, and
-/// the best cells if they were measured too briefly to tell.
+/// Decides which cells of a study are measured again, and runs them: those that decide its answer, where
+/// other programs worked, or may have worked, while they were measured.
 ///
-/// After all its cells a study repeats
-///   - the three fastest set-ups that may be recommended (complete, a core for each thread, not disturbed),
-///     if most of their time was measured in windows too short to detect other programs,
-///   - then every timed set-up with a disturbed repeat, each at most once, and at most kMostRepeats in all.
-/// A repeat may change which set-ups are the fastest, so this is checked again until there is nothing left to
-/// repeat.
+/// After all its cells a study looks at the choice that the report will make (analysis/compare/
+/// operating_point.h), and repeats
+///   - the best cell,
+///   - the cells that may be faster than it without other programs (Choice::unsettled), the likeliest first,
+///   - the runs of one worker that the best is compared with,
+/// if they are not certainly undisturbed, or if their intervals leave the choice open: once each, in turn, so
+/// that they meet the same load; then it looks again. A cell is repeated kSparesEach times at most, a study
+/// repeats Runner::most_repeats cells.
 ///
-/// Several processes agree on one list of cells before the first is run. So that list contains a spare for
+/// Several processes agree on one list of cells before the first is run. So that list contains spares for
 /// each timed set-up, and the first process runs the spares that are needed. Which ones are needed is a pure
 /// function of the records, so a continued study decides alike and keeps the spares that it has measured. An
 /// unused spare leaves nothing behind.
@@ -23,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/disturbance.h"
 #include "measure/record.h"
 #include "study/study.h"
 
@@ -64,30 +67,30 @@ class Kept {
 /// without a checkpoint, and a checkpoint of a finished training.
 [[nodiscard]] bool can_go_on(const Runner& runner, const PlannedCell& cell);
 
-inline constexpr std::size_t kFastest = 3;
-inline constexpr std::size_t kMostRepeats = 8;
-/// A spare's window. With it most of the time of a set-up is known: three repeats (the default) too short to
-/// detect other programs last less than 3 s together.
-inline constexpr double kSpareSeconds = 3.2;
+inline constexpr int kSparesEach = 2;
+/// A spare's window: long enough that most of the time of a set-up is known, even if its other windows were
+/// too short to see other programs.
+inline constexpr double kSpareSeconds = 1.6;
 
-/// A spare for each set-up that `cells` time, in their order. Its window is by time and longer, unless the
-/// window is a whole epoch.
+/// kSparesEach spares for each set-up that `cells` time: the first of all set-ups, in their order, then the
+/// second ones. Their windows are by time and longer, unless the window is a whole epoch.
 [[nodiscard]] std::vector<PlannedCell> spare_cells(const std::vector<PlannedCell>& cells);
 
 struct Repeat {
   std::size_t place = 0;  ///< index of the spare in the list of cells
-  std::string why;        ///< "other programs kept 0.75 of 2 cores busy"
-  bool is_disturbed = false;
+  std::string why;        ///< "other programs kept 0.75 of 2 cores busy", "too short to see other programs"
+  measure::Disturbance was = measure::Disturbance::maybe;
 };
 struct Repeats {
   std::vector<Repeat> chosen;  ///< the most useful first
-  std::size_t left_out = 0;    ///< further disturbed set-ups, beyond the limit
+  std::size_t left_out = 0;    ///< further set-ups that would help, beyond the limits
 };
 /// What is to be repeated, given `records` of some of `cells`.
 ///
 /// Cost     linear in the records' steps
 [[nodiscard]] Repeats choose_repeats(const std::vector<PlannedCell>& cells,
-                                     std::span<const measure::Record> records);
+                                     std::span<const measure::Record> records,
+                                     std::size_t most_repeats = kMostRepeats);
 
 /// Runs all cells but spares as run_cells() does, then the spares that are needed. Returns the records of
 /// everything that was run, and of spares that an earlier run of the study has measured.

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/topology.h"
+#include "measure/disturbance.h"
 
 namespace paceline::study {
 namespace {
@@ -236,14 +237,11 @@ bool was_stopped(const std::vector<measure::Record>& records) {
 }
 
 void apply_quick(train::Options& base, StudyOptions& options, const std::vector<measure::Setting>& given) {
-  // Processor times are read in ticks of 10 ms: a shorter window cannot tell whether other programs ran.
-  constexpr double kWindow_s = 1.25;
-  constexpr std::int64_t kMostSteps = 16384;
   options.quick = true;
   if (!is_given(given, "model")) base.model = "resnet8-cifar";
-  if (!is_given(given, "window-steps")) base.window_steps = kMostSteps;
+  if (!is_given(given, "window-steps")) base.window_steps = train::Options::kManySteps;
   if (!is_given(given, "warmup-steps")) base.warmup_steps = 1;
-  if (!is_given(given, "window-seconds")) base.window_seconds = kWindow_s;
+  if (!is_given(given, "window-seconds")) base.window_seconds = measure::kKnownWindow_s;
   if (!is_given(given, "repeats")) options.sweep.repeats = options.scale.repeats = 2;
   if (!is_given(given, "batches")) {
     options.sweep.batches = {8, 32, 128, 512};

@@ -63,6 +63,9 @@ struct SearchOptions {
   bool halving = false;
 };
 
+/// The most cells that a study measures again; see settle.h.
+inline constexpr std::size_t kMostRepeats = 10;
+
 /// How a cell begins.
 enum class Begin {
   anew,     ///< it runs from its start
@@ -95,6 +98,9 @@ struct Runner {
   /// chosen, before they run: their indices in the list, and the reason in words. The others of the same
   /// choice do not run.
   std::function<void(const std::vector<std::size_t>& places, const std::string& why)> chosen = {};
+  std::size_t most_repeats = kMostRepeats;
+  /// Called before each spare repeat. May wait for a moment in which other programs do not work.
+  std::function<void()> before_repeat = {};
   /// Times the all-reduce alone for a cell that is_of_collectives(). The caller adds labels and settings to
   /// the record.
   std::function<measure::Record(const train::Options&, const train::Backend&, double seconds)> collectives =
@@ -156,6 +162,7 @@ struct StudyOptions {
   std::vector<train::Placement> placements{train::Placement::packed};
   bool with_sweep = true, with_scale = true, with_converge = true;
   bool with_comm = true;  ///< has no effect without with_scale
+  std::size_t most_repeats = kMostRepeats;
 };
 /// Applies `quick` to `base` and `options`; settings that the user gave explicitly (`given`) stay.
 void apply_quick(train::Options& base, StudyOptions& options, const std::vector<measure::Setting>& given);

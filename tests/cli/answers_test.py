@@ -37,7 +37,8 @@ name = "fc"
 features = "classes"
 """
 SMALL = ["--model", "small.toml", "--data", "synthetic,train=64,test=16", "--precision", "fp32"]
-WINDOW = ["--threads", "1", "--window-steps", "6", "--warmup-steps", "3", "--repeats", "1"]
+WINDOW = ["--threads", "1", "--window-steps", "6", "--window-seconds", "9", "--warmup-steps", "3", "--repeats", "1",
+          "--measure-again", "0"]
 TRAIN = ["train", *SMALL, "--threads", "1", "--local-batch", "8", "--epochs", "2"]
 # Each with the answers that must be there, so that two empty reports are not alike.
 CASES = [

@@ -197,7 +197,7 @@ TEST_F(StudyOfTheProgram, HasAnEventForEachCellAndPart) {
   // Of the repeats that settle a study nobody knows before it: they are cells of their own, in no part.
   std::int64_t repeats = 0;
   for (const auto& entry : fs::directory_iterator(run() / "records"))
-    repeats += entry.path().stem().string().ends_with("-spare") ? 1 : 0;
+    repeats += entry.path().stem().string().find("-spare") != std::string::npos ? 1 : 0;
   EXPECT_GT(repeats, 0);
   EXPECT_EQ(find(events, "start").whole("cells"), cells - repeats);
   EXPECT_EQ(events.back().text("status"), "complete");

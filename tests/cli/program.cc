@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <stdexcept>
@@ -43,6 +44,19 @@ void enter(const RunConditions& circumstances) {
   }
 }
 
+/// A test holds no speeds against each other: nothing waits for a quiet moment, and windows are as long as
+/// their steps, unless the test says otherwise.
+std::vector<std::string> without_settling(std::vector<std::string> words) {
+  const auto says = [&](const char* option) { return std::ranges::find(words, option) != words.end(); };
+  const bool is_timed = !words.empty() && (words[0] == "sweep" || words[0] == "scale" || words[0] == "study");
+  if (!is_timed || says("--help")) return words;
+  if (says("--window-steps") && !says("--window-seconds"))
+    words.insert(words.end(), {"--window-seconds", "1"});
+  if (!says("--measure-again") && !says("--quick"))
+    words.insert(words.end(), {"--measure-again", words[0] == "study" ? "2" : "0"});
+  return words;
+}
+
 }  // namespace
 
 Program::Program(const std::vector<std::string>& words, const RunConditions& circumstances)
@@ -50,7 +64,8 @@ Program::Program(const std::vector<std::string>& words, const RunConditions& cir
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   std::vector<char*> arguments{const_cast<char*>(PACELINE_PROGRAM)};
-  for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  const auto typed = without_settling(words);
+  for (const auto& word : typed) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   process_ = ::fork();
   if (process_ == 0) {

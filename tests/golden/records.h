@@ -99,7 +99,8 @@ inline measure::Record make_record(const Run& run) {
                    .warmup_steps = 2,
                    .steps = static_cast<std::int64_t>(run.jitter.size()),
                    .samples = static_cast<std::int64_t>(run.jitter.size()) * record.global_batch,
-                   .wall_s = sum * run.step()};
+                   .wall_s = sum * run.step(),
+                   .others_cores = 0.02};
   for (int rank = 0; rank < run.workers; ++rank) {
     measure::RankRecord one;
     one.rank = rank;

@@ -22,26 +22,27 @@ Record on_gpu(std::vector<GpuProcessRecord> others) {
 TEST(Disturbance, IsMoreThanATenthOfTheCores) {
   Record record;
   record.environment.cores = 4;
-  EXPECT_FALSE(is_disturbed(record)) << "nobody knows";
-  EXPECT_FALSE(knows_others(record));
+  EXPECT_EQ(disturbance_of(record), Disturbance::maybe) << "nobody knows";
+  EXPECT_EQ(competitors(record), 0);
   record.window.others_cores = 0.4;
-  EXPECT_FALSE(is_disturbed(record));
+  EXPECT_EQ(disturbance_of(record), Disturbance::none);
   record.window.others_cores = 0.75;
-  EXPECT_TRUE(is_disturbed(record));
-  EXPECT_EQ(disturbance(record), "other programs kept 0.75 of 4 cores busy");
+  EXPECT_EQ(disturbance_of(record), Disturbance::disturbed);
+  EXPECT_EQ(text_about_disturbance(record), "other programs kept 0.75 of 4 cores busy");
+  EXPECT_EQ(competitors(record), 1);
   record.window.others_cores = 5;
-  EXPECT_EQ(disturbance(record), "other programs kept 5.00 cores busy");
+  EXPECT_EQ(competitors(record), 5);
+  EXPECT_EQ(text_about_disturbance(record), "other programs kept 5.00 cores busy");
 }
 
 TEST(Disturbance, IsAProcessOfAnotherProgramOnAGpuOfTheRun) {
-  EXPECT_FALSE(is_disturbed(on_gpu({})));
-  EXPECT_TRUE(knows_others(on_gpu({})));
+  EXPECT_EQ(disturbance_of(on_gpu({})), Disturbance::none);
   const auto one = on_gpu({{.pid = 41, .name = "python3"}});
-  EXPECT_TRUE(is_disturbed(one));
-  EXPECT_EQ(disturbance(one), "python3 (process 41) was on GPU 1 too");
-  EXPECT_EQ(disturbance(on_gpu({{.pid = 41}, {.pid = 0}})),
+  EXPECT_EQ(disturbance_of(one), Disturbance::disturbed);
+  EXPECT_EQ(text_about_disturbance(one), "python3 (process 41) was on GPU 1 too");
+  EXPECT_EQ(text_about_disturbance(on_gpu({{.pid = 41}, {.pid = 0}})),
             "process 41, a process of another program were on GPU 1 too");
-  EXPECT_EQ(disturbance(on_gpu(std::vector<GpuProcessRecord>(5, {.pid = 9, .name = "a"}))),
+  EXPECT_EQ(text_about_disturbance(on_gpu(std::vector<GpuProcessRecord>(5, {.pid = 9, .name = "a"}))),
             "a (process 9), a (process 9), a (process 9), 2 more were on GPU 1 too");
 }
 
@@ -49,9 +50,9 @@ TEST(Disturbance, SaysBoth) {
   auto record = on_gpu({{.pid = 41, .name = "python3"}});
   record.gpus->front().host = "b";
   record.window.others_cores = 1;
-  EXPECT_EQ(disturbance(record),
+  EXPECT_EQ(text_about_disturbance(record),
             "other programs kept 1.00 of 4 cores busy, and python3 (process 41) was on GPU 1 of b too");
-  EXPECT_EQ(disturbance_of_gpus(record), "python3 (process 41) was on GPU 1 of b too");
+  EXPECT_EQ(text_about_disturbance_of_gpus(record), "python3 (process 41) was on GPU 1 of b too");
 }
 
 }  // namespace

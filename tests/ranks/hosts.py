@@ -113,7 +113,7 @@ def main():
             os.environ["PACELINE_CACHE"] = folder
             words = [program, "scale", "--model", "mnist-cnn", "--data", "synthetic,train=960,test=50", "--precision", "fp32",
                      "--threads", "1", "--no-pin", "--workers", "1,2", "--batches", "8", "--repeats", "3", "--window-steps",
-                     "12", "--warmup-steps", "2"]
+                     "12", "--window-seconds", "99", "--warmup-steps", "2", "--measure-again", "0"]
             results = {}
             for name in ("unlimited", "limited"):
                 if name == "limited":

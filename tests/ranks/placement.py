@@ -84,7 +84,7 @@ def main():
             out = Path(folder) / "out"
             words = [program, "scale", "--model", "mnist-cnn", "--data", "synthetic,train=960,test=50", "--precision", "fp32",
                      "--threads", "1", "--no-pin", "--workers", "1,2,4", "--placement", "both", "--batches", "8", "--repeats",
-                     REPEATS, "--window-steps", "8", "--warmup-steps", "2", "--out", out]
+                     REPEATS, "--window-steps", "8", "--window-seconds", "99", "--measure-again", "0", "--warmup-steps", "2", "--out", out]
             hosts.run(words, 29533, seconds=400, each=EACH)
             names = {path.stem for path in (out / "records").iterdir()}
             require(len(names) == 5 * REPEATS and not any(name.startswith("scale-weak-w1") and name.endswith("spread")

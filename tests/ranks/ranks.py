@@ -263,10 +263,10 @@ def check_study(study, command, cores):
         return {path.stem: json.loads(path.read_text()) for path in (study / "records").glob("*.json")}
 
     records = read()
-    spares = {name: record for name, record in records.items() if name.endswith("-spare")}
+    spares = {name: record for name, record in records.items() if "-spare" in name}
     check(spares, f"windows of two steps tell nothing of other programs, and none was repeated: {sorted(records)}")
     for name, record in spares.items():
-        first = records[name.replace("-spare", "-r0")]
+        first = records[name[: name.index("-spare")] + "-r0"]
         check(record["status"] == "complete" and record["repeat"] > first["repeat"], f"{name}: {record['status']} {record['reason']}")
         check(any(note.startswith("repeated: ") for note in record["notes"]), f"{name}: why is not said: {record['notes']}")
         check(record["window"]["wall_s"] > 1, f"{name}: {record['window']['wall_s']} s")
@@ -291,7 +291,7 @@ def studies(args, folder):
     (folder / "model.toml").write_text(MODEL)
     common = ["--model", folder / "model.toml", "--data", "synthetic,train=192,test=50", "--precision", "fp32", "--threads", "1",
               "--no-pin"]
-    timed = [*common, "--repeats", "1", "--window-steps", "3", "--batches", "12"]
+    timed = [*common, "--repeats", "1", "--window-steps", "3", "--window-seconds", "9", "--measure-again", "0", "--batches", "12"]
     both = 2 * args.processes
     workers = [1, args.processes, both, both + 1]
     line = [args.program, "scale", *timed, "--workers", ",".join(map(str, workers)), "--out", folder / "scale"]
@@ -319,7 +319,7 @@ def studies(args, folder):
     # Of the cores that any process has: each bound to one of its own, where there are as many.
     cores = len(os.sched_getaffinity(0))
     bound = mpirun(args.processes, "core" if cores >= args.processes else "none")
-    study = bound + [args.program, "study", *common, "--repeats", "1", "--window-steps", "2", "--batches", "12", "--workers", "1,2",
+    study = bound + [args.program, "study", *common, "--repeats", "1", "--window-steps", "2", "--window-seconds", "1", "--batches", "12", "--workers", "1,2",
                      "--epochs", "1", "--baseline-batch", "12", "--large-batch", "48", "--out", folder / "study"]
     code, out, err = run(study)
     check(code == 0, f"study: exit {code}\n{out}{err}")
@@ -339,7 +339,7 @@ def studies(args, folder):
 
     # A process without work uses next to no processor time.
     words = mpirun(args.processes) + [args.program, "sweep", *common, "--repeats", "1", "--batches", "64", "--window-steps",
-                                      "100000", "--window-seconds", "5", "--out", folder / "long"]
+                                      "100000", "--window-seconds", "5", "--measure-again", "0", "--out", folder / "long"]
     job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         time.sleep(3)

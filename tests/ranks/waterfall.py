@@ -21,7 +21,8 @@ from launching import check
 STEPS, REPEATS = 40, 5
 # One bucket, which is posted when the backward pass has ended: its whole transfer is exposed.
 COMMON = ["--model", "resnet8-cifar", "--data", "synthetic,train=4096,test=64", "--precision", "fp32", "--threads", "1", "--workers", "1,2",
-          "--batches", "32", "--mode", "weak", "--window-steps", str(STEPS), "--repeats", str(REPEATS), "--bucket-mb", "64"]
+          "--batches", "32", "--mode", "weak", "--window-steps", str(STEPS), "--repeats", str(REPEATS), "--bucket-mb", "64",
+          "--window-seconds", "99", "--measure-again", "0"]
 POINTS = 0.02
 LATENCY_S, BYTES_PER_S = 0.002, 200e6
 

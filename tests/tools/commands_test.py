@@ -209,7 +209,7 @@ def make_place(checker):
     small = ["--model", "mnist-cnn", "--data", "mnist:mnist", "--no-pin"]
     outcomes = [checker.run(["train", *small, "--local-batch", "16", "--steps", "2", "--measured-kernels", "--out", "paceline-out/train-1"]),
                 checker.run(["scale", *small, "--workers", "1,2", "--batches", "16", "--repeats", "1", "--window-steps", "2",
-                             "--out", "paceline-out/study"]),
+                             "--window-seconds", "0.1", "--measure-again", "0", "--out", "paceline-out/study"]),
                 checker.run(["comm", "--workers", "2", *SMALL_COMM, "--out", "paceline-out/comm-1"])]
     for outcome in outcomes:
         if outcome.returncode != 0:

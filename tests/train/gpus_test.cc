@@ -65,7 +65,7 @@ TEST_F(WatchedGpus, StandInTheRecordOneForEachRank) {
   EXPECT_THAT((*record.gpus)[1].ranks, ElementsAre(1));
   EXPECT_THAT((*record.gpus)[1].course.utilisation, testing::Each(0.8));
   EXPECT_EQ((*record.gpus)[1].watts_limit, 700);
-  EXPECT_FALSE(measure::is_disturbed(record));
+  EXPECT_NE(measure::disturbance_of(record), measure::Disturbance::disturbed);
   EXPECT_THAT(record.notes, Not(Contains(HasSubstr("did not report everything"))));
   const auto kept = measure::read_record(options.out / "record.json");
   EXPECT_EQ(kept.gpus->size(), 2U);
@@ -157,8 +157,8 @@ TEST_F(WatchedGpus, AnotherProgramOnOneDisturbsTheRun) {
                                                                    {.pid = 41, .name = "python3"}}}};
                           }),
                           {}, {});
-  EXPECT_TRUE(measure::is_disturbed(record));
-  EXPECT_THAT(measure::disturbance(record), HasSubstr("python3 (process 41) was on GPU 0 too"));
+  EXPECT_EQ(measure::disturbance_of(record), measure::Disturbance::disturbed);
+  EXPECT_THAT(measure::text_about_disturbance(record), HasSubstr("python3 (process 41) was on GPU 0 too"));
 }
 
 TEST_F(WatchedGpus, TheWatchEndsWithTheRun) {

@@ -9,6 +9,7 @@
 
 #include "analysis/compare/interval.h"
 #include "analysis/compare/setup.h"
+#include "measure/disturbance.h"
 #include "measure/record.h"
 
 namespace paceline::analysis {
@@ -30,13 +31,6 @@ namespace paceline::analysis {
 
 /// Bytes that one step reduces in its buckets: the gradients, and on devices its votes. 0 without buckets.
 [[nodiscard]] std::int64_t bucket_bytes(const measure::Record& record);
-
-/// Whether other programs used the cores while a cell was measured.
-enum class Others : std::uint8_t {
-  unknown,  ///< most of the time was measured in windows too short to tell
-  none,
-  busy,  ///< in every repeat; if only some repeats were disturbed, those are set aside (`lost`)
-};
 
 struct Cell {
   /// As in the record. `scaling` is "both" if the cell is a row of weak and of strong scaling.
@@ -63,7 +57,11 @@ struct Cell {
   /// Those of them that were tried and failed, except when a rank was lost.
   std::vector<const measure::Record*> failed_repeats;
 
-  Others others = Others::unknown;
+  /// Whether other programs worked while the repeats in `records` were measured, by the longest part of their
+  /// time. Repeats that were disturbed are set aside (`lost`) if others were not; so are those of which it is
+  /// not known, if others that were certainly quiet lasted longer.
+  measure::Disturbance disturbance = measure::Disturbance::maybe;
+  int competitors = 0;  ///< measure::competitors() of the repeat with the most
   std::int64_t steps_per_epoch = 0;
   std::int64_t train_samples = 0;
   std::int64_t steps_measured = 0;  ///< of all repeats; step_s.n of them have times of their own

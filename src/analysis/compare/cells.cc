@@ -14,6 +14,7 @@
 namespace paceline::analysis {
 namespace {
 
+using measure::Disturbance;
 using measure::Record;
 
 bool is_release(const std::string& build) { return build == "Release" || build == "RelWithDebInfo"; }
@@ -157,28 +158,41 @@ void add_lost(Cell& cell, const Record& record) {
   if (is_measured_cell && record.status == "failed" && !record.loss) cell.failed_repeats.push_back(&record);
 }
 
-/// Sets aside repeats that other programs disturbed, if the cell has undisturbed ones. A complete training
-/// stays: the disturbance does not affect its accuracies.
-void set_disturbed_aside(Cell& cell) {
-  const auto is_quiet = [](const Record* record) { return !is_disturbed(*record); };
-  const auto kept = std::stable_partition(cell.records.begin(), cell.records.end(), is_quiet);
-  if (!cell.is_timed() || kept == cell.records.begin()) return;
-  for (auto record = kept; record != cell.records.end(); ++record) {
-    cell.lost.push_back(*record);
-    cell.lost_repeats.push_back(
-        fmt::format("{} in repeat {}", measure::disturbance(**record), (*record)->repeat));
+/// Moves the records from `first` on to the lost ones, each with the reason.
+void set_aside(Cell& cell, std::vector<const Record*>::iterator first, const std::string& why_unknown) {
+  for (auto at = first; at != cell.records.end(); ++at) {
+    const Record& record = **at;
+    cell.lost.push_back(&record);
+    cell.lost_repeats.push_back(fmt::format("{} in repeat {}",
+                                            measure::disturbance_of(record) == Disturbance::disturbed
+                                                ? measure::text_about_disturbance(record)
+                                                : why_unknown,
+                                            record.repeat));
   }
-  cell.records.erase(kept, cell.records.end());
+  cell.records.erase(first, cell.records.end());
 }
 
-/// Other programs in all repeats, weighted by the measured time.
-Others others_of(const Cell& cell) {
+/// Keeps the repeats of a timed cell that are most certainly undisturbed. All records of a training stay: the
+/// disturbance does not affect its accuracies.
+void set_disturbed_aside(Cell& cell) {
   double known_s = 0, unknown_s = 0;
   for (const Record* record : cell.records) {
-    if (is_disturbed(*record)) return Others::busy;
-    (record->window.others_cores ? known_s : unknown_s) += record->window.wall_s;
+    const Disturbance one = measure::disturbance_of(*record);
+    if (one == Disturbance::none) known_s += record->window.wall_s;
+    if (one == Disturbance::maybe) unknown_s += record->window.wall_s;
+    cell.competitors = std::max(cell.competitors, measure::competitors(*record));
   }
-  return known_s > unknown_s ? Others::none : Others::unknown;
+  const Disturbance kept = known_s > unknown_s ? Disturbance::none
+                           : unknown_s > 0     ? Disturbance::maybe
+                                               : Disturbance::disturbed;
+  const bool any_disturbed = std::any_of(cell.records.begin(), cell.records.end(), [](const Record* record) {
+    return measure::disturbance_of(*record) == Disturbance::disturbed;
+  });
+  cell.disturbance = !cell.is_timed() && any_disturbed ? Disturbance::disturbed : kept;
+  const auto is_kept = [&](const Record* record) { return measure::disturbance_of(*record) <= kept; };
+  const auto first = std::stable_partition(cell.records.begin(), cell.records.end(), is_kept);
+  if (cell.is_timed())
+    set_aside(cell, first, "it is not known whether other programs worked (its window was too short)");
 }
 
 /// Records of these kinds have analyses of their own: steps/bandwidth.h, trainings/evaluation.h.
@@ -207,10 +221,7 @@ std::vector<Cell> cells_of_measured(std::span<const Record> records,
     }
     cell.records.push_back(&record);
   }
-  for (Cell& cell : cells) {
-    set_disturbed_aside(cell);
-    cell.others = others_of(cell);
-  }
+  for (Cell& cell : cells) set_disturbed_aside(cell);
   return cells;
 }
 

@@ -343,17 +343,18 @@ std::optional<Finding> busy(std::span<const Record> records) {
   int known = 0, disturbed = 0;
   const Record* worst = nullptr;
   for (const Record& record : records) {
-    if (!measure::knows_others(record)) continue;
+    const auto disturbance = measure::disturbance_of(record);
+    if (disturbance == measure::Disturbance::maybe) continue;
     ++known;
-    if (!is_disturbed(record)) continue;
+    if (disturbance != measure::Disturbance::disturbed) continue;
     ++disturbed;
     const auto others = [](const Record& one) { return one.window.others_cores.value_or(0); };
     if (worst == nullptr || others(record) > others(*worst)) worst = &record;
   }
   if (worst == nullptr) return std::nullopt;
-  const auto of_gpus = measure::disturbance_of_gpus(*worst);
+  const auto of_gpus = measure::text_about_disturbance_of_gpus(*worst);
   std::string which = worst->id;
-  if (of_gpus != measure::disturbance(*worst)) {
+  if (of_gpus != measure::text_about_disturbance(*worst)) {
     const double others = *worst->window.others_cores;
     const int cores = worst->environment.cores;  // for a bound process: fewer than the machine has
     which =

@@ -21,7 +21,6 @@ struct Finding {
 
 [[nodiscard]] std::vector<Finding> check(const measure::Record& record);
 
-using measure::is_disturbed;
 /// Whether other programs used the processors during measurements: in how many windows, and how much at
 /// worst. Nothing if they did not, or if no window knows.
 [[nodiscard]] std::optional<Finding> busy(std::span<const measure::Record> records);

@@ -7,9 +7,12 @@
 #include <tuple>
 
 #include "analysis/compare/interval.h"
+#include "analysis/compare/setup_groups.h"
 
 namespace paceline::analysis {
 namespace {
+
+using measure::Disturbance;
 
 /// Orders cells by speed, the fastest first; see fastest().
 bool is_before(const Cell* a, const Cell* b) {
@@ -35,7 +38,6 @@ std::string reason_against(const Cell& cell) {
   if (cell.oversubscribed)
     return fmt::format("{} threads on {} cores", cell.workers * cell.threads_per_worker,
                        cores_used(cell.record()));
-  if (cell.others == Others::busy) return "other programs were at work";
   return "";
 }
 
@@ -52,7 +54,52 @@ Setup apart_from_batch(const Cell& cell) {
   return some;
 }
 
+/// Whether all cells were disturbed, by about as many cores: within kAlike of their mean.
+bool has_constant_load(const std::vector<const Cell*>& cells) {
+  constexpr double kAlike = 0.25;
+  double least = 0, most = 0;
+  for (const Cell* cell : cells) {
+    if (cell->disturbance != Disturbance::disturbed) return false;
+    for (const measure::Record* record : cell->records) {
+      const double others = record->window.others_cores.value_or(0);  // 0: on a GPU alone
+      if (cell == cells.front() && record == cell->records.front()) least = most = others;
+      least = std::min(least, others);
+      most = std::max(most, others);
+    }
+  }
+  return most - least <= kAlike * (most + least);
+}
+
+/// Adds the slower cells that may reach the best's rate without other programs.
+void add_unsettled(Choice& choice, const std::vector<const Cell*>& cells) {
+  const Estimate& best = choice.best->images_per_s;
+  const double reached = has_interval(best) ? best.low : (1 - kTie) * best.median;
+  for (const Cell* cell : cells)
+    if (cell != choice.best && cell->disturbance != Disturbance::none &&
+        !overlaps(best, cell->images_per_s) && possible_rate(*cell, cells) >= reached)
+      choice.unsettled.push_back(cell);
+  std::stable_sort(choice.unsettled.begin(), choice.unsettled.end(), [&](const Cell* a, const Cell* b) {
+    return possible_rate(*a, cells) > possible_rate(*b, cells);
+  });
+}
+
 }  // namespace
+
+bool Choice::shows_slower(const Cell& cell) const {
+  const auto holds = [&](const std::vector<const Cell*>& some) {
+    return std::find(some.begin(), some.end(), &cell) != some.end();
+  };
+  return &cell != best && !holds(overlap) && !holds(unsettled);
+}
+
+double possible_rate(const Cell& cell, const std::vector<const Cell*>& cells) {
+  const double measured = std::max(cell.images_per_s.high, cell.images_per_s.median);
+  if (cell.disturbance == Disturbance::none) return measured;
+  int others = cell.competitors;
+  if (cell.disturbance == Disturbance::maybe)
+    for (const Cell* other : cells) others = std::max(others, other->competitors);
+  return measured * (1 + std::max(1, others));
+}
 
 Choice fastest(const std::vector<const Cell*>& cells) {
   Choice choice;
@@ -67,6 +114,8 @@ Choice fastest(const std::vector<const Cell*>& cells) {
     choice.overlap.push_back(cell);
     all_within = all_within && lies_within(best, cell->images_per_s);
   }
+  choice.constant_load = has_constant_load(sorted);
+  if (!choice.constant_load) add_unsettled(choice, sorted);
   choice.standing = choice.overlap.empty() ? Standing::decided
                     : all_within           ? Standing::tie
                                            : Standing::not_decided;
@@ -87,6 +136,17 @@ OperatingPoint operating_point(const std::vector<const Cell*>& cells) {
   std::stable_sort(point.eligible.begin(), point.eligible.end(), is_before);
   point.choice = fastest(point.eligible);
   return point;
+}
+
+std::optional<BestCell> best_cell(std::span<const measure::Record> records) {
+  const auto cells = make_cells(records);
+  std::optional<BestCell> found;
+  for (const CellGroup& subject : by_subject(cells)) {
+    const Cell* const best = operating_point(subject.cells).best();
+    if (best != nullptr && best->is_timed() && (!found || best->images_per_s.median > found->images_per_s))
+      found = {best->name(), best->images_per_s.median};
+  }
+  return found;
 }
 
 std::vector<const Cell*> other_batches(const OperatingPoint& point) {

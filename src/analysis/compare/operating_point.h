@@ -4,6 +4,8 @@
 /// that was measured well enough.
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,11 +28,33 @@ enum class Standing : std::uint8_t {
 struct Choice {
   const Cell* best = nullptr;        ///< null: there was nothing to choose from
   std::vector<const Cell*> overlap;  ///< other cells that overlap with it, fastest first
+  /// Cells that were slower while other programs worked, or may have worked, and that may be faster without
+  /// them (possible_rate()); highest possible rate first. Empty where the load was `constant`.
+  std::vector<const Cell*> unsettled;
   Standing standing = Standing::decided;
+  /// Other programs kept about the same number of cores busy in all cells, so that comparing them is fair,
+  /// for the machine as it was.
+  bool constant_load = false;
+
+  /// Whether the best was disturbed, so that its rate is a lower bound.
+  [[nodiscard]] bool is_lower_bound() const {
+    return best != nullptr && best->disturbance == measure::Disturbance::disturbed;
+  }
+  /// Whether the measurements show that `cell` is slower than the best.
+  [[nodiscard]] bool shows_slower(const Cell& cell) const;
 };
+
+/// The most images/s that the cell may reach without other programs. Of an undisturbed one it is the upper
+/// end of its interval. A worker whose core k other programs share keeps at least 1 / (1 + k) of it, so a
+/// disturbed one may be 1 + k times as fast; k is counted of each disturbed cell. Where it is unknown it is
+/// that of the most disturbed cell of `cells`, at least 1.
+[[nodiscard]] double possible_rate(const Cell& cell, const std::vector<const Cell*>& cells);
 
 /// The measured cell with the highest median throughput; of exact ties the narrower interval, then the
 /// smaller global batch, then the earlier cell. Overlaps are reported and do not change the choice.
+///
+/// The rate of a disturbed cell is a lower bound, so it may be the best, and is never passed over for a
+/// slower one.
 [[nodiscard]] Choice fastest(const std::vector<const Cell*>& cells);
 
 struct OperatingPoint {
@@ -38,18 +62,25 @@ struct OperatingPoint {
   std::vector<const Cell*> eligible;  ///< fastest first
   struct LeftOut {
     const Cell* cell = nullptr;
-    std::string why;  ///< "4 threads on 2 cores", "others kept 0.75 of 2 cores busy"
+    std::string why;  ///< "4 threads on 2 cores", "interrupted"
   };
   std::vector<LeftOut> left_out;  ///< measured, but not recommended
   [[nodiscard]] const Cell* best() const { return choice.best; }
 };
 
 /// For cells of one model and data: of sweeps and scaling, or if there are none of trainings. Eligible are
-/// complete cells with a core for each thread that other programs did not disturb (Cell::others), or of which
-/// that is unknown.
+/// complete cells with a core for each thread.
 ///
 /// Cost     linear in the cells
 [[nodiscard]] OperatingPoint operating_point(const std::vector<const Cell*>& cells);
+
+/// The name and the rate of the best cell of `records`: over all models and data, the fastest operating
+/// point. nullopt if there is none.
+struct BestCell {
+  std::string name;
+  double images_per_s = 0;
+};
+[[nodiscard]] std::optional<BestCell> best_cell(std::span<const measure::Record> records);
 
 /// The eligible cells that differ from the best one only in their batches, including it, by local batch.
 [[nodiscard]] std::vector<const Cell*> other_batches(const OperatingPoint& point);

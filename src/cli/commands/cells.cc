@@ -11,6 +11,7 @@
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/collectives.h"
 #include "cli/plan.h"
+#include "cli/quiet_moment.h"
 #include "cli/reports.h"
 #include "cli/screen/cell_progress.h"
 #include "cli/screen/screen.h"
@@ -93,7 +94,7 @@ void introduce_cells(const Settings& settings, std::size_t cells, const std::fil
                                   !settings.is_given("batches") && !settings.is_given("repeats");
   if (settings.study.quick && has_sizes_of_quick)
     screen.explain(
-        "it takes a minute and a half on two quiet cores, and two and a half beside other programs");
+        "it takes one to three minutes on two cores, and at most a minute more where other programs disturb it");
   if (const auto watch = watch_line(directory); !watch.empty()) screen.say(watch);
 }
 
@@ -265,6 +266,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   const cluster::Interrupt interrupt(session == nullptr ? std::function<bool()>()
                                                         : [session] { return session->silent(); });
   RunLog log(directory, session == nullptr ? backend.stalls : session->stalls());
+  if ((settings.command & (kSweep | kScale | kStudy)) && settings.study.most_repeats > 0)
+    say_load(base::usable_cores(), screen);
   StudyEvents events(log, settings, cells);
   const int hosts = session == nullptr ? 1 : session->place().hosts;
   CellProgress progress(cells, hosts * base::usable_cores(), screen);
@@ -280,6 +283,9 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   };
   runner.progress.event = events.progress();
   runner.collectives = measure_all_reduce;
+  runner.most_repeats = settings.study.most_repeats;
+  QuietMoment quiet(base::usable_cores(), settings.study.most_repeats, screen, interrupt.token());
+  runner.before_repeat = [&] { quiet.wait(); };
   runner.chosen = [&](const std::vector<std::size_t>& places, const std::string& why) {
     progress.choose(places, why);
   };

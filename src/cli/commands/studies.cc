@@ -4,21 +4,44 @@
 #include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
 #include "cluster/make_backend.h"
+#include "measure/disturbance.h"
 #include "study/search.h"
 #include "study/settle.h"
 #include "train/run.h"
 
 namespace paceline::cli {
+namespace {
 
-int sweep_command(const Settings& settings) {
+/// Makes windows of a typed number of steps long enough to know of other programs. A typed time stays.
+void lengthen_windows(Settings& settings) {
+  if (!settings.is_given("window-seconds") && settings.train.window_steps > 0)
+    settings.train.least_window_seconds = measure::kKnownWindow_s;
+}
+
+/// Runs the cells, and again those that decide the answer and that other programs disturbed.
+int run_settled(const Settings& settings, const train::Backend& backend,
+                std::vector<study::PlannedCell> cells) {
+  if (settings.study.most_repeats > 0) {
+    const auto spares = study::spare_cells(cells);
+    cells.insert(cells.end(), spares.begin(), spares.end());
+  }
+  return run_cells(settings, backend, cells, study::run_settled);
+}
+
+}  // namespace
+
+int sweep_command(const Settings& given) {
+  Settings settings = given;
+  lengthen_windows(settings);
   const auto backend = backend_alone(settings);
-  return run_cells(settings, backend, study::sweep_cells(settings.train, settings.study.sweep, backend));
+  return run_settled(settings, backend, study::sweep_cells(settings.train, settings.study.sweep, backend));
 }
 
 int scale_command(const Settings& given) {
-  const Settings settings = for_processes(given);
-  return run_cells(settings, backend_alone(settings, cluster::emulation_of(settings.train)),
-                   study::scale_cells(settings.train, settings.study.scale));
+  Settings settings = for_processes(given);
+  lengthen_windows(settings);
+  return run_settled(settings, backend_alone(settings, cluster::emulation_of(settings.train)),
+                     study::scale_cells(settings.train, settings.study.scale));
 }
 
 int converge_command(const Settings& given) {
@@ -30,13 +53,13 @@ int converge_command(const Settings& given) {
 int study_command(const Settings& given) {
   Settings settings = for_processes(given);
   auto& axes = settings.study;
-  if (axes.quick) study::apply_quick(settings.train, axes, settings.given);
+  if (axes.quick)
+    study::apply_quick(settings.train, axes, settings.given);
+  else
+    lengthen_windows(settings);
   settings.train.workers = workers_for_convergence(axes.scale.workers, axes.scale.cores_each);
   const auto backend = backend_alone(settings);
-  auto cells = study::study_cells(settings.train, axes, backend);
-  const auto spares = study::spare_cells(cells);
-  cells.insert(cells.end(), spares.begin(), spares.end());
-  return run_cells(settings, backend, cells, study::run_settled);
+  return run_settled(settings, backend, study::study_cells(settings.train, axes, backend));
 }
 
 namespace {

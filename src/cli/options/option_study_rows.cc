@@ -153,6 +153,11 @@ constexpr Option kStudyRows[] = {
        return s.cell_part.of == 0 ? std::string() : fmt::format("{}/{}", s.cell_part.number, s.cell_part.of);
      },
      kNoRival, false},
+    {"measure-again", "N", kCells,
+     "at most so many cells that decide the answer are measured again, in a quiet moment if there is one, "
+     "where other programs worked meanwhile; 0: none",
+     kTimed, [](S& s, Text t) { s.study.most_repeats = static_cast<std::size_t>(whole_number(t, 0)); },
+     [](const S& s) { return whole(static_cast<std::int64_t>(s.study.most_repeats)); }},
     {"out", "DIR", kOutput,
      "directory for records, checkpoints and reports, made if needed; study continues what is there; "
      "train and comm refuse a directory with another run, unless train resumes it",

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analysis/compare/cell.h"
+#include "analysis/compare/operating_point.h"
 #include "base/text.h"
 #include "cli/commands/collectives.h"
 #include "measure/disturbance.h"
@@ -190,11 +191,14 @@ void StudyEvents::end(const std::vector<measure::Record>& records) {
   if (!has_begun_) return;
   const bool stopped = std::any_of(records.begin(), records.end(),
                                    [](const auto& record) { return record.status == "interrupted"; });
-  log_.write(Event("end")
-                 .set("status", stopped ? "interrupted" : "complete")
-                 .set("seconds", base::seconds_since(began_))
-                 .set("done", static_cast<std::int64_t>(seen_.size()))
-                 .set("cells", number_of_cells()));
+  Event event("end");
+  event.set("status", stopped ? "interrupted" : "complete")
+      .set("seconds", base::seconds_since(began_))
+      .set("done", static_cast<std::int64_t>(seen_.size()))
+      .set("cells", number_of_cells());
+  if (const auto best = analysis::best_cell(records))
+    event.set("best_cell", best->name).set("best_images_per_s", best->images_per_s);
+  log_.write(event);
 }
 
 std::function<void(const Event&)> StudyEvents::progress() {
@@ -281,7 +285,8 @@ void CellProgress::count(const measure::Record& record) {
   ++part.done;
   part.kept += how_ == study::Begin::kept ? 1 : 0;
   part.skipped += record.status == "skipped" ? 1 : 0;
-  part.disturbed += part.is_of_trainings || !measure::is_disturbed(record) ? 0 : 1;
+  part.disturbed +=
+      !part.is_of_trainings && measure::disturbance_of(record) == measure::Disturbance::disturbed ? 1 : 0;
   if (record.status == "complete" || record.status == "skipped") return;
   if (++part.failed <= kMostFailures)
     screen_.explain(fmt::format("    {} {}: {}", record.id, record.status, record.reason));

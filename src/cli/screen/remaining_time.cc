@@ -145,8 +145,9 @@ double RemainingTime::timed_seconds(const PlannedCell& cell) const {
                                                 : std::floor(epoch_samples_ / samples_per_step(cell));
   const double limit =
       options.window_seconds > 0 ? std::max(options.window_seconds, kLeastSteps * step) : steps * step;
+  const double window = std::max(std::min(steps * step, limit), options.least_window_seconds);
   const double beside = beside_.empty() ? 0 : measure::quantile(beside_, 0.5);
-  return static_cast<double>(options.warmup_steps) * step + std::min(steps * step, limit) + beside;
+  return static_cast<double>(options.warmup_steps) * step + window + beside;
 }
 
 /// The work in trained images; evaluated images count as a fraction.

@@ -15,6 +15,8 @@
 namespace paceline::report {
 namespace {
 
+constexpr const char* kQuestion = "What happens to the accuracy?";
+
 using analysis::Convergence;
 using analysis::Variant;
 
@@ -96,17 +98,62 @@ Figure::View loss_view(const Convergence& result, const Plot& plot) {
   return view;
 }
 
+/// The record of the subject with the most epochs that tested the weights, else with the most epochs; null if
+/// none has any.
+const measure::Record* longest_training(const Subject& subject) {
+  const measure::Record* found = nullptr;
+  const auto length = [](const measure::Record& record) {
+    return std::pair(std::ranges::count_if(record.epochs,
+                                           [](const auto& epoch) { return epoch.test_accuracy.has_value(); }),
+                     record.epochs.size());
+  };
+  for (const analysis::Cell* cell : subject.cells.cells)
+    for (const auto* records : {&cell->records, &cell->lost})
+      for (const measure::Record* record : *records)
+        if (!record->epochs.empty() && (found == nullptr || length(*record) > length(*found))) found = record;
+  return found;
+}
+
+/// What one training reached, without others to compare it with.
+Answer answer_of_training(const measure::Record& record) {
+  const auto& epochs = record.epochs;
+  Answer answer{
+      .id = "accuracy", .question = kQuestion, .certainty = Certainty::careful, .chip = "one training"};
+  answer.records.push_back(record.id);
+  answer.n = 1;
+  std::vector<const measure::EpochRecord*> tested;
+  for (const auto& epoch : epochs)
+    if (epoch.test_accuracy) tested.push_back(&epoch);
+  if (tested.empty()) {
+    answer.figure = percent(epochs.back().train_accuracy);
+    answer.unit = "of training images";
+    answer.sentence =
+        fmt::format("After {:g} epochs; no epoch was tested.", analysis::epochs_done(record, epochs.back()));
+    return answer;
+  }
+  const auto& last = *tested.back();
+  answer.figure = percent(*last.test_accuracy);
+  answer.unit = "of test images";
+  answer.value = last.test_accuracy;
+  answer.sentence = fmt::format("After epoch {}", last.epoch);
+  if (tested.size() > 1)
+    answer.sentence += fmt::format("; {} after epoch {}", percent(*tested[tested.size() - 2]->test_accuracy),
+                                   tested[tested.size() - 2]->epoch);
+  answer.sentence += record.status == "complete" ? "." : fmt::format("; the training is {}.", record.status);
+  return answer;
+}
+
 }  // namespace
 
 Answer accuracy_answer(const Subject& subject) {
-  constexpr const char* kQuestion = "What happens to the accuracy?";
   const auto& convergence = subject.conclusions.convergence;
   const bool is_of_subject = convergence && !convergence->variants.empty() &&
                              std::find(subject.cells.cells.begin(), subject.cells.cells.end(),
                                        convergence->variants.front().cell) != subject.cells.cells.end();
   if (!is_of_subject) {
     const auto& cells = subject.cells.cells;
-    return not_measured("accuracy", kQuestion, "No training ran to its end.",
+    if (const auto* record = longest_training(subject)) return answer_of_training(*record);
+    return not_measured("accuracy", kQuestion, "Not measured: these runs timed steps, and trained no epoch.",
                         cells.empty() ? "" : command_like(cells.front()->record(), "converge", ""));
   }
   const Variant& baseline = convergence->variants[convergence->baseline.value_or(0)];
@@ -138,7 +185,8 @@ Answer accuracy_answer(const Subject& subject) {
 std::optional<Figure> accuracy_figure(const Subject& subject) {
   const auto& convergence = subject.conclusions.convergence;
   const Answer answer = accuracy_answer(subject);
-  if (answer.certainty == Certainty::not_measured) return std::nullopt;
+  if (answer.certainty == Certainty::not_measured || !convergence || convergence->variants.empty())
+    return std::nullopt;
   Figure figure{.id = "accuracy",
                 .finding = answer.sentence.substr(0, answer.sentence.rfind('.')),
                 .note =

@@ -14,14 +14,17 @@
 namespace paceline::report {
 namespace {
 
-/// "Train with 2 workers, 32 images each: 8,557 images/s."
+using measure::Disturbance;
+
+/// "Train with 2 workers, 32 images each: 8,557 images/s."; "at least 8,557 images/s" for a disturbed one.
 std::string sentence_of(const analysis::Cell& cell) {
   std::string with = count(cell.workers, "worker");
   if (analysis::processes(cell.record()) > 1) with += " (" + analysis::joined_as(cell.record()) + ")";
   if (cell.workers == 1 && cell.threads_per_worker > 1 && !analysis::is_of_cuda_engine(cell.record()))
     with += fmt::format(" on {}", count(cell.threads_per_worker, "core"));
-  return fmt::format("Train with {}, {} images{}: {} images/s.", with,
+  return fmt::format("Train with {}, {} images{}: {}{} images/s.", with,
                      integer(static_cast<double>(cell.local_batch)), cell.workers > 1 ? " each" : "",
+                     cell.disturbance == Disturbance::disturbed ? "at least " : "",
                      number(cell.images_per_s.median));
 }
 
@@ -46,6 +49,25 @@ std::string batch_of_cell(const analysis::Cell& cell) {
   return integer(static_cast<double>(cell.local_batch));
 }
 
+/// "128 and 512 are not settled: other programs worked while they ran."
+std::string text_about_unsettled(const std::vector<const analysis::Cell*>& unsettled) {
+  if (unsettled.empty()) return "";
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> batches;
+  bool any_disturbed = false;
+  for (const analysis::Cell* cell : unsettled) {
+    batches.push_back(batch_of_cell(*cell));
+    any_disturbed = any_disturbed || cell->disturbance == Disturbance::disturbed;
+  }
+  const bool is_one = batches.size() == 1;
+  return fmt::format(
+      "{} {} not settled: {}.",
+      batches.size() > kMost ? fmt::format("{} other batches", batches.size()) : listed(batches),
+      is_one ? "is" : "are",
+      any_disturbed ? fmt::format("other programs worked while {} ran", is_one ? "it" : "they")
+                    : "their runs were too short to see other programs");
+}
+
 /// "16 and 64 are as good within the noise. 128 is 12 % slower."
 std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
                               const analysis::Choice& choice) {
@@ -57,7 +79,8 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
         std::find(choice.overlap.begin(), choice.overlap.end(), cell) != choice.overlap.end();
     if (overlaps)
       alike.push_back(batch_of_cell(*cell));
-    else if (next == nullptr || cell->images_per_s.median > next->images_per_s.median)
+    else if (choice.shows_slower(*cell) &&
+             (next == nullptr || cell->images_per_s.median > next->images_per_s.median))
       next = cell;
   }
   constexpr std::size_t kMost = 3;
@@ -69,8 +92,11 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
         choice.standing == analysis::Standing::tie
             ? fmt::format("{} {} as good within the noise.", listed(alike), alike.size() > 1 ? "are" : "is")
             : fmt::format("{} may be as good: their intervals overlap.", listed(alike));
+  if (auto unsettled = text_about_unsettled(choice.unsettled); !unsettled.empty())
+    return said + (said.empty() ? "" : " ") + unsettled;
   if (next != nullptr)
-    said += fmt::format("{}{} is {} slower.", said.empty() ? "" : " ", batch_of_cell(*next),
+    said += fmt::format("{}{} is {}{} slower.", said.empty() ? "" : " ", batch_of_cell(*next),
+                        choice.is_lower_bound() && !choice.constant_load ? "at least " : "",
                         about(1 - next->images_per_s.median / choice.best->images_per_s.median));
   return said;
 }
@@ -80,23 +106,30 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
 Answer best_answer(const Subject& subject) {
   const analysis::Cell* best = subject.best();
   if (best == nullptr) {
-    Answer answer =
-        not_measured("best", "", "No cell is complete, undisturbed and with a core for each thread.", "");
-    answer.figure = "No configuration can be recommended.";
+    const auto& cells = subject.cells.cells;
+    Answer answer = not_measured("best", "", text_about_no_best(subject.point, cells),
+                                 cells.empty() ? "" : cells.front()->record().command);
+    answer.figure = "No advice yet.";
     return answer;
   }
   Answer answer{.id = "best", .figure = sentence_of(*best), .evidence = "hero"};
   std::vector<std::string> said;
   const analysis::Cell* one = fastest_of_one_worker(subject);
-  if (subject.row != nullptr)
+  const bool is_fair = subject.point.choice.constant_load;  // of two rates that were disturbed alike
+  const auto is_quiet = [](const analysis::Cell& cell) { return cell.disturbance == Disturbance::none; };
+  if (subject.row != nullptr && (is_fair || is_quiet(*subject.group->baseline)))
     said.push_back(fmt::format("{} times {}", number(subject.row->speedup.median),
                                baseline_name(*subject.group->baseline)));
-  if (one != nullptr && best->workers > 1 && (subject.row == nullptr || one != subject.group->baseline))
+  if (one != nullptr && best->workers > 1 && (is_fair || is_quiet(*one)) &&
+      (subject.row == nullptr || one != subject.group->baseline))
     said.push_back(fmt::format("{} times the best single worker",
                                number(best->images_per_s.median / one->images_per_s.median)));
   if (!said.empty()) answer.sentence = listed(said) + ".";
-  if (const std::string limit = text_about_limit(*best); !limit.empty())
-    answer.sentence += (answer.sentence.empty() ? "" : " ") + limit;
+  std::string more = text_about_limit(*best);
+  if (const auto load = text_about_load({best}); !load.empty())
+    more = is_fair ? fmt::format("For the machine as it is: {} all the time.", load)
+                   : fmt::format("Meanwhile {}.", load);
+  if (!more.empty()) answer.sentence += (answer.sentence.empty() ? "" : " ") + more;
   judge(answer, subject.point.choice);
   take_figures(answer, best->images_per_s, *best);
   const std::string threads = best->workers == 1 || best->threads_per_worker == 1
@@ -114,7 +147,8 @@ Answer batch_answer(const Subject& subject) {
   constexpr const char* kQuestion = "Which batch?";
   const analysis::Cell* best = subject.best();
   if (best == nullptr)
-    return not_measured("batch", kQuestion, "No batch was measured that can be recommended.", "");
+    return not_measured("batch", kQuestion,
+                        "Not judged: " + text_about_no_best(subject.point, subject.cells.cells), "");
   const auto cells = analysis::other_batches(subject.point);
   if (cells.size() < 2) {
     const std::string batches = fmt::format("{},{},{}", std::max<std::int64_t>(1, best->local_batch / 2),

@@ -88,20 +88,39 @@ std::string finding_of_network(const std::optional<analysis::Bandwidth>& best, d
       number(best->busbw.median), number(most_alone));
 }
 
+/// The operating point, or if it sends nothing the fastest cell whose transfers were timed, also one that is
+/// not recommended; null if there is none.
+const analysis::Cell* fastest_that_sends(const Subject& subject) {
+  const auto sends = [](const analysis::Cell* cell) {
+    return cell != nullptr && cell->workers > 1 && cell->is_measured() && analysis::bandwidth(*cell);
+  };
+  if (sends(subject.best())) return subject.best();
+  for (const analysis::Cell* cell : subject.point.eligible)
+    if (sends(cell)) return cell;
+  for (const auto& one : subject.point.left_out)
+    if (sends(one.cell)) return one.cell;
+  return nullptr;
+}
+
 }  // namespace
 
 Answer network_answer(const Subject& subject) {
   constexpr const char* kQuestion = "How fast is the network?";
-  const analysis::Cell* best = subject.best();
-  if (best == nullptr || best->workers == 1) {
-    Answer answer = not_measured("network", kQuestion, "One worker sends nothing.", "");
-    if (best != nullptr)
-      answer.command =
-          command_like(best->record(), "scale", fmt::format("--workers 1,2 --batches {}", best->local_batch));
+  const analysis::Cell* best = fastest_that_sends(subject);
+  if (best == nullptr) {
+    const bool is_alone = std::ranges::all_of(subject.cells.cells, [](const analysis::Cell* cell) {
+      return cell->workers == 1 || !cell->is_measured();
+    });
+    Answer answer = not_measured(
+        "network", kQuestion,
+        is_alone ? "One worker sends nothing; more were not measured." : "Not judged: no transfer was timed.",
+        "");
+    if (subject.best() != nullptr)
+      answer.command = command_like(subject.best()->record(), "scale",
+                                    fmt::format("--workers 1,2 --batches {}", subject.best()->local_batch));
     return answer;
   }
   const auto one = analysis::bandwidth(*best);
-  if (!one) return not_measured("network", kQuestion, "No transfer of the best cell was timed.", "");
   const auto parts = analysis::breakdown(*best).mean;
   const double gain = parts.exposed_transfer / (parts.total() - parts.exposed_transfer);
   Answer answer{.id = "network",
@@ -112,7 +131,8 @@ Answer network_answer(const Subject& subject) {
   if (one->utilisation)
     answer.sentence =
         fmt::format("{} of what the same buckets reach alone. ", about(one->utilisation->median));
-  answer.sentence += fmt::format("A free network would gain {}.", about(gain));
+  answer.sentence += best == subject.best() ? fmt::format("A free network would gain {}.", about(gain))
+                                            : fmt::format("Of {}, which are not the fastest.", way_of(*best));
   judge(answer, *best);
   constexpr double kLimit = 0.05;
   if (answer.chip.empty()) answer.chip = gain < kLimit ? "not the limit" : "costs time";

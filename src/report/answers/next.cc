@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "analysis/steps/breakdown.h"
@@ -20,7 +21,6 @@ namespace {
 using analysis::Cell;
 
 constexpr int kRepeats = 5;
-constexpr double kWindow_s = 1;  ///< long enough to notice other programs
 constexpr long kLeastSteps = 10;
 constexpr double kAround_s = 0.5;  ///< a cell's start and end
 constexpr std::size_t kMostBatches = 4;
@@ -35,31 +35,64 @@ std::optional<Next::Step> finish(const Subject& subject) {
                     .command = command};
 }
 
+/// What is not certain of the choice, and what to do before measuring again.
+std::string why_to_settle(const analysis::Choice& choice, const Cell& best) {
+  std::vector<const Cell*> cells = choice.unsettled;
+  cells.push_back(&best);
+  if (auto load = text_about_load(cells); !load.empty()) {
+    load.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(load.front())));
+    return load + ": stop them first, or take a quieter moment.";
+  }
+  if (!choice.overlap.empty()) return "Their intervals overlap.";
+  if (best.disturbance == measure::Disturbance::none && choice.unsettled.empty())
+    return "The best was measured once.";
+  return "The windows were too short to see other programs.";
+}
+
+/// A step for records of which none can be recommended: the same again, with what they lack.
+Next::Step begin_again(const Subject& subject) {
+  const auto& cells = subject.cells.cells;
+  const auto over =
+      std::ranges::find_if(subject.point.left_out, [](const auto& one) { return one.cell->oversubscribed; });
+  if (over != subject.point.left_out.end())
+    return {.title = "Measure with a core for each thread",
+            .why = text_about_no_best(subject.point, cells),
+            .command = command_like(over->cell->record(), "scale",
+                                    fmt::format("--workers 1,2 --batches {}",
+                                                std::max<std::int64_t>(1, over->cell->local_batch)))};
+  return {.title = "Run it again",
+          .why = text_about_no_best(subject.point, cells),
+          .command = cells.empty() ? "" : cells.front()->record().command};
+}
+
 /// Suggests more repeats and longer windows for cells between which no difference is certain.
 std::optional<Next::Step> settle(const Subject& subject) {
   const Cell& best = *subject.best();
   const auto& choice = subject.point.choice;
-  const bool is_unsure = choice.standing != analysis::Standing::decided ||
-                         best.others == analysis::Others::unknown || best.records.size() < 2;
+  const bool is_unsure = choice.standing != analysis::Standing::decided || !choice.unsettled.empty() ||
+                         best.disturbance != measure::Disturbance::none || best.records.size() < 2;
   if (!is_unsure) return std::nullopt;
+  auto rivals = choice.overlap;
+  rivals.insert(rivals.end(), choice.unsettled.begin(), choice.unsettled.end());
   // Cells that one command can measure: those like the best cell if there are any, otherwise like the next.
   const auto is_alike = [](const Cell& a, const Cell& b) {
     return a.threads_per_worker == b.threads_per_worker;
   };
   const Cell* first = &best;
-  if (!choice.overlap.empty() && std::none_of(choice.overlap.begin(), choice.overlap.end(),
-                                              [&](const Cell* cell) { return is_alike(*cell, best); }))
-    first = choice.overlap.front();
+  if (!rivals.empty() &&
+      std::none_of(rivals.begin(), rivals.end(), [&](const Cell* cell) { return is_alike(*cell, best); }))
+    first = rivals.front();
   std::set<std::int64_t> batches{first->local_batch};
   std::set<int> workers{first->workers};
   double slowest = first->step_s.median;
-  for (const Cell* cell : choice.overlap) {
+  for (const Cell* cell : rivals) {
     if (!is_alike(*cell, *first) || batches.size() >= kMostBatches) continue;
     batches.insert(cell->local_batch);
     workers.insert(cell->workers);
     slowest = std::max(slowest, cell->step_s.median);
   }
-  const auto steps = std::max(kLeastSteps, static_cast<long>(kWindow_s / first->step_s.median) + 1);
+  const auto steps =
+      std::max(kLeastSteps, static_cast<long>(measure::kKnownWindow_s / first->step_s.median) + 1);
   const auto cells = static_cast<double>(batches.size() * workers.size() * kRepeats);
   std::vector<std::string> names;
   for (const auto batch : batches) names.push_back(integer(static_cast<double>(batch)));
@@ -68,9 +101,7 @@ std::optional<Next::Step> settle(const Subject& subject) {
       .title = first != &best       ? fmt::format("Settle {}, batch {}", way_of(*first), listed(names))
                : batches.size() > 1 ? "Settle batch " + listed(names)
                                     : "Measure the best for longer",
-      .why = choice.standing == analysis::Standing::decided
-                 ? "The best was measured too shortly to rule out other programs."
-                 : "Their intervals overlap.",
+      .why = why_to_settle(choice, best),
       .command = command_like(best.record(), is_one ? "sweep" : "scale",
                               fmt::format("{}--batches {} --repeats {} --window-steps {}",
                                           is_one ? "" : fmt::format("--workers {} ", fmt::join(workers, ",")),
@@ -85,9 +116,9 @@ std::optional<Next::Step> seeds(const Subject& subject) {
   const auto& convergence = subject.conclusions.convergence;
   if (accuracy.certainty == Certainty::not_measured)
     return Next::Step{.title = "Ask what a larger batch costs in accuracy",
-                      .why = "No training was run to its end.",
+                      .why = "These runs trained no epoch.",
                       .command = accuracy.command};
-  if (accuracy.chip != "one seed") return std::nullopt;
+  if (accuracy.chip != "one seed" || !convergence) return std::nullopt;
   double seconds = 0;
   for (const auto& variant : convergence->variants) seconds += variant.training_s;
   const auto& record = *convergence->variants.front().record;
@@ -156,7 +187,10 @@ std::vector<std::string> not_answered(const Subject& subject) {
 
 Next next_steps(const Subject& subject) {
   Next next;
-  if (subject.best() == nullptr) return next;
+  if (subject.best() == nullptr) {
+    next.steps.push_back(begin_again(subject));
+    return next;
+  }
   for (auto& step : {finish(subject), settle(subject), seeds(subject), network_step(subject)})
     if (step) next.steps.push_back(*step);
   next.not_answered = not_answered(subject);

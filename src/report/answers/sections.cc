@@ -22,13 +22,13 @@ using analysis::Cell;
 
 constexpr const char* kWhy = "not measured";
 
-std::string word_of_others(analysis::Others others) {
-  switch (others) {
-    case analysis::Others::none:
+std::string word_of_others(measure::Disturbance disturbance) {
+  switch (disturbance) {
+    case measure::Disturbance::none:
       return "no";
-    case analysis::Others::busy:
+    case measure::Disturbance::disturbed:
       return "yes";
-    case analysis::Others::unknown:
+    case measure::Disturbance::maybe:
       return "unknown";
   }
   return "unknown";
@@ -88,7 +88,7 @@ std::vector<TableCell> row_of_cell(const Cell& cell) {
   row.push_back(bytes_or_missing(peak));
   row.push_back(value(static_cast<double>(cell.is_measured() ? cell.records.size() : 0)));
   row.push_back(value(static_cast<double>(cell.steps_measured)));
-  row.push_back(cell.is_measured() ? words(word_of_others(cell.others)) : missing(kWhy));
+  row.push_back(cell.is_measured() ? words(word_of_others(cell.disturbance)) : missing(kWhy));
   row.push_back(words(cell.status));
   std::vector<std::string> ids;
   for (const auto* one : cell.records) ids.push_back(one->id);

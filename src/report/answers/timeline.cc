@@ -67,7 +67,7 @@ const Record* record_to_show(const analysis::Cell& cell) {
   const Record* found = nullptr;
   const auto distance = [&](const Record& record) {
     const double median = measure::quantile(record.ranks.front().step_s, 0.5);
-    return std::pair(measure::is_disturbed(record), std::abs(median - cell.step_s.median));
+    return std::pair(measure::disturbance_of(record), std::abs(median - cell.step_s.median));
   };
   for (const Record* record : cell.records) {
     if (!record->last_steps || record->last_steps->ranks.empty()) continue;

@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <sstream>
+#include <utility>
 
 #include "analysis/compare/interval.h"
 #include "base/text.h"
@@ -15,6 +18,7 @@
 namespace paceline::report {
 namespace {
 
+using measure::Disturbance;
 using measure::Record;
 using measure::Setting;
 using measure::SettingRole;
@@ -103,9 +107,67 @@ std::string listed(const std::vector<std::string>& words) {
 std::string doubt_of(const analysis::Cell& cell) {
   if (!cell.emulated.empty()) return "emulated";
   if (cell.debug_build) return "debug build";
+  if (cell.disturbance == Disturbance::disturbed) return mark_of(cell.disturbance);
   if (cell.step_s.n == 1) return "one step";
   if (cell.records.size() == 1 && cell.is_timed()) return "one repeat";
-  return cell.others == analysis::Others::unknown ? "maybe disturbed" : "";
+  return mark_of(cell.disturbance);
+}
+
+std::string text_about_load(const std::vector<const analysis::Cell*>& cells) {
+  double least = 0, most = 0, wall_s = 0;
+  std::map<std::string, double> core_seconds;  // by program
+  const Record* worst = nullptr;
+  for (const analysis::Cell* cell : cells)
+    for (const Record* record : cell->records) {
+      if (measure::disturbance_of(*record) != Disturbance::disturbed) continue;
+      const double others = record->window.others_cores.value_or(0);
+      least = worst == nullptr ? others : std::min(least, others);
+      if (worst == nullptr || others > most) worst = record;
+      most = std::max(most, others);
+      wall_s += record->window.wall_s;
+      if (record->window.others)
+        for (const auto& program : *record->window.others)
+          core_seconds[program.name] += program.cores * record->window.wall_s;
+    }
+  if (worst == nullptr) return "";
+  if (most <= 0) return measure::text_about_disturbance(*worst);  // on GPUs alone
+  constexpr double kNamed = 0.1;
+  constexpr std::size_t kMost = 3;
+  std::vector<std::pair<double, std::string>> programs;
+  for (const auto& [name, seconds] : core_seconds)
+    if (seconds > kNamed * wall_s) programs.emplace_back(-seconds, name);
+  std::ranges::sort(programs);
+  std::vector<std::string> names;
+  for (const auto& [seconds, name] : programs)
+    if (names.size() < kMost) names.push_back(name);
+  const auto cores = [](double value) { return fmt::format("{:.1f}", value); };
+  return fmt::format(
+      "other programs{} kept {} of {} busy",
+      names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")),
+      cores(least) == cores(most) ? cores(most) : fmt::format("{} to {}", cores(least), cores(most)),
+      count(worst->environment.cores, "core"));
+}
+
+std::string text_about_no_best(const analysis::OperatingPoint& point,
+                               const std::vector<const analysis::Cell*>& cells) {
+  if (point.left_out.empty()) {
+    for (const analysis::Cell* cell : cells)
+      if (!cell->reason.empty()) return fmt::format("No run gave a figure; the first: {}.", cell->reason);
+    return "No run gave a figure.";
+  }
+  const auto configurations = [](std::ptrdiff_t number) {
+    return count(static_cast<long>(number), "configuration");
+  };
+  const auto over =
+      std::ranges::count_if(point.left_out, [](const auto& one) { return one.cell->status == "complete"; });
+  const auto all = std::ssize(point.left_out);
+  if (over == all)
+    return fmt::format("{} measured, {} more threads than cores.", configurations(all),
+                       all == 1 ? "with" : "each with");
+  if (over == 0)
+    return fmt::format("{} measured in part: {}.", configurations(all), point.left_out.front().why);
+  return fmt::format("{} measured: {} with more threads than cores, {} in part.", configurations(all), over,
+                     all - over);
 }
 
 void judge(Answer& answer, const analysis::Choice& choice) {
@@ -121,6 +183,16 @@ void judge(Answer& answer, const analysis::Choice& choice) {
       answer.certainty = Certainty::not_decided;
       answer.chip = "not decided";
       return;
+  }
+  if (choice.constant_load) {
+    answer.certainty = Certainty::careful;
+    answer.chip = "machine as it is";
+    return;
+  }
+  if (!choice.unsettled.empty()) {
+    answer.certainty = Certainty::not_decided;
+    answer.chip = "not decided";
+    return;
   }
   if (auto doubt = doubt_of(*choice.best); !doubt.empty()) {
     answer.certainty = Certainty::careful;

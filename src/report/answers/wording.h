@@ -46,12 +46,22 @@ struct BatchMemory {
 /// "16, 32 and 64"
 [[nodiscard]] std::string listed(const std::vector<std::string>& words);
 
-/// What makes a figure of the cell doubtful: "emulated", "debug build", "one step", "one repeat", "others
-/// unknown"; empty if nothing does.
+/// What makes a figure of the cell doubtful: "emulated", "debug build", "disturbed", "one step", "one
+/// repeat", "maybe disturbed"; empty if nothing does.
 [[nodiscard]] std::string doubt_of(const analysis::Cell& cell);
 
-/// Sets `certainty` and `chip` of an answer that depends on a choice: the choice's standing, but "careful"
-/// instead of decided or tie if the chosen cell is doubtful.
+/// "other programs (python3, cc1plus) kept 0.9 to 1.1 of 2 cores busy": over the records of `cells`; empty if
+/// none of them was disturbed.
+[[nodiscard]] std::string text_about_load(const std::vector<const analysis::Cell*>& cells);
+/// Why nothing is recommended: how many configurations were measured, and what rules them out; or that no run
+/// gave a figure, with the reason of the first.
+///
+/// Requires  the subject has no operating point
+[[nodiscard]] std::string text_about_no_best(const analysis::OperatingPoint& point,
+                                             const std::vector<const analysis::Cell*>& cells);
+
+/// Sets `certainty` and `chip` of an answer that depends on a choice: the choice's standing, but not decided
+/// if cells are unsettled, and "careful" instead of decided or tie if the chosen cell is doubtful.
 void judge(Answer& answer, const analysis::Choice& choice);
 /// The same for an answer that depends on one cell.
 void judge(Answer& answer, const analysis::Cell& cell);

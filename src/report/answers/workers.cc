@@ -39,6 +39,11 @@ int cores_there(const measure::Record& record) { return record.environment.cores
 /// "1.88 times 1 worker, 1 core [1.84, 1.92]: 94 % efficient."
 std::string text_about_speedup(const Subject& subject) {
   if (subject.row == nullptr) return "";
+  if (const auto& baseline = *subject.group->baseline;
+      baseline.disturbance != measure::Disturbance::none && !subject.point.choice.constant_load)
+    return fmt::format("No speedup: other programs {} while {} ran.",
+                       baseline.disturbance == measure::Disturbance::maybe ? "may have worked" : "worked",
+                       baseline_name(baseline));
   const auto& speedup = subject.row->speedup;
   return fmt::format("{} times {}: {} efficient.", with_interval(speedup, Format::fixed2),
                      baseline_name(*subject.group->baseline), about(subject.row->efficiency.median));
@@ -78,7 +83,9 @@ Figure::View view_of(const Subject& subject, Mode mode) {
 Answer limit_answer(const Subject& subject) {
   constexpr const char* kQuestion = "What limits?";
   const analysis::Cell* best = subject.best();
-  if (best == nullptr) return not_measured("limit", kQuestion, "No step was measured.", "");
+  if (best == nullptr)
+    return not_measured("limit", kQuestion,
+                        "Not judged: " + text_about_no_best(subject.point, subject.cells.cells), "");
   const auto parts = analysis::breakdown(*best).mean;
   const auto shares = shares_of(parts);
   Answer answer{.id = "limit",
@@ -113,8 +120,8 @@ Answer workers_answer(const Subject& subject) {
   constexpr const char* kQuestion = "How many workers?";
   const analysis::Cell* best = subject.best();
   if (best == nullptr)
-    return not_measured("workers", kQuestion, "No number of workers was measured that can be recommended.",
-                        "");
+    return not_measured("workers", kQuestion,
+                        "Not judged: " + text_about_no_best(subject.point, subject.cells.cells), "");
   const auto cells = analysis::other_workers(subject.point);
   const auto& record = best->record();
   if (cells.size() < 2)
@@ -138,8 +145,14 @@ Answer workers_answer(const Subject& subject) {
   if (answer.sentence.empty()) {
     const auto* other =
         *std::find_if(cells.begin(), cells.end(), [&](const analysis::Cell* cell) { return cell != best; });
-    answer.sentence = fmt::format("With {}: {} times its images/s.", way_of(*other),
-                                  number(other->images_per_s.median / best->images_per_s.median));
+    const bool is_unsettled = std::ranges::find(choice.unsettled, other) != choice.unsettled.end();
+    answer.sentence = is_unsettled
+                          ? fmt::format("{} is not settled: {}.", way_of(*other),
+                                        other->disturbance == measure::Disturbance::disturbed
+                                            ? "other programs worked while it ran"
+                                            : "its runs were too short to see other programs")
+                          : fmt::format("With {}: {} times its images/s.", way_of(*other),
+                                        number(other->images_per_s.median / best->images_per_s.median));
   }
   if (auto more = text_about_left_out(subject); !more.empty()) answer.sentence += " " + more;
   judge(answer, choice);

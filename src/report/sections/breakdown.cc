@@ -297,6 +297,7 @@ std::optional<Section> breakdown_section(const Conclusions& conclusions) {
     section.blocks.push_back(ledger_table("ledger", "The ledger of a step", "local batch", singles));
     section.blocks.push_back(ledger_plot("ledger-plot", "The ledger of a step", singles));
   }
+  if (auto warned = loader_warning(conclusions)) section.blocks.push_back(std::move(*warned));
   if (auto table = loader_table(conclusions)) section.blocks.push_back(std::move(*table));
   if (section.blocks.empty()) return std::nullopt;
   return section;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/compare/cell_labels.h"
 #include "report/sections/curves.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -164,12 +165,119 @@ Table converge_table(const Convergence& result) {
   return table;
 }
 
+/// "; of 'sqrt' 1 of 2 seeds failed": a remedy that diverges is no remedy, whatever the other seeds reached.
+std::string text_about_failed(const std::vector<const analysis::Variant*>& remedies) {
+  std::string text;
+  for (const auto* one : remedies)
+    if (one->failed > 0)
+      text +=
+          fmt::format("; of '{}' {} of {} seeds failed", one->name, one->failed, one->seeds + one->failed);
+  return text;
+}
+
+/// Which remedy gives back most, as far as the differences are certain.
+std::string text_about_remedies(const analysis::Convergence& result) {
+  const auto& variants = result.variants;
+  const auto is_remedy = [&](const analysis::Variant& one) {
+    return one.given_back && one.large == result.large;
+  };
+  if (std::none_of(variants.begin(), variants.end(), is_remedy)) return "";
+  if (result.give_back_most.empty()) return " No remedy gave any of it back.";
+  const auto& best = variants[result.give_back_most.front()];
+  if (result.give_back_most.size() > 1) {
+    std::vector<std::string> names, shares;
+    std::vector<const analysis::Variant*> remedies;
+    for (const std::size_t i : result.give_back_most) {
+      remedies.push_back(&variants[i]);
+      names.push_back(fmt::format("'{}'", variants[i].name));
+      shares.push_back(percent(*variants[i].given_back));
+    }
+    const auto list = [](std::vector<std::string> texts) {
+      const std::string last = std::move(texts.back());
+      texts.pop_back();
+      return fmt::format("{} and {}", fmt::join(texts, ", "), last);
+    };
+    return fmt::format(" {} give back most, {} of the loss: not told apart{}{}.", list(names), list(shares),
+                       best.to_large->is_noise() ? ", and noise" : "", text_about_failed(remedies));
+  }
+  const analysis::Variant* next = nullptr;
+  for (const auto& variant : variants)
+    if (is_remedy(variant) && &variant != &best &&
+        (next == nullptr || *variant.given_back > *next->given_back))
+      next = &variant;
+  std::string rival;
+  if (next != nullptr) {
+    const auto lead = analysis::difference(*next, best);
+    rival = fmt::format(", against {} of '{}' ({}{})", percent(*next->given_back), next->name, lead.word(),
+                        lead.one_seed && !lead.is_clear() ? "; one seed" : "");
+  }
+  return fmt::format(" '{}' gives back most: {} of the loss{}{}{}.", best.name, percent(*best.given_back),
+                     rival, best.to_large->is_noise() ? ", which is noise" : "", text_about_failed({&best}));
+}
+
+std::string epochs_of(const analysis::Variant& variant) {
+  return fmt::format("{} epoch{}", amount(variant.epochs), variant.epochs == 1 ? "" : "s");
+}
+
+/// "2 seeds each", "one seed against 3 of 4": the number of trainings behind a difference.
+std::string seeds_of(const analysis::Variant& one, const analysis::Variant& baseline) {
+  const auto said = [](const analysis::Variant& variant) {
+    const int all = variant.seeds + variant.failed;
+    if (variant.failed > 0) return fmt::format("{} of {} seeds, the others failed", variant.seeds, all);
+    return all == 1 ? std::string("one seed") : count(all, "seed");
+  };
+  if (one.seeds == baseline.seeds && one.failed == 0 && baseline.failed == 0) return said(one) + " each";
+  return fmt::format("{} against {}", said(one), said(baseline));
+}
+
+/// "2048", of several versions that trained it "2048 (version 0.2.0)".
+std::string batch_of_variant(const analysis::Convergence& result, const analysis::Variant& one) {
+  std::vector<const analysis::Cell*> alike{one.cell};
+  for (const auto& other : result.variants)
+    if (other.cell != one.cell && other.cell->variant == one.cell->variant &&
+        other.cell->global_batch == one.cell->global_batch)
+      alike.push_back(other.cell);
+  return fmt::format("{}{}", one.cell->global_batch,
+                     in_brackets(analysis::different_circumstances(alike).front()));
+}
+
+/// What the large batch did to the accuracy, and which remedy gives most of it back; nothing without a
+/// baseline and a large batch. Of several seeds of one training: their mean.
+std::optional<Paragraph> text_about_accuracy(const Conclusions& conclusions) {
+  const auto& result = conclusions.convergence;
+  if (!result || result->variants.empty()) return std::nullopt;
+  if (result->variants.size() == 1 && conclusions.stopped("converge").records == 0) {
+    const auto& one = result->variants.front();
+    return finding(fmt::format(
+        "One configuration, nothing to compare: {} with a standard error of {:.1f} points after {} at global "
+        "batch {}, mean over {}{}. `paceline converge` compares.",
+        percent(one.accuracy), 100 * one.standard_error, epochs_of(one), one.cell->global_batch,
+        count(one.seeds, "seed"),
+        one.failed > 0 ? fmt::format("; {} of {} failed", one.failed, one.seeds + one.failed) : ""));
+  }
+  if (!result->baseline || !result->large) return std::nullopt;
+  const auto& baseline = result->variants[*result->baseline];
+  const auto& large = result->variants[*result->large];
+  const auto& loss = *large.to_baseline;
+  std::string word = loss.word();
+  if (const std::string seed = "; one seed"; word.ends_with(seed)) word.resize(word.size() - seed.size());
+  std::string text = fmt::format(
+      "After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
+      "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
+      epochs_of(large), batch_of_variant(*result, large), batch_of_variant(*result, baseline),
+      percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
+      seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
+      integer(static_cast<double>(baseline.updates)));
+  return finding(text + text_about_remedies(*result));
+}
+
 }  // namespace
 
 std::optional<Section> converge_section(const Conclusions& conclusions) {
   if (!conclusions.convergence) return std::nullopt;
   const Convergence& result = *conclusions.convergence;
   Section section{.id = "convergence", .title = "What happens to the accuracy?"};
+  if (auto said = text_about_accuracy(conclusions)) section.blocks.push_back(std::move(*said));
   section.blocks.push_back(converge_table(result));
   if (result.variants.empty()) return section;
   if (const auto whole = analysis::whole_trainings(result)) {

@@ -91,7 +91,7 @@ void add_findings(Section& section, const GpuUses& uses) {
             "{}, repeat {}: the driver reported Xid {} of GPU {} (NVIDIA's list of Xid errors says what each means).",
             uses.name, record->repeat, fmt::join(*gpu.xids, ", "), gpu.index)));
   for (const measure::Record* record : uses.records)
-    if (const auto others = measure::disturbance_of_gpus(*record); !others.empty())
+    if (const auto others = measure::text_about_disturbance_of_gpus(*record); !others.empty())
       section.blocks.emplace_back(warning(fmt::format("{}, repeat {}: {}: that work is part of the times.",
                                                       uses.name, record->repeat, others)));
 }

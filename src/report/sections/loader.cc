@@ -36,16 +36,12 @@ std::string verdict_on_loader(const analysis::Breakdown& ledger) {
 
 /// The cells whose loader is the limit.
 struct DataBound {
-  int cells = 0, of = 0;  ///< limited by the loader, and measured in all
-  std::optional<analysis::Breakdown>
-      ledger;  ///< the cell of the summary's answers, else the one that waits most
+  int cells = 0, of = 0;                      ///< limited by the loader, and measured in all
+  std::optional<analysis::Breakdown> ledger;  ///< of the one that waits most
 };
 
 DataBound find_data_bound(const Conclusions& conclusions) {
-  const analysis::ScalingRow* const row = headline(conclusions, conclusions.subjects.front().name).row;
-  const auto rank = [&](const analysis::Breakdown& one) {
-    return row != nullptr && row->cell == one.cell ? 1 : one.mean.data_wait / one.mean.total();
-  };
+  const auto share = [](const analysis::Breakdown& one) { return one.mean.data_wait / one.mean.total(); };
   DataBound bound;
   for (const auto& cell : conclusions.cells) {
     if (!cell.is_measured()) continue;
@@ -53,7 +49,7 @@ DataBound find_data_bound(const Conclusions& conclusions) {
     auto ledger = analysis::breakdown(cell);
     if (!analysis::is_data_bound(ledger)) continue;
     ++bound.cells;
-    if (!bound.ledger || rank(ledger) > rank(*bound.ledger)) bound.ledger = std::move(ledger);
+    if (!bound.ledger || share(ledger) > share(*bound.ledger)) bound.ledger = std::move(ledger);
   }
   return bound;
 }

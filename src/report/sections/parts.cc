@@ -64,6 +64,18 @@ std::string marks_of(const analysis::ScalingRow& row) {
   return marks;
 }
 
+std::string mark_of(measure::Disturbance disturbance) {
+  switch (disturbance) {
+    case measure::Disturbance::none:
+      return "";
+    case measure::Disturbance::maybe:
+      return "maybe disturbed";
+    case measure::Disturbance::disturbed:
+      return "disturbed";
+  }
+  return "";
+}
+
 std::string point_mark(const analysis::Cell& cell) {
   if (!cell.emulated.empty()) return "emulated";
   if (cell.oversubscribed) return "oversubscribed";
@@ -83,7 +95,7 @@ Point point_of(double x, const analysis::Estimate& y, std::string mark) {
 
 Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell) {
   std::string mark = point_mark(cell);
-  if (mark.empty() && cell.others == analysis::Others::busy) mark = "disturbed";
+  if (mark.empty()) mark = mark_of(cell.disturbance);
   Point point = point_of(x, y, std::move(mark));
   point.record = cell.record().id;
   return point;
@@ -132,12 +144,6 @@ std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
   if (fewest == cells.end()) return "";
   const std::string few = few_repeats(**fewest);
   return few.empty() || (*fewest)->records.size() == (*most)->records.size() ? few : few + " at the least";
-}
-
-std::string text_about_circumstances(const analysis::Cell& baseline, const analysis::Cell& cell) {
-  const auto texts = analysis::different_circumstances({&baseline, &cell});
-  return texts[0] == texts[1] ? ""
-                              : fmt::format("baseline measured with {}, this with {}", texts[0], texts[1]);
 }
 
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }

@@ -38,12 +38,14 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 /// straggler or storage, "n=1" a single timed step. Joined by blanks; empty if none applies.
 [[nodiscard]] std::string marks_of(const analysis::Cell& cell);
 [[nodiscard]] std::string marks_of(const analysis::ScalingRow& row);
+/// "disturbed", "maybe disturbed", or "".
+[[nodiscard]] std::string mark_of(measure::Disturbance disturbance);
 /// The mark of a plot's point: "emulated", "oversubscribed", "shared cores", "debug build", or "".
 [[nodiscard]] std::string point_mark(const analysis::Cell& cell);
 
 /// A point of a plot, with the interval of `y` if it has one.
 [[nodiscard]] Point point_of(double x, const analysis::Estimate& y, std::string mark);
-/// The same for a cell: with its mark, or "disturbed", and its record.
+/// The same for a cell: with its mark, or that of its disturbance, and its record.
 [[nodiscard]] Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell);
 
 /// The end of a sentence on the cell's times: " EMULATED link of ...: no times of such hardware."; empty if
@@ -98,10 +100,6 @@ class Footnotes {
 /// The same for a comparison of several cells: for the one with the fewest. "one repeat at the least" if
 /// others have more.
 [[nodiscard]] std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells);
-/// "baseline measured with version 0.1.0, this with version 0.2.0" for a ratio of two versions (or hosts,
-/// libraries ...); else empty.
-[[nodiscard]] std::string text_about_circumstances(const analysis::Cell& baseline,
-                                                   const analysis::Cell& cell);
 /// " (one repeat)"; empty for an empty text.
 [[nodiscard]] std::string in_brackets(const std::string& text);
 

@@ -15,33 +15,12 @@
 
 namespace paceline::report {
 
-/// "Not measured: `paceline sweep` answers it.", or if the study was stopped before: "Not measured yet: ...".
-[[nodiscard]] std::string not_measured(const Conclusions& conclusions, std::string_view kind);
-/// " So far: 1 of 3 batches was not measured when the study was stopped."; empty if it was not stopped.
-[[nodiscard]] std::string so_far(const Conclusions& conclusions, std::string_view kind,
-                                 std::string_view noun);
-
-/// Identifies the figures if several models, set-ups or versions measured the same sizes: "version 0.2.0",
-/// "resnet8-cifar, 2 processes on 2 nodes". Empty if there is one. `group`: the cell's group, or null.
-[[nodiscard]] std::string which_of_several(const Conclusions& conclusions,
-                                           const analysis::ScalingGroup* group, const std::string& subject,
-                                           const analysis::Cell& cell);
-
-/// "Which batch size?": every sweep by itself, and of several sweeps of one model the best.
-void answer_batch(std::vector<Block>& blocks, const Conclusions& conclusions);
-
-/// "How many workers?": weak and strong scaling separately, what is not decided, and which rows give no
-/// answer and why.
-void answer_workers(std::vector<Block>& blocks, const Conclusions& conclusions);
-
 /// A sentence on where and how long steps wait for data, and what would help; nothing if none waits.
 [[nodiscard]] std::optional<Paragraph> loader_warning(const Conclusions& conclusions);
 
 /// Nothing if no record knows enough about its loaders.
 [[nodiscard]] std::optional<Table> loader_table(const Conclusions& conclusions);
 
-/// The users' five questions, answered in sentences with numbers, or marked as not measured.
-[[nodiscard]] Section summary_section(const Conclusions& conclusions);
 /// Which batch size: throughput curve, knee, where memory or data end.
 [[nodiscard]] std::optional<Section> sweep_section(const Conclusions& conclusions);
 /// Why one batch is faster than another: the ledger of a sweep's steps, how much of the measured peaks they

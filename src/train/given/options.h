@@ -152,10 +152,15 @@ struct Options {
   // Measuring. window_steps > 0: after warmup_steps, time this many steps and stop (a cell); kWholeEpoch: as
   // many as an epoch has. 0: an ordinary training, timed as a whole.
   static constexpr std::int64_t kWholeEpoch = -1;
+  /// More steps than any window by time has.
+  static constexpr std::int64_t kManySteps = 20'000;
   std::int64_t window_steps = 0;
   std::int64_t warmup_steps = 0;
   double window_seconds = 0;  ///< > 0: the window ends after this time, but not before 3 steps
-  bool log_steps = false;     ///< keep every step's loss in the record
+  /// With window_steps > 0: the window goes on for at least this time, so that it knows of other programs
+  /// (measure/disturbance.h).
+  double least_window_seconds = 0;
+  bool log_steps = false;  ///< keep every step's loss in the record
 
   // Output.
   std::filesystem::path out;  ///< directory for record.json and checkpoints; empty: nothing is written

@@ -140,7 +140,9 @@ void resolve_length(const Options& options, std::int64_t samples, Resolved& run)
     if (window < 0 || options.warmup_steps < 0)
       fail(ErrorKind::usage, "--window-steps and --warmup-steps must not be negative, are {} and {}",
            options.window_steps, options.warmup_steps);
-    run.length.updates = run.end = options.warmup_steps + window;
+    const bool ends_by_time = options.window_steps > 0 && options.least_window_seconds > 0;
+    run.length.updates = run.end =
+        options.warmup_steps + (ends_by_time ? std::max(window, Options::kManySteps) : window);
     return;
   }
   if (options.epochs > 0 && options.steps > 0)

@@ -85,8 +85,10 @@ void Window::loader_ends(const data::Loader& loader) {
 bool Window::is_long_enough(std::int64_t update, std::int64_t steps) const {
   constexpr std::int64_t kFewestSteps = 3;
   const auto& options = job_.options;
-  return options.window_seconds > 0 && options.window_steps != 0 && update >= options.warmup_steps &&
-         steps >= kFewestSteps && seconds() > options.window_seconds;
+  if (options.window_steps == 0 || update < options.warmup_steps) return false;
+  if (options.window_seconds > 0 && steps >= kFewestSteps && seconds() > options.window_seconds) return true;
+  return options.least_window_seconds > 0 && options.window_steps > 0 && steps >= options.window_steps &&
+         seconds() > options.least_window_seconds;
 }
 
 void Window::end(const data::Loader* loader, const engine::Engine& engine, WorkerResult& result) {

@@ -34,17 +34,27 @@ std::vector<const Cell*> pointers(const std::vector<Cell>& cells) {
   return all;
 }
 
-Record disturbed(Record record) {
-  record.window.others_cores = 0.8;
+Record disturbed(Record record, double others = 0.8) {
+  record.window.others_cores = others;
   return record;
 }
 
-TEST(OperatingPoint, IsTheFastestThatIsCompleteUndisturbedAndHasACoreForEachThread) {
+Record unknown(Record record) {
+  record.window.others_cores.reset();
+  return record;
+}
+
+std::vector<std::int64_t> batches_of(const std::vector<const Cell*>& cells) {
+  std::vector<std::int64_t> batches;
+  for (const Cell* cell : cells) batches.push_back(cell->local_batch);
+  return batches;
+}
+
+TEST(OperatingPoint, IsTheFastestCompleteCellWithCores) {
   auto shared = exact(4, 64, 0.1);
   shared.oversubscribed = true;
   std::vector<Record> records{make_record(exact(1, 64, 0.4)), make_record(exact(2, 64, 0.4)),
-                              make_record(shared), disturbed(make_record(exact(2, 128, 0.4))),
-                              make_record(exact(2, 256, 0.1))};
+                              make_record(shared), make_record(exact(2, 256, 0.1))};
   records.back().status = "interrupted";
   const auto cells = make_cells(records);
   const auto point = operating_point(pointers(cells));
@@ -53,8 +63,65 @@ TEST(OperatingPoint, IsTheFastestThatIsCompleteUndisturbedAndHasACoreForEachThre
   EXPECT_EQ(point.eligible.size(), 2U);
   std::vector<std::string> why;
   for (const auto& one : point.left_out) why.push_back(one.why);
-  EXPECT_THAT(why, testing::UnorderedElementsAre("4 threads on 2 cores", "other programs were at work",
-                                                 "interrupted"));
+  EXPECT_THAT(why, testing::UnorderedElementsAre("4 threads on 2 cores", "interrupted"));
+}
+
+TEST(OperatingPoint, IsNeverBelowARecordedLowerBound) {
+  const std::vector<Record> records{make_record(exact(2, 64, 0.4)),
+                                    disturbed(make_record(exact(2, 128, 0.5)))};
+  const auto cells = make_cells(records);
+  const auto choice = operating_point(pointers(cells)).choice;
+  ASSERT_NE(choice.best, nullptr);
+  EXPECT_EQ(choice.best->local_batch, 128);
+  EXPECT_TRUE(choice.is_lower_bound());
+  EXPECT_TRUE(choice.unsettled.empty()) << "the other one was undisturbed, and is slower";
+  EXPECT_TRUE(choice.shows_slower(cells[0]));
+}
+
+TEST(OperatingPoint, NamesWhatMayBeFasterWithoutOthers) {
+  // With one competitor a cell may be twice as fast: that reaches the best from half of its rate on.
+  const std::vector<Record> records{make_record(exact(2, 64, 0.4)),
+                                    disturbed(make_record(exact(2, 32, 0.39))),
+                                    disturbed(make_record(exact(2, 16, 0.4))),
+                                    unknown(make_record(exact(2, 48, 0.4))), make_record(exact(2, 8, 0.06))};
+  const auto cells = make_cells(records);
+  const auto choice = operating_point(pointers(cells)).choice;
+  EXPECT_EQ(choice.best->local_batch, 64);
+  EXPECT_THAT(batches_of(choice.unsettled), testing::ElementsAre(48, 32));
+  EXPECT_FALSE(choice.shows_slower(*choice.unsettled.front()));
+  EXPECT_TRUE(choice.shows_slower(cells[2])) << "16, with a quarter of the best's rate";
+  EXPECT_FALSE(choice.constant_load);
+}
+
+TEST(OperatingPoint, CountsTheCompetitors) {
+  const std::vector<Record> records{make_record(exact(2, 64, 0.4)),
+                                    disturbed(make_record(exact(2, 16, 0.4)), 2.5)};
+  const auto cells = make_cells(records);
+  EXPECT_THAT(batches_of(operating_point(pointers(cells)).choice.unsettled), testing::ElementsAre(16))
+      << "three others leave a worker a quarter of its core";
+}
+
+TEST(OperatingPoint, ComparesCellsUnderAConstantLoad) {
+  const std::vector<Record> records{disturbed(make_record(exact(2, 64, 0.4)), 1.0),
+                                    disturbed(make_record(exact(2, 32, 0.3)), 1.1)};
+  const auto cells = make_cells(records);
+  const auto choice = operating_point(pointers(cells)).choice;
+  EXPECT_TRUE(choice.constant_load);
+  EXPECT_TRUE(choice.unsettled.empty());
+  EXPECT_EQ(choice.best->local_batch, 64);
+  const std::vector<Record> growing{records[0], disturbed(records[1], 2.0)};
+  const auto others = make_cells(growing);
+  EXPECT_FALSE(operating_point(pointers(others)).choice.constant_load);
+}
+
+TEST(BestCell, IsThatOfTheFastestSubject) {
+  std::vector<Record> records{make_record(exact(1, 64, 0.4)), make_record(exact(1, 32, 0.1))};
+  records[1].model.name = "other";
+  records[1].settings["model"] = "other";
+  const auto best = best_cell(records);
+  ASSERT_TRUE(best.has_value());
+  EXPECT_DOUBLE_EQ(best->images_per_s, 320);
+  EXPECT_FALSE(best_cell({}).has_value());
 }
 
 TEST(OperatingPoint, OfExactTiesHasTheNarrowerIntervalThenTheSmallerBatch) {
@@ -121,22 +188,25 @@ TEST(Cells, SetDisturbedRepeatsAsideWhereOthersWereNot) {
   EXPECT_DOUBLE_EQ(cells[0].step_s.median, 0.4);
   ASSERT_EQ(cells[0].lost_repeats.size(), 1U);
   EXPECT_EQ(cells[0].lost_repeats[0], "other programs kept 0.80 of 2 cores busy in repeat 1");
-  EXPECT_EQ(cells[0].others, Others::unknown);
+  EXPECT_EQ(cells[0].disturbance, measure::Disturbance::none);
   const std::vector<Record> all{disturbed(slow)};
-  EXPECT_EQ(make_cells(all)[0].others, Others::busy);
+  EXPECT_EQ(make_cells(all)[0].disturbance, measure::Disturbance::disturbed);
 }
 
 TEST(Cells, KnowOfOthersByTheLargerPartOfTheirTime) {
   auto known = make_record(exact(2, 64, 0.4, {1, 1, 1, 1}));
   known.window.others_cores = 0.0;
-  auto unknown = make_record(exact(2, 64, 0.4, {1, 1, 1}));
-  unknown.repeat = 1;
-  const std::vector<Record> mostly_known{known, unknown};
-  EXPECT_EQ(make_cells(mostly_known)[0].others, Others::none);
-  auto second = unknown;
+  auto unsure = unknown(make_record(exact(2, 64, 0.4, {1, 1, 1})));
+  unsure.repeat = 1;
+  const std::vector<Record> mostly_known{known, unsure};
+  const auto of_known = make_cells(mostly_known);
+  EXPECT_EQ(of_known[0].disturbance, measure::Disturbance::none);
+  EXPECT_EQ(of_known[0].records.size(), 1U) << "the unknown one is set aside";
+  EXPECT_THAT(of_known[0].lost_repeats, testing::ElementsAre(testing::HasSubstr("too short")));
+  auto second = unsure;
   second.repeat = 2;
-  const std::vector<Record> mostly_unknown{known, unknown, second};
-  EXPECT_EQ(make_cells(mostly_unknown)[0].others, Others::unknown);
+  const std::vector<Record> mostly_unknown{known, unsure, second};
+  EXPECT_EQ(make_cells(mostly_unknown)[0].disturbance, measure::Disturbance::maybe);
 }
 
 // A batch of 4 x 32 is a row of weak scaling at 32 and of strong scaling at 128: measured twice it had two

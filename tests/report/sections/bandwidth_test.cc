@@ -42,7 +42,7 @@ TEST(Collectives, AloneAreTitledAndNotAskedAboutTrainings) {
 
 TEST(Collectives, BesideATrainingAreASectionOfItsReport) {
   const auto text = text_of({golden::make_record({.kind = "train", .scaling = ""}), collectives(4)});
-  EXPECT_THAT(text, HasSubstr("Which batch size"));
+  EXPECT_THAT(text, HasSubstr("Train with 1 worker"));
   EXPECT_THAT(text, HasSubstr("How fast are the collectives alone?"));
 }
 

@@ -27,15 +27,9 @@ Record by_workers(int workers, double epoch_s, std::vector<double> accuracies) {
   return record;
 }
 
-TEST(WholeTrainings, AnswerHowManyWorkersWhereNothingWasScaled) {
+TEST(WholeTrainings, HaveATableWhereNothingWasScaled) {
   const std::string text =
       text_of({by_workers(1, 10, {0.50, 0.70, 0.72}), by_workers(2, 6, {0.45, 0.68, 0.71})});
-  EXPECT_THAT(
-      text,
-      HasSubstr("How many workers? Whole trainings, 2 workers, kept rate against 1 worker: speedup of an "
-                "epoch 1.67 [1.67, 1.67] (efficiency 83.3 %), the training in all 1.67, to a test "
-                "accuracy of 71.0 % 1.67; accuracy 71.0 % instead of 72.0 %"));
-  EXPECT_THAT(text, Not(HasSubstr("How many workers? Not")));
   EXPECT_THAT(text, HasSubstr("The common test accuracy is 71.0 %."));
   const auto document =
       build(std::vector<Record>{by_workers(1, 10, {0.5, 0.7}), by_workers(2, 6, {0.5, 0.7})});

@@ -1,0 +1,52 @@
+#include "cli/quiet_moment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace paceline::cli {
+namespace {
+
+/// "other programs use 1.0 of 2 cores now (python3 0.9)"
+std::string text_about_load(const measure::LoadNow& load, int cores) {
+  std::vector<std::string> names;
+  for (const auto& program : load.programs)
+    names.push_back(fmt::format("{} {:.1f}", program.name, program.cores));
+  return fmt::format("other programs use {:.1f} of {} cores now{}", load.cores, cores,
+                     names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+void say_load(int cores, Screen& screen) {
+  constexpr double kLook_s = 1;
+  const auto load = measure::load_now(kLook_s);
+  if (load && measure::is_much(load->cores, cores))
+    screen.explain(
+        text_about_load(*load, cores) +
+        ": what they disturb is marked, and what decides is measured again; better: stop them first");
+}
+
+QuietMoment::QuietMoment(int cores, std::size_t measurements, Screen& screen, std::stop_token stop, Look look)
+    : cores_(cores),
+      most_wait_s_(2 * static_cast<double>(measurements)),
+      most_waits_s_(3 * static_cast<double>(measurements)),
+      screen_(screen),
+      stop_(std::move(stop)),
+      look_(std::move(look)) {}
+
+void QuietMoment::wait() {
+  constexpr double kLook_s = 0.25;
+  for (double waited = 0; !was_in_vain_ && !stop_.stop_requested(); waited += kLook_s) {
+    const auto load = look_(kLook_s);
+    if (!load || !measure::is_much(load->cores, cores_)) return;
+    if (waited == 0) screen_.explain(fmt::format("    waiting: {}", text_about_load(*load, cores_)));
+    waited_s_ += kLook_s;
+    was_in_vain_ = waited >= most_wait_s_ || waited_s_ >= most_waits_s_;
+  }
+}
+
+}  // namespace paceline::cli
