@@ -104,6 +104,7 @@ std::string grid(const Figure& hero, const Style& style) {
   const std::size_t around = 3 + name + 2 + 2 + display_width(view.x.label);
   const std::size_t room = static_cast<std::size_t>(style.width) - around;
   const auto columns = columns_around(all, best, std::max<std::size_t>(1, room / kColumn));
+  bool any_doubtful = false;
   std::string out = "   " + padded(view.name, name + 2, true);
   for (const double x : columns) out += padded(integer(x), kColumn, false);
   out = style.dim(out + "  " + view.x.label) + "\n";
@@ -112,13 +113,18 @@ std::string grid(const Figure& hero, const Style& style) {
     for (const double x : columns) {
       const auto point = std::find_if(series->points.begin(), series->points.end(),
                                       [x](const Point& one) { return one.x == x; });
-      line += point == series->points.end()
-                  ? std::string(kColumn, ' ')
-                  : padded((point->mark == "disturbed" ? "~" : "") + number(point->y), kColumn, false);
+      if (point == series->points.end()) {
+        line += std::string(kColumn, ' ');
+        continue;
+      }
+      const bool is_doubtful = point->mark.ends_with("disturbed");  // or maybe
+      any_doubtful = any_doubtful || is_doubtful;
+      line += padded((is_doubtful ? "~" : "") + number(point->y), kColumn, false);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     out += line + "\n";
   }
+  if (any_doubtful) out += style.dim("   ~ other programs worked, or may have worked, meanwhile") + "\n";
   return out + "\n";
 }
 

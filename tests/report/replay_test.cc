@@ -82,7 +82,7 @@ class Machine {
     while (now_s_ < begin + window_s || steps.size() < 3) {
       const double load = others(now_s_);
       const double seconds = step * factor * std::exp(of_step(random_)) * slowdown(cell, load);
-      other_core_s += load * seconds;
+      other_core_s += load / slowdown(cell, load) * seconds;  // they wait for the cores too
       now_s_ += seconds;
       steps.push_back(seconds);
     }

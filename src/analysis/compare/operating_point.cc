@@ -54,20 +54,22 @@ Setup apart_from_batch(const Cell& cell) {
   return some;
 }
 
-/// Whether all cells were disturbed, by about as many cores: within kAlike of their mean.
+/// Whether all cells were disturbed all the time, by about the same programs. The cores that those got are no
+/// fixed number: beside a run of one worker another program has a core, beside one of two it shares them.
 bool has_constant_load(const std::vector<const Cell*>& cells) {
-  constexpr double kAlike = 0.25;
-  double least = 0, most = 0;
+  constexpr double kMostOverLeast = 2.5;
+  std::vector<double> of_cells;
   for (const Cell* cell : cells) {
     if (cell->disturbance != Disturbance::disturbed) return false;
+    double core_s = 0, wall_s = 0;
     for (const measure::Record* record : cell->records) {
-      const double others = record->window.others_cores.value_or(0);  // 0: on a GPU alone
-      if (cell == cells.front() && record == cell->records.front()) least = most = others;
-      least = std::min(least, others);
-      most = std::max(most, others);
+      core_s += record->window.others_cores.value_or(0) * record->window.wall_s;  // 0: on a GPU alone
+      wall_s += record->window.wall_s;
     }
+    of_cells.push_back(core_s / wall_s);
   }
-  return most - least <= kAlike * (most + least);
+  const auto [least, most] = std::ranges::minmax(of_cells);
+  return most <= kMostOverLeast * least;
 }
 
 /// Adds the slower cells that may reach the best's rate without other programs.

@@ -32,7 +32,7 @@ struct Choice {
   /// them (possible_rate()); highest possible rate first. Empty where the load was `constant`.
   std::vector<const Cell*> unsettled;
   Standing standing = Standing::decided;
-  /// Other programs kept about the same number of cores busy in all cells, so that comparing them is fair,
+  /// Other programs worked beside all cells, all the time and about alike, so that comparing them is fair,
   /// for the machine as it was.
   bool constant_load = false;
 

@@ -103,13 +103,13 @@ TEST(OperatingPoint, CountsTheCompetitors) {
 
 TEST(OperatingPoint, ComparesCellsUnderAConstantLoad) {
   const std::vector<Record> records{disturbed(make_record(exact(2, 64, 0.4)), 1.0),
-                                    disturbed(make_record(exact(2, 32, 0.3)), 1.1)};
+                                    disturbed(make_record(exact(2, 32, 0.3)), 0.6)};
   const auto cells = make_cells(records);
   const auto choice = operating_point(pointers(cells)).choice;
   EXPECT_TRUE(choice.constant_load);
   EXPECT_TRUE(choice.unsettled.empty());
   EXPECT_EQ(choice.best->local_batch, 64);
-  const std::vector<Record> growing{records[0], disturbed(records[1], 2.0)};
+  const std::vector<Record> growing{records[0], disturbed(records[1], 0.3)};
   const auto others = make_cells(growing);
   EXPECT_FALSE(operating_point(pointers(others)).choice.constant_load);
 }
