@@ -90,7 +90,7 @@ void check_link(const Study& study, Findings& findings) {
 
 constexpr Rule kLinkRules[] = {
     {"bandwidth.link", Severity::error, "claimed_bandwidth bandwidth_unit link link_unit link_is",
-     "more than the link gives", check_link},
+     "more than the link gives", check_link, "algorithm claimed_utilisation"},
 };
 
 /// A known mistake, as a factor on the correct figure.
@@ -361,7 +361,8 @@ void check_one_rank(const Study& study, Findings& findings) {
 constexpr Rule kBandwidthRules[] = {
     {"bandwidth.formula", Severity::error,
      "claimed_bandwidth bandwidth_unit workers communication_s|time_s parameters|message_bytes",
-     "a bandwidth that does not follow from its bytes and time", check_formula},
+     "a bandwidth that does not follow from its bytes and time", check_formula,
+     "bandwidth_is communication_s time_of train_samples local_batch"},
     {"bandwidth.algorithm", Severity::warning, "claimed_bandwidth algorithm workers",
      "bytes of a ring for an algorithm that is not a ring", check_algorithm},
     {"bandwidth.trend", Severity::warning, "communication_s workers local_batch|global_batch time_of",

@@ -51,15 +51,18 @@ struct Finding {
   std::size_t line = 0;             ///< of its first row; 0: none
 };
 
-/// A rule that could not be applied, and what it needs.
+/// A rule that could not be applied, or not fully, and what it needs.
 struct NotChecked {
   std::string rule;
-  std::string missing;  ///< "column workers", "columns time_s or rate_per_s"
+  std::string missing;  ///< "column workers", "columns time_s or rate_per_s", "in part, without time_of"
 };
 
 struct Result {
   std::vector<Finding> findings;        ///< errors first, then in the order of the rows
   std::vector<NotChecked> not_checked;  ///< in the order of the catalogue
+  /// The table claims speedups or efficiencies, and nothing in it allows to compute one: its rules passed
+  /// because they had nothing to compare.
+  bool has_unchecked_claims = false;
   [[nodiscard]] std::size_t number_of(Severity severity) const;
 };
 

@@ -161,9 +161,9 @@ void check_equal_epochs(const Study& study, Findings& findings) {
 
 constexpr Rule kComparisonRules[] = {
     {"compare.settings", Severity::error, "claimed_speedup|claimed_efficiency workers",
-     "settings that differ inside one ratio", check_settings},
+     "settings that differ inside one ratio", check_settings, "run device"},
     {"compare.conflict", Severity::error, "time_s|rate_per_s|accuracy|loss|compute_s|communication_s",
-     "one configuration, two figures", check_conflict},
+     "one configuration, two figures", check_conflict, "time_s"},
     {"compare.epochs", Severity::warning, "time_s time_of",
      "runs of other numbers of epochs in one comparison", check_equal_epochs},
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -144,17 +145,17 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
     return {};
   RatioClaim one{.claim = {.row = i, .printed = *printed}, .baseline = baselines.front()};
   const double scale = *workers(study.row(i)) / *workers(study.row(one.baseline));
-  bool has_ratio = false;
+  bool has_computed_ratio = false;
   for (const auto k : baselines)
     for (const auto& ratio : speedups(study.row(i), study.row(k))) {
-      if (!has_ratio) one.ratio = ratio;
-      if (!has_ratio) one.baseline = k;
-      has_ratio = true;
+      if (!has_computed_ratio) one.ratio = ratio;
+      if (!has_computed_ratio) one.baseline = k;
+      has_computed_ratio = true;
       const auto value = of.is_efficiency ? times(ratio.interval, 1 / scale) : ratio.interval;
       one.claim.right.push_back(value);
       if (of.is_efficiency) one.claim.right.push_back(times(value, 100));  // in per cent
     }
-  if (!has_ratio) return {};
+  if (!has_computed_ratio) return {};
   if (const auto own = claim_of_baseline(study, i, one.baseline, of)) {
     // A baseline with a claim of its own is one link of a chain; the baseline at the chain's end is not in
     // the table.
@@ -350,18 +351,81 @@ void check_superlinear(const Study& study, Findings& findings) {
   }
 }
 
+/// The number of workers over that of the row that the claims are relative to: the first baseline, or if the
+/// table has none the row with a claimed speedup of 1.
+std::optional<double> growth(const Study& study, std::size_t i) {
+  const auto n = workers(study.row(i));
+  if (!n) return std::nullopt;
+  if (!study.baselines(i).empty()) {
+    const auto base = workers(study.row(study.baselines(i).front()));
+    return base ? std::optional(*n / *base) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// Whether the times or rates of the row give the ratio to its baseline, so that other rules check the
+/// claims.
+bool has_computed_ratio(const Study& study, std::size_t i) {
+  return std::ranges::any_of(study.baselines(i),
+                             [&](std::size_t k) { return !speedups(study.row(i), study.row(k)).empty(); });
+}
+
+/// Claims of one row against each other, where no times are there to hold them against.
+void check_claims(const Study& study, Findings& findings) {
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto speedup = study.row(i).number(Column("claimed_speedup"));
+    const auto scale = growth(study, i);
+    if (!speedup || !scale || *scale <= 1 || has_computed_ratio(study, i)) continue;
+    const auto expected = times(interval_of(*speedup), 1 / *scale);
+    const auto efficiency = study.row(i).number(Column("claimed_efficiency"));
+    // One of the two may be in per cent.
+    const bool follows = !efficiency || std::ranges::any_of(std::array{1.0, 100.0, 0.01}, [&](double factor) {
+      return meets(*efficiency, times(expected, factor), kFollows);
+    });
+    if (!follows) {
+      const double factor = efficiency->value > 2 && speedup->value / *scale <= 2 ? 100 : 1;
+      findings.add(
+          Severity::error,
+          {{i}, efficiency->text, figure_of(factor * speedup->value / *scale, times(expected, factor))},
+          fmt::format("an efficiency of {} does not follow from the speedup {} on {} times the workers, "
+                      "which is {}.",
+                      efficiency->text, speedup->text, shown(*scale),
+                      shown(factor * speedup->value / *scale)));
+    }
+    if (interval_of(*speedup).low > *scale * (1 + kFollows))
+      findings.add(
+          Severity::warning, {{i}, speedup->text},
+          fmt::format("a speedup of {} on {} times the workers is super-linear, and the table has no "
+                      "times to show it.",
+                      speedup->text, shown(*scale)));
+  }
+}
+
 constexpr Rule kRatioRules[] = {
     {"ratio.speedup", Severity::error, "claimed_speedup workers time_s|rate_per_s",
-     "a speedup that does not follow from its times", check_speedup},
+     "a speedup that does not follow from its times", check_speedup, "time_of time_s"},
     {"ratio.efficiency", Severity::error, "claimed_efficiency workers time_s|rate_per_s",
      "an efficiency that does not follow from its times", check_efficiency},
     {"ratio.no-workers", Severity::error, "claimed_speedup|claimed_efficiency",
-     "a ratio for an unstated number of workers", check_no_workers},
+     "a ratio for an unstated number of workers", check_no_workers, "claimed_speedup"},
+    {"ratio.claims", Severity::error, "claimed_speedup workers",
+     "a speedup and an efficiency of one row that contradict each other", check_claims, "claimed_efficiency"},
     {"ratio.superlinear", Severity::warning, "workers time_s|rate_per_s", "faster than the workers allow",
      check_superlinear},
 };
 
 }  // namespace
+
+std::string why_no_ratio(const Study& study) {
+  bool has_times = false, says_of_what = false;
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    if (has_computed_ratio(study, i)) return "";
+    has_times = has_times || study.row(i).knows(Column("time_s"));
+    says_of_what = says_of_what || study.row(i).knows(Column("time_of"));
+  }
+  return has_times && !says_of_what ? "column time_of (step, epoch or run: what time_s is the time of)"
+                                    : "two rows whose times or rates can be compared";
+}
 
 std::span<const Rule> ratio_rules() { return kRatioRules; }
 

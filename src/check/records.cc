@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "analysis/compare/consistency.h"
+#include "base/error.h"
 #include "check/check.h"
 #include "check/rule.h"
 #include "measure/ledger.h"
@@ -197,17 +198,52 @@ std::vector<Rule> catalogue() {
   return all;
 }
 
+namespace {
+
+/// Those of the columns, separated by blanks, that no row knows: "time_of, train_samples".
+std::string absent_columns(const Table& table, std::string_view columns) {
+  std::string absent;
+  for (std::size_t at = 0; at < columns.size();) {
+    const auto end = std::min(columns.find(' ', at), columns.size());
+    const auto column = Column::find(columns.substr(at, end - at));
+    base::expects(column.has_value(), "a rule names columns of the table");
+    if (std::ranges::none_of(table.rows, [&](const Row& row) { return row.knows(*column); }))
+      absent += fmt::format("{}{}", absent.empty() ? "" : ", ", column->name());
+    at = end + 1;
+  }
+  return absent;
+}
+
+}  // namespace
+
 Result check_table(const Table& table) {
   const Study study(table);
+  const std::string no_ratio = why_no_ratio(study);
   Result result;
   for (const auto& rule : catalogue()) {
     if (auto missing = missing_columns(table, rule.needs); !missing.empty()) {
       result.not_checked.push_back({std::string(rule.name), std::move(missing)});
       continue;
     }
+    const bool is_of_times =
+        rule.name.starts_with("ratio.") && rule.needs.find("time_s") != std::string_view::npos;
+    if (is_of_times && !no_ratio.empty()) {
+      result.not_checked.push_back({std::string(rule.name), no_ratio});
+      continue;
+    }
+    const std::size_t before = result.findings.size();
     Findings findings(rule.name, study, result.findings);
     rule.run(study, findings);
+    const bool is_found =
+        std::any_of(result.findings.begin() + static_cast<std::ptrdiff_t>(before), result.findings.end(),
+                    [](const Finding& finding) { return finding.severity == Severity::error; });
+    if (auto absent = absent_columns(table, rule.helps); !is_found && !absent.empty())
+      result.not_checked.push_back({std::string(rule.name), "in part, without " + absent});
   }
+  const auto claims = [&](const Row& row) {
+    return row.knows(Column("claimed_speedup")) || row.knows(Column("claimed_efficiency"));
+  };
+  result.has_unchecked_claims = !no_ratio.empty() && std::ranges::any_of(table.rows, claims);
   sort_findings(result);
   return result;
 }

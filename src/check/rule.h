@@ -58,7 +58,13 @@ struct Rule {
   std::string_view needs;
   std::string_view what;  ///< a short description, for tools that list rules
   void (*run)(const Study& study, Findings& findings);
+  /// Further columns with which it finds more: where one is absent and the rule found nothing, it is listed
+  /// as checked in part.
+  std::string_view helps = {};
 };
+
+/// Why no speedup can be computed from the times or rates of the table, as what is missing; "" if one can.
+[[nodiscard]] std::string why_no_ratio(const Study& study);
 
 // The parts of the catalogue, one per file.
 [[nodiscard]] std::span<const Rule> ratio_rules();

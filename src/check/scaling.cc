@@ -153,7 +153,7 @@ void check_reach(const Study& study, Findings& findings) {
 
 constexpr Rule kScalingRules[] = {
     {"scaling.mixed", Severity::error, "scaling workers local_batch|global_batch",
-     "weak and strong scaling taken for one another", check_mixed},
+     "weak and strong scaling taken for one another", check_mixed, "run local_batch"},
     {"scaling.slower", Severity::warning, "workers time_s|rate_per_s",
      "more workers that are slower, and no claim says so", check_slower},
     {"input.ceiling", Severity::warning, "covers workers time_s|rate_per_s",

@@ -223,7 +223,7 @@ constexpr Rule kSizeRules[] = {
     {"size.workers", Severity::error, "steps train_samples local_batch workers",
      "steps that are those of another number of workers", check_workers},
     {"size.data", Severity::error, "train_samples local_batch|global_batch|batch",
-     "a batch of more than there is", check_data},
+     "a batch of more than there is", check_data, "workers"},
     {"size.product", Severity::error, "local_batch global_batch workers",
      "local and global batch that do not fit", check_product},
     {"size.unlabelled", Severity::note, "batch workers", "a batch that is neither called local nor global",

@@ -228,7 +228,8 @@ void check_rate(const Study& study, Findings& findings) {
 
 constexpr Rule kTimeRules[] = {
     {"parts.sum", Severity::error, "time_s compute_s|communication_s|data_wait_s|other_s",
-     "parts that are longer than the whole", check_sum_of_parts},
+     "parts that are longer than the whole", check_sum_of_parts,
+     "communication_is compute_s communication_s"},
     {"parts.residual", Severity::error, "communication_s workers time_s|compute_s",
      "a residual called communication", check_residual},
     {"time.covers", Severity::error, "covers excludes",
@@ -236,9 +237,9 @@ constexpr Rule kTimeRules[] = {
      "excluded from it",
      check_covers},
     {"time.clock", Severity::error, "time_s flops_per_sample peak_flops workers", "faster than the device",
-     check_clock},
+     check_clock, "time_of train_samples"},
     {"time.rate", Severity::error, "rate_per_s time_s train_samples|global_batch|local_batch",
-     "a rate that does not follow from its time", check_rate},
+     "a rate that does not follow from its time", check_rate, "time_of train_samples rate_of"},
 };
 
 }  // namespace

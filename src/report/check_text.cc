@@ -75,6 +75,8 @@ std::vector<std::string> check_lines(const Result& result) {
                               many(result.number_of(Severity::warning), "warning"),
                               many(result.number_of(Severity::note), "note"),
                               many(result.not_checked.size(), "rule")));
+  if (result.has_unchecked_claims)
+    lines.push_back("no claimed speedup or efficiency was compared with times: this is no confirmation");
   return lines;
 }
 

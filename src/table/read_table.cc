@@ -321,6 +321,7 @@ std::string csv_cell(std::string_view text) {
 
 bool looks_like_table(std::string_view text) {
   if (looks_like_toml(text)) return true;
+  const auto whole = text;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   if (text.find(Table::kSchema) != std::string_view::npos && text.starts_with('#')) return true;
   while (!text.empty()) {
@@ -337,13 +338,20 @@ bool looks_like_table(std::string_view text) {
       known += Column::find(name) || name.starts_with(kSettingPrefix) ? 1 : 0;
       at = end + 1;
     }
-    return known > 0 && 2 * known >= all;
+    return (known > 0 && 2 * known >= all) || in_our_columns(whole).has_value();
   }
   return false;
 }
 
 Table read_table(std::string_view text, const std::string& where, const std::set<std::string>& others) {
-  auto table = looks_like_toml(text) ? read_toml_table(text, where) : read_csv_table(text, where);
+  if (looks_like_toml(text)) {
+    auto table = read_toml_table(text, where);
+    require_rows(table, others);
+    return table;
+  }
+  const auto own_words = in_our_columns(text);
+  auto table = read_csv_table(own_words ? own_words->csv : text, where);
+  if (own_words) table.notes.push_back(own_words->note);
   require_rows(table, others);
   return table;
 }

@@ -264,6 +264,21 @@ struct Table {
 /// Whether `text` looks like such a table: a CSV or TOML with one of its columns.
 [[nodiscard]] bool looks_like_table(std::string_view text);
 
+// Reads a table as people have it: with their words for the columns ("GPUs", "Epoch time (s)"), with "1.88x",
+// "94%", "120 min" and "1,655" in its cells, with empty columns of a spreadsheet, or as Markdown.
+
+/// The same table in the columns of `paceline-table-1`.
+struct OwnWords {
+  std::string csv;   ///< each row in the line that it has in the source
+  std::string note;  ///< "read as: GPUs = workers, Epoch time (s) = time_s with time_of = epoch; ..."
+};
+
+/// nullopt if the text is not such a table: a head that is a column already, no column of workers, or no
+/// figure. Columns that have no counterpart become settings. A batch that grows with the workers is the
+/// global one; otherwise it stays "batch", which may be either. Times in other units are converted with no
+/// more digits than they had.
+[[nodiscard]] std::optional<OwnWords> in_our_columns(std::string_view text);
+
 /// Parses a table. A baseline must be a run of the table, or one of `others`.
 ///
 /// Errors   Error(data): file, line, column, what the column accepts or the nearest column, next step

@@ -151,11 +151,39 @@ std::optional<Made> other_epochs(std::uint64_t seed) {
   return Made{sound.table, sound.table.rows.back().name(), last};
 }
 
+/// A table that prints ratios and no times, as many do, with one efficiency that is not its speedup over its
+/// workers.
+std::optional<Made> claims_that_contradict(std::uint64_t seed) {
+  auto sound = scaling_table(seed);
+  Draw draw(seed + 1);
+  auto& rows = sound.table.rows;
+  const double fewest = *rows.front().value("workers");
+  for (auto& row : rows) {
+    for (const Column column :
+         {Column("time_s"), Column("rate_per_s"), Column("compute_s"), Column("communication_s"),
+          Column("data_wait_s"), Column("baseline"), Column("statistic"), Column("claimed_bandwidth"),
+          Column("spread_s"), Column("spread_is"), Column("steps"), Column("repeats"), Column("scaling"),
+          Column("claimed_speedup"), Column("claimed_efficiency")})
+      row.set(column, "");
+    const double scale = *row.value("workers") / fewest;
+    const double efficiency = scale == 1 ? 1 : 0.6 + 0.004 * draw.whole(0, 90);
+    row.set("claimed_efficiency", printed(efficiency, 4));
+    row.set("claimed_speedup", printed(efficiency * scale, 4));
+  }
+  auto& last = rows.back();
+  const double scale = *last.value("workers") / fewest;
+  if (scale <= 1) return std::nullopt;
+  const double right = *last.value("claimed_speedup") / scale;
+  last.set("claimed_efficiency", printed(right * 1.1, 4));
+  return Made{sound.table, last.name(), right};
+}
+
 }  // namespace
 
 std::vector<Mistake> of_scaling() {
   return {
       {"no workers", "ratio.no-workers", without_workers, {"time.rate"}},
+      {"claims that contradict", "ratio.claims", claims_that_contradict},
       {"faster than its workers", "ratio.superlinear",
        [](auto seed) { return with_last_speedup(seed, 1.5, 0); }},
       {"slower", "scaling.slower", [](auto seed) { return with_last_speedup(seed, 0, 0.6); }},

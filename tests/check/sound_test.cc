@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "check/check.h"
@@ -52,6 +53,45 @@ TEST(AllMistakes, AreThereForEveryRule) {
   std::set<std::string> rules;
   for (const auto& one : all_mistakes()) rules.insert(one.rule);
   for (const auto& rule : catalogue()) EXPECT_TRUE(rules.contains(std::string(rule.name))) << rule.name;
+}
+
+/// The table without one column, also above its header.
+table::Table without(table::Table table, Column column) {
+  for (auto& row : table.rows) row.set(column, "");
+  return table;
+}
+
+// A wrong table got "0 errors" because one column was missing, and the rules that could not run were not
+// listed.
+TEST(AllMistakes, AreNeverMissedInSilence) {
+  constexpr int kTables = 10;
+  std::map<std::string, int> silent;
+  for (const auto& one : all_mistakes()) {
+    int made = 0;
+    for (std::uint64_t seed = 0; made < kTables && seed < 20 * kTables; ++seed) {
+      const auto wrong = one.make(seed);
+      if (!wrong) continue;
+      ++made;
+      const auto whole = check_table(wrong->table);
+      const auto has = [&](const Result& result) {
+        return std::ranges::any_of(result.findings, [&](const Finding& finding) {
+          return finding.rule == one.rule && finding.severity == Severity::error;
+        });
+      };
+      if (!has(whole)) continue;
+      for (std::size_t at = 0; at < Column::count(); ++at) {
+        const Column column = Column::at(at);
+        if (std::ranges::none_of(wrong->table.rows, [&](const auto& row) { return row.knows(column); }))
+          continue;
+        const auto result = check_table(without(wrong->table, column));
+        const bool is_listed = std::ranges::any_of(
+            result.not_checked, [&](const NotChecked& missing) { return missing.rule == one.rule; });
+        if (result.number_of(Severity::error) == 0 && !has(result) && !is_listed)
+          ++silent[fmt::format("{} without {}", one.rule, column.name())];
+      }
+    }
+  }
+  for (const auto& [what, number] : silent) ADD_FAILURE() << what << ": " << number;
 }
 
 /// What one table with a mistake gave.

@@ -40,6 +40,7 @@ constexpr int kDoesNotHold = 1;
 
 void append(Result& all, Result one) {
   all.findings.insert(all.findings.end(), one.findings.begin(), one.findings.end());
+  all.has_unchecked_claims = all.has_unchecked_claims || one.has_unchecked_claims;
   for (auto& rule : one.not_checked) {
     const bool is_known = std::ranges::any_of(all.not_checked, [&](const auto& known) {
       return known.rule == rule.rule && known.missing == rule.missing;
@@ -134,7 +135,8 @@ int check_command(const Settings& settings) {
   if (!options.json.empty()) base::write_file(options.json, report::check_json(result));
   if (!options.sarif.empty()) base::write_file(options.sarif, report::check_sarif(result));
   const bool fails =
-      result.number_of(Severity::error) > 0 || (options.strict && result.number_of(Severity::warning) > 0);
+      result.number_of(Severity::error) > 0 ||
+      (options.strict && (result.number_of(Severity::warning) > 0 || result.has_unchecked_claims));
   return fails ? kDoesNotHold : 0;
 }
 
