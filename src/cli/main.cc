@@ -103,11 +103,16 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cluste
     std::fputs(overview().c_str(), stderr);
     return static_cast<int>(base::ErrorKind::usage);
   }
-  if (first == "--help" || first == "-h" || first == "help") {
+  const bool names_command = first == "help" && count > 2;
+  if (first == "--help" || first == "-h" || (first == "help" && !names_command)) {
     std::fputs(overview().c_str(), stdout);
     return 0;
   }
-  if (first == "--version") {
+  if (names_command) {
+    std::fputs(cli::parse(find_command(words[2]).command, {"--help"}).help.c_str(), stdout);
+    return 0;
+  }
+  if (first == "--version" || first == "version") {
     std::printf("paceline %s\n", measure::version().c_str());
     return 0;
   }

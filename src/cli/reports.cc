@@ -314,6 +314,12 @@ std::vector<std::string> write_reports(const report::Document& document, const S
   return lines;
 }
 
+void say_report(const report::Document& document, const Settings& settings, Screen& screen) {
+  screen.say(settings.tables
+                 ? report::to_terminal(document, screen.width(), screen.colour())
+                 : report::first_screen(document, screen.width(), screen.colour(), kLinesOfScreen));
+}
+
 RecordsRead read_records(const std::vector<fs::path>& paths) {
   RecordPaths found = look_for_records(paths);
   const std::size_t repeated = drop_repeated(found.records);

@@ -2,12 +2,14 @@
 
 /// Makes output directories, reads records, and writes reports.
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/options/options.h"
+#include "cli/screen/screen.h"
 #include "measure/record.h"
 #include "report/document.h"
 
@@ -42,6 +44,10 @@ class OutputDirectory {
 /// Writes the forms whose path is not empty, each completely or not at all. Returns a line for each: what it
 /// is and where.
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where);
+
+/// Prints the beginning of the report, at most kLinesOfScreen lines, with --tables all of it.
+void say_report(const report::Document& document, const Settings& settings, Screen& screen);
+inline constexpr std::size_t kLinesOfScreen = 23;
 
 struct RecordsRead {
   std::vector<measure::Record> records;  ///< oldest first

@@ -200,6 +200,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"json", unrecorded},
     {"timeline", unrecorded},
     {"tensorboard", unrecorded},
+    {"tables", unrecorded},
     {"html", unrecorded},
     {"markdown", unrecorded},
     {"csv", unrecorded},

@@ -230,6 +230,10 @@ struct Document {
 };
 
 [[nodiscard]] std::string to_terminal(const Document& document, int width = 110, bool colour = false);
+/// The beginning of to_terminal() in at most `most_lines` lines: the answers, or where there are none the
+/// sentences and short tables of the first sections, of longer tables the first rows.
+[[nodiscard]] std::string first_screen(const Document& document, int width, bool colour,
+                                       std::size_t most_lines);
 [[nodiscard]] std::string to_markdown(const Document& document);
 /// One table as CSV: header `key [unit]`, then rows; a figure with an interval takes three columns (key,
 /// key_low, key_high).

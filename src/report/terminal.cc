@@ -259,4 +259,45 @@ std::string to_terminal(const Document& document, int width, bool colour) {
   return out;
 }
 
+std::string first_screen(const Document& document, int width, bool colour, std::size_t most_lines) {
+  constexpr std::size_t kWarnings = 2, kRows = 8;
+  Document shown = document;
+  shown.facts.clear();
+  shown.sections.clear();
+  const auto lines = [&] {
+    const std::string text = to_terminal(shown, width, false);
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  };
+  for (const Section& section : document.sections)
+    if (is_answer(section)) shown.sections.push_back(section);
+  if (shown.sections.empty()) {
+    shown.warnings.resize(std::min(kWarnings, shown.warnings.size()));
+    for (const Section& section : document.sections) {
+      Section& begun = shown.sections.emplace_back(section);
+      begun.blocks.clear();
+      for (const Block& block : section.blocks) {
+        begun.blocks.push_back(block);
+        if (auto* table = std::get_if<Table>(&begun.blocks.back());
+            table != nullptr && table->rows.size() > kRows) {
+          table->footnotes.push_back(fmt::format("{} more rows", table->rows.size() - kRows));
+          table->rows.resize(kRows);
+        }
+        if (lines() > most_lines) begun.blocks.pop_back();
+      }
+      if (begun.blocks.empty()) shown.sections.pop_back();
+    }
+  }
+  // Less than a command that is cut in two: warnings, which the page has, then the grid.
+  while (lines() > most_lines && !shown.warnings.empty()) shown.warnings.pop_back();
+  if (lines() > most_lines)
+    for (Section& section : shown.sections)
+      std::erase_if(section.blocks, [](const Block& block) { return std::holds_alternative<Figure>(block); });
+  std::string text = to_terminal(shown, width, colour);
+  std::size_t end = 0;
+  for (std::size_t line = 0; line < most_lines && end != std::string::npos; ++line)
+    end = text.find('\n', end + (line > 0 ? 1 : 0));
+  if (end != std::string::npos) text.resize(end + 1);
+  return text;
+}
+
 }  // namespace paceline::report

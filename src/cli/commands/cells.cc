@@ -110,14 +110,8 @@ void require_a_figure(const std::vector<measure::Record>& records) {
   base::fail(base::ErrorKind::usage, "no cell can be run; the first: {}", records.front().reason);
 }
 
-/// Shortens a study's long report to its answers for the terminal; the files have the tables.
-report::Document beginning(report::Document document) {
-  std::erase_if(document.sections, [](const auto& section) { return !report::is_answer(section); });
-  document.facts.clear();
-  return document;
-}
-
-/// Writes the report to the screen (with --json the records to standard output instead) and to `directory`.
+/// Writes the report to the screen (its beginning, with --tables all of it, with --json the records to
+/// standard output instead) and to `directory`.
 void show_report(const Settings& settings, const std::vector<measure::Record>& records,
                  const std::filesystem::path& directory, Screen& screen) {
   const auto document = report::build(records, {.title = "", .command = settings.typed});
@@ -125,14 +119,15 @@ void show_report(const Settings& settings, const std::vector<measure::Record>& r
   if (settings.json)
     print_records(records);
   else
-    screen.say(report::to_terminal(settings.command == kStudy ? beginning(document) : document,
-                                   screen.width(), screen.colour()));
+    say_report(document, settings, screen);
   const Settings::Report where{.records = {},
                                .html = directory / "report.html",
                                .markdown = directory / "report.md",
                                .csv = directory / "csv",
                                .json = directory / "report.json"};
-  for (const auto& line : write_reports(document, where)) screen.say(line);
+  (void)write_reports(document, where);
+  screen.say(fmt::format(" page   {}   (and report.md, report.json, csv/{})", where.html.string(),
+                         settings.tables || settings.json ? "" : "; --tables prints them"));
 }
 
 /// The measured peak of the cores, to compare steps with; empty for other devices, and if it cannot be

@@ -105,9 +105,10 @@ int evaluate_command(const Settings& settings) {
   if (settings.json)
     std::printf("%s\n", measure::to_json(record).c_str());
   else
-    screen.say(report::to_terminal(report::build({&record, 1}, {.title = "", .command = settings.typed}),
-                                   screen.width(), screen.colour()));
-  screen.explain(fmt::format("record: {}", path.string()));
+    say_report(report::build({&record, 1}, {.title = "", .command = settings.typed}), settings, screen);
+  screen.explain(
+      fmt::format("record: {}{}", path.string(),
+                  settings.json || settings.tables ? "" : "   (--tables: classes, confusions, mistakes)"));
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/commands.h"
 #include "cli/plan.h"
@@ -19,6 +20,7 @@
 #include "measure/record.h"
 #include "measure/tensorboard.h"
 #include "report/sections/sections.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/run.h"
 
 namespace paceline::cli {
@@ -63,6 +65,26 @@ train::Backend backend_of(const train::Options& options, cluster::Session* sessi
       options.gradients_as_bf16 ? comm::WireFormat::bf16 : comm::WireFormat::fp32, processes);
   if (!processes.empty()) backend.place.placement = placement_text(options, session->members());
   return backend;
+}
+
+/// What is left of the training, and how it goes on: the newest checkpoint, and the command that resumes it.
+std::vector<std::string> lines_on_checkpoints(const train::Options& options, const measure::Record& record,
+                                              const std::string& typed) {
+  const auto checkpoints = train::checkpoints_in(options.out);
+  const bool is_over = record.status == "complete";
+  if (checkpoints.empty())
+    return is_over ? std::vector<std::string>()
+                   : std::vector<std::string>{"no checkpoint was written: the training begins again"};
+  std::vector<std::string> lines{fmt::format(
+      "checkpoint: {}{}", checkpoints.front().string(),
+      is_over ? fmt::format("   (paceline evaluate {} looks at its mistakes)", options.out.string()) : "")};
+  if (is_over) return lines;
+  const bool names_resume = typed.find(" --resume") != std::string::npos;
+  lines.push_back(names_resume && options.resume_auto
+                      ? "go on: the same command again"
+                      : fmt::format("go on: {} --resume {}", names_resume ? "the same command, with" : typed,
+                                    base::shell_word(options.out.string())));
+  return lines;
 }
 
 /// Runs a process other than the first: it works, while the first prints and writes files. A process without
@@ -117,11 +139,13 @@ int train_command(const Settings& settings) {
   const auto backend = backend_of(options, session, processes);
   RunLog log(options.out, backend.stalls);
   auto progress = screen.progress();
+  const auto shown = progress.event;
   std::optional<measure::TensorBoardFile> board;
   if (settings.tensorboard) board.emplace(options.out / "tensorboard", cluster::log_line);
   const std::string watch = watch_line(options.out);
   progress.event = [&](const measure::Event& event) {
     log.write(event);
+    shown(event);
     if (event.name() == "start" && !watch.empty()) screen.say(watch);  // not if the run is refused
     if (board) board->take(event);
   };
@@ -145,6 +169,7 @@ int train_command(const Settings& settings) {
   if (record.status != "complete") screen.explain(fmt::format("{}: {}", record.status, record.reason));
   screen.explain(
       fmt::format("record: {}   (paceline report {} explains it)", path.string(), options.out.string()));
+  for (const auto& line : lines_on_checkpoints(options, record, settings.typed)) screen.explain(line);
   return record.status == "interrupted" ? interrupt.exit_code() : 0;
 }
 

@@ -87,6 +87,7 @@ struct Settings {
   std::vector<std::string> origins;              ///< of each of `given`: "--lr", "recipes/mnist.toml:7: lr"
   bool json = false;                             ///< only the record on standard output
   bool tensorboard = false;                      ///< train: also write event files for TensorBoard
+  bool tables = false;                           ///< print all tables of the report
 
   struct Report {
     std::vector<std::filesystem::path> records;  ///< files, or directories with records

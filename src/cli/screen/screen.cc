@@ -105,6 +105,8 @@ std::string cut(const std::string& text, std::size_t width) {
 /// evaluations.
 struct TrainingProgress {
   std::optional<std::int64_t> first_step{};
+  std::int64_t steps_per_epoch = 0;  ///< 0: not known yet
+  std::string reached{};             ///< the last accuracy: ", 71.2 % tested"
   base::TimePoint began = base::Clock::now();
 
   Bar bar(std::int64_t step, std::int64_t steps, double loss, double images_per_s) {
@@ -115,6 +117,9 @@ struct TrainingProgress {
     Bar bar{.done = step,
             .all = steps,
             .unit = "steps",
+            .doing = steps_per_epoch > 0 ? fmt::format("epoch {}/{}{}", 1 + (step - 1) / steps_per_epoch,
+                                                       1 + (steps - 1) / steps_per_epoch, reached)
+                                         : "",
             .rate = fmt::format("loss {:.4f}  {} images/s", loss, report::integer(std::round(images_per_s))),
             .elapsed_s = base::seconds_since(began)};
     if (const auto done = step - *first_step; done > 0 && bar.elapsed_s > 1)
@@ -179,12 +184,26 @@ train::Progress Screen::progress() {
       .say = [this](const std::string& line) { explain(line); },
       .step = [this, training](std::int64_t step, std::int64_t steps, double loss,
                                double images_per_s) { draw(training->bar(step, steps, loss, images_per_s)); },
-      .epoch = [this](const measure::EpochRecord& epoch) { say(epoch_line(epoch)); },
+      .epoch =
+          [this, training](const measure::EpochRecord& epoch) {
+            const auto accuracy = epoch.test_accuracy ? epoch.test_accuracy : epoch.validation_accuracy;
+            if (accuracy)
+              training->reached =
+                  fmt::format(", {:.1f} % {}", 100 * *accuracy, epoch.test_accuracy ? "tested" : "validated");
+            say(epoch_line(epoch, training->steps_per_epoch));
+          },
+      .event =
+          [training](const measure::Event& event) {
+            if (event.name() == "start")
+              training->steps_per_epoch = event.whole("steps_per_epoch").value_or(0);
+          },
   };
 }
 
-std::string epoch_line(const measure::EpochRecord& epoch) {
-  std::string line = fmt::format("epoch {:<3}  train loss {:.4f}  accuracy {:.2f} %", epoch.epoch,
+std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per_epoch) {
+  const auto steps = steps_per_epoch > 0 ? epoch.updates % steps_per_epoch : 0;
+  const std::string part = steps > 0 ? fmt::format("({} of {} steps)  ", steps, steps_per_epoch) : "";
+  std::string line = fmt::format("epoch {:<3}  {}train loss {:.4f}  accuracy {:.2f} %", epoch.epoch, part,
                                  epoch.train_loss, 100 * epoch.train_accuracy);
   if (epoch.test_accuracy)
     line += fmt::format("   test loss {:.4f}  accuracy {:.2f} %", epoch.test_loss.value_or(0),

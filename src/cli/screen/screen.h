@@ -104,7 +104,8 @@ class Screen {
 /// Columns of the terminal at `descriptor`; `elsewhere` if there is none, or if it is very narrow.
 [[nodiscard]] int terminal_width(int descriptor, int elsewhere);
 /// "epoch 3   loss 0.8123   train 71.23 %   test 70.10 %   lr 0.1   12.3 s"
-[[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch);
+/// An epoch that was not trained to its end: "epoch 3   (102 of 468 steps)  loss ...".
+[[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per_epoch = 0);
 /// `text` broken into lines of at most `width` columns, except for longer words; existing line ends stay.
 [[nodiscard]] std::string broken(std::string_view text, int width);
 /// " scale     ━━━━━━━╸────────────  31/54  weak 2 x 128, repeat 2   34 ms/step   0:41 < 0:19". If it is

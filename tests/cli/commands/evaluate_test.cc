@@ -34,7 +34,7 @@ TEST(Evaluate, TakesFromTheRecordWhatIsNotGivenAndAgreesToTheLastDigit) {
     EXPECT_EQ(evaluation.reads, 50);
     EXPECT_TRUE(std::filesystem::exists(folder.path() / ("e" + workers) / "evaluation.json"));
   }
-  const auto shown = run_program({"evaluate", "t", "--out", "e"}, {.directory = folder.path()});
+  const auto shown = run_program({"evaluate", "t", "--out", "e", "--tables"}, {.directory = folder.path()});
   EXPECT_THAT(shown.out, Not(HasSubstr("in the training"))) << "nothing differs";
   const auto other = run_program({"evaluate", "t", "--data", "synthetic,train=96,test=64", "--out", "e3"},
                                  {.directory = folder.path()});
