@@ -421,7 +421,10 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add_section(document, training_section(conclusions));
   add_section(document, check_section(records));
   document.sections.push_back(circumstances_section(conclusions));
-  for (std::size_t i = details; i < document.sections.size(); ++i) document.sections[i].is_folded = true;
+  const bool is_training = conclusions.subjects.size() == 1 && conclusions.cells.size() == 1 &&
+                           conclusions.cells.front().kind == "train";
+  for (std::size_t i = details; i < document.sections.size(); ++i)
+    document.sections[i].is_folded = !is_training || document.sections[i].id != "training";
   add_circumstances(document, conclusions);
   add_trust(document, conclusions);
   add_fact(document, "report made by", options.command);

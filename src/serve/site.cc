@@ -175,7 +175,7 @@ std::shared_ptr<const Site::Report> Site::report_of(const Run& run) {
     return kept;
   report::Document document;
   try {
-    document = options_.document(run.path);
+    document = options_.document(run.path, goes_on);
   } catch (const base::Error& error) {
     document.title = "Paceline: " + run.id;
     document.warnings.push_back(run.state == RunState::running

@@ -68,7 +68,7 @@ struct SiteOptions {
   std::filesystem::path directory;
   std::string token;  ///< "" on the loopback address, where no token is needed
   /// Makes the report of the records that are in a run's directory so far. May throw base::Error.
-  std::function<report::Document(const std::filesystem::path&)> document;
+  std::function<report::Document(const std::filesystem::path&, bool is_running)> document;
   std::stop_token stop;  ///< ends streams
   int most_streams = 100;
 };

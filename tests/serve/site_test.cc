@@ -24,7 +24,7 @@ class SiteTest : public RunsFolder {
   [[nodiscard]] SiteOptions options() {
     return {.directory = directory_,
             .token = "",
-            .document = [this](const fs::path& run) -> report::Document {
+            .document = [this](const fs::path& run, bool) -> report::Document {
               ++made_;
               if (!fs::exists(run / "record.json")) base::fail(base::ErrorKind::data, "no record is in it");
               return {.title = "of " + run.filename().string()};

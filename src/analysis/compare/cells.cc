@@ -23,8 +23,10 @@ bool is_release(const std::string& build) { return build == "Release" || build =
 /// figures.
 bool has_usable_figures(const Record& record) {
   if (contradiction(record)) return false;
-  return (record.status == "complete" || record.status == "interrupted") && !record.ranks.empty() &&
-         record.window.steps > 0 && !record.ranks.front().step_s.empty();
+  const bool has_measured =
+      record.status == "complete" || record.status == "interrupted" || record.status == "running";
+  return has_measured && !record.ranks.empty() && record.window.steps > 0 &&
+         !record.ranks.front().step_s.empty();
 }
 
 /// Why a record that is not measured gives its cell no figures.

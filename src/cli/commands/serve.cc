@@ -39,12 +39,18 @@ void order_by_events(std::vector<measure::Record>& records, const fs::path& run)
 }
 
 /// Makes the same report as the command that measured the records.
-report::Document document_of(const fs::path& run) {
+report::Document document_of(const fs::path& run, bool is_running) {
   std::error_code unreadable;
   const bool is_study = fs::is_directory(run / "records", unreadable);
   // Without the trainings of a running study, whose records are added when they are complete.
   auto [records, remarks] = read_records({is_study ? run / "records" : run});
   order_by_events(records, run);
+  // Its record, rewritten after each epoch, says "interrupted" for the case that it is killed.
+  for (measure::Record& record : records)
+    if (is_running && record.kind == "train" && record.status == "interrupted") {
+      record.status = "running";
+      record.reason.clear();
+    }
   return report::build(records, {.title = "", .command = records.front().command, .remarks = remarks});
 }
 

@@ -35,6 +35,13 @@ struct Subject {
 [[nodiscard]] Answer accuracy_answer(const Subject& subject);
 [[nodiscard]] Next next_steps(const Subject& subject);
 
+// If the records are a single training that ended an epoch: what it reached, its curves ("hero"), what to do
+// with it. Requires  is_of_one_training()
+[[nodiscard]] bool is_of_one_training(const Subject& subject);
+[[nodiscard]] Answer training_answer(const Subject& subject);
+[[nodiscard]] std::optional<Figure> training_figure(const Subject& subject);
+[[nodiscard]] Next steps_after_training(const Subject& subject);
+
 /// images/s and speedups against the global batch, one line for each way of using the machine. The `id` is
 /// "hero".
 [[nodiscard]] std::optional<Figure> hero_figure(const Subject& subject);

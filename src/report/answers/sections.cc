@@ -117,6 +117,15 @@ Section answer_section_of(const Subject& subject) {
   Section section{.id = kAnswerSection, .title = "Answer"};
   if (!subject.cells.name.empty()) section.title += ": " + subject.cells.name;
   auto& blocks = section.blocks;
+  if (is_of_one_training(subject)) {
+    blocks.emplace_back(training_answer(subject));
+    blocks.emplace_back(limit_answer(subject));
+    if (subject.cells.cells.front()->workers > 1) blocks.emplace_back(network_answer(subject));
+    blocks.emplace_back(accuracy_answer(subject));
+    add_drawing(blocks, training_figure(subject));
+    blocks.emplace_back(steps_after_training(subject));
+    return section;
+  }
   for (auto* const answer :
        {best_answer, batch_answer, workers_answer, limit_answer, network_answer, accuracy_answer})
     blocks.emplace_back(answer(subject));

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/compare/interval.h"
+#include "base/text.h"
+#include "measure/record.h"
+#include "report/answers/answers.h"
+#include "report/answers/wording.h"
+#include "report/sections/parts.h"
+#include "report/text.h"
+
+// A single training: what it reached, its curves, and what to do with it. There is nothing to choose from, so
+// the questions about choices are left out.
+
+namespace paceline::report {
+namespace {
+
+using measure::EpochRecord;
+using measure::Record;
+
+const Record& record_of(const Subject& subject) { return subject.cells.cells.front()->record(); }
+
+/// Of a page of `serve`.
+bool is_running(const Record& record) { return record.status == "running"; }
+
+/// The accuracy of an epoch that says most: tested, else validated, else of the training images.
+struct Reached {
+  double accuracy = 0;
+  const char* of = "";
+};
+Reached reached_in(const EpochRecord& epoch) {
+  if (epoch.test_accuracy) return {*epoch.test_accuracy, "test"};
+  if (epoch.validation_accuracy) return {*epoch.validation_accuracy, "validation"};
+  return {epoch.train_accuracy, "training"};
+}
+
+/// The last epoch with such an accuracy.
+const EpochRecord* last_tested(const Record& record) {
+  const EpochRecord* found = nullptr;
+  for (const EpochRecord& epoch : record.epochs)
+    if (found == nullptr || epoch.test_accuracy || epoch.validation_accuracy || !found->test_accuracy)
+      found = &epoch;
+  return found;
+}
+
+/// The directory that was typed as --out; "" if none was.
+std::string typed_directory(const Record& record) {
+  constexpr std::string_view kOut = " --out ";
+  const auto at = record.command.find(kOut);
+  if (at == std::string::npos) return "";
+  const auto begin = at + kOut.size();
+  return record.command.substr(begin, record.command.find(' ', begin) - begin);
+}
+
+template <typename Value>
+Series curve_of(const Record& record, std::string name, double factor, bool is_dashed, const Value& value) {
+  Series series{.name = std::move(name), .dashed = is_dashed};
+  for (const EpochRecord& epoch : record.epochs)
+    if (const std::optional<double> y = value(epoch))
+      series.points.push_back({.x = analysis::epochs_done(record, epoch), .y = factor * *y});
+  return series;
+}
+
+void add_curve(Figure::View& view, Series series) {
+  if (!series.points.empty()) view.series.push_back(std::move(series));
+}
+
+}  // namespace
+
+bool is_of_one_training(const Subject& subject) {
+  const auto& cells = subject.cells.cells;
+  return cells.size() == 1 && cells.front()->kind == "train" && !record_of(subject).epochs.empty();
+}
+
+Answer training_answer(const Subject& subject) {
+  const Record& record = record_of(subject);
+  const EpochRecord& last = *last_tested(record);
+  const Reached reached = reached_in(last);
+  Answer answer{.id = "best",
+                .figure = fmt::format("{} of {} images after {} of training.", percent(reached.accuracy),
+                                      reached.of, count(static_cast<long>(last.epoch), "epoch")),
+                .value = reached.accuracy,
+                .n = 1,
+                .evidence = "hero"};
+  double seconds = 0;
+  for (const EpochRecord& epoch : record.epochs) seconds += epoch.seconds;
+  answer.sentence = fmt::format("{} of training", duration(seconds));
+  if (subject.best() != nullptr) {
+    judge(answer, *subject.best());
+    answer.sentence += fmt::format(", {}{} images/s",
+                                   answer.chip == mark_of(measure::Disturbance::disturbed) ? "at least " : "",
+                                   number(subject.best()->images_per_s.median));
+  }
+  answer.sentence += ".";
+  if (is_running(record))
+    answer.sentence += fmt::format(" It goes on: {} updates so far.",
+                                   integer(static_cast<double>(record.epochs.back().updates)));
+  else if (record.status != "complete")
+    answer.sentence += fmt::format(" The training is {}: it ended after {} updates.", record.status,
+                                   integer(static_cast<double>(record.epochs.back().updates)));
+  answer.records.push_back(record.id);
+  if (const auto directory = typed_directory(record);
+      record.status != "complete" && !is_running(record) && !directory.empty())
+    answer.command = fmt::format("{} --resume {}", record.command, directory);
+  return answer;
+}
+
+std::optional<Figure> training_figure(const Subject& subject) {
+  const Record& record = record_of(subject);
+  if (record.epochs.size() < 2) return std::nullopt;
+  const auto best = std::ranges::max_element(record.epochs, {}, [](const EpochRecord& epoch) {
+    return epoch.test_accuracy || epoch.validation_accuracy ? reached_in(epoch).accuracy : -1.0;
+  });
+  Figure figure{
+      .id = "hero",
+      .finding = fmt::format("{} of {} images after epoch {}, the best", percent(reached_in(*best).accuracy),
+                             reached_in(*best).of, best->epoch),
+      .note = "After each epoch. Training figures are means over the epoch, with its augmentation."};
+  Figure::View accuracy{.name = "accuracy", .x = {.label = "epoch"}, .y = {.label = "accuracy", .unit = "%"}};
+  Figure::View loss{.name = "loss", .x = accuracy.x, .y = {.label = "loss"}};
+  add_curve(accuracy,
+            curve_of(record, "test", 100, false, [](const auto& one) { return one.test_accuracy; }));
+  add_curve(accuracy, curve_of(record, "validation", 100, false,
+                               [](const auto& one) { return one.validation_accuracy; }));
+  add_curve(accuracy, curve_of(record, "training", 100, true,
+                               [](const auto& one) { return std::optional(one.train_accuracy); }));
+  add_curve(loss, curve_of(record, "test", 1, false, [](const auto& one) { return one.test_loss; }));
+  add_curve(loss,
+            curve_of(record, "validation", 1, false, [](const auto& one) { return one.validation_loss; }));
+  add_curve(loss, curve_of(record, "training", 1, true,
+                           [](const auto& one) { return std::optional(one.train_loss); }));
+  figure.views.push_back(std::move(accuracy));
+  figure.views.push_back(std::move(loss));
+  return figure;
+}
+
+Next steps_after_training(const Subject& subject) {
+  const Record& record = record_of(subject);
+  const auto directory = typed_directory(record);
+  Next next;
+  if (record.status != "complete" && !is_running(record) && !directory.empty())
+    next.steps.push_back({.title = "Finish the training",
+                          .why = fmt::format("It is {}.", record.status),
+                          .command = fmt::format("{} --resume {}", record.command, directory)});
+  if (!directory.empty())
+    next.steps.push_back({.title = "See what the model gets wrong",
+                          .why = "Accuracy by class, confusions, the most confident mistakes.",
+                          .command = "paceline evaluate " + directory});
+  next.steps.push_back({.title = "Ask which batch is fastest",
+                        .why = "One training shows one batch.",
+                        .command = command_like(record, "sweep", "--batches auto")});
+  next.steps.push_back({.title = "Ask how many workers help",
+                        .why = fmt::format("This training had {}.", count(record.workers, "worker")),
+                        .command = command_like(
+                            record, "scale", fmt::format("--workers 1,2 --batches {}", record.local_batch))});
+  return next;
+}
+
+}  // namespace paceline::report

@@ -1,0 +1,75 @@
+// The answers about a single training: what it reached, its curves, what to do with it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/records.h"
+#include "report/answers/answers.h"
+#include "report/build.h"
+#include "report/study_records.h"
+
+namespace paceline::report {
+namespace {
+
+using golden::make_training;
+using measure::Record;
+using testing::HasSubstr;
+using testing::Not;
+
+Record one_training(std::vector<double> accuracies = {0.40, 0.60, 0.70}) {
+  auto record = make_training({.variant = "", .accuracies = std::move(accuracies)});
+  record.command = "paceline train --model resnet18-cifar --out runs/a";
+  return record;
+}
+
+const Answer& best_of(const Document& document) { return *all<Answer>(document).front(); }
+
+TEST(Training, SaysWhatItReached) {
+  const Document document = build(std::vector{one_training()});
+  const Answer& best = best_of(document);
+  EXPECT_EQ(best.figure, "70.0 % of test images after 3 epochs of training.");
+  EXPECT_DOUBLE_EQ(*best.value, 0.70);
+  for (const Answer* answer : all<Answer>(document))
+    EXPECT_NE(answer->certainty, Certainty::not_measured) << answer->id;
+}
+
+TEST(Training, HasItsCurves) {
+  const Document document = build(std::vector{one_training({0.4, 0.7, 0.6})});
+  const Figure* figure = find<Figure>(document, "hero");
+  ASSERT_NE(figure, nullptr);
+  EXPECT_THAT(figure->finding, HasSubstr("70.0 % of test images after epoch 2, the best"));
+  ASSERT_EQ(figure->views.size(), 2U);
+  ASSERT_EQ(figure->views[0].series.size(), 2U) << "test and training";
+  EXPECT_DOUBLE_EQ(figure->views[0].series[0].points[1].y, 70);
+}
+
+TEST(Training, EndsWithWhatToDo) {
+  const std::string text = text_of({one_training()});
+  EXPECT_THAT(text, HasSubstr("paceline evaluate runs/a"));
+  EXPECT_THAT(text, Not(HasSubstr("--resume")));
+}
+
+TEST(Training, StoppedCanBeResumed) {
+  auto record = one_training();
+  record.status = "interrupted";
+  record.reason = "stopped as asked";
+  EXPECT_THAT(text_of({record}),
+              HasSubstr("paceline train --model resnet18-cifar --out runs/a --resume runs/a"));
+}
+
+TEST(Training, RunningIsNotInterrupted) {
+  auto record = one_training();
+  record.status = "running";
+  const Document document = build(std::vector{record});
+  EXPECT_THAT(best_of(document).sentence, HasSubstr("It goes on"));
+  EXPECT_THAT(to_terminal(document), Not(HasSubstr("interrupted")));
+}
+
+TEST(Training, WithoutAnEpochHasTheUsualAnswers) {
+  auto record = one_training();
+  record.epochs.clear();
+  EXPECT_THAT(best_of(build(std::vector{record})).figure, HasSubstr("Train with 1 worker"));
+}
+
+}  // namespace
+}  // namespace paceline::report
