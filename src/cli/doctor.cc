@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "base/topology.h"
+#include "cli/quiet_moment.h"
 #include "cluster/gpu_table.h"
 #include "cluster/launch_report.h"
 #include "cluster/make_backend.h"
@@ -98,8 +99,12 @@ void show_machine(const measure::Environment& environment, const base::Topology&
              gb(static_cast<double>(environment.memory_bytes)),
              gb(static_cast<double>(measure::available_memory_bytes())),
              cgroup.memory_bytes ? " (limited by the cgroup)" : "");
-  doctor_row(out, "load", "{:.2f} (1 minute){}", environment.load_before,
-             environment.load_before > 0.3 ? "; other programs are running, timings will show it" : "");
+  constexpr double kLook_s = 1;
+  const auto load = measure::load_now(kLook_s);
+  const bool is_busy = load && measure::is_much(load->cores, topology.usable());
+  doctor_row(out, "load", "{:.2f} (1 minute); {}", environment.load_before,
+             is_busy ? text_about_load(*load, topology.usable()) + ": timings will show it"
+                     : "no other program works now");
 }
 
 void show_build(const measure::Environment& environment, const DoctorOptions& options, std::ostream& out) {

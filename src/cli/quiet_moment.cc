@@ -8,9 +8,7 @@
 #include <vector>
 
 namespace paceline::cli {
-namespace {
 
-/// "other programs use 1.0 of 2 cores now (python3 0.9)"
 std::string text_about_load(const measure::LoadNow& load, int cores) {
   std::vector<std::string> names;
   for (const auto& program : load.programs)
@@ -18,8 +16,6 @@ std::string text_about_load(const measure::LoadNow& load, int cores) {
   return fmt::format("other programs use {:.1f} of {} cores now{}", load.cores, cores,
                      names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
 }
-
-}  // namespace
 
 void say_load(int cores, Screen& screen) {
   constexpr double kLook_s = 1;

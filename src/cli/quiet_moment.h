@@ -6,11 +6,15 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include "cli/screen/screen.h"
 #include "measure/disturbance.h"
 
 namespace paceline::cli {
+
+/// "other programs use 1.0 of 2 cores now (python3 0.9)"
+[[nodiscard]] std::string text_about_load(const measure::LoadNow& load, int cores);
 
 /// Says which programs work now, if they do, and what that means for what is measured next.
 ///

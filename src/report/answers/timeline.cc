@@ -55,6 +55,9 @@ std::string finding_of_loss(const EfficiencyLoss& loss) {
     if (!most || loss[part].seconds > loss[*most].seconds) most = part;
   }
   if (!most) return lost + ": no part of it is beyond noise";
+  if (loss.points(*most) > loss.loss_s() / loss.step_s)
+    return fmt::format("{}: {} costs {}, and other parts give some of it back", lost, name(*most),
+                       about(loss.points(*most)));
   return fmt::format("{}: most to {} ({})", lost, name(*most), about(loss.points(*most)));
 }
 
