@@ -58,6 +58,7 @@ Setup apart_from_batch(const Cell& cell) {
 /// fixed number: beside a run of one worker another program has a core, beside one of two it shares them.
 bool has_constant_load(const std::vector<const Cell*>& cells) {
   constexpr double kMostOverLeast = 2.5;
+  if (cells.size() < 2) return false;  // nothing to compare
   std::vector<double> of_cells;
   for (const Cell* cell : cells) {
     if (cell->disturbance != Disturbance::disturbed) return false;
