@@ -258,6 +258,7 @@ std::optional<OwnWords> in_our_columns(std::string_view text) {
   auto lines = text[first] == '|' ? lines_of_markdown(text) : lines_of_csv(text);
   if (lines.size() < 2) return std::nullopt;
   drop_empty(lines);
+  if (lines.size() < 2) return std::nullopt;
   std::vector<OwnHeading> headings;
   std::size_t ours = 0;
   std::optional<std::size_t> workers, batch;

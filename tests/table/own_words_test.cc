@@ -76,6 +76,8 @@ TEST(OwnWords, AreNotSeenInOtherFiles) {
   EXPECT_FALSE(in_our_columns("GPUs,Time,Duration\n1,2,3\n")) << "two columns of one meaning";
   EXPECT_FALSE(in_our_columns("{\"a\": 1}"));
   EXPECT_FALSE(in_our_columns(""));
+  EXPECT_FALSE(in_our_columns(",,\n,,\n")) << "nothing but blanks";
+  EXPECT_FALSE(in_our_columns("|  |  |\n|---|---|\n|  |  |\n"));
 }
 
 }  // namespace
