@@ -7,7 +7,9 @@
 #include <sstream>
 #include <string_view>
 
+#include "measure/statistics.h"
 #include "report/document.h"
+#include "report/terminal_text.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -81,6 +83,7 @@ void add_csv(std::vector<CsvFile>& files, const Comparison& comparison) {
   add_csv(files, as_table(comparison));
 }
 void add_csv(std::vector<CsvFile>& files, const Timeline& timeline) { add_csv(files, as_table(timeline)); }
+void add_csv(std::vector<CsvFile>& files, const Strip& strip) { add_csv(files, as_table(strip)); }
 // Blocks without figures of their own.
 void add_csv(std::vector<CsvFile>&, const Paragraph&) {}
 void add_csv(std::vector<CsvFile>&, const Answer&) {}
@@ -165,6 +168,35 @@ Table as_table(const Comparison& comparison) {
          {.text = row.before},
          {.text = row.after},
          {.text = row.why}});
+  return table;
+}
+
+Table as_table(const Strip& strip) {
+  const auto ms = [](const char* key, const char* label) {
+    return Column{.key = key, .label = label, .unit = "s", .format = Format::milliseconds};
+  };
+  Table table{.id = strip.id,
+              .title = strip.finding,
+              .definition = strip.note,
+              .columns = {{.key = "configuration", .label = "configuration"},
+                          {.key = "record", .label = "record"},
+                          ms("fastest", "fastest step"),
+                          ms("median", "median"),
+                          ms("slowest", "slowest"),
+                          {.key = "steps", .label = "steps"},
+                          {.key = "others", .label = "others", .unit = "cores", .format = Format::fixed2}}};
+  for (const Strip::Window& window : strip.windows) {
+    const auto step = [&](double ratio) {
+      return TableCell{.value = ratio * window.typical_s, .mark = window.mark};
+    };
+    table.rows.push_back({{.text = window.name},
+                          {.text = window.record},
+                          step(std::ranges::min(window.low)),
+                          step(measure::quantile(window.middle, 0.5)),
+                          step(std::ranges::max(window.high)),
+                          {.text = drawn_in_bars(window.middle)},
+                          {.text = "-", .value = window.others_cores}});
+  }
   return table;
 }
 

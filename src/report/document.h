@@ -209,7 +209,24 @@ struct Comparison {
   std::vector<Row> rows{};
 };
 
-using Block = std::variant<Paragraph, Table, Plot, Answer, Next, Figure, Waterfall, Timeline, Comparison>;
+/// The steps of all measured windows, one window after another, and what other programs did meanwhile.
+struct Strip {
+  struct Window {
+    std::string name{};                    ///< of the configuration: "2 workers, 1 core each, 64 images each"
+    std::string record{};                  ///< id
+    std::string mark{};                    ///< "disturbed", "maybe disturbed", or ""
+    double begin_s = 0, seconds = 0;       ///< measured time; between two windows none passes
+    double typical_s = 0;                  ///< the median step of the configuration
+    std::optional<double> others_cores{};  ///< cores that other programs kept busy, on average
+    /// Of groups of consecutive steps: the fastest, median and slowest step over `typical_s`.
+    std::vector<double> low{}, middle{}, high{};
+  };
+  std::string id{}, finding{}, note{};
+  std::vector<Window> windows{};  ///< in the order in which they were measured
+};
+
+using Block =
+    std::variant<Paragraph, Table, Plot, Answer, Next, Figure, Waterfall, Timeline, Comparison, Strip>;
 
 struct Section {
   std::string id{};     ///< "weak-scaling"
@@ -241,7 +258,7 @@ struct Document {
 /// The points of one plot, for drawing it again: header `series,x,y,low,high,mark` with the axes' labels and
 /// units for x and y; a row per point. For stacked bars x is the category.
 [[nodiscard]] std::string to_csv(const Plot& plot);
-/// A file for each table, plot, view of a figure, waterfall, timeline and comparison, named by its id.
+/// A file for each table, plot, view of a figure, waterfall, timeline, comparison and strip, named by its id.
 struct CsvFile {
   std::string name{}, text{};
   bool is_table = false;
@@ -274,6 +291,9 @@ struct CsvFile {
 ///    "spans": {"lane": [..], "phase": [..], "begin": [..], "end": [..]}}
 ///   {"type": "comparison", "id", "finding", "note", "name_of_ratio",
 ///    "rows": [{"name", "word", "ratio", "low", "high", "before", "after", "why"}]}
+///   {"type": "strip", "id", "finding", "note",
+///    "windows": [{"name", "record", "mark", "begin", "seconds", "typical", "others", "low": [number],
+///                 "middle": [number], "high": [number]}]}
 /// with
 ///   axis    {"label", "unit", "log"}
 ///   series  {"name", "dashed", "hidden", "x": [..], "y": [..], "low"?, "high"?, "mark"?, "record"?, "n"?}
@@ -294,6 +314,8 @@ struct CsvFile {
 /// A row per span, in the order of the spans.
 [[nodiscard]] Table as_table(const Timeline& timeline);
 [[nodiscard]] Table as_table(const Comparison& comparison);
+/// A row per window: its fastest, median and slowest step, its steps as a line of letters, others' cores.
+[[nodiscard]] Table as_table(const Strip& strip);
 /// The points of one view; its id is the figure's followed by the view's name.
 [[nodiscard]] Plot as_plot(const Figure& figure, const Figure::View& view);
 

@@ -239,6 +239,12 @@ Section accuracy(const Subject& subject) {
   return section;
 }
 
+Section steps_section(const Subject& subject) {
+  Section section{.id = "steps", .title = "What was measured, step by step"};
+  if (auto strip = step_strip(subject)) section.blocks.emplace_back(std::move(*strip));
+  return section;
+}
+
 }  // namespace
 
 Document explain(std::span<const measure::Record> records) {
@@ -246,7 +252,8 @@ Document explain(std::span<const measure::Record> records) {
   const Conclusions conclusions = conclude(records);
   for (const auto& cells : conclusions.subjects) {
     const Subject subject = subject_of(conclusions, cells);
-    for (auto* const step : {operating_point, batch, workers_section, limit, network_section, accuracy}) {
+    for (auto* const step :
+         {operating_point, batch, workers_section, limit, network_section, accuracy, steps_section}) {
       document.sections.push_back(step(subject));
       if (cells.name.empty()) continue;
       document.sections.back().id += "-" + std::to_string(document.sections.size());

@@ -49,6 +49,7 @@ Json json(const Figure::View& view);
 Json json(const Waterfall::Change& change);
 Json json(const Waterfall::Bar& bar);
 Json json(const Comparison::Row& row);
+Json json(const Strip::Window& window);
 
 template <typename Thing>
 Json list_of(const std::vector<Thing>& things) {
@@ -229,6 +230,25 @@ Json json(const Comparison& comparison) {
   Json one = begun("comparison", comparison);
   one["name_of_ratio"] = comparison.name_of_ratio;
   one["rows"] = list_of(comparison.rows);
+  return one;
+}
+
+Json json(const Strip::Window& window) {
+  return {{"name", window.name},
+          {"record", window.record},
+          {"mark", window.mark},
+          {"begin", json_number(window.begin_s)},
+          {"seconds", json_number(window.seconds)},
+          {"typical", json_number(window.typical_s)},
+          {"others", json_number(window.others_cores)},
+          {"low", window.low},
+          {"middle", window.middle},
+          {"high", window.high}};
+}
+
+Json json(const Strip& strip) {
+  Json one = begun("strip", strip);
+  one["windows"] = list_of(strip.windows);
   return one;
 }
 

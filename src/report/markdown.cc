@@ -89,6 +89,8 @@ void append_markdown(std::string& out, const Comparison& comparison) {
   append_markdown(out, as_table(comparison));
 }
 
+void append_markdown(std::string& out, const Strip& strip) { append_markdown(out, as_table(strip)); }
+
 void append_command(std::string& out, const std::string& command) {
   if (command.empty()) return;
   std::string fence = "```";  // longer than any fence inside

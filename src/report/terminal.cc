@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "report/document.h"
+#include "report/sections/parts.h"
 #include "report/terminal_text.h"
 #include "report/text.h"
 
@@ -227,6 +228,27 @@ void append_for_terminal(std::string&, const Next&, const Style&) {}
 
 void append_for_terminal(std::string& out, const Comparison& comparison, const Style& style) {
   append_for_terminal(out, as_table(comparison), style);
+}
+/// A line for each window.
+void append_for_terminal(std::string& out, const Strip& strip, const Style& style) {
+  constexpr std::size_t kBars = 13;
+  std::size_t longest = 0;
+  for (const auto& window : strip.windows) longest = std::max(longest, display_width(window.name));
+  out += broken(strip.finding + ".", "• ", 2, style.width);
+  out += style.dim(broken(strip.note + " ▄ is the median, █ twice it or more.", "", 0, style.width));
+  for (const auto& window : strip.windows) {
+    const std::string figures =
+        fmt::format("{} to {} ms, others {}{}", number(1e3 * window.typical_s * std::ranges::min(window.low)),
+                    number(1e3 * window.typical_s * std::ranges::max(window.high)),
+                    window.others_cores ? fmt::format("{:.2f} cores", *window.others_cores) : "not known",
+                    behind(window.mark));
+    const bool fits = longest + kBars + display_width(figures) + 2 <= static_cast<std::size_t>(style.width);
+    const std::string bars = drawn_in_bars(window.middle);
+    out += fits
+               ? padded(window.name, longest + 2, true) + padded(bars, kBars, true) + figures + "\n"
+               : broken(window.name, "", 0, style.width) + broken(bars + " " + figures, "  ", 2, style.width);
+  }
+  out += "\n";
 }
 
 }  // namespace

@@ -4,9 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <set>
+#include <span>
 
+#include "measure/statistics.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -232,6 +236,19 @@ bool is_answer(const Section& section) { return section.id.starts_with(kAnswerSe
 
 bool has_answers(const Document& document) {
   return std::any_of(document.sections.begin(), document.sections.end(), is_answer);
+}
+
+std::string drawn_in_bars(const std::vector<double>& ratios) {
+  constexpr std::array kBars{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  constexpr std::size_t kMost = 12;
+  const std::size_t count = std::min(kMost, ratios.size());
+  std::string bars;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::span part(ratios.begin() + static_cast<std::ptrdiff_t>(i * ratios.size() / count),
+                         ratios.begin() + static_cast<std::ptrdiff_t>((i + 1) * ratios.size() / count));
+    bars += kBars[static_cast<std::size_t>(std::lround(4 * std::clamp(measure::mean(part), 0.25, 2.0))) - 1];
+  }
+  return bars;
 }
 
 std::string answer_screen(const Document& document, const Style& style) {

@@ -16,6 +16,10 @@ namespace paceline::report {
 /// `width`: characters of a line with its label; values below 40 count as 40
 [[nodiscard]] std::string drawn_in_letters(const Timeline& timeline, int width);
 
+/// A bar per ratio, at most 12 of them, of more the mean of neighbours: "▄" is about 1, each higher one a
+/// quarter more, "█" 2 or more.
+[[nodiscard]] std::string drawn_in_bars(const std::vector<double>& ratios);
+
 struct Style {
   int width = 110;
   bool colour = false;

@@ -39,8 +39,8 @@ TEST(Explain, HasASectionAStepOfEachModel) {
   auto other = make_record({.kind = "sweep", .local_batch = 64});
   other.model.name = "mnist-cnn";
   const Document document = explain(std::vector{make_record({.kind = "sweep", .local_batch = 64}), other});
-  ASSERT_EQ(document.sections.size(), 12U);
-  EXPECT_EQ(document.sections[6].title, "The operating point (mnist-cnn)");
+  ASSERT_EQ(document.sections.size(), 14U);
+  EXPECT_EQ(document.sections[7].title, "The operating point (mnist-cnn)");
 }
 
 }  // namespace

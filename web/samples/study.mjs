@@ -131,6 +131,24 @@ const ledger = () => plot('ledger', 'stacked_bar', 'Parts of a step', 'Shares of
 const loader = () => table('loader', 'The loader keeps up', [column('cell', 'cell', '', 'text'), column('ready', 'ready', 'batches', 'fixed2'), column('wait', 'data wait', 's', 'milliseconds')],
   CELLS.slice(0, 8).map((c) => ({ cell: c.record, ready: 2, wait: { value: 0.00026, low: 0.0002, high: 0.00041 } })), { definition: 'ready: batches that wait in the queue when a step begins, of at most 2.' });
 
+const strip = () => {
+  let begin = 0;
+  return {
+    type: 'strip', id: 'step-times', finding: 'Other programs were at work in 1 of 20 windows', note: 'Steps over the median of their configuration.',
+    windows: CELLS.map((c, i) => {
+      const slow = c.mark === 'disturbed' ? 1.6 : 1;
+      const middle = Array.from({ length: 12 }, (_, k) => Number((slow * (1 + 0.02 * Math.sin(7 * i + 3 * k))).toFixed(3)));
+      const window = {
+        name: `${nameOf(c)}, ${c.batch / c.workers} images`, record: c.record, mark: c.mark === 'disturbed' ? c.mark : i === 3 ? 'maybe disturbed' : '', begin, seconds: 1.3 + 0.05 * i,
+        typical: c.ms / 1000, others: i === 3 ? null : c.mark === 'disturbed' ? 0.75 : 0.02,
+        low: middle.map((ratio) => Number((ratio * 0.97).toFixed(3))), middle, high: middle.map((ratio) => Number((ratio * 1.08).toFixed(3))),
+      };
+      begin += window.seconds;
+      return window;
+    }),
+  };
+};
+
 const TRAIN = 'paceline train --model resnet8-cifar --data synthetic,train=10240,test=2000 --workers 2 --local-batch 32 --lr 0.05';
 
 export const answers = (over = {}) => [
@@ -169,6 +187,7 @@ export const studyReport = () => document({
     section('step', 'A step', [waterfall(), steps()]),
     section('collectives', 'Network', [network()]),
     section('convergence', 'Accuracy', [accuracy()]),
+    section('windows', 'Single steps', [strip()]),
     section('all-cells', 'Every cell', [cells()]),
     section('parts', 'Parts of a step in every cell', [ledger()], true),
     section('loader-section', 'Loader', [paragraph('finding', 'The loader is fast enough: 2.00 batches are ready in every cell.'), loader()], true),
@@ -176,4 +195,4 @@ export const studyReport = () => document({
   ],
 });
 
-export const parts = { hero, batch, waterfall, steps, network, accuracy, cells, ledger };
+export const parts = { hero, batch, waterfall, steps, network, accuracy, cells, ledger, strip };

@@ -1,10 +1,11 @@
-// What is drawn by hand: waterfall, timeline, comparison; and the way through all drawings.
+// What is drawn by hand: waterfall, timeline, comparison, strip; and the way through all drawings.
 
 import { describe, expect, it } from 'vitest';
 import { renderComparison } from '../src/plots/comparison';
 import type { Spot } from '../src/plots/drawing';
 import { nearest, next } from '../src/plots/explore';
 import { Labels } from '../src/plots/labels';
+import { renderStrip } from '../src/plots/strip';
 import { Range, renderTimeline } from '../src/plots/timeline';
 import { renderWaterfall } from '../src/plots/waterfall';
 import { blockOf, contextOf, reportOf, study } from './read';
@@ -105,6 +106,30 @@ describe('A comparison', () => {
   });
   it('lists what cannot be compared, with the reason', () => {
     expect(render().querySelector('.hints')!.textContent).toBe('4 workers, global batch 512A has no such cell');
+  });
+});
+
+describe('The strip of steps', () => {
+  const block = () => blockOf(study(), 'strip', 'step-times');
+  it('stops at every window and says what others did, or that it is not known', () => {
+    const context = contextOf(study());
+    press(renderStrip(block(), context), 'Home');
+    expect(context.tip.live.textContent).toContain('other programs 0.02 cores');
+    press(renderStrip(block(), context), 'Home', 'ArrowRight', 'ArrowRight', 'ArrowRight');
+    expect(context.tip.live.textContent).toContain('other programs not known');
+  });
+  it('has hollow bars for windows that were disturbed or may have been, and a row a window in its table', () => {
+    const element = renderStrip(block(), contextOf(study()));
+    expect([...element.querySelectorAll('.canvas path[fill="var(--card)"]')]).toHaveLength(2);
+    expect(element.querySelector('.legend')!.textContent).toContain('disturbed, or not known');
+    const details = element.querySelector<HTMLDetailsElement>('details.figures')!;
+    details.open = true;
+    details.dispatchEvent(new Event('toggle'));
+    expect(details.querySelectorAll('tbody tr')).toHaveLength(block().windows.length);
+  });
+  it('draws a window without steps and a study of nothing but one as well', () => {
+    const one = { ...block(), windows: [{ ...block().windows[0]!, low: [], middle: [], high: [], seconds: 0 }] };
+    expect(renderStrip(one, contextOf(study())).querySelector('.canvas svg')).not.toBeNull();
   });
 });
 

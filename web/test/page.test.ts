@@ -56,8 +56,8 @@ describe('The page of a study', () => {
   beforeAll(() => { page = renderPage(study(), ''); });
   it('has the answer first, then what is open, then what is folded', () => {
     const ids = [...page.querySelectorAll('main > section, .evidence > section, .folds > details')].map(({ id }) => id);
-    expect(ids).toEqual(['answer', 'batch-size', 'how-many', 'step', 'collectives', 'convergence', 'all-cells', 'parts', 'loader-section', 'method', 'circumstances']);
-    expect([...page.querySelectorAll('.contents a')].map((link) => link.getAttribute('href'))).toEqual(ids.slice(0, 7).map((id) => `#${id}`));
+    expect(ids).toEqual(['answer', 'batch-size', 'how-many', 'step', 'collectives', 'convergence', 'windows', 'all-cells', 'parts', 'loader-section', 'method', 'circumstances']);
+    expect([...page.querySelectorAll('.contents a')].map((link) => link.getAttribute('href'))).toEqual(ids.slice(0, 8).map((id) => `#${id}`));
   });
   it('says in a headline what to do, with the command as it stands', () => {
     const best = page.querySelector('.best')!;

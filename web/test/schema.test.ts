@@ -45,7 +45,7 @@ describe('A report', () => {
   it('with a wrong enum says where and what is allowed', () => {
     expect(broken((report) => { report.sections[0].blocks[0].certainty = 'sure'; }))
       .toContain('sections[0].blocks[0].certainty must be one of decided, tie, not_decided, careful, not_measured, but it is "sure"');
-    expect(broken((report) => { report.sections[0].blocks[0].type = 'video'; })).toContain('paragraph, table, plot, answer, next, figure, waterfall, timeline, comparison');
+    expect(broken((report) => { report.sections[0].blocks[0].type = 'video'; })).toContain('paragraph, table, plot, answer, next, figure, waterfall, timeline, comparison, strip');
   });
   it('with a missing field names it', () => {
     expect(broken((report) => { delete report.facts[0].value; })).toContain('facts[0].value must be a text, but it is missing');

@@ -55,6 +55,9 @@ struct Subject {
 [[nodiscard]] std::vector<Timeline> step_timelines(const Subject& subject);
 [[nodiscard]] std::optional<Figure> network_figure(const Subject& subject);
 [[nodiscard]] std::optional<Figure> accuracy_figure(const Subject& subject);
+/// The steps of every measured window, repeats that were set aside included, in the order in which they were
+/// measured; nothing if no window has step times.
+[[nodiscard]] std::optional<Strip> step_strip(const Subject& subject);
 /// Every planned set-up, one row each, with column groups.
 [[nodiscard]] Table cells_table(const Conclusions& conclusions);
 

@@ -143,6 +143,7 @@ Section evidence_of(const Subject& subject) {
   for (Timeline& timeline : step_timelines(subject)) section.blocks.emplace_back(std::move(timeline));
   add_drawing(section.blocks, network_figure(subject));
   add_drawing(section.blocks, accuracy_figure(subject));
+  add_drawing(section.blocks, step_strip(subject));
   return section;
 }
 

@@ -106,8 +106,15 @@ export interface Pair {
   why: string;
 }
 export interface Comparison { type: 'comparison'; id: string; finding: string; note: string; name_of_ratio: string; rows: Pair[] }
+/// The steps of a measured window in groups: fastest, median and slowest of each over `typical`, the median step of the
+/// configuration. `others`: cores that other programs kept busy; null: not known.
+export interface Window {
+  name: string; record: string; mark: string; begin: number; seconds: number; typical: number; others: number | null;
+  low: number[]; middle: number[]; high: number[];
+}
+export interface Strip { type: 'strip'; id: string; finding: string; note: string; windows: Window[] }
 
-export type Block = Paragraph | Table | Plot | Answer | Next | Figure | Waterfall | Timeline | Comparison;
+export type Block = Paragraph | Table | Plot | Answer | Next | Figure | Waterfall | Timeline | Comparison | Strip;
 export interface Section { id: string; title: string; folded: boolean; blocks: Block[] }
 export interface Fact { name: string; value: string }
 export interface Report {

@@ -6,7 +6,7 @@ import { AGAIN, At, SchemaError } from './at';
 import {
   certainties, formats, plotKinds, tones, words,
   type Answer, type Axis, type Block, type Cell, type Comparison, type Figure, type Next, type Paragraph, type Plot, type Point,
-  type Report, type Section, type Series, type Table, type Timeline, type View, type Waterfall,
+  type Report, type Section, type Series, type Strip, type Table, type Timeline, type View, type Waterfall,
 } from './report';
 import { readBlocks as readBlocks1 } from './schema-1';
 
@@ -127,7 +127,19 @@ const comparison = (at: At): Comparison => ({
   })),
 });
 
-const blocks = { paragraph, table, plot, answer, next, figure, waterfall, timeline, comparison };
+const strip = (at: At): Strip => ({
+  type: 'strip', ...said(at),
+  windows: at.get('windows').list((window) => {
+    const low = window.get('low').list((one) => one.figure());
+    return {
+      name: window.get('name').text(), record: window.get('record').text(), mark: window.get('mark').text(), begin: window.get('begin').figure(),
+      seconds: window.get('seconds').figure(), typical: window.get('typical').figure(), others: window.get('others').number(),
+      low, middle: window.get('middle').figuresOr(low.length), high: window.get('high').figuresOr(low.length),
+    };
+  }),
+});
+
+const blocks = { paragraph, table, plot, answer, next, figure, waterfall, timeline, comparison, strip };
 
 function block(at: At): Block {
   return blocks[at.get('type').oneOf(Object.keys(blocks) as (keyof typeof blocks)[])](at);

@@ -7,6 +7,7 @@ import { Colours } from '../plots/colours';
 import { renderComparison } from '../plots/comparison';
 import { renderFigure, renderPlot, type Context } from '../plots/figure';
 import { Links } from '../plots/links';
+import { renderStrip } from '../plots/strip';
 import { renderTimeline } from '../plots/timeline';
 import { Sized } from '../plots/sized';
 import { Tip } from '../plots/tip';
@@ -72,7 +73,7 @@ function renderAnswer({ id, title, blocks }: Section, report: Report, context: C
     ...renderBlocks(rest, report, context));
 }
 
-const drawings = new Set<Block['type']>(['figure', 'plot', 'waterfall', 'timeline', 'comparison']);
+const drawings = new Set<Block['type']>(['figure', 'plot', 'waterfall', 'timeline', 'comparison', 'strip']);
 
 /// A section is as wide as what it holds: with one drawing, or two in a very wide window, it stands beside others; with
 /// more or with a table it takes the row.
@@ -92,7 +93,7 @@ export function renderBlocks(blocks: readonly Block[], report: Report, context: 
   const groups: Block[][] = [];
   for (const block of blocks) {
     const last = groups[groups.length - 1];
-    const isLong = (one: Block) => one.type === 'plot' && one.categories.length > 8;
+    const isLong = (one: Block) => one.type === 'strip' || (one.type === 'plot' && one.categories.length > 8);
     if (last && drawings.has(block.type) && drawings.has(last[0]!.type) && !isLong(block) && !isLong(last[0]!)) last.push(block);
     else groups.push([block]);
   }
@@ -128,6 +129,7 @@ function renderBlock(block: Block, report: Report, context: Context): HTMLElemen
     case 'waterfall': return renderWaterfall(block, context);
     case 'timeline': return renderTimeline(block, context);
     case 'comparison': return renderComparison(block, context);
+    case 'strip': return renderStrip(block, context);
   }
 }
 
