@@ -124,26 +124,28 @@ def hold(process, waiting):
     read of a dead disk, or that misses what it waits for. Its id. Never in the few instructions for which it holds a lock (one hold
     in fifty of these small models): no read and no wait is there, and nobody could say anything."""
     libc = ctypes.CDLL(None, use_errno=True)
-    # Over the last second: since the start the main thread may have computed most, which planned and now waits.
-    before = ticks_of_threads(process)
-    time.sleep(1)
-    ticks = {thread: ticks - before.get(thread, 0) for thread, ticks in ticks_of_threads(process).items()}
-    thread = max(ticks, key=ticks.get)
-    for _ in range(3000):
-        for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
-            if libc.ptrace(request, thread, None, None) != 0:
-                print(f"skipped: a thread of another process cannot be stopped here: {os.strerror(ctypes.get_errno())}")
-                sys.exit(77)
-        os.waitpid(thread, WALL)
-        # Who waits for others is inside a call of the system: futex, nanosleep or sched_yield.
-        call = int(Path(f"/proc/{process}/task/{thread}/syscall").read_text().split()[0])
-        if call in (202, 35, 230, 24) if waiting else call == -1:
-            time.sleep(0.3)  # so that whoever wants that lock has come to it
-            if not is_locked_out(process, thread):
-                return thread
-        libc.ptrace(PTRACE_DETACH, thread, None, None)
-        time.sleep(0.003)
-    raise AssertionError(f"thread {thread} of process {process} does not {'wait' if waiting else 'compute'}")
+    for _ in range(10):
+        # Over the last second: since the start the main thread may have computed most, which planned and now waits. Beside many other
+        # programs a second may show too few ticks to tell threads apart: then the next one decides.
+        before = ticks_of_threads(process)
+        time.sleep(1)
+        ticks = {thread: ticks - before.get(thread, 0) for thread, ticks in ticks_of_threads(process).items()}
+        thread = max(ticks, key=ticks.get)
+        for _ in range(600):
+            for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+                if libc.ptrace(request, thread, None, None) != 0:
+                    print(f"skipped: a thread of another process cannot be stopped here: {os.strerror(ctypes.get_errno())}")
+                    sys.exit(77)
+            os.waitpid(thread, WALL)
+            # Who waits for others is inside a call of the system: futex, nanosleep or sched_yield.
+            call = int(Path(f"/proc/{process}/task/{thread}/syscall").read_text().split()[0])
+            if call in (202, 35, 230, 24) if waiting else call == -1:
+                time.sleep(0.3)  # so that whoever wants that lock has come to it
+                if not is_locked_out(process, thread):
+                    return thread
+            libc.ptrace(PTRACE_DETACH, thread, None, None)
+            time.sleep(0.003)
+    raise AssertionError(f"no thread of process {process} was found that {'waits' if waiting else 'computes'}")
 
 
 def wait_for_ends(jobs, held, until):
