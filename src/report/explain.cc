@@ -90,7 +90,19 @@ void add_standing(Section& section, const analysis::Choice& choice) {
                        number((1 - analysis::kTie) * best.median)));
 }
 
+/// Of a single training, from which nothing is chosen.
+Section section_of_training(const Subject& subject) {
+  Section section =
+      section_of("training", training_answer(subject),
+                 "The test accuracy of the weights that the training kept: with a validation set those of "
+                 "the epoch that it chose, tested once; else of its last epoch that was tested. Without a "
+                 "test, the validation images or those of the training are named.");
+  section.title = "What the training reached";
+  return section;
+}
+
 Section operating_point(const Subject& subject) {
+  if (is_of_one_training(subject)) return section_of_training(subject);
   constexpr std::size_t kMost = 5;
   Section section = section_of(
       "operating-point", best_answer(subject),

@@ -97,8 +97,8 @@ const analysis::Cell* fastest_that_sends(const Subject& subject) {
   if (sends(subject.best())) return subject.best();
   for (const analysis::Cell* cell : subject.point.eligible)
     if (sends(cell)) return cell;
-  for (const auto& one : subject.point.left_out)
-    if (sends(one.cell)) return one.cell;
+  for (const analysis::Cell* cell : subject.cells.cells)
+    if (sends(cell)) return cell;
   return nullptr;
 }
 

@@ -74,14 +74,17 @@ std::string finding_of_strip(const std::vector<Strip::Window>& windows) {
     return std::ranges::count(windows, mark_of(disturbance), &Strip::Window::mark);
   };
   const auto disturbed = number_of(Disturbance::disturbed), unknown = number_of(Disturbance::maybe);
-  std::string text =
-      disturbed == 0 && unknown == 0
-          ? fmt::format("No other program was at work in {}", all == 1 ? "the window" : "any window")
-      : disturbed == 0
-          ? fmt::format("Whether other programs were at work is not known of {} of {}", unknown,
-                        count(all, "window"))
-          : fmt::format("Other programs were at work in {} of {}", disturbed, count(all, "window"));
-  if (disturbed > 0 && unknown > 0) text += fmt::format(", and {} were too short to know", unknown);
+  const auto some = [all](long number) {
+    return all == 1 ? "" : fmt::format(" in {} of {} windows", number, all);
+  };
+  std::string text;
+  if (disturbed > 0)
+    text = "Other programs were at work" + some(disturbed);
+  else if (unknown > 0)
+    text = "It is not known whether other programs were at work" + some(unknown);
+  else
+    text = "No other program was at work";
+  if (disturbed > 0 && unknown > 0) text += fmt::format(", and of {} it is not known", unknown);
   std::vector<double> steps;
   for (const auto& window : windows) steps.insert(steps.end(), window.middle.begin(), window.middle.end());
   return text + fmt::format("; nine of ten steps took {} to {} times their median",

@@ -77,12 +77,16 @@ Answer training_answer(const Subject& subject) {
   const Record& record = record_of(subject);
   const EpochRecord& last = *last_tested(record);
   const Reached reached = reached_in(last);
-  Answer answer{.id = "best",
-                .figure = fmt::format("{} of {} images after {} of training.", percent(reached.accuracy),
-                                      reached.of, count(static_cast<long>(last.epoch), "epoch")),
-                .value = reached.accuracy,
-                .n = 1,
-                .evidence = "hero"};
+  Answer answer{.id = "best", .value = reached.accuracy, .n = 1, .evidence = "hero"};
+  if (record.test_set && record.test_set->accuracy && record.test_set->epoch) {
+    // The test set was read once, with the weights that the training chose.
+    answer.value = record.test_set->accuracy;
+    answer.figure = fmt::format("{} of test images with the weights of epoch {} of {}.",
+                                percent(*answer.value), *record.test_set->epoch, record.epochs.back().epoch);
+  } else {
+    answer.figure = fmt::format("{} of {} images after {} of training.", percent(reached.accuracy),
+                                reached.of, count(static_cast<long>(last.epoch), "epoch"));
+  }
   double seconds = 0;
   for (const EpochRecord& epoch : record.epochs) seconds += epoch.seconds;
   answer.sentence = fmt::format("{} of training", duration(seconds));

@@ -33,6 +33,16 @@ TEST(Training, SaysWhatItReached) {
     EXPECT_NE(answer->certainty, Certainty::not_measured) << answer->id;
 }
 
+TEST(Training, LeadsWithTheTestOfItsChoice) {
+  auto record = one_training();
+  for (auto& epoch : record.epochs)
+    epoch.validation_accuracy = std::exchange(epoch.test_accuracy, std::nullopt);
+  record.test_set = {.policy = "last", .reads = 10000, .epoch = 2, .loss = 1.1, .accuracy = 0.58};
+  const Answer best = best_of(build(std::vector{record}));
+  EXPECT_EQ(best.figure, "58.0 % of test images with the weights of epoch 2 of 3.");
+  EXPECT_DOUBLE_EQ(*best.value, 0.58);
+}
+
 TEST(Training, HasItsCurves) {
   const Document document = build(std::vector{one_training({0.4, 0.7, 0.6})});
   const Figure* figure = find<Figure>(document, "hero");
