@@ -51,6 +51,14 @@ class Copy(unittest.TestCase):
         code, text = run(self.root, "--check")
         self.assertEqual(code, 0, text)
 
+    def test_the_readme_of_the_tree_has_a_table_with_its_own_links(self):
+        readme = self.root / "README.md"
+        readme.write_text("<!-- table: model, ratio, machine, record\nstep-vs-pytorch-amx-bf16-batch128.json\n-->\n<!-- end -->\n")
+        self.assert_refused("README.md:4: is not what its records say")
+        self.assertEqual(run(self.root)[0], 0)
+        self.assertIn("[amx](docs/results/machines.md#amx) | [json](results/records/step-vs-pytorch-amx-bf16-batch128.json)", readme.read_text())
+        self.assertEqual(run(self.root, "--check")[0], 0)
+
     def test_a_changed_record_is_seen_on_its_pages(self):
         record = self.records / "step-vs-pytorch-amx-bf16-batch128.json"
         said = json.loads(record.read_text())
