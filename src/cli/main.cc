@@ -22,6 +22,7 @@
 #include "base/thread_pool.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
+#include "cli/screen/screen.h"
 #include "cluster/child.h"
 #include "cluster/gpu_table.h"
 #include "cluster/launch_line.h"
@@ -105,11 +106,11 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cluste
   }
   const bool names_command = first == "help" && count > 2;
   if (first == "--help" || first == "-h" || (first == "help" && !names_command)) {
-    std::fputs(overview().c_str(), stdout);
+    cli::print(overview());
     return 0;
   }
   if (names_command) {
-    std::fputs(cli::parse(find_command(words[2]).command, {"--help"}).help.c_str(), stdout);
+    cli::print(cli::parse(find_command(words[2]).command, {"--help"}).help);
     return 0;
   }
   if (first == "--version" || first == "version") {
@@ -119,7 +120,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cluste
   const cli::CommandRow& row = find_command(first);
   auto parsed = cli::parse(row.command, {words + 2, words + count});
   if (!parsed.help.empty()) {
-    std::fputs(parsed.help.c_str(), stdout);
+    cli::print(parsed.help);
     return 0;
   }
   parsed.settings.typed = parsed.settings.train.command = as_typed(count, words);

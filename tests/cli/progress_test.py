@@ -28,8 +28,8 @@ def check(holds, sentence):
         sys.exit(f"progress_test: {sentence}")
 
 
-def on_terminal(words, columns, folder):
-    """Everything that the program writes to a terminal of so many columns."""
+def on_terminal(words, columns, folder, code=0):
+    """Everything that the program, which ends with `code`, writes to a terminal of so many columns."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(words, stdin=child, stdout=child, stderr=child, cwd=folder)
@@ -47,7 +47,7 @@ def on_terminal(words, columns, folder):
             break
         text += part
     os.close(parent)
-    check(process.wait() == 0, f"exit {process.returncode}\n{text.decode(errors='replace')}")
+    check(process.wait() == code, f"exit {process.returncode}\n{text.decode(errors='replace')}")
     return text.decode()
 
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/topology.h"
+#include "cli/screen/screen.h"
 #include "data/image/decode.h"
 #include "data/image/inspect.h"
 #include "data/image/scan.h"
@@ -35,16 +36,16 @@ std::string spread_of_sizes(std::vector<int> values) {
 }
 
 void print_parts(const std::vector<ImagePart>& parts, const std::vector<data::PartReport>& reports) {
-  fmt::print("\n  {:<11} {:>8} {:>9}  {:<18} {:<18} {}\n", "part", "images", "MB", "height min/med/max",
-             "width min/med/max", "kinds");
+  print(fmt::format("\n  {:<11} {:>8} {:>9}  {:<18} {:<18} {}\n", "part", "images", "MB",
+                    "height min/med/max", "width min/med/max", "kinds"));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& report = reports[i];
     std::string kinds;
     for (const auto& [kind, count] : report.kinds)
       kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", kind, count);
-    fmt::print("  {:<11} {:>8} {:>9.1f}  {:<18} {:<18} {}\n", parts[i].name, report.images,
-               static_cast<double>(report.encoded_bytes) / 1e6, spread_of_sizes(report.heights),
-               spread_of_sizes(report.widths), kinds);
+    print(fmt::format("  {:<11} {:>8} {:>9.1f}  {:<18} {:<18} {}\n", parts[i].name, report.images,
+                      static_cast<double>(report.encoded_bytes) / 1e6, spread_of_sizes(report.heights),
+                      spread_of_sizes(report.widths), kinds));
   }
 }
 
@@ -52,13 +53,13 @@ void print_classes_of_parts(const data::Source& source, const std::vector<ImageP
                             const std::vector<data::PartReport>& reports) {
   std::size_t width = 5;
   for (const auto& name : source.class_names) width = std::max(width, name.size());
-  fmt::print("\n  {:>4}  {:<{}}", "", "class", width);
-  for (const auto& part : parts) fmt::print(" {:>10}", part.name);
-  fmt::print("\n");
+  print(fmt::format("\n  {:>4}  {:<{}}", "", "class", width));
+  for (const auto& part : parts) print(fmt::format(" {:>10}", part.name));
+  print(fmt::format("\n"));
   for (std::size_t c = 0; c < source.class_names.size(); ++c) {
-    fmt::print("  {:>4}  {:<{}}", c, source.class_names[c], width);
-    for (const auto& report : reports) fmt::print(" {:>10}", report.per_class[c]);
-    fmt::print("\n");
+    print(fmt::format("  {:>4}  {:<{}}", c, source.class_names[c], width));
+    for (const auto& report : reports) print(fmt::format(" {:>10}", report.per_class[c]));
+    print(fmt::format("\n"));
   }
 }
 
@@ -67,9 +68,9 @@ std::int64_t print_broken(const std::vector<data::PartReport>& reports) {
   for (const auto& report : reports)
     for (const auto& entry : report.broken)
       if (static_cast<std::size_t>(broken++) < kListed)
-        fmt::print("broken: {}: {}\n", entry.name, entry.reason);
+        print(fmt::format("broken: {}: {}\n", entry.name, entry.reason));
   if (static_cast<std::size_t>(broken) > kListed)
-    fmt::print("broken: and {} more\n", static_cast<std::size_t>(broken) - kListed);
+    print(fmt::format("broken: and {} more\n", static_cast<std::size_t>(broken) - kListed));
   return broken;
 }
 
@@ -81,16 +82,17 @@ void print_duplicates_of_parts(const std::vector<ImagePart>& parts,
       const auto where =
           a == b ? "inside " + parts[a].name : fmt::format("in both {} and {}", parts[a].name, parts[b].name);
       if (found.empty()) {
-        fmt::print("duplicates {}: none\n", where);
+        print(fmt::format("duplicates {}: none\n", where));
         continue;
       }
       const auto contradicting = std::count_if(found.begin(), found.end(),
                                                [](const auto& duplicate) { return !duplicate.same_label; });
-      fmt::print("duplicates {}: {}, of them {} under another class{}\n", where, found.size(), contradicting,
-                 a == b ? "" : "; accuracy on such images does not test what was learned");
+      print(fmt::format("duplicates {}: {}, of them {} under another class{}\n", where, found.size(),
+                        contradicting,
+                        a == b ? "" : "; accuracy on such images does not test what was learned"));
       for (std::size_t i = 0; i < std::min(kListed, found.size()); ++i)
-        fmt::print("  {} = {}\n", found[i].second, found[i].first);
-      if (found.size() > kListed) fmt::print("  and {} more\n", found.size() - kListed);
+        print(fmt::format("  {} = {}\n", found[i].second, found[i].first));
+      if (found.size() > kListed) print(fmt::format("  and {} more\n", found.size() - kListed));
     }
 }
 
@@ -109,22 +111,22 @@ std::vector<ImagePart> image_parts(const data::Source& source) {
 
 int describe_images(const data::Source& source, const std::vector<ImagePart>& parts) {
   const auto reports = inspect_all(source, parts, false);
-  for (const auto& note : source.notes) fmt::print("{}\n", note);
-  fmt::print("usual augmentation: random crop of {:g} to 1 of the area{}{}\n", source.crop_area,
-             source.flip != data::Flip::none ? ", horizontal flip" : ", no flip",
-             source.jitter > 0 ? fmt::format(", colours changed by up to {:g}", source.jitter) : "");
+  for (const auto& note : source.notes) print(fmt::format("{}\n", note));
+  print(fmt::format("usual augmentation: random crop of {:g} to 1 of the area{}{}\n", source.crop_area,
+                    source.flip != data::Flip::none ? ", horizontal flip" : ", no flip",
+                    source.jitter > 0 ? fmt::format(", colours changed by up to {:g}", source.jitter) : ""));
   print_parts(parts, reports);
   print_classes_of_parts(source, parts, reports);
   if (const auto broken = print_broken(reports); broken > 0)
-    fmt::print("{} images are broken, as their headers show; 'paceline data verify' decodes all of them\n",
-               broken);
+    print(fmt::format(
+        "{} images are broken, as their headers show; 'paceline data verify' decodes all of them\n", broken));
   return 0;
 }
 
 int verify_images(const data::Source& source, const std::vector<ImagePart>& parts) {
   const auto started = base::Clock::now();
   const auto reports = inspect_all(source, parts, true);
-  for (const auto& note : source.notes) fmt::print("{}\n", note);
+  for (const auto& note : source.notes) print(fmt::format("{}\n", note));
   print_parts(parts, reports);
   print_duplicates_of_parts(parts, reports);
   std::int64_t images = 0;
@@ -135,7 +137,7 @@ int verify_images(const data::Source& source, const std::vector<ImagePart>& part
     base::fail(base::ErrorKind::data,
                "{}: {} of {} images are broken; replace them, or train with --bad-images skip", source.spec,
                broken, images);
-  fmt::print("all {} images decode, in {:.1f} s\n", images, base::seconds_since(started));
+  print(fmt::format("all {} images decode, in {:.1f} s\n", images, base::seconds_since(started)));
   return 0;
 }
 
@@ -147,15 +149,15 @@ int write_image_manifest(const std::string& text) {
     base::fail(base::ErrorKind::usage,
                "data manifest is for a folder of images, folder:DIR, but '{}' is not one that exists", text);
   const auto scan = data::write_manifest(spec.directory);
-  fmt::print("{}/{}: {} images in {} folders, in {:.1f} s\n", spec.directory, data::kManifestName,
-             scan.listing.size(), scan.folders.size(), base::seconds_since(started));
+  print(fmt::format("{}/{}: {} images in {} folders, in {:.1f} s\n", spec.directory, data::kManifestName,
+                    scan.listing.size(), scan.folders.size(), base::seconds_since(started)));
   return 0;
 }
 
 int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
                 const std::filesystem::path& path, bool decoded) {
   const auto started = base::Clock::now();
-  for (const auto& note : source.notes) fmt::print("{}\n", note);
+  for (const auto& note : source.notes) print(fmt::format("{}\n", note));
   data::TarWriter tar(path);
   data::ImageDecoder decoder;
   data::RgbImage image;
@@ -192,9 +194,9 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
       bytes += static_cast<std::int64_t>(file.size());
     }
   tar.finish();
-  fmt::print("{} images, {:.1f} MB{}, in {:.1f} s: {}   (open it as folder:{})\n", images,
-             static_cast<double>(bytes) / 1e6, decoded ? " of pixels" : "", base::seconds_since(started),
-             path.string(), path.string());
+  print(fmt::format("{} images, {:.1f} MB{}, in {:.1f} s: {}   (open it as folder:{})\n", images,
+                    static_cast<double>(bytes) / 1e6, decoded ? " of pixels" : "",
+                    base::seconds_since(started), path.string(), path.string()));
   return 0;
 }
 

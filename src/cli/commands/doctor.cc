@@ -1,10 +1,11 @@
 #include "cli/doctor.h"
 
-#include <iostream>
+#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/screen/screen.h"
 #include "cluster/gpu_table.h"
 #include "cluster/session.h"
 
@@ -24,8 +25,9 @@ int doctor_command(const Settings& settings) {
     for (const auto& text : all)
       for (auto& one : cluster::ranks_from_text(text)) ranks.push_back(std::move(one));
   }
-  doctor(options, settings.session, ranks, std::cout);
-  std::cout.flush();
+  std::ostringstream text;
+  doctor(options, settings.session, ranks, text);
+  print(text.str());
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "base/topology.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
+#include "cli/screen/screen.h"
 #include "cluster/make_backend.h"
 #include "engine/make.h"
 #include "init/data_facts.h"
@@ -57,7 +58,7 @@ int init_command(const Settings& settings) {
   // A missing folder is reported first; examining one takes seconds.
   if (std::filesystem::exists(settings.init.directory)) require_free(out, settings.init.force);
   const auto facts = init::inspect_data(settings.init.directory, base::usable_cores());
-  for (const auto& line : init::findings(facts)) std::printf("%s\n", line.c_str());
+  for (const auto& line : init::findings(facts)) print(line + "\n");
   std::fflush(stdout);
   train::Setup setup;
   const auto proposal = propose_what_fits(facts, setup);
@@ -65,19 +66,20 @@ int init_command(const Settings& settings) {
   base::write_file(out, init::recipe_text(facts, proposal, file));
   (void)parse(kTrain, {out.string()});  // checks that the recipe can be read
   const auto& chosen = proposal.options;
-  std::printf("%-12s%s, batch %lld, %g epochs of %lld steps; %.2f GB of %.2f GB of memory\n", "chosen",
-              chosen.model.c_str(), static_cast<long long>(chosen.global_batch), chosen.epochs,
-              static_cast<long long>(setup.steps_per_epoch),
-              1e-9 * static_cast<double>(setup.memory.plan_bytes),
-              1e-9 * static_cast<double>(setup.memory.available_bytes));
-  for (const auto& warning : proposal.warnings) std::printf("%-12s%s\n", "look at", warning.c_str());
-  std::printf("%-12s%s, with a reason for each choice\n", "wrote", out.c_str());
-  std::printf(
-      "\nnext:\n  paceline train %s --plan     # settings, memory, steps; runs nothing\n"
-      "  paceline train %s --quick    # 30 updates: whether it runs\n"
-      "  paceline train %s            # the training%s\n",
-      file.c_str(), file.c_str(), file.c_str(),
+  std::string said =
+      fmt::format("{:<12}{}, batch {}, {:g} epochs of {} steps; {:.2f} GB of {:.2f} GB of memory\n", "chosen",
+                  chosen.model, chosen.global_batch, chosen.epochs, setup.steps_per_epoch,
+                  1e-9 * static_cast<double>(setup.memory.plan_bytes),
+                  1e-9 * static_cast<double>(setup.memory.available_bytes));
+  for (const auto& warning : proposal.warnings) said += fmt::format("{:<12}{}\n", "look at", warning);
+  said += fmt::format("{:<12}{}, with a reason for each choice\n\nnext:\n", "wrote", out.string());
+  said += fmt::format(
+      "  paceline train {} --plan     # settings, memory, steps; runs nothing\n"
+      "  paceline train {} --quick    # 30 updates: whether it runs\n"
+      "  paceline train {}            # the training{}\n",
+      file, file, file,
       proposal.is_long ? "; long on this machine: see the reason of epochs in the recipe" : "");
+  print(said);
   return 0;
 }
 

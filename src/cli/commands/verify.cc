@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands/commands.h"
+#include "cli/screen/screen.h"
 #include "data/image/inspect.h"
 #include "data/image/scan.h"
 #include "data/image/tar.h"
@@ -160,15 +161,15 @@ Found (*check_of(const fs::path& path))(const fs::path&) {
 
 void print_checks(const std::vector<FileCheck>& checks) {
   for (const auto& check : checks)
-    fmt::print("{:<8} {}: {}\n", name(check.state), base::visible(check.path.string()),
-               base::visible(check.why));
+    print(fmt::format("{:<8} {}: {}\n", name(check.state), base::visible(check.path.string()),
+                      base::visible(check.why)));
 }
 
 void print_as_json(const std::vector<FileCheck>& checks) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& check : checks)
     list.push_back({{"path", check.path.string()}, {"state", name(check.state)}, {"why", check.why}});
-  fmt::print("{}\n", list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  std::puts(list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 }  // namespace
@@ -240,7 +241,8 @@ int verify_command(const Settings& settings) {
     all.insert(all.end(), std::make_move_iterator(checks.begin()), std::make_move_iterator(checks.end()));
   }
   if (settings.json) print_as_json(all);
-  if (others > 0 && !settings.json) fmt::print("{} other files are of kinds that are not checked\n", others);
+  if (others > 0 && !settings.json)
+    print(fmt::format("{} other files are of kinds that are not checked\n", others));
   std::fflush(stdout);
   const auto damaged =
       std::ranges::count_if(all, [](const FileCheck& check) { return check.state == FileState::damaged; });

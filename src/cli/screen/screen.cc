@@ -101,6 +101,15 @@ std::string cut(const std::string& text, std::size_t width) {
   return result;
 }
 
+/// Where a line's text begins, behind blanks and a label in a column of its own ("  host          vm"); 0 if
+/// that is beyond a third of the width.
+std::size_t column_of_text(std::string_view line, std::size_t width) {
+  const auto begin = std::min(line.find_first_not_of(' '), line.size());
+  const auto gap = line.find("  ", begin);
+  const auto text = gap == std::string_view::npos ? begin : line.find_first_not_of(' ', gap);
+  return text == std::string_view::npos || text > width / 3 ? 0 : text;
+}
+
 /// The progress of one training. The time left assumes the mean time of this run's steps so far, including
 /// evaluations.
 struct TrainingProgress {
@@ -149,11 +158,11 @@ void Screen::say(const std::string& line) {
   const std::lock_guard lock(mutex_);
   clear_locked();
   std::FILE* const stream = json_ ? stderr : stdout;
-  std::fprintf(stream, "%s\n", line.c_str());
+  std::fprintf(stream, "%s\n", (breaks_ ? broken(line, width_) : line).c_str());
   std::fflush(stream);
 }
 
-void Screen::explain(const std::string& sentence) { say(breaks_ ? broken(sentence, width_) : sentence); }
+void Screen::explain(const std::string& sentence) { say(sentence); }
 
 void Screen::draw(const Bar& bar) {
   if (!live_) return;
@@ -215,14 +224,17 @@ std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per
 
 std::string broken(std::string_view text, int width) {
   std::string result;
-  std::size_t column = 0;
+  std::size_t column = 0, indent = 0;
   while (!text.empty()) {
+    if (column == 0)
+      indent = column_of_text(text.substr(0, text.find('\n')), static_cast<std::size_t>(width));
     const auto end = std::min(text.find_first_of(" \n"), text.size());
     const auto word = text.substr(0, end);
     const auto columns = report::display_width(word);
-    if (column > 0 && result.back() == ' ' && column + columns > static_cast<std::size_t>(width)) {
+    if (column > indent && result.back() == ' ' && column + columns > static_cast<std::size_t>(width)) {
       result.back() = '\n';  // replaces the blank before the word
-      column = 0;
+      result.append(indent, ' ');
+      column = indent;
     }
     result += word;
     column += columns;
@@ -232,6 +244,11 @@ std::string broken(std::string_view text, int width) {
     text.remove_prefix(end + 1);
   }
   return result;
+}
+
+void print(const std::string& text) {
+  const int width = terminal_width(STDOUT_FILENO, 0);
+  std::fputs((width > 0 ? broken(text, width) : text).c_str(), stdout);
 }
 
 std::string clock_text(double seconds) {

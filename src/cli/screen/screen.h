@@ -106,8 +106,11 @@ class Screen {
 /// "epoch 3   loss 0.8123   train 71.23 %   test 70.10 %   lr 0.1   12.3 s"
 /// An epoch that was not trained to its end: "epoch 3   (102 of 468 steps)  loss ...".
 [[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per_epoch = 0);
-/// `text` broken into lines of at most `width` columns, except for longer words; existing line ends stay.
+/// `text` broken into lines of at most `width` columns, except for longer words; existing line ends stay. A
+/// line goes on below its text, behind the column of its label.
 [[nodiscard]] std::string broken(std::string_view text, int width);
+/// Writes to standard output; on a terminal lines are broken to its width.
+void print(const std::string& text);
 /// " scale     ━━━━━━━╸────────────  31/54  weak 2 x 128, repeat 2   34 ms/step   0:41 < 0:19". If it is
 /// wider than `width`, the current activity is left out first, then the rate; the rest is cut.
 [[nodiscard]] std::string bar_text(const Bar& bar, int width);
