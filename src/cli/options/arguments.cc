@@ -355,7 +355,10 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
   std::vector<std::string> words = typed_words, child;
   if (command & (kLaunch | kSbatch)) child = cut_child(words);
   auto [asks_for_help, typed, rest, remarks] = read_line(words, command);
-  if (asks_for_help) return {.settings = defaults(command), .help = help_text(command)};
+  if (asks_for_help) {
+    const bool is_short = std::ranges::find(words, "--help") == words.end();
+    return {.settings = defaults(command), .help = help_text(command, is_short)};
+  }
   if (command == kEvaluate && rest.size() != 1)
     base::fail(ErrorKind::usage,
                "evaluate takes one checkpoint: a .safetensors file, or the directory of a training");

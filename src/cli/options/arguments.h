@@ -40,6 +40,7 @@ struct Parsed {
 [[nodiscard]] std::string usage_line(Command command);
 
 /// The text of `paceline COMMAND --help`.
-[[nodiscard]] std::string help_text(Command command);
+/// With `is_short` only what most people need first, each option in a few words.
+[[nodiscard]] std::string help_text(Command command, bool is_short = false);
 
 }  // namespace paceline::cli

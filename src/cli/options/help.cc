@@ -88,6 +88,20 @@ constexpr std::size_t kLeft = 30;  ///< columns for the option's name
 constexpr int kWidest = 100;       ///< the most columns of a line
 constexpr int kWidthOfHelp = 80;   ///< columns of a line without a terminal
 
+/// Options that most people need first: the short help has these.
+constexpr std::string_view kMain[] = {
+    "model",       "data",    "workers", "local-batch", "global-batch", "batches", "baseline-batch",
+    "large-batch", "epochs",  "lr",      "device",      "precision",    "quick",   "plan",
+    "out",         "resume",  "tables",  "html",        "csv",          "json",    "strict",
+    "fail-on",     "halving", "nodes",   "submit",      "directory",    "n",       "hosts",
+    "port",        "by",      "script",  "kernels"};
+
+/// A help text up to its first break in thought.
+std::string beginning_of(const std::string& text) {
+  const auto end = std::min({text.find("; "), text.find(" ("), text.find(": "), text.size()});
+  return text.substr(0, end);
+}
+
 /// `text` behind `left`, broken between words and indented to the right column.
 std::string two_columns(std::string left, std::string_view text, std::size_t width) {
   std::string result = left;
@@ -185,22 +199,30 @@ std::string usage_line(Command command) {
   return fmt::format("paceline {} [options]", name);
 }
 
-std::string help_text(Command command) {
+std::string help_text(Command command, bool is_short) {
   std::string text = usage_line(command) + "\n";
-  if (command & kRuns)
+  if (command & kRuns && !is_short)
     text += "\nA recipe is a TOML file of the same options (global-batch = 128); the command line wins.\n";
-  if (command == kSearch)
+  if (command == kSearch && !is_short)
     text +=
         "\nOptions of the rule, the model, the batch and the like take lists here, such as --lr 0.1,0.03; every "
         "combination\nis trained, and the best on the validation part is chosen.\n";
   const auto width = static_cast<std::size_t>(std::min(terminal_width(STDOUT_FILENO, kWidthOfHelp), kWidest));
   const Settings settings = defaults(command);
   std::string group;
+  constexpr int kFew = 12;
+  const bool has_few =
+      std::ranges::count_if(options(), [&](const auto& option) { return option.commands & command; }) <= kFew;
+  int left_out = 0;
   for (const auto& option : options()) {
     if (!(option.commands & command)) continue;
-    if (option.group != group) text += fmt::format("\n{}\n", group = option.group);
+    if (is_short && !has_few && std::ranges::find(kMain, option.name()) == std::end(kMain)) {
+      ++left_out;
+      continue;
+    }
+    if (option.group != group && !is_short) text += fmt::format("\n{}\n", group = option.group);
     const auto present = option.get(settings);
-    const auto help = option.help.text();
+    const auto help = is_short ? beginning_of(option.help.text()) : option.help.text();
     if (option.value.empty()) {
       const bool on = present == "true";
       text += two_columns(fmt::format("  --{}{}", on ? "no-" : "", option.name()),
@@ -210,6 +232,8 @@ std::string help_text(Command command) {
                           present.empty() ? help : fmt::format("{} [{}]", help, present), width);
     }
   }
+  if (left_out > 0)
+    text += fmt::format("  {} more, and all of each: paceline {} --help\n", left_out, command_name(command));
   return text;
 }
 

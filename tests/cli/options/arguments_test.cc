@@ -52,6 +52,15 @@ TEST(Arguments, EveryRowIsReachableFromItsCommandLine) {
   }
 }
 
+TEST(Arguments, TheShortHelpIsAPage) {
+  for (const Command command : kAll) {
+    const std::string help = help_text(command, true);
+    EXPECT_LE(std::ranges::count(help, '\n'), 25) << help;
+  }
+  EXPECT_THAT(parse(kTrain, {"-h"}).help, AllOf(HasSubstr("--model"), HasSubstr("paceline train --help")));
+  EXPECT_EQ(parse(kTrain, {"--help"}).help, help_text(kTrain));
+}
+
 // --- the command line
 // ------------------------------------------------------------------------------------------
 
