@@ -34,6 +34,7 @@ void check_settings(const Study& study, Findings& findings) {
     if (!printed) continue;
     const auto k = compared_with(study, i, *printed, !row.knows("claimed_speedup"));
     if (!k) continue;
+    findings.compared();
     const auto& base = study.row(*k);
     const auto differs = differing_settings(row, base);
     // With the same number of workers the ratio measures what differs. If that is one thing, the comparison
@@ -79,6 +80,23 @@ bool is_told_apart(const Row& a, const Row& b) {
   return false;
 }
 
+std::string place_of_row(const Row& row) { return fmt::format("line {}", row.line); }
+
+/// Whether the rows say anything of what was run; otherwise their names may be all that differs.
+bool says_what_was_run(const Row& row) {
+  for (const Column column :
+       {Column("workers"), Column("nodes"), Column("local_batch"), Column("global_batch"), Column("batch"),
+        Column("epochs"), Column("learning_rate"), Column("message_bytes")})
+    if (row.knows(column)) return true;
+  return false;
+}
+
+/// One row said twice with two accuracies: closer to each other than two trainings, but not one figure.
+bool is_one_run_twice(Column column, const Row& a, const Row& b) {
+  return (column == Column("accuracy") || column == Column("loss")) && a.text("run") == b.text("run") &&
+         a.text("statistic").empty() && !a.knows("seeds");
+}
+
 void check_conflict(const Study& study, Findings& findings) {
   // Rows of a group that are compared with its first: a table of repeats has no conflicts anyway.
   constexpr std::size_t kCompared = 50;
@@ -87,18 +105,31 @@ void check_conflict(const Study& study, Findings& findings) {
       const auto& a = study.row(group.front());
       const auto& b = study.row(group[k]);
       if (is_told_apart(a, b)) continue;
+      if (a.text("run") != b.text("run") && !says_what_was_run(a)) continue;
       for (const auto column : kFigures) {
         const auto x = a.number(column), y = b.number(column);
         if (!x || !y) continue;
         const double rounding = x->half_unit + y->half_unit;
         const double apart = std::abs(x->value - y->value);
-        if (apart <= rounding + tolerance_of(column, a, b) * std::max(x->value, y->value)) continue;
+        findings.compared();
+        const bool is_small = apart <= rounding + tolerance_of(column, a, b) * std::max(x->value, y->value);
+        if (is_small && (apart <= rounding || !is_one_run_twice(column, a, b))) continue;
+        if (is_small) {
+          findings.add(Severity::warning,
+                       {.rows = {group[k], group.front()}, .printed = y->text, .cause = "one run"},
+                       fmt::format("one run has two figures: {} is {} here and {} in {}; if these are two "
+                                   "trainings, give their seeds.",
+                                   column.name(), y->text, x->text, place_of_row(study.row(group.front()))));
+          break;
+        }
         findings.add(
-            Severity::error, {{group[k], group.front()}, y->text},
+            Severity::error,
+            {.rows = {group[k], group.front()}, .printed = y->text, .cause = std::string(column.name())},
             fmt::format(
                 "{} is {} here and {} in {}, of the same configuration and without a repeat or seed: say "
                 "what differs.",
-                column.name(), y->text, x->text, a.name()));
+                column.name(), y->text, x->text,
+                a.text("run") == b.text("run") ? place_of_row(a) : a.name()));
         break;
       }
     }
@@ -139,6 +170,7 @@ void check_equal_epochs(const Study& study, Findings& findings) {
         {i, found->second, *row.value("time_s") / *study.row(found->second).value("time_s")});
   }
   for (const auto& [key, all] : compared) {
+    findings.compared(all.size() - 1);
     for (std::size_t k = 1; k < all.size(); ++k) {
       const double more = std::max(all[k].value, all[0].value), fewer = std::min(all[k].value, all[0].value);
       if (more < kApartEpochs * fewer) continue;
@@ -163,12 +195,48 @@ constexpr Rule kComparisonRules[] = {
     {"compare.settings", Severity::error, "claimed_speedup|claimed_efficiency workers",
      "settings that differ inside one ratio", check_settings, "run device"},
     {"compare.conflict", Severity::error, "time_s|rate_per_s|accuracy|loss|compute_s|communication_s",
-     "one configuration, two figures", check_conflict, "time_s"},
+     "one configuration, two figures", check_conflict, "time_s", "two rows of one configuration"},
     {"compare.epochs", Severity::warning, "time_s time_of",
-     "runs of other numbers of epochs in one comparison", check_equal_epochs},
+     "runs of other numbers of epochs in one comparison", check_equal_epochs, "",
+     "times of runs and of epochs of two numbers of workers"},
 };
 
 }  // namespace
+
+std::vector<Finding> check_between(std::span<const table::Table> tables) {
+  std::vector<Finding> found;
+  std::map<std::string, std::pair<const table::Table*, const Row*>> first;
+  for (const auto& table : tables)
+    for (const auto& row : table.rows) {
+      if (!says_what_was_run(row)) continue;
+      const auto [known, is_new] = first.try_emplace(configuration(row), &table, &row);
+      const auto& [other_table, other] = known->second;
+      if (is_new || other_table == &table || is_told_apart(row, *other)) continue;
+      for (const auto column : kFigures) {
+        const auto x = other->number(column), y = row.number(column);
+        if (!x || !y) continue;
+        const double apart = std::abs(x->value - y->value);
+        if (apart <=
+            x->half_unit + y->half_unit + tolerance_of(column, row, *other) * std::max(x->value, y->value))
+          continue;
+        found.push_back(
+            {.rule = "compare.conflict",
+             .severity = Severity::warning,
+             .cause = "between tables",
+             .rows = {row.name()},
+             .printed = y->text,
+             .corrected = std::nullopt,
+             .sentence = fmt::format(
+                 "{}: {} is {} here and {} in {}:{}, for what both tables call one configuration: if the "
+                 "text between them says what differs, give it a column (setting.NAME).",
+                 row.name(), column.name(), y->text, x->text, other_table->where, other->line),
+             .where = table.where,
+             .line = row.line});
+        break;
+      }
+    }
+  return found;
+}
 
 std::span<const Rule> comparison_rules() { return kComparisonRules; }
 

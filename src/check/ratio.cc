@@ -125,6 +125,36 @@ void add_other_pairs(const Study& study, RatioClaim& one, bool is_efficiency, do
   }
 }
 
+/// The row with the next fewer workers that ran the same, if that is not the baseline itself.
+std::optional<std::size_t> previous_of(const Study& study, std::size_t i, std::size_t baseline) {
+  const double n0 = *workers(study.row(baseline)), n = *workers(study.row(i));
+  std::optional<std::size_t> found;
+  for (std::size_t k = 0; k < study.size(); ++k) {
+    const auto many = workers(study.row(k));
+    if (!many || *many <= n0 || *many >= n || (found && *many <= *workers(study.row(*found)))) continue;
+    if (study.baselines(k).empty() || study.baselines(k).front() != baseline) continue;
+    found = k;
+  }
+  return found;
+}
+
+/// Adds the ratio to the row with the next fewer workers, and its inverse: a chain read as ratios to one
+/// baseline.
+void add_over_previous(const Study& study, RatioClaim& one) {
+  const auto k = previous_of(study, one.claim.row, one.baseline);
+  if (!k) return;
+  const auto ratios = speedups(study.row(one.claim.row), study.row(*k));
+  if (ratios.size() != 1) return;
+  const auto& printed = one.claim.printed.text;
+  const auto name = study.row(*k).name();
+  one.claim.wrong.push_back({"over previous", ratios.front().interval,
+                             fmt::format("{} is {}: over {}, not over {}", printed, ratios.front().how, name,
+                                         study.row(one.baseline).name())});
+  one.claim.wrong.push_back({"inverted, over previous", divided(exactly_one(1), ratios.front().interval),
+                             fmt::format("{} is 1 / {} of {}: over {} and the wrong way round", printed,
+                                         shown(ratios.front().value), ratios.front().how, name)});
+}
+
 /// The baseline's own claim, if it shows that the other claims do not refer to this baseline: it is neither
 /// 1, nor its number of workers, nor 100 %.
 std::optional<table::Number> claim_of_baseline(const Study& study, std::size_t i, std::size_t baseline,
@@ -170,6 +200,7 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
   if (baseline_of(study, i, study.of_other_settings(i), one.claim.printed, of.is_efficiency)) return {};
   add_wrong_forms(one, scale, of.is_efficiency, study.row(i).number("claimed_speedup"));
   add_other_pairs(study, one, of.is_efficiency, scale);
+  if (!of.is_efficiency) add_over_previous(study, one);
   if (of.is_efficiency)
     for (std::size_t k = 0, all = one.claim.wrong.size(); k < all; ++k) {
       auto form = one.claim.wrong[k];
@@ -208,6 +239,39 @@ bool is_in_per_cent(const std::vector<Claim>& claims) {
   return in_per_cent > as_part;
 }
 
+/// The ratios of a row that are taken for its speedup: to the baseline, to the row with the next fewer
+/// workers, and both inverted.
+std::vector<Interval> mistaken_for_speedup(const Study& study, const RatioClaim& one) {
+  std::vector<Interval> all{one.ratio.interval};
+  if (const auto k = previous_of(study, one.claim.row, one.baseline))
+    for (const auto& ratio : speedups(study.row(one.claim.row), study.row(*k))) all.push_back(ratio.interval);
+  for (std::size_t k = 0, n = all.size(); k < n; ++k) all.push_back(divided(exactly_one(1), all[k]));
+  return all;
+}
+
+/// For each claim the one with which it was exchanged: each of the two is a ratio of the other's row.
+std::vector<std::optional<std::size_t>> exchanged(const Study& study, const std::vector<RatioClaim>& all,
+                                                  const std::vector<Judgement>& judgements) {
+  std::vector<std::optional<std::size_t>> with(all.size());
+  std::vector<std::size_t> wrong;
+  constexpr std::size_t kMost = 32;
+  for (std::size_t k = 0; k < all.size() && wrong.size() < kMost; ++k)
+    if (judgements[k].word == Judgement::Word::unexplained) wrong.push_back(k);
+  const auto is_of = [&](const RatioClaim& printed, const RatioClaim& row) {
+    return std::ranges::any_of(mistaken_for_speedup(study, row), [&](const Interval& ratio) {
+      return meets(printed.claim.printed, ratio, kExplains);
+    });
+  };
+  for (std::size_t x = 0; x < wrong.size(); ++x)
+    for (std::size_t y = x + 1; y < wrong.size(); ++y) {
+      const auto &a = all[wrong[x]], &b = all[wrong[y]];
+      if (with[wrong[x]] || with[wrong[y]] || !is_of(a, b) || !is_of(b, a)) continue;
+      with[wrong[x]] = wrong[y];
+      with[wrong[y]] = wrong[x];
+    }
+  return with;
+}
+
 void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) {
   std::vector<RatioClaim> all;
   std::vector<Claim> claims;
@@ -215,7 +279,10 @@ void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) 
     if (auto one = ratio_claim(study, i, of)) all.push_back(std::move(*one));
   if (!of.is_efficiency) allow_ideal_baseline(study, all);
   for (const auto& one : all) claims.push_back(one.claim);
+  findings.compared(claims.size());
   const auto judgements = judge(claims);
+  const auto with = of.is_efficiency ? std::vector<std::optional<std::size_t>>(all.size())
+                                     : exchanged(study, all, judgements);
   const bool in_per_cent = of.is_efficiency && is_in_per_cent(claims);
   for (std::size_t k = 0; k < all.size(); ++k) {
     const auto& [claim, ratio, baseline] = all[k];
@@ -229,15 +296,26 @@ void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) 
     const auto right =
         times(with_noise(ratio.interval, noise(row), noise(study.row(baseline))), unit / scale);
     const auto how = of.is_efficiency ? fmt::format("{} / {}", ratio.how, shown(scale)) : ratio.how;
-    findings.add(
-        is_explained ? Severity::error : Severity::warning,
-        {{claim.row, baseline}, claim.printed.text, figure_of(unit * ratio.value / scale, right)},
-        fmt::format(
-            "printed {} of {} over {} with {} times the workers; the {} give {} = {}{}. {}.",
-            of.is_efficiency ? "an efficiency" : "a speedup", claim.printed.text, study.row(baseline).name(),
-            shown(*workers(row) / *workers(study.row(baseline))), ratio.images > 0 ? "times" : "rates", how,
-            shown(unit * ratio.value / scale), per_cent ? " %" : "",
-            is_explained ? judgements[k].form->sentence : "The printed figure does not follow from it"));
+    const std::string swapped =
+        with[k] ? fmt::format("{} and {} of {} are exchanged: each is a ratio of the other's times",
+                              claim.printed.text, all[*with[k]].claim.printed.text,
+                              study.row(all[*with[k]].claim.row).name())
+                : "";
+    findings.add(is_explained || with[k] ? Severity::error : Severity::warning,
+                 {.rows = {claim.row, baseline},
+                  .printed = claim.printed.text,
+                  .corrected = figure_of(unit * ratio.value / scale, right),
+                  .cause = with[k]        ? "exchanged"
+                           : is_explained ? judgements[k].form->id
+                                          : "unexplained"},
+                 fmt::format("printed {} of {} over {} with {} times the workers; the {} give {} = {}{}. {}.",
+                             of.is_efficiency ? "an efficiency" : "a speedup", claim.printed.text,
+                             study.row(baseline).name(), shown(*workers(row) / *workers(study.row(baseline))),
+                             ratio.images > 0 ? "times" : "rates", how, shown(unit * ratio.value / scale),
+                             per_cent ? " %" : "",
+                             with[k]        ? swapped
+                             : is_explained ? judgements[k].form->sentence
+                                            : "The printed figure does not follow from it"));
   }
 }
 
@@ -274,8 +352,39 @@ std::vector<std::size_t> possible_baselines(const Study& study, std::size_t i) {
   return found;
 }
 
+/// "; with the efficiency of 0.92 these are 4 workers", if the row claims both ratios.
+std::string implied_workers(const Row& row) {
+  const auto s = row.value("claimed_speedup"), e = row.value("claimed_efficiency");
+  if (!s || !e || *s <= 0 || *e <= 0) return "";
+  return fmt::format("; with the efficiency of {} that would be {}", row.text("claimed_efficiency"),
+                     shown(*s / *e * (*e > 2 ? 100 : 1)));
+}
+
+/// Finds ratios over a row that does not say on how many workers it ran.
+void check_base_without_workers(const Study& study, Findings& findings) {
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto& row = study.row(i);
+    const auto printed =
+        row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
+    if (!printed || printed->value == 1 || printed->value == 100 || !workers(row) || row.knows("nodes"))
+      continue;
+    if (!row.knows("baseline") && !study.baselines(i).empty()) continue;
+    for (const auto k : possible_baselines(study, i)) {
+      const auto& base = study.row(k);
+      if (workers(base) || base.knows("nodes")) continue;
+      findings.add(
+          Severity::warning, {.rows = {i, k}, .printed = printed->text, .cause = "baseline"},
+          fmt::format("printed a ratio of {} on {} workers over {}, which does not say on how many it "
+                      "ran: no efficiency follows.",
+                      printed->text, row.text("workers"), base.name()));
+      break;
+    }
+  }
+}
+
 /// Checks rows with an unknown number of workers, for which no baseline can be found by that number.
 void check_no_workers(const Study& study, Findings& findings) {
+  check_base_without_workers(study, findings);
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto printed =
@@ -292,9 +401,9 @@ void check_no_workers(const Study& study, Findings& findings) {
       }
     }
     if (!best) {
-      findings.add(
-          Severity::error, {{i}, printed->text},
-          fmt::format("printed {} for an unstated number of workers: it cannot be checked.", printed->text));
+      findings.add(Severity::error, {{i}, printed->text},
+                   fmt::format("printed {} for an unstated number of workers: it cannot be checked{}.",
+                               printed->text, implied_workers(row)));
       continue;
     }
     const double least = std::max(1.0, std::ceil(best->interval.low * (1 - kFollows)));
@@ -305,8 +414,8 @@ void check_no_workers(const Study& study, Findings& findings) {
          figure_of(best->value, with_noise(best->interval, noise(row), noise(study.row(baseline))))},
         fmt::format(
             "printed a ratio of {} for an unstated number of workers; {} = {}, which is not super-linear from {:.0f} "
-            "workers on.",
-            printed->text, best->how, shown(best->value), least));
+            "workers on{}.",
+            printed->text, best->how, shown(best->value), least, implied_workers(row)));
   }
 }
 
@@ -330,6 +439,7 @@ void check_superlinear(const Study& study, Findings& findings) {
     cells.push_back({i, k, ratios.front(), scale, error});
     z.push_back(std::log(ratios.front().interval.low / scale) / std::max(error, 1e-9));
   }
+  findings.compared(cells.size());
   const auto holds = holm(z);
   for (std::size_t c = 0; c < cells.size(); ++c) {
     const auto& [i, k, ratio, scale, error] = cells[c];
@@ -351,16 +461,23 @@ void check_superlinear(const Study& study, Findings& findings) {
   }
 }
 
-/// The number of workers over that of the row that the claims are relative to: the first baseline, or if the
-/// table has none the row with a claimed speedup of 1.
-std::optional<double> growth(const Study& study, std::size_t i) {
+/// How many times the workers of what the claims of row `i` may refer to: its baseline, or one ideal worker
+/// that is not in the table. The baseline's own claim may say which.
+std::vector<double> growths(const Study& study, std::size_t i) {
   const auto n = workers(study.row(i));
-  if (!n) return std::nullopt;
-  if (!study.baselines(i).empty()) {
-    const auto base = workers(study.row(study.baselines(i).front()));
-    return base ? std::optional(*n / *base) : std::nullopt;
+  if (!n) return {};
+  const auto is_one = [](const Row& row) { return row.value("claimed_speedup").value_or(1) == 1; };
+  if (study.baselines(i).empty()) {
+    if (is_one(study.row(i)) || study.row(i).knows("baseline")) return {};
+    std::vector<double> all{*n};
+    for (const auto k : study.of_other_settings(i))
+      if (const auto n0 = workers(study.row(k))) all.push_back(*n / *n0);
+    return all;
   }
-  return std::nullopt;
+  const auto& base = study.row(study.baselines(i).front());
+  if (!workers(base)) return {};
+  if (base.knows("claimed_speedup")) return {is_one(base) ? *n / *workers(base) : *n};
+  return *workers(base) == 1 ? std::vector{*n} : std::vector{*n / *workers(base), *n};
 }
 
 /// Whether the times or rates of the row give the ratio to its baseline, so that other rules check the
@@ -374,44 +491,81 @@ bool has_computed_ratio(const Study& study, std::size_t i) {
 void check_claims(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto speedup = study.row(i).number(Column("claimed_speedup"));
-    const auto scale = growth(study, i);
-    if (!speedup || !scale || *scale <= 1 || has_computed_ratio(study, i)) continue;
-    const auto expected = times(interval_of(*speedup), 1 / *scale);
+    const auto scales = growths(study, i);
+    if (!speedup || scales.empty() || scales.front() <= 1) continue;
+    const double scale = scales.front();
     const auto efficiency = study.row(i).number(Column("claimed_efficiency"));
+    findings.compared();
+    if (has_computed_ratio(study, i)) continue;  // the other rules hold both against the times
+    const auto expected = times(interval_of(*speedup), 1 / scale);
     // One of the two may be in per cent.
-    const bool follows = !efficiency || std::ranges::any_of(std::array{1.0, 100.0, 0.01}, [&](double factor) {
-      return meets(*efficiency, times(expected, factor), kFollows);
+    const bool follows = !efficiency || std::ranges::any_of(scales, [&](double one) {
+      return std::ranges::any_of(std::array{1.0, 100.0, 0.01}, [&](double factor) {
+        return meets(*efficiency, times(interval_of(*speedup), factor / one), kFollows);
+      });
     });
     if (!follows) {
-      const double factor = efficiency->value > 2 && speedup->value / *scale <= 2 ? 100 : 1;
+      const double factor = efficiency->value > 2 && speedup->value / scale <= 2 ? 100 : 1;
       findings.add(
           Severity::error,
-          {{i}, efficiency->text, figure_of(factor * speedup->value / *scale, times(expected, factor))},
+          {.rows = {i},
+           .printed = efficiency->text,
+           .corrected = figure_of(factor * speedup->value / scale, times(expected, factor)),
+           .cause = "efficiency"},
           fmt::format("an efficiency of {} does not follow from the speedup {} on {} times the workers, "
                       "which is {}.",
-                      efficiency->text, speedup->text, shown(*scale),
-                      shown(factor * speedup->value / *scale)));
+                      efficiency->text, speedup->text, shown(scale), shown(factor * speedup->value / scale)));
     }
-    if (interval_of(*speedup).low > *scale * (1 + kFollows))
+    if (interval_of(*speedup).low > *std::ranges::max_element(scales) * (1 + kFollows))
       findings.add(
-          Severity::warning, {{i}, speedup->text},
+          Severity::warning, {.rows = {i}, .printed = speedup->text, .cause = "super-linear"},
           fmt::format("a speedup of {} on {} times the workers is super-linear, and the table has no "
                       "times to show it.",
-                      speedup->text, shown(*scale)));
+                      speedup->text, shown(scale)));
   }
 }
 
+/// Says the ratios of a table that claims none: of rows with more workers than their baseline, one ratio
+/// each.
+void check_unclaimed(const Study& study, Findings& findings) {
+  constexpr std::size_t kShown = 6;
+  std::vector<std::size_t> rows;
+  std::string said;
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    const auto& row = study.row(i);
+    if (row.knows("claimed_speedup") || row.knows("claimed_efficiency")) return;
+    if (study.baselines(i).empty()) continue;
+    const auto& base = study.row(study.baselines(i).front());
+    const auto ratios = speedups(row, base);
+    if (ratios.size() != 1 || !workers(row) || !workers(base) || *workers(row) <= *workers(base)) continue;
+    rows.push_back(i);
+    if (rows.size() > kShown) continue;
+    said += fmt::format("{}{} on {} ({})", said.empty() ? "" : ", ", shown(ratios.front().value),
+                        row.text("workers"), shown(ratios.front().value / *workers(row) * *workers(base)));
+  }
+  if (rows.empty()) return;
+  findings.add(Severity::note, {.rows = rows, .is_of_all = true},
+               fmt::format("no speedup is claimed; the {} give these, with the efficiency behind each: {}{}.",
+                           study.row(rows.front()).knows("time_s") ? "times" : "rates", said,
+                           rows.size() > kShown ? " ..." : ""));
+}
+
+constexpr std::string_view kTwoRows = "two rows of one set-up whose times or rates can be compared";
+
 constexpr Rule kRatioRules[] = {
     {"ratio.speedup", Severity::error, "claimed_speedup workers time_s|rate_per_s",
-     "a speedup that does not follow from its times", check_speedup, "time_of time_s"},
+     "a speedup that does not follow from its times", check_speedup, "time_of time_s", kTwoRows},
     {"ratio.efficiency", Severity::error, "claimed_efficiency workers time_s|rate_per_s",
-     "an efficiency that does not follow from its times", check_efficiency},
+     "an efficiency that does not follow from its times", check_efficiency, "", kTwoRows},
     {"ratio.no-workers", Severity::error, "claimed_speedup|claimed_efficiency",
      "a ratio for an unstated number of workers", check_no_workers, "claimed_speedup"},
     {"ratio.claims", Severity::error, "claimed_speedup workers",
-     "a speedup and an efficiency of one row that contradict each other", check_claims, "claimed_efficiency"},
+     "a speedup and an efficiency of one row that contradict each other", check_claims, "claimed_efficiency",
+     "a speedup on more workers than the fewest"},
     {"ratio.superlinear", Severity::warning, "workers time_s|rate_per_s", "faster than the workers allow",
-     check_superlinear},
+     check_superlinear, "", kTwoRows},
+    {"ratio.unclaimed", Severity::note, "workers time_s|rate_per_s", "the ratios of a table that claims none",
+     check_unclaimed},
 };
 
 }  // namespace
