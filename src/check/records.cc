@@ -362,8 +362,10 @@ Result check_records(std::span<const Record> records) {
     if (record.status == "complete" && record.kind != "comm" && record.kind != "evaluate")
       table.rows.push_back(row_of(record));
   }
+  result.compared = records.size();  // each with its ledger
   if (table.rows.empty()) return result;
   const auto of_table = check_table(table);
+  result.compared += of_table.compared;
   for (const auto& finding : of_table.findings) {
     const bool is_of_records = std::ranges::find(kOfRecords, finding.rule) != std::end(kOfRecords);
     const bool is_known = std::ranges::any_of(result.findings, [&](const Finding& one) {
