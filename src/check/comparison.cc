@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "check/ratios.h"
 #include "check/rule.h"
@@ -109,7 +110,8 @@ void check_conflict(const Study& study, Findings& findings) {
       for (const auto column : kFigures) {
         const auto x = a.number(column), y = b.number(column);
         if (!x || !y) continue;
-        const double rounding = x->half_unit + y->half_unit;
+        const double rounding = is_one_run_twice(column, a, b) ? 1.01 * std::max(x->half_unit, y->half_unit)
+                                                               : x->half_unit + y->half_unit;
         const double apart = std::abs(x->value - y->value);
         findings.compared();
         const bool is_small = apart <= rounding + tolerance_of(column, a, b) * std::max(x->value, y->value);
@@ -203,38 +205,85 @@ constexpr Rule kComparisonRules[] = {
 
 }  // namespace
 
+namespace {
+
+/// Whether what both rows say of what was run is the same, and they say the workers and no batch or the same.
+bool is_same_as_far_as_known(const Row& a, const Row& b) {
+  if (workers(a) != workers(b) || !workers(a) || a.text("time_of") != b.text("time_of")) return false;
+  const bool has_batch = local_batch(a) || global_batch(a) || a.knows("batch"),
+             is_same_batch = local_batch(a) == local_batch(b) && a.text("batch") == b.text("batch");
+  if (has_batch != (local_batch(b) || global_batch(b) || b.knows("batch")) || !is_same_batch) return false;
+  for (std::size_t i = 0; i < Column::count(); ++i) {
+    const auto column = Column::at(i);
+    if (column.role() == table::ColumnRole::configuration && a.knows(column) && b.knows(column) &&
+        a.text(column) != b.text(column))
+      return false;
+  }
+  return differing_settings(a, b).empty() && !is_told_apart(a, b);
+}
+
+/// The figure in which two rows of one configuration differ by more than digits and noise.
+std::optional<Column> conflict_of(const Row& a, const Row& b) {
+  for (const auto column : kFigures) {
+    const auto x = a.number(column), y = b.number(column);
+    if (!x || !y) continue;
+    const double apart = std::abs(x->value - y->value);
+    if (apart > x->half_unit + y->half_unit + tolerance_of(column, a, b) * std::max(x->value, y->value))
+      return column;
+  }
+  return std::nullopt;
+}
+
+/// Residuals whose share stands in another table: found only in all tables together.
+void add_residuals_between(std::span<const table::Table> tables, std::vector<Finding>& found) {
+  table::Table all{.where = tables.front().where};
+  std::map<std::string, int> names;
+  for (const auto& table : tables) {
+    if (table.where != all.where) return;
+    all.rows.insert(all.rows.end(), table.rows.begin(), table.rows.end());
+    const Study own(table);
+    for (std::size_t i = 0; i < own.size(); ++i)
+      if (is_residual(own, i)) return;  // the table itself says so
+  }
+  const Study study(all);
+  Findings findings("parts.residual", study, found);
+  for (const auto& rule : time_rules())
+    if (rule.name == "parts.residual") rule.run(study, findings);
+}
+
+}  // namespace
+
 std::vector<Finding> check_between(std::span<const table::Table> tables) {
+  constexpr std::size_t kMost = 300;  // rows of a table that are compared with those of the others
   std::vector<Finding> found;
-  std::map<std::string, std::pair<const table::Table*, const Row*>> first;
-  for (const auto& table : tables)
-    for (const auto& row : table.rows) {
-      if (!says_what_was_run(row)) continue;
-      const auto [known, is_new] = first.try_emplace(configuration(row), &table, &row);
-      const auto& [other_table, other] = known->second;
-      if (is_new || other_table == &table || is_told_apart(row, *other)) continue;
-      for (const auto column : kFigures) {
-        const auto x = other->number(column), y = row.number(column);
-        if (!x || !y) continue;
-        const double apart = std::abs(x->value - y->value);
-        if (apart <=
-            x->half_unit + y->half_unit + tolerance_of(column, row, *other) * std::max(x->value, y->value))
-          continue;
-        found.push_back(
-            {.rule = "compare.conflict",
-             .severity = Severity::warning,
-             .cause = "between tables",
-             .rows = {row.name()},
-             .printed = y->text,
-             .corrected = std::nullopt,
-             .sentence = fmt::format(
-                 "{}: {} is {} here and {} in {}:{}, for what both tables call one configuration: if the "
-                 "text between them says what differs, give it a column (setting.NAME).",
-                 row.name(), column.name(), y->text, x->text, other_table->where, other->line),
-             .where = table.where,
-             .line = row.line});
-        break;
-      }
+  if (tables.size() < 2) return found;
+  for (std::size_t t = 1; t < tables.size(); ++t)
+    for (const auto& row : tables[t].rows | std::views::take(kMost)) {
+      bool is_found = false;
+      for (std::size_t before = 0; before < t && !is_found; ++before)
+        for (const auto& other : tables[before].rows | std::views::take(kMost)) {
+          if (!is_same_as_far_as_known(row, other)) continue;
+          const auto column = conflict_of(row, other);
+          if (!column) continue;
+          is_found = true;
+          found.push_back(
+              {.rule = "compare.conflict",
+               .severity = Severity::warning,
+               .cause = "between tables",
+               .rows = {row.name()},
+               .printed = row.text(*column),
+               .corrected = std::nullopt,
+               .sentence = fmt::format(
+                   "{}: {} is {} here and {} in {}:{}, for what both tables call one configuration: if "
+                   "the text between them says what differs, give it a column (setting.NAME).",
+                   row.name(), column->name(), row.text(*column), other.text(*column), tables[before].where,
+                   other.line),
+               .where = tables[t].where,
+               .line = row.line});
+          break;
+        }
     }
+  add_residuals_between(tables, found);
   return found;
 }
 

@@ -274,8 +274,8 @@ Result one_per_mistake(Result result) {
         first.try_emplace({finding.rule, finding.severity, finding.cause, finding.where}, kept.size());
     if (is_new)
       kept.push_back(std::move(finding));
-    else
-      kept[found->second].also.push_back({finding.rows, finding.printed, finding.corrected, finding.line});
+    else if (auto& one = kept[found->second]; one.rows != finding.rows || one.printed != finding.printed)
+      one.also.push_back({finding.rows, finding.printed, finding.corrected, finding.line});
   }
   result.findings = std::move(kept);
   return result;

@@ -118,6 +118,13 @@ void add_all_unchecked(const Result& result, std::vector<std::string>& lines) {
     lines.push_back(fmt::format("  {}: {}", fmt::join(rules, ", "), missing));
 }
 
+/// A rule may lack other columns in another table.
+std::size_t rules_not_checked(const Result& result) {
+  std::set<std::string> rules;
+  for (const auto& one : result.not_checked) rules.insert(one.rule);
+  return rules.size();
+}
+
 /// What was compared, and what the findings come to. "0 errors" is only said where something was compared.
 std::vector<std::string> totals(const Result& result) {
   const auto counts = [&](Severity severity, const char* what) {
@@ -129,11 +136,11 @@ std::vector<std::string> totals(const Result& result) {
         fmt::format("nothing was compared: no figure of this table could be held against another; {}, {}; {} "
                     "not checked",
                     counts(Severity::warning, "warning"), counts(Severity::note, "note"),
-                    many(result.not_checked.size(), "rule")));
+                    many(rules_not_checked(result), "rule")));
   else
     lines.push_back(fmt::format("{}, {}, {}; {} not checked", counts(Severity::error, "error"),
                                 counts(Severity::warning, "warning"), counts(Severity::note, "note"),
-                                many(result.not_checked.size(), "rule")));
+                                many(rules_not_checked(result), "rule")));
   if (result.has_unchecked_claims)
     lines.push_back("no claimed speedup or efficiency was compared with times: this is no confirmation");
   return lines;
@@ -183,7 +190,7 @@ std::vector<std::string> check_lines(const Result& result, const CheckText& opti
     append(tail, in_lines(near, options.width, kOfANote));
   if (!result.not_checked.empty())
     append(tail, in_lines(fmt::format("{} need columns or rows that are not there: --why lists them",
-                                      many(result.not_checked.size(), "rule")),
+                                      many(rules_not_checked(result), "rule")),
                           options.width, 1));
   for (const auto& line : totals(result)) append(tail, in_lines(line, options.width, kOfANote));
   // One line is kept for what is left out.

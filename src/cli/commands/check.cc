@@ -84,7 +84,8 @@ Inputs read_inputs(const std::vector<fs::path>& paths, bool is_same_machine) {
   std::set<std::string> ids;
   for (const auto& record : inputs.records.records) ids.insert(record.id);
   for (const auto& path : tables)
-    inputs.tables.push_back(table::read_table(base::read_file(path), path.string(), ids));
+    for (const auto& text : table::split_tables(base::read_file(path)))
+      inputs.tables.push_back(table::read_table(text, path.string(), ids));
   for (auto& table : table::import_files(imported, {})) inputs.tables.push_back(std::move(table));
   join_records(inputs, is_same_machine);
   return inputs;
