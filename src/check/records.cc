@@ -195,8 +195,9 @@ void Findings::add(Severity severity, const About& about, std::string sentence) 
 
 std::vector<Rule> catalogue() {
   std::vector<Rule> all;
-  for (const auto part : {ratio_rules(), scaling_rules(), time_rules(), size_rules(), comparison_rules(),
-                          bandwidth_rules(), link_rules(), model_rules(), accuracy_rules(), protocol_rules()})
+  for (const auto part :
+       {claim_rules(), ratio_rules(), scaling_rules(), time_rules(), size_rules(), comparison_rules(),
+        bandwidth_rules(), link_rules(), model_rules(), accuracy_rules(), protocol_rules()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -75,6 +75,7 @@ struct Rule {
 [[nodiscard]] std::string why_no_ratio(const Study& study);
 
 // The parts of the catalogue, one per file.
+[[nodiscard]] std::span<const Rule> claim_rules();
 [[nodiscard]] std::span<const Rule> ratio_rules();
 [[nodiscard]] std::span<const Rule> scaling_rules();
 [[nodiscard]] std::span<const Rule> time_rules();

@@ -35,6 +35,8 @@ constexpr std::pair<Column, Column> kResiduals[] = {{Column("time_s"), Column("t
                                                     {Column("compute_s"), Column("time_s")},
                                                     {Column("time_s"), Column("compute_s")}};
 
+constexpr double kPartsAddUp = 0.01;
+
 /// Rows that are searched for the one whose share was taken off.
 constexpr std::size_t kSearched = 256;
 
@@ -44,6 +46,7 @@ bool is_base(const Study& study, std::size_t i, std::size_t k) {
   const auto &row = study.row(i), &base = study.row(k);
   if (!workers(row) || !workers(base) || *workers(base) >= *workers(row)) return false;
   if (row.text("time_of") != base.text("time_of") || row.text("model") != base.text("model")) return false;
+  if (base.value("communication_s").value_or(0) > 0) return false;  // then its time is not ideal
   const auto differ = [](std::optional<double> a, std::optional<double> b) { return a && b && *a != *b; };
   return !differ(local_batch(row), local_batch(base)) || !differ(global_batch(row), global_batch(base));
 }
@@ -59,6 +62,11 @@ bool is_difference(const Study& study, std::size_t i, const Residual& of) {
   const auto all = interval_of(*whole);
   const Interval residual{all.low - ideal.high, all.high - ideal.low};
   const double slack = (residual.high - residual.low) / 2 + 2 * printed->half_unit;
+  // Parts that were measured add up to the time, and computing may scale as it ideally does.
+  const auto compute = row.value("compute_s"), time = row.value("time_s");
+  if (of.whole != of.share && compute && time &&
+      std::abs(*compute + printed->value - *time) <= kPartsAddUp * *time)
+    return false;
   // The digits leave a small difference of large numbers too uncertain: it would be matched by chance. More
   // so where the row is not the baseline, of which there is one, but any other.
   const bool is_baseline = !study.baselines(i).empty() && study.baselines(i).front() == of.base;

@@ -98,7 +98,9 @@ std::string nearly_checked(const Result& result) {
                is_in_part = one.missing.starts_with(kInPart);
     const auto rules = check::catalogue();
     const auto rule = std::ranges::find(rules, one.rule, &check::Rule::name);
-    if (rule == rules.end() || rule->worst != Severity::error || (!is_one && !is_in_part)) continue;
+    if (rule == rules.end() || (!is_one && !is_in_part)) continue;
+    // Without the kind of the times no ratio can be made.
+    if (rule->worst != Severity::error && !one.missing.starts_with("column time_of (")) continue;
     const auto column = one.missing.substr(is_one ? kColumn.size() : kInPart.size());
     by_column[column.substr(0, column.find(" ("))].push_back(one.rule + (is_in_part ? " in part" : ""));
   }

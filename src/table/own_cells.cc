@@ -178,6 +178,7 @@ std::string converted(const Number& number, double factor) {
   if (value == 0 || half <= 0) return fmt::format("{:.12g}", value);
   const auto unit = static_cast<int>(std::ceil(std::log10(2 * half) - 1e-9));  // 10^unit >= 2 half
   const auto size = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  if (unit <= 0 && unit >= -9) return fmt::format("{:.{}f}", value, -unit);
   return fmt::format("{:.{}e}", value, std::max(0, size - unit));
 }
 

@@ -58,7 +58,9 @@ std::vector<Line> lines_of_csv(std::string_view text, std::vector<std::string>& 
   std::size_t first = 1;
   for (auto rest = text; !rest.empty(); text = rest, ++first) {
     const auto line = trimmed(take_line(rest));
-    if (!line.empty() && line.front() != '#') break;
+    const auto cell = line.substr(0, line.find_first_of(",;\t"));
+    // "# GPUs" is a head, and no comment.
+    if (!line.empty() && (line.front() != '#' || (cell != line && synonym_of(plain(cell)) != nullptr))) break;
     facts.emplace_back(line);
   }
   std::vector<Line> lines;
