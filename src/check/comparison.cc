@@ -35,8 +35,8 @@ void check_settings(const Study& study, Findings& findings) {
     if (!printed) continue;
     const auto k = compared_with(study, i, *printed, !row.knows("claimed_speedup"));
     if (!k) continue;
-    findings.compared();
     const auto& base = study.row(*k);
+    if (!speedups(row, base).empty()) findings.compared();
     const auto differs = differing_settings(row, base);
     // With the same number of workers the ratio measures what differs. If that is one thing, the comparison
     // is sound; if it is several, the cause is unknown.

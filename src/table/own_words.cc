@@ -69,13 +69,12 @@ bool has_own_cells(const OwnTable& table) {
   return false;
 }
 
-/// What a row ran, as far as it stands in columns of ours and in texts.
-std::string what_ran(const OwnTable& table, const Line& line) {
+/// What a row ran, as far as it stands in columns of ours, in texts and in the columns `settings`.
+std::string what_ran(const OwnTable& table, const Line& line, const std::set<std::size_t>& settings) {
   std::string key;
   for (std::size_t i = 0; i < table.headings.size(); ++i) {
-    const auto& heading = table.headings[i];
-    const auto column = Column::find(heading.name());
-    const bool is_setting = !column && !is_number(line.cells[i]);
+    const auto column = Column::find(table.headings[i].name());
+    const bool is_setting = !column && (settings.contains(i) || !is_number(line.cells[i]));
     if (is_setting || (column && (column->role() == ColumnRole::configuration ||
                                   *column == Column("repeat") || *column == Column("seed"))))
       key += line.cells[i] + '\x1f';
@@ -84,21 +83,35 @@ std::string what_ran(const OwnTable& table, const Line& line) {
 }
 
 /// Drops figures that are in no column of ours, such as memory: as settings they would forbid every
-/// comparison. A number that tells apart rows which otherwise ran the same is a setting.
+/// comparison. A number that tells apart rows which otherwise ran the same is a setting, first the one with
+/// the fewest values.
 void drop_foreign_figures(OwnTable& table) {
-  for (std::size_t i = table.headings.size(); i-- > 0;) {
+  std::vector<std::pair<std::size_t, std::size_t>> foreign;  // number of values, column
+  std::set<std::size_t> settings, figures;
+  for (std::size_t i = 0; i < table.headings.size(); ++i) {
     if (table.headings[i].ours || table.headings[i].synonym != nullptr) continue;
-    std::map<std::string, std::string> first;
-    bool is_figure = true;
-    for (std::size_t k = 1; k < table.lines.size() && is_figure; ++k) {
-      const auto& cell = table.lines[k].cells[i];
-      const auto [found, is_new] = first.try_emplace(what_ran(table, table.lines[k]), cell);
-      is_figure = is_number(cell) && (is_new || found->second == cell);
+    std::set<std::string> values;
+    bool is_of_numbers = true;
+    for (std::size_t k = 1; k < table.lines.size(); ++k) {
+      is_of_numbers = is_of_numbers && is_number(table.lines[k].cells[i]);
+      values.insert(table.lines[k].cells[i]);
     }
-    if (!is_figure) continue;
-    table.unused.push_back(fmt::format("'{}'", table.headings[i].source));
-    table.headings.erase(table.headings.begin() + static_cast<std::ptrdiff_t>(i));
-    for (auto& line : table.lines) line.cells.erase(line.cells.begin() + static_cast<std::ptrdiff_t>(i));
+    if (is_of_numbers) foreign.emplace_back(values.size(), i);
+  }
+  std::ranges::sort(foreign);
+  for (const auto& [values, i] : foreign) {
+    std::map<std::string, std::string> first;
+    const bool tells_apart = std::any_of(table.lines.begin() + 1, table.lines.end(), [&](const Line& line) {
+      const auto [found, is_new] = first.try_emplace(what_ran(table, line, settings), line.cells[i]);
+      return !is_new && found->second != line.cells[i];
+    });
+    (tells_apart ? settings : figures).insert(i);
+  }
+  for (auto i = figures.rbegin(); i != figures.rend(); ++i) {
+    const auto at = static_cast<std::ptrdiff_t>(*i);
+    table.unused.insert(table.unused.begin(), fmt::format("'{}'", table.headings[*i].source));
+    table.headings.erase(table.headings.begin() + at);
+    for (auto& line : table.lines) line.cells.erase(line.cells.begin() + at);
   }
 }
 
@@ -266,15 +279,16 @@ std::optional<OwnWords> in_our_columns(std::string_view text) {
   if (table.lines.size() < 2) return std::nullopt;
   const auto width = table.lines.front().cells.size();
   drop_empty(table.lines);
-  const auto summaries = drop_summaries(table.lines);
   if (table.lines.size() < 2) return std::nullopt;
   for (const auto& cell : table.lines.front().cells) table.headings.push_back(own_heading_of(cell));
   for (const Line& line : table.lines)
     if (line.cells.size() != table.headings.size()) return std::nullopt;  // the reader of tables says which
   const bool is_ours =
       std::ranges::all_of(table.headings, [](const OwnHeading& heading) { return heading.ours.has_value(); });
-  if (is_ours && !of_markdown && table.headings.size() == width && summaries == 0 && !has_own_cells(table))
-    return std::nullopt;
+  if (is_ours && !of_markdown && table.headings.size() == width && !has_own_cells(table)) return std::nullopt;
+  // In our columns an average is a row with its own meaning (bandwidth.average).
+  const auto summaries = is_ours ? 0 : drop_summaries(table.lines);
+  if (table.lines.size() < 2) return std::nullopt;
   read_by_values(table);
   bool has_figure = false, has_claim = false;
   for (const OwnHeading& heading : table.headings) {
