@@ -105,7 +105,7 @@ std::vector<Mistake> formula_mistakes(const Row& row, double k) {
 }
 
 /// Each mistake alone, a mistake about bytes with a unit, and the bytes of one step with both.
-void add_wrong_forms(Claim& claim, const std::vector<Mistake>& formulas) {
+void add_wrong_bandwidths(Claim& claim, const std::vector<Mistake>& formulas) {
   const auto right = claim.right.front();
   const auto units = unit_mistakes();
   const auto add = [&](const std::vector<const Mistake*>& made) {
@@ -163,7 +163,7 @@ std::optional<Claim> bandwidth_claim(const Row& row, std::size_t i) {
     one.right.push_back(times(algbw, (*n + 1) / *n));  // reduced in the switch
   }
   if (follows(one)) return one;
-  add_wrong_forms(one, formula_mistakes(row, k->middle()));
+  add_wrong_bandwidths(one, formula_mistakes(row, k->middle()));
   return one;
 }
 

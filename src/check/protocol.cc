@@ -197,7 +197,7 @@ bool is_digit(char one) { return one >= '0' && one <= '9'; }
 /// Whether the words hold a ratio: a number with a sign of one ("1.9x", "90 %", "3-fold"), behind a word for
 /// one
 /// ("a speedup of 2"), or with a decimal point. "2 GPUs" and "batch 64" are none.
-bool has_ratio(const std::string& words) {
+bool names_a_ratio(const std::string& words) {
   constexpr std::string_view kBehind[] = {"x", "×", "%", "per cent", "percent", "times", "-fold", "fold"};
   constexpr std::string_view kBefore[] = {
       "speedup of", "speedup is", "speedup:",      "speedup =", "speed-up of", "factor of",
@@ -242,7 +242,7 @@ void check_no_figure(const Study& study, Findings& findings) {
     if (claim.empty() || row.knows("claimed_speedup") || row.knows("claimed_efficiency") ||
         row.knows("claimed_bandwidth"))
       continue;
-    if (has_ratio(words)) continue;
+    if (names_a_ratio(words)) continue;
     if (std::ranges::none_of(kWordsOfRatios,
                              [&](auto word) { return words.find(word) != std::string::npos; }))
       continue;

@@ -169,7 +169,7 @@ std::size_t time_of_claims(const OwnTable& table, const std::vector<std::size_t>
 
 /// The lines of our CSV: one row for each line, or one for each kind of time if there are several columns of
 /// times; then figures and claims stand beside the time from which the claims follow.
-OwnWords words_of(const OwnTable& table, const std::vector<std::string>& facts) {
+OwnWords our_words_of(const OwnTable& table, const std::vector<std::string>& facts) {
   std::vector<std::size_t> times;
   std::vector<std::pair<std::string, std::string>> filled;
   for (std::size_t i = 0; i < table.headings.size(); ++i) {
@@ -299,7 +299,7 @@ std::optional<OwnWords> in_our_columns(std::string_view text) {
   if (!(table.find("workers") ? has_figure || has_claim : has_figure && has_claim) || has_twice(table))
     return std::nullopt;
   drop_foreign_figures(table);
-  auto words = words_of(table, facts);
+  auto words = our_words_of(table, facts);
   words.note = note_of(table, summaries);
   return words;
 }
