@@ -85,14 +85,14 @@ TEST(StudentTables, TheBestIsComparedWithAsManyEpochs) {
   EXPECT_THAT(said, Contains(is("warning accuracy.noise", "0.9905 against 0.9879 of c")));
 }
 
-TEST(StudentTables, TheBestMayBeCalledSoInWords) {
+TEST(StudentTables, TheBestMayBeCalledSo) {
   EXPECT_THAT(
       said_of(
           "GPUs,Accuracy,test images,remark\n1,0.9854,10000,\n2,0.9922,10000,best accuracy\n4,0.9920,10000,\n"),
       Contains(is("warning accuracy.noise", "0.9922 against 0.9920")));
 }
 
-TEST(StudentTables, ALoaderIsNotHiddenByAResidual) {
+TEST(StudentTables, ALoaderShowsBesideAResidual) {
   const std::string facts = "# covers = \"data compute communication\"\n";
   const std::string rows =
       "GPUs,Batch per GPU,Epoch time (s),Compute (s),Communication (s),communication_is\n1,128,14.73,,,\n"
@@ -135,7 +135,7 @@ TEST(StudentTables, ARatioNeedsItsNumbersOfWorkers) {
               Contains(is("error ratio.no-workers", "with the efficiency of 0.85 that would be 4")));
 }
 
-TEST(StudentTables, ALearningRateThatGrewIsSaidBesideAClaim) {
+TEST(StudentTables, ALearningRateThatGrewIsSaid) {
   EXPECT_THAT(
       said_of("run,GPUs,Training time,Epoch time (s),Learning rate,Accuracy\n1 GPU,1,9:41,56,0.0005,\n"
               "4 GPUs,4,1:14,,0.1,0.9869\n"),
@@ -170,7 +170,7 @@ TEST(StudentTables, SayWhenNothingWasCompared) {
             0U);
 }
 
-TEST(StudentTables, OneMistakeInManyRowsIsOneFinding) {
+TEST(StudentTables, OneMistakeOfManyRowsIsOne) {
   const auto table = table::read_table(
       "GPUs,Batch per GPU,Epoch time (s),Speedup\n1,32,25.86,\n2,32,36.93,1.40\n4,32,27.25,3.80\n1,128,14.73,\n"
       "2,128,17.59,1.67\n4,128,14.82,3.97\n",

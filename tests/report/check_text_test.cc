@@ -1,85 +1,88 @@
-/// What `check` prints: findings first, few lines, no line wider than the terminal, and no green where
-/// nothing was compared.
+/// The section "What holds, and what does not", and reports of tables alone.
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "check/check.h"
+#include "golden/records.h"
 #include "report/build.h"
+#include "report/page_data.h"
 
 namespace paceline::report {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-check::Result result_of(const std::string& csv) {
-  return check::one_per_mistake(check::check_table(table::read_table(csv, "t.csv")));
+table::Table wrong_table() {
+  return table::read_table(
+      "run,workers,local_batch,time_s,time_of,compute_s,communication_s,claimed_speedup\nn1,1,128,100.0,epoch,99.0,unknown,\nn4,4,128,125.0,"
+      "epoch,110.0,unknown,3.20\n",
+      "/home/somebody/t.csv");
 }
 
-std::string check_text_of(const check::Result& result, const CheckText& options = {}) {
-  return fmt::format("{}", fmt::join(check_lines(result, options), "\n"));
+TEST(CheckSection, ShowsPrintedBesideCorrectedAndWhatIsUnknown) {
+  const auto table = wrong_table();
+  const auto document = build_with_tables({}, {&table, 1}, {.command = "paceline report t.csv"});
+  ASSERT_EQ(document.sections.size(), 2U);
+  EXPECT_EQ(document.sections[0].title, "What holds, and what does not");
+  const auto text = to_terminal(document);
+  EXPECT_THAT(text, AllOf(HasSubstr("ratio.speedup"), HasSubstr("3.20"), HasSubstr("0.8"),
+                          HasSubstr("already contains"), HasSubstr("unknown"), HasSubstr("Not checked")));
+  EXPECT_THAT(to_json(document), AllOf(HasSubstr("check-speedup"), Not(HasSubstr("somebody"))));
+  EXPECT_THAT(with_plain_data(to_html(document)), HasSubstr("ratio.speedup"));
 }
 
-/// Many mistakes of many rules.
-std::string long_table() {
-  std::string csv =
-      "# time_of = epoch\n# train_samples = 50000\n# parameters = 11173962\n# bandwidth_unit = \"GB/s\"\n"
-      "run,workers,local_batch,global_batch,time_s,claimed_speedup,claimed_efficiency,compute_s,communication_s,"
-      "claimed_bandwidth,rate_per_s,rate_of,steps,accuracy,loss,test_samples,warmup,utilisation,best,claim\n";
-  for (int n = 1; n <= 64; n *= 2)
-    csv += fmt::format(
-        "n{0},{0},128,100,{1:.2f},{2},{2},{3:.2f},{4},0.00434,12,all,7,0.98765{0},31,10000,0,0,yes,is fast\n",
-        n, 100.0 + n, n > 1 ? "7.77" : "", 90.0 + n, n > 1 ? "30.5" : "");
-  return csv;
+TEST(CheckSection, StandsBesideTheSectionsOfRecords) {
+  const std::vector<measure::Record> records{golden::make_record({.workers = 1}),
+                                             golden::make_record({.workers = 2})};
+  const auto table = wrong_table();
+  const auto with = build_with_tables(records, {&table, 1});
+  const auto alone = build(records);
+  ASSERT_EQ(with.sections.size(), alone.sections.size() + 2);
+  EXPECT_EQ(with.title, alone.title);
 }
 
-TEST(CheckText, HasFewLinesAndNoneTooWide) {
-  const auto result = result_of(long_table());
-  ASSERT_GT(result.findings.size(), 9U);
-  for (const std::size_t width : {60U, 80U, 100U, 140U}) {
-    const auto lines =
-        check_lines(result, {.width = width, .notes = {"t.csv: read as: " + std::string(700, 'x')}});
-    EXPECT_LE(lines.size(), 25U) << width;
-    for (const auto& line : lines) EXPECT_LE(line.size(), width) << line;
-    EXPECT_THAT(lines.front(), testing::StartsWith("error ")) << "findings come first";
-    EXPECT_THAT(fmt::format("{}", fmt::join(lines, "\n")), HasSubstr("more: --why shows them"));
-  }
-  EXPECT_LE(check_lines(result, {}).size(), 25U);
-  EXPECT_THAT(check_text_of(result, {.shows_all = true}),
-              HasSubstr("not checked, and the columns that would allow it"));
+TEST(CheckSection, OfSeveralTablesHasANameForEach) {
+  const std::vector<table::Table> tables{wrong_table(), wrong_table()};
+  const auto document = build_with_tables({}, tables);
+  ASSERT_EQ(document.sections.size(), 4U);
+  EXPECT_NE(document.sections[0].id, document.sections[2].id);
 }
 
-TEST(CheckText, NamesTheRowsOfOneMistake) {
-  const std::string csv =
-      "run,workers,time_s,time_of,claimed_speedup\na,1,100.0,epoch,\nb,2,80.0,epoch,2.50\nc,4,70.0,epoch,5.71\n";
-  EXPECT_THAT(check_text_of(result_of(csv)), HasSubstr("The same in c (5.71, 1.43) (printed, corrected)."));
-  EXPECT_THAT(check_text_of(result_of(csv)), HasSubstr("1 error, 0 warnings"));
-  EXPECT_THAT(check_json(result_of(csv)), HasSubstr("\"also\": [\n    {"));
+TEST(CheckJson, HasExactlyTheDocumentedForm) {
+  const auto json = nlohmann::json::parse(check_json(check::check_table(wrong_table())));
+  ASSERT_TRUE(json.at("findings").is_array());
+  const auto& finding = json.at("findings").at(0);
+  EXPECT_EQ(finding.at("rule"), "ratio.speedup");
+  EXPECT_EQ(finding.at("severity"), "error");
+  EXPECT_EQ(finding.at("rows").at(0), "n4");
+  EXPECT_EQ(finding.at("printed"), "3.20");
+  EXPECT_NEAR(finding.at("corrected").at("value").get<double>(), 0.8, 1e-9);
+  EXPECT_LT(finding.at("corrected").at("low").get<double>(), 0.8);
+  EXPECT_GT(finding.at("corrected").at("high").get<double>(), 0.8);
+  EXPECT_TRUE(finding.at("sentence").is_string());
+  EXPECT_TRUE(json.at("not_checked").at(0).contains("missing"));
 }
 
-TEST(CheckText, LeavesOutAnIntervalWithoutWidth) {
-  const std::string csv =
-      "run,workers,message_bytes,time_s,time_of,claimed_bandwidth,bandwidth_unit,bandwidth_is\n"
-      "a,4,1073741824,0.0075756,step,141.74,GB/s,busbw\n";
-  EXPECT_THAT(check_text_of(result_of(csv)), HasSubstr("Corrected: 212.6."));
+TEST(CheckSarif, NamesRuleLevelAndPlace) {
+  const auto json = nlohmann::json::parse(check_sarif(check::check_table(wrong_table())));
+  EXPECT_EQ(json.at("version"), "2.1.0");
+  const auto& run = json.at("runs").at(0);
+  EXPECT_EQ(run.at("tool").at("driver").at("name"), "paceline");
+  const auto& result = run.at("results").at(0);
+  EXPECT_EQ(result.at("ruleId"), "ratio.speedup");
+  EXPECT_EQ(result.at("level"), "error");
+  EXPECT_EQ(result.at("locations").at(0).at("physicalLocation").at("region").at("startLine"), 3);
 }
 
-TEST(CheckText, SaysThatNothingWasCompared) {
-  const auto text = check_text_of(result_of("GPUs,time\n1,100\n2,55\n"));
-  EXPECT_THAT(text, HasSubstr("nothing was compared"));
-  EXPECT_THAT(text, Not(HasSubstr("0 errors")));
-  EXPECT_THAT(text, HasSubstr("time_of (ratio.superlinear"));
-}
-
-/// What a column would have found is named also where the table looks right without it.
-TEST(CheckText, NamesTheRuleThatLacksOneColumn) {
-  const auto text = check_text_of(result_of(
-      "run,workers,local_batch,time_s,claimed_speedup,claimed_efficiency\na,1,8,100.0,,\nb,4,8,125.0,3.20,0.80\n"));
-  EXPECT_THAT(text, HasSubstr("not checked for want of"));
-  EXPECT_THAT(text, HasSubstr("ratio.speedup"));
-  EXPECT_THAT(text, HasSubstr("this is no confirmation"));
+TEST(CheckJson, ReplacesWhatIsNoText) {
+  const auto table =
+      table::read_table("run,workers,time_s,time_of,claim\n\xff\xfe,2,5,epoch,it scales\n", "t.csv");
+  EXPECT_FALSE(nlohmann::json::parse(check_json(check::check_table(table))).empty());
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(OwnWords, MayStandInColumnsOfOurs) {
   EXPECT_DOUBLE_EQ(*table.rows[0].value("claimed_efficiency"), 1.0);
 }
 
-TEST(OwnWords, MakeARowOfEachKindOfTime) {
+TEST(OwnWords, GiveEachTimeARow) {
   const Table table = read_table(
       "GPUs,Total time (s),Epoch time (s),Speedup,Accuracy\n1,100.0,9.0,,0.91\n4,40.0,2.5,3.6,0.92\n",
       "t.csv");

@@ -62,7 +62,7 @@ TEST(Check, StrictFailsWhereNothingWasCompared) {
   EXPECT_EQ(run_in(folder, {"check", "t.csv", "--strict"}).code, 1);
 }
 
-TEST(Check, HoldsTheTablesOfOneCallAgainstEachOther) {
+TEST(Check, HoldsTablesAgainstEachOther) {
   const Folder folder;
   (void)folder.write(
       "t.md",
