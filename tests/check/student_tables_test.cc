@@ -32,7 +32,7 @@ testing::Matcher<const std::string&> is(const char* begin, const char* part = ""
   return testing::AllOf(testing::StartsWith(begin), HasSubstr(part));
 }
 
-TEST(StudentTables, AResidualMayBeOfAnotherRowsTime) {
+TEST(StudentTables, ResidualMayBeOfAnotherRow) {
   // compute - (time without loading of one GPU) / 2, while the stated times are others.
   const std::string head = "GPUs,Batch per GPU,Epoch time (s),Compute (s),Communication (s),Loader\n";
   const std::string rows =
@@ -45,7 +45,7 @@ TEST(StudentTables, AResidualMayBeOfAnotherRowsTime) {
               Not(Contains(is("warning parts.residual"))));
 }
 
-TEST(StudentTables, AResidualOfTheTimesIsSeenBesideAnotherCompute) {
+TEST(StudentTables, ResidualShowsBesideAnotherCompute) {
   EXPECT_THAT(
       said_of("GPUs,Batch per GPU,Epoch time (s),Compute (s),Communication (s)\n1,128,229.74,,\n"
               "2,128,125.22,120.1,10.35\n4,128,63.71,60.2,6.275\n"),
@@ -79,7 +79,7 @@ TEST(StudentTables, OneRunHasOneAccuracy) {
   EXPECT_THAT(said_of(head + "two nodes,2,6,0.9906\nx,2,8,0.9879\nagain,2,6,0.9905\n"), IsEmpty());
 }
 
-TEST(StudentTables, TheBestIsComparedWithAsManyEpochs) {
+TEST(StudentTables, BestIsOfAsManyEpochs) {
   const auto said = said_of(
       "run,GPUs,epochs,Accuracy,best,test images\na,2,21,0.9922,,10000\nb,6,40,0.9905,yes,10000\nc,8,40,0.9879,,10000\n");
   EXPECT_THAT(said, Contains(is("warning accuracy.noise", "0.9905 against 0.9879 of c")));
