@@ -35,7 +35,7 @@ struct Unit {
   const char* said;
 };
 
-TEST(BandwidthFormula, FindsThePairOfOneStepAndUnit) {
+TEST(Bandwidth, FindsThePairOfBytesAndUnit) {
   const Unit units[] = {{"GiB", 1073741824, "in GiB"},
                         {"MB", 1e6, "in MB"},
                         {"MiB", 1048576, "in MiB"},
@@ -56,7 +56,7 @@ TEST(BandwidthFormula, FindsThePairOfOneStepAndUnit) {
     }
 }
 
-TEST(BandwidthFormula, NamesNoCauseThatChangesNothing) {
+TEST(Bandwidth, NamesNoCauseThatChangesNothing) {
   // On two workers 2(N-1)/N is 1: whether it was left out cannot be seen.
   const auto found = of_bandwidth(2, "0.002096", "GB/s");
   ASSERT_EQ(found.size(), 1U);
@@ -65,7 +65,7 @@ TEST(BandwidthFormula, NamesNoCauseThatChangesNothing) {
   EXPECT_THAT(found[0].sentence, Not(HasSubstr("was left out")));
 }
 
-TEST(BandwidthFormula, JoinsCausesOfOneFactor) {
+TEST(Bandwidth, JoinsCausesOfOneFactor) {
   const double right = 1.5 * kBytes * 390.5 / kSeconds / 1e9;
   const auto found = of_bandwidth(4, fmt::format("{:.4f}", 4 * right), "GB/s");
   ASSERT_EQ(found.size(), 1U);
@@ -73,7 +73,7 @@ TEST(BandwidthFormula, JoinsCausesOfOneFactor) {
               HasSubstr("2(N-1) = 6 was taken for 2(N-1)/N, or the bytes of all 4 workers"));
 }
 
-TEST(BandwidthFormula, SaysThatDataParallelIsNoRing) {
+TEST(Bandwidth, SaysThatDataParallelIsNoRing) {
   const auto found = of_bandwidth(4, "0.003143", "GB/s", "program,torch DataParallel");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_THAT(found[0].sentence, HasSubstr("and 'torch DataParallel' is none"));
@@ -82,7 +82,7 @@ TEST(BandwidthFormula, SaysThatDataParallelIsNoRing) {
   EXPECT_THAT(ring[0].sentence, Not(HasSubstr("is none")));
 }
 
-TEST(BandwidthFormula, LeavesOtherFiguresUnexplained) {
+TEST(Bandwidth, LeavesOtherFiguresUnexplained) {
   // Near a pair, but not that: the digits say so.
   for (const char* const printed : {"0.003250", "0.003020"}) {
     const auto found = of_bandwidth(4, printed, "GB/s");
