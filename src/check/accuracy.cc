@@ -8,6 +8,7 @@
 #include <map>
 #include <numbers>
 
+#include "base/text.h"
 #include "check/rule.h"
 
 namespace paceline::check {
@@ -20,6 +21,7 @@ void check_loss_bound(const Study& study, Findings& findings) {
     const auto& row = study.row(i);
     const auto loss = row.number("loss"), accuracy = row.number("accuracy");
     if (!loss || !accuracy) continue;
+    findings.compared();
     const double highest = loss->value + 2 * loss->half_unit;
     const double errors = 1 - std::min(1.0, accuracy->value + 2 * accuracy->half_unit);
     if (highest >= 2 * errors * ln2) continue;
@@ -46,6 +48,7 @@ void check_loss_scale(const Study& study, Findings& findings) {
     const auto& row = study.row(i);
     const auto loss = row.number("loss"), accuracy = row.number("accuracy");
     if (!loss || !accuracy || accuracy->value <= kHasLearnt) continue;
+    findings.compared();
     const double bound = kHighestCost * (1 - accuracy->value) + 1;
     if (loss->value <= bound) continue;
     findings.add(
@@ -65,6 +68,7 @@ void check_count(const Study& study, Findings& findings) {
     if (!accuracy || !samples || *samples < 1) continue;
     const auto& of = row.text("quality_of");
     if (of.find("train") != std::string::npos || of.find("valid") != std::string::npos) continue;
+    findings.compared();
     const double counted = accuracy->value * *samples;
     // A mean over seeds, or over repeats if those are meant, is a count out of that many times the images.
     const auto is_count = [&](double times) {
@@ -93,6 +97,19 @@ double variance_of_accuracy(const Row& row) {
   return counted + sd * sd / std::max(1.0, row.value("seeds").value_or(1));
 }
 
+/// What the rivals of a row have in common: as many epochs, where they are stated, of one model.
+std::string kind_of_training(const Row& row) {
+  return texts_of(row, {Column("quality_of"), Column("model"), Column("epochs")});
+}
+
+/// Whether the table calls the accuracy of the row the best.
+bool is_called_best(const Row& row) {
+  if (row.text("best") == "yes") return true;
+  const auto words = base::lower_case(row.text("claim"));
+  const auto has = [&](const char* word) { return words.find(word) != std::string::npos; };
+  return has("accura") && (has("best") || has("highest")) && !has("not ");
+}
+
 /// Rows with an accuracy, all of one model on one data set.
 struct Rivals {
   std::size_t count = 0;
@@ -104,7 +121,7 @@ std::map<std::string, Rivals> rivals_of(const Study& study) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto accuracy = study.row(i).value("accuracy");
     if (!accuracy) continue;
-    auto& [count, best] = all[texts_of(study.row(i), {Column("quality_of"), Column("model")})];
+    auto& [count, best] = all[kind_of_training(study.row(i))];
     ++count;
     const auto after =
         std::ranges::find_if(best, [&](auto k) { return *study.row(k).value("accuracy") < *accuracy; });
@@ -119,9 +136,10 @@ void check_noise(const Study& study, Findings& findings) {
   const auto by_kind = rivals_of(study);
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
-    if (row.text("best") != "yes" || !row.value("accuracy") || variance_of_accuracy(row) <= 0) continue;
-    const auto& [count, two] = by_kind.at(texts_of(row, {Column("quality_of"), Column("model")}));
+    if (!is_called_best(row) || !row.value("accuracy") || variance_of_accuracy(row) <= 0) continue;
+    const auto& [count, two] = by_kind.at(kind_of_training(row));
     if (count < 2) continue;
+    findings.compared();
     const std::size_t rivals = count - 1, second = two.front() == i ? two.back() : two.front();
     const auto& other = study.row(second);
     const double difference = *row.value("accuracy") - *other.value("accuracy");
@@ -175,6 +193,29 @@ std::vector<std::vector<std::size_t>> compared_trainings(const Study& study) {
   return all;
 }
 
+/// Groups of rows with a learning rate of one model on one data set, in each of which the accuracy of a row
+/// is stated or claimed. First the row with the smallest batch or the fewest workers.
+std::vector<std::vector<std::size_t>> trainings_with_rates(const Study& study) {
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < study.size(); ++i)
+    if (study.row(i).knows("learning_rate"))
+      groups[texts_of(study.row(i), {Column("program"), Column("model"), Column("train_samples")})].push_back(
+          i);
+  const auto size = [&](std::size_t i) {
+    return std::pair(global_batch(study.row(i)).value_or(1e300), workers(study.row(i)).value_or(1e300));
+  };
+  std::vector<std::vector<std::size_t>> all;
+  for (auto& [key, rows] : groups) {
+    std::ranges::stable_sort(rows, [&](auto a, auto b) { return size(a) < size(b); });
+    const bool is_of_accuracy = std::ranges::any_of(rows, [&](auto i) {
+      const auto& row = study.row(i);
+      return row.knows("accuracy") || base::lower_case(row.text("claim")).find("accura") != std::string::npos;
+    });
+    if (rows.size() > 1 && is_of_accuracy) all.push_back(rows);
+  }
+  return all;
+}
+
 void check_updates(const Study& study, Findings& findings) {
   constexpr double kApartUpdates = 1.5;
   for (const auto& rows : compared_trainings(study)) {
@@ -186,6 +227,7 @@ void check_updates(const Study& study, Findings& findings) {
       if (!updates || !of_first || *updates <= 0 || *of_first <= 0 ||
           first.text("epochs") != row.text("epochs") || !row.knows("epochs"))
         continue;
+      findings.compared();
       if (std::max(*updates, *of_first) < kApartUpdates * std::min(*updates, *of_first)) continue;
       findings.add(
           Severity::warning,
@@ -200,19 +242,25 @@ void check_updates(const Study& study, Findings& findings) {
 
 void check_learning_rate(const Study& study, Findings& findings) {
   constexpr double kBeyond = 5;
-  for (const auto& rows : compared_trainings(study)) {
+  // Where a row does not say how many workers it has, they may be so many.
+  constexpr double kMostWorkers = 16;
+  for (const auto& rows : trainings_with_rates(study)) {
     const auto& first = study.row(rows.front());
     const auto rate0 = first.value("learning_rate"), batch0 = global_batch(first);
     for (std::size_t k = 1; k < rows.size(); ++k) {
       const auto& row = study.row(rows[k]);
       const auto rate = row.value("learning_rate"), batch = global_batch(row);
-      const double growth =
-          batch && batch0 ? *batch / *batch0 : workers(row).value_or(1) / workers(first).value_or(1);
+      const bool has_workers = workers(row) && workers(first), is_known = (batch && batch0) || has_workers;
+      const double growth = batch && batch0 ? *batch / *batch0
+                            : has_workers   ? *workers(row) / *workers(first)
+                                            : 1;
       if (!rate || !rate0 || *rate <= 0 || *rate0 <= 0 || growth <= 0 ||
           row.text("optimizer") != first.text("optimizer"))
         continue;
+      findings.compared();
       const double changed = *rate / *rate0;
-      const double least = std::min(1.0, growth), most = std::max(1.0, growth);
+      const double least = std::min(1.0, growth),
+                   most = is_known || growth > 1 ? std::max(1.0, growth) : kMostWorkers;
       if (changed <= kBeyond * most && changed >= least / kBeyond) continue;
       findings.add(
           Severity::warning,
@@ -220,9 +268,13 @@ void check_learning_rate(const Study& study, Findings& findings) {
            row.text("learning_rate"),
            Figure{*rate0 * growth, *rate0 * least, *rate0 * most}},
           fmt::format(
-              "the learning rate is {:g} times that of {} ({} against {}) while the batch is {:g} times as "
-              "large: the difference in accuracy may come from the learning rate.",
-              changed, first.name(), row.text("learning_rate"), first.text("learning_rate"), growth));
+              "the learning rate is {:.4g} times that of {} ({} against {}) while {}: the {} may come from the "
+              "learning rate.",
+              changed, first.name(), row.text("learning_rate"), first.text("learning_rate"),
+              is_known ? fmt::format("the batch is {:g} times as large", growth)
+                       : "the batches and the workers are not stated",
+              row.knows("accuracy") && first.knows("accuracy") ? "difference in accuracy"
+                                                               : "accuracy that is claimed"));
     }
   }
 }
@@ -248,16 +300,17 @@ void check_survivors(const Study& study, Findings& findings) {
 
 constexpr Rule kAccuracyRules[] = {
     {"accuracy.loss-bound", Severity::error, "loss accuracy", "a loss too low for the accuracy",
-     check_loss_bound},
-    {"accuracy.loss-scale", Severity::warning, "loss accuracy", "a loss that is a sum", check_loss_scale},
+     check_loss_bound, "", "a row that has both"},
+    {"accuracy.loss-scale", Severity::warning, "loss accuracy", "a loss that is a sum", check_loss_scale, "",
+     "a row that has both, with an accuracy above 0.5"},
     {"accuracy.count", Severity::error, "accuracy test_samples", "an accuracy that no count gives",
-     check_count},
-    {"accuracy.noise", Severity::warning, "accuracy best test_samples|accuracy_sd",
-     "a best that chance gives", check_noise},
+     check_count, "", "an accuracy of the test set beside its images"},
+    {"accuracy.noise", Severity::warning, "accuracy best|claim test_samples|accuracy_sd",
+     "a best that chance gives", check_noise, "", "a row called best beside another of as many epochs"},
     {"accuracy.updates", Severity::warning, "accuracy epochs updates|global_batch|local_batch|steps",
-     "equal epochs, other updates", check_updates},
-    {"accuracy.learning-rate", Severity::warning, "accuracy learning_rate",
-     "a learning rate that changed too", check_learning_rate},
+     "equal epochs, other updates", check_updates, "", "two trainings of one model and as many epochs"},
+    {"accuracy.learning-rate", Severity::warning, "accuracy|claim learning_rate",
+     "a learning rate that changed too", check_learning_rate, "", "two trainings of one model and optimizer"},
     {"accuracy.survivors", Severity::warning, "accuracy seed seeds", "failed runs left out", check_survivors},
 };
 

@@ -1,5 +1,4 @@
-/// Checks bandwidths against the bytes and seconds in the same row, and against the specification of the
-/// link.
+/// Checks bandwidths against the bytes and seconds in the same row.
 
 #include <fmt/format.h>
 
@@ -7,91 +6,12 @@
 #include <cmath>
 #include <map>
 
+#include "base/text.h"
 #include "check/rule.h"
 
 namespace paceline::check {
 
 namespace {
-
-std::optional<double> one_way(const Row& row) {
-  const auto link = row.value("link");
-  const auto unit = bytes_per_s(row.text("link_unit"));
-  if (!link || !unit || *link <= 0) return std::nullopt;
-  return *link * *unit / (row.text("link_is") == "both-ways" ? 2 : 1);
-}
-
-bool may_reduce_in_switch(const Row& row) {
-  const auto& algorithm = row.text("algorithm");
-  if (algorithm.empty()) return true;
-  for (const char* const word :
-       {"switch", "nvls", "NVLS", "sharp", "SHARP", "in-network", "multimem", "CollNet", "collnet"})
-    if (algorithm.find(word) != std::string::npos) return true;
-  return false;
-}
-
-void check_above(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    const auto claim = claimed_bytes_per_s(row);
-    const auto link = one_way(row);
-    const auto n = workers(row);
-    if (!claim || !link || row.text("link_is").empty() || n == 1.0) continue;
-    // The rate over the link in one direction; for algbw it is 2(N-1)/N times that.
-    const bool is_algbw = row.text("bandwidth_is") == "algbw";
-    const double factor = is_algbw && n && *n > 1 ? ring_factor(*n) : 1;
-    const bool in_switch = n && *n > 1 && row.text("bandwidth_is") != "sent" && may_reduce_in_switch(row);
-    const double most = *link * (in_switch ? 2 * (*n - 1) / (*n + 1) : 1);
-    const double unit = *bytes_per_s(row.text("bandwidth_unit"));
-    const double limit = std::max(most, *link);
-    if (!is_algbw || !in_switch) {
-      const double least = (claim->value - 2 * claim->half_unit) * factor;
-      if (least > limit * (1 + kFollows))
-        findings.add(
-            Severity::error, {{i}, claim->text, Figure{limit / factor / unit, 0, limit / factor / unit}},
-            fmt::format("{} {} is more than the link gives one way: {} {}{}.", claim->text,
-                        row.text("bandwidth_unit"), shown(limit / factor / unit), row.text("bandwidth_unit"),
-                        limit > *link ? ", a reduction in the switch included" : ""));
-    }
-  }
-}
-
-void check_share(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    const auto claim = claimed_bytes_per_s(row);
-    const auto share = row.number("claimed_utilisation");
-    const auto link = one_way(row);
-    if (!claim || !share || !link || row.text("link_is").empty() || share->value <= 0) continue;
-    const auto right = times(interval_of(*claim), 1 / *link);
-    if (meets(*share, right, kFollows)) continue;
-    const bool is_of_both = meets(*share, times(right, 0.5), kExplains);
-    // GB/s divided by Gbit/s, or the reverse: the units' names are easily confused.
-    const bool is_of_bits =
-        meets(*share, times(right, 1.0 / 8), kExplains) || meets(*share, times(right, 8), kExplains);
-    findings.add(
-        is_of_both || is_of_bits ? Severity::error : Severity::warning,
-        {{i}, share->text, figure_of(right.middle(), right)},
-        fmt::format("printed a share of the link of {}; {} {} of {} {} one way are {}. {}.", share->text,
-                    row.text("claimed_bandwidth"), row.text("bandwidth_unit"),
-                    shown(row.text("link_is") == "both-ways" ? *row.value("link") / 2 : *row.value("link")),
-                    row.text("link_unit"), shown(right.middle()),
-                    is_of_both
-                        ? fmt::format("{} is the share of both directions, and a reduction uses each of them",
-                                      share->text)
-                    : is_of_bits ? fmt::format("{} takes bits for bytes: a byte has 8 bits", share->text)
-                                 : "The printed share does not follow from it"));
-  }
-}
-
-void check_link(const Study& study, Findings& findings) {
-  check_above(study, findings);
-  check_share(study, findings);
-}
-
-constexpr Rule kLinkRules[] = {
-    {"bandwidth.link", Severity::error, "claimed_bandwidth bandwidth_unit link link_unit link_is",
-     "more than the link gives", check_link, "algorithm claimed_utilisation"},
-};
 
 /// A known mistake, as a factor on the correct figure.
 struct Mistake {
@@ -108,8 +28,52 @@ std::vector<Mistake> unit_mistakes() {
           {"bytes for bits", 1.0 / 8, "it is bytes a second, not bits: a byte has eight bits"},
           {"MiB for GB", 1e9 / 1048576, "it is in MiB"},
           {"GiB", 1 / kGib, "it is in GiB, 1.074 GB each"},
+          {"Gibit", 8 / kGib, "it is in Gibit, of 2^30 bits each"},
           {"GB for GiB", kGib, "it is in GB, 0.931 GiB each"},
           {"MiB", 1 / kMib, "it is in MiB, 1.049 MB each"}};
+}
+
+/// What the row says about how it reduces: its algorithm, else a program or a setting that implies one.
+std::string algorithm_of(const Row& row) {
+  if (row.knows("algorithm")) return fmt::format("'{}'", row.text("algorithm"));
+  const auto is_of_one_process = [](const std::string& text) {
+    std::string words = base::lower_case(text);
+    std::erase_if(words, [](char one) { return one == '-' || one == '_' || one == ' ' || one == '.'; });
+    return words.find("dataparallel") != std::string::npos &&
+           words.find("distributed") == std::string::npos && words.find("ddp") == std::string::npos;
+  };
+  if (is_of_one_process(row.text("program"))) return fmt::format("'{}'", row.text("program"));
+  for (const auto& [name, text] : row.settings)
+    if (is_of_one_process(text)) return fmt::format("'{}'", text);
+  return "";
+}
+
+bool is_no_ring(const Row& row) {
+  const auto algorithm = algorithm_of(row);
+  if (!row.knows("algorithm")) return !algorithm.empty();
+  for (const char* const word :
+       {"server", "gather", "broadcast", "one process", "star", "single process", "DataParallel"})
+    if (algorithm.find(word) != std::string::npos)
+      return algorithm.find("reduce-scatter") == std::string::npos &&
+             algorithm.find("Distributed") == std::string::npos;
+  return false;
+}
+
+/// Joins those with one factor, since the figure cannot tell which of them was made, and leaves out those
+/// that change nothing: on two workers 2(N-1)/N is 1, and 2(N-1) is what the bytes of two workers are too.
+std::vector<Mistake> told_apart(const std::vector<Mistake>& mistakes) {
+  constexpr double kSame = 1e-9;
+  std::vector<Mistake> all;
+  for (const auto& one : mistakes) {
+    if (std::abs(one.factor - 1) < kSame) continue;
+    const auto same = std::ranges::find_if(
+        all, [&](const Mistake& other) { return std::abs(other.factor / one.factor - 1) < kSame; });
+    if (same == all.end())
+      all.push_back(one);
+    else
+      same->what += ", or " + one.what;
+  }
+  return all;
 }
 
 /// Mistakes about which bytes are counted. `is`: sent, algbw, busbw.
@@ -137,7 +101,37 @@ std::vector<Mistake> formula_mistakes(const Row& row, double k) {
     all.push_back({"element bytes twice", element,
                    fmt::format("the bytes were taken for elements of {:g} bytes", element)});
   }
-  return all;
+  return told_apart(all);
+}
+
+/// Each mistake alone, a mistake about bytes with a unit, and the bytes of one step with both.
+void add_wrong_bandwidths(Claim& claim, const std::vector<Mistake>& formulas) {
+  const auto right = claim.right.front();
+  const auto units = unit_mistakes();
+  const auto add = [&](const std::vector<const Mistake*>& made) {
+    WrongForm form{.id = "",
+                   .value = right,
+                   .sentence = claim.printed.text + ": ",
+                   .tolerance = made.size() > 1 ? kFollows : kExplains};
+    double factor = 1;
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      form.id += (k == 0 ? "" : ", ") + made[k]->id;
+      form.sentence += (k == 0 ? "" : k + 1 == made.size() ? ", and " : ", ") + made[k]->what;
+      factor *= made[k]->factor;
+    }
+    form.value = times(right, factor);
+    claim.wrong.push_back(std::move(form));
+  };
+  for (const auto& one : formulas) add({&one});
+  for (const auto& one : units) add({&one});
+  for (const auto& a : formulas)
+    for (const auto& unit : units) add({&a, &unit});
+  for (const auto& a : formulas)
+    for (const auto& b : formulas)
+      if (a.id == "one step" && &a != &b) {
+        add({&a, &b});
+        for (const auto& unit : units) add({&a, &b, &unit});
+      }
 }
 
 std::optional<Claim> bandwidth_claim(const Row& row, std::size_t i) {
@@ -161,33 +155,15 @@ std::optional<Claim> bandwidth_claim(const Row& row, std::size_t i) {
   if (const double passes = accumulation(row); passes > 1)
     for (std::size_t r = one.right.size(); r-- > 0;) one.right.push_back(times(one.right[r], 1 / passes));
   // An algorithm other than a ring sends X or 2X per step; nothing more precise is known.
-  if (is == "sent" && row.knows("algorithm") && row.text("algorithm").find("ring") == std::string::npos) {
+  const bool is_other =
+      is_no_ring(row) || (row.knows("algorithm") && row.text("algorithm").find("ring") == std::string::npos);
+  if (is_other && (is == "sent" || (is.empty() && is_no_ring(row)))) {
     one.right.push_back(algbw);
     one.right.push_back(times(algbw, 2));
     one.right.push_back(times(algbw, (*n + 1) / *n));  // reduced in the switch
   }
   if (follows(one)) return one;
-  const auto base = one.right.front();
-  const auto formulas = formula_mistakes(row, k->middle());
-  const auto units = unit_mistakes();
-  for (const auto& mistake : formulas)
-    one.wrong.push_back(
-        {mistake.id, times(base, mistake.factor), fmt::format("{}: {}", claim->text, mistake.what)});
-  for (const auto& mistake : units)
-    one.wrong.push_back(
-        {mistake.id, times(base, mistake.factor), fmt::format("{}: {}", claim->text, mistake.what)});
-  for (const auto& a : formulas)
-    for (std::size_t u = 0; u < 4; ++u)
-      one.wrong.push_back({a.id + ", " + units[u].id, times(base, a.factor * units[u].factor),
-                           fmt::format("{}: {}, and {}", claim->text, a.what, units[u].what)});
-  for (std::size_t x = 0; x < formulas.size(); ++x)
-    for (std::size_t y = x + 1; y < formulas.size(); ++y)
-      if (formulas[x].id == "one step")
-        for (const auto& u : units)
-          one.wrong.push_back(
-              {formulas[x].id + ", " + formulas[y].id + ", " + u.id,
-               times(base, formulas[x].factor * formulas[y].factor * u.factor),
-               fmt::format("{}: {}, {}, and {}", claim->text, formulas[x].what, formulas[y].what, u.what)});
+  add_wrong_bandwidths(one, formula_mistakes(row, k->middle()));
   return one;
 }
 
@@ -195,6 +171,7 @@ void check_formula(const Study& study, Findings& findings) {
   std::vector<Claim> claims;
   for (std::size_t i = 0; i < study.size(); ++i)
     if (auto one = bandwidth_claim(study.row(i), i)) claims.push_back(std::move(*one));
+  findings.compared(claims.size());
   const auto judgements = judge(claims);
   for (std::size_t c = 0; c < claims.size(); ++c) {
     if (judgements[c].word == Judgement::Word::follows) continue;
@@ -206,9 +183,12 @@ void check_formula(const Study& study, Findings& findings) {
     const auto& is = row.text("bandwidth_is");
     findings.add(
         is_explained ? Severity::error : Severity::warning,
-        {{claim.row}, claim.printed.text, figure_of(right.middle(), right)},
+        {.rows = {claim.row},
+         .printed = claim.printed.text,
+         .corrected = figure_of(right.middle(), right),
+         .cause = is_explained ? judgements[c].form->id : "unexplained"},
         fmt::format(
-            "printed {} of {} {} on {} workers; {}{} bytes a step x {} step{} in {} s are {} {}. {}.",
+            "printed {} of {} {} on {} workers; {}{} bytes a step x {} step{} in {} s are {} {}. {}{}.",
             is.empty()      ? "a bandwidth"
             : is == "sent"  ? "a bandwidth of what is sent"
             : is == "busbw" ? "a busbw"
@@ -219,23 +199,18 @@ void check_formula(const Study& study, Findings& findings) {
             k.low == k.high ? shown(k.low) : fmt::format("{} to {}", shown(k.low), shown(k.high)),
             k.high == 1 ? "" : "s", communication_time(row)->text, shown(right.middle()),
             row.text("bandwidth_unit"),
-            is_explained ? judgements[c].form->sentence : "The printed figure does not follow from it"));
+            is_explained ? judgements[c].form->sentence : "The printed figure does not follow from it",
+            is == "algbw" || !is_no_ring(row)
+                ? ""
+                : "; 2(N-1)/N is what each worker of a ring sends, and " + algorithm_of(row) + " is none"));
   }
-}
-
-bool is_no_ring(const std::string& algorithm) {
-  for (const char* const word :
-       {"server", "gather", "broadcast", "one process", "star", "single process", "DataParallel"})
-    if (algorithm.find(word) != std::string::npos)
-      return algorithm.find("reduce-scatter") == std::string::npos;
-  return false;
 }
 
 void check_algorithm(const Study& study, Findings& findings) {
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto n = workers(row);
-    if (!is_no_ring(row.text("algorithm")) || !n || *n <= 1 || !row.knows("claimed_bandwidth")) continue;
+    if (!is_no_ring(row) || !n || *n <= 1 || !row.knows("claimed_bandwidth")) continue;
     const auto& is = row.text("bandwidth_is");
     if (is == "algbw") continue;
     std::optional<Figure> corrected;
@@ -251,9 +226,9 @@ void check_algorithm(const Study& study, Findings& findings) {
     findings.add(
         Severity::warning, {{i}, row.text("claimed_bandwidth"), corrected},
         fmt::format(
-            "{} {} counts 2(N-1)/N of the bytes, as a ring sends them, but the algorithm is '{}': there the "
+            "{} {} counts 2(N-1)/N of the bytes, as a ring sends them, but the algorithm is {}: there the "
             "worker in the middle sends {:g} X and each other one 2 X a step, there and back.",
-            row.text("claimed_bandwidth"), row.text("bandwidth_unit"), row.text("algorithm"), 2 * (*n - 1)));
+            row.text("claimed_bandwidth"), row.text("bandwidth_unit"), algorithm_of(row), 2 * (*n - 1)));
   }
 }
 
@@ -277,7 +252,9 @@ void check_trend(const Study& study, Findings& findings) {
     const auto& large = study.row(rows.back());
     const double falls = *global_batch(large) / *global_batch(small);
     const double shorter = *small.value("communication_s") / *large.value("communication_s");
-    if (falls < kFalls || shorter >= std::sqrt(falls)) continue;
+    if (falls < kFalls) continue;
+    findings.compared();
+    if (shorter >= std::sqrt(falls)) continue;
     findings.add(
         Severity::warning, {{rows.back(), rows.front()}, large.text("communication_s")},
         fmt::format(
@@ -321,6 +298,7 @@ void check_average(const Study& study, Findings& findings) {
       continue;
     const auto found = by_workers.find(row.text("workers"));
     if (found == by_workers.end() || found->second.count < kFewest) continue;
+    findings.compared();
     const auto& [sum, count, largest] = found->second;
     const double mean = sum / count;
     const auto right = *claimed_bytes_per_s(study.row(largest));
@@ -362,21 +340,20 @@ constexpr Rule kBandwidthRules[] = {
     {"bandwidth.formula", Severity::error,
      "claimed_bandwidth bandwidth_unit workers communication_s|time_s parameters|message_bytes",
      "a bandwidth that does not follow from its bytes and time", check_formula,
-     "bandwidth_is communication_s time_of train_samples local_batch"},
-    {"bandwidth.algorithm", Severity::warning, "claimed_bandwidth algorithm workers",
-     "bytes of a ring for an algorithm that is not a ring", check_algorithm},
+     "bandwidth_is communication_s time_of train_samples local_batch", "a row that has all of them"},
+    {"bandwidth.algorithm", Severity::warning, "claimed_bandwidth algorithm|program|setting workers",
+     "bytes of a ring for an algorithm that is not a ring", check_algorithm, "algorithm"},
     {"bandwidth.trend", Severity::warning, "communication_s workers local_batch|global_batch time_of",
-     "communication that does not follow the bytes", check_trend},
+     "communication that does not follow the bytes", check_trend, "",
+     "epochs of batches that are four times apart on the same workers"},
     {"bandwidth.average", Severity::warning, "claimed_bandwidth message_bytes",
-     "a mean of bandwidths over sizes", check_average},
+     "a mean of bandwidths over sizes", check_average, "", "three message sizes and a figure without one"},
     {"bandwidth.wrong", Severity::error, "wrong_elements", "wrong results", check_wrong},
     {"bandwidth.one-rank", Severity::note, "claimed_bandwidth workers", "a bandwidth of one worker",
      check_one_rank},
 };
 
 }  // namespace
-
-std::span<const Rule> link_rules() { return kLinkRules; }
 
 std::span<const Rule> bandwidth_rules() { return kBandwidthRules; }
 

@@ -40,15 +40,25 @@ struct Figure {
   double value = 0, low = 0, high = 0;
 };
 
+/// Another place where the mistake of a finding was made.
+struct SameMistake {
+  std::vector<std::string> rows;
+  std::string printed;
+  std::optional<Figure> corrected;
+  std::size_t line = 0;
+};
+
 struct Finding {
   std::string rule;  ///< "ratio.speedup"
   Severity severity = Severity::note;
-  std::vector<std::string> rows;    ///< names of the runs
-  std::string printed;              ///< as in the source; "" if no single figure is meant
-  std::optional<Figure> corrected;  ///< what it should have been, in the unit of `printed`
-  std::string sentence;             ///< one plain sentence with the numbers
-  std::string where;                ///< the file
-  std::size_t line = 0;             ///< of its first row; 0: none
+  std::string cause = {};              ///< findings of one rule with one cause are one mistake
+  std::vector<std::string> rows;       ///< names of the runs
+  std::string printed;                 ///< as in the source; "" if no single figure is meant
+  std::optional<Figure> corrected;     ///< what it should have been, in the unit of `printed`
+  std::string sentence;                ///< one plain sentence with the numbers
+  std::string where;                   ///< the file
+  std::size_t line = 0;                ///< of its first row; 0: none
+  std::vector<SameMistake> also = {};  ///< filled by one_per_mistake()
 };
 
 /// A rule that could not be applied, or not fully, and what it needs.
@@ -63,6 +73,7 @@ struct Result {
   /// The table claims speedups or efficiencies, and nothing in it allows to compute one: its rules passed
   /// because they had nothing to compare.
   bool has_unchecked_claims = false;
+  std::size_t compared = 0;  ///< figures that were held against others; 0: nothing was compared
   [[nodiscard]] std::size_t number_of(Severity severity) const;
 };
 
@@ -73,6 +84,10 @@ struct Result {
 /// that a table made from them allows.
 [[nodiscard]] Result check_records(std::span<const measure::Record> records);
 
+/// Figures of one configuration that differ between tables of one call: warnings, since what differs may
+/// stand in the text around them.
+[[nodiscard]] std::vector<Finding> check_between(std::span<const table::Table> tables);
+
 /// Adds to a table the records that its rows name as their baselines, with step time and images per second.
 /// The caller asserts that both were measured on one machine; their device stays unknown.
 [[nodiscard]] table::Table with_named_records(table::Table table, std::span<const measure::Record> records);
@@ -80,6 +95,10 @@ struct Result {
 /// The first row whose baseline is a record and not a row of the table, or nullptr.
 [[nodiscard]] const table::Row* row_over_record(const table::Table& table,
                                                 std::span<const measure::Record> records);
+
+/// The same with one finding for each mistake: findings of one rule, severity, cause and file become the
+/// first of them, which names the others.
+[[nodiscard]] Result one_per_mistake(Result result);
 
 /// Sorts errors before warnings before notes; otherwise the order stays.
 void sort_findings(Result& result);

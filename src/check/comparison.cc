@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "check/ratios.h"
 #include "check/rule.h"
@@ -35,6 +36,7 @@ void check_settings(const Study& study, Findings& findings) {
     const auto k = compared_with(study, i, *printed, !row.knows("claimed_speedup"));
     if (!k) continue;
     const auto& base = study.row(*k);
+    if (!speedups(row, base).empty()) findings.compared();
     const auto differs = differing_settings(row, base);
     // With the same number of workers the ratio measures what differs. If that is one thing, the comparison
     // is sound; if it is several, the cause is unknown.
@@ -79,6 +81,23 @@ bool is_told_apart(const Row& a, const Row& b) {
   return false;
 }
 
+std::string place_of_row(const Row& row) { return fmt::format("line {}", row.line); }
+
+/// Whether the rows say anything of what was run; otherwise their names may be all that differs.
+bool says_what_was_run(const Row& row) {
+  for (const Column column :
+       {Column("workers"), Column("nodes"), Column("local_batch"), Column("global_batch"), Column("batch"),
+        Column("epochs"), Column("learning_rate"), Column("message_bytes")})
+    if (row.knows(column)) return true;
+  return false;
+}
+
+/// One row said twice with two accuracies: closer to each other than two trainings, but not one figure.
+bool is_one_run_twice(Column column, const Row& a, const Row& b) {
+  return (column == Column("accuracy") || column == Column("loss")) && a.text("run") == b.text("run") &&
+         a.text("statistic").empty() && !a.knows("seeds");
+}
+
 void check_conflict(const Study& study, Findings& findings) {
   // Rows of a group that are compared with its first: a table of repeats has no conflicts anyway.
   constexpr std::size_t kCompared = 50;
@@ -87,18 +106,32 @@ void check_conflict(const Study& study, Findings& findings) {
       const auto& a = study.row(group.front());
       const auto& b = study.row(group[k]);
       if (is_told_apart(a, b)) continue;
+      if (a.text("run") != b.text("run") && !says_what_was_run(a)) continue;
       for (const auto column : kFigures) {
         const auto x = a.number(column), y = b.number(column);
         if (!x || !y) continue;
-        const double rounding = x->half_unit + y->half_unit;
+        const double rounding = is_one_run_twice(column, a, b) ? 1.01 * std::max(x->half_unit, y->half_unit)
+                                                               : x->half_unit + y->half_unit;
         const double apart = std::abs(x->value - y->value);
-        if (apart <= rounding + tolerance_of(column, a, b) * std::max(x->value, y->value)) continue;
+        findings.compared();
+        const bool is_small = apart <= rounding + tolerance_of(column, a, b) * std::max(x->value, y->value);
+        if (is_small && (apart <= rounding || !is_one_run_twice(column, a, b))) continue;
+        if (is_small) {
+          findings.add(Severity::warning,
+                       {.rows = {group[k], group.front()}, .printed = y->text, .cause = "one run"},
+                       fmt::format("one run has two figures: {} is {} here and {} in {}; if these are two "
+                                   "trainings, give their seeds.",
+                                   column.name(), y->text, x->text, place_of_row(study.row(group.front()))));
+          break;
+        }
         findings.add(
-            Severity::error, {{group[k], group.front()}, y->text},
+            Severity::error,
+            {.rows = {group[k], group.front()}, .printed = y->text, .cause = std::string(column.name())},
             fmt::format(
                 "{} is {} here and {} in {}, of the same configuration and without a repeat or seed: say "
                 "what differs.",
-                column.name(), y->text, x->text, a.name()));
+                column.name(), y->text, x->text,
+                a.text("run") == b.text("run") ? place_of_row(a) : a.name()));
         break;
       }
     }
@@ -139,6 +172,7 @@ void check_equal_epochs(const Study& study, Findings& findings) {
         {i, found->second, *row.value("time_s") / *study.row(found->second).value("time_s")});
   }
   for (const auto& [key, all] : compared) {
+    findings.compared(all.size() - 1);
     for (std::size_t k = 1; k < all.size(); ++k) {
       const double more = std::max(all[k].value, all[0].value), fewer = std::min(all[k].value, all[0].value);
       if (more < kApartEpochs * fewer) continue;
@@ -163,12 +197,95 @@ constexpr Rule kComparisonRules[] = {
     {"compare.settings", Severity::error, "claimed_speedup|claimed_efficiency workers",
      "settings that differ inside one ratio", check_settings, "run device"},
     {"compare.conflict", Severity::error, "time_s|rate_per_s|accuracy|loss|compute_s|communication_s",
-     "one configuration, two figures", check_conflict, "time_s"},
+     "one configuration, two figures", check_conflict, "time_s", "two rows of one configuration"},
     {"compare.epochs", Severity::warning, "time_s time_of",
-     "runs of other numbers of epochs in one comparison", check_equal_epochs},
+     "runs of other numbers of epochs in one comparison", check_equal_epochs, "",
+     "times of runs and of epochs of two numbers of workers"},
 };
 
 }  // namespace
+
+namespace {
+
+/// Whether what both rows say of what was run is the same, and they say the workers and no batch or the same.
+bool is_same_as_far_as_known(const Row& a, const Row& b) {
+  if (workers(a) != workers(b) || !workers(a) || a.text("time_of") != b.text("time_of")) return false;
+  const bool has_batch = local_batch(a) || global_batch(a) || a.knows("batch"),
+             is_same_batch = local_batch(a) == local_batch(b) && a.text("batch") == b.text("batch");
+  if (has_batch != (local_batch(b) || global_batch(b) || b.knows("batch")) || !is_same_batch) return false;
+  for (std::size_t i = 0; i < Column::count(); ++i) {
+    const auto column = Column::at(i);
+    if (column.role() == table::ColumnRole::configuration && a.knows(column) && b.knows(column) &&
+        a.text(column) != b.text(column))
+      return false;
+  }
+  return differing_settings(a, b).empty() && !is_told_apart(a, b);
+}
+
+/// The figure in which two rows of one configuration differ by more than digits and noise.
+std::optional<Column> conflict_of(const Row& a, const Row& b) {
+  for (const auto column : kFigures) {
+    const auto x = a.number(column), y = b.number(column);
+    if (!x || !y) continue;
+    const double apart = std::abs(x->value - y->value);
+    if (apart > x->half_unit + y->half_unit + tolerance_of(column, a, b) * std::max(x->value, y->value))
+      return column;
+  }
+  return std::nullopt;
+}
+
+/// Residuals whose share stands in another table: found only in all tables together.
+void add_residuals_between(std::span<const table::Table> tables, std::vector<Finding>& found) {
+  table::Table all{.where = tables.front().where};
+  std::map<std::string, int> names;
+  for (const auto& table : tables) {
+    if (table.where != all.where) return;
+    all.rows.insert(all.rows.end(), table.rows.begin(), table.rows.end());
+    const Study own(table);
+    for (std::size_t i = 0; i < own.size(); ++i)
+      if (is_residual(own, i)) return;  // the table itself says so
+  }
+  const Study study(all);
+  Findings findings("parts.residual", study, found);
+  for (const auto& rule : time_rules())
+    if (rule.name == "parts.residual") rule.run(study, findings);
+}
+
+}  // namespace
+
+std::vector<Finding> check_between(std::span<const table::Table> tables) {
+  constexpr std::size_t kMost = 300;  // rows of a table that are compared with those of the others
+  std::vector<Finding> found;
+  if (tables.size() < 2) return found;
+  for (std::size_t t = 1; t < tables.size(); ++t)
+    for (const auto& row : tables[t].rows | std::views::take(kMost)) {
+      bool is_found = false;
+      for (std::size_t before = 0; before < t && !is_found; ++before)
+        for (const auto& other : tables[before].rows | std::views::take(kMost)) {
+          if (!is_same_as_far_as_known(row, other)) continue;
+          const auto column = conflict_of(row, other);
+          if (!column) continue;
+          is_found = true;
+          found.push_back(
+              {.rule = "compare.conflict",
+               .severity = Severity::warning,
+               .cause = "between tables",
+               .rows = {row.name()},
+               .printed = row.text(*column),
+               .corrected = std::nullopt,
+               .sentence = fmt::format(
+                   "{}: {} is {} here and {} in {}:{}, for what both tables call one configuration: if "
+                   "the text between them says what differs, give it a column (setting.NAME).",
+                   row.name(), column->name(), row.text(*column), other.text(*column), tables[before].where,
+                   other.line),
+               .where = tables[t].where,
+               .line = row.line});
+          break;
+        }
+    }
+  add_residuals_between(tables, found);
+  return found;
+}
 
 std::span<const Rule> comparison_rules() { return kComparisonRules; }
 

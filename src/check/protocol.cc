@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "base/text.h"
+#include "check/ratios.h"
 #include "check/rule.h"
 
 namespace paceline::check {
@@ -30,19 +32,21 @@ std::vector<std::vector<std::size_t>> repeated(const Study& study) {
 void check_repeats(const Study& study, Findings& findings) {
   constexpr double kFewest = 3;
   std::vector<std::size_t> few;
+  std::size_t configurations = 0;  // with a time; a line of averages has none
   for (const auto& group : study.same_configuration()) {
     double most = 0;
     for (const auto i : group)
       if (is_timed(study.row(i))) most = std::max(most, study.row(i).value("repeats").value_or(1));
     const auto timed =
         static_cast<double>(std::ranges::count_if(group, [&](auto i) { return is_timed(study.row(i)); }));
+    configurations += timed > 0 ? 1 : 0;
     if (timed > 0 && std::max(most, timed) < kFewest) few.push_back(group.front());
   }
   if (few.empty()) return;
   findings.add(Severity::note, {.rows = few, .is_of_all = true},
                fmt::format("{} of {} configurations were timed fewer than three times: how far their times "
                            "scatter is not known, and 5 % is assumed.",
-                           few.size(), study.same_configuration().size()));
+                           few.size(), configurations));
 }
 
 void check_warmup(const Study& study, Findings& findings) {
@@ -86,6 +90,7 @@ void check_spread(const Study& study, Findings& findings) {
       if (study.row(i).knows("repeat") && study.row(i).knows("time_s"))
         times.push_back(*study.row(i).value("time_s"));
     if (times.size() < kFewest) continue;
+    findings.compared();
     const double n = static_cast<double>(times.size()), sd = deviation(times);
     const double right = kNormal * sd / std::sqrt(n);
     for (const auto i : group) {
@@ -121,6 +126,7 @@ void check_drift(const Study& study, Findings& findings) {
         rows, [&](auto a, auto b) { return *study.row(a).value("repeat") < *study.row(b).value("repeat"); });
     std::erase_if(rows, [&](auto i) { return !study.row(i).value("time_s"); });
     if (rows.size() < kFewest || rows.size() > kMost) continue;
+    findings.compared();
     std::vector<double> times;
     for (const auto i : rows) times.push_back(*study.row(i).value("time_s"));
     z.push_back(std::abs(trend(times)) - 0.31);  // two-sided: half the level on each side
@@ -186,9 +192,49 @@ void check_idle(const Study& study, Findings& findings) {
                    "a utilisation of 0 is a snapshot of an idle device: it says nothing about the run.");
 }
 
+bool is_digit(char one) { return one >= '0' && one <= '9'; }
+
+/// Whether the words hold a ratio: a number with a sign of one ("1.9x", "90 %", "3-fold"), behind a word for
+/// one
+/// ("a speedup of 2"), or with a decimal point. "2 GPUs" and "batch 64" are none.
+bool names_a_ratio(const std::string& words) {
+  constexpr std::string_view kBehind[] = {"x", "×", "%", "per cent", "percent", "times", "-fold", "fold"};
+  constexpr std::string_view kBefore[] = {
+      "speedup of", "speedup is", "speedup:",      "speedup =", "speed-up of", "factor of",
+      "factor",     "efficiency", "efficiency of", "speedup",   "by"};
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    if (!is_digit(words[at])) continue;
+    const auto end = std::min(words.find_first_not_of("0123456789.,", at), words.size());
+    const auto number = std::string_view(words).substr(at, end - at);
+    auto behind = table::trimmed(std::string_view(words).substr(end));
+    const auto before = table::trimmed(std::string_view(words).substr(0, at));
+    const bool is_decimal = number.find('.') != std::string_view::npos && is_digit(number.back());
+    const bool is_marked = std::ranges::any_of(kBehind, [&](std::string_view sign) {
+      return behind.starts_with(sign) &&
+             (sign != "x" || behind.size() == 1 || !std::isalnum(static_cast<unsigned char>(behind[1])));
+    });
+    if (is_decimal || is_marked ||
+        std::ranges::any_of(kBefore, [&](std::string_view word) { return before.ends_with(word); }))
+      return true;
+    at = end;
+  }
+  return false;
+}
+
+/// "; the times give 1.93 over n1", if they do.
+std::string measured_beside(const Study& study, std::size_t i) {
+  if (study.baselines(i).empty()) return "";
+  const auto k = study.baselines(i).front();
+  const auto ratios = speedups(study.row(i), study.row(k));
+  if (ratios.size() != 1) return "";
+  return fmt::format("; the {} give {} = {} over {}", ratios.front().images > 0 ? "times" : "rates",
+                     ratios.front().how, shown(ratios.front().value), study.row(k).name());
+}
+
 void check_no_figure(const Study& study, Findings& findings) {
-  constexpr std::string_view kWordsOfRatios[] = {"linear", "scal",  "faster",   "speed",
-                                                 "double", "twice", "efficien", "bottleneck"};
+  constexpr std::string_view kWordsOfRatios[] = {
+      "linear", "scal",     "fast",       "speed", "doubl", "tripl",   "halv",
+      "twice",  "efficien", "bottleneck", "quick", "slow",  "no gain", "better performance"};
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
     const auto& claim = row.text("claim");
@@ -196,14 +242,14 @@ void check_no_figure(const Study& study, Findings& findings) {
     if (claim.empty() || row.knows("claimed_speedup") || row.knows("claimed_efficiency") ||
         row.knows("claimed_bandwidth"))
       continue;
-    if (claim.find_first_of("0123456789") != std::string::npos) continue;
+    if (names_a_ratio(words)) continue;
     if (std::ranges::none_of(kWordsOfRatios,
                              [&](auto word) { return words.find(word) != std::string::npos; }))
       continue;
     findings.add(Severity::note, {{i}, claim},
                  fmt::format("'{}' is claimed without a ratio, so that it cannot be checked against the "
-                             "times.",
-                             claim));
+                             "times{}.",
+                             claim, measured_beside(study, i)));
   }
 }
 
@@ -212,8 +258,9 @@ constexpr Rule kProtocolRules[] = {
     {"protocol.warmup", Severity::warning, "warmup", "no warm-up", check_warmup},
     {"protocol.best", Severity::warning, "statistic", "the best of several", check_best},
     {"protocol.spread", Severity::warning, "repeat spread_s spread_is",
-     "a spread called an interval of the mean", check_spread},
-    {"protocol.drift", Severity::warning, "repeat time_s", "times that drift", check_drift},
+     "a spread called an interval of the mean", check_spread, "", "three repeats of one configuration"},
+    {"protocol.drift", Severity::warning, "repeat time_s", "times that drift", check_drift, "",
+     "five repeats of one configuration"},
     {"protocol.seeds", Severity::warning, "repeat seed accuracy", "repeats of one seed", check_seeds},
     {"protocol.order", Severity::note, "program repeat", "rivals not interleaved", check_order},
     {"protocol.idle", Severity::warning, "utilisation", "a snapshot of an idle device", check_idle},

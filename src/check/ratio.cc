@@ -1,9 +1,8 @@
-/// Checks speedups and efficiencies against the times or rates in the same table.
+/// Checks claimed speedups and efficiencies against the times or rates in the same table.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 
@@ -125,6 +124,36 @@ void add_other_pairs(const Study& study, RatioClaim& one, bool is_efficiency, do
   }
 }
 
+/// The row with the next fewer workers that ran the same, if that is not the baseline itself.
+std::optional<std::size_t> previous_of(const Study& study, std::size_t i, std::size_t baseline) {
+  const double n0 = *workers(study.row(baseline)), n = *workers(study.row(i));
+  std::optional<std::size_t> found;
+  for (std::size_t k = 0; k < study.size(); ++k) {
+    const auto many = workers(study.row(k));
+    if (!many || *many <= n0 || *many >= n || (found && *many <= *workers(study.row(*found)))) continue;
+    if (study.baselines(k).empty() || study.baselines(k).front() != baseline) continue;
+    found = k;
+  }
+  return found;
+}
+
+/// Adds the ratio to the row with the next fewer workers, and its inverse: a chain read as ratios to one
+/// baseline.
+void add_over_previous(const Study& study, RatioClaim& one) {
+  const auto k = previous_of(study, one.claim.row, one.baseline);
+  if (!k) return;
+  const auto ratios = speedups(study.row(one.claim.row), study.row(*k));
+  if (ratios.size() != 1) return;
+  const auto& printed = one.claim.printed.text;
+  const auto name = study.row(*k).name();
+  one.claim.wrong.push_back({"over previous", ratios.front().interval,
+                             fmt::format("{} is {}: over {}, not over {}", printed, ratios.front().how, name,
+                                         study.row(one.baseline).name())});
+  one.claim.wrong.push_back({"inverted, over previous", divided(exactly_one(1), ratios.front().interval),
+                             fmt::format("{} is 1 / {} of {}: over {} and the wrong way round", printed,
+                                         shown(ratios.front().value), ratios.front().how, name)});
+}
+
 /// The baseline's own claim, if it shows that the other claims do not refer to this baseline: it is neither
 /// 1, nor its number of workers, nor 100 %.
 std::optional<table::Number> claim_of_baseline(const Study& study, std::size_t i, std::size_t baseline,
@@ -170,6 +199,7 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
   if (baseline_of(study, i, study.of_other_settings(i), one.claim.printed, of.is_efficiency)) return {};
   add_wrong_forms(one, scale, of.is_efficiency, study.row(i).number("claimed_speedup"));
   add_other_pairs(study, one, of.is_efficiency, scale);
+  if (!of.is_efficiency) add_over_previous(study, one);
   if (of.is_efficiency)
     for (std::size_t k = 0, all = one.claim.wrong.size(); k < all; ++k) {
       auto form = one.claim.wrong[k];
@@ -208,6 +238,39 @@ bool is_in_per_cent(const std::vector<Claim>& claims) {
   return in_per_cent > as_part;
 }
 
+/// The ratios of a row that are taken for its speedup: to the baseline, to the row with the next fewer
+/// workers, and both inverted.
+std::vector<Interval> mistaken_for_speedup(const Study& study, const RatioClaim& one) {
+  std::vector<Interval> all{one.ratio.interval};
+  if (const auto k = previous_of(study, one.claim.row, one.baseline))
+    for (const auto& ratio : speedups(study.row(one.claim.row), study.row(*k))) all.push_back(ratio.interval);
+  for (std::size_t k = 0, n = all.size(); k < n; ++k) all.push_back(divided(exactly_one(1), all[k]));
+  return all;
+}
+
+/// For each claim the one with which it was exchanged: each of the two is a ratio of the other's row.
+std::vector<std::optional<std::size_t>> exchanged(const Study& study, const std::vector<RatioClaim>& all,
+                                                  const std::vector<Judgement>& judgements) {
+  std::vector<std::optional<std::size_t>> with(all.size());
+  std::vector<std::size_t> wrong;
+  constexpr std::size_t kMost = 32;
+  for (std::size_t k = 0; k < all.size() && wrong.size() < kMost; ++k)
+    if (judgements[k].word == Judgement::Word::unexplained) wrong.push_back(k);
+  const auto is_of = [&](const RatioClaim& printed, const RatioClaim& row) {
+    return std::ranges::any_of(mistaken_for_speedup(study, row), [&](const Interval& ratio) {
+      return meets(printed.claim.printed, ratio, kExplains);
+    });
+  };
+  for (std::size_t x = 0; x < wrong.size(); ++x)
+    for (std::size_t y = x + 1; y < wrong.size(); ++y) {
+      const auto &a = all[wrong[x]], &b = all[wrong[y]];
+      if (with[wrong[x]] || with[wrong[y]] || !is_of(a, b) || !is_of(b, a)) continue;
+      with[wrong[x]] = wrong[y];
+      with[wrong[y]] = wrong[x];
+    }
+  return with;
+}
+
 void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) {
   std::vector<RatioClaim> all;
   std::vector<Claim> claims;
@@ -215,7 +278,10 @@ void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) 
     if (auto one = ratio_claim(study, i, of)) all.push_back(std::move(*one));
   if (!of.is_efficiency) allow_ideal_baseline(study, all);
   for (const auto& one : all) claims.push_back(one.claim);
+  findings.compared(claims.size());
   const auto judgements = judge(claims);
+  const auto with = of.is_efficiency ? std::vector<std::optional<std::size_t>>(all.size())
+                                     : exchanged(study, all, judgements);
   const bool in_per_cent = of.is_efficiency && is_in_per_cent(claims);
   for (std::size_t k = 0; k < all.size(); ++k) {
     const auto& [claim, ratio, baseline] = all[k];
@@ -229,15 +295,26 @@ void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) 
     const auto right =
         times(with_noise(ratio.interval, noise(row), noise(study.row(baseline))), unit / scale);
     const auto how = of.is_efficiency ? fmt::format("{} / {}", ratio.how, shown(scale)) : ratio.how;
-    findings.add(
-        is_explained ? Severity::error : Severity::warning,
-        {{claim.row, baseline}, claim.printed.text, figure_of(unit * ratio.value / scale, right)},
-        fmt::format(
-            "printed {} of {} over {} with {} times the workers; the {} give {} = {}{}. {}.",
-            of.is_efficiency ? "an efficiency" : "a speedup", claim.printed.text, study.row(baseline).name(),
-            shown(*workers(row) / *workers(study.row(baseline))), ratio.images > 0 ? "times" : "rates", how,
-            shown(unit * ratio.value / scale), per_cent ? " %" : "",
-            is_explained ? judgements[k].form->sentence : "The printed figure does not follow from it"));
+    const std::string swapped =
+        with[k] ? fmt::format("{} and {} of {} are exchanged: each is a ratio of the other's times",
+                              claim.printed.text, all[*with[k]].claim.printed.text,
+                              study.row(all[*with[k]].claim.row).name())
+                : "";
+    findings.add(is_explained || with[k] ? Severity::error : Severity::warning,
+                 {.rows = {claim.row, baseline},
+                  .printed = claim.printed.text,
+                  .corrected = figure_of(unit * ratio.value / scale, right),
+                  .cause = with[k]        ? "exchanged"
+                           : is_explained ? judgements[k].form->id
+                                          : "unexplained"},
+                 fmt::format("printed {} of {} over {} with {} times the workers; the {} give {} = {}{}. {}.",
+                             of.is_efficiency ? "an efficiency" : "a speedup", claim.printed.text,
+                             study.row(baseline).name(), shown(*workers(row) / *workers(study.row(baseline))),
+                             ratio.images > 0 ? "times" : "rates", how, shown(unit * ratio.value / scale),
+                             per_cent ? " %" : "",
+                             with[k]        ? swapped
+                             : is_explained ? judgements[k].form->sentence
+                                            : "The printed figure does not follow from it"));
   }
 }
 
@@ -249,184 +326,17 @@ void check_efficiency(const Study& study, Findings& findings) {
   check_ratio(study, findings, {Column("claimed_efficiency"), true});
 }
 
-/// Possible baselines for a row with an unknown number of workers: the named one; otherwise, among rows of
-/// the same model and kind of time, those with the fewest workers.
-std::vector<std::size_t> possible_baselines(const Study& study, std::size_t i) {
-  const auto& row = study.row(i);
-  std::vector<std::size_t> found;
-  double fewest = 1e300;
-  for (std::size_t k = 0; k < study.size(); ++k) {
-    const auto& other = study.row(k);
-    if (k == i) continue;
-    if (row.knows("baseline")) {
-      if (other.text("run") == row.text("baseline")) found.push_back(k);
-      continue;
-    }
-    if (other.text("model") != row.text("model") || other.text("time_of") != row.text("time_of") ||
-        !differing_settings(row, other).empty())
-      continue;
-    const auto n = workers(other);
-    if (!n && (other.knows("claimed_speedup") || other.knows("claimed_efficiency"))) continue;
-    if (n.value_or(1) < fewest) found.clear();
-    fewest = std::min(fewest, n.value_or(1));
-    if (n.value_or(1) <= fewest) found.push_back(k);
-  }
-  return found;
-}
+constexpr std::string_view kTwoRows = "two rows of one set-up whose times or rates can be compared";
 
-/// Checks rows with an unknown number of workers, for which no baseline can be found by that number.
-void check_no_workers(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    const auto printed =
-        row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
-    // Rows that count nodes scale over the number of nodes.
-    if (!printed || workers(row) || row.knows("nodes")) continue;
-    std::optional<Ratio> best;
-    std::size_t baseline = i;
-    for (const auto k : possible_baselines(study, i)) {
-      const auto ratio = ratio_without_workers(row, study.row(k));
-      if (ratio && (!best || ratio->value > best->value)) {
-        best = ratio;
-        baseline = k;
-      }
-    }
-    if (!best) {
-      findings.add(
-          Severity::error, {{i}, printed->text},
-          fmt::format("printed {} for an unstated number of workers: it cannot be checked.", printed->text));
-      continue;
-    }
-    const double least = std::max(1.0, std::ceil(best->interval.low * (1 - kFollows)));
-    findings.add(
-        Severity::error,
-        {{i, baseline},
-         printed->text,
-         figure_of(best->value, with_noise(best->interval, noise(row), noise(study.row(baseline))))},
-        fmt::format(
-            "printed a ratio of {} for an unstated number of workers; {} = {}, which is not super-linear from {:.0f} "
-            "workers on.",
-            printed->text, best->how, shown(best->value), least));
-  }
-}
-
-void check_superlinear(const Study& study, Findings& findings) {
-  struct Cell {
-    std::size_t row, baseline;
-    Ratio ratio;
-    double scale, error;
-  };
-  std::vector<Cell> cells;
-  std::vector<double> z;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    if (study.baselines(i).empty()) continue;
-    const auto k = study.baselines(i).front();
-    const auto ratios = speedups(study.row(i), study.row(k));
-    if (ratios.size() != 1 || !workers(study.row(i)) || !workers(study.row(k))) continue;
-    const double scale = *workers(study.row(i)) / *workers(study.row(k));
-    if (scale <= 1)
-      continue;  // same number of workers: another device or program may be any number of times as fast
-    const double error = std::hypot(noise(study.row(i)), noise(study.row(k))) / 1.96;
-    cells.push_back({i, k, ratios.front(), scale, error});
-    z.push_back(std::log(ratios.front().interval.low / scale) / std::max(error, 1e-9));
-  }
-  const auto holds = holm(z);
-  for (std::size_t c = 0; c < cells.size(); ++c) {
-    const auto& [i, k, ratio, scale, error] = cells[c];
-    if (!holds[c] || ratio.value < scale * (1 + noise(study.row(i)) + noise(study.row(k)))) continue;
-    const auto& a = study.row(i);
-    const auto& b = study.row(k);
-    auto differs = differing_settings(a, b);
-    for (const Column column :
-         {Column("local_batch"), Column("global_batch"), Column("statistic"), Column("nodes")})
-      if (a.knows(column) && b.knows(column) && a.text(column) != b.text(column))
-        differs.emplace_back(column.name());
-    findings.add(Severity::warning,
-                 {{i, k}, "", figure_of(ratio.value, with_noise(ratio.interval, noise(a), noise(b)))},
-                 fmt::format("{} = {} on {} times the workers is super-linear; {}.", ratio.how,
-                             shown(ratio.value), shown(scale),
-                             differs.empty()
-                                 ? "caches can do that, and so can a baseline that was measured badly"
-                                 : fmt::format("the two rows also differ in {}", fmt::join(differs, ", "))));
-  }
-}
-
-/// The number of workers over that of the row that the claims are relative to: the first baseline, or if the
-/// table has none the row with a claimed speedup of 1.
-std::optional<double> growth(const Study& study, std::size_t i) {
-  const auto n = workers(study.row(i));
-  if (!n) return std::nullopt;
-  if (!study.baselines(i).empty()) {
-    const auto base = workers(study.row(study.baselines(i).front()));
-    return base ? std::optional(*n / *base) : std::nullopt;
-  }
-  return std::nullopt;
-}
-
-/// Whether the times or rates of the row give the ratio to its baseline, so that other rules check the
-/// claims.
-bool has_computed_ratio(const Study& study, std::size_t i) {
-  return std::ranges::any_of(study.baselines(i),
-                             [&](std::size_t k) { return !speedups(study.row(i), study.row(k)).empty(); });
-}
-
-/// Claims of one row against each other, where no times are there to hold them against.
-void check_claims(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto speedup = study.row(i).number(Column("claimed_speedup"));
-    const auto scale = growth(study, i);
-    if (!speedup || !scale || *scale <= 1 || has_computed_ratio(study, i)) continue;
-    const auto expected = times(interval_of(*speedup), 1 / *scale);
-    const auto efficiency = study.row(i).number(Column("claimed_efficiency"));
-    // One of the two may be in per cent.
-    const bool follows = !efficiency || std::ranges::any_of(std::array{1.0, 100.0, 0.01}, [&](double factor) {
-      return meets(*efficiency, times(expected, factor), kFollows);
-    });
-    if (!follows) {
-      const double factor = efficiency->value > 2 && speedup->value / *scale <= 2 ? 100 : 1;
-      findings.add(
-          Severity::error,
-          {{i}, efficiency->text, figure_of(factor * speedup->value / *scale, times(expected, factor))},
-          fmt::format("an efficiency of {} does not follow from the speedup {} on {} times the workers, "
-                      "which is {}.",
-                      efficiency->text, speedup->text, shown(*scale),
-                      shown(factor * speedup->value / *scale)));
-    }
-    if (interval_of(*speedup).low > *scale * (1 + kFollows))
-      findings.add(
-          Severity::warning, {{i}, speedup->text},
-          fmt::format("a speedup of {} on {} times the workers is super-linear, and the table has no "
-                      "times to show it.",
-                      speedup->text, shown(*scale)));
-  }
-}
-
-constexpr Rule kRatioRules[] = {
+constexpr Rule kClaimRules[] = {
     {"ratio.speedup", Severity::error, "claimed_speedup workers time_s|rate_per_s",
-     "a speedup that does not follow from its times", check_speedup, "time_of time_s"},
+     "a speedup that does not follow from its times", check_speedup, "time_of time_s", kTwoRows},
     {"ratio.efficiency", Severity::error, "claimed_efficiency workers time_s|rate_per_s",
-     "an efficiency that does not follow from its times", check_efficiency},
-    {"ratio.no-workers", Severity::error, "claimed_speedup|claimed_efficiency",
-     "a ratio for an unstated number of workers", check_no_workers, "claimed_speedup"},
-    {"ratio.claims", Severity::error, "claimed_speedup workers",
-     "a speedup and an efficiency of one row that contradict each other", check_claims, "claimed_efficiency"},
-    {"ratio.superlinear", Severity::warning, "workers time_s|rate_per_s", "faster than the workers allow",
-     check_superlinear},
+     "an efficiency that does not follow from its times", check_efficiency, "", kTwoRows},
 };
 
 }  // namespace
 
-std::string why_no_ratio(const Study& study) {
-  bool has_times = false, says_of_what = false;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    if (has_computed_ratio(study, i)) return "";
-    has_times = has_times || study.row(i).knows(Column("time_s"));
-    says_of_what = says_of_what || study.row(i).knows(Column("time_of"));
-  }
-  return has_times && !says_of_what ? "column time_of (step, epoch or run: what time_s is the time of)"
-                                    : "two rows whose times or rates can be compared";
-}
-
-std::span<const Rule> ratio_rules() { return kRatioRules; }
+std::span<const Rule> claim_rules() { return kClaimRules; }
 
 }  // namespace paceline::check

@@ -102,11 +102,16 @@ std::vector<Ratio> speedups(const Row& a, const Row& b) {
   if (ratios.empty() && a.knows("rate_per_s") && b.knows("rate_per_s") && !a.knows("rate_of") &&
       !b.knows("rate_of"))
     add_unlabelled_rates(a, b, ratios);
-  if (rate && rate0)
+  if (rate && rate0) {
+    // As printed, or times the workers.
+    const auto of_all = [](const Row& row) {
+      return *row.value("rate_per_s") * (row.text("rate_of") == "all" ? 1 : *workers(row));
+    };
     ratios.push_back(
-        {.value = rate->middle() / rate0->middle(),
+        {.value = of_all(a) / of_all(b),
          .interval = ratios.empty() ? with_tails(divided(*rate, *rate0), a, b) : divided(*rate, *rate0),
-         .how = fmt::format("{} / {}", shown(rate->middle()), shown(rate0->middle()))});
+         .how = fmt::format("{} / {}", shown(of_all(a)), shown(of_all(b)))});
+  }
   return ratios;
 }
 

@@ -11,6 +11,8 @@
 
 namespace paceline::check {
 
+class Findings;
+
 struct Ratio {
   double value = 0;
   Interval interval;           ///< from the printed digits
@@ -32,11 +34,19 @@ struct Ratio {
                                                      const std::vector<std::size_t>& baselines,
                                                      const table::Number& printed, bool is_efficiency);
 
+/// Whether the printed communication of row `i` is its time or compute without the ideal share of another
+/// row's.
+[[nodiscard]] bool is_residual(const Study& study, std::size_t i);
+
 /// Rows with growing numbers of workers whose rate does not grow: one source feeds them all.
 struct Ceiling {
   std::vector<std::size_t> rows;
-  double least = 0, most = 0;  ///< images/s
+  double least = 0, most = 0;  ///< images/s, or epochs an hour
+  bool of_images = true;
+  bool is_said = true;  ///< that loading is in the times
+  bool is_sure = true;  ///< nothing else in the table can explain it
 };
-[[nodiscard]] std::vector<Ceiling> input_ceilings(const Study& study);
+/// `findings`: told of each group of rates that was compared.
+[[nodiscard]] std::vector<Ceiling> input_ceilings(const Study& study, Findings* findings = nullptr);
 
 }  // namespace paceline::check

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "analysis/compare/consistency.h"
 #include "base/error.h"
@@ -179,6 +181,7 @@ std::string subject_of(const std::vector<std::string>& rows, bool is_of_all) {
 void Findings::add(Severity severity, const About& about, std::string sentence) {
   Finding finding{.rule = std::string(rule_),
                   .severity = severity,
+                  .cause = about.cause,
                   .printed = about.printed,
                   .corrected = about.corrected,
                   .where = study_.table().where};
@@ -192,13 +195,19 @@ void Findings::add(Severity severity, const About& about, std::string sentence) 
 
 std::vector<Rule> catalogue() {
   std::vector<Rule> all;
-  for (const auto part : {ratio_rules(), scaling_rules(), time_rules(), size_rules(), comparison_rules(),
-                          bandwidth_rules(), link_rules(), model_rules(), accuracy_rules(), protocol_rules()})
+  for (const auto part :
+       {claim_rules(), ratio_rules(), scaling_rules(), time_rules(), size_rules(), comparison_rules(),
+        bandwidth_rules(), link_rules(), model_rules(), accuracy_rules(), protocol_rules()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 
 namespace {
+
+/// Whether the rule holds claimed ratios against times.
+bool is_of_claims(const Rule& rule) {
+  return rule.name == "ratio.speedup" || rule.name == "ratio.efficiency" || rule.name == "compare.settings";
+}
 
 /// Those of the columns, separated by blanks, that no row knows: "time_of, train_samples".
 std::string absent_columns(const Table& table, std::string_view columns) {
@@ -220,6 +229,7 @@ Result check_table(const Table& table) {
   const Study study(table);
   const std::string no_ratio = why_no_ratio(study);
   Result result;
+  std::size_t compared_ratios = 0;
   for (const auto& rule : catalogue()) {
     if (auto missing = missing_columns(table, rule.needs); !missing.empty()) {
       result.not_checked.push_back({std::string(rule.name), std::move(missing)});
@@ -234,6 +244,15 @@ Result check_table(const Table& table) {
     const std::size_t before = result.findings.size();
     Findings findings(rule.name, study, result.findings);
     rule.run(study, findings);
+    result.compared += findings.number_compared();
+    if (is_of_claims(rule)) compared_ratios += findings.number_compared();
+    if (!rule.pairs.empty() && findings.number_compared() == 0 && result.findings.size() == before) {
+      const auto absent = absent_columns(table, rule.helps);
+      result.not_checked.push_back(
+          {std::string(rule.name),
+           absent.empty() ? std::string(rule.pairs) : fmt::format("{}; perhaps {}", rule.pairs, absent)});
+      continue;
+    }
     const bool is_found =
         std::any_of(result.findings.begin() + static_cast<std::ptrdiff_t>(before), result.findings.end(),
                     [](const Finding& finding) { return finding.severity == Severity::error; });
@@ -243,8 +262,23 @@ Result check_table(const Table& table) {
   const auto claims = [&](const Row& row) {
     return row.knows(Column("claimed_speedup")) || row.knows(Column("claimed_efficiency"));
   };
-  result.has_unchecked_claims = !no_ratio.empty() && std::ranges::any_of(table.rows, claims);
+  result.has_unchecked_claims = compared_ratios == 0 && std::ranges::any_of(table.rows, claims);
   sort_findings(result);
+  return result;
+}
+
+Result one_per_mistake(Result result) {
+  std::map<std::tuple<std::string, Severity, std::string, std::string>, std::size_t> first;
+  std::vector<Finding> kept;
+  for (auto& finding : result.findings) {
+    const auto [found, is_new] =
+        first.try_emplace({finding.rule, finding.severity, finding.cause, finding.where}, kept.size());
+    if (is_new)
+      kept.push_back(std::move(finding));
+    else if (auto& one = kept[found->second]; one.rows != finding.rows || one.printed != finding.printed)
+      one.also.push_back({finding.rows, finding.printed, finding.corrected, finding.line});
+  }
+  result.findings = std::move(kept);
   return result;
 }
 
@@ -329,8 +363,10 @@ Result check_records(std::span<const Record> records) {
     if (record.status == "complete" && record.kind != "comm" && record.kind != "evaluate")
       table.rows.push_back(row_of(record));
   }
+  result.compared = records.size();  // each with its ledger
   if (table.rows.empty()) return result;
   const auto of_table = check_table(table);
+  result.compared += of_table.compared;
   for (const auto& finding : of_table.findings) {
     const bool is_of_records = std::ranges::find(kOfRecords, finding.rule) != std::end(kOfRecords);
     const bool is_known = std::ranges::any_of(result.findings, [&](const Finding& one) {

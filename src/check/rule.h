@@ -42,13 +42,18 @@ class Findings {
     std::string printed = {};
     std::optional<Figure> corrected = {};
     bool is_of_all = false;  ///< the sentence applies to all rows alike: name more than the first ones
+    std::string cause = {};  ///< which of the rule's mistakes: findings of one cause are one mistake
   };
   void add(Severity severity, const About& about, std::string sentence);
+  /// Says that so many figures were held against others, whether right or wrong.
+  void compared(std::size_t figures = 1) { compared_ += figures; }
+  [[nodiscard]] std::size_t number_compared() const { return compared_; }
 
  private:
   std::string_view rule_;
   const Study& study_;
   std::vector<Finding>& all_;
+  std::size_t compared_ = 0;
 };
 
 struct Rule {
@@ -61,12 +66,16 @@ struct Rule {
   /// Further columns with which it finds more: where one is absent and the rule found nothing, it is listed
   /// as checked in part.
   std::string_view helps = {};
+  /// What rows it holds against each other: where no such rows are, it is listed as not checked. "" for a
+  /// rule that only looks at words and counts.
+  std::string_view pairs = {};
 };
 
 /// Why no speedup can be computed from the times or rates of the table, as what is missing; "" if one can.
 [[nodiscard]] std::string why_no_ratio(const Study& study);
 
 // The parts of the catalogue, one per file.
+[[nodiscard]] std::span<const Rule> claim_rules();
 [[nodiscard]] std::span<const Rule> ratio_rules();
 [[nodiscard]] std::span<const Rule> scaling_rules();
 [[nodiscard]] std::span<const Rule> time_rules();

@@ -65,6 +65,7 @@ void check_parameters(const Study& study, Findings& findings) {
     const auto name = plain_name(row.text("model"));
     for (const auto& model : kKnownModels) {
       if (name != model.name) continue;
+      findings.compared();
       const double right = count_of(model, *classes);
       if (is_count(*printed, right)) break;
       // A ResNet-18 modified for small images often keeps the name.
@@ -84,7 +85,7 @@ void check_parameters(const Study& study, Findings& findings) {
 
 constexpr Rule kModelRules[] = {
     {"model.parameters", Severity::error, "model classes parameters", "another model's number of parameters",
-     check_parameters},
+     check_parameters, "", "a model whose parameters are known here"},
 };
 
 /// All numbers of steps that E epochs of D samples can take with n workers and a local batch b. The tail may
@@ -127,6 +128,7 @@ void check_workers(const Study& study, Findings& findings) {
                batch = row.value("local_batch");
     const auto n = workers(row);
     if (!printed || !samples || !batch || !n || *printed <= 0 || *samples <= 0 || *batch <= 0) continue;
+    findings.compared();
     const double epochs = row.value("epochs").value_or(1);
     if (epochs <= 0 || is_possible(*printed, *samples, *batch, *n, epochs) ||
         is_possible(*printed, *samples, *batch * accumulation(row), *n, epochs))
@@ -168,6 +170,7 @@ void check_data(const Study& study, Findings& findings) {
     const auto& row = study.row(i);
     const auto samples = row.value("train_samples"), batch = global_batch(row), local = local_batch(row);
     if (!samples || !batch || *samples <= 0) continue;
+    findings.compared();
     const double shard = std::ceil(*samples / workers(row).value_or(1));
     const bool is_more = *batch > *samples, is_more_than_shard = local && *local > shard;
     if (!is_more && !is_more_than_shard) continue;
@@ -194,6 +197,7 @@ void check_product(const Study& study, Findings& findings) {
     const auto local = row.value("local_batch"), all = row.value("global_batch");
     const auto n = workers(row);
     if (!local || !all || !n || *local <= 0) continue;
+    findings.compared();
     const double product = *local * *n * accumulation(row);
     if (product == *all || *local * *n == *all) continue;
     // A global batch that is not divisible by the number of workers: some workers have one image less.
@@ -221,11 +225,11 @@ void check_unlabelled(const Study& study, Findings& findings) {
 
 constexpr Rule kSizeRules[] = {
     {"size.workers", Severity::error, "steps train_samples local_batch workers",
-     "steps that are those of another number of workers", check_workers},
+     "steps that are those of another number of workers", check_workers, "", "a row that has all of them"},
     {"size.data", Severity::error, "train_samples local_batch|global_batch|batch",
-     "a batch of more than there is", check_data, "workers"},
+     "a batch of more than there is", check_data, "workers", "a batch that is known to be of all workers"},
     {"size.product", Severity::error, "local_batch global_batch workers",
-     "local and global batch that do not fit", check_product},
+     "local and global batch that do not fit", check_product, "", "a row that has all of them"},
     {"size.unlabelled", Severity::note, "batch workers", "a batch that is neither called local nor global",
      check_unlabelled},
 };

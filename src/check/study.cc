@@ -24,7 +24,7 @@ std::vector<const WrongForm*> explanations(const Claim& claim) {
     const bool is_apart = std::ranges::all_of(claim.right, [&](const Interval& right) {
       return std::abs(form.value.middle() - right.middle()) > kApart * std::abs(right.middle());
     });
-    if (is_apart && meets(claim.printed, form.value, kExplains)) found.push_back(&form);
+    if (is_apart && meets(claim.printed, form.value, form.tolerance)) found.push_back(&form);
   }
   return found;
 }

@@ -46,6 +46,9 @@ struct WrongForm {
   std::string id;  ///< the same in all rows, for the vote: "times N"
   Interval value;
   std::string sentence;  ///< "3.20 is 4 x 0.80: ..."
+  /// How close the claim must be. Of forms that are two or three mistakes at once there are many, so that a
+  /// loose one would be matched by chance.
+  double tolerance = kExplains;
 };
 
 struct Claim {

@@ -23,31 +23,70 @@ bool is_weak_step(const Row& row, const Row& base) {
          local_batch(row) == local_batch(base);
 }
 
-/// T(N) - T(N0) for the same images; T(N0) is divided by N/N0 if the baseline processed all images itself.
-/// `times_in`: the column of times.
-std::optional<Interval> residual_of(const Study& study, std::size_t i, Column times_in) {
-  if (study.baselines(i).empty()) return std::nullopt;
-  const auto& row = study.row(i);
-  const auto& base = study.row(study.baselines(i).front());
-  const auto t = row.number(times_in), t0 = base.number(times_in);
-  if (!t || !t0 || !workers(row) || !workers(base) || row.text("time_of") != base.text("time_of"))
-    return std::nullopt;
-  const auto ideal = times(interval_of(*t0), is_weak_step(row, base) ? 1 : *workers(base) / *workers(row));
-  const auto all = interval_of(*t);
-  return Interval{all.low - ideal.high, all.high - ideal.low};
+/// A communication that is the `whole` of its row without the ideal share of `share` of another row.
+struct Residual {
+  Column whole, share;
+  std::size_t base = 0;
+};
+
+/// The columns from which such differences are taken; the first is the most usual.
+constexpr std::pair<Column, Column> kResiduals[] = {{Column("time_s"), Column("time_s")},
+                                                    {Column("compute_s"), Column("compute_s")},
+                                                    {Column("compute_s"), Column("time_s")},
+                                                    {Column("time_s"), Column("compute_s")}};
+
+constexpr double kPartsAddUp = 0.01;
+
+/// Rows that are searched for the one whose share was taken off.
+constexpr std::size_t kSearched = 256;
+
+/// Whether row `k` may be the one whose share is taken off row `i`: the same model, kind of time and batch on
+/// fewer workers.
+bool is_base(const Study& study, std::size_t i, std::size_t k) {
+  const auto &row = study.row(i), &base = study.row(k);
+  if (!workers(row) || !workers(base) || *workers(base) >= *workers(row)) return false;
+  if (row.text("time_of") != base.text("time_of") || row.text("model") != base.text("model")) return false;
+  if (base.value("communication_s").value_or(0) > 0) return false;  // then its time is not ideal
+  const auto differ = [](std::optional<double> a, std::optional<double> b) { return a && b && *a != *b; };
+  return !differ(local_batch(row), local_batch(base)) || !differ(global_batch(row), global_batch(base));
 }
 
-/// Whether the printed communication is that difference, to its digits.
-bool is_residual(const Study& study, std::size_t i, Column times_in) {
-  const auto printed = study.row(i).number("communication_s");
-  const auto residual = residual_of(study, i, times_in);
-  if (!printed || !residual || printed->value <= 0) return false;
-  const double middle = residual->middle(),
-               slack = (residual->high - residual->low) / 2 + 2 * printed->half_unit;
-  // The digits leave a small difference of large numbers too uncertain: it would be matched by chance.
-  constexpr double kUndecided = 0.1;
-  if (slack > kUndecided * printed->value) return false;
-  return std::abs(printed->value - middle) <= std::max(slack, 1e-3 * printed->value);
+/// Whether the printed communication is whole - share / (N / N0), to its digits; the share is not divided
+/// where both are steps of one local batch.
+bool is_difference(const Study& study, std::size_t i, const Residual& of) {
+  const auto &row = study.row(i), &base = study.row(of.base);
+  const auto printed = row.number("communication_s"), whole = row.number(of.whole),
+             share = base.number(of.share);
+  if (!printed || !whole || !share || printed->value <= 0) return false;
+  const auto ideal = times(interval_of(*share), is_weak_step(row, base) ? 1 : *workers(base) / *workers(row));
+  const auto all = interval_of(*whole);
+  const Interval residual{all.low - ideal.high, all.high - ideal.low};
+  const double slack = (residual.high - residual.low) / 2 + 2 * printed->half_unit;
+  // Parts that were measured add up to the time, and computing may scale as it ideally does.
+  const auto compute = row.value("compute_s"), time = row.value("time_s");
+  if (of.whole != of.share && compute && time &&
+      std::abs(*compute + printed->value - *time) <= kPartsAddUp * *time)
+    return false;
+  // The digits leave a small difference of large numbers too uncertain: it would be matched by chance. More
+  // so where the row is not the baseline, of which there is one, but any other.
+  const bool is_baseline = !study.baselines(i).empty() && study.baselines(i).front() == of.base;
+  const double undecided = is_baseline && of.whole == of.share ? 0.1 : 0.02;
+  if (slack > undecided * printed->value) return false;
+  return std::abs(printed->value - residual.middle()) <= std::max(slack, 1e-3 * printed->value);
+}
+
+/// The first row whose share gives the communication of row `i`: its baseline, or another one.
+std::optional<Residual> residual_of(const Study& study, std::size_t i, Column whole, Column share) {
+  if (!study.row(i).knows("communication_s") || !study.row(i).knows(whole)) return std::nullopt;
+  if (!study.baselines(i).empty()) {
+    const Residual one{whole, share, study.baselines(i).front()};
+    if (workers(study.row(i)) && workers(study.row(one.base)) && is_base(study, i, one.base) &&
+        is_difference(study, i, one))
+      return one;
+  }
+  for (std::size_t k = 0; k < std::min(study.size(), kSearched); ++k)
+    if (const Residual one{whole, share, k}; is_base(study, i, k) && is_difference(study, i, one)) return one;
+  return std::nullopt;
 }
 
 void check_sum_of_parts(const Study& study, Findings& findings) {
@@ -69,14 +108,14 @@ void check_sum_of_parts(const Study& study, Findings& findings) {
       terms += (terms.empty() ? "" : " + ") + part->text;
     }
     const double excess = sum - whole->value;
-    if (parts < 2 || excess <= kClosure * whole->value + rounding) continue;
+    if (parts < 2) continue;
+    findings.compared();
+    if (excess <= kClosure * whole->value + rounding) continue;
     const auto communication = row.number("communication_s");
     const auto compute = row.number("compute_s");
-    const bool of_times = is_residual(study, i, Column("time_s")),
-               of_compute = is_residual(study, i, Column("compute_s"));
-    const bool is_stated = is == "exposed" || is == "residual";
+    const bool is_found = is_residual(study, i), is_stated = is == "exposed" || is == "residual";
     std::string why = "parts that do not overlap cannot be longer than the whole";
-    if (communication && compute && (is == "residual" || of_times || of_compute))
+    if (communication && compute && (is == "residual" || is_found))
       why = fmt::format(
           "the communication of {} is what {} workers take longer than the share of one, which the compute "
           "contains already; compute is what the time leaves beside the communication and the other parts",
@@ -85,7 +124,7 @@ void check_sum_of_parts(const Study& study, Findings& findings) {
       why = "the communication may hide behind the compute: say whether it is exposed or total";
     std::optional<Figure> corrected;
     std::string printed = fmt::format("{:.6g}", sum);
-    if (communication && compute && (is_stated || of_times || of_compute)) {
+    if (communication && compute) {
       double others = 0;
       for (const auto column : {Column("data_wait_s"), Column("update_s"), Column("other_s")})
         others += row.value(column).value_or(0);
@@ -93,52 +132,62 @@ void check_sum_of_parts(const Study& study, Findings& findings) {
       const double half = rounding + kClosure * whole->value;
       corrected = Figure{right, right - half, right + half};
       printed = compute->text;
-      if (right > 0) why += fmt::format("; if time and communication are right, compute is {:.4g}", right);
+      if (right > 0 && (is_stated || is_found))
+        why += fmt::format("; if time and communication are right, compute is {:.4g}", right);
+      else if (right > 0)
+        why += fmt::format("; if it is exposed, compute is {:.4g}; if it is a total, {:.4g} of it are hidden",
+                           right, excess);
     }
-    findings.add(is_stated || of_times || of_compute ? Severity::error : Severity::warning,
-                 {{i}, printed, corrected},
-                 fmt::format("the parts {} = {} exceed the time of {} by {:.1f} %: {}.", terms,
-                             fmt::format("{:.4g}", sum), whole->text, 100 * excess / whole->value, why));
+    findings.add(
+        is_stated || is_found ? Severity::error : Severity::warning,
+        {.rows = {i}, .printed = printed, .corrected = corrected, .cause = is_found ? "residual" : is},
+        fmt::format("the parts {} = {} exceed the time of {} by {:.1f} %: {}.", terms,
+                    fmt::format("{:.4g}", sum), whole->text, 100 * excess / whole->value, why));
   }
 }
 
 void check_residual(const Study& study, Findings& findings) {
-  std::array<std::vector<std::size_t>, 2> found;
+  std::array<std::vector<std::pair<std::size_t, Residual>>, std::size(kResiduals)> found;
   std::size_t candidates = 0;
   for (std::size_t i = 0; i < study.size(); ++i) {
     const auto& row = study.row(i);
-    if (!row.value("communication_s") || study.baselines(i).empty() ||
-        row.text("communication_is") == "residual")
-      continue;
-    if (*row.value("communication_s") <= 0) continue;
+    if (row.value("communication_s").value_or(0) <= 0 || row.text("communication_is") == "residual") continue;
+    bool has_base = false;
+    for (std::size_t k = 0; k < std::min(study.size(), kSearched) && !has_base; ++k)
+      has_base = is_base(study, i, k);
+    if (!has_base) continue;
     ++candidates;
-    if (is_residual(study, i, Column("time_s"))) found[0].push_back(i);
-    if (is_residual(study, i, Column("compute_s"))) found[1].push_back(i);
+    for (std::size_t form = 0; form < found.size(); ++form)
+      if (const auto one = residual_of(study, i, kResiduals[form].first, kResiduals[form].second))
+        found[form].emplace_back(i, *one);
   }
-  const auto& rows = found[0].size() >= found[1].size() ? found[0] : found[1];
+  findings.compared(candidates);
+  const auto& rows =
+      *std::ranges::max_element(found, [](const auto& a, const auto& b) { return a.size() < b.size(); });
   if (candidates == 0 || rows.size() < candidates) return;
-  const bool of_times = found[0].size() >= found[1].size();
   std::set<std::size_t> limited;
-  for (const auto& ceiling : input_ceilings(study)) limited.insert(ceiling.rows.begin(), ceiling.rows.end());
-  for (const auto i : rows) {
+  for (const auto& ceiling : input_ceilings(study))
+    if (ceiling.is_sure) limited.insert(ceiling.rows.begin(), ceiling.rows.end());
+  for (const auto& [i, of] : rows) {
     const bool is_limited = limited.contains(i);
     const auto& row = study.row(i);
-    const auto& base = study.row(study.baselines(i).front());
-    const Column column = of_times ? Column("time_s") : Column("compute_s");
+    const auto& base = study.row(of.base);
     const double n = *workers(row) / *workers(base);
-    const double compute = *row.value(column) - *row.value("communication_s");
-    const double half = row.number(column)->half_unit + row.number("communication_s")->half_unit;
+    const double compute = *row.value(of.whole) - *row.value("communication_s");
+    const double half = row.number(of.whole)->half_unit + row.number("communication_s")->half_unit;
+    const auto stated = row.value("compute_s");
+    const bool is_other =
+        of.whole == Column("time_s") && stated && std::abs(*stated - compute) > 0.01 * compute;
     findings.add(
         is_limited ? Severity::error : Severity::warning,
-        {{i, study.baselines(i).front()},
-         row.text("compute_s"),
-         Figure{compute, compute - half, compute + half}},
+        {{i, of.base}, row.text("compute_s"), Figure{compute, compute - half, compute + half}},
         fmt::format(
             "the communication of {} s is {} - {}{}: a residual, which also holds slower kernels of smaller "
-            "batches, waiting for a late worker and for data{}; the compute that it implies is {} s.",
-            row.text("communication_s"), row.text(column), base.text(column),
+            "batches, waiting for a late worker and for data{}; the compute that it implies is {} s{}.",
+            row.text("communication_s"), row.text(of.whole), base.text(of.share),
             is_weak_step(row, base) ? "" : fmt::format(" / {:g}", n),
-            is_limited ? ", and here one source of data feeds all workers" : "", shown(compute)));
+            is_limited ? ", and here one source of data feeds all workers" : "", shown(compute),
+            is_other ? fmt::format(", not the stated {}", row.text("compute_s")) : ""));
   }
 }
 
@@ -162,6 +211,7 @@ void check_clock(const Study& study, Findings& findings) {
                peak = row.number("peak_flops");
     const auto all = images(row);
     if (!time || !flops || !peak || !all || !workers(row) || peak->value <= 0) continue;
+    findings.compared();
     const auto least = divided(times(*all, interval_of(*flops)), times(interval_of(*peak), *workers(row)));
     if (least.low <= interval_of(*time).high * (1 + kFollows)) continue;
     findings.add(
@@ -210,6 +260,7 @@ void check_rate(const Study& study, Findings& findings) {
   std::vector<Claim> claims;
   for (std::size_t i = 0; i < study.size(); ++i)
     if (auto claim = rate_claim(study.row(i), i)) claims.push_back(std::move(*claim));
+  findings.compared(claims.size());
   const auto judgements = judge(claims);
   for (std::size_t k = 0; k < claims.size(); ++k) {
     if (judgements[k].word == Judgement::Word::follows) continue;
@@ -219,7 +270,10 @@ void check_rate(const Study& study, Findings& findings) {
     const auto all = *images(row);
     findings.add(
         is_explained ? Severity::error : Severity::warning,
-        {{claim.row}, claim.printed.text, figure_of(claim.right.front().middle(), claim.right.front())},
+        {.rows = {claim.row},
+         .printed = claim.printed.text,
+         .corrected = figure_of(claim.right.front().middle(), claim.right.front()),
+         .cause = is_explained ? judgements[k].form->id : "unexplained"},
         fmt::format("printed {} images/s; {} images in {} s are {}. {}.", claim.printed.text,
                     shown(all.middle()), row.text("time_s"), shown(claim.right.front().middle()),
                     is_explained ? judgements[k].form->sentence : "The rate does not follow from the time"));
@@ -228,21 +282,28 @@ void check_rate(const Study& study, Findings& findings) {
 
 constexpr Rule kTimeRules[] = {
     {"parts.sum", Severity::error, "time_s compute_s|communication_s|data_wait_s|other_s",
-     "parts that are longer than the whole", check_sum_of_parts,
-     "communication_is compute_s communication_s"},
+     "parts that are longer than the whole", check_sum_of_parts, "communication_is compute_s communication_s",
+     "two parts of a time in one row"},
     {"parts.residual", Severity::error, "communication_s workers time_s|compute_s",
-     "a residual called communication", check_residual},
+     "a residual called communication", check_residual, "",
+     "a row of fewer workers beside the communication"},
     {"time.covers", Severity::error, "covers excludes",
      "a part that is both included in a time and "
      "excluded from it",
      check_covers},
     {"time.clock", Severity::error, "time_s flops_per_sample peak_flops workers", "faster than the device",
-     check_clock, "time_of train_samples"},
+     check_clock, "time_of train_samples", "a row that has all of them"},
     {"time.rate", Severity::error, "rate_per_s time_s train_samples|global_batch|local_batch",
-     "a rate that does not follow from its time", check_rate, "time_of train_samples rate_of"},
+     "a rate that does not follow from its time", check_rate, "time_of train_samples rate_of",
+     "a row whose images are known"},
 };
 
 }  // namespace
+
+bool is_residual(const Study& study, std::size_t i) {
+  return std::ranges::any_of(
+      kResiduals, [&](const auto& of) { return residual_of(study, i, of.first, of.second).has_value(); });
+}
 
 std::span<const Rule> time_rules() { return kTimeRules; }
 

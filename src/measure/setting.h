@@ -218,6 +218,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"force", unrecorded},
     {"template", unrecorded},
     {"strict", unrecorded},
+    {"why", unrecorded},
     {"same-machine", unrecorded},
     {"sarif", unrecorded},
     {"set", unrecorded},

@@ -60,11 +60,20 @@ struct CompareOptions {
 /// "B is 12 % faster at the best cell of A, scale b 32, N 2 [8, 16]". The terminal shows it too.
 [[nodiscard]] std::string headline(const analysis::RunComparison& comparison, double noise);
 
-/// A line per finding, then what was not checked, grouped by what is missing, then the counts.
-[[nodiscard]] std::vector<std::string> check_lines(const check::Result& result);
+struct CheckText {
+  std::size_t width = 0;           ///< columns of the terminal; 0: lines are not broken
+  std::size_t most_lines = 25;     ///< the rest is counted, and --why shows it
+  bool shows_all = false;          ///< every finding and every unchecked rule
+  std::vector<std::string> notes;  ///< how the tables were read
+};
+
+/// The findings, how the tables were read, which rules that find errors lack one column, and the counts. "0
+/// errors" is said only where something was compared.
+[[nodiscard]] std::vector<std::string> check_lines(const check::Result& result, const CheckText& options);
 
 /// {"findings": [{"rule", "severity", "rows": [name], "printed", "corrected": {"value", "low", "high"},
-/// "sentence", "file", "line"}], "not_checked": [{"rule", "missing"}]}. `printed` is a text with its original
+/// "sentence", "file", "line", "also": [{"rows", "printed", "corrected", "line"}]}], "not_checked": [{"rule",
+/// "missing"}], "compared"}. `also`: the same mistake in other rows. `printed` is a text with its original
 /// digits; it and `corrected` are null if no single figure is meant.
 [[nodiscard]] std::string check_json(const check::Result& result);
 

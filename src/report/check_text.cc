@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 
 #include "check/rule.h"
 #include "measure/environment.h"
+#include "report/terminal_text.h"
 
 namespace paceline::report {
 namespace {
@@ -47,23 +49,68 @@ std::string as_printed(double value, const std::string& printed) {
   return check::shown(value);
 }
 
-}  // namespace
+/// " Corrected: 0.80 [0.75, 0.85]." An interval that the digits do not show is left out. A warning's figure
+/// does not replace the printed one; it is the figure that the words mention.
+std::string figure_text(const Finding& finding) {
+  if (!finding.corrected) return "";
+  const auto digits = [&](double value) { return as_printed(value, finding.printed); };
+  const auto value = digits(finding.corrected->value), low = digits(finding.corrected->low),
+             high = digits(finding.corrected->high);
+  return fmt::format(" {}: {}{}.", finding.severity == Severity::error ? "Corrected" : "The figure", value,
+                     low == high ? "" : fmt::format(" [{}, {}]", low, high));
+}
 
-std::vector<std::string> check_lines(const Result& result) {
-  std::vector<std::string> lines;
-  for (const auto& finding : result.findings) {
-    std::string interval;
-    // A warning's figure does not replace the printed one; it is the figure that the words mention.
-    const char* const what = finding.severity == Severity::error ? "Corrected" : "The figure";
-    const auto digits = [&](double value) { return as_printed(value, finding.printed); };
-    if (finding.corrected && finding.corrected->low < finding.corrected->high)
-      interval = fmt::format(" {}: {} [{}, {}].", what, digits(finding.corrected->value),
-                             digits(finding.corrected->low), digits(finding.corrected->high));
-    else if (finding.corrected)
-      interval = fmt::format(" {}: {}.", what, digits(finding.corrected->value));
-    lines.push_back(fmt::format("{} {}{}: {}{}", check::name(finding.severity), finding.rule,
-                                place_of(finding), finding.sentence, interval));
+/// " The same in 5 more: b2 (4.342 for 0.849), c2 and 3 more."
+std::string also_text(const Finding& finding, bool shows_all) {
+  constexpr std::size_t kShown = 4;
+  if (finding.also.empty()) return "";
+  const std::size_t shown = shows_all || finding.also.size() <= kShown + 1 ? finding.also.size() : kShown;
+  std::string text;
+  for (std::size_t k = 0; k < shown; ++k) {
+    const auto& one = finding.also[k];
+    text += fmt::format("{}{}", k > 0 ? ", " : "",
+                        one.rows.empty() ? fmt::format("line {}", one.line) : one.rows.front());
+    if (!one.printed.empty() && one.corrected)
+      text += fmt::format(" ({}, {})", one.printed, as_printed(one.corrected->value, one.printed));
+    else if (!one.printed.empty())
+      text += fmt::format(" ({})", one.printed);
   }
+  if (shown < finding.also.size()) text += fmt::format(" and {} more", finding.also.size() - shown);
+  const bool has_figures = std::ranges::any_of(
+      finding.also, [](const auto& one) { return !one.printed.empty() && one.corrected.has_value(); });
+  return fmt::format(" The same in {}{}.", text,
+                     !has_figures                          ? ""
+                     : finding.severity == Severity::error ? " (printed, corrected)"
+                                                           : " (printed, the figure)");
+}
+
+std::string finding_text(const Finding& finding, bool shows_all) {
+  return fmt::format("{} {}{}: {}{}{}", check::name(finding.severity), finding.rule, place_of(finding),
+                     finding.sentence, figure_text(finding), also_text(finding, shows_all));
+}
+
+/// The rules that find errors and lack one column, by that column: they are what a green table hides.
+std::string nearly_checked(const Result& result) {
+  std::map<std::string, std::vector<std::string>> by_column;
+  for (const auto& one : result.not_checked) {
+    constexpr std::string_view kColumn = "column ", kInPart = "in part, without ";
+    const bool is_one = one.missing.starts_with(kColumn) && one.missing.find(';') == std::string::npos,
+               is_in_part = one.missing.starts_with(kInPart);
+    const auto rules = check::catalogue();
+    const auto rule = std::ranges::find(rules, one.rule, &check::Rule::name);
+    if (rule == rules.end() || (!is_one && !is_in_part)) continue;
+    // Without the kind of the times no ratio can be made.
+    if (rule->worst != Severity::error && !one.missing.starts_with("column time_of (")) continue;
+    const auto column = one.missing.substr(is_one ? kColumn.size() : kInPart.size());
+    by_column[column.substr(0, column.find(" ("))].push_back(one.rule + (is_in_part ? " in part" : ""));
+  }
+  std::string text;
+  for (const auto& [column, rules] : by_column)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", column, fmt::join(rules, ", "));
+  return text.empty() ? "" : "not checked for want of " + text;
+}
+
+void add_all_unchecked(const Result& result, std::vector<std::string>& lines) {
   std::map<std::string, std::vector<std::string>> by_missing;
   for (const auto& one : result.not_checked) by_missing[one.missing].push_back(one.rule);
   if (!by_missing.empty())
@@ -71,28 +118,129 @@ std::vector<std::string> check_lines(const Result& result) {
         "not checked, and the columns that would allow it (paceline check --template; docs/check.md):");
   for (const auto& [missing, rules] : by_missing)
     lines.push_back(fmt::format("  {}: {}", fmt::join(rules, ", "), missing));
-  lines.push_back(fmt::format("{}, {}, {}; {} not checked", many(result.number_of(Severity::error), "error"),
-                              many(result.number_of(Severity::warning), "warning"),
-                              many(result.number_of(Severity::note), "note"),
-                              many(result.not_checked.size(), "rule")));
+}
+
+/// A rule may lack other columns in another table.
+std::size_t rules_not_checked(const Result& result) {
+  std::set<std::string> rules;
+  for (const auto& one : result.not_checked) rules.insert(one.rule);
+  return rules.size();
+}
+
+/// What was compared, and what the findings come to. "0 errors" is only said where something was compared.
+std::vector<std::string> totals(const Result& result) {
+  const auto counts = [&](Severity severity, const char* what) {
+    return many(result.number_of(severity), what);
+  };
+  std::vector<std::string> lines;
+  if (result.compared == 0 && result.number_of(Severity::error) == 0)
+    lines.push_back(
+        fmt::format("nothing was compared: no figure of this table could be held against another; {}, {}; {} "
+                    "not checked",
+                    counts(Severity::warning, "warning"), counts(Severity::note, "note"),
+                    many(rules_not_checked(result), "rule")));
+  else
+    lines.push_back(fmt::format("{}, {}, {}; {} not checked", counts(Severity::error, "error"),
+                                counts(Severity::warning, "warning"), counts(Severity::note, "note"),
+                                many(rules_not_checked(result), "rule")));
   if (result.has_unchecked_claims)
     lines.push_back("no claimed speedup or efficiency was compared with times: this is no confirmation");
   return lines;
 }
 
+/// `text` in lines of at most `width` columns; the last of `most` ends in "..." where it is longer.
+std::vector<std::string> in_lines(const std::string& text, std::size_t width, std::size_t most) {
+  if (width == 0) return {text};
+  auto lines = wrapped(text, width);
+  const auto cut = [](std::string& line, std::size_t size) {
+    if (line.size() <= size) return;
+    line.resize(size);
+    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0x80U) != 0) line.pop_back();
+  };
+  if (lines.size() > most) {
+    lines.resize(most);
+    cut(lines.back(), width - 4);
+    lines.back() += " ...";
+  }
+  for (auto& line : lines) cut(line, width);
+  return lines;
+}
+
+void append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+std::vector<std::string> check_lines(const Result& result, const CheckText& options) {
+  constexpr std::size_t kOfANote = 4, kEndless = 1000000;
+  std::vector<std::string> lines;
+  if (options.shows_all) {
+    for (const auto& finding : result.findings)
+      append(lines, in_lines(finding_text(finding, true), options.width, kEndless));
+    for (const auto& note : options.notes) append(lines, in_lines(note, options.width, kEndless));
+    std::vector<std::string> rest;
+    add_all_unchecked(result, rest);
+    append(rest, totals(result));
+    for (const auto& line : rest) append(lines, in_lines(line, options.width, kEndless));
+    return lines;
+  }
+  std::vector<std::string> tail;
+  for (std::size_t k = 0; k < std::min<std::size_t>(options.notes.size(), 2); ++k)
+    append(tail, in_lines(options.notes[k], options.width, kOfANote));
+  if (const auto near = nearly_checked(result); !near.empty())
+    append(tail, in_lines(near, options.width, kOfANote));
+  if (!result.not_checked.empty())
+    append(tail, in_lines(fmt::format("{} need columns or rows that are not there: --why lists them",
+                                      many(rules_not_checked(result), "rule")),
+                          options.width, 1));
+  for (const auto& line : totals(result)) append(tail, in_lines(line, options.width, kOfANote));
+  // One line is kept for what is left out.
+  const std::size_t room = options.most_lines - std::min(options.most_lines, tail.size() + 1);
+  std::map<Severity, std::size_t> left_out;
+  for (const auto& finding : result.findings) {
+    const auto text = in_lines(finding_text(finding, false), options.width,
+                               lines.empty() ? std::max<std::size_t>(1, room) : kEndless);
+    if (!left_out.empty() || lines.size() + text.size() > room)
+      ++left_out[finding.severity];
+    else
+      append(lines, text);
+  }
+  if (!left_out.empty()) {
+    std::string text;
+    for (auto one = left_out.rbegin(); one != left_out.rend(); ++one)
+      text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                          many(one->second, std::string(check::name(one->first)).c_str()));
+    append(lines, in_lines(text + " more: --why shows them", options.width, 1));
+  }
+  append(lines, tail);
+  return lines;
+}
+
+namespace {
+
+Json json_of(const std::optional<check::Figure>& figure) {
+  if (!figure) return nullptr;
+  return {{"value", figure->value}, {"low", figure->low}, {"high", figure->high}};
+}
+
+}  // namespace
+
 std::string check_json(const Result& result) {
   Json findings = Json::array(), not_checked = Json::array();
   for (const auto& one : result.findings) {
-    Json corrected = nullptr;
-    if (one.corrected)
-      corrected = {
-          {"value", one.corrected->value}, {"low", one.corrected->low}, {"high", one.corrected->high}};
     Json finding = {{"rule", one.rule}, {"severity", check::name(one.severity)}, {"rows", one.rows}};
     finding["printed"] = one.printed.empty() ? Json(nullptr) : Json(one.printed);
-    finding["corrected"] = corrected;
+    finding["corrected"] = json_of(one.corrected);
     finding["sentence"] = one.sentence;
     finding["file"] = one.where;
     finding["line"] = one.line > 0 ? Json(one.line) : Json(nullptr);
+    finding["also"] = Json::array();
+    for (const auto& same : one.also)
+      finding["also"].push_back({{"rows", same.rows},
+                                 {"printed", same.printed.empty() ? Json(nullptr) : Json(same.printed)},
+                                 {"corrected", json_of(same.corrected)},
+                                 {"line", same.line > 0 ? Json(same.line) : Json(nullptr)}});
     findings.push_back(std::move(finding));
   }
   for (const auto& one : result.not_checked)
@@ -100,6 +248,7 @@ std::string check_json(const Result& result) {
   Json all;
   all["findings"] = std::move(findings);
   all["not_checked"] = std::move(not_checked);
+  all["compared"] = result.compared;
   return dumped(all);
 }
 
@@ -115,11 +264,16 @@ std::string check_sarif(const Result& result) {
           {{"id", one.rule},
            {"shortDescription", {{"text", found == what.end() ? one.rule : std::string(found->second)}}}});
     }
-    Json location = {{"artifactLocation", {{"uri", one.where}}}};
-    if (one.line > 0) location["region"] = {{"startLine", one.line}};
+    const auto location_of = [&](std::size_t line) {
+      Json location = {{"artifactLocation", {{"uri", one.where}}}};
+      if (line > 0) location["region"] = {{"startLine", line}};
+      return Json{{"physicalLocation", location}};
+    };
+    Json locations = Json::array({location_of(one.line)});
+    for (const auto& same : one.also) locations.push_back(location_of(same.line));
     Json entry = {
         {"ruleId", one.rule}, {"level", check::name(one.severity)}, {"message", {{"text", one.sentence}}}};
-    if (!one.where.empty()) entry["locations"] = Json::array({{{"physicalLocation", location}}});
+    if (!one.where.empty()) entry["locations"] = std::move(locations);
     results.push_back(std::move(entry));
   }
   Json driver = {{"name", "paceline"}, {"version", measure::version()}, {"rules", rules}};

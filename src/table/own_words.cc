@@ -2,235 +2,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
+#include "table/own_cells.h"
 #include "table/table.h"
 
 namespace paceline::table {
 namespace {
-
-/// People's words for a column, in small letters, and what they say besides.
-struct Synonym {
-  std::string_view column;
-  std::string_view words;         ///< separated by '|'
-  std::string_view also = {};     ///< another column that they fill in
-  std::string_view meaning = {};  ///< its value
-};
-
-constexpr Synonym kSynonyms[] = {
-    {"run", "name|config|configuration|experiment"},
-    {"workers",
-     "gpus|gpu|# gpus|#gpus|no. of gpus|number of gpus|num gpus|gpu count|ngpus|n|workers|ranks|"
-     "processes|procs|world size|devices|number of workers"},
-    {"nodes", "nodes|number of nodes|hosts|machines"},
-    {"local_batch",
-     "batch per gpu|batch size per gpu|batch/gpu|per-gpu batch|per gpu batch|local batch|"
-     "local batch size|batch per worker|batch size per worker"},
-    {"global_batch", "global batch|global batch size|total batch|total batch size|effective batch size"},
-    {"batch", "batch|batch size|batchsize|bs"},
-    {"time_s", "epoch time|time per epoch|time/epoch|epoch duration|sec/epoch|s/epoch", "time_of", "epoch"},
-    {"time_s", "step time|time per step|time/step|iteration time|time per iteration|time/iter|s/iter|s/step",
-     "time_of", "step"},
-    {"time_s", "total time|training time|wall time|run time|runtime|time to train", "time_of", "run"},
-    {"time_s", "time|duration|elapsed"},
-    {"rate_per_s",
-     "throughput|images/s|images/sec|img/s|img/sec|imgs/sec|imgs/s|samples/s|samples/sec|"
-     "images per second|samples per second|speed"},
-    {"claimed_speedup", "speedup|speed-up|speed up|scaling factor|scaling"},
-    {"claimed_efficiency", "efficiency|scaling efficiency|parallel efficiency"},
-    {"accuracy", "accuracy|test accuracy|top-1|top1|top-1 accuracy|acc|acc."},
-    {"loss", "loss|test loss"},
-    {"learning_rate", "lr|learning rate"},
-};
-
-std::string plain(std::string_view text) {
-  std::string words;
-  for (const char letter : text) {
-    const char small = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-    if (small == '*' || small == '`' || (small == '_' && text.size() > 1)) {
-      if (small == '_') words += ' ';
-      continue;
-    }
-    words += small;
-  }
-  return std::string(trimmed(words));
-}
-
-/// Seconds of a unit of time; 0: not one.
-double seconds_of(std::string_view unit) {
-  static const std::map<std::string_view, double> kUnits{
-      {"s", 1},     {"sec", 1},      {"secs", 1}, {"seconds", 1},  {"ms", 1e-3}, {"min", 60},
-      {"mins", 60}, {"minutes", 60}, {"h", 3600}, {"hours", 3600}, {"hrs", 3600}};
-  const auto found = kUnits.find(unit);
-  return found == kUnits.end() ? 0 : found->second;
-}
-
-struct OwnHeading {
-  std::string source;                 ///< as in the table
-  const Synonym* synonym = nullptr;   ///< null: a column of ours, or a setting
-  std::optional<std::string> ours{};  ///< the name of a column of ours
-  double seconds = 0;                 ///< of the unit in brackets
-  [[nodiscard]] std::string name() const {
-    if (ours) return *ours;
-    if (synonym != nullptr) return std::string(synonym->column);
-    std::string name = plain(source);
-    std::ranges::replace(name, ' ', '-');
-    return std::string(kSettingPrefix) + name;
-  }
-};
-
-const Synonym* synonym_of(std::string_view words) {
-  for (const Synonym& one : kSynonyms)
-    for (std::size_t at = 0; at <= one.words.size();) {
-      const auto end = std::min(one.words.find('|', at), one.words.size());
-      if (one.words.substr(at, end - at) == words) return &one;
-      at = end + 1;
-    }
-  return nullptr;
-}
-
-OwnHeading own_heading_of(const std::string& source) {
-  OwnHeading heading{.source = std::string(trimmed(source))};
-  if (Column::find(heading.source) || heading.source.starts_with(kSettingPrefix)) {
-    heading.ours = heading.source;
-    return heading;
-  }
-  std::string words = plain(source), unit;
-  if (const auto open = words.find_first_of("(["); open != std::string::npos) {
-    const auto close = words.find_first_of(")]", open);
-    unit = std::string(trimmed(
-        std::string_view(words).substr(open + 1, close == std::string::npos ? close : close - open - 1)));
-    words = std::string(trimmed(std::string_view(words).substr(0, open)));
-  }
-  // "epoch time s", of epoch_time_s
-  if (const auto blank = words.rfind(' ');
-      unit.empty() && blank != std::string::npos && seconds_of(words.substr(blank + 1)) > 0) {
-    unit = words.substr(blank + 1);
-    words.resize(blank);
-  }
-  heading.synonym = synonym_of(words);
-  heading.seconds = seconds_of(unit);
-  return heading;
-}
-
-/// "1,655" -> "1655".
-std::string without_thousands(std::string text) {
-  const auto comma = text.find(',');
-  if (comma == std::string::npos || comma > 3) return text;
-  for (std::size_t at = comma; at != std::string::npos; at = text.find(',', at + 1))
-    if (text.size() < at + 4 || !std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at) + 1,
-                                             text.begin() + static_cast<std::ptrdiff_t>(at) + 4,
-                                             [](unsigned char letter) { return std::isdigit(letter) != 0; }))
-      return text;
-  std::erase(text, ',');
-  return text;
-}
-
-/// `number` times `factor`, with digits whose half unit is not smaller than that of the number.
-std::string converted(const Number& number, double factor) {
-  const double value = number.value * factor, half = number.half_unit * factor;
-  if (value == 0 || half <= 0) return fmt::format("{:.12g}", value);
-  const auto unit = static_cast<int>(std::ceil(std::log10(2 * half) - 1e-9));  // 10^unit >= 2 half
-  const auto size = static_cast<int>(std::floor(std::log10(std::abs(value))));
-  return fmt::format("{:.{}e}", value, std::max(0, size - unit));
-}
-
-/// A cell in our form: without "x", "%", units and thousands; "" if it is empty or a dash.
-std::string cell_of(const OwnHeading& heading, std::string_view source) {
-  std::string text = plain(source);
-  if (text.empty() || text == "-" || text == "–" || text == "n/a" || text == "na") return "";
-  if (heading.synonym == nullptr) return std::string(trimmed(source));
-  const std::string column = heading.name();
-  if (column == "run") return std::string(trimmed(source));
-  text = without_thousands(std::move(text));
-  for (const std::string_view times : {"x", "×"})
-    if (text.ends_with(times))
-      text = std::string(trimmed(std::string_view(text).substr(0, text.size() - times.size())));
-  double factor = heading.seconds > 0 && column == "time_s" ? heading.seconds : 1;
-  if (text.ends_with('%')) {
-    text = std::string(trimmed(std::string_view(text).substr(0, text.size() - 1)));
-    factor = 0.01;
-  } else if (column == "time_s") {
-    const auto end = text.find_first_not_of("0123456789.+-e");
-    if (end != std::string::npos && seconds_of(trimmed(std::string_view(text).substr(end))) > 0) {
-      factor = seconds_of(trimmed(std::string_view(text).substr(end)));
-      text = std::string(trimmed(std::string_view(text).substr(0, end)));
-    }
-  }
-  const auto number = read_number(text);
-  if (!number) return std::string(trimmed(source));  // the reader says what is wrong with it
-  return factor == 1 ? text : converted(*number, factor);
-}
-
-struct Line {
-  std::size_t number = 0;
-  std::vector<std::string> cells;
-};
-
-/// "| 1 | 2 |" -> {"1", "2"}.
-std::vector<std::string> cells_of_markdown(std::string_view line) {
-  line = trimmed(line);
-  if (line.starts_with('|')) line.remove_prefix(1);
-  if (line.ends_with('|')) line.remove_suffix(1);
-  std::vector<std::string> cells;
-  for (std::size_t at = 0; at <= line.size();) {
-    const auto end = std::min(line.find('|', at), line.size());
-    cells.emplace_back(trimmed(line.substr(at, end - at)));
-    at = end + 1;
-  }
-  return cells;
-}
-
-/// The table of a Markdown text: its first lines that begin with '|', without the line of dashes.
-std::vector<Line> lines_of_markdown(std::string_view text) {
-  std::vector<Line> lines;
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const auto line = trimmed(take_line(text));
-    if (!line.starts_with('|')) {
-      if (!lines.empty()) break;
-      continue;
-    }
-    if (line.find_first_not_of("|-: ") == std::string_view::npos) continue;
-    lines.push_back({number, cells_of_markdown(line)});
-  }
-  return lines;
-}
-
-std::vector<Line> lines_of_csv(std::string_view text) {
-  std::vector<Line> lines;
-  try {
-    for (const auto& cells : read_csv(text, "", 1)) {
-      Line line{.number = cells.front().line};
-      for (const auto& cell : cells) line.cells.push_back(cell.text);
-      lines.push_back(std::move(line));
-    }
-  } catch (const base::Error&) {
-    return {};  // the reader of tables says what is wrong
-  }
-  return lines;
-}
-
-bool is_blank(const Line& line) {
-  return std::ranges::all_of(line.cells, [](const std::string& cell) { return trimmed(cell).empty(); });
-}
-
-/// Drops columns at the right that have neither a head nor a value, and rows without a value.
-void drop_empty(std::vector<Line>& lines) {
-  while (!lines.front().cells.empty() && trimmed(lines.front().cells.back()).empty()) {
-    const auto column = lines.front().cells.size() - 1;
-    if (std::ranges::any_of(lines, [&](const Line& line) {
-          return line.cells.size() > column && !trimmed(line.cells[column]).empty();
-        }))
-      return;
-    for (Line& line : lines)
-      if (line.cells.size() > column) line.cells.resize(column);
-  }
-  std::erase_if(lines, is_blank);
-}
 
 /// Whether the batches of the rows grow as the workers do.
 bool grows_with_workers(const std::vector<Line>& lines, std::size_t batch, std::size_t workers) {
@@ -248,76 +30,278 @@ bool grows_with_workers(const std::vector<Line>& lines, std::size_t batch, std::
   return most > least;
 }
 
-}  // namespace
+std::optional<Number> number_in(const OwnHeading& heading, const Line& line, std::size_t column) {
+  return read_number(cell_of(heading, line.cells[column]));
+}
 
-std::optional<OwnWords> in_our_columns(std::string_view text) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || text[first] == '{' || text[first] == '[' || text[first] == '#')
-    return std::nullopt;
-  auto lines = text[first] == '|' ? lines_of_markdown(text) : lines_of_csv(text);
-  if (lines.size() < 2) return std::nullopt;
-  drop_empty(lines);
-  if (lines.size() < 2) return std::nullopt;
+/// A table while it is brought into our columns.
+struct OwnTable {
+  std::vector<Line> lines;  ///< first the heads
   std::vector<OwnHeading> headings;
-  std::size_t ours = 0;
-  std::optional<std::size_t> workers, batch;
-  bool has_figure = false;
-  for (std::size_t i = 0; i < lines.front().cells.size(); ++i) {
-    headings.push_back(own_heading_of(lines.front().cells[i]));
-    const std::string name = headings.back().name();
-    ours += headings.back().ours ? 1 : 0;
-    if (name == "workers") workers = i;
-    if (name == "batch") batch = i;
-    has_figure = has_figure || name == "time_s" || name == "rate_per_s" || name.starts_with("claimed_");
+  std::vector<std::string> unused;  ///< heads of figures for which there is no column
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view column) const {
+    for (std::size_t i = 0; i < headings.size(); ++i)
+      if (headings[i].name() == column) return i;
+    return std::nullopt;
   }
-  const bool is_changed =
-      text[first] == '|' || ours < headings.size() ||
-      std::ranges::count(text.substr(0, text.find('\n')), ',') + 1 != std::ssize(headings);
-  if (!workers || !has_figure || !is_changed || lines.size() < 2) return std::nullopt;
-  for (const Line& line : lines)
-    if (line.cells.size() != headings.size()) return std::nullopt;  // the reader of tables says which
-  if (batch && !headings[*batch].ours && grows_with_workers(lines, *batch, *workers))
-    headings[*batch].synonym = synonym_of("global batch");
+};
 
-  std::vector<std::string> names, read_as, kept;
+bool is_number(std::string_view source) {
+  std::string text = without_thousands(plain(source));
+  if (text.ends_with('%')) text.pop_back();
+  return text.empty() || read_number(text).has_value();
+}
+
+/// Whether cells of columns of ours are numbers as people write them: "94%", "1.9x", "9:41".
+bool has_own_cells(const OwnTable& table) {
+  for (std::size_t i = 0; i < table.headings.size(); ++i) {
+    const auto column = Column::find(table.headings[i].name());
+    if (!column || column->kind() == ColumnKind::text || column->kind() == ColumnKind::word ||
+        column->kind() == ColumnKind::words)
+      continue;
+    for (std::size_t k = 1; k < table.lines.size(); ++k) {
+      const auto cell = trimmed(table.lines[k].cells[i]);
+      if (!cell.empty() && cell != "unknown" && !read_number(cell) &&
+          number_in(table.headings[i], table.lines[k], i))
+        return true;
+    }
+  }
+  return false;
+}
+
+/// What a row ran, as far as it stands in columns of ours, in texts and in the columns `settings`.
+std::string what_ran(const OwnTable& table, const Line& line, const std::set<std::size_t>& settings) {
+  std::string key;
+  for (std::size_t i = 0; i < table.headings.size(); ++i) {
+    const auto column = Column::find(table.headings[i].name());
+    const bool is_setting = !column && (settings.contains(i) || !is_number(line.cells[i]));
+    if (is_setting || (column && (column->role() == ColumnRole::configuration ||
+                                  *column == Column("repeat") || *column == Column("seed"))))
+      key += line.cells[i] + '\x1f';
+  }
+  return key;
+}
+
+/// Drops figures that are in no column of ours, such as memory: as settings they would forbid every
+/// comparison. A number that tells apart rows which otherwise ran the same is a setting, first the one with
+/// the fewest values.
+void drop_foreign_figures(OwnTable& table) {
+  std::vector<std::pair<std::size_t, std::size_t>> foreign;  // number of values, column
+  std::set<std::size_t> settings, figures;
+  for (std::size_t i = 0; i < table.headings.size(); ++i) {
+    if (table.headings[i].ours || table.headings[i].synonym != nullptr) continue;
+    std::set<std::string> values;
+    bool is_of_numbers = true;
+    for (std::size_t k = 1; k < table.lines.size(); ++k) {
+      is_of_numbers = is_of_numbers && is_number(table.lines[k].cells[i]);
+      values.insert(table.lines[k].cells[i]);
+    }
+    if (is_of_numbers) foreign.emplace_back(values.size(), i);
+  }
+  std::ranges::sort(foreign);
+  for (const auto& [values, i] : foreign) {
+    std::map<std::string, std::string> first;
+    const bool tells_apart = std::any_of(table.lines.begin() + 1, table.lines.end(), [&](const Line& line) {
+      const auto [found, is_new] = first.try_emplace(what_ran(table, line, settings), line.cells[i]);
+      return !is_new && found->second != line.cells[i];
+    });
+    (tells_apart ? settings : figures).insert(i);
+  }
+  for (auto i = figures.rbegin(); i != figures.rend(); ++i) {
+    const auto at = static_cast<std::ptrdiff_t>(*i);
+    table.unused.insert(table.unused.begin(), fmt::format("'{}'", table.headings[*i].source));
+    table.headings.erase(table.headings.begin() + at);
+    for (auto& line : table.lines) line.cells.erase(line.cells.begin() + at);
+  }
+}
+
+/// Settles what a head alone does not say: "GPU" may be a number or a name, a batch that of all workers, an
+/// accuracy in per cent.
+void read_by_values(OwnTable& table) {
+  auto& lines = table.lines;
+  for (std::size_t i = 0; i < table.headings.size(); ++i) {
+    auto& heading = table.headings[i];
+    if (!heading.ours && heading.synonym == nullptr) continue;
+    const bool has_numbers = std::any_of(lines.begin() + 1, lines.end(), [&](const Line& line) {
+      return number_in(heading, line, i).has_value();
+    });
+    if (heading.name() == "workers" && !has_numbers && !heading.ours) heading.synonym = synonym_of("device");
+    if (heading.name() == "claim" && has_numbers && !heading.ours) heading.synonym = nullptr;
+    if (heading.name() == "accuracy" && heading.factor == 0 &&
+        std::any_of(lines.begin() + 1, lines.end(), [&](const Line& line) {
+          const auto number = number_in(heading, line, i);
+          return number && number->value > 1;
+        }))
+      heading.factor = 0.01;
+  }
+  const auto workers = table.find("workers"), batch = table.find("batch");
+  if (workers && batch && !table.headings[*batch].ours && grows_with_workers(lines, *batch, *workers))
+    table.headings[*batch].synonym = synonym_of("global batch");
+}
+
+/// Of several columns of times the one from which the claimed speedups follow, else the first.
+std::size_t time_of_claims(const OwnTable& table, const std::vector<std::size_t>& times) {
+  constexpr double kNear = 0.02;
+  const auto workers = table.find("workers"), claim = table.find("claimed_speedup");
+  if (!workers || !claim) return times.front();
+  std::size_t best = times.front(), most = 0;
+  for (const auto column : times) {
+    const auto value = [&](const Line& line, std::size_t of) {
+      return number_in(table.headings[of], line, of);
+    };
+    const Line* base = nullptr;
+    for (std::size_t k = 1; k < table.lines.size(); ++k)
+      if (value(table.lines[k], *workers) &&
+          (base == nullptr || value(table.lines[k], *workers)->value < value(*base, *workers)->value))
+        base = &table.lines[k];
+    std::size_t matches = 0;
+    for (std::size_t k = 1; k < table.lines.size() && base != nullptr; ++k) {
+      const auto s = value(table.lines[k], *claim), t = value(table.lines[k], column),
+                 t0 = value(*base, column);
+      if (s && t && t0 && t->value > 0 && std::abs(t0->value / t->value - s->value) <= kNear * s->value)
+        ++matches;
+    }
+    if (matches > most) best = column;
+    most = std::max(most, matches);
+  }
+  return best;
+}
+
+/// The lines of our CSV: one row for each line, or one for each kind of time if there are several columns of
+/// times; then figures and claims stand beside the time from which the claims follow.
+OwnWords our_words_of(const OwnTable& table, const std::vector<std::string>& facts) {
+  std::vector<std::size_t> times;
   std::vector<std::pair<std::string, std::string>> filled;
-  for (const OwnHeading& heading : headings) {
-    names.push_back(heading.name());
+  for (std::size_t i = 0; i < table.headings.size(); ++i) {
+    const auto& heading = table.headings[i];
+    if (heading.name() == "time_s") {
+      times.push_back(i);
+      continue;
+    }
+    if (heading.synonym != nullptr && !heading.ours && !heading.synonym->also.empty() &&
+        !table.find(heading.synonym->also))
+      filled.emplace_back(heading.synonym->also, heading.synonym->meaning);
+    if (heading.name() == "claimed_bandwidth" && !heading.unit.empty() && !table.find("bandwidth_unit"))
+      filled.emplace_back("bandwidth_unit", heading.unit);
+  }
+  const bool has_kind = table.find("time_of").has_value();
+  const auto kind_of = [&](std::size_t i) {
+    return table.headings[i].synonym == nullptr ? "" : std::string(table.headings[i].synonym->meaning);
+  };
+  const std::size_t of_claims = times.size() > 1 ? time_of_claims(table, times)
+                                : times.empty()  ? 0
+                                                 : times.front();
+  OwnWords words;
+  std::string more;  // rows of the other times, behind all lines of the source
+  std::vector<std::size_t> of_more;
+  const auto row_of = [&](const Line& line, bool is_head, std::size_t time) {
+    std::vector<std::string> cells;
+    for (std::size_t i = 0; i < table.headings.size(); ++i) {
+      const auto& heading = table.headings[i];
+      if (heading.name() == "time_s" && i != time) continue;
+      const auto column = Column::find(heading.name());
+      const bool is_left_out = time != of_claims && heading.name() != "time_s" && column &&
+                               (column->role() == ColumnRole::figure || column->role() == ColumnRole::claim);
+      cells.push_back(csv_cell(is_head       ? heading.name()
+                               : is_left_out ? ""
+                                             : cell_of(heading, line.cells[i])));
+    }
+    if (!times.empty() && !has_kind) cells.push_back(is_head ? "time_of" : kind_of(time));
+    for (const auto& [column, meaning] : filled) cells.push_back(csv_cell(is_head ? column : meaning));
+    return fmt::format("{}\n", fmt::join(cells, ","));
+  };
+  std::size_t at = 1;
+  for (const auto& fact : facts) {
+    words.csv += fact + '\n';
+    ++at;
+  }
+  for (std::size_t k = 0; k < table.lines.size(); ++k, ++at) {
+    const auto& line = table.lines[k];
+    for (; at < line.number; ++at) words.csv += "#\n";  // so that errors name the line of the source
+    words.csv += row_of(line, k == 0, of_claims);
+    if (k == 0) continue;
+    words.lines.push_back(line.number);
+    for (const auto time : times)
+      if (time != of_claims && number_in(table.headings[time], line, time)) {
+        more += row_of(line, false, time);
+        of_more.push_back(line.number);
+      }
+  }
+  words.csv += more;
+  words.lines.insert(words.lines.end(), of_more.begin(), of_more.end());
+  return words;
+}
+
+std::string note_of(const OwnTable& table, std::size_t summaries) {
+  std::vector<std::string> read_as, kept, parts;
+  for (const OwnHeading& heading : table.headings) {
     if (heading.ours) continue;
     if (heading.synonym == nullptr) {
       kept.push_back(fmt::format("'{}'", heading.source));
       continue;
     }
-    std::string said = fmt::format("{} = {}", heading.source, names.back());
-    if (!heading.synonym->also.empty()) {
-      filled.emplace_back(heading.synonym->also, heading.synonym->meaning);
+    std::string said = fmt::format("{} = {}", heading.source, heading.name());
+    if (!heading.synonym->also.empty())
       said += fmt::format(" with {} = {}", heading.synonym->also, heading.synonym->meaning);
-    }
     read_as.push_back(std::move(said));
   }
-  for (std::size_t i = 0; i < names.size(); ++i)  // two columns of one meaning: the table is not understood
-    if (std::find(names.begin() + static_cast<std::ptrdiff_t>(i) + 1, names.end(), names[i]) != names.end())
-      return std::nullopt;
-  std::erase_if(filled, [&](const auto& one) { return std::ranges::find(names, one.first) != names.end(); });
+  const auto are = [](const std::vector<std::string>& all) { return all.size() == 1 ? "is" : "are"; };
+  if (!read_as.empty()) parts.push_back(fmt::format("read as: {}", fmt::join(read_as, ", ")));
+  if (!kept.empty()) parts.push_back(fmt::format("{} {} kept as settings", fmt::join(kept, ", "), are(kept)));
+  if (!table.unused.empty())
+    parts.push_back(fmt::format("{} {} not used", fmt::join(table.unused, ", "), are(table.unused)));
+  if (summaries > 0)
+    parts.push_back(
+        fmt::format("{} line{} of averages or sums left out", summaries, summaries == 1 ? "" : "s"));
+  return parts.empty() ? "read without its empty columns and rows"
+                       : fmt::format("{}", fmt::join(parts, "; "));
+}
 
-  OwnWords result;
-  std::size_t at = 1;
-  for (std::size_t row = 0; row < lines.size(); ++row) {
-    for (; at < lines[row].number; ++at) result.csv += "#\n";  // so that findings name the line of the source
-    std::vector<std::string> cells;
-    for (std::size_t i = 0; i < headings.size(); ++i)
-      cells.push_back(csv_cell(row == 0 ? names[i] : cell_of(headings[i], lines[row].cells[i])));
-    for (const auto& [column, meaning] : filled) cells.push_back(row == 0 ? column : meaning);
-    result.csv += fmt::format("{}\n", fmt::join(cells, ","));
-    ++at;
+/// Two columns of one meaning: the table is not understood. Times of different kinds are.
+bool has_twice(const OwnTable& table) {
+  std::set<std::string> names;
+  return std::ranges::any_of(table.headings, [&](const OwnHeading& heading) {
+    const bool is_kind = heading.name() == "time_s" && heading.synonym != nullptr && !table.find("time_of");
+    return !names.insert(heading.name() + (is_kind ? std::string(heading.synonym->meaning) : "")).second;
+  });
+}
+
+}  // namespace
+
+std::optional<OwnWords> in_our_columns(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] == '{' || text[first] == '[') return std::nullopt;
+  const bool of_markdown = is_markdown(text);
+  std::vector<std::string> facts;
+  OwnTable table;
+  table.lines = of_markdown ? lines_of_markdown(text) : lines_of_csv(text, facts);
+  if (table.lines.size() < 2) return std::nullopt;
+  const auto width = table.lines.front().cells.size();
+  drop_empty(table.lines);
+  if (table.lines.size() < 2) return std::nullopt;
+  for (const auto& cell : table.lines.front().cells) table.headings.push_back(own_heading_of(cell));
+  for (const Line& line : table.lines)
+    if (line.cells.size() != table.headings.size()) return std::nullopt;  // the reader of tables says which
+  const bool is_ours =
+      std::ranges::all_of(table.headings, [](const OwnHeading& heading) { return heading.ours.has_value(); });
+  if (is_ours && !of_markdown && table.headings.size() == width && !has_own_cells(table)) return std::nullopt;
+  // In our columns an average is a row with its own meaning (bandwidth.average).
+  const auto summaries = is_ours ? 0 : drop_summaries(table.lines);
+  if (table.lines.size() < 2) return std::nullopt;
+  read_by_values(table);
+  bool has_figure = false, has_claim = false;
+  for (const OwnHeading& heading : table.headings) {
+    const auto column = Column::find(heading.name());
+    has_figure = has_figure || (column && column->role() == ColumnRole::figure);
+    has_claim = has_claim || heading.name().starts_with("claimed_");
   }
-  if (!read_as.empty()) result.note = fmt::format("read as: {}", fmt::join(read_as, ", "));
-  if (!kept.empty())
-    result.note += fmt::format("{}{} {} kept as settings", result.note.empty() ? "" : "; ",
-                               fmt::join(kept, ", "), kept.size() == 1 ? "is" : "are");
-  if (result.note.empty()) result.note = "read without its empty columns and rows";
-  return result;
+  if (!(table.find("workers") ? has_figure || has_claim : has_figure && has_claim) || has_twice(table))
+    return std::nullopt;
+  drop_foreign_figures(table);
+  auto words = our_words_of(table, facts);
+  words.note = note_of(table, summaries);
+  return words;
 }
 
 }  // namespace paceline::table

@@ -351,7 +351,11 @@ Table read_table(std::string_view text, const std::string& where, const std::set
   }
   const auto own_words = in_our_columns(text);
   auto table = read_csv_table(own_words ? own_words->csv : text, where);
-  if (own_words) table.notes.push_back(own_words->note);
+  if (own_words) {
+    table.notes.push_back(own_words->note);
+    for (std::size_t i = 0; i < std::min(table.rows.size(), own_words->lines.size()); ++i)
+      table.rows[i].line = own_words->lines[i];
+  }
   require_rows(table, others);
   return table;
 }

@@ -269,15 +269,21 @@ struct Table {
 
 /// The same table in the columns of `paceline-table-1`.
 struct OwnWords {
-  std::string csv;   ///< each row in the line that it has in the source
+  std::string csv;  ///< each row in the line that it has in the source, second times at the end
+  std::vector<std::size_t> lines;  ///< of each row in the source
   std::string note;  ///< "read as: GPUs = workers, Epoch time (s) = time_s with time_of = epoch; ..."
 };
 
-/// nullopt if the text is not such a table: a head that is a column already, no column of workers, or no
-/// figure. Columns that have no counterpart become settings. A batch that grows with the workers is the
-/// global one; otherwise it stays "batch", which may be either. Times in other units are converted with no
-/// more digits than they had.
+/// nullopt if the text is not such a table: all heads are columns already, neither workers nor a claim, or no
+/// figure. Columns that have no counterpart become settings, or are left out if they are figures. Lines of
+/// averages are left out. If there are times of epochs and of runs, a line gives a row for each. A batch that
+/// grows with the workers is the global one; otherwise it stays "batch", which may be either. Times in other
+/// units are converted with no more digits than they had.
 [[nodiscard]] std::optional<OwnWords> in_our_columns(std::string_view text);
+
+/// The tables of a file that holds several, each as the file with the lines of the others left empty: tables
+/// of a Markdown text, or of a CSV with empty lines between them. The whole text, if that is one table.
+[[nodiscard]] std::vector<std::string> split_tables(std::string_view text);
 
 /// Parses a table. A baseline must be a run of the table, or one of `others`.
 ///

@@ -95,6 +95,28 @@ std::optional<Made> shifted(std::uint64_t seed) {
   return Made{sound.table, sound.table.rows[half - 1].name(), sound.truth[half - 1].speedup};
 }
 
+/// The claims of two rows, each that of the other.
+std::optional<Made> exchanged(std::uint64_t seed) {
+  auto sound = full_table(seed);
+  if (sound.truth.size() < 3) return std::nullopt;
+  const double a = sound.truth[1].speedup, b = sound.truth[2].speedup;
+  // Below, the claim may follow from another mistake, or from the right figure.
+  if (std::abs(a / b - 1) < 2 * kLimit || std::abs(a * b - 1) < 2 * kLimit) return std::nullopt;
+  put(sound, 1, "claimed_speedup", b);
+  put(sound, 2, "claimed_speedup", a);
+  for (auto& row : sound.table.rows) row.set("claimed_efficiency", "");
+  return Made{sound.table, sound.table.rows[1].name(), a};
+}
+
+std::optional<Made> unclaimed(std::uint64_t seed) {
+  auto sound = full_table(seed);
+  for (auto& row : sound.table.rows)
+    for (const Column column :
+         {Column("claimed_speedup"), Column("claimed_efficiency"), Column("rate_per_s")})
+      row.set(column, "");
+  return Made{sound.table, sound.table.rows[1].name()};
+}
+
 }  // namespace
 
 std::vector<Mistake> of_claims() {
@@ -104,6 +126,8 @@ std::vector<Mistake> of_claims() {
       ratio("speedup inverted", false, [](double s, double) { return 1 / s; }),
       ratio("speedup as time saved", false, [](double s, double) { return 1 - 1 / s; }),
       {"speedup of other rows", "ratio.speedup", shifted},
+      {"speedups exchanged", "ratio.speedup", exchanged},
+      {"no ratio claimed", "ratio.unclaimed", unclaimed},
       ratio("efficiency times N", true, [](double e, double n) { return e * n; }),
       ratio("efficiency over N", true, [](double e, double n) { return e / n; }),
       ratio("efficiency inverted", true, [](double e, double) { return 1 / e; }),

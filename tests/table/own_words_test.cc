@@ -68,6 +68,74 @@ TEST(OwnWords, KeepUnknownColumnsAsSettings) {
   EXPECT_THAT(table.notes[0], HasSubstr("'Framework' is kept as settings"));
 }
 
+TEST(OwnWords, ReadPartsAndBandwidthWithTheirUnits) {
+  const Table table = read_table(
+      "GPUs,Epoch time (s),Compute (ms),Communication (s),Bandwidth (GB/s),Params\n1,10.0,,,,11.17M\n"
+      "2,5.5,5200,0.31,4.34,11.17M\n",
+      "t.csv");
+  EXPECT_DOUBLE_EQ(table.rows[1].number("compute_s")->value, 5.2);
+  EXPECT_DOUBLE_EQ(table.rows[1].number("communication_s")->value, 0.31);
+  EXPECT_EQ(table.rows[1].text("bandwidth_unit"), "GB/s");
+  EXPECT_DOUBLE_EQ(table.rows[1].number("parameters")->value, 11.17e6);
+  EXPECT_GE(table.rows[1].number("parameters")->half_unit, 5000);
+}
+
+TEST(OwnWords, ReadClocksCountsAndPercent) {
+  const Table table = read_table(
+      "# GPUs;Training time;Efficiency (%);Accuracy\n1 GPU;9:41;100;98.27\n4 GPUs;1:02:03;95;99.03\n",
+      "t.csv");
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0].value("time_s"), 581.0);
+  EXPECT_EQ(table.rows[1].value("time_s"), 3723.0);
+  EXPECT_EQ(table.rows[1].value("workers"), 4.0);
+  EXPECT_EQ(table.rows[1].text("claimed_efficiency"), "0.95");
+  EXPECT_DOUBLE_EQ(*table.rows[0].value("accuracy"), 0.9827);
+}
+
+TEST(OwnWords, MayStandInColumnsOfOurs) {
+  const Table table =
+      read_table("run,workers,time_s,time_of,claimed_efficiency\na,1,10.0,epoch,100%\n", "t.csv");
+  EXPECT_DOUBLE_EQ(*table.rows[0].value("claimed_efficiency"), 1.0);
+}
+
+TEST(OwnWords, GiveEachTimeARow) {
+  const Table table = read_table(
+      "GPUs,Total time (s),Epoch time (s),Speedup,Accuracy\n1,100.0,9.0,,0.91\n4,40.0,2.5,3.6,0.92\n",
+      "t.csv");
+  ASSERT_EQ(table.rows.size(), 4U);
+  // The claim follows from the times of epochs, and stands beside them alone.
+  EXPECT_EQ(table.rows[1].text("time_of"), "epoch");
+  EXPECT_EQ(table.rows[1].text("claimed_speedup"), "3.6");
+  EXPECT_EQ(table.rows[3].text("time_of"), "run");
+  EXPECT_EQ(table.rows[3].text("claimed_speedup"), "");
+  EXPECT_EQ(table.rows[3].line, 3U);
+  EXPECT_EQ(table.rows[3].text("accuracy"), "");
+}
+
+TEST(OwnWords, LeaveOutForeignFiguresAndAverages) {
+  const Table table = read_table(
+      "GPUs,Epoch time (s),Memory (GB),Image size\n1,100.0,10.2,32\n2,51.0,10.9,32\n1,300.0,12.0,64\nAverage,150,11,\n",
+      "t.csv");
+  ASSERT_EQ(table.rows.size(), 3U);
+  EXPECT_FALSE(table.rows[0].settings.contains("memory-(gb)"));
+  EXPECT_EQ(table.rows[2].settings.at("image-size"), "64") << "it tells rows apart";
+  EXPECT_THAT(table.notes[0], HasSubstr("1 line of averages or sums left out"));
+}
+
+TEST(OwnWords, ReadTheTablesOfOneFile) {
+  const std::string one = "| GPUs | Epoch time |\n|---|---|\n| 1 | 10.0 |\n";
+  const auto markdown = split_tables("# Lab\n\n" + one + "\nthen\n\n" + one);
+  ASSERT_EQ(markdown.size(), 2U);
+  EXPECT_EQ(read_table(markdown[0], "t.md").rows.at(0).line, 5U);
+  EXPECT_EQ(read_table(markdown[1], "t.md").rows.at(0).line, 11U);
+  const auto csv =
+      split_tables("# time_of = epoch\nrun,workers,time_s\na,1,10.0\n\nrun,workers,time_s\na,1,11.0\n");
+  ASSERT_EQ(csv.size(), 2U);
+  EXPECT_EQ(read_table(csv[1], "t.csv").rows.at(0).text("time_of"), "epoch");
+  EXPECT_EQ(split_tables("run,workers,time_s\na,1,10.0\n\nb,2,5.0\n").size(), 1U)
+      << "an empty line in one table";
+}
+
 TEST(OwnWords, AreNotSeenInOtherFiles) {
   EXPECT_FALSE(in_our_columns("run,workers,time_s\na,1,2\n")) << "a table of ours";
   EXPECT_FALSE(in_our_columns("epoch,loss\n1,2\n"));

@@ -41,6 +41,7 @@ constexpr int kDoesNotHold = 1;
 void append(Result& all, Result one) {
   all.findings.insert(all.findings.end(), one.findings.begin(), one.findings.end());
   all.has_unchecked_claims = all.has_unchecked_claims || one.has_unchecked_claims;
+  all.compared += one.compared;
   for (auto& rule : one.not_checked) {
     const bool is_known = std::ranges::any_of(all.not_checked, [&](const auto& known) {
       return known.rule == rule.rule && known.missing == rule.missing;
@@ -83,7 +84,8 @@ Inputs read_inputs(const std::vector<fs::path>& paths, bool is_same_machine) {
   std::set<std::string> ids;
   for (const auto& record : inputs.records.records) ids.insert(record.id);
   for (const auto& path : tables)
-    inputs.tables.push_back(table::read_table(base::read_file(path), path.string(), ids));
+    for (const auto& text : table::split_tables(base::read_file(path)))
+      inputs.tables.push_back(table::read_table(text, path.string(), ids));
   for (auto& table : table::import_files(imported, {})) inputs.tables.push_back(std::move(table));
   join_records(inputs, is_same_machine);
   return inputs;
@@ -127,16 +129,20 @@ int check_command(const Settings& settings) {
   Result result;
   for (const auto& table : inputs.tables) append(result, check::check_table(table));
   if (!inputs.records.records.empty()) append(result, check::check_records(inputs.records.records));
+  append(result, {.findings = check::check_between(inputs.tables), .not_checked = {}});
   check::sort_findings(result);
-  for (const auto& remark : inputs.records.remarks) screen.explain(remark);
+  result = check::one_per_mistake(std::move(result));
+  report::CheckText text{.width = screen.breaks() ? static_cast<std::size_t>(screen.width()) : 0,
+                         .shows_all = options.shows_all,
+                         .notes = inputs.records.remarks};
   for (const auto& table : inputs.tables)
-    for (const auto& note : table.notes) screen.explain(table.where + ": " + note);
-  for (const auto& line : report::check_lines(result)) screen.explain(line);
+    for (const auto& note : table.notes) text.notes.push_back(table.where + ": " + note);
+  for (const auto& line : report::check_lines(result, text)) screen.say(line);
   if (!options.json.empty()) base::write_file(options.json, report::check_json(result));
   if (!options.sarif.empty()) base::write_file(options.sarif, report::check_sarif(result));
-  const bool fails =
-      result.number_of(Severity::error) > 0 ||
-      (options.strict && (result.number_of(Severity::warning) > 0 || result.has_unchecked_claims));
+  const bool fails = result.number_of(Severity::error) > 0 ||
+                     (options.strict && (result.number_of(Severity::warning) > 0 ||
+                                         result.has_unchecked_claims || result.compared == 0));
   return fails ? kDoesNotHold : 0;
 }
 

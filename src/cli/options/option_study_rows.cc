@@ -237,8 +237,13 @@ constexpr Option kStudyRows[] = {
     {"sarif", "FILE", kOutput, "the findings in SARIF, for CI systems; its directory must exist", kCheck,
      [](S& s, Text t) { s.check.sarif = t; }, [](const S& s) { return s.check.sarif.string(); }, kNoRival,
      false},
-    {"strict", "", kOutput, "end with exit code 1 for warnings too", kCheck,
-     [](S& s, Text t) { s.check.strict = truth(t); }, [](const S& s) { return yes_no(s.check.strict); },
+    {"strict", "", kOutput,
+     "end with exit code 1 for warnings too, for claimed ratios that were compared with nothing, and if nothing was "
+     "compared at all",
+     kCheck, [](S& s, Text t) { s.check.strict = truth(t); },
+     [](const S& s) { return yes_no(s.check.strict); }, kNoRival, false},
+    {"why", "", kOutput, "list every finding, and every rule that was not checked with what it needs", kCheck,
+     [](S& s, Text t) { s.check.shows_all = truth(t); }, [](const S& s) { return yes_no(s.check.shows_all); },
      kNoRival, false},
     {"same-machine", "", kOutput,
      "the tables and the records were measured on one machine: a row of a table may name a record's id as its "

@@ -102,7 +102,8 @@ struct Settings {
 
   struct Check {
     std::string template_name;  ///< print this table to fill in; checks nothing
-    bool strict = false;        ///< warnings fail too
+    bool strict = false;        ///< warnings fail too, and tables in which nothing was compared
+    bool shows_all = false;     ///< --why
     std::filesystem::path json, sarif;
   } check;
 

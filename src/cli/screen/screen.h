@@ -82,6 +82,8 @@ class Screen {
 
   [[nodiscard]] bool is_live() const { return live_; }
   [[nodiscard]] int width() const { return width_; }
+  /// Whether sentences are broken to the width.
+  [[nodiscard]] bool breaks() const { return breaks_; }
   [[nodiscard]] bool colour() const { return colour_; }
   /// Callbacks for the progress of one training; they refer to this screen.
   [[nodiscard]] train::Progress progress();

@@ -80,6 +80,8 @@ std::optional<Plot> speedup_plot(const table::Table& table, const Result& result
 
 std::string text_about_result(const Result& result, std::string_view of_what) {
   const auto errors = result.number_of(Severity::error), warnings = result.number_of(Severity::warning);
+  if (errors + warnings == 0 && result.compared == 0)
+    return fmt::format("Nothing was compared in {}: no figure could be held against another.", of_what);
   if (errors + warnings == 0)
     return fmt::format("No rule found an error in {}; {} rules had no figures to check.", of_what,
                        result.not_checked.size());

@@ -20,6 +20,7 @@ namespace paceline::table {
 struct NcclLine {
   std::string collective;    ///< "all_reduce"; "" if unknown
   std::string type;          ///< "float", "bfloat16"
+  std::string redop, root;   ///< "sum", "0"; "" if there is none
   std::string bytes;         ///< as printed
   std::string seconds_us;    ///< as printed, in microseconds
   std::string algbw, busbw;  ///< as printed, GB/s; "" or "N/A" if there is none
@@ -264,6 +265,8 @@ void take_figures(Reading& reading, const std::vector<std::string_view>& words, 
     const std::string text(words[i]);
     if (columns[i] == "size") common.bytes = text;
     if (columns[i] == "type") common.type = text;
+    if (columns[i] == "redop" && text != "none") common.redop = text;
+    if (columns[i] == "root" && text != "-1") common.root = text;
     if (columns[i] == "time") {
       reading.test().lines.emplace_back(common, number);
       reading.test().lines.back().first.in_place = measurement++ > 0;
@@ -406,6 +409,9 @@ Row row_of(const NcclLine& line) {
   row.settings["in_place"] = line.in_place ? "yes" : "no";
   if (!line.collective.empty()) row.settings["collective"] = line.collective;
   if (!line.type.empty()) row.settings["type"] = line.type;
+  // A sweep over operations holds the same sizes for each of them.
+  if (!line.redop.empty()) row.settings["redop"] = line.redop;
+  if (!line.root.empty()) row.settings["root"] = line.root;
   return row;
 }
 

@@ -36,8 +36,8 @@ TEST(Check, NamesTheMistakeAndEndsWithOne) {
       outcome.out,
       AllOf(HasSubstr("error ratio.speedup (t.csv:3): n4: printed a speedup of 3.20 over n1 with 4 times the "
                       "workers; the times give 100.0 / 125.0 = 0.80."),
-            HasSubstr("Corrected: 0.80 ["), HasSubstr("not checked, and the columns"),
-            HasSubstr("1 error, 1 warning")));
+            HasSubstr("Corrected: 0.80 ["), HasSubstr("--why lists them"), HasSubstr("1 error, 1 warning")));
+  EXPECT_THAT(run_in(folder, {"check", "t.csv", "--why"}).out, HasSubstr("not checked, and the columns"));
   EXPECT_THAT(base::read_file(folder.path() / "f.json"), HasSubstr("\"printed\": \"3.20\""));
   EXPECT_THAT(base::read_file(folder.path() / "f.sarif"), HasSubstr("\"ruleId\": \"ratio.speedup\""));
 }
@@ -51,6 +51,26 @@ TEST(Check, IsQuietOfWhatHoldsAndStrictOnlyIfAsked) {
   const auto outcome = run_in(folder, {"check", "weak.csv", "right.csv", "--strict"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.out, HasSubstr("warning protocol.warmup"));
+}
+
+TEST(Check, StrictFailsWhereNothingWasCompared) {
+  const Folder folder;
+  (void)folder.write("t.csv", "GPUs,time\n1,100\n2,55\n");
+  const auto outcome = run_in(folder, {"check", "t.csv"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("nothing was compared"), testing::Not(HasSubstr("0 errors"))));
+  EXPECT_EQ(run_in(folder, {"check", "t.csv", "--strict"}).code, 1);
+}
+
+TEST(Check, HoldsTablesAgainstEachOther) {
+  const Folder folder;
+  (void)folder.write(
+      "t.md",
+      "| GPUs | Batch per GPU | Epoch time (s) |\n|---|---|---|\n| 1 | 128 | 14.73 |\n\nlater\n\n"
+      "| GPUs | Batch per GPU | Epoch time (s) |\n|---|---|---|\n| 1 | 128 | 5.99 |\n");
+  EXPECT_THAT(
+      run_in(folder, {"check", "t.md"}).out,
+      HasSubstr("warning compare.conflict (t.md:9): line 9: time_s is 5.99 here and 14.73 in t.md:3"));
 }
 
 TEST(Check, ReadsRecordsAndNamesTheirRule) {

@@ -1,0 +1,232 @@
+/// Reads the heads and cells of tables in people's own words.
+
+#include "table/own_cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+
+namespace paceline::table {
+namespace {
+
+/// People's words for a column, in small letters, and what they say besides.
+constexpr Synonym kSynonyms[] = {
+    {"run", "name|config|configuration|experiment|run|method"},
+    {"device", "gpu type|gpu model|gpu name|hardware|device"},
+    {"model", "model|network|architecture"},
+    {"workers",
+     "gpus|gpu|# gpus|#gpus|no. of gpus|number of gpus|num gpus|gpu count|ngpus|n|workers|ranks|"
+     "processes|procs|world size|devices|number of workers"},
+    {"nodes", "nodes|number of nodes|hosts|machines|# nodes"},
+    {"local_batch",
+     "batch per gpu|batch size per gpu|batch/gpu|per-gpu batch|per gpu batch|local batch|"
+     "local batch size|batch per worker|batch size per worker|batch size/gpu|per-gpu batch size"},
+    {"global_batch", "global batch|global batch size|total batch|total batch size|effective batch size"},
+    {"batch", "batch|batch size|batchsize|bs"},
+    {"train_samples", "training images|train images|training samples|train samples|dataset size"},
+    {"test_samples", "test images|test samples|number of test images"},
+    {"epochs", "epochs|number of epochs|# epochs"},
+    {"steps", "steps|iterations|number of steps"},
+    {"time_s", "epoch time|time per epoch|time/epoch|epoch duration|sec/epoch|s/epoch|seconds per epoch",
+     "time_of", "epoch"},
+    {"time_s",
+     "step time|time per step|time/step|iteration time|time per iteration|time/iter|s/iter|s/step|batch time",
+     "time_of", "step"},
+    {"time_s", "total time|training time|wall time|run time|runtime|time to train|total training time",
+     "time_of", "run"},
+    {"time_s", "time|duration|elapsed"},
+    {"compute_s", "compute|computation|compute time|computation time|computing time"},
+    {"communication_s",
+     "communication|comm|comm.|communication time|comm time|all-reduce time|allreduce time"},
+    {"data_wait_s", "data wait|data loading|data loading time|loading time|i/o time"},
+    {"rate_per_s",
+     "throughput|images/s|images/sec|img/s|img/sec|imgs/sec|imgs/s|samples/s|samples/sec|"
+     "images per second|samples per second|speed"},
+    {"claimed_speedup", "speedup|speed-up|speed up|scaling factor|scaling"},
+    {"claimed_efficiency", "efficiency|scaling efficiency|parallel efficiency"},
+    {"claimed_bandwidth", "bandwidth|bus bandwidth|busbw|algbw|bandwidth utilization|bandwidth utilisation"},
+    {"claim", "claim|conclusion|remark|remarks|comment|comments|observation|note|notes"},
+    {"best", "best"},
+    {"parameters", "parameters|params|# params|number of parameters|model size"},
+    {"accuracy", "accuracy|top-1|top1|top-1 accuracy|acc|acc."},
+    {"accuracy", "test accuracy|test acc", "quality_of", "test"},
+    {"accuracy", "validation accuracy|val accuracy|val acc|valid accuracy", "quality_of", "validation"},
+    {"accuracy", "training accuracy|train accuracy|train acc", "quality_of", "training"},
+    {"loss", "loss|test loss"},
+    {"learning_rate", "lr|learning rate"},
+    {"optimizer", "optimizer|optimiser"},
+};
+
+}  // namespace
+
+std::string plain(std::string_view text) {
+  std::string words;
+  for (const char letter : text) {
+    const char small = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    if (small == '*' || small == '`' || (small == '_' && text.size() > 1)) {
+      if (small == '_') words += ' ';
+      continue;
+    }
+    words += small;
+  }
+  return std::string(trimmed(words));
+}
+
+namespace {
+
+/// Seconds of a unit of time; 0: not one.
+double seconds_of(std::string_view unit) {
+  static const std::map<std::string_view, double> kUnits{
+      {"s", 1},     {"sec", 1},      {"secs", 1}, {"seconds", 1},  {"ms", 1e-3},  {"min", 60},
+      {"mins", 60}, {"minutes", 60}, {"h", 3600}, {"hours", 3600}, {"hrs", 3600}, {"us", 1e-6}};
+  const auto found = kUnits.find(unit);
+  return found == kUnits.end() ? 0 : found->second;
+}
+
+/// "9:41" and "1:02:03" in seconds, known to a second; "" for other texts.
+std::string seconds_of_clock(std::string_view text) {
+  if (text.find(':') == std::string_view::npos ||
+      text.find_first_not_of("0123456789:.") != std::string_view::npos)
+    return "";
+  double seconds = 0;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto end = std::min(text.find(':', at), text.size());
+    const auto part = read_number(text.substr(at, end - at));
+    if (!part) return "";
+    seconds = 60 * seconds + part->value;
+    at = end + 1;
+  }
+  return fmt::format("{:.12g}", seconds);
+}
+
+}  // namespace
+
+bool is_time(std::string_view column) {
+  for (const std::string_view one : {"time_s", "compute_s", "communication_s", "data_wait_s", "update_s",
+                                     "other_s", "spread_s", "transfer_s", "late_peer_s"})
+    if (column == one) return true;
+  return false;
+}
+
+std::string OwnHeading::name() const {
+  if (ours) return *ours;
+  if (synonym != nullptr) return std::string(synonym->column);
+  std::string name = plain(source);
+  std::ranges::replace(name, ' ', '-');
+  return std::string(kSettingPrefix) + name;
+}
+
+const Synonym* synonym_of(std::string_view words) {
+  for (const Synonym& one : kSynonyms)
+    for (std::size_t at = 0; at <= one.words.size();) {
+      const auto end = std::min(one.words.find('|', at), one.words.size());
+      if (one.words.substr(at, end - at) == words) return &one;
+      at = end + 1;
+    }
+  return nullptr;
+}
+
+OwnHeading own_heading_of(const std::string& source) {
+  OwnHeading heading{.source = std::string(trimmed(source))};
+  if (Column::find(heading.source) || heading.source.starts_with(kSettingPrefix)) {
+    heading.ours = heading.source;
+
+    return heading;
+  }
+  std::string words = plain(source), unit;
+  if (const auto open = words.find_first_of("(["); open != std::string::npos) {
+    const auto close = words.find_first_of(")]", open);
+    const auto size = close == std::string::npos ? close : close - open - 1;
+    unit = std::string(trimmed(std::string_view(words).substr(open + 1, size)));
+    // With its capitals: GB/s and Gb/s differ.
+    if (const auto begin = heading.source.find_first_of("(["); begin != std::string::npos)
+      heading.unit = std::string(trimmed(std::string_view(heading.source).substr(begin + 1, size)));
+    words = std::string(trimmed(std::string_view(words).substr(0, open)));
+  }
+  // "epoch time s", of epoch_time_s
+  if (const auto blank = words.rfind(' ');
+      unit.empty() && blank != std::string::npos && seconds_of(words.substr(blank + 1)) > 0) {
+    unit = words.substr(blank + 1);
+    words.resize(blank);
+  }
+  heading.synonym = synonym_of(words);
+  heading.factor = unit == "%" ? 0.01 : seconds_of(unit);
+  return heading;
+}
+
+/// "1,655" -> "1655".
+std::string without_thousands(std::string text) {
+  const auto comma = text.find(',');
+  if (comma == std::string::npos || comma > 3) return text;
+  for (std::size_t at = comma; at != std::string::npos; at = text.find(',', at + 1))
+    if (text.size() < at + 4 || !std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                                             text.begin() + static_cast<std::ptrdiff_t>(at) + 4,
+                                             [](unsigned char letter) { return std::isdigit(letter) != 0; }))
+      return text;
+  std::erase(text, ',');
+  return text;
+}
+
+namespace {
+
+/// `number` times `factor`, with digits whose half unit is not smaller than that of the number.
+std::string converted(const Number& number, double factor) {
+  const double value = number.value * factor, half = number.half_unit * factor;
+  if (value == 0 || half <= 0) return fmt::format("{:.12g}", value);
+  const auto unit = static_cast<int>(std::ceil(std::log10(2 * half) - 1e-9));  // 10^unit >= 2 half
+  const auto size = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  if (unit <= 0 && unit >= -9) return fmt::format("{:.{}f}", value, -unit);
+  return fmt::format("{:.{}e}", value, std::max(0, size - unit));
+}
+
+/// The number before a word: "2 GPUs" -> "2", "11.2M" -> "11.2" with a factor of a million.
+double take_word(const std::string& column, std::string& text) {
+  const auto end = text.find_first_not_of("0123456789.+-e");
+  if (end == 0 || end == std::string::npos) return 1;
+  const auto word = std::string(trimmed(std::string_view(text).substr(end)));
+  double factor = 0;
+  if (is_time(column)) factor = seconds_of(word);
+  if (column == "parameters") factor = word == "m" ? 1e6 : word == "k" ? 1e3 : word == "b" ? 1e9 : 0;
+  if ((column == "workers" || column == "nodes") && (word.starts_with("gpu") || word.starts_with("worker") ||
+                                                     word.starts_with("node") || word.starts_with("proc")))
+    factor = 1;
+  if (factor == 0) return 1;
+  text = std::string(trimmed(std::string_view(text).substr(0, end)));
+  return factor;
+}
+
+}  // namespace
+
+std::string cell_of(const OwnHeading& heading, std::string_view source) {
+  std::string text = plain(source);
+  if (text.empty() || text == "-" || text == "–" || text == "—" || text == "n/a" || text == "na" ||
+      text == "?")
+    return "";
+  if (heading.synonym == nullptr && !heading.ours) return std::string(trimmed(source));
+  const std::string column = heading.name();
+  const auto found = Column::find(column);
+  if (!found || found->kind() == ColumnKind::text || found->kind() == ColumnKind::word)
+    return column == "best" ? (text == "no" || text == "false" ? "no" : "yes") : std::string(trimmed(source));
+  text = without_thousands(std::move(text));
+  for (const std::string_view times : {"x", "×"})
+    if (text.ends_with(times))
+      text = std::string(trimmed(std::string_view(text).substr(0, text.size() - times.size())));
+  if (is_time(column))
+    if (auto clock = seconds_of_clock(text); !clock.empty()) return clock;
+  const bool is_of_unit = is_time(column) || heading.factor == 0.01;
+  double factor = heading.factor > 0 && is_of_unit ? heading.factor : 1;
+  if (text.ends_with('%')) {
+    text = std::string(trimmed(std::string_view(text).substr(0, text.size() - 1)));
+    factor = 0.01;
+  } else if (const double word = take_word(column, text); word != 1) {
+    factor = word;
+  }
+  const auto number = read_number(text);
+  if (!number) return std::string(trimmed(source));  // the reader says what is wrong with it
+  return factor == 1 ? text : converted(*number, factor);
+}
+
+}  // namespace paceline::table
