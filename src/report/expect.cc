@@ -215,9 +215,10 @@ std::string text_of_value(const FigureRow& row, double value) {
 /// "87.1 % [85.8 %, 88.4 %]", "8,557 [8,409, 8,624] images/s, 2 workers, a core each".
 std::string text_of_figure(const FigureRow& row, const Measured& measured) {
   std::string text = text_of_value(row, *measured.value);
-  if (measured.low && measured.high)
-    text += fmt::format(" [{}, {}]", text_of_value(row, *measured.low), text_of_value(row, *measured.high));
   const std::string_view unit = row.unit;
+  const auto bare = [&](double value) { return number(unit.empty() ? 100 * value : value); };
+  if (measured.low && measured.high)
+    text += fmt::format(" [{}, {}]", bare(*measured.low), bare(*measured.high));
   if (!unit.empty() && unit != "x") text += fmt::format(" {}", unit);
   return text + (measured.of.empty() ? "" : fmt::format(" ({})", measured.of));
 }
@@ -299,7 +300,8 @@ Bound read_bound(std::string_view typed) {
   const bool is_percent = value.ends_with('%');
   if (is_percent) value.pop_back();
   if (is_percent && *row->unit != '\0')
-    base::fail(base::ErrorKind::usage, "gives '{}' in percent, and it has the unit {}", name, row->unit);
+    base::fail(base::ErrorKind::usage, "gives a percentage for '{}', which is no part of a whole, got '{}'",
+               name, typed);
   bound.value = base::decimal(value) / (is_percent ? 100 : 1);
   return bound;
 }

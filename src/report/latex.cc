@@ -137,20 +137,24 @@ std::string latex(std::string_view text) {
 }
 
 // Widths, in letters of \footnotesize; \scriptsize, for intervals, takes less.
-constexpr double kLine = 78;
+constexpr double kLine = 82;
 constexpr double kBetween = 1.5;  // two columns
 constexpr double kSmall = 0.85;
-constexpr double kPoints = 4.25;   // a letter
+constexpr double kPoints = 3.95;   // a letter
 constexpr std::size_t kRows = 42;  // lines of a page
 
-double width_of_cell(const CellText& text) {
+/// `stacked`: the interval stands below its figure.
+double width_of_cell(const CellText& text, bool stacked) {
   double width = static_cast<double>(display_width(text.figure));
-  if (!text.interval.empty()) width += 1 + kSmall * static_cast<double>(display_width(text.interval));
+  const double interval = kSmall * static_cast<double>(display_width(text.interval));
   if (!text.mark.empty()) width += 1 + static_cast<double>(display_width(text.mark));
-  return width;
+  return text.interval.empty() ? width : stacked ? std::max(width, interval) : width + 1 + interval;
 }
 
-std::string latex_cell(const CellText& text) {
+std::string latex_cell(const CellText& text, bool stacked) {
+  if (stacked && !text.interval.empty())
+    return fmt::format("\\begin{{tabular}}[t]{{@{{}}r@{{}}}}{}\\\\{{\\scriptsize {}}}\\end{{tabular}}",
+                       latex_cell({text.figure, "", text.mark}, false), latex(text.interval));
   std::string out = latex(text.figure);
   if (!text.interval.empty())
     out += (out.empty() ? "" : " ") + ("{\\scriptsize " + latex(text.interval) + "}");
@@ -166,11 +170,11 @@ struct Set {
 
 constexpr double kParagraph = 24;  // texts longer than this may be broken
 
-Set set_of_column(const Table& table, std::size_t i) {
+Set set_of_column(const Table& table, std::size_t i, bool stacked) {
   const Column& column = table.columns[i];
   Set set;
   for (const auto& row : table.rows)
-    set.width = std::max(set.width, width_of_cell(cell_text(row[i], column.format)));
+    set.width = std::max(set.width, width_of_cell(cell_text(row[i], column.format), stacked));
   constexpr double kHead = 9;  // a head of several words needs no more
   const auto head = heading(column);
   double word = 0;
@@ -196,21 +200,30 @@ bool fit(std::vector<Set>& sets, const std::vector<std::size_t>& places) {
   }
   double all = fixed;
   for (const std::size_t i : places) all += sets[i].is_paragraph ? sets[i].width : 0;
-  return fits && all <= kLine + kParagraph / 2;
+  return fits && all <= kLine;
+}
+
+/// Whether no row has anything in a column.
+bool is_empty(const Table& table, std::size_t i) {
+  return std::ranges::all_of(table.rows, [&](const auto& row) {
+    return one_line(cell_text(row[i], table.columns[i].format)).empty();
+  });
 }
 
 /// The columns of each part: all in one if they fit, else those that name the row with some of the others.
 std::vector<std::vector<std::size_t>> parts_of_columns(const Table& table, const std::vector<Set>& sets) {
-  std::vector<std::size_t> all(table.columns.size()), keys{0};
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  std::vector<std::size_t> all, keys{0};
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    if (i == 0 || !is_empty(table, i)) all.push_back(i);
   if (auto copy = sets; fit(copy, all)) return {all};
   const auto is_key = [&](std::size_t i) {
     const Format format = table.columns[i].format;
     return format == Format::integer || (format == Format::text && sets[i].width <= kParagraph);
   };
-  if (table.columns.size() > 2 && is_key(1)) keys.push_back(1);
+  if (all.size() > 2 && is_key(all[1])) keys.push_back(all[1]);
   std::vector<std::vector<std::size_t>> parts{keys};
-  for (std::size_t i = keys.size(); i < all.size(); ++i) {
+  for (std::size_t k = keys.size(); k < all.size(); ++k) {
+    const std::size_t i = all[k];
     parts.back().push_back(i);
     if (auto copy = sets; fit(copy, parts.back()) || parts.back().size() == keys.size() + 1) continue;
     parts.back().pop_back();
@@ -230,10 +243,12 @@ std::string latex_heading(const Column& column, const Set& set) {
 
 /// Lines that a row takes.
 std::size_t lines_of_row(const std::vector<TableCell>& row, const std::vector<Set>& sets,
-                         const std::vector<std::size_t>& places) {
+                         const std::vector<std::size_t>& places, bool stacked) {
   std::size_t lines = 1;
   for (const std::size_t i : places)
-    if (sets[i].is_paragraph)
+    if (stacked && row[i].low)
+      lines = std::max<std::size_t>(lines, 2);
+    else if (sets[i].is_paragraph)
       lines = std::max(lines, 1 + static_cast<std::size_t>(static_cast<double>(display_width(row[i].text)) /
                                                            (0.9 * sets[i].width)));
   return lines;
@@ -241,7 +256,7 @@ std::size_t lines_of_row(const std::vector<TableCell>& row, const std::vector<Se
 
 /// Rows [begin, end) of some columns, from \begin{tabular} on.
 std::string tabular(const Table& table, const std::vector<Set>& sets, const std::vector<std::size_t>& places,
-                    std::size_t begin, std::size_t end) {
+                    std::size_t begin, std::size_t end, bool stacked) {
   std::string out = "\\begin{tabular}{@{}", head;
   for (const std::size_t i : places) {
     const bool is_text = table.columns[i].format == Format::text;
@@ -254,7 +269,7 @@ std::string tabular(const Table& table, const std::vector<Set>& sets, const std:
     for (const std::size_t i : places) {
       if (i != places.front()) line += " & ";
       if (sets[i].is_paragraph) line += "\\raggedright\\hspace{0pt}";
-      line += latex_cell(cell_text(table.rows[r][i], table.columns[i].format));
+      line += latex_cell(cell_text(table.rows[r][i], table.columns[i].format), stacked);
     }
     out += line + " \\tabularnewline\n";
   }
@@ -263,8 +278,14 @@ std::string tabular(const Table& table, const std::vector<Set>& sets, const std:
 
 /// The table as floats, one or several.
 std::string latex_table(const Table& table, const std::string& name, const std::string& subject) {
-  std::vector<Set> sets;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) sets.push_back(set_of_column(table, i));
+  const auto sets_of = [&](bool stacked) {
+    std::vector<Set> sets;
+    for (std::size_t i = 0; i < table.columns.size(); ++i) sets.push_back(set_of_column(table, i, stacked));
+    return sets;
+  };
+  auto sets = sets_of(false);
+  const bool stacked = parts_of_columns(table, sets).size() > 1;
+  if (stacked) sets = sets_of(true);
   struct Part {
     std::vector<std::size_t> places;
     std::vector<Set> sets;
@@ -277,7 +298,7 @@ std::string latex_table(const Table& table, const std::string& name, const std::
     parts.push_back({places, own, 0, 0});
     std::size_t used = 0;
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
-      const auto lines = lines_of_row(table.rows[r], own, places);
+      const auto lines = lines_of_row(table.rows[r], own, places, stacked);
       if (used > 0 && used + lines > kRows) {
         parts.push_back({places, own, r, r});
         used = 0;
@@ -293,7 +314,7 @@ std::string latex_table(const Table& table, const std::string& name, const std::
     out += fmt::format("\\caption{{{}{}}}\n\\label{{tab:{}{}}}\n", latex(table.title),
                        parts.size() > 1 ? fmt::format(" (part {} of {})", k + 1, parts.size()) : "", name,
                        k > 0 ? fmt::format("-part-{}", k + 1) : "");
-    out += tabular(table, part.sets, part.places, part.begin, part.end);
+    out += tabular(table, part.sets, part.places, part.begin, part.end, stacked);
     std::string notes;
     const auto note = [&](const std::string& text) {
       if (!text.empty()) notes += (notes.empty() ? "" : "\\par\n") + latex(text);
@@ -362,7 +383,7 @@ std::vector<NamedText> latex_files(const Document& document) {
   }
 
   std::string warnings, inputs;
-  for (const auto& warning : document.warnings) warnings += "\\item " + latex(warning) + "\n";
+  for (const auto& warning : document.warnings) warnings += "\\par Warning: " + latex(warning) + "\n";
   std::vector<NamedText> files;
   OwnNames names{"tables"};
   for (const Table& table : tables) {
@@ -372,7 +393,6 @@ std::vector<NamedText> latex_files(const Document& document) {
                                latex_table(table, name, document.subtitle)});
     inputs += fmt::format("\\input{{{}}}\n\\clearpage\n", name);
   }
-  if (!warnings.empty()) warnings = "\\begin{itemize}\n" + warnings + "\\end{itemize}\n";
   files.push_back(
       {"tables", "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n\\section*{" +
                      latex(document.title) + "}\n" + latex(document.subtitle) + "\n" + warnings +

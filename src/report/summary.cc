@@ -47,7 +47,12 @@ std::string to_summary(const Document& document) {
   std::vector<std::string> lines{"### " + without_markup(document.title), ""};
   std::vector<std::vector<std::string>> expected, answers, changed;
   std::string said;
-  for (const auto& one : document.expectations)
+  auto expectations = document.expectations;
+  constexpr auto kLast = Expectation::Verdict::pass;  // what is left out of a long list has passed
+  std::ranges::stable_partition(expectations, [&](const auto& one) { return one.verdict != kLast; });
+  std::ranges::stable_partition(expectations,
+                                [](const auto& one) { return one.verdict == Expectation::Verdict::fail; });
+  for (const auto& one : expectations)
     expected.push_back({text_of(one.verdict), one.text, one.figure.empty() ? "–" : one.figure,
                         one.mark + (one.mark.empty() || one.why.empty() ? "" : ". ") + one.why});
   const auto say = [&](const std::string& text) { said += (said.empty() ? "" : " ") + without_markup(text); };

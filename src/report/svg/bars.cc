@@ -6,8 +6,7 @@
 #include "report/svg/svg.h"
 #include "report/text.h"
 
-// Drawings in rows: how one time becomes another, bars of parts, and what ranks did at the same time. Lengths
-// are compared in them, so their axes begin at 0.
+// Drawings in rows: how one time becomes another, bars of parts, and what ranks did at the same time.
 
 namespace paceline::report::svg {
 namespace {
@@ -61,73 +60,82 @@ TimeUnit unit_of(double seconds) {
 
 std::string with_sign(double value) { return (value < 0 ? "-" : "+") + number(std::abs(value)); }
 
+constexpr std::string_view kWhole = "#bfc2ba", kNoise = "#d9dbd6";
+
+/// A row of a waterfall, in the unit of its axis.
+struct Row {
+  std::string name, text;
+  bool is_total = false;
+  double from = 0, to = 0;
+  double low = 0, high = 0;  ///< where it may end; equal if nothing is known
+  std::string_view colour;
+};
+
+std::vector<Row> rows_of(const Waterfall& waterfall, double factor, Colours& colours) {
+  const auto total = [&](const std::string& name, double seconds) {
+    const double end = factor * seconds;
+    return Row{name, number(end), true, 0, end, end, end, kWhole};
+  };
+  std::vector<Row> rows{total(waterfall.from_name, waterfall.from)};
+  double run = waterfall.from;
+  for (const auto& change : waterfall.changes) {
+    const double end = run + change.seconds;
+    rows.push_back({change.name, with_sign(factor * change.seconds), false, factor * run, factor * end,
+                    factor * (change.low && change.high ? run + *change.low : end),
+                    factor * (change.low && change.high ? run + *change.high : end),
+                    change.is_noise ? kNoise : colours.of_phase(change.name)});
+    run = end;
+  }
+  rows.push_back(total(waterfall.to_name, waterfall.to));
+  return rows;
+}
+
 }  // namespace
 
 Picture waterfall(const Waterfall& given, Colours& colours) {
-  struct Row {
-    std::string name, text;
-    double from = 0, to = 0;
-    std::string_view colour;
-    const Waterfall::Change* change = nullptr;
-  };
+  double all = given.from + given.to;
+  for (const auto& change : given.changes)
+    all += change.seconds + change.low.value_or(0) + change.high.value_or(0);
+  if (!std::isfinite(all)) return {};
   const TimeUnit unit = unit_of(std::max(given.from, given.to));
-  const auto scaled = [&](double seconds) { return seconds * unit.factor; };
-  std::vector<Row> rows{{given.from_name, number(scaled(given.from)), 0, scaled(given.from), "#bfc2ba"}};
-  std::vector<double> values{scaled(given.from), scaled(given.to)};
-  double run = given.from;
-  bool has_noise = false, has_intervals = false;
-  for (const auto& change : given.changes) {
-    Row row{change.name,
-            with_sign(scaled(change.seconds)),
-            scaled(run),
-            scaled(run + change.seconds),
-            change.is_noise ? "#d9dbd6" : colours.of_phase(change.name),
-            &change};
-    values.insert(values.end(), {row.from, row.to});
-    if (change.low && change.high) {
-      row.text += fmt::format(" [{}, {}]", number(scaled(*change.low)), number(scaled(*change.high)));
-      values.insert(values.end(), {scaled(run + *change.low), scaled(run + *change.high)});
-      has_intervals = true;
-    }
-    has_noise = has_noise || change.is_noise;
-    run += change.seconds;
-    rows.push_back(std::move(row));
-  }
-  rows.push_back({given.to_name, number(scaled(given.to)), 0, scaled(given.to), "#bfc2ba"});
-  if (std::ranges::any_of(values, [](double value) { return !std::isfinite(value); })) return {};
-
+  const auto rows = rows_of(given, unit.factor, colours);
   std::vector<std::string> names;
+  std::vector<double> values;
   double texts = 0, left = 0;
   for (const Row& row : rows) {
     names.push_back(row.name);
     texts = std::max(texts, text_width(row.text));
+    values.insert(values.end(), {row.to, row.low, row.high});
   }
   Picture picture;
   picture.body = names_of_rows(names, left);
   const double right = kWidth - texts - 12;
   const Axis axis{.label = "time", .unit = unit.name};
-  const Scale x = scale_for(values, axis, left, right, Ticks::zero);
+  const Scale x = scale_for(values, axis, left, right, Ticks::round);
+  const bool is_cut = x.low > 0;
   picture.body += axis_below(x, axis, left, right, rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     const double top = kHead + kRow * static_cast<double>(i) + (kRow - kBar) / 2, middle = top + kBar / 2;
-    picture.body +=
-        rect(row.change != nullptr ? "change" : "total", x(row.from), x(row.to), top, kBar, row.colour);
-    double end = std::max(x(row.from), x(row.to));
-    if (row.change != nullptr && row.change->low && row.change->high) {
-      const double low = x(row.from + scaled(*row.change->low)),
-                   high = x(row.from + scaled(*row.change->high));
+    const double from = row.is_total && is_cut ? left : x(row.from), to = x(row.to);
+    picture.body += rect(row.is_total ? "total" : "change", from, to, top, kBar, row.colour);
+    if (row.is_total && is_cut)
       picture.body += fmt::format(
-          "<path class=\"intervals\" d=\"M{:.2f},{:.1f}H{:.2f}m0,-3v6M{:.2f},{:.1f}v6\" stroke=\"#191d22\" fill=\"none\"/>\n",
-          low, middle, high, low, middle - 3);
-      end = std::max(end, high);
-    }
-    picture.body += text_at(end + 6, middle, "start", row.text);
+          "<path d=\"M{:.1f},{:.1f}l4,{:.1f}m4,0l-4,-{:.1f}\" stroke=\"#ffffff\" stroke-width=\"2\"/>\n",
+          from + 6, top - 1, kBar + 2, kBar + 2);
+    if (row.low < row.high)
+      picture.body += fmt::format(
+          "<path class=\"intervals\" d=\"M{:.2f},{:.1f}H{:.2f}m0,-3v6M{:.2f},{:.1f}v6\" stroke=\"#191d22\" "
+          "fill=\"none\"/>\n",
+          x(row.low), middle, x(row.high), x(row.low), middle - 3);
+    picture.body += text_at(std::max({from, to, x(row.high)}) + 6, middle, "start", row.text);
   }
   picture.height = kHead + kRow * static_cast<double>(rows.size()) + kBelow;
-  if (has_noise) picture.keys.push_back(box_key("#d9dbd6", "within noise: the interval holds 0"));
-  if (has_intervals)
+  if (std::ranges::any_of(given.changes, &Waterfall::Change::is_noise))
+    picture.keys.push_back(box_key(kNoise, "within noise: the interval holds 0"));
+  if (std::ranges::any_of(rows, [](const Row& row) { return row.low < row.high; }))
     picture.keys.push_back({"<path d=\"M-8,0H8M-8,-3v6M8,-3v6\" stroke=\"#191d22\"/>", "interval"});
+  if (is_cut) picture.keys.push_back({"", "the axis begins above 0: the two whole times are cut"});
   picture.description = fmt::format("From {} to {}, in {}.", given.from_name, given.to_name, unit.name);
   return picture;
 }

@@ -59,6 +59,7 @@ svg::Picture shares(const Plot& plot, svg::Colours& colours) {
       bar.parts.push_back(i < series.points.size() ? series.points[i].y : 0);
       all += bar.parts.back();
     }
+    if (!std::isfinite(all)) return {};
     for (double& part : bar.parts) part = all > 0 ? 100 * part / all : part;
     bar.text = plot.y.unit == "s" ? duration(all) : fmt::format("{} {}", number(all), plot.y.unit);
   }

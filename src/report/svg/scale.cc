@@ -89,8 +89,7 @@ Scale scale_for(std::vector<double> values, const Axis& axis, double from, doubl
   values.erase(std::unique(values.begin(), values.end()), values.end());
   if (values.empty()) values = {0, 1};
   const double least = values.front(), most = values.back();
-  const double size = std::abs(to - from),
-               gap = ticks == Ticks::measured || ticks == Ticks::zero ? kGapX : kGapY;
+  const double size = std::abs(to - from), gap = from < to ? kGapX : kGapY;
   Scale scale{.is_log = axis.log && least > 0, .from = from, .to = to};
   if (scale.is_log) {
     const double margin = std::max(1.08, std::pow(most / least, 0.05));
