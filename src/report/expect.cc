@@ -34,7 +34,7 @@ struct Measured {
 /// How the true value of a figure lies to one that was measured beside other programs.
 enum class Beside { higher, lower, unknown };
 
-std::string text_about_others(Disturbance disturbance) {
+std::string text_about_load_beside(Disturbance disturbance) {
   return disturbance == Disturbance::disturbed ? "Other programs worked meanwhile"
                                                : "Other programs may have worked meanwhile";
 }
@@ -56,7 +56,7 @@ void doubt(Measured& measured, const Subject& subject, const analysis::Cell& cel
   } else if (cell.disturbance != Disturbance::none && !subject.point.choice.constant_load) {
     measured.may_be_more = beside != Beside::lower;
     measured.may_be_less = beside != Beside::higher;
-    measured.why = text_about_others(cell.disturbance);
+    measured.why = text_about_load_beside(cell.disturbance);
   }
 }
 
@@ -121,7 +121,7 @@ Measured ratio_of_row(const Subject& subject, analysis::Estimate analysis::Scali
   if (row->verdict.shares_cores) measured.mark += measured.mark.empty() ? "shared cores" : ", shared cores";
   if (baseline.disturbance == Disturbance::none || subject.point.choice.constant_load) return measured;
   measured.may_be_less = true;
-  measured.why = text_about_others(baseline.disturbance);
+  measured.why = text_about_load_beside(baseline.disturbance);
   if (measured.mark.empty()) measured.mark = mark_of(baseline.disturbance);
   return measured;
 }
@@ -170,7 +170,7 @@ Measured measure_busbw(const Subject& subject) {
   for (const Disturbance one : {Disturbance::maybe, Disturbance::disturbed})
     if (measured.mark == mark_of(one)) {
       measured.may_be_more = true;
-      measured.why = text_about_others(one);
+      measured.why = text_about_load_beside(one);
     }
   return measured;
 }

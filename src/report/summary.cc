@@ -27,8 +27,8 @@ void add_heading(std::vector<std::string>& lines, const std::vector<std::string>
 }
 
 /// The rows behind their heading, at most `most` of them, then how many are not shown.
-void add_rows(std::vector<std::string>& lines, const std::vector<std::string>& heads,
-              const std::vector<std::vector<std::string>>& rows, std::size_t most) {
+void add_summary_rows(std::vector<std::string>& lines, const std::vector<std::string>& heads,
+                      const std::vector<std::vector<std::string>>& rows, std::size_t most) {
   if (rows.empty() || most == 0) return;
   add_heading(lines, heads);
   const std::size_t shown = rows.size() > most ? most - 1 : rows.size();
@@ -91,10 +91,10 @@ std::string to_summary(const Document& document) {
   // A table takes two lines for its head and one behind it.
   const auto room = [&] { return kLines > lines.size() + last + 3 ? kLines - lines.size() - last - 3 : 0; };
   const std::size_t of_answers = answers.empty() ? 0 : std::min<std::size_t>(answers.size(), 5) + 3;
-  add_rows(lines, {"", "expected", "measured", "careful"}, expected,
-           room() > of_answers ? room() - of_answers : 0);
-  add_rows(lines, {"question", "answer", "how sure", ""}, answers, room());
-  add_rows(lines, {"cell", "B is", "ratio", "A", "B"}, changed, room());
+  add_summary_rows(lines, {"", "expected", "measured", "careful"}, expected,
+                   room() > of_answers ? room() - of_answers : 0);
+  add_summary_rows(lines, {"question", "answer", "how sure", ""}, answers, room());
+  add_summary_rows(lines, {"cell", "B is", "ratio", "A", "B"}, changed, room());
   if (!warnings.empty()) lines.push_back(warnings);
   std::string out;
   while (!lines.empty() && lines.back().empty()) lines.pop_back();

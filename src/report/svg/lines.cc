@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kFew = 14;  // points; of more, error bars and signs would hide the line
 constexpr double kHeight = 250, kTop = 26, kFoot = 44;
 
-bool has_interval(const Point& point) {
+bool has_error_bar(const Point& point) {
   return point.low && point.high && std::isfinite(*point.low) && std::isfinite(*point.high) &&
          *point.high > *point.low;
 }
@@ -56,7 +56,7 @@ void dodge(std::vector<Line>& lines) {
   std::multiset<double> xs;
   std::vector<Line*> moved;
   for (Line& line : lines) {
-    if (line.series->dashed || !line.is_few() || std::ranges::none_of(line.points, has_interval)) continue;
+    if (line.series->dashed || !line.is_few() || std::ranges::none_of(line.points, has_error_bar)) continue;
     moved.push_back(&line);
     for (const Point& point : line.points) xs.insert(point.x);
   }
@@ -88,7 +88,7 @@ std::string drawn_line(const Line& line, const Scale& x, const Scale& y,
     const double at = x(point.x);
     path += fmt::format("{}{:.2f},{:.2f}", path.empty() ? "M" : "L", at, y(point.y));
     if (is_dashed) continue;
-    if (has_interval(point)) {
+    if (has_error_bar(point)) {
       const double low = height(*point.low), high = height(*point.high);
       intervals += fmt::format("M{0:.2f},{1:.2f}V{2:.2f}m-3,0h6M{3:.2f},{1:.2f}h6", at, low, high, at - 3);
       upper += fmt::format("{}{:.2f},{:.2f}", upper.empty() ? "M" : "L", at, high);
@@ -162,7 +162,7 @@ std::vector<Key> keys_of(const std::vector<Line>& lines,
                                 line.dash.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", line.dash),
                                 line.series->dashed ? "" : sign_at(line.place, line.colour, Shape::full)),
                     line.series->name});
-    const bool has = !line.series->dashed && std::ranges::any_of(line.points, has_interval);
+    const bool has = !line.series->dashed && std::ranges::any_of(line.points, has_error_bar);
     has_bars = has_bars || (has && line.is_few());
     has_bands = has_bands || (has && !line.is_few());
     has_best = has_best || std::ranges::find(line.points, "best", &Point::mark) != line.points.end();
@@ -191,7 +191,7 @@ Picture lines(const Figure::View& view, Colours& colours) {
     for (const Point& point : line.points) {
       xs.push_back(point.x);
       ys.push_back(point.y);
-      if (!has_interval(point) || line.series->dashed) continue;
+      if (!has_error_bar(point) || line.series->dashed) continue;
       if (!view.y.log || *point.low > 0) ys.push_back(*point.low);
       ys.push_back(*point.high);
     }

@@ -44,7 +44,8 @@ enum class Ticks {
   zero,      ///< round values, always from 0 on
 };
 
-/// A scale over the finite ones of `values`; horizontal if `from` < `to`. A logarithmic axis is linear if a value is not above 0.
+/// A scale over the finite ones of `values`; horizontal if `from` < `to`. A logarithmic axis is linear if a
+/// value is not above 0.
 [[nodiscard]] Scale scale_for(std::vector<double> values, const Axis& axis, double from, double to,
                               Ticks ticks);
 /// "1,000", "0.25", "64 KiB".
