@@ -355,7 +355,13 @@ void add_tables(std::vector<Table>& tables, const Waterfall& waterfall) {
 void add_tables(std::vector<Table>& tables, const Comparison& comparison) {
   tables.push_back(as_table(comparison));
 }
-void add_tables(std::vector<Table>& tables, const Strip& strip) { tables.push_back(as_table(strip)); }
+/// Without the column that is a drawing: no font of LaTeX has its letters.
+void add_tables(std::vector<Table>& tables, const Strip& strip) {
+  Table& table = tables.emplace_back(as_table(strip));
+  const auto drawing = std::ranges::find(table.columns, "steps", &Column::key) - table.columns.begin();
+  for (auto& row : table.rows) row.erase(row.begin() + drawing);
+  table.columns.erase(table.columns.begin() + drawing);
+}
 // Drawings are written by svg_figures(), answers once a section; sentences are no tables.
 void add_tables(std::vector<Table>&, const Paragraph&) {}
 void add_tables(std::vector<Table>&, const Plot&) {}

@@ -100,6 +100,10 @@ void draw(Drawn& drawn, const Timeline& timeline) {
             timeline.note);
 }
 
+void draw(Drawn& drawn, const Strip& strip) {
+  drawn.add(strip.id, strip.id, svg::strip(strip), strip.finding, strip.note);
+}
+
 // Blocks that are not drawn. (A comparison is in reports of `compare`, which writes no figures.)
 void draw(Drawn&, const Paragraph&) {}
 void draw(Drawn&, const Table&) {}

@@ -105,5 +105,6 @@ struct StackedBar {
                                    const Axis& axis, Colours& colours);
 [[nodiscard]] Picture waterfall(const Waterfall& waterfall, Colours& colours);
 [[nodiscard]] Picture timeline(const Timeline& timeline, Colours& colours);
+[[nodiscard]] Picture strip(const Strip& strip);
 
 }  // namespace paceline::report::svg
