@@ -94,7 +94,7 @@ TEST(Expect, PassesAndFailsByTheWholeInterval) {
 }
 
 // Other programs only take time: a rate beside them is a lower bound, a time an upper one.
-TEST(Expect, ConcludesOnlyToTheSideThatIsKnown) {
+TEST(Expect, ConcludesToTheKnownSideOnly) {
   const struct {
     double beside_one, beside_two;
     const char* bound;

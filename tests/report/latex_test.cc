@@ -52,7 +52,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return number;
 }
 
-TEST(Latex, HasATableWithItsIntervalsAndMarks) {
+TEST(Latex, KeepsIntervalsAndMarks) {
   expect_golden("sample-scale-weak-time.tex", files_of(sample_document()).at("scale-weak-time"));
 }
 
@@ -69,7 +69,7 @@ TEST(Latex, WritesEveryLetterSoThatItCompiles) {
   EXPECT_THAT(text, HasSubstr("$\\dagger$ $\\approx$ é {[}U+4E2D] $\\backslash$x1b{[}31m $\\backslash$xff"));
 }
 
-TEST(Latex, DividesAWideTableWithItsFirstColumns) {
+TEST(Latex, DividesAWideTableByColumns) {
   Table table{.id = "wide", .title = "Wide", .columns = {{.key = "cell", .label = "cell"}}};
   std::vector<TableCell> row{{.text = "scale b 32, N 2"}};
   for (int i = 0; i < 20; ++i) {
@@ -85,7 +85,7 @@ TEST(Latex, DividesAWideTableWithItsFirstColumns) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(count_of(text, fmt::format("figure{} ", i)), 1u) << i;
 }
 
-TEST(Latex, DividesALongTableAtTheEndOfAPage) {
+TEST(Latex, DividesALongTableByRows) {
   Table table{
       .id = "long", .title = "Long", .columns = {{.key = "n", .label = "n", .format = Format::integer}}};
   for (int i = 0; i < 100; ++i) table.rows.push_back({{.value = i}});

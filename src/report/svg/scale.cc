@@ -72,7 +72,10 @@ std::vector<double> log_ticks(const Scale& scale, const std::vector<double>& val
   for (const auto& factors : {std::vector<double>{1, 2, 5}, std::vector<double>{1, 3}})
     if (auto some = powers(10, factors, scale.low, scale.high); some.size() > 1 && has_room(scale, some, gap))
       return some;
-  return thinned(scale, powers(10, {1}, scale.low, scale.high), gap);
+  auto some = thinned(scale, powers(10, {1}, scale.low, scale.high), gap);
+  if (!some.empty()) return some;
+  return has_room(scale, {values.front(), values.back()}, gap) ? std::vector{values.front(), values.back()}
+                                                               : std::vector{values.front()};
 }
 
 }  // namespace

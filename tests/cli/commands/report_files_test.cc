@@ -34,7 +34,7 @@ Outcome report(const Folder& folder, Words more) {
   return run_program(more, {.directory = folder.path()});
 }
 
-TEST(Expect, EndsWithTheCodeOfTheWorst) {
+TEST(ReportFiles, EndsWithTheCodeOfTheWorst) {
   const Folder folder;
   write_records(folder);
   const struct {
@@ -57,7 +57,7 @@ TEST(Expect, EndsWithTheCodeOfTheWorst) {
   }
 }
 
-TEST(Expect, HoldsForATrainingToo) {
+TEST(ReportFiles, HoldsForATrainingToo) {
   const Folder folder;
   const auto train = [&](const std::string& bound) {
     return run_program(
@@ -72,7 +72,7 @@ TEST(Expect, HoldsForATrainingToo) {
   EXPECT_EQ(train("accuracy>1").code, 1);
 }
 
-TEST(Summary, IsAllOfStandardOutput) {
+TEST(ReportFiles, SummaryIsAllOfStandardOutput) {
   const Folder folder;
   write_records(folder);
   const auto outcome = report(folder, {"--summary", "--expect", "efficiency>=2"});
@@ -83,7 +83,7 @@ TEST(Summary, IsAllOfStandardOutput) {
   EXPECT_THAT(outcome.err, HasSubstr("6 records read"));
 }
 
-TEST(Figures, AreFilesInTheirFolder) {
+TEST(ReportFiles, FiguresAreFilesInTheirFolder) {
   const Folder folder;
   write_records(folder);
   const auto outcome = report(folder, {"--figures", "f", "--latex", "t"});
@@ -95,7 +95,7 @@ TEST(Figures, AreFilesInTheirFolder) {
   EXPECT_FALSE(fs::exists(folder.path() / "f/accuracy-epoch.svg"));
 }
 
-TEST(Figures, NameThePackageThatMakesPdfs) {
+TEST(ReportFiles, NameThePackageThatMakesPdfs) {
   const Folder folder;
   write_records(folder);
   const Words words{"report", "r", "--figures", "f"};

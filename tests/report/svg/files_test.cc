@@ -106,7 +106,7 @@ std::string file_named(const Figures& figures, const std::string& name) {
   return "";
 }
 
-TEST(SvgFigures, HaveThePointsOfTheDocument) {
+TEST(Files, HaveThePointsOfTheDocument) {
   const auto document = build(study());
   const auto figures = svg_figures(document);
   int points = 0;
@@ -132,7 +132,7 @@ TEST(SvgFigures, HaveThePointsOfTheDocument) {
   EXPECT_GT(points, 60);
 }
 
-TEST(SvgFigures, AreWellFormedWhateverTheNames) {
+TEST(Files, AreWellFormedWhateverTheNames) {
   auto document = sample_document();
   const std::string odd = "<b> & \"quoted\" 'x' \x1b[31m \xff\xef\xbf\xbf ]]> 中";
   for (auto& section : document.sections)
@@ -155,7 +155,7 @@ TEST(SvgFigures, AreWellFormedWhateverTheNames) {
 }
 
 // The page skips such points too.
-TEST(SvgFigures, LeaveOutWhatIsNotFinite) {
+TEST(Files, LeaveOutWhatIsNotFinite) {
   Figure figure{.id = "f", .finding = "F"};
   figure.views.push_back({.x = {.label = "x", .log = true}, .y = {.label = "y", .log = true}});
   figure.views[0].series = {{.name = "a",
@@ -178,7 +178,7 @@ TEST(SvgFigures, LeaveOutWhatIsNotFinite) {
   expect_well_formed(files[0].text);
 }
 
-TEST(SvgFigures, HaveNoFileWithoutAPoint) {
+TEST(Files, HaveNoFileWithoutAPoint) {
   Document document{.sections = {{.id = "s"}}};
   auto& blocks = document.sections[0].blocks;
   blocks.emplace_back(
@@ -197,7 +197,7 @@ TEST(SvgFigures, HaveNoFileWithoutAPoint) {
   EXPECT_TRUE(svg_figures(document).files.empty());
 }
 
-TEST(SvgFigures, SayWhichQuestionsHaveNone) {
+TEST(Files, SayWhichQuestionsHaveNone) {
   std::vector<measure::Record> records;
   for (int repeat = 0; repeat < 3; ++repeat)
     records.push_back(make_record({.kind = "sweep", .scaling = "", .repeat = repeat}));
@@ -211,7 +211,7 @@ TEST(SvgFigures, SayWhichQuestionsHaveNone) {
               Contains(HasSubstr("'What happens to the accuracy?' No training ran to its end.")));
 }
 
-TEST(SvgFigures, HaveStableNamesForTheAnswers) {
+TEST(Files, HaveStableNamesForTheAnswers) {
   std::set<std::string> names;
   for (const auto& file : svg_figures(build(study())).files) names.insert(file.name);
   for (const char* name :
@@ -220,7 +220,7 @@ TEST(SvgFigures, HaveStableNamesForTheAnswers) {
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
-TEST(SvgFigures, DrawSpecialPointsHollowAndSayWhy) {
+TEST(Files, DrawSpecialPointsHollowAndSayWhy) {
   const auto file = file_named(svg_figures(sample_document()), "hero");
   ASSERT_NE(file, "");
   const auto series = series_in(file, "1 worker, 1 core");
@@ -233,7 +233,7 @@ TEST(SvgFigures, DrawSpecialPointsHollowAndSayWhy) {
 }
 
 /// The changes of a waterfall end where the document says.
-TEST(SvgFigures, HaveTheBarsOfAWaterfall) {
+TEST(Files, HaveTheBarsOfAWaterfall) {
   const auto document = sample_document();
   const auto* waterfall = find<Waterfall>(document, "step");
   const auto file = file_named(svg_figures(document), "step");
