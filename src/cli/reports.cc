@@ -285,6 +285,13 @@ OutputDirectory::~OutputDirectory() {
   if (lock_ >= 0) ::close(lock_);
 }
 
+namespace {
+
+constexpr int kBroken = 1;    ///< exit code if an expectation failed, as of `compare --fail-on`
+constexpr int kNotKnown = 2;  ///< if one was not measured, or is not decided
+
+}  // namespace
+
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {
   // Checked before any file is written.
   measure::require_output(where.markdown, "--markdown");
@@ -307,6 +314,14 @@ std::vector<std::string> write_reports(const report::Document& document, const S
     }
     lines.push_back(fmt::format("csv:      {} ({} tables, {} plots)", where.csv.string(), tables, plots));
   }
+  if (!where.latex.empty()) {
+    const auto files = report::latex_files(document);
+    for (const auto& file : files) base::write_file(where.latex / (file.name + ".tex"), file.text);
+    lines.push_back(fmt::format("latex:    {} ({} tables; tables.tex has them all)", where.latex.string(),
+                                files.size() - 1));
+  }
+  if (!where.figures.empty())
+    for (auto& line : write_figures(document, where.figures)) lines.push_back(std::move(line));
   if (!where.html.empty()) {
     base::write_file(where.html, report::to_html(document));
     lines.push_back("page:     " + where.html.string());
@@ -315,9 +330,26 @@ std::vector<std::string> write_reports(const report::Document& document, const S
 }
 
 void say_report(const report::Document& document, const Settings& settings, Screen& screen) {
-  screen.say(settings.tables
-                 ? report::to_terminal(document, screen.width(), screen.colour())
-                 : report::first_screen(document, screen.width(), screen.colour(), kLinesOfScreen));
+  constexpr std::size_t kFewest = 12;
+  const std::size_t used = document.expectations.size();
+  const std::size_t lines = used + kFewest > kLinesOfScreen ? kFewest : kLinesOfScreen - used;
+  screen.say(settings.tables ? report::to_terminal(document, screen.width(), screen.colour())
+                             : report::first_screen(document, screen.width(), screen.colour(), lines));
+}
+
+int say_expectations(const report::Document& document, Screen& screen) {
+  using Verdict = report::Expectation::Verdict;
+  const auto& all = document.expectations;
+  for (const auto& line : report::lines_of_expectations(all)) screen.explain(line);
+  const auto failed = std::ranges::count(all, Verdict::fail, &report::Expectation::verdict);
+  const auto passed = std::ranges::count(all, Verdict::pass, &report::Expectation::verdict);
+  const auto number = std::ssize(all);
+  if (passed == number) return 0;
+  const int code = failed > 0 ? kBroken : kNotKnown;
+  screen.explain(failed > 0 ? fmt::format("{} of {} expectations failed: exit code {}", failed, number, code)
+                            : fmt::format("{} of {} expectations not known to hold: exit code {}",
+                                          number - passed, number, code));
+  return code;
 }
 
 RecordsRead read_records(const std::vector<fs::path>& paths) {

@@ -45,7 +45,17 @@ class OutputDirectory {
 /// is and where.
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where);
 
-/// Prints the beginning of the report, at most kLinesOfScreen lines, with --tables all of it.
+/// Writes the figures of the report as SVG, and as PDF where a program for that is installed. Returns lines
+/// on how many, and on questions without one.
+std::vector<std::string> write_figures(const report::Document& document,
+                                       const std::filesystem::path& directory);
+
+/// Prints a line for each expectation of the report. Returns the exit code: 1 if one failed, else 2 if one is
+/// not known to hold, else 0.
+[[nodiscard]] int say_expectations(const report::Document& document, Screen& screen);
+
+/// Prints the beginning of the report, at most kLinesOfScreen lines less one for each expectation, with
+/// --tables all of it.
 void say_report(const report::Document& document, const Settings& settings, Screen& screen);
 inline constexpr std::size_t kLinesOfScreen = 23;
 

@@ -359,6 +359,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   document.title = options.title.empty() ? "Paceline report" : options.title;
   if (records.empty()) {
     document.warnings.push_back("There are no records: nothing was measured.");
+    document.expectations = judge_bounds({}, options.bounds);
     return document;
   }
   const auto models = distinct(records, describe_model);
@@ -376,6 +377,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   const Conclusions conclusions = conclude(records);
   document.warnings = options.remarks;
   add_warnings_of_study(document, conclusions);
+  document.expectations = judge_bounds(conclusions, options.bounds);
   if (std::all_of(records.begin(), records.end(), is_of_collectives)) {
     describe_collectives(document, records, options);
     add_section(document, collectives_section(conclusions));

@@ -11,6 +11,7 @@
 #include "check/check.h"
 #include "measure/record.h"
 #include "report/document.h"
+#include "report/expect.h"
 #include "table/table.h"
 
 namespace paceline::report {
@@ -85,6 +86,7 @@ struct BuildOptions {
   std::string command;  ///< that makes this report; empty: unknown
   /// Sentences about the input that are not in the records; shown at the top.
   std::vector<std::string> remarks = {};
+  std::vector<Bound> bounds = {};  ///< for the report's expectations
 };
 
 /// A report of any mix of records: one training, a sweep, scaling cells, a study, or all of them. Sections

@@ -24,6 +24,7 @@ Document build_with_tables(std::span<const measure::Record> records, std::span<c
     document.title =
         options.title.empty() ? fmt::format("Paceline: {}", file_name(tables.front())) : options.title;
     document.subtitle = "measured by other programs";
+    document.expectations = judge_bounds({}, options.bounds);
     for (const auto& remark : options.remarks) document.warnings.push_back(without_paths(remark, home));
     if (!options.command.empty())
       document.facts.emplace_back("report made by", without_homes(options.command, home));

@@ -264,9 +264,12 @@ std::string to_csv(const Plot& plot) {
 
 std::vector<CsvFile> csv_files(const Document& document) {
   std::vector<CsvFile> files;
+  if (!document.expectations.empty()) add_csv(files, as_table(document.expectations));
   for (const Section& section : document.sections)
     for (const Block& block : section.blocks)
       std::visit([&](const auto& one) { add_csv(files, one); }, block);
+  OwnNames names;
+  for (CsvFile& file : files) file.name = names.next(file.name);
   return files;
 }
 

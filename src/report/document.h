@@ -228,6 +228,21 @@ struct Strip {
 using Block =
     std::variant<Paragraph, Table, Plot, Answer, Next, Figure, Waterfall, Timeline, Comparison, Strip>;
 
+/// A bound that the user gave for a figure, and whether it holds.
+///
+///   pass, fail     for every value that the figure may have
+///   not_decided    for some of them: the interval holds the bound, or other programs may have changed it
+///   not_measured   no record has the figure
+struct Expectation {
+  enum class Verdict { pass, fail, not_decided, not_measured };
+  std::string text{};  ///< "efficiency >= 0.9"
+  Verdict verdict = Verdict::not_measured;
+  std::string figure{};  ///< "0.871 [0.858, 0.884]", with its unit; "" if not measured
+  std::string mark{};    ///< what makes it doubtful: "maybe disturbed", "one repeat"
+  std::string why{};     ///< a sentence, unless it passed without a doubt
+  std::optional<double> value{}, low{}, high{};  ///< unrounded; without an interval low and high are empty
+};
+
 struct Section {
   std::string id{};     ///< "weak-scaling"
   std::string title{};  ///< "Weak scaling: how many workers?"
@@ -241,6 +256,7 @@ struct Document {
   std::vector<std::string> circumstances{};  ///< a few words each, for the line under the title: "CPU, bf16"
   std::string trust{};  ///< how far to trust it: "quick study: typical interval ±5 %"; "" if as usual
   std::vector<std::string> warnings{};  ///< at the top: synthetic data, debug build, oversubscription, noise
+  std::vector<Expectation> expectations{};  ///< of --expect, in its order
   std::vector<std::pair<std::string, std::string>>
       facts{};  ///< circumstances: CPU, cores, commit, command, ...
   std::vector<Section> sections{};
@@ -264,11 +280,28 @@ struct CsvFile {
   bool is_table = false;
 };
 [[nodiscard]] std::vector<CsvFile> csv_files(const Document& document);
-/// The document as JSON. Fields marked ? are left out if they have only null, "" or 0; other fields are
-/// always present.
+/// A file, by its name without the ending.
+struct NamedText {
+  std::string name{}, text{};
+};
+/// A LaTeX file for each table (answers, waterfalls and circumstances too), named by its id, which needs the
+/// package booktabs; and "tables", a document with all of them.
+[[nodiscard]] std::vector<NamedText> latex_files(const Document& document);
+/// An SVG file for each drawing of the page, each view of a figure one, named by its id.
+struct Figures {
+  std::vector<NamedText> files{};
+  std::vector<std::string> without{};  ///< a sentence for each question that has none
+};
+[[nodiscard]] Figures svg_figures(const Document& document);
+/// A few lines of Markdown for a CI's page: what to do, expectations and answers as tables, how many
+/// warnings. Of a comparison its finding and the pairs that changed. At most 25 lines.
+[[nodiscard]] std::string to_summary(const Document& document);
+/// The document as JSON. Fields marked ? are left out if they have only null, "" or 0, or nothing; other
+/// fields are always present.
 ///
 ///   {"schema": "paceline-report-2", "title", "subtitle", "circumstances": [text], "trust",
 ///    "warnings": [text], "facts": [{"name", "value"}],
+///    "expectations"?: [{"text", "verdict", "figure", "mark", "why", "value", "low", "high"}],
 ///    "sections": [{"id", "title", "folded", "blocks": [block]}]}
 ///
 /// A block is one of
@@ -316,6 +349,7 @@ struct CsvFile {
 [[nodiscard]] Table as_table(const Comparison& comparison);
 /// A row per window: its fastest, median and slowest step, its steps as a line of letters, others' cores.
 [[nodiscard]] Table as_table(const Strip& strip);
+[[nodiscard]] Table as_table(const std::vector<Expectation>& expectations);
 /// The points of one view; its id is the figure's followed by the view's name.
 [[nodiscard]] Plot as_plot(const Figure& figure, const Figure::View& view);
 

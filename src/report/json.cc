@@ -50,6 +50,7 @@ Json json(const Waterfall::Change& change);
 Json json(const Waterfall::Bar& bar);
 Json json(const Comparison::Row& row);
 Json json(const Strip::Window& window);
+Json json(const Expectation& one);
 
 template <typename Thing>
 Json list_of(const std::vector<Thing>& things) {
@@ -252,6 +253,17 @@ Json json(const Strip& strip) {
   return one;
 }
 
+Json json(const Expectation& one) {
+  return {{"text", one.text},
+          {"verdict", std::string(name(one.verdict))},
+          {"figure", one.figure},
+          {"mark", one.mark},
+          {"why", one.why},
+          {"value", json_number(one.value)},
+          {"low", json_number(one.low)},
+          {"high", json_number(one.high)}};
+}
+
 }  // namespace
 
 std::string to_json(const Document& document) {
@@ -267,10 +279,11 @@ std::string to_json(const Document& document) {
   }
   Json facts = Json::array();
   for (const auto& [fact, value] : document.facts) facts.push_back({{"name", fact}, {"value", value}});
-  const Json root = {{"schema", "paceline-report-2"}, {"title", document.title},
-                     {"subtitle", document.subtitle}, {"circumstances", document.circumstances},
-                     {"trust", document.trust},       {"warnings", document.warnings},
-                     {"facts", std::move(facts)},     {"sections", std::move(sections)}};
+  Json root = {{"schema", "paceline-report-2"}, {"title", document.title},
+               {"subtitle", document.subtitle}, {"circumstances", document.circumstances},
+               {"trust", document.trust},       {"warnings", document.warnings},
+               {"facts", std::move(facts)},     {"sections", std::move(sections)}};
+  if (!document.expectations.empty()) root["expectations"] = list_of(document.expectations);
   // A record may contain a path in another encoding; invalid bytes are replaced so that the report can be
   // written.
   return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

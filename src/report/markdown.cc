@@ -7,32 +7,6 @@
 namespace paceline::report {
 namespace {
 
-/// Texts from records must stay plain text: no HTML, links, images or line breaks.
-std::string without_markup(const std::string& text) {
-  std::string result;
-  for (const char letter : text) {
-    if (letter == '<')
-      result += "&lt;";
-    else if (letter == '&')
-      result += "&amp;";
-    else if (letter == '(' && result.ends_with(']'))
-      result += "\\(";
-    else
-      result += letter == '\n' ? ' ' : letter;
-  }
-  return result;
-}
-
-/// Pipes end a cell.
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char letter : without_markup(text)) {
-    if (letter == '|') result += '\\';
-    result += letter;
-  }
-  return result;
-}
-
 void append_markdown(std::string& out, const Paragraph& paragraph) {
   switch (paragraph.tone) {
     case Paragraph::Tone::plain:
@@ -52,14 +26,14 @@ void append_markdown(std::string& out, const Table& table) {
   out += "### " + without_markup(table.title) + "\n\n";
   if (!table.definition.empty()) out += without_markup(table.definition) + "\n\n";
   out += "|";
-  for (const Column& column : table.columns) out += fmt::format(" {} |", escaped(heading(column)));
+  for (const Column& column : table.columns) out += fmt::format(" {} |", markdown_cell(heading(column)));
   out += "\n|";
   for (const Column& column : table.columns) out += column.format == Format::text ? " --- |" : " ---: |";
   out += "\n";
   for (const auto& row : table.rows) {
     out += "|";
     for (std::size_t i = 0; i < row.size(); ++i)
-      out += fmt::format(" {} |", escaped(one_line(cell_text(row[i], table.columns[i].format))));
+      out += fmt::format(" {} |", markdown_cell(one_line(cell_text(row[i], table.columns[i].format))));
     out += "\n";
   }
   out += "\n";
@@ -132,6 +106,7 @@ std::string to_markdown(const Document& document) {
   if (!document.subtitle.empty()) out += without_markup(document.subtitle) + "\n\n";
   for (const std::string& warning : document.warnings)
     out += "> **Warning:** " + without_markup(warning) + "\n\n";
+  if (!document.expectations.empty()) append_markdown(out, as_table(document.expectations));
   for (const Section& section : document.sections) {
     out += "## " + without_markup(section.title) + "\n\n";
     for (const Block& block : section.blocks)
@@ -140,7 +115,7 @@ std::string to_markdown(const Document& document) {
   if (!document.facts.empty()) {
     out += "## Circumstances\n\n| what | value |\n| --- | --- |\n";
     for (const auto& [what, value] : document.facts)
-      out += "| " + escaped(what) + " | " + escaped(value) + " |\n";
+      out += "| " + markdown_cell(what) + " | " + markdown_cell(value) + " |\n";
   }
   return out;
 }

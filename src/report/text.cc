@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 namespace paceline::report {
@@ -105,6 +106,20 @@ std::string_view name(Comparison::Word word) {
   return "not_compared";
 }
 
+std::string_view name(Expectation::Verdict verdict) {
+  switch (verdict) {
+    case Expectation::Verdict::pass:
+      return "pass";
+    case Expectation::Verdict::fail:
+      return "fail";
+    case Expectation::Verdict::not_decided:
+      return "not_decided";
+    case Expectation::Verdict::not_measured:
+      return "not_measured";
+  }
+  return "not_measured";
+}
+
 namespace {
 
 std::string with_blanks(std::string_view name) {
@@ -189,6 +204,11 @@ NumberFormat shape_of_number(Format format, double value) {
 std::string text_of(Certainty certainty) { return with_blanks(name(certainty)); }
 std::string text_of(Comparison::Word word) { return with_blanks(name(word)); }
 
+std::string text_of(Expectation::Verdict verdict) {
+  constexpr const char* kSigns[] = {"✓", "✗", "?", "–"};
+  return fmt::format("{} {}", kSigns[static_cast<std::size_t>(verdict)], with_blanks(name(verdict)));
+}
+
 CellText cell_text(const TableCell& cell, Format format) {
   CellText result{.figure = cell.text, .interval = {}, .mark = cell.mark};
   if (!cell.value || !std::isfinite(*cell.value)) return result;
@@ -247,6 +267,42 @@ std::string duration(double seconds) {
   const auto minutes = static_cast<long>(std::lround(seconds / 60));
   if (minutes < 60) return fmt::format("{} min", minutes);
   return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+std::string without_markup(std::string_view text) {
+  std::string result;
+  for (const char letter : text) {
+    if (letter == '<')
+      result += "&lt;";
+    else if (letter == '&')
+      result += "&amp;";
+    else if (letter == '(' && result.ends_with(']'))
+      result += "\\(";
+    else
+      result += letter == '\n' ? ' ' : letter;
+  }
+  return result;
+}
+
+std::string markdown_cell(std::string_view text) {
+  std::string result;
+  for (const char letter : without_markup(text)) {
+    if (letter == '|') result += '\\';
+    result += letter;
+  }
+  return result;
+}
+
+std::string OwnNames::next(std::string_view id) {
+  std::string name(id.empty() ? "unnamed" : id);
+  for (char& letter : name)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 &&
+        std::string_view("-_.").find(letter) == std::string_view::npos)
+      letter = '-';
+  if (name.front() == '.') name.front() = '-';
+  std::string own = name;
+  for (int number = 2; !taken_.insert(own).second; ++number) own = fmt::format("{}-{}", name, number);
+  return own;
 }
 
 std::size_t display_width(std::string_view text) {

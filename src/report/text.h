@@ -2,6 +2,7 @@
 
 /// Writes figures as text. All rounding of a report's numbers happens here, for terminal and Markdown.
 
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -16,11 +17,14 @@ namespace paceline::report {
 [[nodiscard]] std::string_view name(Paragraph::Tone tone);
 [[nodiscard]] std::string_view name(Certainty certainty);
 [[nodiscard]] std::string_view name(Comparison::Word word);
+[[nodiscard]] std::string_view name(Expectation::Verdict verdict);
 
 /// Words and signs for users: "≈ tie", "! careful", "improved", "no change".
 [[nodiscard]] std::string_view sign_of(Certainty certainty);
 [[nodiscard]] std::string text_of(Certainty certainty);
 [[nodiscard]] std::string text_of(Comparison::Word word);
+/// "✓ pass", "✗ fail", "? not decided", "– not measured".
+[[nodiscard]] std::string text_of(Expectation::Verdict verdict);
 
 /// A cell in parts between which a renderer may break it: "12.3" and "[12.1, 12.6]", then the mark.
 struct CellText {
@@ -53,5 +57,23 @@ struct CellText {
 
 /// Columns that `text` needs on a terminal: code points of UTF-8.
 [[nodiscard]] std::size_t display_width(std::string_view text);
+
+// Texts from records stay plain text in Markdown: no HTML, links, images or line breaks.
+
+[[nodiscard]] std::string without_markup(std::string_view text);
+/// The same for a cell of a table, which a pipe would end.
+[[nodiscard]] std::string markdown_cell(std::string_view text);
+
+/// Names of files: blocks may share an id (each training has its table), files may not.
+class OwnNames {
+ public:
+  OwnNames() = default;
+  explicit OwnNames(std::string taken) : taken_{std::move(taken)} {}
+  /// `id` with anything but letters, digits, "-", "_" and "." as "-"; the second of a name gets "-2".
+  [[nodiscard]] std::string next(std::string_view id);
+
+ private:
+  std::set<std::string> taken_;
+};
 
 }  // namespace paceline::report

@@ -111,10 +111,11 @@ void require_a_figure(const std::vector<measure::Record>& records) {
 }
 
 /// Writes the report to the screen (its beginning, with --tables all of it, with --json the records to
-/// standard output instead) and to `directory`.
-void show_report(const Settings& settings, const std::vector<measure::Record>& records,
-                 const std::filesystem::path& directory, Screen& screen) {
-  const auto document = report::build(records, {.title = "", .command = settings.typed});
+/// standard output instead) and to `directory`. Returns the exit code that its expectations ask for.
+int show_report(const Settings& settings, const std::vector<measure::Record>& records,
+                const std::filesystem::path& directory, Screen& screen) {
+  const auto document =
+      report::build(records, {.title = "", .command = settings.typed, .bounds = settings.report.bounds});
   screen.say("");
   if (settings.json)
     print_records(records);
@@ -128,6 +129,7 @@ void show_report(const Settings& settings, const std::vector<measure::Record>& r
   (void)write_reports(document, where);
   screen.say(fmt::format(" page   {}   (and report.md, report.json, csv/{})", where.html.string(),
                          settings.tables || settings.json ? "" : "; --tables prints them"));
+  return say_expectations(document, screen);
 }
 
 /// The measured peak of the cores, to compare steps with; empty for other devices, and if it cannot be
@@ -311,14 +313,14 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   for (auto& record : records)
     if (!settings.recipe.empty() && !says_recipe(record, settings.recipe))
       record.notes.push_back(settings.recipe);
-  show_report(settings, records, directory, screen);
+  const int expected = show_report(settings, records, directory, screen);
   const int stopped = interrupt.exit_code();
   if (stopped != 0) screen.explain(text_of_stop(records, not_begun));
   // A part may contain only cells that cannot be run; the report of the whole study then says so.
   const bool has_failed =
       std::ranges::any_of(records, [](const auto& record) { return record.status == "failed"; });
   if (stopped == 0 && (settings.cell_part.of == 0 || has_failed)) require_a_figure(records);
-  return stopped;
+  return stopped != 0 ? stopped : expected;
 }
 
 }  // namespace paceline::cli

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "analysis/compare_runs.h"
 #include "base/error.h"
@@ -42,7 +43,7 @@ void require_something_compared(const analysis::RunComparison& comparison) {
 }  // namespace
 
 int compare_command(const Settings& settings) {
-  Screen screen(false);
+  Screen screen(settings.report.summary);
   const auto& paths = settings.report.records;
   const auto a = read_records({paths[0]});
   const auto b = read_records({paths[1]});
@@ -55,7 +56,8 @@ int compare_command(const Settings& settings) {
   add_remarks(options.remarks, paths[1], b.remarks);
   const auto document = report::build_comparison(comparison, options);
   const auto written = write_reports(document, settings.report);
-  if (written.empty()) {
+  if (settings.report.summary) std::fputs(report::to_summary(document).c_str(), stdout);
+  if (written.empty() && !settings.report.summary) {
     screen.say(report::to_terminal(document, screen.width(), screen.colour()));
     screen.say("shown here only; --html, --markdown, --csv and --json write it to files");
   } else {
@@ -84,10 +86,12 @@ int explain_command(const Settings& settings) {
 }
 
 int report_command(const Settings& settings) {
-  Screen screen(false);
+  const bool summary = settings.report.summary;
+  Screen screen(summary);
   const auto inputs = read_inputs(settings.report.records, settings.report.is_same_machine);
   const auto& [records, remarks] = inputs.records;
-  const report::BuildOptions options{.title = "", .command = settings.typed, .remarks = remarks};
+  const report::BuildOptions options{
+      .title = "", .command = settings.typed, .remarks = remarks, .bounds = settings.report.bounds};
   const auto document = inputs.tables.empty() ? report::build(records, options)
                                               : report::build_with_tables(records, inputs.tables, options);
   measure::require_output(settings.report.records_csv, "--records-csv");  // before anything is written
@@ -98,16 +102,19 @@ int report_command(const Settings& settings) {
     written.push_back(fmt::format("records:  {} ({} row{})", file.string(), rows.rows.size(),
                                   rows.rows.size() == 1 ? "" : "s"));
   }
-  if (written.empty()) screen.say(report::to_terminal(document, screen.width(), screen.colour()));
+  if (summary) std::fputs(report::to_summary(document).c_str(), stdout);
+  const bool is_shown = written.empty() && !summary;
+  if (is_shown) screen.say(report::to_terminal(document, screen.width(), screen.colour()));
   if (inputs.tables.empty() || !records.empty())
     screen.say(fmt::format("{} record{} read", records.size(), records.size() == 1 ? "" : "s"));
   if (!inputs.tables.empty())
     screen.say(fmt::format("{} table{} read", inputs.tables.size(), inputs.tables.size() == 1 ? "" : "s"));
-  if (!written.empty())  // otherwise they are at the top of what is shown
+  if (!is_shown)  // otherwise they are at the top of what is shown
     for (const auto& remark : remarks) screen.say(remark);
   for (const auto& line : written) screen.say(line);
-  if (written.empty()) screen.say("shown here only; --html, --markdown, --csv and --json write it to files");
-  return 0;
+  if (is_shown)
+    screen.say("shown here only; --html, --markdown, --csv, --json, --latex and --figures write it to files");
+  return say_expectations(document, screen);
 }
 
 }  // namespace paceline::cli

@@ -19,6 +19,7 @@
 #include "cluster/session.h"
 #include "measure/record.h"
 #include "measure/tensorboard.h"
+#include "report/build.h"
 #include "report/sections/sections.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/run.h"
@@ -170,7 +171,11 @@ int train_command(const Settings& settings) {
   screen.explain(
       fmt::format("record: {}   (paceline report {} explains it)", path.string(), options.out.string()));
   for (const auto& line : lines_on_checkpoints(options, record, settings.typed)) screen.explain(line);
-  return record.status == "interrupted" ? interrupt.exit_code() : 0;
+  const int expected =
+      settings.report.bounds.empty()
+          ? 0
+          : say_expectations(report::build({&record, 1}, {.bounds = settings.report.bounds}), screen);
+  return record.status == "interrupted" ? interrupt.exit_code() : expected;
 }
 
 }  // namespace paceline::cli

@@ -41,6 +41,22 @@ void set_facts(Settings& settings, std::string_view text) {
   }
 }
 
+void read_bounds(Settings& settings, std::string_view text) {
+  settings.report.bounds.clear();
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    settings.report.bounds.push_back(report::read_bound(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+std::string expectations_in_words() {
+  return fmt::format(
+      "a bound for a figure, such as 'efficiency>=0.9'; may be given several times. Ends with exit code 1 where one "
+      "fails, with 2 where one was not measured or is not decided. Figures: {}",
+      report::names_of_figures());
+}
+
 void choose_batches(Settings& settings, std::string_view text) {
   for (auto* axes : {&settings.study.sweep, &settings.study.scale}) {
     axes->automatic_batches = text == "auto";
@@ -228,6 +244,29 @@ constexpr Option kStudyRows[] = {
      "spreadsheet, and for paceline check",
      kReport, [](S& s, Text t) { s.report.records_csv = t; },
      [](const S& s) { return s.report.records_csv.string(); }, kNoRival, false},
+    {"latex", "DIR", kOutput,
+     "a LaTeX file for each table, in this directory, which is made if needed, and tables.tex, which shows them all; "
+     "they need the package booktabs",
+     kReport | kCompare, [](S& s, Text t) { s.report.latex = t; },
+     [](const S& s) { return s.report.latex.string(); }, kNoRival, false},
+    {"figures", "DIR", kOutput,
+     "an SVG file for each figure of the page, in this directory, which is made if needed; and a PDF of each where "
+     "rsvg-convert is installed",
+     kReport, [](S& s, Text t) { s.report.figures = t; },
+     [](const S& s) { return s.report.figures.string(); }, kNoRival, false},
+    {"summary", "", kOutput,
+     "print only a summary in Markdown on standard output, at most 25 lines, for the page of a CI's job; everything "
+     "else goes to standard error",
+     kReport | kCompare, [](S& s, Text t) { s.report.summary = truth(t); },
+     [](const S& s) { return yes_no(s.report.summary); }, kNoRival, false},
+    {.setting = "expect",
+     .value = "BOUND",
+     .group = kOutput,
+     .help = expectations_in_words,
+     .commands = kReport | kTrain | kStudies,
+     .set = read_bounds,
+     .get = [](const S&) { return std::string(); },
+     .is_list = true},
     {"json", "FILE", kOutput, "the report as JSON, as the page reads it; its directory must exist",
      kReport | kCompare, [](S& s, Text t) { s.report.json = t; },
      [](const S& s) { return s.report.json.string(); }, kNoRival, false},

@@ -18,6 +18,7 @@
 #include "cluster/batch_script.h"
 #include "cluster/launch_line.h"
 #include "measure/setting.h"
+#include "report/expect.h"
 #include "study/search.h"
 #include "study/study.h"
 #include "train/evaluate_checkpoint.h"
@@ -91,8 +92,10 @@ struct Settings {
 
   struct Report {
     std::vector<std::filesystem::path> records;  ///< files, or directories with records
-    std::filesystem::path html, markdown, csv, json, records_csv;
-    bool is_same_machine = false;  ///< tables may be compared with records
+    std::filesystem::path html, markdown, csv, json, records_csv, latex, figures;
+    bool summary = false;               ///< only a summary on standard output
+    std::vector<report::Bound> bounds;  ///< that figures must keep
+    bool is_same_machine = false;       ///< tables may be compared with records
   } report;
 
   struct Compare {

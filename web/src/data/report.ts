@@ -117,12 +117,25 @@ export interface Strip { type: 'strip'; id: string; finding: string; note: strin
 export type Block = Paragraph | Table | Plot | Answer | Next | Figure | Waterfall | Timeline | Comparison | Strip;
 export interface Section { id: string; title: string; folded: boolean; blocks: Block[] }
 export interface Fact { name: string; value: string }
+export const verdicts = ['pass', 'fail', 'not_decided', 'not_measured'] as const;
+export type Verdict = (typeof verdicts)[number];
+export interface Expectation {
+  text: string;
+  verdict: Verdict;
+  figure: string;
+  mark: string;
+  why: string;
+  value: number | null;
+  low: number | null;
+  high: number | null;
+}
 export interface Report {
   title: string;
   subtitle: string;
   circumstances: string[];
   trust: string;
   warnings: string[];
+  expectations: Expectation[];
   facts: Fact[];
   sections: Section[];
 }

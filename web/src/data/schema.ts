@@ -4,8 +4,8 @@
 
 import { AGAIN, At, SchemaError } from './at';
 import {
-  certainties, formats, plotKinds, tones, words,
-  type Answer, type Axis, type Block, type Cell, type Comparison, type Figure, type Next, type Paragraph, type Plot, type Point,
+  certainties, formats, plotKinds, tones, verdicts, words,
+  type Answer, type Axis, type Block, type Cell, type Comparison, type Expectation, type Figure, type Next, type Paragraph, type Plot, type Point,
   type Report, type Section, type Series, type Strip, type Table, type Timeline, type View, type Waterfall,
 } from './report';
 import { readBlocks as readBlocks1 } from './schema-1';
@@ -127,6 +127,11 @@ const comparison = (at: At): Comparison => ({
   })),
 });
 
+const expectation = (at: At): Expectation => ({
+  text: at.get('text').text(), verdict: at.get('verdict').oneOf(verdicts), figure: at.get('figure').text(), mark: at.get('mark').text(),
+  why: at.get('why').text(), value: at.get('value').number(), low: at.get('low').number(), high: at.get('high').number(),
+});
+
 const strip = (at: At): Strip => ({
   type: 'strip', ...said(at),
   windows: at.get('windows').list((window) => {
@@ -178,6 +183,7 @@ export function parseReport(json: string): Report {
     circumstances: isOld ? [] : at.get('circumstances').texts(),
     trust: isOld ? '' : at.get('trust').text(),
     warnings: at.get('warnings').texts(),
+    expectations: at.get('expectations').isThere ? at.get('expectations').list(expectation) : [],
     facts: at.get('facts').list((fact) => ({ name: fact.get('name').text(), value: fact.get('value').text() })),
     sections: at.get('sections').list(isOld ? section1 : section2),
   };

@@ -15,6 +15,7 @@ import { renderWaterfall } from '../plots/waterfall';
 import { renderTable } from '../table/table';
 import { renderBest, renderNext, renderTile } from './answer';
 import { renderContents } from './contents';
+import { renderExpectations } from './expectations';
 import { renderFold } from './fold';
 import { renderFoot, renderHead, renderTrust } from './head';
 
@@ -33,6 +34,7 @@ export function renderPage(report: Report, json: string, later = new Later()): H
     renderHead(report, json),
     h('main', { id: 'report', tabindex: -1 },
       renderTrust(report),
+      renderExpectations(report),
       answer && renderAnswer(answer, report, context, true),
       renderContents(report.sections),
       h('div', { class: 'evidence' }, ...others.filter(({ folded }) => !folded).map((section) => (isAnswer(section.blocks) ? renderAnswer(section, report, context, false) : renderSection(section, report, context)))),
