@@ -67,7 +67,7 @@ std::vector<double> log_ticks(const Scale& scale, const std::vector<double>& val
   if (is_measured && has_room(scale, values, gap)) return values;
   if (scale.high / scale.low < 4)
     if (auto round = round_values(scale.low, scale.high, std::abs(scale.to - scale.from) / (1.5 * gap));
-        has_room(scale, round, gap))
+        !round.empty() && has_room(scale, round, gap))
       return round;
   for (const auto& factors : {std::vector<double>{1, 2, 5}, std::vector<double>{1, 3}})
     if (auto some = powers(10, factors, scale.low, scale.high); some.size() > 1 && has_room(scale, some, gap))
