@@ -58,8 +58,8 @@ int compare_command(const Settings& settings) {
   const auto written = write_reports(document, settings.report);
   if (settings.report.summary) std::fputs(report::to_summary(document).c_str(), stdout);
   if (written.empty() && !settings.report.summary) {
-    screen.say(report::to_terminal(document, screen.width(), screen.colour()));
-    screen.say("shown here only; --html, --markdown, --csv and --json write it to files");
+    say_report(document, settings, screen);
+    screen.say("--tables shows all of it; --html, --markdown, --csv and --json write it to files");
   } else {
     screen.explain(report::headline(comparison, settings.compare.noise));
     for (const auto& remark : options.remarks) screen.explain(remark);
@@ -104,7 +104,7 @@ int report_command(const Settings& settings) {
   }
   if (summary) std::fputs(report::to_summary(document).c_str(), stdout);
   const bool is_shown = written.empty() && !summary;
-  if (is_shown) screen.say(report::to_terminal(document, screen.width(), screen.colour()));
+  if (is_shown) say_report(document, settings, screen);
   if (inputs.tables.empty() || !records.empty())
     screen.say(fmt::format("{} record{} read", records.size(), records.size() == 1 ? "" : "s"));
   if (!inputs.tables.empty())
@@ -113,7 +113,7 @@ int report_command(const Settings& settings) {
     for (const auto& remark : remarks) screen.say(remark);
   for (const auto& line : written) screen.say(line);
   if (is_shown)
-    screen.say("shown here only; --html, --markdown, --csv, --json, --latex and --figures write it to files");
+    screen.say("--tables shows all of it; --html, --markdown, --csv, --json, --latex and --figures write it to files");
   return say_expectations(document, screen);
 }
 

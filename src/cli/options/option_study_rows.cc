@@ -228,7 +228,7 @@ constexpr Option kStudyRows[] = {
      kTrain, [](S& s, Text t) { s.tensorboard = truth(t); },
      [](const S& s) { return yes_no(s.tensorboard); }},
     {"tables", "", kOutput, "print all tables of the report, not its beginning alone",
-     (kRuns & ~kTrain) | kEvaluate, [](S& s, Text t) { s.tables = truth(t); },
+     (kRuns & ~kTrain) | kEvaluate | kReport | kCompare, [](S& s, Text t) { s.tables = truth(t); },
      [](const S& s) { return yes_no(s.tables); }},
     {"html", "FILE", kOutput, "one self-contained page; its directory must exist", kReport | kCompare,
      [](S& s, Text t) { s.report.html = t; }, [](const S& s) { return s.report.html.string(); }, kNoRival,
