@@ -225,8 +225,33 @@ struct Strip {
   std::vector<Window> windows{};  ///< in the order in which they were measured
 };
 
-using Block =
-    std::variant<Paragraph, Table, Plot, Answer, Next, Figure, Waterfall, Timeline, Comparison, Strip>;
+/// A value for each pair of a row and a column, shown by its shade: confused classes, accuracy by batch and
+/// learning rate.
+struct Heatmap {
+  struct Cell {
+    std::optional<double> value{};  ///< none: the cell is empty, and `note` says why
+    std::optional<double> low{}, high{};
+    std::string mark{};  ///< "best" gets a ring; any other is written behind the value
+    std::string note{};  ///< shown when it is pointed at
+  };
+  std::string id{}, finding{}, note{};
+  std::string row_label{}, column_label{};     ///< "shows", "taken for"
+  Column value{};                              ///< what a cell holds: label, unit, format
+  std::vector<std::string> rows{}, columns{};  ///< names
+  std::vector<Cell> cells{};                   ///< [rows][columns]
+  /// Counts of classes taken for classes: a cell of equal names is right and has another colour, and the
+  /// shade is the part of its row. Otherwise the shade goes from the least value to the largest.
+  bool is_confusion = false;
+};
+
+/// Small pictures, each with the words of a row of `table` below it.
+struct Gallery {
+  Table table{};
+  std::vector<std::string> pictures{};  ///< [rows] JPEG files; "": there is none
+};
+
+using Block = std::variant<Paragraph, Table, Plot, Answer, Next, Figure, Waterfall, Timeline, Comparison,
+                           Strip, Heatmap, Gallery>;
 
 /// A bound that the user gave for a figure, and whether it holds.
 ///
@@ -274,7 +299,8 @@ struct Document {
 /// The points of one plot, for drawing it again: header `series,x,y,low,high,mark` with the axes' labels and
 /// units for x and y; a row per point. For stacked bars x is the category.
 [[nodiscard]] std::string to_csv(const Plot& plot);
-/// A file for each table, plot, view of a figure, waterfall, timeline, comparison and strip, named by its id.
+/// A file for each table, plot, view of a figure, waterfall, timeline, comparison, strip, heat map and
+/// gallery, named by its id.
 struct CsvFile {
   std::string name{}, text{};
   bool is_table = false;
@@ -327,8 +353,13 @@ struct Figures {
 ///   {"type": "strip", "id", "finding", "note",
 ///    "windows": [{"name", "record", "mark", "begin", "seconds", "typical", "others", "low": [number],
 ///                 "middle": [number], "high": [number]}]}
+///   {"type": "heatmap", "id", "finding", "note", "row_label", "column_label", "value": column,
+///    "rows": [text], "columns": [text], "confusion": bool, "cells": {"value": [..], "low"?, "high"?,
+///    "mark"?, "note"?}}: [rows][columns], row by row
+///   {"type": "gallery", "table": a block of type table, "pictures": [JPEG in base64 or ""]}
 /// with
 ///   axis    {"label", "unit", "log"}
+///   column  {"label", "unit", "format"}
 ///   series  {"name", "dashed", "hidden", "x": [..], "y": [..], "low"?, "high"?, "mark"?, "record"?, "n"?}
 ///
 /// Columns, points and spans are lists, one per field. Enums are written by name ("stacked_bar",
@@ -350,6 +381,8 @@ struct Figures {
 /// A row per window: its fastest, median and slowest step, its steps as a line of letters, others' cores.
 [[nodiscard]] Table as_table(const Strip& strip);
 [[nodiscard]] Table as_table(const std::vector<Expectation>& expectations);
+/// Its rows and columns; marks and intervals as in any table.
+[[nodiscard]] Table as_table(const Heatmap& heatmap);
 /// The points of one view; its id is the figure's followed by the view's name.
 [[nodiscard]] Plot as_plot(const Figure& figure, const Figure::View& view);
 

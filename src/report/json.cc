@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/document.h"
+#include "report/page.h"
 #include "report/text.h"
 
 // Points and rows are written as one list per field: a study has thousands of numbers, and repeated names
@@ -262,6 +263,32 @@ Json json(const Expectation& one) {
           {"value", json_number(one.value)},
           {"low", json_number(one.low)},
           {"high", json_number(one.high)}};
+}
+
+Json json(const Heatmap& heatmap) {
+  Json one = begun("heatmap", heatmap);
+  one["row_label"] = heatmap.row_label;
+  one["column_label"] = heatmap.column_label;
+  one["value"] = {{"label", heatmap.value.label},
+                  {"unit", heatmap.value.unit},
+                  {"format", std::string(name(heatmap.value.format))}};
+  one["rows"] = heatmap.rows;
+  one["columns"] = heatmap.columns;
+  one["confusion"] = heatmap.is_confusion;
+  auto& cells = one["cells"] = Json::object();
+  add_list(
+      cells, "value", heatmap.cells, [](const auto& cell) { return json_number(cell.value); }, true);
+  add_list(cells, "low", heatmap.cells, [](const auto& cell) { return json_number(cell.low); });
+  add_list(cells, "high", heatmap.cells, [](const auto& cell) { return json_number(cell.high); });
+  add_list(cells, "mark", heatmap.cells, [](const auto& cell) { return Json(cell.mark); });
+  add_list(cells, "note", heatmap.cells, [](const auto& cell) { return Json(cell.note); });
+  return one;
+}
+
+Json json(const Gallery& gallery) {
+  Json pictures = Json::array();
+  for (const auto& picture : gallery.pictures) pictures.push_back(base64(picture));
+  return {{"type", "gallery"}, {"table", json(gallery.table)}, {"pictures", std::move(pictures)}};
 }
 
 }  // namespace

@@ -250,6 +250,12 @@ void append_for_terminal(std::string& out, const Strip& strip, const Style& styl
   }
   out += "\n";
 }
+void append_for_terminal(std::string& out, const Heatmap& heatmap, const Style& style) {
+  append_for_terminal(out, as_table(heatmap), style);
+}
+void append_for_terminal(std::string& out, const Gallery& gallery, const Style& style) {
+  append_for_terminal(out, gallery.table, style);
+}
 
 }  // namespace
 

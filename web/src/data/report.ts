@@ -114,7 +114,24 @@ export interface Window {
 }
 export interface Strip { type: 'strip'; id: string; finding: string; note: string; windows: Window[] }
 
-export type Block = Paragraph | Table | Plot | Answer | Next | Figure | Waterfall | Timeline | Comparison | Strip;
+/// Cells row by row. `confusion`: counts of classes taken for classes, right where both names are equal.
+export interface Heatmap {
+  type: 'heatmap';
+  id: string;
+  finding: string;
+  note: string;
+  row_label: string;
+  column_label: string;
+  value: Column;
+  rows: string[];
+  columns: string[];
+  confusion: boolean;
+  cells: Cell[];
+}
+/// A picture (JPEG in base64, or '') for each row.
+export interface Gallery { type: 'gallery'; table: Table; pictures: string[] }
+
+export type Block = Paragraph | Table | Plot | Answer | Next | Figure | Waterfall | Timeline | Comparison | Strip | Heatmap | Gallery;
 export interface Section { id: string; title: string; folded: boolean; blocks: Block[] }
 export interface Fact { name: string; value: string }
 export const verdicts = ['pass', 'fail', 'not_decided', 'not_measured'] as const;

@@ -5,7 +5,7 @@
 import { AGAIN, At, SchemaError } from './at';
 import {
   certainties, formats, plotKinds, tones, verdicts, words,
-  type Answer, type Axis, type Block, type Cell, type Comparison, type Expectation, type Figure, type Next, type Paragraph, type Plot, type Point,
+  type Answer, type Axis, type Block, type Cell, type Comparison, type Expectation, type Figure, type Gallery, type Heatmap, type Next, type Paragraph, type Plot, type Point,
   type Report, type Section, type Series, type Strip, type Table, type Timeline, type View, type Waterfall,
 } from './report';
 import { readBlocks as readBlocks1 } from './schema-1';
@@ -144,7 +144,27 @@ const strip = (at: At): Strip => ({
   }),
 });
 
-const blocks = { paragraph, table, plot, answer, next, figure, waterfall, timeline, comparison, strip };
+function heatmap(at: At): Heatmap {
+  const rows = at.get('rows').texts();
+  const columns = at.get('columns').texts();
+  const size = rows.length * columns.length;
+  const cells = at.get('cells');
+  const what = at.get('value');
+  const [value, low, high] = [cells.get('value').numbersOr(size), cells.get('low').numbersOr(size), cells.get('high').numbersOr(size)];
+  const [mark, note] = [cells.get('mark').textsOr(size), cells.get('note').textsOr(size)];
+  return {
+    type: 'heatmap', ...said(at), row_label: at.get('row_label').text(), column_label: at.get('column_label').text(), rows, columns, confusion: at.get('confusion').flag(),
+    value: { key: 'value', label: what.get('label').text(), unit: what.get('unit').text(), format: what.get('format').oneOf(formats), group: '' },
+    cells: value.map((one, i): Cell => ({ text: '-', value: one, low: low[i]!, high: high[i]!, mark: mark[i]!, note: note[i]! })),
+  };
+}
+
+function gallery(at: At): Gallery {
+  const rows = table(at.get('table'));
+  return { type: 'gallery', table: rows, pictures: at.get('pictures').textsOr(rows.rows.length) };
+}
+
+const blocks = { paragraph, table, plot, answer, next, figure, waterfall, timeline, comparison, strip, heatmap, gallery };
 
 function block(at: At): Block {
   return blocks[at.get('type').oneOf(Object.keys(blocks) as (keyof typeof blocks)[])](at);

@@ -6,6 +6,7 @@ import { Later } from '../later';
 import { Colours } from '../plots/colours';
 import { renderComparison } from '../plots/comparison';
 import { renderFigure, renderPlot, type Context } from '../plots/figure';
+import { renderHeatmap } from '../plots/heatmap';
 import { Links } from '../plots/links';
 import { renderStrip } from '../plots/strip';
 import { renderTimeline } from '../plots/timeline';
@@ -17,6 +18,7 @@ import { renderBest, renderNext, renderTile } from './answer';
 import { renderContents } from './contents';
 import { renderExpectations } from './expectations';
 import { renderFold } from './fold';
+import { renderGallery } from './gallery';
 import { renderFoot, renderHead, renderTrust } from './head';
 
 const ANSWER = 'answer';
@@ -75,7 +77,7 @@ function renderAnswer({ id, title, blocks }: Section, report: Report, context: C
     ...renderBlocks(rest, report, context));
 }
 
-const drawings = new Set<Block['type']>(['figure', 'plot', 'waterfall', 'timeline', 'comparison', 'strip']);
+const drawings = new Set<Block['type']>(['figure', 'plot', 'waterfall', 'timeline', 'comparison', 'strip', 'heatmap']);
 
 /// A section is as wide as what it holds: with one drawing, or two in a very wide window, it stands beside others; with
 /// more or with a table it takes the row.
@@ -132,6 +134,8 @@ function renderBlock(block: Block, report: Report, context: Context): HTMLElemen
     case 'timeline': return renderTimeline(block, context);
     case 'comparison': return renderComparison(block, context);
     case 'strip': return renderStrip(block, context);
+    case 'heatmap': return renderHeatmap(block, context);
+    case 'gallery': return renderGallery(block);
   }
 }
 
