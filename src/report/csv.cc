@@ -163,13 +163,16 @@ Table as_table(const Comparison& comparison) {
                           {.key = "after", .label = "B"},
                           {.key = "why", .label = "why not compared"}}};
   for (const auto& row : comparison.rows)
-    table.rows.push_back(
-        {{.text = row.name},
-         {.text = row.ratio ? "" : "-", .value = row.ratio, .low = row.low, .high = row.high},
-         {.text = std::string(text_of(row.word))},
-         {.text = row.before},
-         {.text = row.after},
-         {.text = row.why}});
+    table.rows.push_back({{.text = row.name},
+                          {.text = row.ratio ? "" : "-",
+                           .value = row.ratio,
+                           .low = row.low,
+                           .high = row.high,
+                           .mark = row.mark},
+                          {.text = std::string(text_of(row.word))},
+                          {.text = row.before},
+                          {.text = row.after},
+                          {.text = row.why}});
   return table;
 }
 

@@ -125,6 +125,12 @@ struct Answer {
   std::string evidence{};                        ///< id of the figure or table that shows it
   std::vector<std::string> records{};            ///< ids of the records behind it
   std::string command{};  ///< of "best": trains with this; if not measured: measures it
+  /// A small picture of the choice: images/s of each candidate, the chosen one dark.
+  struct Bars {
+    std::string title{};           ///< "images/s with 32, 64 and 128 images a worker"
+    std::vector<double> values{};  ///< images/s; with fewer than two there is no picture
+    int chosen = 0;
+  } bars{};
 };
 
 /// What to do next, most useful first.
@@ -152,9 +158,10 @@ struct Figure {
     Axis x{}, y{};
     std::vector<Series> series{};
     std::vector<Mark> marks{};
+    std::string finding{}, note{};  ///< what is seen in this view, if that is not the figure's
   };
   std::string id{};
-  std::string finding{};  ///< "Two workers with small batches are fastest"
+  std::string finding{};  ///< "Two workers with small batches are fastest"; of the first view
   std::string note{};     ///< how to read it, in one sentence
   std::vector<View> views{};
 };
@@ -196,13 +203,14 @@ struct Timeline {
 
 /// Pairs of cells that were measured twice: B over A.
 struct Comparison {
-  enum class Word { improved, regressed, no_change, within_noise, not_compared };
+  enum class Word { improved, regressed, no_change, within_noise, not_decided, not_compared };
   struct Row {
     std::string name{};  ///< of the pair
     Word word = Word::not_compared;
     std::optional<double> ratio{}, low{}, high{};  ///< B / A of the figure; above 1 is better
     std::string before{}, after{};                 ///< the figures, with their unit
     std::string why{};                             ///< for not_compared: the reason
+    std::string mark{};                            ///< "maybe disturbed": drawn hollow
   };
   std::string id{}, finding{}, note{};
   std::string name_of_ratio{};  ///< "images/s, B over A"
@@ -247,7 +255,8 @@ struct Heatmap {
 /// Small pictures, each with the words of a row of `table` below it.
 struct Gallery {
   Table table{};
-  std::vector<std::string> pictures{};  ///< [rows] JPEG files; "": there is none
+  std::vector<std::string>
+      pictures{};  ///< [rows] JPEG files; "": none, and the page lists the row in a table
 };
 
 using Block = std::variant<Paragraph, Table, Plot, Answer, Next, Figure, Waterfall, Timeline, Comparison,
@@ -338,18 +347,18 @@ struct Figures {
 ///   {"type": "plot", "id", "kind", "title", "caption", "x": axis, "y": axis, "series": [series],
 ///    "categories": [text]}
 ///   {"type": "answer", "id", "question", "certainty", "chip", "figure", "unit", "sentence", "value", "low",
-///    "high", "n", "evidence", "records": [id], "command"}
+///    "high", "n", "evidence", "records": [id], "command", "bars"?: {"title", "values": [number], "chosen"}}
 ///   {"type": "next", "steps": [{"title", "why", "command", "seconds"}], "not_answered": [text]}
 ///   {"type": "figure", "id", "finding", "note",
 ///    "views": [{"name", "x": axis, "y": axis, "series": [series],
-///               "marks": [{"axis": "x" or "y", "low", "high", "label"}]}]}
+///               "marks": [{"axis": "x" or "y", "low", "high", "label"}], "finding"?, "note"?}]}
 ///   {"type": "waterfall", "id", "finding", "note", "from": {"name", "seconds"}, "to": {"name", "seconds"},
 ///    "changes": [{"name", "seconds", "hint", "low", "high", "noise"}],
 ///    "bars": [{"name", "seconds", "parts": [number]}]}
 ///   {"type": "timeline", "id", "finding", "note", "lanes": [text], "phases": [text],
 ///    "spans": {"lane": [..], "phase": [..], "begin": [..], "end": [..]}}
 ///   {"type": "comparison", "id", "finding", "note", "name_of_ratio",
-///    "rows": [{"name", "word", "ratio", "low", "high", "before", "after", "why"}]}
+///    "rows": [{"name", "word", "ratio", "low", "high", "before", "after", "why", "mark"?}]}
 ///   {"type": "strip", "id", "finding", "note",
 ///    "windows": [{"name", "record", "mark", "begin", "seconds", "typical", "others", "low": [number],
 ///                 "middle": [number], "high": [number]}]}

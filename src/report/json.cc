@@ -122,21 +122,28 @@ Json json(const Plot& plot) {
 }
 
 Json json(const Answer& answer) {
-  return {{"type", "answer"},
-          {"id", answer.id},
-          {"question", answer.question},
-          {"certainty", std::string(name(answer.certainty))},
-          {"chip", answer.chip},
-          {"figure", answer.figure},
-          {"unit", answer.unit},
-          {"sentence", answer.sentence},
-          {"value", json_number(answer.value)},
-          {"low", json_number(answer.low)},
-          {"high", json_number(answer.high)},
-          {"n", answer.n},
-          {"evidence", answer.evidence},
-          {"records", answer.records},
-          {"command", answer.command}};
+  Json one{{"type", "answer"},
+           {"id", answer.id},
+           {"question", answer.question},
+           {"certainty", std::string(name(answer.certainty))},
+           {"chip", answer.chip},
+           {"figure", answer.figure},
+           {"unit", answer.unit},
+           {"sentence", answer.sentence},
+           {"value", json_number(answer.value)},
+           {"low", json_number(answer.low)},
+           {"high", json_number(answer.high)},
+           {"n", answer.n},
+           {"evidence", answer.evidence},
+           {"records", answer.records},
+           {"command", answer.command}};
+  if (answer.bars.values.size() > 1) {
+    Json values = Json::array();
+    for (const double value : answer.bars.values) values.push_back(json_number(value));
+    one["bars"] = {
+        {"title", answer.bars.title}, {"values", std::move(values)}, {"chosen", answer.bars.chosen}};
+  }
+  return one;
 }
 
 Json json(const Next::Step& step) {
@@ -158,11 +165,14 @@ Json json(const Figure::Mark& mark) {
 }
 
 Json json(const Figure::View& view) {
-  return {{"name", view.name},
-          {"x", json(view.x)},
-          {"y", json(view.y)},
-          {"series", list_of(view.series)},
-          {"marks", list_of(view.marks)}};
+  Json one{{"name", view.name},
+           {"x", json(view.x)},
+           {"y", json(view.y)},
+           {"series", list_of(view.series)},
+           {"marks", list_of(view.marks)}};
+  if (!view.finding.empty()) one["finding"] = view.finding;
+  if (!view.note.empty()) one["note"] = view.note;
+  return one;
 }
 
 /// The fields with which all drawings begin.
@@ -218,14 +228,16 @@ Json json(const Timeline& timeline) {
 }
 
 Json json(const Comparison::Row& row) {
-  return {{"name", row.name},
-          {"word", std::string(name(row.word))},
-          {"ratio", json_number(row.ratio)},
-          {"low", json_number(row.low)},
-          {"high", json_number(row.high)},
-          {"before", row.before},
-          {"after", row.after},
-          {"why", row.why}};
+  Json one{{"name", row.name},
+           {"word", std::string(name(row.word))},
+           {"ratio", json_number(row.ratio)},
+           {"low", json_number(row.low)},
+           {"high", json_number(row.high)},
+           {"before", row.before},
+           {"after", row.after},
+           {"why", row.why}};
+  if (!row.mark.empty()) one["mark"] = row.mark;
+  return one;
 }
 
 Json json(const Comparison& comparison) {
