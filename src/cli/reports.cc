@@ -185,6 +185,7 @@ std::vector<measure::Record> read_once(const std::vector<fs::path>& files, Copie
     }
     auto record = measure::record_from_json(*text, file.string());
     measure::make_visible(record);
+    measure::read_pictures(file, record);
     const auto [found, is_new] = by_identity.try_emplace(identity(record), records.size());
     if (is_new) {
       records.push_back(std::move(record));

@@ -117,6 +117,7 @@ struct MistakeRecord {
   std::optional<std::string> path;  ///< if the data set's images are files
   std::int64_t label = 0, predicted = 0;
   double probability = 0;  ///< of the predicted class
+  std::string picture;     ///< a small JPEG, beside the record's file, not in it; "": none
 };
 
 /// A checkpoint evaluated on one part of a data set, by `paceline evaluate`.
@@ -391,7 +392,16 @@ struct Record {
 /// Errors   Error(data) naming `where` (a file), the key and the fault, such as an unknown schema
 [[nodiscard]] Record record_from_json(const std::string& text, const std::string& where);
 
-/// Writes completely or not at all (base::write_file).
+/// The data set's name for titles: "cifar10"; of images in a folder or archive the last part of their path,
+/// "fruits-360".
+[[nodiscard]] std::string name_of_data(const Record& record);
+
+/// Where the picture of a mistake is: evaluation.json has evaluation-mistakes/17.jpg beside it.
+[[nodiscard]] std::filesystem::path picture_file(const std::filesystem::path& record, std::int64_t index);
+/// Reads the pictures of the mistakes of a record that was read from `path`, as far as they are there.
+void read_pictures(const std::filesystem::path& path, Record& record);
+
+/// Writes completely or not at all (base::write_file), pictures first.
 void write_record(const std::filesystem::path& path, const Record& record);
 [[nodiscard]] Record read_record(const std::filesystem::path& path);
 

@@ -15,6 +15,7 @@
 #include "report/conclusions.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
+#include "report/terminal_text.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -45,7 +46,7 @@ std::string describe_model(const Record& record) {
 }
 
 std::string describe_data(const Record& record) {
-  const std::string name = record.data.name.empty() ? record.data.spec : record.data.name;
+  const std::string name = measure::name_of_data(record);
   if (name.empty() || record.data.train_samples == 0) return "";
   return fmt::format(
       "{}{} ({} + {} images)", name,
@@ -129,6 +130,9 @@ void add_facts(Document& document, std::span<const Record> records) {
     add_fact(document, "date", *first == *last ? *first : *first + " to " + *last);
   }
 }
+
+/// Whether a record is of a search or an evaluation, which have answers of their own.
+bool answers_its_own(const Record& record) { return is_of_search(record) || is_of_evaluation(record); }
 
 /// "82 runs in 60 s", "CPU, bf16": the line under the title.
 void add_circumstances(Document& document, const Conclusions& conclusions) {
@@ -295,10 +299,12 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
         "Measured on {} hosts ({}): their repeats are not joined, and a ratio between two of them describes "
         "the workers only where the hosts are alike.",
         hosts.size(), joined(hosts)));
-  if (const auto busy = analysis::busy(conclusions.records)) {
+  // Nobody asks a search or an evaluation for times.
+  const bool any_times = !std::ranges::all_of(conclusions.records, answers_its_own);
+  if (const auto busy = any_times ? analysis::busy(conclusions.records) : std::nullopt) {
     std::string sentence = busy->text + ".";
     sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
-    warnings.push_back(std::move(sentence));
+    warnings.insert(warnings.begin(), std::move(sentence));  // the page shows the first outright
   }
   for (const char* status : {"failed", "interrupted"}) {
     const auto number =
@@ -365,10 +371,9 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   const auto models = distinct(records, describe_model);
   const auto data = distinct(records, describe_data);
   if (options.title.empty())
-    document.title = fmt::format(
-        "Paceline: {} on {}", joined(distinct(records, [](const Record& r) { return r.model.name; })),
-        joined(distinct(records,
-                        [](const Record& r) { return r.data.name.empty() ? r.data.spec : r.data.name; })));
+    document.title = fmt::format("Paceline: {} on {}",
+                                 joined(distinct(records, [](const Record& r) { return r.model.name; })),
+                                 joined(distinct(records, measure::name_of_data)));
   std::vector<std::string> subject;
   for (const auto* const texts : {&models, &data})
     if (!texts->empty()) subject.push_back(fmt::format("{}", fmt::join(*texts, ", ")));
@@ -387,17 +392,14 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     add_facts(document, records);
     return document;
   }
-  const auto answers_its_own = [](const Record& record) {
-    return is_of_search(record) || is_of_evaluation(record);
-  };
   if (std::all_of(records.begin(), records.end(), answers_its_own)) {
     // Such a report has no line of circumstances that counts the records.
     subject.push_back(count(static_cast<long>(records.size()), "record"));
     document.subtitle = joined(subject);
-    add_section(document, search_section(conclusions));
-    add_section(document, evaluation_section(conclusions));
+    for (Section& section : sections_of_own_answers(conclusions)) add_section(document, std::move(section));
     add_section(document, gpus_section(conclusions));
     document.sections.push_back(circumstances_section(conclusions));
+    document.sections.back().is_folded = has_answers(document);
     add_fact(document, "report made by", options.command);
     add_facts(document, records);
     return document;

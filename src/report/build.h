@@ -47,7 +47,8 @@ namespace paceline::report {
 // every pair and its word, accuracies, and cells that only one side has.
 
 struct CompareOptions {
-  std::string a, b;     ///< their names in the report: the given paths
+  std::string a, b;     ///< their names in the report: "study-20260131"
+  std::string b_path;   ///< as a command names it
   std::string command;  ///< that makes this report; empty: unknown
   double noise = analysis::kNoise;
   /// Sentences about the input that are not in the records; shown at the top.

@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "analysis/compare/operating_point.h"
+#include "report/answers/answers.h"
+#include "report/answers/wording.h"
 #include "report/sections/parts.h"
 #include "report/text.h"
 
@@ -70,16 +72,41 @@ std::string faster(const analysis::Estimate& ratio) {
   return text;
 }
 
-std::string rate_of_cell(const Cell& cell) { return number(cell.images_per_s.median) + " images/s"; }
+/// With ~ in front if other programs worked, or may have worked.
+std::string rate_of_cell(const Cell& cell) {
+  return fmt::format("{}{} images/s", cell.disturbance == measure::Disturbance::none ? "" : "~",
+                     number(cell.images_per_s.median));
+}
+
+/// Whether the interval of the ratio is so wide that no figure of it is worth saying: two runs that differ by
+/// half give [0.1, 16].
+bool says_nothing(const Pair& pair) {
+  constexpr double kWidest = 4;
+  return is_open(pair) && pair.ratio.high > kWidest * pair.ratio.low;
+}
+
+/// The mark of the more doubtful side.
+std::string mark_of_pair(const Pair& pair) {
+  return mark_of(std::max(pair.a->disturbance, pair.b->disturbance));
+}
 
 Comparison::Row row_of_pair(const Pair& pair) {
   Comparison::Row row{
-      .name = pair.name,
+      .name = words_for(*pair.a),
       .word = pair.is_compared() ? word_of_change(pair.change) : Comparison::Word::not_compared,
-      .ratio = pair.ratio.median,
       .before = rate_of_cell(*pair.a),
       .after = rate_of_cell(*pair.b),
       .why = fmt::format("{}", fmt::join(pair.refusals, "; "))};
+  // A ratio of what may not be compared is no figure.
+  if (!pair.is_compared()) return row;
+  if (is_open(pair)) row.word = Comparison::Word::not_decided;
+  if (says_nothing(pair)) {
+    row.word = Comparison::Word::not_compared;
+    row.why = "its runs differ too much: more of them (--repeats 5), with nothing else running";
+    return row;
+  }
+  row.ratio = pair.ratio.median;
+  row.mark = mark_of_pair(pair);
   if (analysis::has_interval(pair.ratio)) {
     row.low = pair.ratio.low;
     row.high = pair.ratio.high;
@@ -89,6 +116,8 @@ Comparison::Row row_of_pair(const Pair& pair) {
 
 /// What the words mean (as in the benchmark library Criterion).
 std::string text_about_words(const RunComparison& comparison, double noise) {
+  const bool any_doubtful = std::ranges::any_of(
+      comparison.pairs, [](const Pair& pair) { return pair.is_compared() && !mark_of_pair(pair).empty(); });
   std::string text = fmt::format(
       "Ratio: images a second of B over those of A, with the 95 % interval. Improved and regressed: all of it "
       "lies more than {} % from 1; no change: it holds 1; within noise: the difference is there, and may be "
@@ -101,15 +130,21 @@ std::string text_about_words(const RunComparison& comparison, double noise) {
         " Where each side has one run, its interval does not hold what runs differ by: {} % are asked for "
         "there; --repeats 3 measures it.",
         points_of_ratio(std::max(noise, analysis::kNoiseOfOneRun)));
+  if (any_doubtful) text += " ~ and hollow: other programs worked, or may have worked, meanwhile.";
   return text;
 }
 
 /// "18 cells on both sides: 12 improved, 1 regressed, 5 without change. 2 on one side only."
 std::string text_about_numbers(const RunComparison& comparison) {
   std::vector<std::string> parts;
+  const long open = std::ranges::count_if(
+      comparison.pairs, [](const Pair& pair) { return pair.is_compared() && is_open(pair); });
   for (const Change change : {Change::improved, Change::regressed, Change::no_change, Change::within_noise})
-    if (const auto number = comparison.number_of(change); number > 0)
+    if (const auto number =
+            static_cast<long>(comparison.number_of(change)) - (change == Change::no_change ? open : 0);
+        number > 0)
       parts.push_back(fmt::format("{} {}", number, text_of_change(change)));
+  if (open > 0) parts.push_back(fmt::format("{} not decided", open));
   const auto refused = std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
                                      [](const Pair& pair) { return !pair.is_compared(); });
   if (refused > 0) parts.push_back(fmt::format("{} not compared", refused));
@@ -127,14 +162,14 @@ std::string text_about_best(const RunComparison& comparison) {
   if (a == nullptr || b == nullptr) return "";
   const Pair* const pair = comparison.pair_of(a);
   if (pair != nullptr && pair->b == b) return "";
-  const std::string there = fmt::format("B's best cell is another: {}, {}", b->name(), rate_of_cell(*b));
+  const std::string there = fmt::format("B's best cell is another: {}, {}", words_for(*b), rate_of_cell(*b));
   const Pair* const own = comparison.pair_of(b);
   // Throughputs of different models cannot be compared.
   const bool is_comparable =
       (pair != nullptr && pair->is_compared()) || (own != nullptr && own->is_compared());
   if (!is_comparable) return there + ".";
   return fmt::format("{}, {:.2f}× that of A's best, {}.", there,
-                     b->images_per_s.median / a->images_per_s.median, a->name());
+                     b->images_per_s.median / a->images_per_s.median, words_for(*a));
 }
 
 Table differences_table(const RunComparison& comparison) {
@@ -160,8 +195,8 @@ Table unpaired_table(const RunComparison& comparison) {
                           {"images_per_s", "throughput", "images/s", Format::rate},
                           {"why", "the other side", "", Format::text}}};
   for (const auto& one : comparison.unpaired)
-    table.rows.push_back(
-        {words(one.name), words(one.is_of_a ? "A" : "B"), figure(one.cell->images_per_s), words(one.why)});
+    table.rows.push_back({words(words_for(*one.cell)), words(one.is_of_a ? "A" : "B"),
+                          figure(one.cell->images_per_s), words(one.why)});
   return table;
 }
 
@@ -194,7 +229,7 @@ std::optional<Table> accuracy_table(const RunComparison& comparison) {
     } else {
       word = fmt::format("not compared: {}", fmt::join(accuracy.refusals, "; "));
     }
-    table.rows.push_back({words(pair.name), words(accuracy_text(accuracy.a)),
+    table.rows.push_back({words(words_for(*pair.a)), words(accuracy_text(accuracy.a)),
                           words(accuracy_text(accuracy.b)), words(gained),
                           words(fmt::format("{}, {}", accuracy.a.seeds, accuracy.b.seeds)), words(word)});
   }
@@ -223,11 +258,19 @@ void add_warnings_of_comparison(Document& document, const RunComparison& compari
 std::string headline(const RunComparison& comparison, double noise) {
   const Cell* const best = best_of(comparison.a);
   const Pair* const pair = best == nullptr ? nullptr : comparison.pair_of(best);
-  if (best == nullptr) return "Nothing was measured in A";
-  if (pair == nullptr) return fmt::format("The best cell of A, {}, was not measured in B", best->name());
+  if (best == nullptr) {
+    if (comparison.a.empty()) return "A holds no run";
+    std::vector<const Cell*> cells;
+    for (const Cell& cell : comparison.a) cells.push_back(&cell);
+    auto why = text_about_no_best(analysis::operating_point(cells), cells);
+    why.erase(why.find_last_not_of('.') + 1);
+    return fmt::format("Nothing to compare with in A: {}", why);
+  }
+  if (pair == nullptr) return fmt::format("The best cell of A, {}, was not measured in B", words_for(*best));
   if (!pair->is_compared())
-    return fmt::format("Not compared at the best cell of A, {}: {}", pair->name, pair->refusals.front());
-  const std::string where = fmt::format("at the best cell of A, {}", pair->name);
+    return fmt::format("Not compared at the best cell of A, {}: {}", words_for(*best),
+                       pair->refusals.front());
+  const std::string where = fmt::format("at the best cell of A, {}", words_for(*best));
   switch (pair->change) {
     case Change::improved:
     case Change::regressed:
@@ -237,8 +280,8 @@ std::string headline(const RunComparison& comparison, double noise) {
           "B is {} {}: within the noise of {} %", faster(pair->ratio), where,
           points_of_ratio(pair->is_of_one_run ? std::max(noise, analysis::kNoiseOfOneRun) : noise));
     case Change::no_change:
-      // A wide interval around 1 shows neither a change nor the absence of one.
-      if (pair->ratio.low < 1 - analysis::kNoiseOfOneRun || pair->ratio.high > 1 + analysis::kNoiseOfOneRun)
+      if (says_nothing(*pair)) return fmt::format("Not decided {}: its runs differ too much", where);
+      if (is_open(*pair))
         return fmt::format("Not decided {}: {:.2f} [{:.2f}, {:.2f}] times A", where, pair->ratio.median,
                            pair->ratio.low, pair->ratio.high);
       return fmt::format("No change {}: {:.2f} [{:.2f}, {:.2f}] times A", where, pair->ratio.median,
@@ -249,8 +292,8 @@ std::string headline(const RunComparison& comparison, double noise) {
 
 Document build_comparison(const RunComparison& comparison, const CompareOptions& options) {
   Document document;
-  document.title = "Paceline: A against B";
-  document.subtitle = fmt::format("A: {}, B: {}", options.a, options.b);
+  document.title = fmt::format("Paceline: {} against {}", options.b, options.a);
+  document.subtitle = fmt::format("A is {}, B is {}", options.a, options.b);
   add_warnings_of_comparison(document, comparison, options);
   Section section{.id = "compare", .title = "What changed?"};
   Comparison block{.id = "compare-times",
@@ -258,7 +301,7 @@ Document build_comparison(const RunComparison& comparison, const CompareOptions&
                    .note = text_about_words(comparison, options.noise),
                    .name_of_ratio = "images/s, B over A"};
   for (const Pair& pair : comparison.pairs) block.rows.push_back(row_of_pair(pair));
-  if (block.rows.empty()) section.blocks.push_back(finding(block.finding + "."));
+  document.sections.push_back(answer_of_comparison(comparison, options));
   section.blocks.push_back(plain(text_about_numbers(comparison)));
   if (const auto best = text_about_best(comparison); !best.empty()) section.blocks.push_back(plain(best));
   if (!block.rows.empty()) section.blocks.push_back(std::move(block));

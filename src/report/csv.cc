@@ -82,6 +82,8 @@ void add_csv(std::vector<CsvFile>& files, const Waterfall& waterfall) {
 void add_csv(std::vector<CsvFile>& files, const Comparison& comparison) {
   add_csv(files, as_table(comparison));
 }
+void add_csv(std::vector<CsvFile>& files, const Heatmap& heatmap) { add_csv(files, as_table(heatmap)); }
+void add_csv(std::vector<CsvFile>& files, const Gallery& gallery) { add_csv(files, gallery.table); }
 void add_csv(std::vector<CsvFile>& files, const Timeline& timeline) { add_csv(files, as_table(timeline)); }
 void add_csv(std::vector<CsvFile>& files, const Strip& strip) { add_csv(files, as_table(strip)); }
 // Blocks without figures of their own.
@@ -161,13 +163,16 @@ Table as_table(const Comparison& comparison) {
                           {.key = "after", .label = "B"},
                           {.key = "why", .label = "why not compared"}}};
   for (const auto& row : comparison.rows)
-    table.rows.push_back(
-        {{.text = row.name},
-         {.text = row.ratio ? "" : "-", .value = row.ratio, .low = row.low, .high = row.high},
-         {.text = std::string(text_of(row.word))},
-         {.text = row.before},
-         {.text = row.after},
-         {.text = row.why}});
+    table.rows.push_back({{.text = row.name},
+                          {.text = row.ratio ? "" : "-",
+                           .value = row.ratio,
+                           .low = row.low,
+                           .high = row.high,
+                           .mark = row.mark},
+                          {.text = std::string(text_of(row.word))},
+                          {.text = row.before},
+                          {.text = row.after},
+                          {.text = row.why}});
   return table;
 }
 
@@ -196,6 +201,29 @@ Table as_table(const Strip& strip) {
                           step(std::ranges::max(window.high)),
                           {.text = drawn_in_bars(window.middle)},
                           {.text = "-", .value = window.others_cores}});
+  }
+  return table;
+}
+
+Table as_table(const Heatmap& heatmap) {
+  Table table{.id = heatmap.id,
+              .title = heatmap.finding,
+              .definition = heatmap.note,
+              .columns = {{.key = "row", .label = heatmap.row_label + " \\ " + heatmap.column_label}}};
+  for (const auto& name : heatmap.columns)
+    table.columns.push_back({.key = name, .label = name, .format = heatmap.value.format});
+  for (std::size_t row = 0; row < heatmap.rows.size(); ++row) {
+    auto& cells = table.rows.emplace_back();
+    cells.push_back({.text = heatmap.rows[row]});
+    for (std::size_t column = 0; column < heatmap.columns.size(); ++column) {
+      const auto& cell = heatmap.cells[row * heatmap.columns.size() + column];
+      cells.push_back({.text = "-",
+                       .value = cell.value,
+                       .low = cell.low,
+                       .high = cell.high,
+                       .mark = cell.mark,
+                       .note = cell.note});
+    }
   }
   return table;
 }

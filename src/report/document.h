@@ -125,6 +125,12 @@ struct Answer {
   std::string evidence{};                        ///< id of the figure or table that shows it
   std::vector<std::string> records{};            ///< ids of the records behind it
   std::string command{};  ///< of "best": trains with this; if not measured: measures it
+  /// A small picture of the choice: images/s of each candidate, the chosen one dark.
+  struct Bars {
+    std::string title{};           ///< "images/s with 32, 64 and 128 images a worker"
+    std::vector<double> values{};  ///< images/s; with fewer than two there is no picture
+    int chosen = 0;
+  } bars{};
 };
 
 /// What to do next, most useful first.
@@ -152,9 +158,10 @@ struct Figure {
     Axis x{}, y{};
     std::vector<Series> series{};
     std::vector<Mark> marks{};
+    std::string finding{}, note{};  ///< what is seen in this view, if that is not the figure's
   };
   std::string id{};
-  std::string finding{};  ///< "Two workers with small batches are fastest"
+  std::string finding{};  ///< "Two workers with small batches are fastest"; of the first view
   std::string note{};     ///< how to read it, in one sentence
   std::vector<View> views{};
 };
@@ -196,13 +203,14 @@ struct Timeline {
 
 /// Pairs of cells that were measured twice: B over A.
 struct Comparison {
-  enum class Word { improved, regressed, no_change, within_noise, not_compared };
+  enum class Word { improved, regressed, no_change, within_noise, not_decided, not_compared };
   struct Row {
     std::string name{};  ///< of the pair
     Word word = Word::not_compared;
     std::optional<double> ratio{}, low{}, high{};  ///< B / A of the figure; above 1 is better
     std::string before{}, after{};                 ///< the figures, with their unit
     std::string why{};                             ///< for not_compared: the reason
+    std::string mark{};                            ///< "maybe disturbed": drawn hollow
   };
   std::string id{}, finding{}, note{};
   std::string name_of_ratio{};  ///< "images/s, B over A"
@@ -225,8 +233,34 @@ struct Strip {
   std::vector<Window> windows{};  ///< in the order in which they were measured
 };
 
-using Block =
-    std::variant<Paragraph, Table, Plot, Answer, Next, Figure, Waterfall, Timeline, Comparison, Strip>;
+/// A value for each pair of a row and a column, shown by its shade: confused classes, accuracy by batch and
+/// learning rate.
+struct Heatmap {
+  struct Cell {
+    std::optional<double> value{};  ///< none: the cell is empty, and `note` says why
+    std::optional<double> low{}, high{};
+    std::string mark{};  ///< "best" gets a ring; any other is written behind the value
+    std::string note{};  ///< shown when it is pointed at
+  };
+  std::string id{}, finding{}, note{};
+  std::string row_label{}, column_label{};     ///< "shows", "taken for"
+  Column value{};                              ///< what a cell holds: label, unit, format
+  std::vector<std::string> rows{}, columns{};  ///< names
+  std::vector<Cell> cells{};                   ///< [rows][columns]
+  /// Counts of classes taken for classes: a cell of equal names is right and has another colour, and the
+  /// shade is the part of its row. Otherwise the shade goes from the least value to the largest.
+  bool is_confusion = false;
+};
+
+/// Small pictures, each with the words of a row of `table` below it.
+struct Gallery {
+  Table table{};
+  std::vector<std::string>
+      pictures{};  ///< [rows] JPEG files; "": none, and the page lists the row in a table
+};
+
+using Block = std::variant<Paragraph, Table, Plot, Answer, Next, Figure, Waterfall, Timeline, Comparison,
+                           Strip, Heatmap, Gallery>;
 
 /// A bound that the user gave for a figure, and whether it holds.
 ///
@@ -274,7 +308,8 @@ struct Document {
 /// The points of one plot, for drawing it again: header `series,x,y,low,high,mark` with the axes' labels and
 /// units for x and y; a row per point. For stacked bars x is the category.
 [[nodiscard]] std::string to_csv(const Plot& plot);
-/// A file for each table, plot, view of a figure, waterfall, timeline, comparison and strip, named by its id.
+/// A file for each table, plot, view of a figure, waterfall, timeline, comparison, strip, heat map and
+/// gallery, named by its id.
 struct CsvFile {
   std::string name{}, text{};
   bool is_table = false;
@@ -312,23 +347,28 @@ struct Figures {
 ///   {"type": "plot", "id", "kind", "title", "caption", "x": axis, "y": axis, "series": [series],
 ///    "categories": [text]}
 ///   {"type": "answer", "id", "question", "certainty", "chip", "figure", "unit", "sentence", "value", "low",
-///    "high", "n", "evidence", "records": [id], "command"}
+///    "high", "n", "evidence", "records": [id], "command", "bars"?: {"title", "values": [number], "chosen"}}
 ///   {"type": "next", "steps": [{"title", "why", "command", "seconds"}], "not_answered": [text]}
 ///   {"type": "figure", "id", "finding", "note",
 ///    "views": [{"name", "x": axis, "y": axis, "series": [series],
-///               "marks": [{"axis": "x" or "y", "low", "high", "label"}]}]}
+///               "marks": [{"axis": "x" or "y", "low", "high", "label"}], "finding"?, "note"?}]}
 ///   {"type": "waterfall", "id", "finding", "note", "from": {"name", "seconds"}, "to": {"name", "seconds"},
 ///    "changes": [{"name", "seconds", "hint", "low", "high", "noise"}],
 ///    "bars": [{"name", "seconds", "parts": [number]}]}
 ///   {"type": "timeline", "id", "finding", "note", "lanes": [text], "phases": [text],
 ///    "spans": {"lane": [..], "phase": [..], "begin": [..], "end": [..]}}
 ///   {"type": "comparison", "id", "finding", "note", "name_of_ratio",
-///    "rows": [{"name", "word", "ratio", "low", "high", "before", "after", "why"}]}
+///    "rows": [{"name", "word", "ratio", "low", "high", "before", "after", "why", "mark"?}]}
 ///   {"type": "strip", "id", "finding", "note",
 ///    "windows": [{"name", "record", "mark", "begin", "seconds", "typical", "others", "low": [number],
 ///                 "middle": [number], "high": [number]}]}
+///   {"type": "heatmap", "id", "finding", "note", "row_label", "column_label", "value": column,
+///    "rows": [text], "columns": [text], "confusion": bool, "cells": {"value": [..], "low"?, "high"?,
+///    "mark"?, "note"?}}: [rows][columns], row by row
+///   {"type": "gallery", "table": a block of type table, "pictures": [JPEG in base64 or ""]}
 /// with
 ///   axis    {"label", "unit", "log"}
+///   column  {"label", "unit", "format"}
 ///   series  {"name", "dashed", "hidden", "x": [..], "y": [..], "low"?, "high"?, "mark"?, "record"?, "n"?}
 ///
 /// Columns, points and spans are lists, one per field. Enums are written by name ("stacked_bar",
@@ -350,6 +390,8 @@ struct Figures {
 /// A row per window: its fastest, median and slowest step, its steps as a line of letters, others' cores.
 [[nodiscard]] Table as_table(const Strip& strip);
 [[nodiscard]] Table as_table(const std::vector<Expectation>& expectations);
+/// Its rows and columns; marks and intervals as in any table.
+[[nodiscard]] Table as_table(const Heatmap& heatmap);
 /// The points of one view; its id is the figure's followed by the view's name.
 [[nodiscard]] Plot as_plot(const Figure& figure, const Figure::View& view);
 

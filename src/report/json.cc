@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/document.h"
+#include "report/page.h"
 #include "report/text.h"
 
 // Points and rows are written as one list per field: a study has thousands of numbers, and repeated names
@@ -121,21 +122,28 @@ Json json(const Plot& plot) {
 }
 
 Json json(const Answer& answer) {
-  return {{"type", "answer"},
-          {"id", answer.id},
-          {"question", answer.question},
-          {"certainty", std::string(name(answer.certainty))},
-          {"chip", answer.chip},
-          {"figure", answer.figure},
-          {"unit", answer.unit},
-          {"sentence", answer.sentence},
-          {"value", json_number(answer.value)},
-          {"low", json_number(answer.low)},
-          {"high", json_number(answer.high)},
-          {"n", answer.n},
-          {"evidence", answer.evidence},
-          {"records", answer.records},
-          {"command", answer.command}};
+  Json one{{"type", "answer"},
+           {"id", answer.id},
+           {"question", answer.question},
+           {"certainty", std::string(name(answer.certainty))},
+           {"chip", answer.chip},
+           {"figure", answer.figure},
+           {"unit", answer.unit},
+           {"sentence", answer.sentence},
+           {"value", json_number(answer.value)},
+           {"low", json_number(answer.low)},
+           {"high", json_number(answer.high)},
+           {"n", answer.n},
+           {"evidence", answer.evidence},
+           {"records", answer.records},
+           {"command", answer.command}};
+  if (answer.bars.values.size() > 1) {
+    Json values = Json::array();
+    for (const double value : answer.bars.values) values.push_back(json_number(value));
+    one["bars"] = {
+        {"title", answer.bars.title}, {"values", std::move(values)}, {"chosen", answer.bars.chosen}};
+  }
+  return one;
 }
 
 Json json(const Next::Step& step) {
@@ -157,11 +165,14 @@ Json json(const Figure::Mark& mark) {
 }
 
 Json json(const Figure::View& view) {
-  return {{"name", view.name},
-          {"x", json(view.x)},
-          {"y", json(view.y)},
-          {"series", list_of(view.series)},
-          {"marks", list_of(view.marks)}};
+  Json one{{"name", view.name},
+           {"x", json(view.x)},
+           {"y", json(view.y)},
+           {"series", list_of(view.series)},
+           {"marks", list_of(view.marks)}};
+  if (!view.finding.empty()) one["finding"] = view.finding;
+  if (!view.note.empty()) one["note"] = view.note;
+  return one;
 }
 
 /// The fields with which all drawings begin.
@@ -217,14 +228,16 @@ Json json(const Timeline& timeline) {
 }
 
 Json json(const Comparison::Row& row) {
-  return {{"name", row.name},
-          {"word", std::string(name(row.word))},
-          {"ratio", json_number(row.ratio)},
-          {"low", json_number(row.low)},
-          {"high", json_number(row.high)},
-          {"before", row.before},
-          {"after", row.after},
-          {"why", row.why}};
+  Json one{{"name", row.name},
+           {"word", std::string(name(row.word))},
+           {"ratio", json_number(row.ratio)},
+           {"low", json_number(row.low)},
+           {"high", json_number(row.high)},
+           {"before", row.before},
+           {"after", row.after},
+           {"why", row.why}};
+  if (!row.mark.empty()) one["mark"] = row.mark;
+  return one;
 }
 
 Json json(const Comparison& comparison) {
@@ -262,6 +275,32 @@ Json json(const Expectation& one) {
           {"value", json_number(one.value)},
           {"low", json_number(one.low)},
           {"high", json_number(one.high)}};
+}
+
+Json json(const Heatmap& heatmap) {
+  Json one = begun("heatmap", heatmap);
+  one["row_label"] = heatmap.row_label;
+  one["column_label"] = heatmap.column_label;
+  one["value"] = {{"label", heatmap.value.label},
+                  {"unit", heatmap.value.unit},
+                  {"format", std::string(name(heatmap.value.format))}};
+  one["rows"] = heatmap.rows;
+  one["columns"] = heatmap.columns;
+  one["confusion"] = heatmap.is_confusion;
+  auto& cells = one["cells"] = Json::object();
+  add_list(
+      cells, "value", heatmap.cells, [](const auto& cell) { return json_number(cell.value); }, true);
+  add_list(cells, "low", heatmap.cells, [](const auto& cell) { return json_number(cell.low); });
+  add_list(cells, "high", heatmap.cells, [](const auto& cell) { return json_number(cell.high); });
+  add_list(cells, "mark", heatmap.cells, [](const auto& cell) { return Json(cell.mark); });
+  add_list(cells, "note", heatmap.cells, [](const auto& cell) { return Json(cell.note); });
+  return one;
+}
+
+Json json(const Gallery& gallery) {
+  Json pictures = Json::array();
+  for (const auto& picture : gallery.pictures) pictures.push_back(base64(picture));
+  return {{"type", "gallery"}, {"table", json(gallery.table)}, {"pictures", std::move(pictures)}};
 }
 
 }  // namespace

@@ -64,6 +64,8 @@ void append_markdown(std::string& out, const Comparison& comparison) {
 }
 
 void append_markdown(std::string& out, const Strip& strip) { append_markdown(out, as_table(strip)); }
+void append_markdown(std::string& out, const Heatmap& heatmap) { append_markdown(out, as_table(heatmap)); }
+void append_markdown(std::string& out, const Gallery& gallery) { append_markdown(out, gallery.table); }
 
 void append_command(std::string& out, const std::string& command) {
   if (command.empty()) return;

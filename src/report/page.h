@@ -5,6 +5,7 @@
 /// place for the data.
 
 #include <string>
+#include <string_view>
 
 namespace paceline::report {
 
@@ -18,6 +19,9 @@ namespace paceline::report {
 /// Cost     10 ms for 130 kB, 0.2 s for 2 MB
 /// Errors   Error(device) when zlib finds no memory
 [[nodiscard]] std::string compressed(const std::string& text);
+
+/// RFC 4648, with its padding.
+[[nodiscard]] std::string base64(std::string_view bytes);
 
 /// The whole page, with an empty `<script id="paceline-data" type="application/json"></script>`.
 [[nodiscard]] const std::string& page_template();

@@ -250,6 +250,12 @@ void append_for_terminal(std::string& out, const Strip& strip, const Style& styl
   }
   out += "\n";
 }
+void append_for_terminal(std::string& out, const Heatmap& heatmap, const Style& style) {
+  append_for_terminal(out, as_table(heatmap), style);
+}
+void append_for_terminal(std::string& out, const Gallery& gallery, const Style& style) {
+  append_for_terminal(out, gallery.table, style);
+}
 
 }  // namespace
 
@@ -267,7 +273,12 @@ std::string to_terminal(const Document& document, int width, bool colour) {
     if (!document.warnings.empty()) out += "\n";
   }
   for (const Section& section : document.sections) {
-    if (is_answer(section)) continue;
+    if (is_answer(section)) {
+      for (const Block& one : section.blocks)
+        if (std::holds_alternative<Heatmap>(one) || std::holds_alternative<Gallery>(one))
+          std::visit([&](const auto& value) { append_for_terminal(out, value, style); }, one);
+      continue;
+    }
     std::string line = "━━ " + section.title + " ";
     for (std::size_t used = display_width(line); used < static_cast<std::size_t>(width); ++used) line += "━";
     out += style.bold(line) + "\n\n";
@@ -290,8 +301,12 @@ std::string first_screen(const Document& document, int width, bool colour, std::
     const std::string text = to_terminal(shown, width, false);
     return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
   };
-  for (const Section& section : document.sections)
-    if (is_answer(section)) shown.sections.push_back(section);
+  for (const Section& section : document.sections) {
+    if (!is_answer(section)) continue;
+    std::erase_if(shown.sections.emplace_back(section).blocks, [](const Block& block) {
+      return std::holds_alternative<Heatmap>(block) || std::holds_alternative<Gallery>(block);
+    });
+  }
   if (shown.sections.empty()) {
     shown.warnings.resize(std::min(kWarnings, shown.warnings.size()));
     for (const Section& section : document.sections) {

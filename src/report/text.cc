@@ -100,6 +100,8 @@ std::string_view name(Comparison::Word word) {
       return "no_change";
     case Comparison::Word::within_noise:
       return "within_noise";
+    case Comparison::Word::not_decided:
+      return "not_decided";
     case Comparison::Word::not_compared:
       return "not_compared";
   }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "serve/site.h"
 
@@ -70,20 +72,55 @@ constexpr std::string_view kHead = R"(<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="refresh" content="5">
+<noscript><meta http-equiv="refresh" content="5"></noscript>
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <title>Paceline runs</title>
 <style>
-  body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; }
-  .wide { overflow-x: auto; }
+  :root { color-scheme: light; --paper: #f8f8f5; --card: #fff; --tint: #f1f1ec; --ink: #191d22; --soft: #545e69; --rule: #e3e3dc;
+    --accent: #0f6480; --good: #0f6a53; --good-tint: #e3f2ec; --warn: #97420a; --warn-tint: #fcf0e1; --open: #574b9c; --open-tint: #eeecf9; }
+  @media (prefers-color-scheme: dark) {
+    :root { color-scheme: dark; --paper: #12151a; --card: #1a1e24; --tint: #232930; --ink: #e7e9eb; --soft: #a6b0ba; --rule: #2c333b;
+      --accent: #7cc8e2; --good: #6bd2ae; --good-tint: #17312a; --warn: #f3b077; --warn-tint: #362719; --open: #b9aef5; --open-tint: #282544; } }
+  * { box-sizing: border-box; }
+  body { margin: 0 auto; max-width: 1180px; padding: 18px clamp(16px, 3vw, 48px) 48px; background: var(--paper); color: var(--ink);
+    font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+  h1 { font-size: 24px; line-height: 1.25; margin: 0; letter-spacing: -0.008em; }
+  .meta, small { color: var(--soft); font-size: 13px; }
+  .brand { font-weight: 650; color: var(--accent); }
+  .card { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; margin-top: 14px; padding: 4px 18px 8px; }
   table { border-collapse: collapse; width: 100%; }
-  th, td { border-bottom: 1px solid #8886; padding: .35rem .7rem .35rem 0; text-align: left; vertical-align: top; }
+  th { color: var(--soft); font-size: 13px; font-weight: 600; }
+  th, td { border-bottom: 1px solid var(--rule); padding: 8px 14px 8px 0; text-align: left; vertical-align: top; }
+  tr:last-child td { border-bottom: 0; }
+  a { color: var(--accent); font-weight: 650; text-decoration: none; }
+  a:hover { text-decoration: underline; }
   .number { text-align: right; white-space: nowrap; }
-  small { opacity: .75; }
-  progress { width: 8rem; }
-  svg { vertical-align: middle; }
+  .chip { display: inline-block; font-size: 13px; font-weight: 650; border-radius: 99px; padding: 1px 10px; background: var(--tint); color: var(--soft); white-space: nowrap; }
+  .running { background: var(--open-tint); color: var(--open); }
+  .complete { background: var(--good-tint); color: var(--good); }
+  .failed, .interrupted { background: var(--warn-tint); color: var(--warn); }
+  progress { width: 8rem; accent-color: var(--accent); }
+  svg { vertical-align: middle; color: var(--accent); }
+  @media (max-width: 620px) {
+    thead { position: absolute; clip-path: inset(50%); }
+    tr, td { display: block; }
+    tr { border-bottom: 1px solid var(--rule); padding: 8px 0; }
+    td { border: 0; padding: 1px 0; text-align: left !important; }
+    td:empty { display: none; }
+  }
 </style>
+<script type="module">
+  // The list anew, without moving the page or losing the focus.
+  setInterval(async () => {
+    const answer = await fetch(location.href).catch(() => null);
+    if (!answer?.ok) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('main');
+    const at = document.activeElement?.getAttribute('href');
+    document.querySelector('main').replaceChildren(...fresh.childNodes);
+    [...document.links].find((link) => link.getAttribute('href') === at)?.focus();
+  }, 5000);
+</script>
 </head>
 <body>
 )";
@@ -102,6 +139,21 @@ std::string sparkline(const std::vector<double>& values) {
       values.size(), most, points);
 }
 
+/// A sign beside the word: nothing is told by colour alone.
+const char* sign_of_state(RunState state) {
+  switch (state) {
+    case RunState::running:
+      return "●";
+    case RunState::complete:
+      return "✓";
+    case RunState::failed:
+      return "✗";
+    case RunState::interrupted:
+      return "!";
+  }
+  return "";
+}
+
 std::string row(const Run& run, const std::string& suffix, double now) {
   const auto& status = run.status;
   const auto progress = status.progress();
@@ -109,10 +161,11 @@ std::string row(const Run& run, const std::string& suffix, double now) {
   if (run.state == RunState::running && progress)
     bar = fmt::format(R"(<progress max="1" value="{:.4f}"></progress><br>)", *progress);
   return fmt::format(
-      "<tr><td><a href=\"/run/{}{}\">{}</a><br><small>{}{}{}</small></td><td>{}{}</td><td>{}{}</td><td "
-      "class=\"number\">{}</td><td>{}</td><td class=\"number\">{} ago</td></tr>\n",
+      "<tr><td><a href=\"/run/{}{}\">{}</a><br><small>{}{}{}</small></td><td><span class=\"chip {}\">{} "
+      "{}</span>{}</td><td>{}{}</td><td class=\"number\">{}</td><td>{}</td><td class=\"number\">{} "
+      "ago</td></tr>\n",
       url_text(run.id), suffix, html_text(run.id), html_text(status.kind), status.model.empty() ? "" : ", ",
-      html_text(status.model), name(run.state),
+      html_text(status.model), name(run.state), sign_of_state(run.state), name(run.state),
       status.reason.empty() ? "" : fmt::format("<br><small>{}</small>", html_text(status.reason)), bar,
       html_text(progress_text(status)), html_text(best_text(status)), sparkline(status.recent),
       age(now - run.changed_at));
@@ -180,14 +233,22 @@ std::string url_text(std::string_view text) {
 std::string list_page(std::span<const Run> runs, const std::string& directory, const std::string& suffix,
                       double now) {
   std::string page(kHead);
-  page += fmt::format("<h1>Runs in {}</h1>\n", html_text(directory));
+  // "." has no name of its own.
+  std::error_code unknown;
+  const auto whole = std::filesystem::weakly_canonical(directory, unknown).filename().string();
+  page += fmt::format(
+      "<main>\n<h1>Runs in {}</h1>\n<p class=\"meta\"><span class=\"brand\">Paceline</span> · {} · looks "
+      "again every 5 seconds</p>\n<div class=\"card\">\n",
+      html_text(unknown || whole.empty() ? directory : whole),
+      runs.size() == 1 ? "1 run" : fmt::format("{} runs", runs.size()));
   if (runs.empty())
-    return page + "<p>There is none yet. This page looks again every 5 seconds.</p>\n</body>\n</html>\n";
+    return page +
+           "<p>There is none yet. A training or a study that is started here makes one.</p>\n</div>\n</main>\n</body>\n</html>\n";
   page +=
-      "<div class=\"wide\"><table>\n<tr><th>run</th><th>state</th><th>progress</th><th class=\"number\">best so "
-      "far</th><th>images/s</th><th class=\"number\">last event</th></tr>\n";
+      "<table>\n<thead><tr><th>run</th><th>state</th><th>progress</th><th class=\"number\">best so "
+      "far</th><th>images/s</th><th class=\"number\">last event</th></tr></thead>\n<tbody>\n";
   for (const auto& run : runs) page += row(run, suffix, now);
-  return page + "</table></div>\n</body>\n</html>\n";
+  return page + "</tbody>\n</table>\n</div>\n</main>\n</body>\n</html>\n";
 }
 
 std::string served_page(std::string page, const std::string& events) {

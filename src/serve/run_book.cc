@@ -204,11 +204,16 @@ std::string age(double seconds) {
 }
 
 std::string progress_text(const measure::RunStatus& status) {
-  if (status.cells > 0) return fmt::format("{} of {} cells", whole(status.cells_done), whole(status.cells));
+  // A complete search has dropped some cells; nothing of it is left to do.
+  const bool is_over = status.status == "complete";
+  if (status.cells > 0)
+    return is_over || status.cells_done == status.cells
+               ? fmt::format("{} cell{}", whole(status.cells_done), status.cells_done == 1 ? "" : "s")
+               : fmt::format("{} of {} cells", whole(status.cells_done), whole(status.cells));
   if (status.updates == 0) return "";
   const auto updates =
-      status.updates_done == status.updates
-          ? fmt::format("{} updates", whole(status.updates))
+      is_over || status.updates_done == status.updates
+          ? fmt::format("{} updates", whole(status.updates_done))
           : fmt::format("{} of {} updates", whole(status.updates_done), whole(status.updates));
   return status.epoch > 0 ? fmt::format("epoch {}, {}", status.epoch, updates) : updates;
 }

@@ -11,6 +11,7 @@
 #include "base/topology.h"
 #include "data/augment.h"
 #include "data/dataset.h"
+#include "data/image/encode.h"
 #include "data/loader.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
@@ -121,6 +122,17 @@ std::vector<MistakeRecord> worst_mistakes(const std::vector<Outcome>& outcomes, 
                         .probability = outcome.probability});
   }
   return mistakes;
+}
+
+/// Adds small pictures to the first mistakes, as many as a page shows.
+void add_pictures(std::vector<MistakeRecord>& mistakes, const data::Dataset& set) {
+  constexpr std::size_t kMost = 24;
+  constexpr int kSide = 96;  // pixels
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(set.format().bytes()));
+  for (std::size_t i = 0; i < mistakes.size() && i < kMost; ++i) {
+    set.read(mistakes[i].index, pixels);
+    mistakes[i].picture = data::small_jpeg(set.format(), pixels, kSide);
+  }
 }
 
 EvaluationRecord summarise(const std::vector<Outcome>& outcomes, const engine::LossSums& sums,
@@ -253,7 +265,8 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   record.evaluation->updates = info.updates;
   record.evaluation->part = request.part;
   record.evaluation->mistakes = worst_mistakes(outcomes, *set, request.mistakes);
-  record.evaluation->reads = set->reads();
+  record.evaluation->reads = set->reads();  // before pictures of some are read, which tests nothing
+  add_pictures(record.evaluation->mistakes, *set);
   return record;
 }
 

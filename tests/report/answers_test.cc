@@ -260,10 +260,10 @@ TEST(Answers, NameNoPartOfTheLossThatIsWithinNoise) {
   }
   const Document sound = build(study()), scattered = build(records);
   ASSERT_EQ(all<Waterfall>(sound).size(), 1U);
-  EXPECT_THAT(all<Waterfall>(sound).front()->finding, HasSubstr("most to sharing"));
+  EXPECT_THAT(all<Waterfall>(sound).front()->finding, HasSubstr("sharing memory and caches costs 5.5 %"));
   ASSERT_EQ(all<Waterfall>(scattered).size(), 1U);
   const Waterfall& one = *all<Waterfall>(scattered).front();
-  EXPECT_THAT(one.finding, Not(HasSubstr("most to sharing"))) << "whose interval holds 0";
+  EXPECT_THAT(one.finding, Not(HasSubstr("sharing memory and caches costs"))) << "whose interval holds 0";
   for (const auto& change : one.changes) {
     if (!change.is_noise) continue;
     EXPECT_THAT(one.finding, Not(HasSubstr("most to " + change.name)));

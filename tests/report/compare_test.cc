@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "golden/records.h"
+#include "report/study_records.h"
 
 namespace paceline::report {
 namespace {
@@ -33,20 +34,23 @@ std::vector<Record> study_at(double slower = 1) {
 
 /// The report, and the comparison that it was made of.
 Document made(const std::vector<Record>& a, const std::vector<Record>& b) {
-  return build_comparison(analysis::compare_runs(a, b), {.a = "before", .b = "after"});
+  return build_comparison(analysis::compare_runs(a, b),
+                          {.a = "before", .b = "after", .b_path = "runs/after"});
 }
 
 const Comparison& times_of(const Document& document) {
-  for (const auto& block : document.sections.at(0).blocks)
-    if (const auto* found = std::get_if<Comparison>(&block)) return *found;
+  for (const auto& section : document.sections)
+    for (const auto& block : section.blocks)
+      if (const auto* found = std::get_if<Comparison>(&block)) return *found;
   throw std::logic_error("no comparison");
 }
 
 std::string texts_of(const Document& document) {
   std::string text;
   for (const auto& warning : document.warnings) text += warning + "\n";
-  for (const auto& block : document.sections.at(0).blocks)
-    if (const auto* paragraph = std::get_if<Paragraph>(&block)) text += paragraph->text + "\n";
+  for (const auto& section : document.sections)
+    for (const auto& block : section.blocks)
+      if (const auto* paragraph = std::get_if<Paragraph>(&block)) text += paragraph->text + "\n";
   return text;
 }
 
@@ -54,14 +58,15 @@ TEST(ComparisonReport, ItsHeadlineIsAboutTheFastestCellOfA) {
   const auto a = study_at(), b = study_at(0.8);
   const auto document = made(a, b);
   EXPECT_THAT(times_of(document).finding, HasSubstr("B is 25 % faster ["));
-  EXPECT_THAT(times_of(document).finding, HasSubstr("at the best cell of A, scale weak b 128, N 2"));
+  EXPECT_THAT(times_of(document).finding,
+              HasSubstr("at the best cell of A, scale weak, 2 workers, batch 128"));
   EXPECT_THAT(texts_of(document), HasSubstr("2 cells on both sides: 2 improved."));
 }
 
 TEST(ComparisonReport, SaysNoChangeWithTheInterval) {
   const auto records = study_at();
   EXPECT_THAT(times_of(made(records, records)).finding,
-              HasSubstr("No change at the best cell of A, scale weak b 128, N 2: 1.00 [0.9"));
+              HasSubstr("No change at the best cell of A, scale weak, 2 workers, batch 128: 1.00 [0.9"));
 }
 
 TEST(ComparisonReport, SaysOfAWideIntervalThatItDecidesNothing) {
@@ -76,7 +81,9 @@ TEST(ComparisonReport, SaysOfAWideIntervalThatItDecidesNothing) {
     return records;
   };
   EXPECT_THAT(times_of(made(shaken(1), shaken(1.2))).finding,
-              HasSubstr("Not decided at the best cell of A, scale weak b 128, N 2: "));
+              HasSubstr("Not decided at the best cell of A, scale weak, 2 workers, batch 128: "));
+  const auto document = made(shaken(1), shaken(1.2));
+  for (const auto& row : times_of(document).rows) EXPECT_FALSE(row.ratio) << "[0.1, 16] is no figure";
 }
 
 TEST(ComparisonReport, NamesAnotherBestCell) {
@@ -84,7 +91,7 @@ TEST(ComparisonReport, NamesAnotherBestCell) {
   auto b = study_at();
   b.push_back(make_record({.workers = 2, .local_batch = 512}));  // four times the images in the same time
   const auto text = texts_of(made(a, b));
-  EXPECT_THAT(text, HasSubstr("B's best cell is another: scale weak b 512, N 2"));
+  EXPECT_THAT(text, HasSubstr("B's best cell is another: scale weak, 2 workers, batch 512"));
   EXPECT_THAT(text, HasSubstr("1 on one side only"));
 }
 
@@ -110,13 +117,45 @@ TEST(ComparisonReport, HasAccuraciesInATableOfTheirOwn) {
                               make_training({.seed = 1, .accuracies = {0.4, 0.51}})};
   const auto document = made(a, b);
   const Table* table = nullptr;
-  for (const auto& block : document.sections.at(0).blocks)
-    if (const auto* found = std::get_if<Table>(&block); found != nullptr && found->id == "compare-accuracy")
-      table = found;
+  for (const auto& section : document.sections)
+    for (const auto& block : section.blocks)
+      if (const auto* found = std::get_if<Table>(&block); found != nullptr && found->id == "compare-accuracy")
+        table = found;
   ASSERT_NE(table, nullptr);
   ASSERT_EQ(table->rows.size(), 1U);
   EXPECT_EQ(table->rows[0].back().text, "regressed");
   EXPECT_THAT(table->rows[0][3].text, HasSubstr("-20.0 ±"));
+}
+
+TEST(ComparisonReport, DrawsBothInOneFigure) {
+  const auto document = made(study_at(), study_at(0.8));
+  EXPECT_EQ(document.title, "Paceline: after against before");
+  const auto* hero = find<Figure>(document, "hero");
+  ASSERT_NE(hero, nullptr);
+  std::vector<std::string> names;
+  for (const auto& series : hero->views.front().series) names.push_back(series.name);
+  EXPECT_THAT(names, testing::ElementsAre("before: 2 workers, a core each", "after: 2 workers, a core each",
+                                          "before: 1 worker, 1 core", "after: 1 worker, 1 core"));
+}
+
+TEST(ComparisonReport, MarksWhatMayBeDisturbed) {
+  auto b = study_at();
+  for (auto& record : b) record.window.others_cores.reset();
+  const auto document = made(study_at(), b);
+  for (const auto& row : times_of(document).rows) {
+    EXPECT_EQ(row.mark, "maybe disturbed");
+    EXPECT_EQ(row.after.front(), '~');
+  }
+  EXPECT_EQ(all<Answer>(document).front()->certainty, Certainty::careful);
+}
+
+TEST(ComparisonReport, HasNoRatioWithoutComparison) {
+  auto b = study_at();
+  for (auto& record : b) record.settings["augment"] = "false";
+  const auto document = made(study_at(), b);
+  for (const auto& row : times_of(document).rows) EXPECT_FALSE(row.ratio) << row.name;
+  EXPECT_EQ(all<Answer>(document).front()->certainty, Certainty::not_measured);
+  ASSERT_FALSE(all<Next>(document).empty());
 }
 
 TEST(ComparisonReport, SaysThatNothingIsCompared) {

@@ -121,6 +121,47 @@ Section breakdown() {
   return section;
 }
 
+Section mistakes() {
+  Section section{.id = "evaluation", .title = "What does the model get wrong?", .blocks = {}};
+  section.blocks.push_back(Heatmap{.id = "confusion",
+                                   .finding = "cat is taken for dog most: 131 of 1,000 images",
+                                   .note = "Counts of test images.",
+                                   .row_label = "shows",
+                                   .column_label = "taken for",
+                                   .value = {.label = "images", .format = Format::integer},
+                                   .rows = {"cat", "dog"},
+                                   .columns = {"cat", "dog", "other"},
+                                   .cells = {{.value = 812},
+                                             {.value = 131, .note = "13.1 % of cat"},
+                                             {.value = 57},
+                                             {.value = 98},
+                                             {.value = 870},
+                                             {.value = 32}},
+                                   .is_confusion = true});
+  section.blocks.push_back(Heatmap{.id = "search-grid",
+                                   .finding = "0.2 with batch 128 is best",
+                                   .row_label = "learning rate",
+                                   .column_label = "batch",
+                                   .value = {.label = "validation accuracy", .format = Format::percent1},
+                                   .rows = {"0.1", "0.2"},
+                                   .columns = {"128", "512"},
+                                   .cells = {{.value = 0.61, .low = 0.60, .high = 0.62},
+                                             {.value = 0.52, .low = 0.51, .high = 0.53},
+                                             {.value = 0.64, .low = 0.63, .high = 0.65, .mark = "best"},
+                                             {.note = "diverged"}}});
+  section.blocks.push_back(
+      Gallery{.table = {.id = "mistakes",
+                        .title = "The most confident mistakes",
+                        .columns = {{"sample", "image"},
+                                    {"label", "shows"},
+                                    {"predicted", "taken for"},
+                                    {"probability", "probability", "", Format::percent1}},
+                        .rows = {{text("number 17"), text("cat"), text("dog"), count(0.998)},
+                                 {text("number 4"), text("dog"), text("cat"), count(0.991)}}},
+              .pictures = {"\xff\xd8\xff", ""}});
+  return section;
+}
+
 }  // namespace
 
 Document sample_document() {
@@ -135,7 +176,7 @@ Document sample_document() {
                 {"instructions", "avx2, avx512f, avx512_bf16, amx_bf16"},
                 {"build", "Release, GCC 12.2.0"},
                 {"command", "paceline study --quick"}},
-      .sections = {sample_answer(), sample_evidence(), summary(), weak(), breakdown()}};
+      .sections = {sample_answer(), sample_evidence(), summary(), weak(), breakdown(), mistakes()}};
   for (std::size_t i = 2; i < document.sections.size(); ++i) document.sections[i].is_folded = true;
   return document;
 }

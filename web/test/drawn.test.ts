@@ -1,14 +1,16 @@
 // What is drawn by hand: waterfall, timeline, comparison, strip; and the way through all drawings.
 
 import { describe, expect, it } from 'vitest';
+import { renderGallery } from '../src/page/gallery';
 import { renderComparison } from '../src/plots/comparison';
 import type { Spot } from '../src/plots/drawing';
 import { nearest, next } from '../src/plots/explore';
+import { renderHeatmap, shadesOf } from '../src/plots/heatmap';
 import { Labels } from '../src/plots/labels';
 import { renderStrip } from '../src/plots/strip';
 import { Range, renderTimeline } from '../src/plots/timeline';
 import { renderWaterfall } from '../src/plots/waterfall';
-import { blockOf, contextOf, reportOf, study } from './read';
+import { blockOf, contextOf, programReport, reportOf, study } from './read';
 
 const press = (element: HTMLElement, ...keys: string[]) => {
   const canvas = element.querySelector<HTMLElement>('.canvas')!;
@@ -106,6 +108,53 @@ describe('A comparison', () => {
   });
   it('lists what cannot be compared, with the reason', () => {
     expect(render().querySelector('.hints')!.textContent).toBe('4 workers, global batch 512A has no such cell');
+  });
+});
+
+describe('A comparison of which nothing is compared', () => {
+  it('has no axis, and names cells with one reason together', () => {
+    const block = blockOf(reportOf('compared'), 'comparison', 'pairs');
+    const refused = { ...block, rows: block.rows.map((row) => ({ ...row, word: 'not_compared' as const, ratio: null, why: 'another model' })) };
+    const element = renderComparison(refused, contextOf(reportOf('compared')));
+    expect(element.querySelector('svg')).toBeNull();
+    expect(element.querySelectorAll('dt')).toHaveLength(1);
+    expect(element.querySelector('dd')!.textContent).toBe('another model');
+  });
+});
+
+describe('A heat map', () => {
+  const report = programReport();
+  it('shades a confusion by the part of its row, right and wrong apart, and says each cell', () => {
+    const block = blockOf(report, 'heatmap', 'confusion');
+    const shades = shadesOf(block);
+    expect(shades[0]).toBeCloseTo(0.1 + 0.9 * 0.812, 3);  // 812 of 1,000 cats
+    expect(shades[1]).toBe(1);                             // the largest confusion
+    const context = contextOf(report);
+    const element = renderHeatmap(block, context);
+    expect(element.querySelectorAll('rect.cell')).toHaveLength(6);
+    expect(element.querySelectorAll('rect.cell[style*="--transfer"]')).toHaveLength(4);
+    press(element, 'Home', 'ArrowRight');
+    expect(context.tip.live.textContent).toContain('shows cat, taken for dog: images 131, note 13.1 % of cat');
+  });
+  it('has a ring on the best, and a frame where nothing was measured', () => {
+    const element = renderHeatmap(blockOf(report, 'heatmap', 'search-grid'), contextOf(report));
+    expect(element.querySelectorAll('.ring')).toHaveLength(1);
+    expect(element.querySelectorAll('rect.none')).toHaveLength(1);
+    expect([...element.querySelectorAll('.legend .key')].map((key) => key.textContent)).toEqual(['darker: more validation accuracy', 'best']);
+  });
+});
+
+describe('A gallery', () => {
+  const block = () => programReport().sections.flatMap(({ blocks }) => blocks).find((one) => one.type === 'gallery')!;
+  it('shows pictures with their words, and the rows without one as a table', () => {
+    const element = renderGallery(block(), contextOf(programReport()));
+    const images = [...element.querySelectorAll('img')];
+    expect(images.map(({ alt }) => alt)).toEqual(['image number 17, shows cat, taken for dog, probability 99.8 %']);
+    expect(images[0]!.getAttribute('src')).toMatch(/^data:image\/jpeg;base64,/);
+    expect(element.querySelector('details summary')!.textContent).toBe('1 more');
+    const without = renderGallery({ ...block(), pictures: ['', ''] }, contextOf(programReport()));
+    expect(without.querySelectorAll('img')).toHaveLength(0);
+    expect(without.querySelectorAll('tbody tr')).toHaveLength(2);
   });
 });
 

@@ -10,7 +10,8 @@ describe('The page of a report of the schema before', () => {
     const element = page();
     expect(element.querySelector('h1')!.textContent).toBe('resnet18-cifar on synthetic');
     expect(element.querySelector('.meta')!.textContent).toContain('11,173,962 parameters');
-    expect(element.querySelectorAll('.trust li')).toHaveLength(2);
+    expect(element.querySelectorAll('.trust .first, .trust li')).toHaveLength(2);
+    expect(element.querySelector('summary .first')).not.toBeNull();
     const fold = element.querySelector<HTMLDetailsElement>('#circumstances')!;
     fold.open = true;
     fold.dispatchEvent(new Event('toggle'));
@@ -67,10 +68,13 @@ describe('The page of a study', () => {
   });
   it('has a tile a question: a sign and words for how sure it is, and a link to what shows it', () => {
     const tiles = [...page.querySelectorAll<HTMLElement>('.tile')];
-    expect(tiles.map((tile) => tile.querySelector('.question')!.textContent)).toEqual(['Which batch?', 'How many workers?', 'What limits?', 'How fast is the network?', 'What happens to the accuracy?']);
+    expect(tiles.map((tile) => tile.querySelector('.question')!.textContent)).toEqual(['Which batch?', 'How many workers?', 'What limits?', 'How fast is the network?', 'How accurate?']);
     expect(tiles.map((tile) => tile.querySelector('.chip')!.textContent)).toEqual(['≈three tie', '✓decided', '✓decided', '✓not the limit', '!one seed']);
     expect(tiles.map((tile) => tile.getAttribute('href'))).toEqual(['#hero', '#workers', '#why', '#network', '#accuracy']);
-    expect(tiles.map((tile) => tile.querySelectorAll('svg.mini .chosen').length)).toEqual([3, 1, 1, 1, 3]);
+    expect(tiles.map((tile) => tile.querySelectorAll('svg.mini .chosen').length)).toEqual([1, 1, 0, 0, 0]);
+    const heights = [...tiles[0]!.querySelectorAll('svg.mini rect')].map((bar) => Number(bar.getAttribute('height')));
+    expect(Math.max(...heights)).toBe(Number(tiles[0]!.querySelector('.chosen')!.getAttribute('height')));
+    expect(tiles[0]!.querySelector('svg.mini title')!.textContent).toContain('images/s with 8, 16');
   });
   it('says what to do next, in its order, with its time, and what is not answered', () => {
     const next = page.querySelector('.next')!;

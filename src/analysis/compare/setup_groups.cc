@@ -225,8 +225,7 @@ std::vector<std::string> names_of_subjects(const std::vector<CellGroup>& groups)
     first.push_back(group.cells.front());
     const auto& record = first.back()->record();
     names.push_back(record.model.name);
-    with_data.push_back(fmt::format("{} on {}", record.model.name,
-                                    record.data.name.empty() ? record.data.spec : record.data.name));
+    with_data.push_back(fmt::format("{} on {}", record.model.name, measure::name_of_data(record)));
   }
   if (are_told(names)) return names;
   if (are_told(with_data)) return with_data;

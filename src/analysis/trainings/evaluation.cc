@@ -52,7 +52,7 @@ std::vector<const Record*> begun(const std::vector<const Record*>& group, long& 
 }
 
 std::string subject_of_search(const Record& record) {
-  const std::string& data = record.data.name;
+  const std::string data = measure::name_of_data(record);
   return varies_model(record) ? data : data.empty() ? record.model.name : record.model.name + " on " + data;
 }
 

@@ -12,6 +12,7 @@
 #include "cli/screen/screen.h"
 #include "measure/record_file.h"
 #include "report/build.h"
+#include "serve/run_book.h"
 #include "table/table.h"
 
 namespace paceline::cli {
@@ -40,16 +41,62 @@ void require_something_compared(const analysis::RunComparison& comparison) {
              comparison.pairs.front().name, comparison.pairs.front().refusals.front());
 }
 
+/// The last run before `b` beside it: of its kind, with its model and data.
+///
+/// Errors   Error(usage) when there is none
+std::filesystem::path run_before(const std::filesystem::path& b) {
+  namespace fs = std::filesystem;
+  auto folder = fs::weakly_canonical(b);
+  if (fs::is_regular_file(folder)) folder = folder.parent_path();
+  if (folder.filename() == "records") folder = folder.parent_path();
+  const auto runs = serve::RunBook(folder.parent_path()).list();
+  const auto own =
+      std::ranges::find_if(runs, [&](const auto& run) { return fs::weakly_canonical(run.path) == folder; });
+  const serve::Run* found = nullptr;
+  for (const auto& run : runs) {
+    if (own == runs.end() || &run == &*own || run.changed_at >= own->changed_at) continue;
+    const auto& is = run.status;
+    if (is.kind != own->status.kind || is.model != own->status.model || is.data != own->status.data) continue;
+    if (found == nullptr || run.changed_at > found->changed_at) found = &run;
+  }
+  if (found == nullptr)
+    base::fail(
+        base::ErrorKind::usage,
+        "compare {}: no earlier run of its kind, model and data is beside it in {}; give both: paceline "
+        "compare A B",
+        b.string(), folder.parent_path().string());
+  return fs::proximate(found->path);
+}
+
+/// The names of two paths that differ: "study-1" and "study-2", or with as many folders as it takes.
+std::pair<std::string, std::string> names_of_sides(const std::filesystem::path& a,
+                                                   const std::filesystem::path& b) {
+  auto [first, second] =
+      std::pair(std::filesystem::weakly_canonical(a), std::filesystem::weakly_canonical(b));
+  if (first == second) return {"A", "B"};
+  std::string one, other;
+  while (one == other && first.has_filename() && second.has_filename()) {
+    one = first.filename().string() + (one.empty() ? "" : "/" + one);
+    other = second.filename().string() + (other.empty() ? "" : "/" + other);
+    first = first.parent_path();
+    second = second.parent_path();
+  }
+  return {one, other};
+}
+
 }  // namespace
 
 int compare_command(const Settings& settings) {
   Screen screen(settings.report.summary);
-  const auto& paths = settings.report.records;
+  auto paths = settings.report.records;
+  if (paths.size() == 1) paths.insert(paths.begin(), run_before(paths.front()));
   const auto a = read_records({paths[0]});
   const auto b = read_records({paths[1]});
   const auto comparison = analysis::compare_runs(a.records, b.records, settings.compare.noise);
-  report::CompareOptions options{.a = paths[0].string(),
-                                 .b = paths[1].string(),
+  const auto [name_a, name_b] = names_of_sides(paths[0], paths[1]);
+  report::CompareOptions options{.a = name_a,
+                                 .b = name_b,
+                                 .b_path = paths[1].string(),
                                  .command = settings.typed,
                                  .noise = settings.compare.noise};
   add_remarks(options.remarks, paths[0], a.remarks);

@@ -110,11 +110,11 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       if (!words.empty()) settings.serve.directory = words.front();
       return;
     case kCompare:
-      if (words.size() != 2)
+      if (words.empty() || words.size() > 2)
         base::fail(
             ErrorKind::usage,
             "compare takes two records or directories that hold some, before and after: paceline compare "
-            "A B; got {}",
+            "A B; or B alone, which is compared with the run of its kind before it; got {}",
             words.size());
       settings.report.records.assign(words.begin(), words.end());
       return;

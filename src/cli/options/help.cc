@@ -177,7 +177,8 @@ std::string usage_line(Command command) {
     return "paceline import FILE.. [options]       FILE: what another program measured; all ranks' files of one run "
            "together";
   if (command == kCompare)
-    return "paceline compare A B [options]         A, B: a record, or a directory that holds some; B over A";
+    return "paceline compare [A] B [options]       A, B: a record, or a directory that holds some; B over A; without A: "
+           "the run before B of its kind";
   if (command == kInit)
     return "paceline init DIR [options]             DIR: a folder for each class, train/ and test/, a tar archive, "
            "or files of CIFAR-10 or MNIST";

@@ -15,7 +15,7 @@
 namespace paceline::report {
 namespace {
 
-constexpr const char* kQuestion = "What happens to the accuracy?";
+constexpr const char* kQuestion = "How accurate?";
 
 using analysis::Convergence;
 using analysis::Variant;

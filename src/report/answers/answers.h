@@ -7,10 +7,14 @@
 #include <vector>
 
 #include "analysis/compare/operating_point.h"
+#include "analysis/compare_runs.h"
+#include "analysis/trainings/evaluation.h"
 #include "report/conclusions.h"
 #include "report/document.h"
 
 namespace paceline::report {
+
+struct CompareOptions;  // build.h
 
 /// One model and data, and the cell that its answers are about.
 struct Subject {
@@ -42,9 +46,25 @@ struct Subject {
 [[nodiscard]] std::optional<Figure> training_figure(const Subject& subject);
 [[nodiscard]] Next steps_after_training(const Subject& subject);
 
+/// Whether the interval of a pair's ratio holds 1 and reaches so far that it shows neither a change nor the
+/// absence of one.
+[[nodiscard]] bool is_open(const analysis::Pair& pair);
+
+/// Two sets of records: what changed, both in one figure, what to do next.
+[[nodiscard]] Section answer_of_comparison(const analysis::RunComparison& comparison,
+                                           const CompareOptions& options);
+
 /// images/s and speedups against the global batch, one line for each way of using the machine. The `id` is
 /// "hero".
 [[nodiscard]] std::optional<Figure> hero_figure(const Subject& subject);
+
+/// If the records are one evaluation: what is right and what is confused. Moves the drawings that show it out
+/// of `details`, its evaluation_section(). Requires  the evaluation does not contradict itself
+[[nodiscard]] Section answer_of_evaluation(const measure::Record& record, Section& details);
+
+/// If the records are one search: which configuration is best and by how much. Moves the drawings out of
+/// `details`, its search_section().
+[[nodiscard]] Section answer_of_search(const analysis::SearchResult& result, Section& details);
 
 // Evidence; nothing if there is nothing to draw.
 [[nodiscard]] std::optional<Figure> batch_figure(const Subject& subject);
@@ -60,6 +80,10 @@ struct Subject {
 [[nodiscard]] std::optional<Strip> step_strip(const Subject& subject);
 /// Every planned set-up, one row each, with column groups.
 [[nodiscard]] Table cells_table(const Conclusions& conclusions);
+
+/// The sections of searches and evaluations. One search, or one evaluation, has its answer in front; tables
+/// of an evaluation are details.
+[[nodiscard]] std::vector<Section> sections_of_own_answers(const Conclusions& conclusions);
 
 /// The sections "answer" (with several subjects one each: "answer-2") and "evidence"; then "cells".
 [[nodiscard]] std::vector<Section> answer_sections(const Conclusions& conclusions);

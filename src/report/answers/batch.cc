@@ -131,6 +131,11 @@ Answer best_answer(const Subject& subject) {
                    : fmt::format("Meanwhile {}.", load);
   if (!more.empty()) answer.sentence += (answer.sentence.empty() ? "" : " ") + more;
   judge(answer, subject.point.choice);
+  // Beside the headline the chip has no question in front: it says what is open.
+  const auto& choice = subject.point.choice;
+  if (answer.chip == "not decided")
+    answer.chip =
+        fmt::format("one of {} that may be fastest", choice.overlap.size() + choice.unsettled.size() + 1);
   take_figures(answer, best->images_per_s, *best);
   const std::string threads = best->workers == 1 || best->threads_per_worker == 1
                                   ? ""
@@ -161,12 +166,14 @@ Answer batch_answer(const Subject& subject) {
                                         : fmt::format("--workers {} --batches {}", best->workers, batches)));
   }
   const auto choice = analysis::fastest(cells);
+  const char* const unit = best->workers > 1 ? "images a worker" : "images";
   Answer answer{.id = "batch",
                 .question = kQuestion,
                 .figure = batch_of_cell(*best),
-                .unit = best->workers > 1 ? "images a worker" : "images",
+                .unit = unit,
                 .sentence = text_about_others(cells, choice),
-                .evidence = "batch"};
+                .evidence = "batch",
+                .bars = bars_of(cells, best, unit, batch_of_cell)};
   judge(answer, choice);
   take_figures(answer, best->images_per_s, *best);
   return answer;

@@ -103,7 +103,7 @@ Figure::View rates(const Subject& subject) {
     view.series.push_back(std::move(ideal));
   const auto& best = subject.best()->images_per_s;
   if (analysis::has_interval(best))
-    view.marks.push_back({.axis = 'y', .low = best.low, .high = best.high, .label = "as good as the best"});
+    view.marks.push_back({.axis = 'y', .low = best.low, .high = best.high, .label = "interval of the best"});
   return view;
 }
 
@@ -111,7 +111,8 @@ Figure::View speedups(const Subject& subject, analysis::Mode mode) {
   Figure::View view{.name = fmt::format("{} speedup", analysis::name(mode)),
                     .x = {.label = "workers"},
                     .y = {.label = mode == analysis::Mode::weak ? "scaled speedup" : "speedup"}};
-  double most = 0;
+  double most = 0, best_speedup = 0;
+  const analysis::ScalingRow* fastest = nullptr;
   int cores = 0;
   for (const auto& group : subject.conclusions.scaling(mode)) {
     if (group.subject != subject.cells.name || group.baseline == nullptr) continue;
@@ -121,11 +122,22 @@ Figure::View speedups(const Subject& subject, analysis::Mode mode) {
       if (!row.has_ratios && !row.is_baseline) continue;
       series.points.push_back(
           point_of(row.cell->workers, row.is_baseline ? analysis::exactly(1) : row.speedup, *row.cell));
+      mark_above_ideal(series.points.back(), row);
       most = std::max(most, static_cast<double>(row.cell->workers) / group.baseline->workers);
+      if (row.cell->oversubscribed || row.is_baseline || row.speedup.median <= best_speedup) continue;
+      best_speedup = row.speedup.median;
+      fastest = &row;
     }
     if (series.points.size() > 1) view.series.push_back(std::move(series));
   }
   if (view.series.empty()) return view;
+  const bool is_weak = mode == analysis::Mode::weak;
+  view.finding = fastest == nullptr
+                     ? fmt::format("{} scaling", is_weak ? "Weak" : "Strong")
+                     : fmt::format("{} scaling: up to {} times as fast, with {}", is_weak ? "Weak" : "Strong",
+                                   number(best_speedup), count(fastest->cell->workers, "worker"));
+  view.note = fmt::format("Against fewer workers, {}. Error bars: 95 % intervals of the ratio.",
+                          is_weak ? "each with the same batch" : "all together with the same batch");
   const bool has_end = is_on_cpu(*subject.best()) && cores > 0 && most > cores;
   const double ideal = has_end ? cores : most;
   view.series.push_back(
@@ -145,8 +157,9 @@ std::string finding_of_grid(const Subject& subject) {
     batches.insert(cell->local_batch);
   }
   if (!is_one_way)
-    return fmt::format("Fastest as measured: {}; {} more cannot be told apart", way,
-                       subject.point.choice.overlap.size());
+    return fmt::format("{} {} fastest; {} other {} may be as fast", way, best.workers > 1 ? "are" : "is",
+                       subject.point.choice.overlap.size(),
+                       subject.point.choice.overlap.size() == 1 ? "setting" : "settings");
   std::vector<std::string> sizes;
   for (const auto batch : batches) sizes.push_back(integer(static_cast<double>(batch)));
   constexpr std::size_t kMost = 4;
@@ -168,7 +181,7 @@ std::optional<Figure> hero_figure(const Subject& subject) {
   Figure figure{.id = "hero",
                 .finding = finding_of_grid(subject),
                 .note =
-                    "What touches the band cannot be told from the best. Error bars: 95 % intervals of the "
+                    "What touches the band may be as fast as the best. Error bars: 95 % intervals of the "
                     "median."};
   figure.views.push_back(rates(subject));
   if (holds_disturbed(figure.views.front())) figure.note += " Hollow cells were disturbed by other programs.";

@@ -32,14 +32,25 @@ bool is_of(const Subject& subject, const measure::Record& record) {
   return own.model.name == record.model.name && own.data.spec == record.data.spec;
 }
 
+/// A median so many times the fastest call tells of other programs, not of the network.
+constexpr double kUneven = 3;
+constexpr const char* kUnevenMark = "median over 3 times the fastest call";
+
+/// A line fitted to latency and bandwidth says nothing where points lie further from it than this.
+constexpr double kMostResidual = 0.25;
+
 /// Measured bus bandwidth by size.
 Series timed_alone(const measure::Record& record) {
   Series series{.name = name_alone(record)};
   for (const auto& one : *record.collectives) {
     const auto figures = analysis::figures(one, record.workers);
     if (one.collective != "all_reduce" || !one.in_place || !figures.busbw) continue;
+    const bool is_uneven =
+        !one.seconds.empty() && figures.seconds.median > kUneven * *std::ranges::min_element(one.seconds);
     Point point = point_of(static_cast<double>(one.bytes), *figures.busbw,
-                           record.oversubscribed ? "oversubscribed" : "");
+                           record.oversubscribed ? "oversubscribed"
+                           : is_uneven           ? kUnevenMark
+                                                 : "");
     point.record = record.id;
     point.n = figures.busbw->n;
     series.points.push_back(std::move(point));
@@ -51,7 +62,9 @@ Series timed_alone(const measure::Record& record) {
 std::optional<Series> fitted(const measure::Record& record, const Series& timed) {
   if (!record.link_fits) return std::nullopt;
   for (const auto& fit : *record.link_fits) {
-    if (fit.collective != "all_reduce" || !fit.in_place || !analysis::shows_bandwidth(fit, record)) continue;
+    if (fit.collective != "all_reduce" || !fit.in_place || !analysis::shows_bandwidth(fit, record) ||
+        fit.residual > kMostResidual)
+      continue;
     Series series{
         .name = fmt::format("fit, {}: {} + X / {} GB/s, residual {}", count(record.workers, "rank"),
                             duration(fit.alpha_s), number(fit.bytes_per_s / 1e9), percent(fit.residual)),
@@ -128,9 +141,11 @@ Answer network_answer(const Subject& subject) {
                 .figure = number(one->busbw.median),
                 .unit = "GB/s busbw",
                 .evidence = "network"};
-  if (one->utilisation)
-    answer.sentence =
-        fmt::format("{} of what the same buckets reach alone. ", about(one->utilisation->median));
+  if (one->ceiling)
+    answer.sentence = analysis::has_interval(*one->ceiling)
+                          ? fmt::format("Alone, such messages reach {} to {} GB/s. ",
+                                        rough(one->ceiling->low), rough(one->ceiling->high))
+                          : fmt::format("Alone, such messages reach {} GB/s. ", number(one->ceiling->median));
   answer.sentence += best == subject.best() ? fmt::format("A free network would gain {}.", about(gain))
                                             : fmt::format("Of {}, which are not the fastest.", way_of(*best));
   judge(answer, *best);
@@ -164,9 +179,9 @@ std::optional<Figure> network_figure(const Subject& subject) {
     view.marks.push_back({.axis = 'y', .low = best->ceiling->median, .label = "its own buckets alone"});
   Figure figure{.id = "network",
                 .finding = finding_of_network(best, most_alone),
-                .note =
-                    "busbw: what each link would carry in a ring; comparable across numbers of workers. "
-                    "Fit: t = latency + X / bandwidth."};
+                .note = "busbw: what each link would carry in a ring; comparable across numbers of workers."};
+  const auto is_fit = [](const Series& series) { return series.name.starts_with("fit"); };
+  if (std::ranges::any_of(view.series, is_fit)) figure.note += " Fit: t = latency + X / bandwidth.";
   figure.views.push_back(std::move(view));
   return figure;
 }

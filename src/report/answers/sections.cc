@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <tuple>
 
 #include "analysis/compare/interval.h"
@@ -11,6 +12,7 @@
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
+#include "report/sections/sections.h"
 #include "report/terminal_text.h"
 
 // One table of all cells: their measurements, in groups of columns.
@@ -64,16 +66,33 @@ TableCell bytes_or_missing(std::optional<std::int64_t> bytes) {
   return bytes && *bytes > 0 ? value(static_cast<double>(*bytes)) : missing(kWhy);
 }
 
-std::vector<TableCell> row_of_cell(const Cell& cell) {
-  std::vector<TableCell> row{words(cell.name()), with_mark(words(way_of(cell)), marks_of(cell)),
-                             value(static_cast<double>(cell.local_batch)),
-                             value(static_cast<double>(cell.global_batch))};
+/// The cell in words, without its way: "sweep, batch 16", "strong scaling, global batch 32", "baseline".
+std::string name_in_table(const Cell& cell) {
+  if (!cell.variant.empty()) return cell.variant;
+  if (cell.scaling == "strong") return fmt::format("strong scaling, global batch {}", cell.global_batch);
+  return fmt::format("{}, batch {}", cell.scaling == "weak" ? "weak scaling" : cell.kind, cell.local_batch);
+}
+
+/// The way of a cell that was not run does not say its threads: it is that of its like, which was.
+std::string way_in_table(const Cell& cell, const std::vector<Cell>& cells) {
+  const auto is_like = [&](const Cell& other) {
+    return other.is_measured() && other.kind == cell.kind && other.workers == cell.workers &&
+           is_on_cpu(other) == is_on_cpu(cell);
+  };
+  const auto found = cell.is_measured() ? cells.end() : std::ranges::find_if(cells, is_like);
+  return way_of(found == cells.end() ? cell : *found);
+}
+
+std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& cells, bool are_estimates) {
+  std::vector<TableCell> row{
+      words(name_in_table(cell)), with_mark(words(way_in_table(cell, cells)), marks_of(cell)),
+      value(static_cast<double>(cell.local_batch)), value(static_cast<double>(cell.global_batch))};
   const auto& record = cell.record();
   if (cell.is_measured()) {
     const auto parts = analysis::breakdown(cell).mean;
     row.push_back(figure(cell.images_per_s));
     row.push_back(figure(cell.step_s));
-    row.push_back(with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."));
+    row.push_back(with_mark(figure(cell.epoch_s), cell.epoch_measured || are_estimates ? "" : "est."));
     for (const double seconds :
          {parts.compute(), parts.exposed_transfer, parts.exposed_wait, parts.data_wait})
       row.push_back(value(seconds / parts.total()));
@@ -154,7 +173,7 @@ Table cells_table(const Conclusions& conclusions) {
               .title = "Every cell",
               .definition =
                   "A row is a configuration with all its repeats. Times are medians with 95 % intervals, "
-                  "parts of a step are means. est.: all images over the images/s of some steps.",
+                  "parts of a step are means. est., estimated: all images over the images/s of some steps.",
               .columns = cell_columns()};
   Footnotes footnotes;
   std::vector<const Cell*> cells;
@@ -162,7 +181,7 @@ Table cells_table(const Conclusions& conclusions) {
   // Ways of using the machine in the order of the records, each sorted by batch.
   std::vector<std::string> ways;
   const auto place_of = [&](const Cell* cell) {
-    const std::string way = way_of(*cell);
+    const std::string way = way_in_table(*cell, conclusions.cells);
     const auto found = std::find(ways.begin(), ways.end(), way);
     if (found != ways.end()) return found - ways.begin();
     ways.push_back(way);
@@ -177,8 +196,12 @@ Table cells_table(const Conclusions& conclusions) {
                  [](const auto& one) { return std::get<2>(one); });
   // Cells that were planned but not run, such as a batch too large for the memory, come last.
   std::stable_partition(cells.begin(), cells.end(), [](const Cell* cell) { return cell->is_measured(); });
+  // What holds for every row is said once, in the head.
+  const bool are_estimates = std::ranges::none_of(
+      cells, [](const Cell* cell) { return cell->is_measured() && cell->epoch_measured; });
+  if (are_estimates) std::ranges::find(table.columns, "epoch", &Column::key)->label = "epoch, estimated";
   for (const Cell* cell : cells) {
-    table.rows.push_back(row_of_cell(*cell));
+    table.rows.push_back(row_of_cell(*cell, conclusions.cells, are_estimates));
     footnotes.explain(*cell);
   }
   insert_setup_columns(table, 2, cells);
@@ -206,6 +229,30 @@ std::vector<Section> answer_sections(const Conclusions& conclusions) {
     if (!section.blocks.empty()) sections.push_back(std::move(section));
   if (!conclusions.cells.empty())
     sections.push_back({.id = "every-cell", .title = "Every cell", .blocks = {cells_table(conclusions)}});
+  return sections;
+}
+
+std::vector<Section> sections_of_own_answers(const Conclusions& conclusions) {
+  std::vector<Section> sections;
+  auto search = search_section(conclusions);
+  auto evaluation = evaluation_section(conclusions);
+  const auto searches = analysis::searches(conclusions.records);
+  const auto& records = conclusions.records;
+  const auto is_figure = [](const Block& block) { return std::holds_alternative<Figure>(block); };
+  if (searches.size() == 1 && searches.front().best != nullptr) {
+    sections.push_back(answer_of_search(searches.front(), *search));
+  } else if (searches.empty() && records.size() == 1 &&
+             analysis::evaluation(*records.front().evaluation).contradiction.empty()) {
+    sections.push_back(answer_of_evaluation(records.front(), *evaluation));
+    Section evidence{.id = "evidence", .title = "Which classes?"};
+    std::ranges::copy_if(evaluation->blocks, std::back_inserter(evidence.blocks), is_figure);
+    std::erase_if(evaluation->blocks, is_figure);
+    evaluation->title = "Tables: all classes and confusions";
+    evaluation->is_folded = true;
+    sections.push_back(std::move(evidence));
+  }
+  for (auto* details : {&search, &evaluation})
+    if (*details && !(*details)->blocks.empty()) sections.push_back(std::move(**details));
   return sections;
 }
 

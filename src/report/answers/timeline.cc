@@ -43,11 +43,31 @@ std::vector<LossPart> parts_of(const LossesOfGroup& losses) {
   return parts;
 }
 
-/// Names the largest part that exceeds the noise; none if all may be chance.
+/// What a part of the loss is, inside a sentence.
+std::string text_about_loss_part(LossPart part) {
+  switch (part) {
+    case LossPart::smaller_batch:
+      return "the smaller batch";
+    case LossPart::sharing:
+      return "sharing memory and caches";
+    case LossPart::imbalance:
+      return "waiting for the slowest worker";
+    case LossPart::jitter:
+      return "unevenness of steps";
+    case LossPart::latency:
+    case LossPart::transfer:
+      return std::string(name(part)) + ", which computing does not hide,";
+    default:
+      return name(part);
+  }
+}
+
+/// Names the largest part that exceeds the noise, and what the others make together, for a part may be larger
+/// than the whole; none if all may be chance.
 std::string finding_of_loss(const EfficiencyLoss& loss) {
   const auto who = count(loss.cell->workers, "worker");
   if (loss.loss_s() <= 0) return fmt::format("{} lose no efficiency against one worker", who);
-  const auto lost = fmt::format("{} lose {} of their step", who, about(loss.loss_s() / loss.step_s));
+  const auto lost = fmt::format("{} lose {} of a step", who, about(loss.loss_s() / loss.step_s));
   std::optional<LossPart> most;
   for (std::size_t i = 0; i < analysis::kLossParts; ++i) {
     const auto part = static_cast<LossPart>(i);
@@ -55,10 +75,13 @@ std::string finding_of_loss(const EfficiencyLoss& loss) {
     if (!most || loss[part].seconds > loss[*most].seconds) most = part;
   }
   if (!most) return lost + ": no part of it is beyond noise";
-  if (loss.points(*most) > loss.loss_s() / loss.step_s)
-    return fmt::format("{}: {} costs {}, and other parts give some of it back", lost, name(*most),
-                       about(loss.points(*most)));
-  return fmt::format("{}: most to {} ({})", lost, name(*most), about(loss.points(*most)));
+  const double rest = loss.loss_s() / loss.step_s - loss.points(*most);
+  constexpr double kNothing = 0.005;
+  const auto others = std::abs(rest) < kNothing ? std::string("the rest nearly cancels out")
+                      : rest > 0                ? fmt::format("the rest {}", about(rest))
+                                                : fmt::format("the rest gives {} back", about(-rest));
+  return fmt::format("{}: {} costs {}, {}", lost, text_about_loss_part(*most), about(loss.points(*most)),
+                     others);
 }
 
 using measure::Record;
@@ -151,16 +174,13 @@ std::optional<Waterfall> step_waterfall(const Subject& subject) {
   const auto found = std::find_if(losses->rows.begin(), losses->rows.end(),
                                   [&](const EfficiencyLoss& loss) { return loss.cell == subject.best(); });
   if (found == losses->rows.end()) return std::nullopt;
-  Waterfall waterfall{
-      .id = "step",
-      .finding = finding_of_loss(*found),
-      .note =
-          "Of a step of the typical worker, by means, which add up; elsewhere a step is a median. "
-          "Grey is within noise.",
-      .from_name = fmt::format("ideal, by {}", baseline_name(*found->baseline)),
-      .to_name = way_of(*found->cell),
-      .from = found->ideal_s,
-      .to = found->step_s};
+  Waterfall waterfall{.id = "step",
+                      .finding = finding_of_loss(*found),
+                      .note = "Mean times of the middle worker, which add up. Grey: too small to be sure.",
+                      .from_name = fmt::format("ideal, by {}", baseline_name(*found->baseline)),
+                      .to_name = way_of(*found->cell),
+                      .from = found->ideal_s,
+                      .to = found->step_s};
   const auto parts = parts_of(*losses);
   const auto remedies = analysis::remedies(*found);
   for (const LossPart part : parts) {

@@ -90,6 +90,10 @@ BatchMemory memory_of(const Record& record) {
   return {.plan = memory.plan_bytes, .peak = memory.peak_bytes};
 }
 
+void mark_above_ideal(Point& point, const analysis::ScalingRow& row) {
+  if (!row.is_baseline && row.efficiency.low > 1 && point.mark.empty()) point.mark = "above the ideal";
+}
+
 Figure::Mark beyond_cores(int cores) {
   return {.axis = 'x', .low = cores + 0.5, .label = fmt::format("more than {} cores", cores)};
 }
@@ -205,6 +209,19 @@ void judge(Answer& answer, const analysis::Cell& cell) {
   answer.certainty = answer.chip.empty() ? Certainty::decided : Certainty::careful;
 }
 
+Answer::Bars bars_of(const std::vector<const analysis::Cell*>& cells, const analysis::Cell* best,
+                     const std::string& of, const std::function<std::string(const analysis::Cell&)>& what) {
+  Answer::Bars bars;
+  std::vector<std::string> names;
+  for (const analysis::Cell* cell : cells) {
+    if (cell == best) bars.chosen = static_cast<int>(bars.values.size());
+    bars.values.push_back(cell->images_per_s.median);
+    names.push_back(what(*cell));
+  }
+  bars.title = fmt::format("images/s with {} {}; dark: {}", listed(names), of, what(*best));
+  return bars;
+}
+
 void take_figures(Answer& answer, const analysis::Estimate& estimate, const analysis::Cell& cell) {
   answer.value = estimate.median;
   if (analysis::has_interval(estimate)) {
@@ -225,6 +242,13 @@ Answer not_measured(std::string id, std::string question, std::string sentence, 
 }
 
 bool is_quick(const Record& record) { return record.command.find(" --quick") != std::string::npos; }
+
+std::string into_a_new_directory(std::string command) {
+  const auto begin = command.find(" --out ");
+  if (begin == std::string::npos) return command;
+  const auto value = begin + std::string_view(" --out ").size();
+  return command.erase(begin, std::min(command.find(' ', value), command.size()) - begin);
+}
 
 std::string command_like(const Record& record, std::string_view verb, std::string_view options) {
   std::string command = fmt::format("paceline {}", verb);

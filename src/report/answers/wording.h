@@ -2,12 +2,14 @@
 
 /// Makes texts that answers share, and sets how certain an answer is.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analysis/compare/operating_point.h"
 #include "analysis/steps/remedies.h"
+#include "analysis/steps/scaling.h"
 #include "report/document.h"
 
 namespace paceline::report {
@@ -36,6 +38,10 @@ struct BatchMemory {
   std::optional<std::int64_t> peak;
 };
 [[nodiscard]] BatchMemory memory_of(const measure::Record& record);
+
+/// Marks a point of efficiency or speedup whose interval lies above the ideal: its baseline was measured at a
+/// slow moment, or has less cache for each worker.
+void mark_above_ideal(Point& point, const analysis::ScalingRow& row);
 
 /// The region of an axis of workers where there is no core for each: it begins between `cores` and the next
 /// number.
@@ -66,6 +72,11 @@ void judge(Answer& answer, const analysis::Choice& choice);
 /// The same for an answer that depends on one cell.
 void judge(Answer& answer, const analysis::Cell& cell);
 
+/// The picture of a choice among `cells`; `what` names one of them: "32", "2 workers".
+[[nodiscard]] Answer::Bars bars_of(const std::vector<const analysis::Cell*>& cells,
+                                   const analysis::Cell* best, const std::string& of,
+                                   const std::function<std::string(const analysis::Cell&)>& what);
+
 /// Copies value, interval and number of samples of `estimate`, and the ids of the records of `cell`.
 void take_figures(Answer& answer, const analysis::Estimate& estimate, const analysis::Cell& cell);
 
@@ -80,5 +91,8 @@ void take_figures(Answer& answer, const analysis::Estimate& estimate, const anal
 /// measured, then `options`.
 [[nodiscard]] std::string command_like(const measure::Record& record, std::string_view verb,
                                        std::string_view options);
+
+/// The command without its `--out DIR`, for another run: the program then names a new directory.
+[[nodiscard]] std::string into_a_new_directory(std::string command);
 
 }  // namespace paceline::report

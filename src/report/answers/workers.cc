@@ -62,6 +62,7 @@ Figure::View view_of(const Subject& subject, Mode mode) {
                     .x = {.label = "workers", .log = true},
                     .y = {.label = "efficiency", .unit = "%"}};
   int cores = 0;
+  double least = 10, most = 0;
   for (const auto& group : subject.conclusions.scaling(mode)) {
     if (group.subject != subject.cells.name || group.baseline == nullptr || group.rows.size() < 2) continue;
     cores = cores_there(group.baseline->record());
@@ -71,9 +72,22 @@ Figure::View view_of(const Subject& subject, Mode mode) {
       if (!row.has_ratios && !row.is_baseline) continue;
       const auto efficiency = row.is_baseline ? analysis::exactly(1) : row.efficiency;
       series.points.push_back(point_of(row.cell->workers, analysis::scaled(efficiency, 100), *row.cell));
+      mark_above_ideal(series.points.back(), row);
+      if (row.cell->workers != subject.best()->workers || row.is_baseline) continue;
+      least = std::min(least, row.efficiency.median);
+      most = std::max(most, row.efficiency.median);
     }
     if (series.points.size() > 1) view.series.push_back(std::move(series));
   }
+  const auto who = fmt::format("{} scaling, {}", mode == Mode::weak ? "Weak" : "Strong",
+                               count(subject.best()->workers, "worker"));
+  if (most > 0)
+    view.finding = about(least) == about(most)
+                       ? fmt::format("{}: {} efficient", who, about(most))
+                       : fmt::format("{}: {} to {} efficient", who, rough(100 * least), about(most));
+  view.note =
+      fmt::format("Efficiency: speedup over the number of workers, {}. Error bars: 95 % intervals.",
+                  mode == Mode::weak ? "each with the same batch" : "all together with the same batch");
   if (cores > 0 && is_on_cpu(*subject.best())) view.marks.push_back(beyond_cores(cores));
   return view;
 }
@@ -141,8 +155,10 @@ Answer workers_answer(const Subject& subject) {
                 .figure = std::to_string(best->workers),
                 .unit = is_on_cpu(*best) ? fmt::format("of {}", count(cores_there(record), "core")) : "",
                 .sentence = text_about_speedup(subject),
-                .evidence = "workers"};
-  if (answer.sentence.empty()) {
+                .evidence = "workers",
+                .bars = bars_of(cells, best, "",
+                                [](const analysis::Cell& cell) { return count(cell.workers, "worker"); })};
+  if (answer.sentence.empty() && choice.overlap.empty()) {
     const auto* other =
         *std::find_if(cells.begin(), cells.end(), [&](const analysis::Cell* cell) { return cell != best; });
     const bool is_unsettled = std::ranges::find(choice.unsettled, other) != choice.unsettled.end();
@@ -154,7 +170,11 @@ Answer workers_answer(const Subject& subject) {
                           : fmt::format("With {}: {} times its images/s.", way_of(*other),
                                         number(other->images_per_s.median / best->images_per_s.median));
   }
-  if (auto more = text_about_left_out(subject); !more.empty()) answer.sentence += " " + more;
+  if (!choice.overlap.empty())
+    answer.sentence += fmt::format("{}{} may be as fast.", answer.sentence.empty() ? "" : " ",
+                                   way_of(*choice.overlap.front()));
+  else if (auto more = text_about_left_out(subject); !more.empty())
+    answer.sentence += " " + more;
   judge(answer, choice);
   if (subject.row != nullptr && subject.row->efficiency.low > 1 &&
       answer.certainty != Certainty::not_decided) {
@@ -167,15 +187,19 @@ Answer workers_answer(const Subject& subject) {
 
 std::optional<Figure> workers_figure(const Subject& subject) {
   if (subject.best() == nullptr) return std::nullopt;
-  Figure figure{.id = "workers",
-                .note = "Efficiency: speedup over the number of workers. Error bars: 95 % intervals."};
+  Figure figure{.id = "workers"};
   for (const Mode mode : {Mode::weak, Mode::strong})
     if (auto view = view_of(subject, mode); !view.series.empty()) figure.views.push_back(std::move(view));
   if (figure.views.empty()) return std::nullopt;
-  figure.finding = subject.row == nullptr
-                       ? "How much each further worker adds"
-                       : fmt::format("{} are {} efficient", count(subject.best()->workers, "worker"),
-                                     about(subject.row->efficiency.median));
+  // The mode of the answer comes first, and the title is of the view that is shown.
+  const auto& strong = subject.conclusions.strong;
+  if (figure.views.size() > 1 &&
+      std::ranges::any_of(strong, [&](const auto& group) { return &group == subject.group; }))
+    std::ranges::reverse(figure.views);
+  for (Figure::View& view : figure.views)
+    if (view.finding.empty()) view.finding = "How much each further worker adds";
+  figure.finding = figure.views.front().finding;
+  figure.note = figure.views.front().note;
   return figure;
 }
 

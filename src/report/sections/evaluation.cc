@@ -165,7 +165,7 @@ void add_search(Section& section, const SearchResult& result, const Told& told) 
 using analysis::Evaluation;
 using analysis::Proportion;
 
-constexpr std::size_t kWidestMatrix = 20;  ///< the most classes for which a matrix is readable on a terminal
+constexpr std::size_t kWidestMatrix = 20;  ///< the most classes for which a matrix is readable
 constexpr std::size_t kListedConfusions = 20;
 
 TableCell share_cell(const std::optional<Proportion>& proportion, const char* reason) {
@@ -218,19 +218,88 @@ Table class_table(const Evaluation& result, const std::string& id) {
   return table;
 }
 
-Table confusion_matrix(const Evaluation& result, const std::string& id) {
-  Table table{.id = id + "-confusion",
-              .title = "Confusion matrix",
-              .definition = "Rows: what the images show; columns: what they were taken for; counts.",
-              .columns = {{.key = "class", .label = "shows \\ taken for"}}};
-  for (const auto& figures : result.classes)
-    table.columns.push_back({.key = figures.name, .label = figures.name, .format = Format::integer});
-  const auto& counts = result.record->confusion;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    table.rows.push_back({words(result.classes[i].name)});
-    for (const auto count : counts[i]) table.rows.back().push_back(value(static_cast<double>(count)));
+/// The classes that a figure shows: all of a few, of many those with the lowest accuracy; the worst first.
+Figure class_figure(const Evaluation& result, const std::string& id) {
+  std::vector<const analysis::ClassFigures*> shown;
+  for (const auto& one : result.classes)
+    if (one.recall) shown.push_back(&one);
+  std::ranges::stable_sort(shown, {}, [](const auto* one) { return one->recall->value; });
+  const bool is_cut = shown.size() > kWidestMatrix;
+  if (is_cut) shown.resize(kWidestMatrix);
+  const auto below = std::ranges::count_if(
+      result.classes, [&](const auto& one) { return one.recall && one.recall->high < result.top_1.value; });
+  Figure figure{
+      .id = id + "-by-class",
+      .finding = below == 0 ? "No class is below the mean beyond chance"
+                            : fmt::format("{} {} below the mean beyond chance",
+                                          count(static_cast<long>(below), below == 1 ? "class" : "classe"),
+                                          below == 1 ? "is" : "are"),
+      .note = is_cut ? fmt::format("Of {} classes those with the lowest accuracy. 95 % intervals, Wilson.",
+                                   result.classes.size())
+                     : "Accuracy of each class. 95 % intervals, Wilson."};
+  Figure::View view{.x = {.label = "update"}, .y = {.label = "right", .unit = "%"}};
+  for (const auto* one : shown)
+    view.series.push_back({.name = one->name,
+                           .points = {{.x = static_cast<double>(result.record->updates),
+                                       .y = 100 * one->recall->value,
+                                       .low = 100 * one->recall->low,
+                                       .high = 100 * one->recall->high,
+                                       .n = static_cast<int>(one->samples)}}});
+  view.marks.push_back({.axis = 'y', .low = 100 * result.top_1.value, .label = "all images"});
+  figure.views.push_back(std::move(view));
+  return figure;
+}
+
+/// The classes of a matrix: all of a few, of many those with the most frequent confusions, in their order.
+std::vector<std::size_t> classes_shown(const Evaluation& result) {
+  std::vector<std::size_t> shown;
+  if (result.classes.size() <= kWidestMatrix) {
+    for (std::size_t i = 0; i < result.classes.size(); ++i) shown.push_back(i);
+    return shown;
   }
-  return table;
+  for (const auto& one : result.confusions)
+    for (const std::size_t label : {one.label, one.predicted})
+      if (shown.size() < kWidestMatrix && std::ranges::find(shown, label) == shown.end())
+        shown.push_back(label);
+  std::ranges::sort(shown);
+  return shown;
+}
+
+Heatmap confusion_map(const Evaluation& result, const std::string& id) {
+  const auto shown = classes_shown(result);
+  const bool is_cut = shown.size() < result.classes.size();
+  Heatmap map{
+      .id = id + "-confusion",
+      .finding = "No image is taken for another class",
+      .note = is_cut ? fmt::format("Of {} classes those with the most frequent confusions; counts of images.",
+                                   result.classes.size())
+                     : "Counts of images.",
+      .row_label = "shows",
+      .column_label = "taken for",
+      .value = {.key = "images", .label = "images", .format = Format::integer},
+      .is_confusion = true};
+  if (!result.confusions.empty()) {
+    const auto& most = result.confusions.front();
+    map.finding = fmt::format("{} is taken for {} most: {} of {} images", result.classes[most.label].name,
+                              result.classes[most.predicted].name, most.samples,
+                              integer(static_cast<double>(result.classes[most.label].samples)));
+  }
+  for (const std::size_t column : shown) map.columns.push_back(result.classes[column].name);
+  if (is_cut) map.columns.emplace_back("others");
+  const auto& counts = result.record->confusion;
+  for (const std::size_t row : shown) {
+    map.rows.push_back(result.classes[row].name);
+    std::int64_t rest = result.classes[row].samples;
+    const auto add = [&](std::int64_t images) {
+      map.cells.push_back({.value = static_cast<double>(images)});
+    };
+    for (const std::size_t column : shown) {
+      add(counts[row][column]);
+      rest -= counts[row][column];
+    }
+    if (is_cut) add(rest);
+  }
+  return map;
 }
 
 Table confusion_list(const Evaluation& result, const std::string& id) {
@@ -253,15 +322,17 @@ Table confusion_list(const Evaluation& result, const std::string& id) {
   return table;
 }
 
-Table mistake_table(const Evaluation& result, const std::string& id) {
+Gallery mistake_gallery(const Evaluation& result, const std::string& id) {
   const auto& mistakes = result.record->mistakes;
-  Table table{.id = id + "-mistakes",
-              .title = "The most confident mistakes",
-              .definition = "Probability: of the class it was taken for, by softmax. Numbers count from 0.",
-              .columns = {{.key = "sample", .label = "image"},
-                          {.key = "label", .label = "shows"},
-                          {.key = "predicted", .label = "taken for"},
-                          {.key = "probability", .label = "probability", .format = Format::percent1}}};
+  Gallery gallery;
+  Table& table = gallery.table;
+  table = {.id = id + "-mistakes",
+           .title = "The most confident mistakes",
+           .definition = "Probability: of the class it was taken for, by softmax. Numbers count from 0.",
+           .columns = {{.key = "sample", .label = "image"},
+                       {.key = "label", .label = "shows"},
+                       {.key = "predicted", .label = "taken for"},
+                       {.key = "probability", .label = "probability", .format = Format::percent1}}};
   const auto name = [&](std::int64_t label) {
     const auto at = static_cast<std::size_t>(label);
     return words(at < result.classes.size() ? result.classes[at].name : fmt::format("{}", label));
@@ -269,7 +340,8 @@ Table mistake_table(const Evaluation& result, const std::string& id) {
   for (const auto& mistake : mistakes)
     table.rows.push_back({words(mistake.path.value_or(fmt::format("number {}", mistake.index))),
                           name(mistake.label), name(mistake.predicted), value(mistake.probability)});
-  return table;
+  for (const auto& mistake : mistakes) gallery.pictures.push_back(mistake.picture);
+  return gallery;
 }
 
 }  // namespace
@@ -300,10 +372,11 @@ std::optional<Section> evaluation_section(const Conclusions& conclusions) {
       continue;
     }
     section.blocks.push_back(overall_table(record, result, id));
+    section.blocks.push_back(confusion_map(result, id));
+    section.blocks.push_back(class_figure(result, id));
     section.blocks.push_back(class_table(result, id));
-    section.blocks.push_back(result.classes.size() <= kWidestMatrix ? confusion_matrix(result, id)
-                                                                    : confusion_list(result, id));
-    if (!result.record->mistakes.empty()) section.blocks.push_back(mistake_table(result, id));
+    if (result.classes.size() > kWidestMatrix) section.blocks.push_back(confusion_list(result, id));
+    if (!result.record->mistakes.empty()) section.blocks.push_back(mistake_gallery(result, id));
   }
   if (section.blocks.empty()) return std::nullopt;
   return section;

@@ -249,6 +249,12 @@ void add_setup_columns(Table& table, std::size_t at, const std::vector<const ana
   for (std::size_t i = 0; i < table.rows.size(); ++i) table.rows[i].push_back(words(differences[i]));
 }
 
+std::string words_for(const analysis::Cell& cell) {
+  const bool is_strong = cell.record().batch_given_as == "global";
+  return fmt::format("{}, {}, {} {}", cell.part(), count(cell.workers, "worker"),
+                     is_strong ? "global batch" : "batch", is_strong ? cell.global_batch : cell.local_batch);
+}
+
 void Footnotes::add(const std::string& note) {
   if (!note.empty() && std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
 }
@@ -268,8 +274,21 @@ void Footnotes::explain_marks(const analysis::Cell& cell) {
 void Footnotes::explain(const analysis::Cell& cell) {
   explain_marks(cell);
   if (!cell.is_measured()) add(fmt::format("{}: {}: {}.", cell.label, cell.status, cell.reason));
+  long disturbed = 0;
   for (const std::string& lost : cell.lost_repeats)
-    add(fmt::format("{}: a repeat was lost: {}.", cell.label, lost));
+    if (lost.starts_with("other programs"))
+      ++disturbed;
+    else
+      add(fmt::format("{}: a run was not used: {}.", words_for(cell), lost));
+  if (disturbed == 0) return;
+  disturbed_.push_back(fmt::format("{} ({} of {})", words_for(cell), disturbed,
+                                   count(static_cast<long>(cell.records.size() + cell.lost.size()), "run")));
+}
+
+std::vector<std::string> Footnotes::take() {
+  if (!disturbed_.empty())
+    add(fmt::format("Not used, since other programs worked meanwhile: {}.", fmt::join(disturbed_, "; ")));
+  return std::move(notes_);
 }
 
 void Footnotes::explain(const analysis::ScalingRow& row) {

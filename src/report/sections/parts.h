@@ -38,6 +38,8 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 /// straggler or storage, "n=1" a single timed step. Joined by blanks; empty if none applies.
 [[nodiscard]] std::string marks_of(const analysis::Cell& cell);
 [[nodiscard]] std::string marks_of(const analysis::ScalingRow& row);
+/// A cell in words: "sweep, 1 worker, batch 32", "scale strong, 2 workers, global batch 128".
+[[nodiscard]] std::string words_for(const analysis::Cell& cell);
 /// "disturbed", "maybe disturbed", or "".
 [[nodiscard]] std::string mark_of(measure::Disturbance disturbance);
 /// The mark of a plot's point: "emulated", "oversubscribed", "shared cores", "debug build", or "".
@@ -81,10 +83,11 @@ class Footnotes {
   void explain(const analysis::ScalingRow& row);
   void explain(const analysis::Cell& cell);
   void explain_marks(const analysis::Cell& cell);
-  [[nodiscard]] std::vector<std::string> take() { return std::move(notes_); }
+  /// Repeats that other programs disturbed are one note, which names their cells.
+  [[nodiscard]] std::vector<std::string> take();
 
  private:
-  std::vector<std::string> notes_;
+  std::vector<std::string> notes_, disturbed_;
 };
 
 /// The continuation of "not decided: ", such as "8 and 512 overlap; measure longer"; empty if the knee is

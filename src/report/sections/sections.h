@@ -57,7 +57,11 @@ namespace paceline::report {
 /// Which configuration a search found best.
 [[nodiscard]] std::optional<Section> search_section(const Conclusions& conclusions);
 [[nodiscard]] bool is_of_search(const measure::Record& record);
-/// What evaluated checkpoints get wrong: by class, confusions, mistakes.
+/// What evaluated checkpoints get wrong: by class, confusions, mistakes. Of the first the blocks have these
+/// ids.
+inline constexpr const char* kConfusion = "evaluation-confusion";
+inline constexpr const char* kClasses = "evaluation-by-class";
+inline constexpr const char* kMistakes = "evaluation-mistakes";
 [[nodiscard]] std::optional<Section> evaluation_section(const Conclusions& conclusions);
 [[nodiscard]] bool is_of_evaluation(const measure::Record& record);
 /// Epochs of trainings: loss and accuracy.

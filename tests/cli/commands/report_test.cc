@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "base/file.h"
 #include "cli/program.h"
@@ -249,11 +251,23 @@ TEST(Compare, WritesTheFormsThatReportWrites) {
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "c.html"));
 }
 
-TEST(Compare, TakesTwo) {
+TEST(Compare, OfOneTakesTheRunBeforeIt) {
   const Folder folder;
   write_study(folder, "a", 1);
   EXPECT_THAT(run_program({"compare", "a"}, {.directory = folder.path()}).err,
-              AllOf(HasSubstr("compare takes two records or directories"), HasSubstr("got 1")));
+              HasSubstr("compare a: no earlier run of its kind, model and data is beside it"));
+  write_study(folder, "other", 1, "resnet8-cifar");
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // files' times order runs without events
+  write_study(folder, "b", 0.8);
+  const auto outcome = run_program({"compare", "b"}, {.directory = folder.path()});
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("b against a"), HasSubstr("B is 24 % faster"))) << outcome.err;
+}
+
+TEST(Compare, TakesTwo) {
+  const Folder folder;
+  write_study(folder, "a", 1);
+  EXPECT_THAT(run_program({"compare"}, {.directory = folder.path()}).err,
+              AllOf(HasSubstr("compare takes two records or directories"), HasSubstr("got 0")));
   EXPECT_THAT(run_program({"compare", "a", "nowhere"}, {.directory = folder.path()}).err,
               HasSubstr("nowhere: there is no such record or directory"));
   EXPECT_THAT(run_program({"compare", "a", "a", "--fail-on", "improved"}, {.directory = folder.path()}).err,

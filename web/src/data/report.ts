@@ -6,7 +6,7 @@ export const formats = [
 export const tones = ['plain', 'finding', 'warning'] as const;
 export const plotKinds = ['line', 'stacked_bar'] as const;
 export const certainties = ['decided', 'tie', 'not_decided', 'careful', 'not_measured'] as const;
-export const words = ['improved', 'regressed', 'no_change', 'within_noise', 'not_compared'] as const;
+export const words = ['improved', 'regressed', 'no_change', 'within_noise', 'not_decided', 'not_compared'] as const;
 
 export type Format = (typeof formats)[number];
 export type Tone = (typeof tones)[number];
@@ -72,12 +72,16 @@ export interface Answer {
   evidence: string;
   records: string[];
   command: string;
+  bars: Bars | null;
 }
+/// images/s of the candidates of a choice, and which was chosen.
+export interface Bars { title: string; values: (number | null)[]; chosen: number }
 export interface Step { title: string; why: string; command: string; seconds: number | null }
 export interface Next { type: 'next'; steps: Step[]; not_answered: string[] }
 /// axis 'y': a level, or a band up to `high`; axis 'x': hatched from `low` on.
 export interface Mark { axis: 'x' | 'y'; low: number; high: number | null; label: string }
-export interface View { name: string; x: Axis; y: Axis; series: Series[]; marks: Mark[] }
+/// finding and note: of this view, where they are not the figure's; else ''.
+export interface View { name: string; x: Axis; y: Axis; series: Series[]; marks: Mark[]; finding: string; note: string }
 export interface Figure { type: 'figure'; id: string; finding: string; note: string; views: View[] }
 /// `noise`: the interval from `low` to `high` holds 0.
 export interface Change { name: string; seconds: number; hint: string; low: number | null; high: number | null; noise: boolean }
@@ -104,6 +108,7 @@ export interface Pair {
   before: string;
   after: string;
   why: string;
+  mark: string;
 }
 export interface Comparison { type: 'comparison'; id: string; finding: string; note: string; name_of_ratio: string; rows: Pair[] }
 /// The steps of a measured window in groups: fastest, median and slowest of each over `typical`, the median step of the
@@ -114,7 +119,24 @@ export interface Window {
 }
 export interface Strip { type: 'strip'; id: string; finding: string; note: string; windows: Window[] }
 
-export type Block = Paragraph | Table | Plot | Answer | Next | Figure | Waterfall | Timeline | Comparison | Strip;
+/// Cells row by row. `confusion`: counts of classes taken for classes, right where both names are equal.
+export interface Heatmap {
+  type: 'heatmap';
+  id: string;
+  finding: string;
+  note: string;
+  row_label: string;
+  column_label: string;
+  value: Column;
+  rows: string[];
+  columns: string[];
+  confusion: boolean;
+  cells: Cell[];
+}
+/// A picture (JPEG in base64, or '') for each row.
+export interface Gallery { type: 'gallery'; table: Table; pictures: string[] }
+
+export type Block = Paragraph | Table | Plot | Answer | Next | Figure | Waterfall | Timeline | Comparison | Strip | Heatmap | Gallery;
 export interface Section { id: string; title: string; folded: boolean; blocks: Block[] }
 export interface Fact { name: string; value: string }
 export const verdicts = ['pass', 'fail', 'not_decided', 'not_measured'] as const;

@@ -5,7 +5,7 @@
 import { AGAIN, At, SchemaError } from './at';
 import {
   certainties, formats, plotKinds, tones, verdicts, words,
-  type Answer, type Axis, type Block, type Cell, type Comparison, type Expectation, type Figure, type Next, type Paragraph, type Plot, type Point,
+  type Answer, type Axis, type Bars, type Block, type Cell, type Comparison, type Expectation, type Figure, type Gallery, type Heatmap, type Next, type Paragraph, type Plot, type Point,
   type Report, type Section, type Series, type Strip, type Table, type Timeline, type View, type Waterfall,
 } from './report';
 import { readBlocks as readBlocks1 } from './schema-1';
@@ -68,7 +68,9 @@ const answer = (at: At): Answer => ({
   chip: at.get('chip').text(), figure: at.get('figure').text(), unit: at.get('unit').text(), sentence: at.get('sentence').text(),
   value: at.get('value').number(), low: at.get('low').number(), high: at.get('high').number(), n: at.get('n').count(),
   evidence: at.get('evidence').text(), records: at.get('records').texts(), command: at.get('command').text(),
+  bars: at.get('bars').isThere ? bars(at.get('bars')) : null,
 });
+const bars = (at: At): Bars => ({ title: at.get('title').text(), values: at.get('values').numbers(), chosen: at.get('chosen').count() });
 
 const next = (at: At): Next => ({
   type: 'next', not_answered: at.get('not_answered').texts(),
@@ -82,6 +84,7 @@ const said = (at: At) => ({ id: at.get('id').text(), finding: at.get('finding').
 
 const view = (at: At): View => ({
   name: at.get('name').text(), x: axis(at.get('x')), y: axis(at.get('y')), series: at.get('series').list(series),
+  finding: at.get('finding').isThere ? at.get('finding').text() : '', note: at.get('note').isThere ? at.get('note').text() : '',
   marks: at.get('marks').list((mark) => ({
     axis: mark.get('axis').oneOf(['x', 'y'] as const), low: mark.get('low').figure(), high: mark.get('high').number(), label: mark.get('label').text(),
   })),
@@ -123,7 +126,7 @@ const comparison = (at: At): Comparison => ({
   rows: at.get('rows').list((row) => ({
     name: row.get('name').text(), word: row.get('word').oneOf(words), ratio: row.get('ratio').number(),
     low: row.get('low').number(), high: row.get('high').number(),
-    before: row.get('before').text(), after: row.get('after').text(), why: row.get('why').text(),
+    before: row.get('before').text(), after: row.get('after').text(), why: row.get('why').text(), mark: row.get('mark').isThere ? row.get('mark').text() : '',
   })),
 });
 
@@ -144,7 +147,27 @@ const strip = (at: At): Strip => ({
   }),
 });
 
-const blocks = { paragraph, table, plot, answer, next, figure, waterfall, timeline, comparison, strip };
+function heatmap(at: At): Heatmap {
+  const rows = at.get('rows').texts();
+  const columns = at.get('columns').texts();
+  const size = rows.length * columns.length;
+  const cells = at.get('cells');
+  const what = at.get('value');
+  const [value, low, high] = [cells.get('value').numbersOr(size), cells.get('low').numbersOr(size), cells.get('high').numbersOr(size)];
+  const [mark, note] = [cells.get('mark').textsOr(size), cells.get('note').textsOr(size)];
+  return {
+    type: 'heatmap', ...said(at), row_label: at.get('row_label').text(), column_label: at.get('column_label').text(), rows, columns, confusion: at.get('confusion').flag(),
+    value: { key: 'value', label: what.get('label').text(), unit: what.get('unit').text(), format: what.get('format').oneOf(formats), group: '' },
+    cells: value.map((one, i): Cell => ({ text: '-', value: one, low: low[i]!, high: high[i]!, mark: mark[i]!, note: note[i]! })),
+  };
+}
+
+function gallery(at: At): Gallery {
+  const rows = table(at.get('table'));
+  return { type: 'gallery', table: rows, pictures: at.get('pictures').textsOr(rows.rows.length) };
+}
+
+const blocks = { paragraph, table, plot, answer, next, figure, waterfall, timeline, comparison, strip, heatmap, gallery };
 
 function block(at: At): Block {
   return blocks[at.get('type').oneOf(Object.keys(blocks) as (keyof typeof blocks)[])](at);

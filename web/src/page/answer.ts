@@ -2,7 +2,7 @@
 
 import { h, prose } from '../dom';
 import { formatDuration } from '../data/format';
-import type { Answer, Next, Report } from '../data/report';
+import type { Answer, Next } from '../data/report';
 import type { Context } from '../plots/figure';
 import { renderMini } from '../plots/mini';
 import { renderCommand } from './command';
@@ -24,12 +24,13 @@ export function renderBest(answer: Answer): HTMLElement {
     answer.command !== '' && renderCommand(answer.command, 'what is best'));
 }
 
-export function renderTile(answer: Answer, report: Report, { links, colours }: Context): HTMLElement {
+/// `hasBars`: some tile beside it has a picture, so there is a row for it.
+export function renderTile(answer: Answer, { links }: Context, hasBars = answer.bars !== null): HTMLElement {
   const { question, figure, unit, sentence, certainty, chip: word, evidence, records } = answer;
   const inside = [
     h('span', { class: 'question' }, question),
     h('span', { class: 'large' }, figure, unit && ' ', unit && h('small', {}, unit)),
-    renderMini(answer, report, colours) ?? h('span', { class: 'mini' }),
+    renderMini(answer.bars) ?? (hasBars ? h('span', { class: 'mini' }) : h('span')),
     h('span', { class: 'sentence' }, prose(sentence)),
     h('span', { class: 'verdict' }, chip(certainty, word)),
   ];

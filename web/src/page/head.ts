@@ -48,7 +48,11 @@ export function renderTrust({ trust, warnings }: Report): HTMLElement | null {
     trust !== '' && count !== '' && h('span', { class: 'number' }, count),
   ];
   if (warnings.length === 0) return h('p', { class: 'trust' }, ...line);
-  return h('details', { 'class': 'trust' }, h('summary', {}, ...line), h('ul', {}, ...warnings.map((text) => h('li', {}, prose(text)))));
+  // The first is the most important one, and stands there.
+  const [first = '', ...others] = warnings;
+  const head = [...line, h('span', { class: 'first' }, prose(first))];
+  if (others.length === 0) return h('p', { class: 'trust' }, ...head);
+  return h('details', { 'class': 'trust' }, h('summary', {}, ...head), h('ul', {}, ...others.map((text) => h('li', {}, prose(text)))));
 }
 
 export function renderFoot(report: Report, json: string): HTMLElement {

@@ -6,6 +6,7 @@ import { Later } from '../later';
 import { Colours } from '../plots/colours';
 import { renderComparison } from '../plots/comparison';
 import { renderFigure, renderPlot, type Context } from '../plots/figure';
+import { renderHeatmap } from '../plots/heatmap';
 import { Links } from '../plots/links';
 import { renderStrip } from '../plots/strip';
 import { renderTimeline } from '../plots/timeline';
@@ -17,6 +18,7 @@ import { renderBest, renderNext, renderTile } from './answer';
 import { renderContents } from './contents';
 import { renderExpectations } from './expectations';
 import { renderFold } from './fold';
+import { renderGallery } from './gallery';
 import { renderFoot, renderHead, renderTrust } from './head';
 
 const ANSWER = 'answer';
@@ -35,12 +37,12 @@ export function renderPage(report: Report, json: string, later = new Later()): H
     h('main', { id: 'report', tabindex: -1 },
       renderTrust(report),
       renderExpectations(report),
-      answer && renderAnswer(answer, report, context, true),
+      answer && renderAnswer(answer, context, true),
       renderContents(report.sections),
-      h('div', { class: 'evidence' }, ...others.filter(({ folded }) => !folded).map((section) => (isAnswer(section.blocks) ? renderAnswer(section, report, context, false) : renderSection(section, report, context)))),
+      h('div', { class: 'evidence' }, ...others.filter(({ folded }) => !folded).map((section) => (isAnswer(section.blocks) ? renderAnswer(section, context, false) : renderSection(section, context)))),
       h('div', { class: 'folds' },
         ...others.filter(({ folded }) => folded).map((section) =>
-          renderFold(section.id, section.title, () => renderBlocks(section.blocks, report, context), section.blocks.flatMap((block) => ('id' in block ? [block.id] : [])))),
+          renderFold(section.id, section.title, () => renderBlocks(section.blocks, context), section.blocks.flatMap((block) => ('id' in block ? [block.id] : [])))),
         report.facts.length > 0 && renderFold('circumstances', 'Circumstances', () => [renderFacts(report.facts)]))),
     renderFoot(report, json),
     context.tip.element, context.tip.live);
@@ -59,39 +61,39 @@ function giveOwnNames(page: HTMLElement): void {
   }
 }
 
-function renderAnswer({ id, title, blocks }: Section, report: Report, context: Context, isFirst: boolean): HTMLElement {
+function renderAnswer({ id, title, blocks }: Section, context: Context, isFirst: boolean): HTMLElement {
   const answers = blocks.filter((block) => block.type === 'answer');
   const best = answers.find(({ question }) => question === '');
   const tiles = answers.filter((block) => block !== best);
-  const hero = blocks.find((block) => block.type === 'figure' && block.id.startsWith(HERO)) ?? blocks.find((block) => block.type === 'figure');
+  const hero = blocks.find((block) => block.type === 'figure' && block.id.startsWith(HERO)) ?? blocks.find((block) => block.type === 'figure') ?? blocks.find((block) => block.type === 'heatmap');
   const next = blocks.find((block) => block.type === 'next');
   const rest = blocks.filter((block) => block.type !== 'answer' && block !== hero && block !== next);
   return h('section', { 'id': id, 'class': isFirst ? 'answer' : 'answer part wide', 'aria-label': title },
     !isFirst && h('h2', {}, title),
     best && renderBest(best),
-    tiles.length > 0 && h('ul', { class: 'tiles' }, ...tiles.map((one) => h('li', {}, renderTile(one, report, context)))),
+    tiles.length > 0 && h('ul', { class: 'tiles' }, ...tiles.map((one) => h('li', {}, renderTile(one, context, tiles.some(({ bars }) => bars !== null))))),
     (hero || next) && h('div', { class: hero && next ? 'columns' : '' },
-      hero?.type === 'figure' && renderFigure(hero, context, true), next && renderNext(next)),
-    ...renderBlocks(rest, report, context));
+      hero && (hero.type === 'figure' ? renderFigure(hero, context, true) : renderBlock(hero, context)), next && renderNext(next)),
+    ...renderBlocks(rest, context));
 }
 
-const drawings = new Set<Block['type']>(['figure', 'plot', 'waterfall', 'timeline', 'comparison', 'strip']);
+const drawings = new Set<Block['type']>(['figure', 'plot', 'waterfall', 'timeline', 'comparison', 'strip', 'heatmap']);
 
 /// A section is as wide as what it holds: with one drawing, or two in a very wide window, it stands beside others; with
 /// more or with a table it takes the row.
-function renderSection({ id, title, blocks }: Section, report: Report, context: Context): HTMLElement {
+function renderSection({ id, title, blocks }: Section, context: Context): HTMLElement {
   const drawn = blocks.filter(({ type }) => drawings.has(type)).length;
   const hasMore = blocks.some(({ type }) => type === 'table') || drawn > 2 || drawn === 0;
   const section = h('section', { 'id': id, 'class': hasMore ? 'part wide' : drawn === 2 ? 'part wide two' : 'part', 'aria-labelledby': `${id}-title` },
     h('h2', { id: `${id}-title` }, title),
-    ...renderBlocks(blocks, report, context));
+    ...renderBlocks(blocks, context));
   // A title that says the section's again is not read twice.
   for (const again of section.querySelectorAll('h3')) if (again.textContent === title) again.classList.add('unseen');
   return section;
 }
 
 /// Neighbouring drawings stand side by side where the window is wide.
-export function renderBlocks(blocks: readonly Block[], report: Report, context: Context): HTMLElement[] {
+export function renderBlocks(blocks: readonly Block[], context: Context): HTMLElement[] {
   const groups: Block[][] = [];
   for (const block of blocks) {
     const last = groups[groups.length - 1];
@@ -100,9 +102,9 @@ export function renderBlocks(blocks: readonly Block[], report: Report, context: 
     else groups.push([block]);
   }
   return groups.map((group) => group.length === 1
-    ? renderBlock(group[0]!, report, context)
+    ? renderBlock(group[0]!, context)
     : h('div', { class: 'side-by-side' }, ...stacked(group).map((some) => {
-      const elements = some.map((block) => renderBlock(block, report, context));
+      const elements = some.map((block) => renderBlock(block, context));
       return elements.length === 1 ? elements[0]! : h('div', { class: 'stack' }, ...elements);
     })));
 }
@@ -120,18 +122,20 @@ function stacked(group: readonly Block[]): Block[][] {
 }
 
 /// The kinds of blocks, one line each.
-function renderBlock(block: Block, report: Report, context: Context): HTMLElement {
+function renderBlock(block: Block, context: Context): HTMLElement {
   switch (block.type) {
     case 'paragraph': return renderParagraph(block);
     case 'table': return renderTable(block, context);
     case 'plot': return renderPlot(block, context);
-    case 'answer': return block.question === '' ? renderBest(block) : renderTile(block, report, context);
+    case 'answer': return block.question === '' ? renderBest(block) : renderTile(block, context);
     case 'next': return renderNext(block);
     case 'figure': return renderFigure(block, context);
     case 'waterfall': return renderWaterfall(block, context);
     case 'timeline': return renderTimeline(block, context);
     case 'comparison': return renderComparison(block, context);
     case 'strip': return renderStrip(block, context);
+    case 'heatmap': return renderHeatmap(block, context);
+    case 'gallery': return renderGallery(block, context);
   }
 }
 

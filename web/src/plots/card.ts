@@ -32,6 +32,8 @@ export interface Card {
   canvas: HTMLElement;
   explorer: Explorer;
   redraw: Redraw;
+  /// Says another thing: of another view.
+  say(finding: string, note: string): void;
 }
 
 export function renderCard({ id, finding, note }: Said, kind: string, drawable: Drawable, around: Around, controls: HTMLElement | null = null): Card {
@@ -39,8 +41,11 @@ export function renderCard({ id, finding, note }: Said, kind: string, drawable: 
   const canvas = h('div', {
     'class': 'canvas', 'tabindex': 0, 'role': 'application', 'aria-roledescription': 'chart', 'aria-label': `${finding}. Arrow keys walk through it.`,
   });
+  const title = h('h3', {}, prose(finding));
+  const under = h('p', { class: 'note' }, prose(note));
+  under.hidden = note === '';
   const figure = h('figure', { class: `card drawn ${kind}`, id },
-    h('figcaption', {}, h('div', { class: 'head' }, h('h3', {}, prose(finding)), controls), note !== '' && h('p', { class: 'note' }, prose(note))),
+    h('figcaption', {}, h('div', { class: 'head' }, title, controls), under),
     legend, canvas, fold(id, finding, drawable, around, canvas));
   const explorer = new Explorer(canvas, around);
   const redraw = around.sized.add(canvas, { height: roomFor, draw });
@@ -73,7 +78,13 @@ export function renderCard({ id, finding, note }: Said, kind: string, drawable: 
     });
   }
   dimOthers(figure);
-  return { figure, canvas, explorer, redraw };
+  function say(seen: string, how: string) {
+    title.replaceChildren(prose(seen));
+    under.replaceChildren(prose(how));
+    under.hidden = how === '';
+    canvas.setAttribute('aria-label', `${seen}. Arrow keys walk through it.`);
+  }
+  return { figure, canvas, explorer, redraw, say };
 }
 
 /// Made when it is first opened: a large study has many such tables.

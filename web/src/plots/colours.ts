@@ -9,7 +9,7 @@ import { BEST } from './marks';
 const phases: Record<string, string> = {
   'compute': '--compute', 'forward': '--forward', 'backward': '--backward', 'update': '--update',
   'copy': '--copy', 'data wait': '--data-wait',
-  'communication': '--transfer', 'exposed': '--transfer', 'exposed transfer': '--transfer',
+  'communication': '--overlapped', 'exposed': '--transfer', 'exposed transfer': '--transfer',
   'exposed communication': '--transfer', 'overlapped': '--overlapped',
   'exposed wait': '--peer-wait', 'wait for a rank': '--peer-wait', 'waiting for a rank': '--peer-wait',
   'smaller batch': '--forward', 'sharing': '--backward', 'slowest worker': '--peer-wait', 'jitter': '--evaluation', 'other waiting': '--checkpoint',
@@ -88,17 +88,22 @@ export class Colours {
 
   /// How the lines of one plot look. Two lines of a plot differ in colour and sign as long as the palette lasts (with
   /// more names in the report than colours, the later line moves to the next free one), and behind it in their dashes.
-  lines(series: readonly { name: string; dashed: boolean }[]): Look[] {
+  /// Those that are shown at first choose first.
+  lines(series: readonly { name: string; dashed: boolean; hidden?: boolean }[]): Look[] {
     const uses: number[] = Array(PALETTE).fill(0);
-    return series.map(({ name, dashed }) => {
+    const order = series.map((_, k) => k).sort((a, b) => Number(series[a]!.hidden ?? false) - Number(series[b]!.hidden ?? false) || a - b);
+    const looks: Look[] = [];
+    for (const k of order) looks[k] = look(this, series[k]!);
+    return looks;
+    function look({ slots }: Colours, { name, dashed }: { name: string; dashed: boolean }): Look {
       if (dashed) return { colour: variable('--ideal'), slot: 0, round: 0 };
-      const own = (this.slots.get(name) ?? 0) % PALETTE;
+      const own = (slots.get(name) ?? 0) % PALETTE;
       let slot = own;
       for (let tries = 1; tries < PALETTE; ++tries) {
         const next = (own + tries) % PALETTE;
         if (uses[next]! < uses[slot]!) slot = next;
       }
       return { colour: variable(`--series-${slot + 1}`), slot, round: uses[slot]!++ };
-    });
+    }
   }
 }

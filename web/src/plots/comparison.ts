@@ -14,7 +14,7 @@ const ROW = 28;
 const FOOT = 46;
 
 const colours: Record<Word, string> = {
-  improved: 'var(--good)', regressed: 'var(--warn)', no_change: 'var(--ink-soft)', within_noise: 'var(--ink-soft)', not_compared: 'var(--ink-soft)',
+  improved: 'var(--good)', regressed: 'var(--warn)', no_change: 'var(--ink-soft)', within_noise: 'var(--ink-soft)', not_decided: 'var(--ink-soft)', not_compared: 'var(--ink-soft)',
 };
 const say = (word: Word) => word.replaceAll('_', ' ');
 const percent = (ratio: number) => `${ratio < 1 ? '' : '+'}${fixed(100 * (ratio - 1), 1)} %`;
@@ -54,14 +54,14 @@ function draw(comparison: Comparison, width: number): Drawing {
     const colour = colours[row.word];
     image.append(...texts[i]!.map((line, j) => svg('text', { 'x': left - 12, 'y': middle + (j - (texts[i]!.length - 1) / 2) * 14, 'dy': '0.32em', 'text-anchor': 'end' }, line)));
     if (row.low !== null && row.high !== null) image.append(svg('path', { 'd': `M${x(row.low)},${middle - 4}v8m0,-4H${x(row.high)}m0,-4v8`, 'stroke': colour, 'stroke-width': 1.6, 'fill': 'none' }));
-    image.append(svg('circle', { cx: x(row.ratio), cy: middle, r: 4, fill: colour }), svg('text', { 'x': right + 10, 'y': middle, 'dy': '0.32em', 'class': 'strong' }, ends[i]!));
+    image.append(svg('circle', { 'cx': x(row.ratio), 'cy': middle, 'r': 4, 'fill': row.mark ? 'var(--card)' : colour, 'stroke': colour, 'stroke-width': 1.6 }), svg('text', { 'x': right + 10, 'y': middle, 'dy': '0.32em', 'class': 'strong' }, ends[i]!));
     const interval: Spot['rows'] = row.low !== null && row.high !== null ? [['interval', `${percent(row.low)} to ${percent(row.high)}`]] : [];
     return {
       key: String(i), x: x(row.ratio), y: middle, lane: i, box, title: row.name, record: '',
-      rows: [[comparison.name_of_ratio, percent(row.ratio)], ...interval, ['A', row.before], ['B', row.after], ['word', say(row.word)]],
+      rows: [[comparison.name_of_ratio, percent(row.ratio)], ...interval, ['A', row.before], ['B', row.after], ['word', say(row.word)], ...(row.mark ? [['careful', row.mark] as [string, string]] : [])],
     };
   });
-  return { image, spots, keys: [{ sign: 'whisker', text: 'interval' }] };
+  return { image, spots, keys: [{ sign: 'whisker', text: 'interval' }, ...(rows.some(({ mark }) => mark !== '') ? [{ sign: 'hollow', text: 'maybe disturbed' } as const] : [])] };
 }
 
 function table({ id, finding, name_of_ratio, rows }: Comparison): Table {
@@ -74,11 +74,21 @@ function table({ id, finding, name_of_ratio, rows }: Comparison): Table {
   };
 }
 
+/// Where nothing is compared there is no axis: the reasons stand in a list.
 export function renderComparison(comparison: Comparison, context: Context): HTMLElement {
+  if (compared(comparison).length === 0) {
+    return h('figure', { class: 'card', id: comparison.id }, h('figcaption', {}, h('h3', {}, prose(comparison.finding))), renderRefused(comparison));
+  }
   const { figure, canvas } = renderCard(comparison, 'comparison', {
     draw: (width) => draw(comparison, width), height: (width) => linesOf(compared(comparison), width).bottom + FOOT, table: () => table(comparison),
   }, context);
-  const refused = comparison.rows.filter(({ word }) => word === 'not_compared');
-  if (refused.length > 0) canvas.after(h('dl', { class: 'hints' }, ...refused.flatMap(({ name, why }) => [h('dt', {}, name), h('dd', {}, prose(why))])));
+  if (comparison.rows.some(({ word }) => word === 'not_compared')) canvas.after(renderRefused(comparison));
   return figure;
+}
+
+/// Cells with one reason are named together.
+function renderRefused({ rows }: Comparison): HTMLElement {
+  const byReason = new Map<string, string[]>();
+  for (const { name, word, why } of rows) if (word === 'not_compared') byReason.set(why, [...(byReason.get(why) ?? []), name]);
+  return h('dl', { class: 'hints' }, ...[...byReason].flatMap(([why, names]) => [h('dt', {}, names.join('; ')), h('dd', {}, prose(why))]));
 }

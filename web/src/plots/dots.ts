@@ -4,7 +4,7 @@
 import { svg } from '../dom';
 import { axisLabel, formatTick } from '../data/format';
 import type { Point, View } from '../data/report';
-import { readable, type Look } from './colours';
+import { PALETTE, readable, type Look } from './colours';
 import type { Drawing, Spot } from './drawing';
 import { BEST, shapesOf, signOf } from './marks';
 import { textWidth, wrap } from './style';
@@ -56,10 +56,10 @@ export function drawDots(view: View, given: Given): Drawing {
   image.append(...ticks.values.flatMap((tick) => [
     svg('path', { class: 'grid', d: `M${x(tick)},${TOP}V${bottom}` }), svg('text', { 'x': x(tick), 'y': bottom + 15, 'text-anchor': 'middle' }, formatTick(tick, view.y.unit))]),
     ...levels.map(({ low }) => svg('path', { class: 'level', d: `M${x(low)},${TOP}V${bottom}` })),
-    svg('text', { 'x': (left + right) / 2, 'y': height - 8, 'text-anchor': 'middle', 'class': 'axis' }, `${axisLabel(view.y)}${one ? `, ${view.x.label} ${sayX(one.p.x, view.x)}` : ''}`));
+    svg('text', { 'x': (left + right) / 2, 'y': height - 8, 'text-anchor': 'middle', 'class': 'axis' }, `${axisLabel(view.y)}${one && view.x.label !== '' ? `, ${view.x.label} ${sayX(one.p.x, view.x)}` : ''}`));
   let y = TOP;
   const spots = rows.map(({ k, name, p }, i): Spot => {
-    const look = looks[k]!;
+    const look = rows.length > PALETTE ? looks[0]! : looks[k]!;
     const middle = y + tall[i]! / 2;
     const box = { left: 0, right: width, top: y, bottom: y + tall[i]! };
     y = box.bottom;

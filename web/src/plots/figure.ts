@@ -42,9 +42,10 @@ export function renderFigure(figure: Figure, context: Context, isHero = false): 
   const card = renderCard(figure, isHero ? 'hero' : 'lines', {
     draw: (width, canvas) => (isOneColumn(view) ? drawDots(view, { width, looks: looks.get(view)!, shown: shown.get(view)! }) : drawLines(view, { width, height: heightOf(width, isHero, canvas), looks: looks.get(view)!, shown: shown.get(view)! })),
     height: (width, canvas) => (isOneColumn(view) ? heightOfDots(view, { width, shown: shown.get(view)! }) : heightOf(width, isHero, canvas)),
-    table: () => plotAsTable({ id: figure.id, title: figure.finding, x: view.x, y: view.y, series: view.series, categories: null }),
+    table: () => plotAsTable({ id: figure.id, title: view.finding || figure.finding, x: view.x, y: view.y, series: view.series, categories: null }),
     csv: () => csvOfSeries(view),
-    series: () => view.series.map(({ name, dashed }, k) => ({ name, dashed, k, look: looks.get(view)![k]! })),
+    // Rows that are named need no switches.
+    series: () => (isOneColumn(view) && view.series.every(({ points }) => points.length === 1) ? [] : view.series.map(({ name, dashed }, k) => ({ name, dashed, k, look: looks.get(view)![k]! }))),
     shown: () => shown.get(view)!,
     toggle: (k) => {
       const list = shown.get(view)!;
@@ -58,6 +59,7 @@ export function renderFigure(figure: Figure, context: Context, isHero = false): 
       view = one;
       for (const other of chooser!.children) other.setAttribute('aria-pressed', other === button ? 'true' : 'false');
       card.explorer.leave();
+      card.say(view.finding || figure.finding, view.note || figure.note);
       const figures = card.figure.querySelector<HTMLDetailsElement>('details.figures');
       if (figures?.open) figures.dispatchEvent(new Event('toggle'));
       card.redraw();
@@ -70,7 +72,7 @@ export function renderFigure(figure: Figure, context: Context, isHero = false): 
 
 export function renderPlot(plot: Plot, context: Context): HTMLElement {
   if (plot.kind === 'line' || isEmpty(plot)) {
-    return renderFigure({ type: 'figure', id: plot.id, finding: plot.title, note: plot.caption, views: [{ name: '', x: plot.x, y: plot.y, series: plot.series, marks: [] }] }, context);
+    return renderFigure({ type: 'figure', id: plot.id, finding: plot.title, note: plot.caption, views: [{ name: '', x: plot.x, y: plot.y, series: plot.series, marks: [], finding: '', note: '' }] }, context);
   }
   return renderCard({ id: plot.id, finding: plot.title, note: plot.caption }, 'bars', {
     draw: (width) => drawBars(plot, width, context.colours),

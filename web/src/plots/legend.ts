@@ -14,7 +14,7 @@ function lineSign({ look: { colour, slot, round }, dashed }: Named): Element {
   return dashed
     ? box(svg('path', { 'd': 'M-12,0H12', 'stroke': colour, 'stroke-width': 1.6, 'stroke-dasharray': IDEAL }))
     : box(svg('path', { 'd': 'M-12,0H12', 'stroke': colour, 'stroke-width': 2.2, 'stroke-dasharray': dashesOf(round), 'stroke-linecap': round ? 'round' : undefined }),
-        signOf(slot, colour));
+        signOf(slot + 3 * round, colour));
 }
 
 function keySign({ sign, colour = 'var(--ink-soft)' }: Key): Element | null {
@@ -37,16 +37,28 @@ export interface LegendOf {
   onToggle: (k: number) => void;
 }
 
+/// Of so many lines those that are not shown have a switch too; of more they are behind one button.
+const FEW = 6;
+
 /// Switches of the lines, then what the signs mean. Of one line alone there is nothing to switch.
 export function renderLegend(list: HTMLElement, { series, shown, keys, onToggle }: LegendOf): void {
   const focused = list.contains(document.activeElement) ? document.activeElement?.getAttribute('data-series') : null;
   const hasSwitches = series.length > 1;
+  const isOpen = list.classList.contains('open');
+  const isListed = (k: number) => isOpen || shown[k] || series.length <= FEW;
+  const hidden = series.filter(({ k }) => !isListed(k)).length;
+  const more = h('button', { type: 'button', class: 'switch more' }, `${hidden} more`);
+  more.addEventListener('click', () => {
+    list.classList.add('open');
+    renderLegend(list, { series, shown, keys, onToggle });
+  });
   list.replaceChildren(
-    ...(hasSwitches ? series.map((one) => {
+    ...(hasSwitches ? series.filter(({ k }) => isListed(k)).map((one) => {
       const button = h('button', { 'type': 'button', 'class': 'switch', 'aria-pressed': shown[one.k] ? 'true' : 'false', 'data-series': one.k }, lineSign(one), h('span', {}, one.name));
       button.addEventListener('click', () => onToggle(one.k));
       return h('li', {}, button);
     }) : []),
+    hidden > 0 && hasSwitches && !isOpen ? h('li', {}, more) : '',
     ...keys.map((key) => h('li', { class: 'key' }, keySign(key), h('span', {}, key.text))));
   list.hidden = list.childElementCount === 0;
   rove(list);

@@ -68,7 +68,7 @@ export function drawLines(view: View, given: Given): Drawing {
   image.append(drawSigns(drawn, paths, shapes));
   const keys: Key[] = [...drawMarks(image, view.marks, at, frame, labels)];
   keys.push(...nameBest(image, view, drawn, paths, labels), ...nameSpecial(image, drawn, paths, shapes, labels));
-  if (labelled) image.append(nameLines(drawn, paths, frame));
+  if (labelled) image.append(nameLines(drawn, paths, frame, labels));
   unlabel(image);
 
   const isShort = (list: Placed[]) => list.length <= FEW;
@@ -112,11 +112,15 @@ function plotOf(view: View, drawn: readonly Drawn[], { x, y, width, height, fram
   });
 }
 
+const isOver = ({ mark }: Point) => mark === 'oversubscribed';
+
 function line({ k, series: { dashed, points: given }, points, look: { colour, round }, dodge }: Drawn, logY: boolean): Plot.Markish[] {
   const common = { render: taggedAs(k), dx: dodge };
   const ranged = points.filter(hasInterval).filter(({ low }) => !logY || low! > 0);
-  // With the missing ones, at which the line breaks.
-  const stations = given.filter(({ x }) => x !== null).sort((a, b) => a.x! - b.x!);
+  // With the missing ones, at which the line breaks; so it does before points with more threads than cores, for it
+  // does not go on to them.
+  const stations = given.filter(({ x }) => x !== null).sort((a, b) => a.x! - b.x!)
+    .flatMap((p, i, all) => (i > 0 && isOver(p) && !isOver(all[i - 1]!) ? [{ ...p, y: null }, p] : [p]));
   const path = points.length === 1 && dashed
     ? Plot.ruleY(points, { y: 'y', stroke: colour, strokeWidth: 1.5, strokeDasharray: IDEAL, render: taggedAs(k) })
     : Plot.lineY(stations, {
@@ -148,7 +152,7 @@ function drawSigns(drawn: readonly Drawn[], paths: readonly Dot[][], shapes: Map
       const shape = shapes.get(p.mark);
       if (!(shape || p.mark !== '' || points.length <= FEW || isAlone(p) || isSampled(at))) return [];
       const { x, y } = paths[i]![at]!;
-      return [signOf(look.slot, look.colour, shape, { 'transform': `translate(${x},${y})`, 'data-series': k })];
+      return [signOf(look.slot + 3 * look.round, look.colour, shape, { 'transform': `translate(${x},${y})`, 'data-series': k })];
     });
   }));
 }
@@ -211,7 +215,8 @@ function nameSpecial(image: SVGSVGElement, drawn: readonly Drawn[], paths: reado
   const special = drawn.flatMap(({ points }, i) => points.flatMap(({ mark }, j) => (shapes.has(mark) ? [{ mark, dot: paths[i]![j]! }] : [])));
   const seen = new Set(special.map(({ mark }) => mark));
   if (special.length <= 3) {
-    for (const { mark, dot } of special) {
+    for (const mark of seen) {
+      const { dot } = special.find((one) => one.mark === mark)!;
       const text = labels.place(mark, around(dot, 10, 13), { class: 'soft' });
       if (text) image.append(text);
     }
@@ -220,11 +225,16 @@ function nameSpecial(image: SVGSVGElement, drawn: readonly Drawn[], paths: reado
 }
 
 /// Names in the margin, each at the height where its line ends, moved apart; a thin line leads to one that ends before.
-function nameLines(drawn: readonly Drawn[], paths: readonly Dot[][], frame: Frame): SVGGElement {
+/// An ideal that ends before is named where it ends: a thin line would read as its going on.
+function nameLines(all: readonly Drawn[], pathsOfAll: readonly Dot[][], frame: Frame, labels: Labels): SVGGElement {
+  const endsBefore = (i: number) => all[i]!.series.dashed && frame.right - pathsOfAll[i]!.at(-1)!.x > 34;
+  const drawn = all.filter((_, i) => !endsBefore(i));
+  const paths = pathsOfAll.filter((_, i) => !endsBefore(i));
+  const named = all.flatMap(({ k, series, look }, i) => (endsBefore(i) ? [labels.place(series.name, around(pathsOfAll[i]!.at(-1)!, 8, 12), { 'fill': readable(look.colour), 'data-series': String(k) })] : []));
   const ends = drawn.map((_, i) => paths[i]![paths[i]!.length - 1]!);
   const heights = spread(ends.map(({ y }) => y), LINE, frame.top + LINE / 2, frame.bottom - LINE / 2);
   const x = frame.right + 22;
-  return svg('g', { 'class': 'ends', 'text-anchor': 'start' }, ...drawn.flatMap(({ k, series, look }, i) => {
+  return svg('g', { 'class': 'ends', 'text-anchor': 'start' }, ...named.filter((text) => text !== null), ...drawn.flatMap(({ k, series, look }, i) => {
     const end = ends[i]!;
     const y = heights[i]!;
     const far = x - end.x > 34 || Math.abs(y - end.y) > 6;

@@ -36,8 +36,8 @@ export function keysOfLosses(waterfall: Waterfall, colours: Colours): Key[] {
   const stripes = striped(waterfall);
   const parts = changes.flatMap(({ name, seconds }, i): Key[] =>
     (bars.some(({ parts: all }) => all[i]! > SHOWN) ? [{ sign: stripes[i] ? 'striped' : 'box', text: name, colour: colours.change(name, Math.abs(seconds)) }] : []));
-  const gains: Key[] = bars.some((bar) => gainOf(bar) > SHOWN) ? [{ sign: 'hollow', text: 'gain', colour: 'var(--faster)' }] : [];
-  return [{ sign: 'box', text: 'efficiency', colour: 'var(--compute)' }, ...parts, ...gains];
+  const gains: Key[] = bars.some((bar) => gainOf(bar) > SHOWN) ? [{ sign: 'hollow', text: 'given back by other parts', colour: 'var(--faster)' }] : [];
+  return [{ sign: 'box', text: 'ideal step', colour: 'var(--compute)' }, ...parts, ...gains];
 }
 
 /// Draws into `image`, from its top on; the spots of the bars, a lane each.

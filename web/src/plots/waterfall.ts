@@ -1,6 +1,6 @@
-// How one time becomes another: a bar for each change, which begins where the one above ended. The axis begins near
-// the shorter of the two times, for the changes are small against them. Above it, where there are several numbers of
-// workers, what each loses (loss-bars.ts).
+// How one time becomes another: a bar for each change, which begins where the one above ended, from zero, so that a
+// change is as long as it is beside the step. Above it, where there are several numbers of workers, what each loses
+// (loss-bars.ts).
 
 import { h, prose, svg } from '../dom';
 import { formatTime, formatValue, timeUnit, type TimeUnit } from '../data/format';
@@ -42,9 +42,8 @@ function draw(waterfall: Waterfall, width: number, colours: Context['colours']):
   const left = Math.max(...texts.flat().map((text) => textWidth(text, true))) + 14;
   const right = width - Math.max(...rows.map(({ text }) => textWidth(text, true))) - 14;
   const values = rows.flatMap(({ from, to }) => [from, to]);
-  const room = (Math.max(...values) - Math.min(...values) || Math.max(...values) || 1) * 0.12;
-  const least = Math.max(0, Math.min(...values) - room);
-  const most = Math.max(...values) + room * 0.3;
+  const least = Math.min(0, ...values);
+  const most = Math.max(...values) || 1;
   const x = (seconds: number) => left + ((seconds - least) / (most - least)) * (right - left);
   const height = heightOf(waterfall, width);
   const above = heightOfLosses(waterfall, width);
@@ -79,7 +78,7 @@ function draw(waterfall: Waterfall, width: number, colours: Context['colours']):
     };
   });
   const losses = drawLosses(waterfall, image, width, colours);
-  return { image, spots: [...losses, ...spots], keys: [...keysOfLosses(waterfall, colours), ...(least > 0 ? [{ sign: 'none', text: `time from ${formatTime(least, unit)} on` } as const] : [])] };
+  return { image, spots: [...losses, ...spots], keys: keysOfLosses(waterfall, colours) };
 }
 
 function table(waterfall: Waterfall): Table {

@@ -22,6 +22,7 @@ export interface Grid {
 
 /// So many rows are there at once, more than the frame of a table shows; the rest of a long one follows.
 const FIRST = 40;
+const MANY = 60;
 
 const numeric = ({ format }: Column) => format !== 'text';
 const all = (table: Table) => table.columns.map((_, i) => i);
@@ -35,7 +36,8 @@ export function renderGrid(table: Table, later: Later, notes = new Notes(table.r
   let columns: readonly number[] = [];
   let keep: (row: Row) => boolean = () => true;
 
-  const element = h('div', { class: 'scroll' },
+  // Of very many rows the frame scrolls: a page of thousands of pixels of them hides what follows.
+  const element = h('div', { class: table.rows.length > MANY ? 'scroll tall' : 'scroll' },
     h('table', {}, h('caption', { class: 'unseen' }, `${table.title}; the heads of the columns sort`), h('thead', {}, head), body));
   const grid: Grid = {
     element,
