@@ -355,6 +355,8 @@ void add_tables(std::vector<Table>& tables, const Waterfall& waterfall) {
 void add_tables(std::vector<Table>& tables, const Comparison& comparison) {
   tables.push_back(as_table(comparison));
 }
+void add_tables(std::vector<Table>& tables, const Heatmap& heatmap) { tables.push_back(as_table(heatmap)); }
+void add_tables(std::vector<Table>& tables, const Gallery& gallery) { tables.push_back(gallery.table); }
 /// Without the column that is a drawing: no font of LaTeX has its letters.
 void add_tables(std::vector<Table>& tables, const Strip& strip) {
   Table& table = tables.emplace_back(as_table(strip));

@@ -23,7 +23,7 @@ TEST(Summary, HasHeadlineExpectationsAndAnswers) {
       to_summary(build(study(), {.bounds = {read_bound("throughput>1"), read_bound("efficiency<0.5")}}));
   for (const char* part :
        {"### Paceline: resnet18-cifar on cifar10", "**Train with 2 workers", "| ✓ pass | throughput > 1 |",
-        "| ✗ fail | efficiency &lt; 0.5 |", "| Which batch? |", "| What happens to the accuracy? |"})
+        "| ✗ fail | efficiency &lt; 0.5 |", "| Which batch? |", "| How accurate? |"})
     EXPECT_THAT(text, HasSubstr(part));
   EXPECT_LE(lines_of(text), 25);
 }
@@ -34,7 +34,7 @@ TEST(Summary, HasAtMostTwentyFiveLines) {
     const auto text = to_summary(document);
     EXPECT_LE(lines_of(text), 25) << bounds;
     EXPECT_EQ(text.find("more |") != std::string::npos, bounds > 8) << text;
-    EXPECT_THAT(text, HasSubstr("| What happens to the accuracy? |"));
+    EXPECT_THAT(text, HasSubstr("| How accurate? |"));
   }
 }
 

@@ -104,12 +104,15 @@ void draw(Drawn& drawn, const Strip& strip) {
   drawn.add(strip.id, strip.id, svg::strip(strip), strip.finding, strip.note);
 }
 
-// Blocks that are not drawn. (A comparison is in reports of `compare`, which writes no figures.)
+// Blocks that are not drawn. (A comparison is in reports of `compare`, which writes no figures; a heat map is
+// a table in LaTeX.)
 void draw(Drawn&, const Paragraph&) {}
 void draw(Drawn&, const Table&) {}
 void draw(Drawn&, const Answer&) {}
 void draw(Drawn&, const Next&) {}
 void draw(Drawn&, const Comparison&) {}
+void draw(Drawn&, const Heatmap&) {}
+void draw(Drawn&, const Gallery&) {}
 
 }  // namespace
 
