@@ -43,7 +43,7 @@ std::vector<LossPart> parts_of(const LossesOfGroup& losses) {
   return parts;
 }
 
-/// Names the largest part that exceeds the noise; none if all may be chance.
+/// Names the largest part, and says so if it may be chance.
 std::string finding_of_loss(const EfficiencyLoss& loss) {
   const auto who = count(loss.cell->workers, "worker");
   if (loss.loss_s() <= 0) return fmt::format("{} lose no efficiency against one worker", who);
@@ -51,10 +51,12 @@ std::string finding_of_loss(const EfficiencyLoss& loss) {
   std::optional<LossPart> most;
   for (std::size_t i = 0; i < analysis::kLossParts; ++i) {
     const auto part = static_cast<LossPart>(i);
-    if (loss[part].seconds <= 0 || loss[part].is_within_noise()) continue;
-    if (!most || loss[part].seconds > loss[*most].seconds) most = part;
+    if (loss[part].seconds > 0 && (!most || loss[part].seconds > loss[*most].seconds)) most = part;
   }
-  if (!most) return lost + ": no part of it is beyond noise";
+  if (std::ranges::all_of(loss.parts, [](const auto& one) { return one.is_within_noise(); }))
+    return lost + ": no part of it is beyond noise";
+  if (loss[*most].is_within_noise())
+    return fmt::format("{}: most may be {} ({}), within noise", lost, name(*most), about(loss.points(*most)));
   if (loss.points(*most) > loss.loss_s() / loss.step_s)
     return fmt::format("{}: {} costs {}, and other parts give some of it back", lost, name(*most),
                        about(loss.points(*most)));
