@@ -65,8 +65,8 @@ class Probes {
       if (base::seconds_since(began) > 2 * kLongestProbe_s) stop.request_stop();
     };
     try {
-      const auto backend = cluster::make_backend(probe.options.device, nullptr,
-                                                 cluster::emulation_of(probe.options));
+      const auto backend =
+          cluster::make_backend(probe.options.device, nullptr, cluster::emulation_of(probe.options));
       auto record = train::run(probe.options, backend, stop.get_token(), progress);
       if (record.ranks.empty() || record.ranks.front().step_s.empty()) return false;
       record.status = "complete";  // also if it was stopped: its steps were timed
@@ -92,7 +92,8 @@ class Probes {
 Probes time_model(const std::vector<PlannedCell>& cells) {
   Probes probes;
   const auto smallest = *std::ranges::min_element(cells, {}, batch_of);
-  const auto [fewest, most] = std::ranges::minmax(cells, {}, [](const auto& cell) { return cell.options.workers; });
+  const auto [fewest, most] =
+      std::ranges::minmax(cells, {}, [](const auto& cell) { return cell.options.workers; });
   if (!probes.run(as_probe(smallest, fewest.options.workers, batch_of(smallest)))) return probes;
   const double image_s = probes.last_step_s() / static_cast<double>(batch_of(smallest));
   const auto is_short = [&](double images) { return (kSteps + 1) * image_s * images <= kLongestProbe_s; };
@@ -133,8 +134,8 @@ Calibration calibrate(const std::vector<PlannedCell>& cells, int cores) {
     for (std::size_t i = 0; i < places.size(); ++i) result.seconds[places[i]] = times.cost(i);
   }
   if (!timed.empty())
-    result.text = fmt::format("{} steps each of {}, timed just now in {:.0f} s", kSteps, fmt::join(timed, ", "),
-                              base::seconds_since(began));
+    result.text = fmt::format("{} steps each of {}, timed just now in {:.0f} s", kSteps,
+                              fmt::join(timed, ", "), base::seconds_since(began));
   return result;
 }
 

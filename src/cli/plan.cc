@@ -115,7 +115,8 @@ PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backen
     try {
       const auto& plan = plans.of(cell.options);
       add_plan(plan, cell.id, total);
-      if (!plan.time && plan.setup.excess.empty()) unknown.push_back(static_cast<std::size_t>(&cell - cells.data()));
+      if (!plan.time && plan.setup.excess.empty())
+        unknown.push_back(static_cast<std::size_t>(&cell - cells.data()));
     } catch (const base::Error& error) {
       if (cells.size() == 1 || error.kind() != base::ErrorKind::usage) throw;
       if (!impossible) impossible = error;
@@ -204,9 +205,9 @@ Json time_json(const PlanTotal& total) {
              "no record of the same set-up is in the output directory or paceline-out; a short run "
              "(--steps 20) leaves one"}};
   Json time{{"seconds", total.seconds + total.calibrated_s},
-            {"known_from", total.calibrated > 0     ? total.calibration
+            {"known_from", total.calibrated > 0 ? total.calibration
                            : total.from.empty() ? "its own option"
-                                                    : total.from}};
+                                                : total.from}};
   if (total.calibrated > 0) {
     time["low"] = total.seconds + kCalibrationLow * total.calibrated_s;
     time["high"] = total.seconds + kCalibrationHigh * total.calibrated_s;
@@ -225,10 +226,9 @@ std::string time_text(const Json& time) {
   const auto from = time["known_from"].get<std::string>();
   if (time["seconds"].is_null()) return "not known: " + from;
   const bool is_whole = !time.contains("of_cells");
-  const auto seconds =
-      time.contains("low")
-          ? fmt::format("{} to {}", duration(time["low"].get<double>()), duration(time["high"].get<double>()))
-          : duration(time["seconds"].get<double>());
+  const auto seconds = time.contains("low") ? fmt::format("{} to {}", duration(time["low"].get<double>()),
+                                                          duration(time["high"].get<double>()))
+                                            : duration(time["seconds"].get<double>());
   auto text = fmt::format("{} {} (from {}", is_whole ? "about" : "at least", seconds, from);
   if (time.contains("repeats_s"))
     text += fmt::format("; up to {} more, waits included, if other programs disturb what decides",
@@ -342,7 +342,8 @@ void print_plan(const Settings& settings, const PlanTotal& total, const Json& pl
            ? fmt::format("{:.1f} MB of checkpoints at the most; {}",
                          1e-6 * static_cast<double>(disk["checkpoints_bytes"].get<std::int64_t>()), free)
            : free);
-  std::printf("nothing was run or written; the same command without --plan runs it\n");
+  std::printf("nothing was %swritten; the same command without --plan runs it\n",
+              total.calibrated > 0 ? "" : "run or ");
 }
 
 }  // namespace

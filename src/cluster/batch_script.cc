@@ -37,8 +37,8 @@ struct Reason {
 };
 
 constexpr std::string_view kAskLess =
-    "a shorter --time or fewer --nodes begin earlier, since they fit into gaps; sinfo shows partitions with idle "
-    "nodes, for --partition";
+    "ask for a shorter --time or fewer --nodes, which fit into gaps; sinfo shows partitions with idle nodes, for "
+    "--partition";
 
 constexpr Reason kReasons[] = {
     {"Priority", "jobs before it come first", kAskLess},
@@ -51,11 +51,14 @@ constexpr Reason kReasons[] = {
      "it never begins so: scancel it and submit with a shorter --time (sinfo -o '%P %l' shows the limits)"},
     {"PartitionNodeLimit", "it asks for more nodes than the partition gives",
      "it never begins so: scancel it and submit with fewer --nodes"},
-    {"PartitionDown", "the partition takes no jobs now", "submit with another --partition (sinfo shows them)"},
+    {"PartitionDown", "the partition takes no jobs now",
+     "submit with another --partition (sinfo shows them)"},
     {"ReqNodeNotAvail", "nodes that it needs are down or reserved",
      "a shorter --time may end before the reservation; sinfo -R says why nodes are down"},
-    {"QOS", "a limit of the account is reached", "it begins when other jobs of the account end, or ask for less"},
-    {"Assoc", "a limit of the account is reached", "it begins when other jobs of the account end, or ask for less"},
+    {"QOS", "a limit of the account is reached",
+     "it begins when other jobs of the account end, or ask for less"},
+    {"Assoc", "a limit of the account is reached",
+     "it begins when other jobs of the account end, or ask for less"},
 };
 
 const Reason* found_reason(std::string_view reason) {

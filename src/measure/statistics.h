@@ -49,8 +49,8 @@ struct Candidate {
 /// Sorts by ranks_before(); equal candidates keep their order.
 void rank(std::vector<Candidate>& candidates);
 
-/// Whether `other` cannot be told from the better `best`: its mean accuracy on `samples` validation images is lower by
-/// at most the standard error of the difference.
+/// Whether `other` cannot be told from the better `best`: its mean accuracy on `samples` validation images is
+/// lower by at most the standard error of the difference.
 ///
 /// Requires  neither has failed, samples > 0
 [[nodiscard]] bool ties_with(const Candidate& best, const Candidate& other, std::int64_t samples);

@@ -73,9 +73,9 @@ constexpr std::size_t kListed = 8;
 std::string listed_with_accuracy(const std::vector<const measure::Candidate*>& some) {
   std::string text;
   for (std::size_t i = 0; i < some.size() && i < kListed; ++i)
-    text += fmt::format("{}{} {}", i == 0 ? "" : "; ", some[i]->name,
-                        some[i]->failure.empty() ? fmt::format("{:.1f} %", 100 * some[i]->accuracy)
-                                                 : std::string("failed"));
+    text += fmt::format(
+        "{}{} {}", i == 0 ? "" : "; ", some[i]->name,
+        some[i]->failure.empty() ? fmt::format("{:.1f} %", 100 * some[i]->accuracy) : std::string("failed"));
   if (some.size() > kListed) text += fmt::format("; and {} more", some.size() - kListed);
   return text;
 }
@@ -98,8 +98,9 @@ Survivors survivors(const std::vector<Record>& records, std::size_t count, std::
       dropped.push_back(&candidate);
   }
   if (!dropped.empty())
-    result.why = fmt::format("dropped after epoch {}, of the worse half and clearly below the best ({:.1f} %): {}\n  ",
-                             epochs, 100 * ranked.front().accuracy, listed_with_accuracy(dropped));
+    result.why = fmt::format(
+        "dropped after epoch {}, of the worse half and below the best ({:.1f} %) by more than noise: {}\n  ",
+        epochs, 100 * ranked.front().accuracy, listed_with_accuracy(dropped));
   if (!tied.empty())
     result.why += fmt::format("kept from the worse half, since they tie with the best: {}\n  ",
                               listed_with_accuracy(tied));
@@ -229,7 +230,8 @@ std::vector<Rung> rungs(std::size_t configurations, std::int64_t epochs, bool ha
   all.clear();
   std::vector<std::int64_t> lengths{epochs};
   for (std::size_t left = configurations; left > 1 && lengths.back() > 1; left = (left + 1) / 2)
-    lengths.push_back(std::llround(std::ldexp(static_cast<double>(epochs), -static_cast<int>(lengths.size()))));
+    lengths.push_back(
+        std::llround(std::ldexp(static_cast<double>(epochs), -static_cast<int>(lengths.size()))));
   for (auto length = lengths.rbegin(); length != lengths.rend(); ++length) {
     all.push_back({*length, configurations});
     configurations = (configurations + 1) / 2;
@@ -280,8 +282,8 @@ std::vector<Record> run_search(const Search& search, const std::vector<PlannedCe
     if (places.empty()) break;  // all have failed
     if (runner.chosen)
       runner.chosen(places,
-                    fmt::format("{}{}{} trainings", alive.why, all.size() > 1 ? cells[rung * each].stage + ", " : "",
-                                places.size()));
+                    fmt::format("{}{}{} trainings", alive.why,
+                                all.size() > 1 ? cells[rung * each].stage + ", " : "", places.size()));
     auto ran = run_subset(cells, places, runner);
     const bool stopped = was_stopped(ran);
     const bool is_last = rung + 1 == all.size();

@@ -198,8 +198,8 @@ TEST(SbatchCommand, SaysWhyTheJobWaitsAndUntilWhen) {
 
 TEST(QueueAdvice, NamesWhatBeginsEarlier) {
   EXPECT_THAT(queue_advice("PENDING|Priority|N/A", "7"),
-              AllOf(HasSubstr("shorter --time"), HasSubstr("--partition"), HasSubstr("squeue --jobs 7 --start"),
-                    HasSubstr("as soon as")));
+              AllOf(HasSubstr("shorter --time"), HasSubstr("--partition"),
+                    HasSubstr("squeue --jobs 7 --start"), HasSubstr("as soon as")));
   EXPECT_THAT(queue_advice("PENDING|PartitionTimeLimit|N/A", "7"), HasSubstr("never begins"));
   EXPECT_THAT(queue_advice("PENDING|None|N/A", "7"), HasSubstr("fewer --nodes"));
   EXPECT_EQ(queue_advice("RUNNING|None|2026-11-24T09:00:00", "7"), "");

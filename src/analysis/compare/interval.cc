@@ -43,10 +43,11 @@ double half_by_runs(const std::vector<double>& a, const std::vector<double>& b) 
 
 Estimate ratio_of_runs(Repeats a, Repeats b) {
   Estimate result = ratio(pooled(a), pooled(b));
-  if (!has_interval(result)) return result;
+  if (result.n < 2) return result;
   const auto runs_a = logs_of_medians(a), runs_b = logs_of_medians(b);
   const double half = half_by_runs(runs_a, runs_b);
   if (half <= 0) return result;
+  result.is_too_few = false;  // the spread of runs gives an interval
   const double centre = measure::mean(runs_a) - measure::mean(runs_b);
   result.low = std::min(result.low, std::exp(centre - half));
   result.high = std::max(result.high, std::exp(centre + half));

@@ -20,11 +20,12 @@ enum class Bound {
 };
 
 /// What the steps of one cell reach. A product and a copy were measured before the run; the product's rate is
-/// scaled to the threads of the cell's workers. Neither is there if none was measured, or with several processes,
-/// since they are of process 0's cores.
+/// scaled to the threads of the cell's workers. Neither is there if none was measured, or with several
+/// processes, since they are of process 0's cores.
 ///
-/// No share of the product's rate is given: it is no upper bound of `flops_per_s`, which counts the operations
-/// of the direct form, also where Winograd does a quarter of them (docs/decisions/no-share-of-a-peak.md).
+/// No share of the product's rate is given: it is no upper bound of `flops_per_s`, which counts the
+/// operations of the direct form, also where Winograd does a quarter of them
+/// (docs/decisions/no-share-of-a-peak.md).
 struct Reach {
   const Cell* cell = nullptr;
   Breakdown ledger;
@@ -34,8 +35,8 @@ struct Reach {
   std::optional<double> bytes_per_s;  ///< likewise, forward, backward and update; counted op by op
   std::optional<double> intensity;    ///< floating-point operations per byte, of a whole step
   std::optional<double> product_flops_per_s, copy_bytes_per_s;
-  /// By the intensity. None if product or copy was not measured, or was certainly slowed by other programs: the
-  /// steps computed faster than the product explains.
+  /// By the intensity. None if product or copy was not measured, or was certainly slowed by other programs:
+  /// the steps computed faster than the product explains.
   [[nodiscard]] std::optional<Bound> bound() const;
 };
 

@@ -72,8 +72,8 @@ struct EfficiencyLoss {
 ///
 /// Intervals: 1,000 draws of repeats and of blocks of steps, of all cells jointly, widened by Student's
 /// factor for few repeats. With fewer than 3 repeats of any cell: the extremes over the repeats, but at least
-/// what the blocks give. None if a cell has one repeat, whose steps are a single block: every draw would be that
-/// block. The same records give the same intervals.
+/// what the blocks give. None if a cell has one repeat, whose steps are a single block: every draw would be
+/// that block. The same records give the same intervals.
 ///
 /// Requires  both cells are measured, and `cell` has at least as many workers
 [[nodiscard]] EfficiencyLoss efficiency_loss(const Cell& baseline, const Cell& cell, Mode mode,

@@ -234,11 +234,10 @@ std::vector<SearchGrid> grids(const SearchResult& result) {
         continue;
       }
       if (grid == found.end())
-        grid = found.insert(found.end(), SearchGrid{.row_option = rows,
-                                                    .column_option = columns,
-                                                    .others = others,
-                                                    .rows = {},
-                                                    .columns = {}});
+        grid = found.insert(
+            found.end(),
+            SearchGrid{
+                .row_option = rows, .column_option = columns, .others = others, .rows = {}, .columns = {}});
       if (place_of(grid->rows, row) == grid->rows.size()) grid->rows.push_back(row);
       if (place_of(grid->columns, column) == grid->columns.size()) grid->columns.push_back(column);
       sort_numbers(grid->rows);

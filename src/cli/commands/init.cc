@@ -73,7 +73,7 @@ int init_command(const Settings& settings) {
   for (const auto& warning : proposal.warnings) std::printf("%-12s%s\n", "look at", warning.c_str());
   std::printf("%-12s%s, with a reason for each choice\n", "wrote", out.c_str());
   std::printf(
-      "\nnext:\n  paceline train %s --plan     # settings, memory, steps; runs nothing\n"
+      "\nnext:\n  paceline train %s --plan     # settings, memory, steps; writes nothing\n"
       "  paceline train %s --quick    # 30 updates: whether it runs\n"
       "  paceline train %s            # the training%s\n",
       file.c_str(), file.c_str(), file.c_str(),

@@ -51,8 +51,8 @@ std::string output_of(const std::string& line) {
   return std::move(output.text);
 }
 
-/// Why the job waits, until when, and what would begin earlier, as far as Slurm knows within `looks` seconds. ""
-/// if it does not say, which is no error.
+/// Why the job waits, until when, and what would begin earlier, as far as Slurm knows within `looks` seconds.
+/// "" if it does not say, which is no error.
 std::string ask_the_queue(const std::string& job, int looks) {
   const auto line = cluster::shell_line(cluster::queue_line(job)) + " 2>/dev/null";
   for (int look = 1;; ++look) {
@@ -70,12 +70,13 @@ std::string ask_the_queue(const std::string& job, int looks) {
 /// --status: the job's place in the queue, or where to look when it has left it.
 int show_status(const std::string& job) {
   const auto queue = ask_the_queue(job, 1);
-  std::printf("%s\n", !queue.empty()
-                          ? queue.c_str()
-                          : fmt::format("job {} is not in the queue: it has ended, or squeue does not answer here; "
-                                        "sacct --jobs {} says how it ended",
-                                        job, job)
-                                .c_str());
+  std::printf("%s\n",
+              !queue.empty()
+                  ? queue.c_str()
+                  : fmt::format("job {} is not in the queue: it has ended, or squeue does not answer here; "
+                                "sacct --jobs {} says how it ended",
+                                job, job)
+                        .c_str());
   return 0;
 }
 
@@ -118,8 +119,9 @@ int sbatch_command(const Settings& settings) {
   std::printf("job script: %s   (written%s; --script names another)\n", options.script.c_str(),
               options.script.has_parent_path() ? "" : " into this folder");
   if (options.partition.empty() && options.account.empty() && !options.submit)
-    std::printf("it names neither --partition nor --account, so Slurm takes its defaults; sinfo lists partitions, "
-                "sacctmgr show associations user=$USER your accounts\n");
+    std::printf(
+        "it names neither --partition nor --account, so Slurm takes its defaults; sinfo lists partitions, "
+        "sacctmgr show associations user=$USER your accounts\n");
   if (!join.empty()) std::printf("and the one that joins its parts: %s\n", join.c_str());
   const auto submit = cluster::shell_line({"sbatch", "--parsable", options.script.string()});
   const auto behind = [&](const std::string& job) {

@@ -342,8 +342,9 @@ constexpr Option kLaunchRows[] = {
      [](S& s, Text t) { s.batch.submit = truth(t); }, [](const S& s) { return yes_no(s.batch.submit); },
      kNoRival, false},
     {"status", "JOB", kProcesses,
-     "instead of writing a script: ask Slurm why JOB waits and until when, and say what begins earlier", kSbatch,
-     [](S& s, Text t) { s.batch.status = t; }, [](const S& s) { return s.batch.status; }, kNoRival, false},
+     "instead of writing a script: ask Slurm why JOB waits and until when, and say what begins earlier",
+     kSbatch, [](S& s, Text t) { s.batch.status = t; }, [](const S& s) { return s.batch.status; }, kNoRival,
+     false},
     {"plan", "", kProcesses,
      "show what the command would do, and do nothing: each setting and where it comes from, steps, "
      "memory, files, disk, and the time, from older records or a few steps that are timed now",

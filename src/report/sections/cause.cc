@@ -145,7 +145,7 @@ Table ledger_table_of_series(const std::vector<BatchSeries>& all) {
 std::string at_which_rate(const Cause& cause) {
   const auto before = cause.from->flops_per_s, after = cause.to->flops_per_s;
   if (!before || !after) return "";
-  return fmt::format(", which compute at {} instead of {} GFLOP/s", number(*after / 1e9),
+  return fmt::format(", which compute at {} instead of {} GFLOP/s (direct form)", number(*after / 1e9),
                      number(*before / 1e9));
 }
 
@@ -187,9 +187,9 @@ std::string what_is_left(const Reach& reach) {
   const double computing = (parts.forward + parts.backward) / parts.total();
   std::string text =
       fmt::format("forward and backward, which grow with the images, are {} of its step", percent(computing));
-  if (reach.flops_per_s) text += fmt::format(", at {} GFLOP/s", number(*reach.flops_per_s / 1e9));
-  if (reach.bound() == analysis::Bound::memory)
-    text += ", and at this intensity the memory bounds them";
+  if (reach.flops_per_s)
+    text += fmt::format(", at {} GFLOP/s (direct form)", number(*reach.flops_per_s / 1e9));
+  if (reach.bound() == analysis::Bound::memory) text += ", and at this intensity the memory bounds them";
   return text;
 }
 

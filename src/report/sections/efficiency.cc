@@ -155,7 +155,8 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
     table.rows.push_back(std::move(row));
   }
   if (!loss.parts.front().low)
-    footnotes.add(fmt::format("{}: too few steps for intervals; measure longer, or --repeats 3.", loss.cell->label));
+    footnotes.add(
+        fmt::format("{}: too few steps for intervals; measure longer, or --repeats 3.", loss.cell->label));
   footnotes.explain_marks(*loss.cell);
   if (const auto remarks = remarks_on(loss); !remarks.empty())
     footnotes.add(fmt::format("{}: {}.", loss.cell->label, remarks));

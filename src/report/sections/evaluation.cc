@@ -90,15 +90,17 @@ Table trials_table(const SearchResult& result) {
 Table grid_table(const SearchResult& result, const analysis::SearchGrid& grid) {
   const auto& best = result.trials.front();
   const bool is_alone = std::ranges::none_of(result.trials, [](const auto& trial) { return trial.ties(); });
-  Table table{.id = "search-grid",
-              .title = fmt::format("Validation accuracy by {} and {}{}", grid.row_option, grid.column_option,
-                                   behind(grid.others)),
-              .definition = fmt::format(
-                  "Rows: {}; columns: {}. Of each training's best epoch, mean over seeds. {} dropped: a search by "
-                  "halving ended it early, and with more epochs it would be higher.",
-                  grid.row_option, grid.column_option,
-                  is_alone ? "best: no other ties with it." : "tie: the best, and those that cannot be told from it."),
-              .columns = {{.key = "row", .label = grid.row_option + " \\ " + grid.column_option}}};
+  Table table{
+      .id = "search-grid",
+      .title = fmt::format("Validation accuracy by {} and {}{}", grid.row_option, grid.column_option,
+                           behind(grid.others)),
+      .definition = fmt::format(
+          "Rows: {}; columns: {}. Of each training's best epoch, mean over seeds. {} dropped: a search by "
+          "halving ended it early, and with more epochs it would be higher.",
+          grid.row_option, grid.column_option,
+          is_alone ? "best: no other ties with it."
+                   : "tie: the best, and those that cannot be told from it."),
+      .columns = {{.key = "row", .label = grid.row_option + " \\ " + grid.column_option}}};
   for (const auto& column : grid.columns)
     table.columns.push_back({.key = column, .label = column, .format = Format::percent1});
   for (std::size_t i = 0; i < grid.rows.size(); ++i) {
@@ -110,11 +112,11 @@ Table grid_table(const SearchResult& result, const analysis::SearchGrid& grid) {
         continue;
       }
       const bool is_best = trial == &best;
-      table.rows.back().push_back(with_mark(value(trial->candidate.accuracy),
-                                            is_best && is_alone         ? "best"
-                                            : is_best || trial->ties() ? "tie"
-                                            : trial->dropped           ? "dropped"
-                                                                       : ""));
+      table.rows.back().push_back(with_mark(value(trial->candidate.accuracy), is_best && is_alone ? "best"
+                                                                              : is_best || trial->ties()
+                                                                                  ? "tie"
+                                                                              : trial->dropped ? "dropped"
+                                                                                               : ""));
     }
   }
   return table;
@@ -190,7 +192,8 @@ void add_search(Section& section, const SearchResult& result, const Told& told) 
   const auto grids = analysis::grids(result);
   for (const auto& grid : grids) {
     auto shown = grid_table(result, grid);
-    shown.id = fmt::format("{}-grid{}", told.id, &grid == grids.data() ? "" : "-" + std::to_string(&grid - grids.data() + 1));
+    shown.id = fmt::format("{}-grid{}", told.id,
+                           &grid == grids.data() ? "" : "-" + std::to_string(&grid - grids.data() + 1));
     section.blocks.push_back(std::move(shown));
   }
   auto plot = curves(result);

@@ -120,8 +120,9 @@ std::string knee_not_decided(const analysis::Sweep& sweep) {
     batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
   const std::string last = std::move(batches.back());
   batches.pop_back();
-  const bool any_single = std::any_of(sweep.undecided.begin(), sweep.undecided.end(),
-                                      [&](std::size_t i) { return !analysis::has_interval(sweep.points[i].cell->step_s); });
+  const bool any_single = std::any_of(sweep.undecided.begin(), sweep.undecided.end(), [&](std::size_t i) {
+    return !analysis::has_interval(sweep.points[i].cell->step_s);
+  });
   return fmt::format("{} and {} {}; measure longer", fmt::join(batches, ", "), last,
                      any_single ? "overlap or were timed by too few steps" : "overlap");
 }
@@ -150,10 +151,12 @@ std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
 
 std::vector<std::string> text_about_single_repeats(const std::vector<const analysis::Cell*>& cells) {
-  std::vector<std::string> of_steps, of_few_steps;
+  std::vector<std::string> of_steps, of_few_steps, of_one_step;
   for (const analysis::Cell* cell : cells) {
     if (!cell->is_measured() || cell->records.size() != 1) continue;
-    auto& labels = analysis::has_interval(cell->step_s) ? of_steps : of_few_steps;
+    auto& labels = analysis::has_interval(cell->step_s) ? of_steps
+                   : cell->step_s.n > 1                 ? of_few_steps
+                                                        : of_one_step;
     if (std::find(labels.begin(), labels.end(), cell->label) == labels.end()) labels.push_back(cell->label);
   }
   std::vector<std::string> said;
@@ -162,8 +165,12 @@ std::vector<std::string> text_about_single_repeats(const std::vector<const analy
         "One repeat: the interval is of steps within one run; another run may lie outside it: {}.",
         fmt::join(of_steps, "; ")));
   if (!of_few_steps.empty())
-    said.push_back(fmt::format("One repeat of few steps, without interval: another run may give another time: {}.",
-                               fmt::join(of_few_steps, "; ")));
+    said.push_back(
+        fmt::format("One repeat of few steps, without interval: another run may give another time: {}.",
+                    fmt::join(of_few_steps, "; ")));
+  if (!of_one_step.empty())
+    said.push_back(fmt::format("One repeat of a single step: another run may give another time: {}.",
+                               fmt::join(of_one_step, "; ")));
   return said;
 }
 

@@ -232,6 +232,11 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
     base::fail(base::ErrorKind::usage,
                "--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
                options.model);
+  const auto is_norm = [](const graph::Node& node) { return node.as<graph::BatchNorm>() != nullptr; };
+  if (options.batch_norm == engine::BatchNormMode::synchronised && std::ranges::none_of(graph.nodes, is_norm))
+    base::fail(base::ErrorKind::usage,
+               "--bn sync: model '{}' has no batch norm, so there is nothing to synchronise; leave it out",
+               options.model);
   return graph;
 }
 

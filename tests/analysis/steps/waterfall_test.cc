@@ -96,7 +96,8 @@ TEST(Waterfall, GivesTheSameIntervalAgain) {
 }
 
 TEST(Waterfall, OneBlockOfStepsHasNoInterval) {
-  SimulatedRun one{.scaling = "weak", .steps = 3}, many{.scaling = "weak", .workers = 2, .forward = 0.03, .steps = 3};
+  SimulatedRun one{.scaling = "weak", .steps = 3},
+      many{.scaling = "weak", .workers = 2, .forward = 0.03, .steps = 3};
   const auto loss_of = [&](int repeats) {
     const Study study({simulate(one, repeats), simulate(many, repeats)});
     return efficiency_loss(study.of(1, one.local_batch), study.of(2), Mode::weak);

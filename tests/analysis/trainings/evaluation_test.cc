@@ -164,11 +164,10 @@ TEST(Search, HasTheGapOfTheBestEpoch) {
 }
 
 TEST(SearchGrid, HasBatchesByRatesInOrder) {
-  const std::vector<Record> records{
-      training("lr 0.1, local-batch 128, optimizer sgd", 0, {0.8}),
-      training("lr 0.03, local-batch 128, optimizer sgd", 0, {0.7}),
-      training("lr 0.1, local-batch 64, optimizer sgd", 0, {0.9}),
-      training("lr 0.1, local-batch 64, optimizer lars", 0, {0.5})};
+  const std::vector<Record> records{training("lr 0.1, local-batch 128, optimizer sgd", 0, {0.8}),
+                                    training("lr 0.03, local-batch 128, optimizer sgd", 0, {0.7}),
+                                    training("lr 0.1, local-batch 64, optimizer sgd", 0, {0.9}),
+                                    training("lr 0.1, local-batch 64, optimizer lars", 0, {0.5})};
   const auto result = search(records).value();
   const auto found = grids(result);
   ASSERT_EQ(found.size(), 2u) << "one for each optimizer";

@@ -13,8 +13,8 @@ namespace {
 using golden::make_record;
 using measure::Record;
 
-/// Cells of a sweep and of a scaling, whose product, copy and ceilings may have been slowed by other programs, or may
-/// be those of another precision.
+/// Cells of a sweep and of a scaling, whose product, copy and ceilings may have been slowed by other
+/// programs, or may be those of another precision.
 std::vector<Record> random_records(std::mt19937_64& random) {
   const auto between = [&](double low, double high) {
     return low * std::pow(high / low, std::uniform_real_distribution<double>(0, 1)(random));
@@ -47,7 +47,8 @@ std::vector<Record> random_records(std::mt19937_64& random) {
 
 TEST(Cause, NoOutputHasAShareAboveAWhole) {
   std::mt19937_64 random(7);
-  const std::regex share(R"(([0-9.,]+) %( \\?\[[^\]]*\])? of (what the same|the measured|the peak|its peak|the ceiling))");
+  const std::regex share(
+      R"(([0-9.,]+) %( \\?\[[^\]]*\])? of (what the same|the measured|the peak|its peak|the ceiling))");
   int shares = 0;
   for (int i = 0; i < 200; ++i) {
     const auto records = random_records(random);
@@ -67,22 +68,6 @@ TEST(Cause, NoOutputHasAShareAboveAWhole) {
         EXPECT_LE(std::stod((*found)[1]), 100) << i << ": " << found->str();
   }
   EXPECT_GT(shares, 50);
-}
-
-TEST(Cause, SaysTheRateAndNoShare) {
-  std::vector<Record> records;
-  for (const std::int64_t batch : {32, 128}) {
-    records.push_back(make_record({.kind = "sweep", .scaling = "", .local_batch = batch, .forward = 0.4}));
-    records.back().model.training_flops = 1'000'000'000;
-    records.back().model.bytes_a_sample = 1'000'000;
-    records.back().model.bytes_a_step = 1'000'000;
-    records.back().peak =
-        measure::PeakRecord{.threads = 2, .precision = "fp32", .flops_per_s = 100e9, .bytes_per_s = 10e9};
-  }
-  const auto text = text_of(records);
-  EXPECT_THAT(text, testing::HasSubstr("in forward and backward, which compute at 107 instead of 26.7 GFLOP/s"));
-  EXPECT_THAT(text, testing::HasSubstr("2 threads gave 100 GFLOP/s in a fp32 product"));
-  EXPECT_THAT(text, testing::HasSubstr("bound by"));
 }
 
 }  // namespace
