@@ -107,7 +107,11 @@ std::vector<std::vector<double>> repeats_of(const Cell& cell) {
 
 /// Refuses the comparison of a cell that one side did not measure, with the reason.
 void refuse_what_was_not_measured(const Cell& cell, const char* side, std::vector<std::string>& refusals) {
-  if (!has_interval(cell.step_s)) refusals.push_back(fmt::format("{} timed a single step", side));
+  if (cell.step_s.n == 1)
+    refusals.push_back(fmt::format("{} timed a single step", side));
+  else if (!has_interval(cell.step_s))
+    refusals.push_back(
+        fmt::format("{} timed {} steps of one run, too few for an interval", side, cell.step_s.n));
   // An idle process on a GPU, such as a notebook's, must not rule out comparisons.
   const auto disturbed = [](const Record* record) {
     return measure::disturbance_of_cores(*record) == measure::Disturbance::disturbed;

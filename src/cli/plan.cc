@@ -12,9 +12,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/topology.h"
+#include "cli/calibrate.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
 #include "cli/plan_time.h"
+#include "cli/quiet_moment.h"
 #include "cluster/make_backend.h"
 #include "train/given/names.h"
 #include "train/run.h"
@@ -35,7 +38,11 @@ struct PlanTotal {
   std::size_t run = 0;                  ///< cells that would be run
   std::size_t known = 0;                ///< of these, cells whose time an older record gives
   double seconds = 0;                   ///< of these
+  double calibrated_s = 0;              ///< of cells whose time was estimated from a calibration
+  std::size_t calibrated = 0;           ///< number of these cells
+  std::string calibration;              ///< what was timed for that
   double repeats_s = 0;                 ///< the most that repeats may take (study/settle.h)
+  double waits_s = 0;                   ///< the most that is waited for a quiet moment before them
   std::int64_t updates = 0;             ///< of all cells that are run
   std::string from;                     ///< the record that gives the first known time
   std::optional<train::Setup> largest;  ///< the cell with the largest memory plan
@@ -92,10 +99,11 @@ void add_plan(const CellPlans::Plan& plan, const std::string& id, PlanTotal& tot
 ///
 /// Errors   those of train::inspect() for a single cell, or if no cell is possible
 PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backend& backend,
-                     const KnownTimes& times, std::size_t most_repeats) {
+                     const KnownTimes& times, const Settings& settings) {
   CellPlans plans(backend, times);
   PlanTotal total;
   std::optional<base::Error> impossible;
+  std::vector<std::size_t> unknown;  // cells whose time no record tells
   for (auto& cell : cells) {
     if (!cell.skip.empty() || cell.is_spare) continue;
     ++total.run;
@@ -105,7 +113,10 @@ PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backen
       continue;
     }
     try {
-      add_plan(plans.of(cell.options), cell.id, total);
+      const auto& plan = plans.of(cell.options);
+      add_plan(plan, cell.id, total);
+      if (!plan.time && plan.setup.excess.empty())
+        unknown.push_back(static_cast<std::size_t>(&cell - cells.data()));
     } catch (const base::Error& error) {
       if (cells.size() == 1 || error.kind() != base::ErrorKind::usage) throw;
       if (!impossible) impossible = error;
@@ -118,14 +129,33 @@ PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backen
   for (const auto& cell : cells) {
     if (!cell.is_spare || !cell.skip.empty()) continue;
     try {
-      if (const auto& time = plans.of(cell.options).time) repeats.push_back(time->seconds);
+      const auto& plan = plans.of(cell.options);
+      if (plan.time)
+        repeats.push_back(plan.time->seconds);
+      else if (plan.setup.excess.empty())
+        unknown.push_back(static_cast<std::size_t>(&cell - cells.data()));
     } catch (const base::Error&) {
       continue;  // the cell is skipped
     }
   }
+  if (settings.calibrate && !unknown.empty()) {
+    const auto some = study::subset(cells, unknown);
+    auto found = calibrate(some, settings.planned_nodes * base::usable_cores());
+    total.calibration = std::move(found.text);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (!found.seconds[i]) continue;
+      if (some[i].is_spare) {
+        repeats.push_back(*found.seconds[i]);
+        continue;
+      }
+      ++total.calibrated;
+      total.calibrated_s += some[i].chance * *found.seconds[i];
+    }
+  }
   std::ranges::sort(repeats, std::greater());
-  repeats.resize(std::min(repeats.size(), most_repeats));
+  repeats.resize(std::min(repeats.size(), settings.study.most_repeats));
   for (const double seconds : repeats) total.repeats_s += seconds;
+  total.waits_s = kMostWaitsOfRepeat_s * static_cast<double>(settings.study.most_repeats);
   return total;
 }
 
@@ -169,15 +199,26 @@ Json memory_json(const train::Setup& setup, const std::string& id) {
 }
 
 Json time_json(const PlanTotal& total) {
-  if (total.known == 0)
+  if (total.known == 0 && total.calibrated == 0)
     return {{"seconds", nullptr},
             {"known_from",
              "no record of the same set-up is in the output directory or paceline-out; a short run "
              "(--steps 20) leaves one"}};
-  Json time{{"seconds", total.seconds}, {"known_from", total.from.empty() ? "its own option" : total.from}};
-  if (total.repeats_s > 0) time["repeats_s"] = total.repeats_s;
-  if (total.known < total.run)
-    time["of_cells"] = fmt::format("{} of {}; no record has the time of the others", total.known, total.run);
+  Json time{{"seconds", total.seconds + total.calibrated_s},
+            {"known_from", total.calibrated > 0 ? total.calibration
+                           : total.from.empty() ? "its own option"
+                                                : total.from}};
+  if (total.calibrated > 0) {
+    time["low"] = total.seconds + kCalibrationLow * total.calibrated_s;
+    time["high"] = total.seconds + kCalibrationHigh * total.calibrated_s;
+  }
+  if (total.repeats_s > 0) {
+    time["repeats_s"] = total.repeats_s;
+    time["waits_s"] = total.waits_s;
+  }
+  const auto told = total.known + total.calibrated;
+  if (told < total.run)
+    time["of_cells"] = fmt::format("{} of {}; no record has the time of the others", told, total.run);
   return time;
 }
 
@@ -185,11 +226,13 @@ std::string time_text(const Json& time) {
   const auto from = time["known_from"].get<std::string>();
   if (time["seconds"].is_null()) return "not known: " + from;
   const bool is_whole = !time.contains("of_cells");
-  auto text = fmt::format("{} {} (from {}", is_whole ? "about" : "at least",
-                          duration(time["seconds"].get<double>()), from);
+  const auto seconds = time.contains("low") ? fmt::format("{} to {}", duration(time["low"].get<double>()),
+                                                          duration(time["high"].get<double>()))
+                                            : duration(time["seconds"].get<double>());
+  auto text = fmt::format("{} {} (from {}", is_whole ? "about" : "at least", seconds, from);
   if (time.contains("repeats_s"))
-    text += fmt::format("; up to {} more if other programs disturb what decides",
-                        duration(time["repeats_s"].get<double>()));
+    text += fmt::format("; up to {} more, waits included, if other programs disturb what decides",
+                        duration(time["repeats_s"].get<double>() + time["waits_s"].get<double>()));
   if (!is_whole) text += "; cells " + time["of_cells"].get<std::string>();
   return text + ")";
 }
@@ -299,7 +342,8 @@ void print_plan(const Settings& settings, const PlanTotal& total, const Json& pl
            ? fmt::format("{:.1f} MB of checkpoints at the most; {}",
                          1e-6 * static_cast<double>(disk["checkpoints_bytes"].get<std::int64_t>()), free)
            : free);
-  std::printf("nothing was run or written; the same command without --plan runs it\n");
+  std::printf("nothing was %swritten; the same command without --plan runs it\n",
+              total.calibrated > 0 ? "" : "run or ");
 }
 
 }  // namespace
@@ -337,7 +381,7 @@ int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& g
               const train::Backend& backend, const std::filesystem::path& directory) {
   const KnownTimes times({directory, "paceline-out"});
   auto cells = given;
-  const auto total = plan_cells(cells, backend, times, settings.study.most_repeats);
+  const auto total = plan_cells(cells, backend, times, settings);
   if (!total.largest && !total.excess.empty()) base::fail(base::ErrorKind::device, "{}", total.excess);
   const auto plan = plan_json(settings, total, cells, directory);
   if (settings.json)
@@ -356,6 +400,7 @@ int show_child_plan(const Settings& settings, int processes, int nodes) {
     if (child.front() != command_name(command)) continue;
     auto parsed = parse(command, {child.begin() + 1, child.end()}).settings;
     parsed.plan = true;
+    parsed.calibrate = settings.calibrate && parsed.calibrate;
     parsed.planned_processes = processes;
     parsed.planned_nodes = nodes;
     return run(parsed);

@@ -29,7 +29,7 @@ void say_load(int cores, Screen& screen) {
 QuietMoment::QuietMoment(int cores, std::size_t measurements, Screen& screen, std::stop_token stop, Look look)
     : cores_(cores),
       most_wait_s_(2 * static_cast<double>(measurements)),
-      most_waits_s_(3 * static_cast<double>(measurements)),
+      most_waits_s_(kMostWaitsOfRepeat_s * static_cast<double>(measurements)),
       screen_(screen),
       stop_(std::move(stop)),
       look_(std::move(look)) {}

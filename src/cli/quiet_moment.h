@@ -21,6 +21,9 @@ namespace paceline::cli {
 /// Cost  one second
 void say_load(int cores, Screen& screen);
 
+/// The most that is waited in all, for each measurement that may follow.
+inline constexpr double kMostWaitsOfRepeat_s = 3;
+
 /// Waits before measurements that should not be disturbed. How long is bounded: two seconds for each of the
 /// `measurements` that may follow at one time, three in all; after a wait in vain there is no other one.
 class QuietMoment {

@@ -31,26 +31,45 @@ std::optional<Answer> read_answer(std::string_view text) {
 
 bool is_known(const std::string& start) { return !start.empty() && start != "N/A" && start != "Unknown"; }
 
-/// Explanations of the most frequent reasons; others explain themselves.
-constexpr std::pair<std::string_view, std::string_view> kReasons[] = {
-    {"Priority", "jobs before it come first"},
-    {"Resources", "it is next, and waits until enough nodes are free"},
-    {"Dependency", "it waits for another job"},
-    {"BeginTime", "its start time (--begin) has not come"},
-    {"JobHeldUser", "a user holds it: scontrol release"},
-    {"JobHeldAdmin", "an administrator holds it"},
-    {"PartitionTimeLimit", "it asks for more time than the partition gives: a shorter --time"},
-    {"PartitionNodeLimit", "it asks for more nodes than the partition gives: fewer --nodes"},
-    {"PartitionDown", "the partition takes no jobs now: another --partition"},
-    {"ReqNodeNotAvail", "nodes that it needs are down or reserved"},
+/// Explanations of the most frequent reasons, and what to do; others explain themselves.
+struct Reason {
+  std::string_view name, meaning, advice;
 };
 
-std::string meaning(std::string_view reason) {
+constexpr std::string_view kAskLess =
+    "ask for a shorter --time or fewer --nodes, which fit into gaps; sinfo shows partitions with idle nodes, for "
+    "--partition";
+
+constexpr Reason kReasons[] = {
+    {"Priority", "jobs before it come first", kAskLess},
+    {"Resources", "it is next, and waits until enough nodes are free", kAskLess},
+    {"Dependency", "it waits for another job", "scontrol show job names that one"},
+    {"BeginTime", "its start time (--begin) has not come", "scontrol update StartTime=now starts it earlier"},
+    {"JobHeldUser", "a user holds it", "scontrol release lets it go"},
+    {"JobHeldAdmin", "an administrator holds it", "ask the operators"},
+    {"PartitionTimeLimit", "it asks for more time than the partition gives",
+     "it never begins so: scancel it and submit with a shorter --time (sinfo -o '%P %l' shows the limits)"},
+    {"PartitionNodeLimit", "it asks for more nodes than the partition gives",
+     "it never begins so: scancel it and submit with fewer --nodes"},
+    {"PartitionDown", "the partition takes no jobs now",
+     "submit with another --partition (sinfo shows them)"},
+    {"ReqNodeNotAvail", "nodes that it needs are down or reserved",
+     "a shorter --time may end before the reservation; sinfo -R says why nodes are down"},
+    {"QOS", "a limit of the account is reached",
+     "it begins when other jobs of the account end, or ask for less"},
+    {"Assoc", "a limit of the account is reached",
+     "it begins when other jobs of the account end, or ask for less"},
+};
+
+const Reason* found_reason(std::string_view reason) {
   const auto found =
-      std::ranges::find_if(kReasons, [&](const auto& one) { return reason.starts_with(one.first); });
-  if (found != std::end(kReasons)) return fmt::format(" ({})", found->second);
-  if (reason.starts_with("QOS") || reason.starts_with("Assoc")) return " (a limit of the account is reached)";
-  return "";
+      std::ranges::find_if(kReasons, [&](const auto& one) { return reason.starts_with(one.name); });
+  return found == std::end(kReasons) ? nullptr : &*found;
+}
+
+std::string meaning(std::string_view reason) {
+  const Reason* const known = found_reason(reason);
+  return known == nullptr ? "" : fmt::format(" ({})", known->meaning);
 }
 
 /// The script's lines before the command that let a requeued job continue; `$out` is its --out.
@@ -207,6 +226,15 @@ std::vector<std::string> queue_line(const std::string& job) {
 bool is_considered(std::string_view text) {
   const auto answer = read_answer(text);
   return !answer || answer->state != "PENDING" || answer->reason != "None" || is_known(answer->start);
+}
+
+std::string queue_advice(std::string_view text, const std::string& job) {
+  const auto answer = read_answer(text);
+  if (!answer || answer->state != "PENDING") return "";
+  const Reason* const known = found_reason(answer->reason);
+  return fmt::format("{}; squeue --jobs {} --start gives the expected start{}",
+                     known != nullptr ? known->advice : kAskLess, job,
+                     is_known(answer->start) ? "" : " as soon as Slurm has planned it");
 }
 
 std::string queue_sentence(std::string_view text) {

@@ -15,6 +15,9 @@ namespace paceline::cluster {
 /// Whether Slurm has considered the job since it was submitted; before, it has neither reason nor start.
 [[nodiscard]] bool is_considered(std::string_view answer);
 
+/// What shortens the wait of a pending job, by its reason: commands and options. "" if it does not wait.
+[[nodiscard]] std::string queue_advice(std::string_view answer, const std::string& job);
+
 /// The answer to queue_line() as one sentence: "queue: PENDING, Priority (jobs before it come first);
 /// expected start 2026-11-25T08:00:00". "" for an invalid answer, as for a job that has left the queue.
 [[nodiscard]] std::string queue_sentence(std::string_view answer);
@@ -49,6 +52,7 @@ struct BatchOptions {
   bool requeue = true;  ///< after losing a host or process the job restarts, from the last checkpoint
   std::filesystem::path script = "paceline.sbatch";
   bool submit = false;
+  std::string status = {};  ///< a job about which to ask; nothing is written then
 };
 
 /// What the job runs.

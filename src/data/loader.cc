@@ -155,15 +155,16 @@ std::int64_t EvaluationBatches::planned_bytes(const ImageFormat& format, const E
                                  options.prefetch);
 }
 
-Sampler::Sampler(std::int64_t size, std::uint64_t seed, bool shuffle)
-    : size_(size), seed_(seed), shuffle_(shuffle), half_bits_(0) {
+Sampler::Sampler(std::int64_t size, std::uint64_t seed, Order order)
+    : size_(size), seed_(seed), order_(order), half_bits_(0) {
   base::expects(size >= 0 && size <= (std::int64_t{1} << 62), "0 <= size <= 2^62");
   while ((std::int64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
 }
 
 std::int64_t Sampler::index(std::int64_t epoch, std::int64_t position) const {
   base::expects(position >= 0 && position < size_, "0 <= position < size");
-  if (!shuffle_) return position;
+  if (order_ == Order::as_stored) return position;
+  if (order_ == Order::shuffled_once) epoch = 0;
   // The epoch is a coordinate of the generator and never added to the seed: with seed + epoch, run 1 epoch 0
   // would repeat run 0 epoch 1.
   base::Rng rng(seed_, base::Purpose::shuffle, static_cast<std::uint64_t>(epoch));

@@ -90,14 +90,20 @@ class EvaluationBatches {
   std::unique_ptr<Impl> impl_;
 };
 
+enum class Order {
+  shuffled,       ///< anew for each epoch
+  shuffled_once,  ///< every epoch as the first: PyTorch's DistributedSampler without set_epoch
+  as_stored,
+};
+
 /// A permutation of [0, size) for each epoch, seeded by a hash of (seed, epoch); the number of workers does
-/// not matter. Without shuffling it is the identity.
+/// not matter. As stored it is the identity.
 ///
 /// Cost     O(1) a call (a keyed Feistel network with cycle walking), no storage
 /// Threads  any number at once
 class Sampler {
  public:
-  Sampler(std::int64_t size, std::uint64_t seed, bool shuffle = true);
+  Sampler(std::int64_t size, std::uint64_t seed, Order order = Order::shuffled);
   /// The index in the data set of `position` in `epoch`. Requires 0 <= position < size().
   [[nodiscard]] std::int64_t index(std::int64_t epoch, std::int64_t position) const;
   [[nodiscard]] std::int64_t size() const { return size_; }
@@ -105,7 +111,7 @@ class Sampler {
  private:
   std::int64_t size_;
   std::uint64_t seed_;
-  bool shuffle_;
+  Order order_;
   int half_bits_;  ///< the Feistel network permutes [0, 4^half_bits)
 };
 

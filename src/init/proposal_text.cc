@@ -101,7 +101,7 @@ std::string recipe_text(const DataFacts& facts, const Proposal& proposal, const 
   std::string text =
       "# A recipe for images of your own, proposed by 'paceline init'. Every line may be changed; what is typed wins.\n#\n";
   text += fmt::format(
-      "#   paceline train {0} --plan     # memory, steps, files; runs nothing\n"
+      "#   paceline train {0} --plan     # memory, steps, files; writes nothing\n"
       "#   paceline train {0} --quick    # 30 updates: whether it runs\n"
       "#   paceline train {0}\n#\n# Found:\n",
       file);

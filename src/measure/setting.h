@@ -137,7 +137,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"shared-memory", execution, refuse, none},
     {"emulate-link", execution, refuse, none},
     {"emulate-straggler", execution, refuse, none},
-    {"placement", size, none, none},  // nodes are what scaling varies, and the baseline has one
+    {"emulate-same-order", remedy, none, none},  // the same work, in another order
+    {"placement", size, none, none},             // nodes are what scaling varies, and the baseline has one
     {"processes", unrecorded},
     {"hosts", unrecorded},
     {"by", unrecorded},
@@ -168,7 +169,9 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"requeue", unrecorded},
     {"script", unrecorded},
     {"submit", unrecorded},
+    {"status", unrecorded},
     {"plan", unrecorded},
+    {"calibrate", unrecorded},
 
     // What is varied and timed, and left behind: option_study_rows.cc.
     {"batches", unrecorded},

@@ -189,6 +189,13 @@ void rank(std::vector<Candidate>& candidates) {
   std::stable_sort(candidates.begin(), candidates.end(), ranks_before);
 }
 
+bool ties_with(const Candidate& best, const Candidate& other, std::int64_t samples) {
+  const auto error = [&](const Candidate& one) {
+    return accuracy_standard_error(one.accuracies, static_cast<long>(samples));
+  };
+  return best.accuracy - other.accuracy <= std::hypot(error(best), error(other));
+}
+
 const Record& best_record(const Candidate& candidate) {
   const Record* best = candidate.records.front();
   for (const Record* record : candidate.records)

@@ -49,10 +49,19 @@ struct Candidate {
 /// Sorts by ranks_before(); equal candidates keep their order.
 void rank(std::vector<Candidate>& candidates);
 
+/// Whether `other` cannot be told from the better `best`: its mean accuracy on `samples` validation images is
+/// lower by at most the standard error of the difference.
+///
+/// Requires  neither has failed, samples > 0
+[[nodiscard]] bool ties_with(const Candidate& best, const Candidate& other, std::int64_t samples);
+
 /// The candidate's training with the best figure; of equal ones the first.
 ///
 /// Requires  it has not failed
 [[nodiscard]] const Record& best_record(const Candidate& candidate);
+
+/// The fewest samples of one run whose extremes enclose the median with at least 95 %.
+inline constexpr int kFewestForInterval = 6;
 
 /// A figure as tables show it. With one sample low = high = median and n = 1; tables then print no interval
 /// and say so.
@@ -61,6 +70,7 @@ struct Estimate {
   double low = 0;  ///< 95 % interval of the median (order statistics, binomial; for n < 6 the extremes)
   double high = 0;
   int n = 0;
+  bool is_too_few = false;  ///< fewer than kFewestForInterval steps of one run: no interval is shown
 };
 
 [[nodiscard]] double quantile(std::span<const double> samples,

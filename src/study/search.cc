@@ -61,12 +61,50 @@ std::vector<measure::Candidate> ranked_candidates(const std::vector<Record>& rec
   return ranked;
 }
 
-/// The names of the best `count` configurations that have a figure.
-std::set<std::string> survivors(const std::vector<Record>& records, std::size_t count) {
+/// What a rung decides.
+struct Survivors {
   std::set<std::string> names;
-  for (const auto& candidate : ranked_candidates(records))
-    if (names.size() < count && candidate.failure.empty()) names.insert(candidate.name);
-  return names;
+  std::string why;  ///< lines for the user: who was dropped, and who was kept only because of a tie
+};
+
+constexpr std::size_t kListed = 8;
+
+/// "a 40.0 %, b 30.0 %, and 3 more"
+std::string listed_with_accuracy(const std::vector<const measure::Candidate*>& some) {
+  std::string text;
+  for (std::size_t i = 0; i < some.size() && i < kListed; ++i)
+    text += fmt::format(
+        "{}{} {}", i == 0 ? "" : "; ", some[i]->name,
+        some[i]->failure.empty() ? fmt::format("{:.1f} %", 100 * some[i]->accuracy) : std::string("failed"));
+  if (some.size() > kListed) text += fmt::format("; and {} more", some.size() - kListed);
+  return text;
+}
+
+/// Keeps the best `count` configurations, and those that tie with the best; never one without a figure.
+Survivors survivors(const std::vector<Record>& records, std::size_t count, std::int64_t epochs) {
+  const auto ranked = ranked_candidates(records);
+  Survivors result;
+  std::vector<const measure::Candidate*> dropped, tied;
+  const std::int64_t samples = records.front().data.validation_samples.value_or(0);
+  for (const auto& candidate : ranked) {
+    const bool has_figure = candidate.failure.empty();
+    const bool is_of_better_half = has_figure && result.names.size() - tied.size() < count;
+    const bool ties = has_figure && !is_of_better_half && samples > 0 &&
+                      measure::ties_with(ranked.front(), candidate, samples);
+    if (ties) tied.push_back(&candidate);
+    if (is_of_better_half || ties)
+      result.names.insert(candidate.name);
+    else
+      dropped.push_back(&candidate);
+  }
+  if (!dropped.empty())
+    result.why = fmt::format(
+        "dropped after epoch {}, of the worse half and below the best ({:.1f} %) by more than noise: {}\n  ",
+        epochs, 100 * ranked.front().accuracy, listed_with_accuracy(dropped));
+  if (!tied.empty())
+    result.why += fmt::format("kept from the worse half, since they tie with the best: {}\n  ",
+                              listed_with_accuracy(tied));
+  return result;
 }
 
 /// Removes the trainings of dropped configurations: they take disk space and are never continued.
@@ -188,16 +226,15 @@ std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells, con
 std::vector<Rung> rungs(std::size_t configurations, std::int64_t epochs, bool halving) {
   std::vector<Rung> all{{epochs, configurations}};
   if (!halving) return all;
-  std::vector<std::size_t> counts{configurations};
-  while (counts.back() > 1) counts.push_back((counts.back() + 1) / 2);
+  // Each rung halves at most once: with fewer epochs than halvings the search ends earlier, with several.
   all.clear();
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const double part =
-        std::ldexp(static_cast<double>(epochs), static_cast<int>(i + 1) - static_cast<int>(counts.size()));
-    const auto length = std::max<std::int64_t>(1, std::llround(part));
-    // With fewer epochs than halvings several rungs have the same length; they become one, with the number of
-    // configurations of the first.
-    if (all.empty() || length > all.back().epochs) all.push_back({length, counts[i]});
+  std::vector<std::int64_t> lengths{epochs};
+  for (std::size_t left = configurations; left > 1 && lengths.back() > 1; left = (left + 1) / 2)
+    lengths.push_back(
+        std::llround(std::ldexp(static_cast<double>(epochs), -static_cast<int>(lengths.size()))));
+  for (auto length = lengths.rbegin(); length != lengths.rend(); ++length) {
+    all.push_back({*length, configurations});
+    configurations = (configurations + 1) / 2;
   }
   return all;
 }
@@ -235,23 +272,24 @@ std::vector<Record> run_search(const Search& search, const std::vector<PlannedCe
                                const Runner& runner) {
   const auto all = rungs(search.configurations.size(), whole_epochs(search), search.how.halving);
   const std::size_t each = cells.size() / all.size();
-  std::set<std::string> alive;
-  for (const auto& configuration : search.configurations) alive.insert(configuration.name);
+  Survivors alive;
+  for (const auto& configuration : search.configurations) alive.names.insert(configuration.name);
   std::vector<Record> records;
   for (std::size_t rung = 0; rung < all.size(); ++rung) {
     std::vector<std::size_t> places;
     for (std::size_t i = rung * each; i < (rung + 1) * each; ++i)
-      if (alive.contains(cells[i].variant)) places.push_back(i);
+      if (alive.names.contains(cells[i].variant)) places.push_back(i);
+    if (places.empty()) break;  // all have failed
     if (runner.chosen)
       runner.chosen(places,
-                    fmt::format("{}{} trainings", all.size() > 1 ? cells[rung * each].stage + ", " : "",
-                                places.size()));
+                    fmt::format("{}{}{} trainings", alive.why,
+                                all.size() > 1 ? cells[rung * each].stage + ", " : "", places.size()));
     auto ran = run_subset(cells, places, runner);
     const bool stopped = was_stopped(ran);
     const bool is_last = rung + 1 == all.size();
     if (!stopped && !is_last) {
-      alive = survivors(ran, all[rung + 1].configurations);
-      remove_trainings(runner, subset(cells, places), alive);
+      alive = survivors(ran, all[rung + 1].configurations, all[rung].epochs);
+      remove_trainings(runner, subset(cells, places), alive.names);
     }
     records.insert(records.end(), std::make_move_iterator(ran.begin()), std::make_move_iterator(ran.end()));
     if (stopped) return records;

@@ -2,10 +2,10 @@
 
 /// A search over hyper-parameters for the best configuration on the validation set.
 ///
-/// A grid trains all configurations completely. Successive halving trains all for a few epochs, drops the
-/// worse half, and continues the others from their checkpoints for twice as many epochs, until one is left.
-/// The schedule is that of the whole training from the start, so the last one has the bits of the same
-/// training in the grid.
+/// A grid trains all configurations completely. Successive halving trains all for a few epochs, drops of the
+/// worse half those that do not tie with the best, and continues the others from their checkpoints for twice
+/// as many epochs, until the last epoch. The schedule is that of the whole training from the start, so the
+/// last one has the bits of the same training in the grid.
 ///
 /// A search is a study: a stopped one can be continued, and decides alike, since every decision is a pure
 /// function of records. The test set is read once, with the chosen configuration. A search over other
@@ -40,7 +40,8 @@ struct Rung {
   std::int64_t epochs = 0;
   std::size_t configurations = 0;
 };
-/// All rungs; the last one has all `epochs`. A grid has one rung.
+/// All rungs; the last one has all `epochs`, the first at least one. A grid has one rung. With fewer epochs
+/// than halvings the last rung has several configurations. Ties may add to each rung but the first.
 [[nodiscard]] std::vector<Rung> rungs(std::size_t configurations, std::int64_t epochs, bool halving);
 
 /// Every training that the search could run: for each rung all configurations with all seeds.

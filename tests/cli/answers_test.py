@@ -68,8 +68,7 @@ CASES = [
 BAD = re.compile(r"^error [a-z]|contradict themselves|record contradicts itself|No configuration can be recommended")
 QUESTION = re.compile(r"[^.?:]*\?")
 # (section, table, column) whose figures only the processor has, and why.
-PEAKS = "peaks are measured of the processor (measuring.md)"
-APART = {("cause", "cause", "of_peak"): PEAKS, ("cause", "cause", "of_bandwidth"): PEAKS, ("cause", "cause", "bound"): PEAKS}
+APART = {("cause", "cause", "bound"): "product and copy are measured on the processor (measuring.md)"}
 # Tables with a row for each part of a loss that is not 0.
 OF_CHANCE = {("efficiency", "scale-weak-loss"), ("efficiency", "scale-strong-loss")}
 

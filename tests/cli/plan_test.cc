@@ -31,7 +31,7 @@ TEST(Plan, SaysWhatWouldBeDoneAndDoesNothing) {
   const Folder folder;
   const RunConditions there{.directory = folder.path()};
   folder.write("r.toml", "lr = 0.5\n");
-  auto words = and_more(kShort, {"--plan", "--json"});
+  auto words = and_more(kShort, {"--plan", "--no-calibrate", "--json"});
   words.insert(words.begin() + 1, "r.toml");
   const auto outcome = run_program(words, there);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -62,9 +62,49 @@ TEST(Plan, TakesMemoryAndTimeThatTheRunThenHas) {
   const auto again = Json::parse(run_program(and_more(kShort, {"--plan", "--json"}), there).out);
   EXPECT_GT(again["time"]["seconds"].get<double>(), 0);
   EXPECT_THAT(again["time"]["known_from"].get<std::string>(), HasSubstr("run/record.json"));
-  const auto other =
-      Json::parse(run_program(and_more(kShort, {"--workers", "2", "--plan", "--json"}), there).out);
+  const auto other = Json::parse(
+      run_program(and_more(kShort, {"--workers", "2", "--plan", "--no-calibrate", "--json"}), there).out);
   EXPECT_TRUE(other["time"]["seconds"].is_null()) << "of one worker, and this has two";
+}
+
+TEST(Plan, TimesAFewStepsWhereNoRecordTellsTheTime) {
+  const Folder folder;
+  const RunConditions there{.directory = folder.path()};
+  const auto time_of = [&](const std::vector<std::string>& words) {
+    const auto outcome = run_program(and_more(words, {"--plan", "--json"}), there);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out)["time"];
+  };
+  const std::vector<std::string> small{"--model", "mnist-cnn", "--data", "synthetic,train=256,test=64"};
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"train", "--local-batch", "16"},
+        {"sweep", "--batches", "8,32", "--repeats", "2"},
+        {"scale", "--batches", "8", "--workers", "1,2"},
+        {"converge", "--baseline-batch", "8", "--large-batch", "32", "--epochs", "2"},
+        {"search", "--lr", "0.1,0.01", "--local-batch", "8,16", "--epochs", "2", "--halving"},
+        {"study", "--batches", "8,16", "--workers", "1,2", "--epochs", "2", "--baseline-batch", "8",
+         "--large-batch", "16"}}) {
+    const auto time = time_of(and_more(words, small));
+    ASSERT_FALSE(time["seconds"].is_null()) << words.front();
+    EXPECT_THAT(time["known_from"].get<std::string>(), HasSubstr("timed just now")) << words.front();
+    EXPECT_LT(time["low"].get<double>(), time["seconds"].get<double>()) << words.front();
+    EXPECT_GT(time["high"].get<double>(), time["seconds"].get<double>()) << words.front();
+    EXPECT_FALSE(time.contains("of_cells")) << words.front() << ": all cells are in it";
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "a plan writes nothing";
+  const auto one = time_of(and_more({"train", "--local-batch", "16", "--epochs", "1"}, small));
+  const auto fifty = time_of(and_more({"train", "--local-batch", "16", "--epochs", "50"}, small));
+  EXPECT_GT(fifty["seconds"].get<double>(), 5 * one["seconds"].get<double>());
+}
+
+TEST(Plan, OfACommandAfterALauncherStartsNothing) {
+  const Folder folder;
+  const auto said =
+      run_program({"launch", "-n", "2", "--", "train", "--model", "mnist-cnn", "--data",
+                   "synthetic,train=256,test=64", "--local-batch", "16", "--plan", "--no-calibrate"},
+                  {.directory = folder.path()});
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("in 2 processes"), HasSubstr("nothing was run")));
 }
 
 /// MNIST's files with blank images.
@@ -128,19 +168,21 @@ TEST(Plan, OfCellsAndOfWhatALauncherWouldStart) {
   const Folder folder;
   const RunConditions there{.directory = folder.path()};
   const auto cells = run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64",
-                                  "--batches", "16", "--workers", "1,2", "--plan"},
+                                  "--batches", "16", "--workers", "1,2", "--plan", "--no-calibrate"},
                                  there);
   EXPECT_EQ(cells.code, 0) << cells.err;
   EXPECT_THAT(cells.out, AllOf(HasSubstr("to run"), HasSubstr("memory"), HasSubstr("records/")));
   // 2 x 192 images are more than there are: that cell is left out, as the study itself does it.
-  const auto part = run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64",
-                                 "--batches", "16,192", "--workers", "1,2", "--mode", "weak", "--plan"},
-                                there);
+  const auto part =
+      run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64", "--batches",
+                   "16,192", "--workers", "1,2", "--mode", "weak", "--plan", "--no-calibrate"},
+                  there);
   EXPECT_EQ(part.code, 0) << part.err;
   EXPECT_THAT(part.out, AllOf(HasSubstr("skipped"), HasSubstr("exceeds the data set of 256")));
-  const auto none = run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64",
-                                 "--batches", "512", "--workers", "1,2", "--mode", "weak", "--plan"},
-                                there);
+  const auto none =
+      run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64", "--batches",
+                   "512", "--workers", "1,2", "--mode", "weak", "--plan", "--no-calibrate"},
+                  there);
   EXPECT_EQ(none.code, 2) << none.out;
   const auto job = run_program(
       and_more({"sbatch", "--nodes", "2", "--workers-per-node", "2", "--plan", "--"}, kShort), there);
@@ -150,7 +192,8 @@ TEST(Plan, OfCellsAndOfWhatALauncherWouldStart) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "paceline.sbatch"));
   const auto refused = run_program(and_more(kShort, {"--plan", "--global-batch", "7"}), there);
   EXPECT_EQ(refused.code, 2) << refused.out;
-  EXPECT_THAT(run_program(and_more(kShort, {"--plan"}), there).out, Not(HasSubstr("epoch 1")));
+  EXPECT_THAT(run_program(and_more(kShort, {"--plan", "--no-calibrate"}), there).out,
+              Not(HasSubstr("epoch 1")));
 }
 
 }  // namespace

@@ -196,6 +196,27 @@ TEST(SbatchCommand, SaysWhyTheJobWaitsAndUntilWhen) {
                     HasSubstr("record: results/record.json")));
 }
 
+TEST(QueueAdvice, NamesWhatBeginsEarlier) {
+  EXPECT_THAT(queue_advice("PENDING|Priority|N/A", "7"),
+              AllOf(HasSubstr("shorter --time"), HasSubstr("--partition"),
+                    HasSubstr("squeue --jobs 7 --start"), HasSubstr("as soon as")));
+  EXPECT_THAT(queue_advice("PENDING|PartitionTimeLimit|N/A", "7"), HasSubstr("never begins"));
+  EXPECT_THAT(queue_advice("PENDING|None|N/A", "7"), HasSubstr("fewer --nodes"));
+  EXPECT_EQ(queue_advice("RUNNING|None|2026-11-24T09:00:00", "7"), "");
+  EXPECT_EQ(queue_advice("", "7"), "");
+}
+
+TEST(SbatchCommand, AsksLaterAboutAJob) {
+  const StandIns waits("echo 'PENDING|PartitionDown|N/A'");
+  const auto ask = [&] { return run_program({"sbatch", "--status", "4711"}, {.directory = waits.folder()}); };
+  const auto said = ask();
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, AllOf(HasSubstr("PENDING, PartitionDown"), HasSubstr("another --partition")));
+  EXPECT_FALSE(std::filesystem::exists(waits.folder() / "paceline.sbatch")) << "only asked";
+  const StandIns gone("exit 1");
+  EXPECT_THAT(ask().out, HasSubstr("sacct --jobs 4711"));
+}
+
 TEST(SbatchCommand, IsSubmittedWhereTheQueueSaysNothing) {
   const StandIns slurm("echo 'slurm_load_jobs error' >&2; exit 1");
   const auto said = submit(slurm, "train");

@@ -170,7 +170,7 @@ TEST(Loader, ThrowsWhatReadingThrew) {
   dataset.on_read = [](std::int64_t index) {
     if (index == 17) base::fail(base::ErrorKind::data, "sample 17 is unreadable");
   };
-  Loader loader(dataset, Sampler(40, 0, false), full_augment(dataset.format()),
+  Loader loader(dataset, Sampler(40, 0, Order::as_stored), full_augment(dataset.format()),
                 {.global_batch = 10, .local_batch = 10, .threads = 2});
   EXPECT_EQ(loader.next().labels[0], 0);
   EXPECT_THROW((void)loader.next(), base::Error);
@@ -185,7 +185,7 @@ TEST(Loader, CountsWaitsAndBatches) {
     if (index == 0 && first.exchange(false))
       while (shared.load() == nullptr || !shared.load()->is_waiting()) std::this_thread::yield();
   };
-  Loader loader(dataset, Sampler(40, 0, false), full_augment(dataset.format()),
+  Loader loader(dataset, Sampler(40, 0, Order::as_stored), full_augment(dataset.format()),
                 {.global_batch = 20, .local_batch = 20});
   shared = &loader;
   (void)loader.next();
@@ -250,7 +250,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(0, 1, 2, 5'000'000'000), testing::Values(0u, 1u, 0xffffffffffffffffu)));
 
 TEST(Sampler, IsTheIdentityWithoutShuffle) {
-  const Sampler sampler(1000, 7, false);
+  const Sampler sampler(1000, 7, Order::as_stored);
   for (std::int64_t p = 0; p < 1000; ++p) EXPECT_EQ(sampler.index(3, p), p);
 }
 
@@ -260,6 +260,13 @@ TEST(Sampler, OrdersEveryEpochAnew) {
   for (int epoch = 0; epoch < 4; ++epoch)
     for (int other = 0; other < epoch; ++other)
       EXPECT_LE(equal_positions(order(sampler, epoch), order(sampler, other)), 10) << epoch << " " << other;
+}
+
+// As PyTorch's DistributedSampler does if nobody calls set_epoch.
+TEST(Sampler, ShuffledOnceRepeatsTheFirstEpoch) {
+  const Sampler once(1000, 7, Order::shuffled_once), anew(1000, 7);
+  EXPECT_EQ(order(once, 0), order(anew, 0));
+  EXPECT_EQ(order(once, 3), order(anew, 0));
 }
 
 // With seed + epoch as the seed of an epoch, the run with seed 1 begins with what the run with seed 0 does

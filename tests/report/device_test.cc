@@ -76,13 +76,14 @@ TEST(OfGpus, MemoryIsThatOfTheDevice) {
   }
 }
 
-TEST(OfGpus, PeaksAreSaidToBeOfProcessors) {
+TEST(OfGpus, ProductAndCopyAreSaidToBeOfProcessors) {
   const Document document = build(on_gpus(scaled()));
   const auto* table = find<Table>(document, "cause");
   ASSERT_NE(table, nullptr);
-  const auto at = static_cast<std::size_t>(column_of(*table, "of_peak") - table->columns.data());
-  EXPECT_EQ(table->title, "What the steps reach");
-  for (const auto& row : table->rows) EXPECT_EQ(row[at].note, "peaks are measured of processors only");
+  const auto at = static_cast<std::size_t>(column_of(*table, "bound") - table->columns.data());
+  EXPECT_EQ(table->title, "What the steps compute and move");
+  for (const auto& row : table->rows)
+    EXPECT_EQ(row[at].note, "product and copy are measured on processors only");
 }
 
 TEST(OfGpus, TheNetworkIsTimedBetweenThem) {

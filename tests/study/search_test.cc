@@ -38,7 +38,8 @@ TEST(Rungs, HalvingDoublesTheEpochsAndDropsTheWorseHalf) {
   EXPECT_EQ(text(rungs(4, 4, true)), "4x1 2x2 1x4 ");
   EXPECT_EQ(text(rungs(8, 16, true)), "8x2 4x4 2x8 1x16 ");
   EXPECT_EQ(text(rungs(5, 8, true)), "5x1 3x2 2x4 1x8 ");
-  EXPECT_EQ(text(rungs(8, 2, true)), "8x1 1x2 ");
+  EXPECT_EQ(text(rungs(8, 2, true)), "8x1 4x2 ") << "never more than the worse half after one epoch";
+  EXPECT_EQ(text(rungs(12, 4, true)), "12x1 6x2 3x4 ");
   EXPECT_EQ(text(rungs(1, 3, true)), "1x3 ");
   EXPECT_EQ(text(rungs(4, 1, true)), "4x1 ");
 }
@@ -136,6 +137,26 @@ TEST_F(SearchDirectory, HalvingChoosesWhatTheGridFindsWithTheSameBitsAndReadsThe
   EXPECT_EQ(kept_, 6);  // what failed is tried again
   EXPECT_EQ(again.back().evaluation.value().reads, 60);
   EXPECT_EQ(again.back().created, halved.back().created);
+}
+
+TEST_F(SearchDirectory, KeepsTiesAndSaysWhatFell) {
+  // Four far too low rates learn nothing and cannot be told apart; the fifth learns.
+  std::string said;
+  runner_.chosen = [&](const std::vector<std::size_t>&, const std::string& why) { said += why + "\n"; };
+  const auto ties = run(search(true, 1, {1e-9, 2e-9, 3e-9, 4e-9}), "ties");
+  const auto of_epochs = [](const std::vector<Record>& records, std::int64_t epochs) {
+    return std::ranges::count_if(records, [&](const Record& record) {
+      return record.kind == "search" && !record.epochs.empty() && record.epochs.back().epoch == epochs;
+    });
+  };
+  EXPECT_GT(of_epochs(ties, 4), 1) << said;
+  EXPECT_THAT(said, testing::HasSubstr("since they tie with the best")) << said;
+  said.clear();
+  const auto clear = run(search(true), "clear");
+  EXPECT_THAT(said,
+              testing::AllOf(testing::HasSubstr("dropped after epoch 1"),
+                             testing::HasSubstr("by more than noise"), testing::HasSubstr("lr 30 failed")))
+      << said;
 }
 
 TEST_F(SearchDirectory, StoppedAndGoneOnWithItChoosesAlike) {

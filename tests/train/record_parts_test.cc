@@ -119,5 +119,32 @@ TEST_F(RecordParts, ZeroGammaNeedsAResidualBlock) {
   }
 }
 
+TEST_F(RecordParts, SynchronisedBatchNormNeedsABatchNorm) {
+  auto options = small();
+  options.model = "mnist-cnn";
+  options.batch_norm = engine::BatchNormMode::synchronised;
+  options.steps = 1;
+  try {
+    (void)train(options);
+    ADD_FAILURE() << "no error";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("'mnist-cnn' has no batch norm"));
+  }
+}
+
+TEST_F(RecordParts, SaysThatTheOrderWasTheSameInEveryEpoch) {
+  auto options = small();
+  options.epochs = 2;
+  options.steps = 0;
+  const auto anew = train(options);
+  options.same_order = true;
+  const auto same = train(options);
+  EXPECT_EQ(same.settings.at("emulate-same-order"), "yes");
+  EXPECT_FALSE(anew.settings.contains("emulate-same-order"));
+  EXPECT_THAT(same.notes, testing::Contains(testing::HasSubstr("every epoch has the order of the first")));
+  EXPECT_EQ(same.epochs[0].train_loss, anew.epochs[0].train_loss) << "the first epoch is the same";
+  EXPECT_NE(same.epochs[1].train_loss, anew.epochs[1].train_loss);
+}
+
 }  // namespace
 }  // namespace paceline::train

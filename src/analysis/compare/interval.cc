@@ -43,10 +43,11 @@ double half_by_runs(const std::vector<double>& a, const std::vector<double>& b) 
 
 Estimate ratio_of_runs(Repeats a, Repeats b) {
   Estimate result = ratio(pooled(a), pooled(b));
-  if (!has_interval(result)) return result;
+  if (result.n < 2) return result;
   const auto runs_a = logs_of_medians(a), runs_b = logs_of_medians(b);
   const double half = half_by_runs(runs_a, runs_b);
   if (half <= 0) return result;
+  result.is_too_few = false;  // the spread of runs gives an interval
   const double centre = measure::mean(runs_a) - measure::mean(runs_b);
   result.low = std::min(result.low, std::exp(centre - half));
   result.high = std::max(result.high, std::exp(centre + half));
@@ -62,33 +63,44 @@ Change change_of(const Estimate& ratio, bool is_of_one_run, double noise) {
 
 Estimate exactly(double value) { return {.median = value, .low = value, .high = value, .n = 1}; }
 
-bool has_interval(const Estimate& figure) { return figure.n > 1; }
+bool has_interval(const Estimate& figure) { return figure.n > 1 && !figure.is_too_few; }
 
 Estimate ratio(const Estimate& a, const Estimate& b) {
   const double value = a.median / b.median;
   const int n = std::min(a.n, b.n);
   const bool positive = a.low > 0 && b.low > 0;
   if (n < 2) return exactly(value);
+  const bool is_too_few = a.is_too_few || b.is_too_few;
   if (!positive) {  // without logarithms: combine the ends, as if both errors occurred together
-    return {.median = value, .low = a.low / b.high, .high = b.low > 0 ? a.high / b.low : value, .n = n};
+    return {.median = value,
+            .low = a.low / b.high,
+            .high = b.low > 0 ? a.high / b.low : value,
+            .n = n,
+            .is_too_few = is_too_few};
   }
   const double down = std::hypot(std::log(a.median / a.low), std::log(b.high / b.median));
   const double up = std::hypot(std::log(a.high / a.median), std::log(b.median / b.low));
-  return {.median = value, .low = value * std::exp(-down), .high = value * std::exp(up), .n = n};
+  return {.median = value,
+          .low = value * std::exp(-down),
+          .high = value * std::exp(up),
+          .n = n,
+          .is_too_few = is_too_few};
 }
 
 Estimate scaled(const Estimate& figure, double factor) {
   return {.median = figure.median * factor,
           .low = figure.low * factor,
           .high = figure.high * factor,
-          .n = figure.n};
+          .n = figure.n,
+          .is_too_few = figure.is_too_few};
 }
 
 Estimate over(double numerator, const Estimate& figure) {
   return {.median = numerator / figure.median,
           .low = numerator / figure.high,
           .high = numerator / figure.low,
-          .n = figure.n};
+          .n = figure.n,
+          .is_too_few = figure.is_too_few};
 }
 
 Estimate pooled(std::span<const std::vector<double>> repeats) {
@@ -96,7 +108,10 @@ Estimate pooled(std::span<const std::vector<double>> repeats) {
   for (const auto& samples : repeats) all.insert(all.end(), samples.begin(), samples.end());
   if (all.empty()) return {};
   Estimate result = measure::estimate(all);
-  if (repeats.size() < 2) return result;
+  if (repeats.size() < 2) {
+    result.is_too_few = result.n < measure::kFewestForInterval;
+    return result;
+  }
   for (const auto& samples : repeats) {
     if (samples.empty()) continue;
     const double median = measure::quantile(samples, 0.5);

@@ -5,7 +5,8 @@
 /// Intervals are combined in quadrature on the logarithm: the parts are independent measurements of positive
 /// quantities, so the variances of their logarithms add. (Dividing the ends of one interval by the opposite
 /// ends of the other would assume that both err at once; for two equal 95 % intervals that gives a 99.4 %
-/// one.) A figure of one sample (n = 1) has no interval, and neither has a figure computed from it.
+/// one.) A figure of one sample (n = 1), or of fewer than six steps of one run, has no interval, and neither
+/// has a figure computed from it.
 
 #include <cstdint>
 #include <span>
@@ -31,7 +32,8 @@ using measure::Estimate;
 [[nodiscard]] Estimate over(double numerator, const Estimate& figure);
 
 /// The median over the samples of all repeats. Its interval is that of the pooled median, widened to contain
-/// the medians of the repeats, since steps of one run are more alike than runs.
+/// the medians of the repeats, since steps of one run are more alike than runs. Fewer than six samples of a
+/// single repeat have none.
 [[nodiscard]] Estimate pooled(std::span<const std::vector<double>> repeats);
 
 // Decides whether a program became faster between two measurements, A before a change and B after it, beyond

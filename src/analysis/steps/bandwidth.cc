@@ -130,9 +130,12 @@ std::optional<Bandwidth> bandwidth(const Cell& cell) {
   if (!ceilings.empty()) {
     result.ceiling = measure::estimate(ceilings);
     // Ceilings vary between repeats as times do, so their interval is included. A single ceiling has none.
-    if (result.ceiling->median > 0)
+    // A ceiling below the steps' own bandwidth is none: it is timed shortly, and something slowed it.
+    if (result.ceiling->median > 0 && result.busbw.median <= result.ceiling->median) {
       result.utilisation = has_interval(*result.ceiling) ? ratio(result.busbw, *result.ceiling)
                                                          : scaled(result.busbw, 1 / result.ceiling->median);
+      result.utilisation->high = std::min(result.utilisation->high, 1.0);
+    }
   }
   return result;
 }

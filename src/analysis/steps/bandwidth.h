@@ -90,7 +90,7 @@ struct Bandwidth {
   /// Busbw of reducing the same buckets with nothing else running: the median of each run, then of the
   /// repeats.
   std::optional<Estimate> ceiling;
-  std::optional<Estimate> utilisation;  ///< busbw / ceiling, with the intervals of both
+  std::optional<Estimate> utilisation;  ///< busbw / ceiling, with both intervals; none if it would be above 1
 };
 
 /// Nothing for one worker, or if no transfer was timed.

@@ -21,15 +21,15 @@ std::optional<double> bytes_a_step(const Cell& cell) {
          static_cast<double>(cell.workers) * static_cast<double>(*model.bytes_a_step);
 }
 
-void find_peaks(Reach& result) {
+void find_product_and_copy(Reach& result) {
   const auto& record = result.cell->record();
   if (!record.peak || record.peak->threads <= 0 || record.peak->precision != record.precision) return;
   // The memory bandwidth was measured with the cores of process 0; other processes have cores of their own.
   if (processes(record) > 1) return;
   const double threads = static_cast<double>(result.cell->workers) * result.cell->threads_per_worker;
   const double share = std::min(1.0, threads / record.peak->threads);
-  if (record.peak->flops_per_s > 0) result.peak_flops_per_s = share * record.peak->flops_per_s;
-  if (record.peak->bytes_per_s > 0) result.peak_bytes_per_s = record.peak->bytes_per_s;
+  if (record.peak->flops_per_s > 0) result.product_flops_per_s = share * record.peak->flops_per_s;
+  if (record.peak->bytes_per_s > 0) result.copy_bytes_per_s = record.peak->bytes_per_s;
 }
 
 /// Whether the two cells differ in their batch and in nothing else that could explain the difference.
@@ -65,12 +65,17 @@ Cause cause(const Reach& from, const Reach& to) {
 
 }  // namespace
 
-std::optional<double> Reach::share_of_peak() const { return quotient(flops_per_s, peak_flops_per_s); }
-std::optional<double> Reach::share_of_bandwidth() const { return quotient(bytes_per_s, peak_bytes_per_s); }
-std::optional<bool> Reach::is_memory_bound() const {
-  const auto balance = quotient(peak_flops_per_s, peak_bytes_per_s);
+std::optional<Bound> Reach::bound() const {
+  // Winograd's F(4x4, 3x3), the largest saving of all algorithms, does a quarter of the direct form's
+  // multiplications.
+  constexpr double kMostSaved = 4;
+  const auto balance = quotient(product_flops_per_s, copy_bytes_per_s);
   if (!balance || !intensity) return std::nullopt;
-  return *intensity < *balance;
+  if (flops_per_s && *flops_per_s > kMostSaved * *product_flops_per_s) return std::nullopt;
+  if (*intensity / kMostSaved >= *balance) return Bound::arithmetic;
+  // Counted bytes that come faster than a copy do not all come from memory.
+  const bool is_fed = bytes_per_s && *bytes_per_s > *copy_bytes_per_s;
+  return *intensity < *balance && !is_fed ? Bound::memory : Bound::either;
 }
 
 Reach reach(const Cell& cell) {
@@ -87,7 +92,7 @@ Reach reach(const Cell& cell) {
     if (parts.compute() > 0) result.bytes_per_s = *moved / parts.compute();
     if (flops > 0) result.intensity = flops / *moved;
   }
-  find_peaks(result);
+  find_product_and_copy(result);
   return result;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Finds why one batch is faster than another: how much of the cores' peak the steps of each reach, and which
-/// part of an image's time a larger batch saves.
+/// Finds why one batch is faster than another: at which rates the steps of each compute, and which part of an
+/// image's time a larger batch saves.
 
 #include <optional>
 #include <span>
@@ -12,9 +12,20 @@
 
 namespace paceline::analysis {
 
-/// What the steps of one cell reach. Peaks were measured before the run, and are scaled to the threads of the
-/// cell's workers. Nothing if none was measured, or with several processes, since the peak is of process 0's
-/// cores.
+/// What limits even an ideal step.
+enum class Bound {
+  arithmetic,
+  memory,
+  either,  ///< depends on how many of the operations the algorithms save
+};
+
+/// What the steps of one cell reach. A product and a copy were measured before the run; the product's rate is
+/// scaled to the threads of the cell's workers. Neither is there if none was measured, or with several
+/// processes, since they are of process 0's cores.
+///
+/// No share of the product's rate is given: it is no upper bound of `flops_per_s`, which counts the
+/// operations of the direct form, also where Winograd does a quarter of them
+/// (docs/decisions/no-share-of-a-peak.md).
 struct Reach {
   const Cell* cell = nullptr;
   Breakdown ledger;
@@ -23,11 +34,10 @@ struct Reach {
   std::optional<double> flops_per_s;  ///< of all workers, while they compute forward and backward
   std::optional<double> bytes_per_s;  ///< likewise, forward, backward and update; counted op by op
   std::optional<double> intensity;    ///< floating-point operations per byte, of a whole step
-  std::optional<double> peak_flops_per_s, peak_bytes_per_s;
-  [[nodiscard]] std::optional<double> share_of_peak() const;
-  [[nodiscard]] std::optional<double> share_of_bandwidth() const;
-  /// Whether memory, not arithmetic, would limit even an ideal step of this intensity.
-  [[nodiscard]] std::optional<bool> is_memory_bound() const;
+  std::optional<double> product_flops_per_s, copy_bytes_per_s;
+  /// By the intensity. None if product or copy was not measured, or was certainly slowed by other programs:
+  /// the steps computed faster than the product explains.
+  [[nodiscard]] std::optional<Bound> bound() const;
 };
 
 /// Requires  the cell is measured

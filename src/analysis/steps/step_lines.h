@@ -100,9 +100,10 @@ class SampledSteps {
   /// Cost     linear in blocks and ranks
   [[nodiscard]] StepLines draw(base::Rng& rng) const;
 
-  [[nodiscard]] bool knows_jitter() const { return knows_own_; }       ///< else it is in other_wait
-  [[nodiscard]] bool knows_latency() const { return knows_latency_; }  ///< else it is in transfer
-  [[nodiscard]] std::size_t typical() const { return typical_; }       ///< its index among the ranks
+  [[nodiscard]] bool can_be_drawn() const { return blocks_.size() > 1; }  ///< else all draws are the same
+  [[nodiscard]] bool knows_jitter() const { return knows_own_; }          ///< else it is in other_wait
+  [[nodiscard]] bool knows_latency() const { return knows_latency_; }     ///< else it is in transfer
+  [[nodiscard]] std::size_t typical() const { return typical_; }          ///< its index among the ranks
   [[nodiscard]] std::size_t slowest() const { return slowest_; }
 
  private:

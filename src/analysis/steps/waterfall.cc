@@ -25,6 +25,8 @@ class SampledCell {
   }
   [[nodiscard]] std::size_t size() const { return repeats_.size(); }
   [[nodiscard]] const SampledSteps& repeat(std::size_t index) const { return repeats_[index % size()]; }
+  /// Whether draws differ: between repeats, or between blocks of steps.
+  [[nodiscard]] bool has_spread() const { return size() > 1 || repeats_.front().can_be_drawn(); }
   [[nodiscard]] StepLines mean() const {
     StepLines sum;
     for (const auto& repeat : repeats_) sum += repeat.lines();
@@ -123,6 +125,10 @@ class Sampled {
   [[nodiscard]] bool knows_alone() const { return alone_.is_baseline || !alone_.terms.empty(); }
   [[nodiscard]] const SampledCell& baseline() const { return baseline_; }
   [[nodiscard]] const SampledCell& cell() const { return cell_; }
+  [[nodiscard]] bool has_spread() const {
+    return baseline_.has_spread() && cell_.has_spread() &&
+           std::ranges::all_of(alone_.terms, [](const auto& term) { return term.cell.has_spread(); });
+  }
   [[nodiscard]] std::size_t fewest() const {
     std::size_t fewest = std::min(baseline_.size(), cell_.size());
     for (const auto& term : alone_.terms) fewest = std::min(fewest, term.cell.size());
@@ -157,6 +163,7 @@ double half_width(std::vector<double>& draws, double point, std::size_t repeats)
 }
 
 void add_intervals(EfficiencyLoss& loss, const Sampled& sampled, double share) {
+  if (!sampled.has_spread()) return;
   std::array<std::vector<double>, kLossParts> draws;
   for (auto& one : draws) one.reserve(kDraws);
   for (std::uint64_t i = 0; i < kDraws; ++i) {
@@ -179,8 +186,8 @@ void add_intervals(EfficiencyLoss& loss, const Sampled& sampled, double share) {
       }),
                                     share);
       for (std::size_t part = 0; part < kLossParts; ++part) {
-        loss.parts[part].low = std::min(loss.parts[part].low, losses[part]);
-        loss.parts[part].high = std::max(loss.parts[part].high, losses[part]);
+        loss.parts[part].low = std::min(*loss.parts[part].low, losses[part]);
+        loss.parts[part].high = std::max(*loss.parts[part].high, losses[part]);
       }
     }
 }

@@ -40,9 +40,10 @@ inline constexpr std::size_t kLossParts = 11;
 [[nodiscard]] const char* name(LossPart part);  ///< "smaller batch", "exposed transfer", ...
 
 struct LossFigure {
-  double seconds = 0;        ///< per step
-  double low = 0, high = 0;  ///< 95 %, seconds
-  [[nodiscard]] bool is_within_noise() const { return low <= 0 && high >= 0; }
+  double seconds = 0;  ///< per step
+  /// 95 %, seconds. Without an interval nothing is known to be beyond noise.
+  std::optional<double> low = {}, high = {};
+  [[nodiscard]] bool is_within_noise() const { return !low || (*low <= 0 && *high >= 0); }
 };
 
 struct EfficiencyLoss {
@@ -71,7 +72,8 @@ struct EfficiencyLoss {
 ///
 /// Intervals: 1,000 draws of repeats and of blocks of steps, of all cells jointly, widened by Student's
 /// factor for few repeats. With fewer than 3 repeats of any cell: the extremes over the repeats, but at least
-/// what the blocks give. The same records give the same intervals.
+/// what the blocks give. None if a cell has one repeat, whose steps are a single block: every draw would be
+/// that block. The same records give the same intervals.
 ///
 /// Requires  both cells are measured, and `cell` has at least as many workers
 [[nodiscard]] EfficiencyLoss efficiency_loss(const Cell& baseline, const Cell& cell, Mode mode,

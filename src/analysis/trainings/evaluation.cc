@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <utility>
 
 namespace paceline::analysis {
 namespace {
@@ -73,6 +75,61 @@ std::optional<Difference> to_best(const SearchTrial& trial, const SearchTrial& b
   return result;
 }
 
+std::optional<double> gap_of(const Candidate& candidate) {
+  std::vector<double> gaps;
+  for (const Record* record : candidate.records) {
+    const auto best = measure::best_validated(*record);
+    for (const auto& epoch : record->epochs)
+      if (best && epoch.epoch == best->epoch) gaps.push_back(epoch.train_accuracy - best->accuracy);
+  }
+  return gaps.empty() ? std::nullopt : std::optional(measure::mean(gaps));
+}
+
+/// The options in a configuration's name: "lr 0.1, local-batch 64".
+using NamedValues = std::vector<std::pair<std::string, std::string>>;
+
+NamedValues values_in(const std::string& name) {
+  NamedValues values;
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find(", ", begin), name.size());
+    const auto piece = name.substr(begin, end - begin);
+    const auto blank = piece.find(' ');
+    values.emplace_back(piece.substr(0, blank), blank == std::string::npos ? "" : piece.substr(blank + 1));
+    begin = end + 2;
+  }
+  return values;
+}
+
+std::string taken(NamedValues& values, const std::string& option) {
+  const auto found = std::ranges::find(values, option, &NamedValues::value_type::first);
+  if (found == values.end()) return "";
+  auto value = found->second;
+  values.erase(found);
+  return value;
+}
+
+std::string joined(const NamedValues& values) {
+  std::string text;
+  for (const auto& [option, value] : values)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", option, value);
+  return text;
+}
+
+std::size_t place_of(const std::vector<std::string>& all, const std::string& one) {
+  return static_cast<std::size_t>(std::ranges::find(all, one) - all.begin());
+}
+
+/// Numbers in their order; other values stay in that of the configurations.
+void sort_numbers(std::vector<std::string>& values) {
+  const auto number = [](const std::string& text) { return std::strtod(text.c_str(), nullptr); };
+  const auto is_number = [](const std::string& text) {
+    char* end = nullptr;
+    (void)std::strtod(text.c_str(), &end);
+    return !text.empty() && *end == '\0';
+  };
+  if (std::ranges::all_of(values, is_number)) std::ranges::stable_sort(values, {}, number);
+}
+
 std::optional<SearchResult> search(std::span<const Record> all, const std::vector<const Record*>& group) {
   SearchResult result{.subject = subject_of_search(*group.front()), .trials = {}};
   for (const Record& record : all)
@@ -99,6 +156,7 @@ std::optional<SearchResult> search(std::span<const Record> all, const std::vecto
   }
   for (auto& trial : result.trials) {
     result.epochs_of_grid += longest * static_cast<std::int64_t>(trial.candidate.records.size());
+    trial.gap = gap_of(trial.candidate);
     if (!trial.candidate.accuracies.empty())
       trial.standard_error = error_of(trial.candidate.accuracies, result.validation_samples);
   }
@@ -151,6 +209,40 @@ std::vector<SearchResult> searches(std::span<const Record> records) {
   std::vector<SearchResult> found;
   for (const auto& group : groups(records))
     if (auto result = search(records, group)) found.push_back(std::move(*result));
+  return found;
+}
+
+std::vector<SearchGrid> grids(const SearchResult& result) {
+  if (result.trials.empty()) return {};
+  auto options = values_in(result.trials.front().candidate.name);
+  if (options.size() < 2) return {};
+  std::ranges::stable_partition(options, [](const auto& one) { return one.first.ends_with("-batch"); });
+  const std::string rows = options[0].first;
+  std::ranges::stable_partition(options.begin() + 1, options.end(),
+                                [](const auto& one) { return one.first == "lr"; });
+  const std::string columns = options[1].first;
+  std::vector<SearchGrid> found;
+  for (const bool is_filled : {false, true})  // first the axes, then the cells
+    for (const auto& trial : result.trials) {
+      auto values = values_in(trial.candidate.name);
+      const auto row = taken(values, rows), column = taken(values, columns), others = joined(values);
+      auto grid = std::ranges::find(found, others, &SearchGrid::others);
+      if (is_filled) {
+        grid->trials.resize(grid->rows.size() * grid->columns.size());
+        grid->trials[place_of(grid->rows, row) * grid->columns.size() + place_of(grid->columns, column)] =
+            &trial;
+        continue;
+      }
+      if (grid == found.end())
+        grid = found.insert(
+            found.end(),
+            SearchGrid{
+                .row_option = rows, .column_option = columns, .others = others, .rows = {}, .columns = {}});
+      if (place_of(grid->rows, row) == grid->rows.size()) grid->rows.push_back(row);
+      if (place_of(grid->columns, column) == grid->columns.size()) grid->columns.push_back(column);
+      sort_numbers(grid->rows);
+      sort_numbers(grid->columns);
+    }
   return found;
 }
 

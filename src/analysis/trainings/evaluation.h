@@ -26,9 +26,11 @@ namespace paceline::analysis {
 struct SearchTrial {
   measure::Candidate candidate;
   double standard_error = 0;
-  std::int64_t epochs = 0;            ///< for which it was trained
-  double training_s = 0;              ///< of all its seeds, without evaluation
-  bool dropped = false;               ///< before the others ended
+  std::int64_t epochs = 0;  ///< for which it was trained
+  double training_s = 0;    ///< of all its seeds, without evaluation
+  bool dropped = false;     ///< before the others ended
+  /// Training less validation accuracy at the best epoch, mean over seeds: how far it generalises less well.
+  std::optional<double> gap;
   std::optional<Difference> to_best;  ///< at equal epochs; none for the best itself, and if it failed
   [[nodiscard]] bool has_failed() const { return !candidate.failure.empty(); }
   [[nodiscard]] bool ties() const { return to_best && to_best->is_noise(); }
@@ -52,6 +54,19 @@ struct SearchResult {
 ///
 /// Lifetime  refers to `records`
 [[nodiscard]] std::vector<SearchResult> searches(std::span<const measure::Record> records);
+
+/// The configurations of a search by two of its options.
+struct SearchGrid {
+  std::string row_option, column_option;        ///< "local-batch", "lr"
+  std::string others;                           ///< the same in all of it: "optimizer sgd"; may be empty
+  std::vector<std::string> rows, columns;       ///< values, numbers in their order
+  std::vector<const SearchTrial*> trials = {};  ///< [rows][columns]; null: not searched
+};
+/// One grid for each combination of the other options; none if fewer than two options vary. Batch and
+/// learning rate are the axes where both vary, else the first two options.
+///
+/// Lifetime  refers to `result`
+[[nodiscard]] std::vector<SearchGrid> grids(const SearchResult& result);
 
 /// A proportion with its 95 % interval.
 struct Proportion {

@@ -74,7 +74,7 @@ int init_command(const Settings& settings) {
   for (const auto& warning : proposal.warnings) said += fmt::format("{:<12}{}\n", "look at", warning);
   said += fmt::format("{:<12}{}, with a reason for each choice\n\nnext:\n", "wrote", out.string());
   said += fmt::format(
-      "  paceline train {} --plan     # settings, memory, steps; runs nothing\n"
+      "  paceline train {} --plan     # settings, memory, steps; writes nothing\n"
       "  paceline train {} --quick    # 30 updates: whether it runs\n"
       "  paceline train {}            # the training{}\n",
       file, file, file,

@@ -51,17 +51,33 @@ std::string output_of(const std::string& line) {
   return std::move(output.text);
 }
 
-/// Why the job waits and until when, as far as Slurm knows shortly after the submission. "" if it does not
-/// say, which is no error.
-std::string ask_the_queue(const std::string& job) {
+/// Why the job waits, until when, and what would begin earlier, as far as Slurm knows within `looks` seconds.
+/// "" if it does not say, which is no error.
+std::string ask_the_queue(const std::string& job, int looks) {
   const auto line = cluster::shell_line(cluster::queue_line(job)) + " 2>/dev/null";
-  constexpr int kLooks = 3;
   for (int look = 1;; ++look) {
     const auto answer = run_in_shell(line);
     if (answer.code != 0) return "";
-    if (look == kLooks || cluster::is_considered(answer.text)) return cluster::queue_sentence(answer.text);
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (look < looks && !cluster::is_considered(answer.text)) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      continue;
+    }
+    const auto advice = cluster::queue_advice(answer.text, job);
+    return cluster::queue_sentence(answer.text) + (advice.empty() ? "" : "\n  to begin earlier: " + advice);
   }
+}
+
+/// --status: the job's place in the queue, or where to look when it has left it.
+int show_status(const std::string& job) {
+  const auto queue = ask_the_queue(job, 1);
+  std::printf("%s\n",
+              !queue.empty()
+                  ? queue.c_str()
+                  : fmt::format("job {} is not in the queue: it has ended, or squeue does not answer here; "
+                                "sacct --jobs {} says how it ended",
+                                job, job)
+                        .c_str());
+  return 0;
 }
 
 void write_script(const std::filesystem::path& path, const std::string& text) {
@@ -75,6 +91,7 @@ void write_script(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 int sbatch_command(const Settings& settings) {
+  if (!settings.batch.status.empty()) return show_status(settings.batch.status);
   std::string of_gpus;
   const cluster::BatchOptions options = cluster::a_worker_a_gpu(
       settings.batch, settings.child_device, settings.is_given("workers-per-node"), of_gpus);
@@ -99,7 +116,12 @@ int sbatch_command(const Settings& settings) {
   if (!join.empty()) write_script(join, cluster::join_script(options, command));
   for (const auto& note : settings.notes) std::printf("%s\n", note.c_str());
   if (!of_gpus.empty()) std::printf("%s\n", of_gpus.c_str());
-  std::printf("job script: %s\n", options.script.c_str());
+  std::printf("job script: %s   (written%s; --script names another)\n", options.script.c_str(),
+              options.script.has_parent_path() ? "" : " into this folder");
+  if (options.partition.empty() && options.account.empty() && !options.submit)
+    std::printf(
+        "it names neither --partition nor --account, so Slurm takes its defaults; sinfo lists partitions, "
+        "sacctmgr show associations user=$USER your accounts\n");
   if (!join.empty()) std::printf("and the one that joins its parts: %s\n", join.c_str());
   const auto submit = cluster::shell_line({"sbatch", "--parsable", options.script.string()});
   const auto behind = [&](const std::string& job) {
@@ -120,8 +142,11 @@ int sbatch_command(const Settings& settings) {
     std::printf("job %s   begins when all of %s have ended, and joins their parts\n",
                 last.substr(0, last.find(';')).c_str(), job.c_str());
   }
-  if (const auto queue = ask_the_queue(job); !queue.empty())
-    std::printf("%s   ask again: squeue --jobs %s --start\n", queue.c_str(), job.c_str());
+  if (const auto queue = ask_the_queue(job, 3); !queue.empty()) {
+    std::printf("%s\n", queue.c_str());
+    if (queue.find("PENDING") != std::string::npos)
+      std::printf("  ask again: paceline sbatch --status %s\n", job.c_str());
+  }
   const auto& name = settings.child.front();
   if (name == "train" || name == "comm")
     std::printf("record: %s\n", (out / "record.json").c_str());

@@ -138,7 +138,7 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       return;
     case kLaunch:
     case kSbatch:
-      if (settings.child.empty())
+      if (settings.child.empty() && settings.batch.status.empty())
         base::fail(ErrorKind::usage,
                    "{0} needs the command to be started after it: paceline {0} ... -- train ...",
                    command_name(settings.command));
@@ -211,6 +211,7 @@ void check_child(Settings& settings) {
     settings.child_out = parsed.train.out;
     settings.child_data = parsed.train.data;
     settings.child_device = parsed.train.device;
+    settings.plan = settings.plan || parsed.plan;  // a plan starts no processes
     settings.has_child_workers = parsed.is_given("workers");
     return;
   }
@@ -391,7 +392,7 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
   std::ranges::move(remarks, std::back_inserter(parsed.settings.notes));
   parsed.settings.child = std::move(child);
   take_words(rest, parsed.settings);
-  if (command & (kLaunch | kSbatch)) check_child(parsed.settings);
+  if (!parsed.settings.child.empty()) check_child(parsed.settings);
   return parsed;
 }
 

@@ -202,6 +202,10 @@ constexpr Option kLaunchRows[] = {
        s.train.emulate_straggler = t;
      },
      [](const S& s) { return s.train.emulate_straggler; }},
+    {"emulate-same-order", "", kBetween,
+     "give every epoch the order of the first, as PyTorch's DistributedSampler does if set_epoch is not called",
+     kTrain | kConverge, [](S& s, Text t) { s.train.same_order = truth(t); },
+     [](const S& s) { return yes_no(s.train.same_order); }},
     {"placement", "packed|spread|both", kProcesses,
      "which processes get the workers, if there are fewer workers than processes: packed fills one "
      "node before the next, spread uses all nodes evenly; both runs each cell of a study both ways, "
@@ -337,11 +341,19 @@ constexpr Option kLaunchRows[] = {
     {"submit", "", kProcesses, "hand the script to sbatch", kSbatch,
      [](S& s, Text t) { s.batch.submit = truth(t); }, [](const S& s) { return yes_no(s.batch.submit); },
      kNoRival, false},
+    {"status", "JOB", kProcesses,
+     "instead of writing a script: ask Slurm why JOB waits and until when, and say what begins earlier",
+     kSbatch, [](S& s, Text t) { s.batch.status = t; }, [](const S& s) { return s.batch.status; }, kNoRival,
+     false},
     {"plan", "", kProcesses,
      "show what the command would do, and do nothing: each setting and where it comes from, steps, "
-     "memory, files, disk, and the time if an older record tells it",
+     "memory, files, disk, and the time, from older records or a few steps that are timed now",
      kRuns | kLaunch | kSbatch, [](S& s, Text t) { s.plan = truth(t); },
      [](const S& s) { return yes_no(s.plan); }, kNoRival, false},
+    {"calibrate", "", kProcesses,
+     "with --plan: time a few steps, for some seconds, where no older record tells the time",
+     kRuns | kLaunch | kSbatch, [](S& s, Text t) { s.calibrate = truth(t); },
+     [](const S& s) { return yes_no(s.calibrate); }, kNoRival, false},
 };
 static_assert(reads_all(kLaunchRows, kLaunchPart, kStudyPart),
               "a setting of this part of measure/setting.h has no row here");

@@ -34,7 +34,8 @@ constexpr auto kWords = std::to_array<OtherWord>({
     {"num-workers workers-per-gpu num-data-workers dataloader-workers",
      "the threads that prepare batches are @loader-threads N of each worker, 0: none; @workers are those that "
      "compute, as ranks do"},
-    {"dry-run plan-only", "@plan shows settings and their origins, memory, steps and time, and runs nothing"},
+    {"dry-run plan-only",
+     "@plan shows settings and their origins, memory, steps and time, and writes nothing"},
     {"learning-rate base-lr initial-lr eta", "@lr X"},
     {"wd decay l2", "@weight-decay X"},
     {"warmup-epochs warmup-steps-lr lr-warmup-epochs", "@warmup E, in epochs"},

@@ -84,6 +84,7 @@ struct Settings {
     return std::find(given.begin(), given.end(), setting) != given.end();
   }
   bool plan = false;                             ///< print what would be done, and do nothing
+  bool calibrate = true;                         ///< a plan may time a few steps
   int planned_processes = 1, planned_nodes = 1;  ///< of a plan: how many launch or sbatch would start
   std::vector<std::string> origins;              ///< of each of `given`: "--lr", "recipes/mnist.toml:7: lr"
   bool json = false;                             ///< only the record on standard output

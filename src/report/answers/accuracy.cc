@@ -36,9 +36,8 @@ std::string text_about_large(const Convergence& result) {
       large.to_baseline->is_noise()
           ? fmt::format("Batch {} shows no difference beyond noise.",
                         integer(static_cast<double>(large.cell->global_batch)))
-          : fmt::format("Batch {} {} {} in {:g} epochs",
-                        integer(static_cast<double>(large.cell->global_batch)),
-                        change < 0 ? "loses" : "gains", points_of_difference(change), large.epochs);
+          : fmt::format("Batch {} {} {} in {} epochs", integer(static_cast<double>(large.cell->global_batch)),
+                        change < 0 ? "loses" : "gains", points_of_difference(change), amount(large.epochs));
   if (large.to_baseline->is_noise()) return said;
   if (result.give_back_most.empty()) return said + ".";
   const Variant& best = result.variants[result.give_back_most.front()];
@@ -127,8 +126,8 @@ Answer answer_of_training(const measure::Record& record) {
   if (tested.empty()) {
     answer.figure = percent(epochs.back().train_accuracy);
     answer.unit = "of training images";
-    answer.sentence =
-        fmt::format("After {:g} epochs; no epoch was tested.", analysis::epochs_done(record, epochs.back()));
+    answer.sentence = fmt::format("After {} epochs; no epoch was tested.",
+                                  amount(analysis::epochs_done(record, epochs.back())));
     return answer;
   }
   const auto& last = *tested.back();
@@ -169,7 +168,7 @@ Answer accuracy_answer(const Subject& subject) {
                 .n = baseline.seeds,
                 .evidence = "accuracy"};
   for (const measure::Record* record : baseline.records) answer.records.push_back(record->id);
-  if (answer.sentence.empty()) answer.sentence = fmt::format("After {:g} epochs.", baseline.epochs);
+  if (answer.sentence.empty()) answer.sentence = fmt::format("After {} epochs.", amount(baseline.epochs));
   const bool one_seed = std::any_of(convergence->variants.begin(), convergence->variants.end(),
                                     [](const Variant& one) { return one.seeds < 2; });
   if (baseline.cell->synthetic || one_seed) {

@@ -62,8 +62,8 @@ std::string text_about_loss_part(LossPart part) {
   }
 }
 
-/// Names the largest part that exceeds the noise, and what the others make together, for a part may be larger
-/// than the whole; none if all may be chance.
+/// Names the largest part, or says that it may be chance, and what the others make together, for a part may be larger
+/// than the whole.
 std::string finding_of_loss(const EfficiencyLoss& loss) {
   const auto who = count(loss.cell->workers, "worker");
   if (loss.loss_s() <= 0) return fmt::format("{} lose no efficiency against one worker", who);
@@ -71,10 +71,13 @@ std::string finding_of_loss(const EfficiencyLoss& loss) {
   std::optional<LossPart> most;
   for (std::size_t i = 0; i < analysis::kLossParts; ++i) {
     const auto part = static_cast<LossPart>(i);
-    if (loss[part].seconds <= 0 || loss[part].is_within_noise()) continue;
-    if (!most || loss[part].seconds > loss[*most].seconds) most = part;
+    if (loss[part].seconds > 0 && (!most || loss[part].seconds > loss[*most].seconds)) most = part;
   }
-  if (!most) return lost + ": no part of it is beyond noise";
+  if (!most || std::ranges::all_of(loss.parts, [](const auto& one) { return one.is_within_noise(); }))
+    return lost + ": no part of it is beyond noise";
+  if (loss[*most].is_within_noise())
+    return fmt::format("{}: most may be {} ({}), within noise", lost, text_about_loss_part(*most),
+                       about(loss.points(*most)));
   const double rest = loss.loss_s() / loss.step_s - loss.points(*most);
   constexpr double kNothing = 0.005;
   const auto others = std::abs(rest) < kNothing ? std::string("the rest nearly cancels out")

@@ -113,6 +113,7 @@ std::string doubt_of(const analysis::Cell& cell) {
   if (cell.debug_build) return "debug build";
   if (cell.disturbance == Disturbance::disturbed) return mark_of(cell.disturbance);
   if (cell.step_s.n == 1) return "one step";
+  if (cell.step_s.is_too_few) return "few steps";
   if (cell.records.size() == 1 && cell.is_timed()) return "one repeat";
   return mark_of(cell.disturbance);
 }

@@ -219,7 +219,10 @@ std::vector<TableCell> bandwidth_row(std::int64_t batch, const Bandwidth& one) {
           figure(one.algbw),
           figure(one.busbw),
           one.ceiling ? figure(*one.ceiling) : missing("no ceiling was measured"),
-          one.utilisation ? figure(*one.utilisation) : missing("no ceiling was measured"),
+          one.utilisation
+              ? figure(*one.utilisation)
+              : missing(one.ceiling ? "the buckets alone were slower than in the steps: no ceiling"
+                                    : "no ceiling was measured"),
           value(one.bytes_per_epoch)};
 }
 

@@ -21,24 +21,38 @@ constexpr const char* kCauseDefinition =
     "Steps an epoch: training images over the global batch. Without data loading: the epoch less the part "
     "of its steps that waits for the loader. Intensity: floating-point operations a byte, where each op "
     "reads its inputs and writes its output once, and a step its weights, gradients and optimizer state "
-    "(fused ops move less). Reached: of forward and backward, and of all computing for the memory. Peak: a "
-    "matrix product in the caches and a copy of 128 MB, measured before the run with all cores; with fewer "
-    "threads, their share of it. Bound: by memory where even the peak bandwidth could not feed the peak "
-    "arithmetic at this intensity.";
+    "(fused ops move less). Computed: multiplications and additions of the direct form over the time of forward and "
+    "backward; Winograd does fewer, so this rate may be above what the cores can do. Memory: those bytes over the "
+    "time of all computing; caches serve a part of them. No share of a peak is given for that reason. Bound: by the "
+    "intensity, beside the rates of a matrix product in the caches and a copy of 128 MB, measured before the run "
+    "with all cores; either: it depends on how many operations the algorithms save.";
 
 TableCell cell_in_unit(const std::optional<double>& number, double unit, const char* reason) {
   return number ? value(*number / unit) : missing(reason);
+}
+
+const char* name_of(analysis::Bound bound) {
+  switch (bound) {
+    case analysis::Bound::arithmetic:
+      return "arithmetic";
+    case analysis::Bound::memory:
+      return "memory";
+    case analysis::Bound::either:
+      break;
+  }
+  return "either";
 }
 
 std::vector<TableCell> reach_row(const Reach& reach) {
   constexpr const char* kNoFlops = "FLOPs not counted";
   constexpr const char* kNoBytes = "bytes not counted";
   const auto& cell = *reach.cell;
-  const char* const no_peak =
-      analysis::is_of_cuda_engine(cell.record()) ? "peaks are measured of processors only"
-      : analysis::processes(cell.record()) > 1   ? "the peak that was measured is of the cores of process 0"
-                                                 : "no peak was measured";
-  const auto bound = reach.is_memory_bound();
+  const char* const no_bound =
+      analysis::is_of_cuda_engine(cell.record()) ? "product and copy are measured on processors only"
+      : analysis::processes(cell.record()) > 1   ? "product and copy were measured on the cores of process 0"
+      : reach.product_flops_per_s ? "other programs slowed the product that was measured before the run"
+                                  : "no product was measured before the run";
+  const auto bound = reach.bound();
   std::vector<TableCell> row{words(cell.part()),
                              value(static_cast<double>(cell.local_batch)),
                              value(cell.workers),
@@ -47,21 +61,16 @@ std::vector<TableCell> reach_row(const Reach& reach) {
                              with_mark(figure(reach.epoch_without_data_s), cell.epoch_measured ? "" : "est."),
                              cell_in_unit(reach.intensity, 1, kNoBytes),
                              cell_in_unit(reach.flops_per_s, 1e9, kNoFlops),
-                             cell_in_unit(reach.share_of_peak(), 1, no_peak),
                              cell_in_unit(reach.bytes_per_s, 1e9, kNoBytes),
-                             cell_in_unit(reach.share_of_bandwidth(), 1, no_peak),
-                             bound ? words(*bound ? "memory" : "arithmetic") : missing(no_peak)};
+                             bound ? words(name_of(*bound)) : missing(no_bound)};
   mark_row(row, 3, marks_of(cell));
   return row;
 }
 
 Table reach_table(const std::vector<BatchSeries>& all) {
-  const bool has_cores = std::ranges::any_of(all, [](const BatchSeries& series) {
-    return !analysis::is_of_cuda_engine(series.batches.front().cell->record());
-  });
   Table table{
       .id = "cause",
-      .title = has_cores ? "What the steps reach of what the cores can do" : "What the steps reach",
+      .title = "What the steps compute and move",
       .definition = kCauseDefinition,
       .columns = {
           {.key = "cell", .label = "cell"},
@@ -71,10 +80,8 @@ Table reach_table(const std::vector<BatchSeries>& all) {
           {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds},
           {.key = "without_data", .label = "without data loading", .unit = "s", .format = Format::seconds},
           {.key = "intensity", .label = "intensity", .unit = "FLOP/B", .format = Format::fixed1},
-          {.key = "gflop_per_s", .label = "reached", .unit = "GFLOP/s", .format = Format::rate},
-          {.key = "of_peak", .label = "of the peak", .format = Format::percent1},
+          {.key = "gflop_per_s", .label = "computed", .unit = "GFLOP/s", .format = Format::rate},
           {.key = "gb_per_s", .label = "memory", .unit = "GB/s", .format = Format::rate},
-          {.key = "of_bandwidth", .label = "of the peak", .format = Format::percent1},
           {.key = "bound", .label = "bound by"}}};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> cells;
@@ -85,9 +92,9 @@ Table reach_table(const std::vector<BatchSeries>& all) {
       footnotes.explain_marks(*reach.cell);
       if (!reach.cell->epoch_measured) footnotes.add("est.: D / B x median step, not a measured epoch.");
       if (const auto& peak = reach.cell->record().peak)
-        footnotes.add(fmt::format("Peak of {}, {}: {} GFLOP/s and {} GB/s.", count(peak->threads, "thread"),
-                                  peak->precision, number(peak->flops_per_s / 1e9),
-                                  number(peak->bytes_per_s / 1e9)));
+        footnotes.add(fmt::format("Before the run {} gave {} GFLOP/s in a {} product and {} GB/s in a copy.",
+                                  count(peak->threads, "thread"), number(peak->flops_per_s / 1e9),
+                                  peak->precision, number(peak->bytes_per_s / 1e9)));
     }
   add_setup_columns(table, 3, cells);
   table.footnotes = footnotes.take();
@@ -134,12 +141,12 @@ Table ledger_table_of_series(const std::vector<BatchSeries>& all) {
   return table;
 }
 
-/// "; they reach 48 % instead of 37 % of the peak": where it is known.
-std::string of_the_peak(const Cause& cause) {
-  const auto before = cause.from->share_of_peak(), after = cause.to->share_of_peak();
+/// ", which compute at 48 instead of 37 GFLOP/s": where it is known.
+std::string at_which_rate(const Cause& cause) {
+  const auto before = cause.from->flops_per_s, after = cause.to->flops_per_s;
   if (!before || !after) return "";
-  return fmt::format(", which reach {} of the measured peak instead of {}", percent(*after),
-                     percent(*before));
+  return fmt::format(", which compute at {} instead of {} GFLOP/s (direct form)", number(*after / 1e9),
+                     number(*before / 1e9));
 }
 
 /// Names a part of the change, and why it depends on the batch.
@@ -150,7 +157,7 @@ std::string text_about_part(const Cause& cause, const Cause::Part& part) {
   std::string text = percent(share) + " of it ";
   switch (part.part) {
     case CausePart::forward_and_backward:
-      return text + "in forward and backward" + of_the_peak(cause);
+      return text + "in forward and backward" + at_which_rate(cause);
     case CausePart::update:
       return text +
              fmt::format("in the update, which is made once a step, for {} times the images", amount(times));
@@ -180,10 +187,9 @@ std::string what_is_left(const Reach& reach) {
   const double computing = (parts.forward + parts.backward) / parts.total();
   std::string text =
       fmt::format("forward and backward, which grow with the images, are {} of its step", percent(computing));
-  if (const auto share = reach.share_of_peak())
-    text += fmt::format(", at {} of the measured peak", percent(*share));
-  if (const auto bound = reach.is_memory_bound(); bound && *bound)
-    text += ", and at this intensity the memory bounds them";
+  if (reach.flops_per_s)
+    text += fmt::format(", at {} GFLOP/s (direct form)", number(*reach.flops_per_s / 1e9));
+  if (reach.bound() == analysis::Bound::memory) text += ", and at this intensity the memory bounds them";
   return text;
 }
 

@@ -105,8 +105,9 @@ using analysis::Mode;
 constexpr const char* kEfficiencyDefinition =
     "1 - E = L / t(N) with L = t(N) - t0, by the ledger of the typical worker (the middle one by own work); t0 = t(1) "
     "(weak) or t(1)/N (strong). Each part is a line of N workers less the same line of the baseline (over N, strong), "
-    "so they add up. Points: the part over t(N). Below 0: a gain. ~: its interval holds 0. Intervals: 95 % by 1,000 "
-    "draws of repeats and of blocks of 5 steps of both cells; below 3 repeats their extremes. Saves: part of the step "
+    "so they add up. Points: the part over t(N). Below 0: a gain. ~: its interval holds 0, or it has none. Intervals: "
+    "95 % by 1,000 draws of repeats and of blocks of 5 steps of both cells; below 3 repeats their extremes; none from "
+    "one repeat of at most 5 steps. Saves: part of the step "
     "that the remedy alone takes away, the measured step replayed; together: its share of what all remedies save. "
     "docs/waterfall.md.";
 
@@ -133,8 +134,7 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
     const auto& figure = loss.parts[i];
     if (std::abs(loss.points(part)) < kShown) continue;
     TableCell points = value(loss.points(part));
-    points.low = figure.low / loss.step_s;
-    points.high = figure.high / loss.step_s;
+    if (figure.low) points.low = *figure.low / loss.step_s, points.high = *figure.high / loss.step_s;
     if (figure.is_within_noise()) points.mark = "~";
     std::vector<TableCell> row{value(static_cast<double>(losses.group->batch)),
                                with_mark(value(loss.cell->workers), marks),
@@ -154,6 +154,9 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
     }
     table.rows.push_back(std::move(row));
   }
+  if (!loss.parts.front().low)
+    footnotes.add(
+        fmt::format("{}: too few steps for intervals; measure longer, or --repeats 3.", loss.cell->label));
   footnotes.explain_marks(*loss.cell);
   if (const auto remarks = remarks_on(loss); !remarks.empty())
     footnotes.add(fmt::format("{}: {}.", loss.cell->label, remarks));

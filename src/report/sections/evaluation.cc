@@ -20,7 +20,7 @@ constexpr const char* kSearchDefinition =
     "Validation accuracy: of each training's best epoch, mean over seeds; where accuracies are equal, the "
     "lower loss is better. Interval: one standard error to either side, which joins the counting error of "
     "the validation part with the spread over seeds. To the best: the difference at equal epochs; below its "
-    "standard error it is noise, and the two tie. Training: seconds of all seeds, without evaluation.";
+    "standard error it is noise, and the two tie. Gap: training less validation accuracy at the best epoch. Training: seconds of all seeds, without evaluation.";
 
 /// Like Difference::word, but with the error of the validation part instead of the test set.
 std::string word_of_difference(const analysis::Difference& difference) {
@@ -64,6 +64,7 @@ Table trials_table(const SearchResult& result) {
                   {.key = "seeds", .label = "seeds", .format = Format::integer},
                   {.key = "accuracy", .label = "validation accuracy", .format = Format::percent1},
                   {.key = "loss", .label = "loss", .format = Format::fixed3},
+                  {.key = "gap", .label = "gap", .unit = "points", .format = Format::fixed2},
                   {.key = "to_best", .label = "to the best", .unit = "points", .format = Format::fixed2},
                   {.key = "verdict", .label = "verdict"},
                   {.key = "training", .label = "training", .unit = "s", .format = Format::seconds}}};
@@ -73,6 +74,7 @@ Table trials_table(const SearchResult& result) {
         {words(trial.candidate.name), value(static_cast<double>(trial.epochs)),
          value(static_cast<double>(trial.candidate.records.size())), accuracy_of(trial),
          trial.candidate.accuracies.empty() ? missing(trial.candidate.failure) : value(trial.candidate.loss),
+         trial.gap ? value(100 * *trial.gap) : missing("no accuracy of training at its best epoch"),
          difference_of(result, trial), words(verdict_of_trial(result, trial)), value(trial.training_s)});
     if (trial.has_failed())
       footnotes.add(fmt::format("{} failed: {}.", trial.candidate.name, trial.candidate.failure));
@@ -81,6 +83,42 @@ Table trials_table(const SearchResult& result) {
     footnotes.add(
         "One seed: the spread over seeds is not known, the standard error is the validation part's.");
   table.footnotes = footnotes.take();
+  return table;
+}
+
+/// Validation accuracy by two options, such as batch and learning rate.
+Table grid_table(const SearchResult& result, const analysis::SearchGrid& grid) {
+  const auto& best = result.trials.front();
+  const bool is_alone = std::ranges::none_of(result.trials, [](const auto& trial) { return trial.ties(); });
+  Table table{
+      .id = "search-grid",
+      .title = fmt::format("Validation accuracy by {} and {}{}", grid.row_option, grid.column_option,
+                           behind(grid.others)),
+      .definition = fmt::format(
+          "Rows: {}; columns: {}. Of each training's best epoch, mean over seeds. {} dropped: a search by "
+          "halving ended it early, and with more epochs it would be higher.",
+          grid.row_option, grid.column_option,
+          is_alone ? "best: no other ties with it."
+                   : "tie: the best, and those that cannot be told from it."),
+      .columns = {{.key = "row", .label = grid.row_option + " \\ " + grid.column_option}}};
+  for (const auto& column : grid.columns)
+    table.columns.push_back({.key = column, .label = column, .format = Format::percent1});
+  for (std::size_t i = 0; i < grid.rows.size(); ++i) {
+    table.rows.push_back({words(grid.rows[i])});
+    for (std::size_t k = 0; k < grid.columns.size(); ++k) {
+      const SearchTrial* const trial = grid.trials[i * grid.columns.size() + k];
+      if (trial == nullptr || trial->candidate.accuracies.empty()) {
+        table.rows.back().push_back(missing(trial == nullptr ? "not searched" : trial->candidate.failure));
+        continue;
+      }
+      const bool is_best = trial == &best;
+      table.rows.back().push_back(with_mark(value(trial->candidate.accuracy), is_best && is_alone ? "best"
+                                                                              : is_best || trial->ties()
+                                                                                  ? "tie"
+                                                                              : trial->dropped ? "dropped"
+                                                                                               : ""));
+    }
+  }
   return table;
 }
 
@@ -151,6 +189,13 @@ void add_search(Section& section, const SearchResult& result, const Told& told) 
   table.id = told.id;
   table.title = told.subject + table.title;
   section.blocks.push_back(std::move(table));
+  const auto grids = analysis::grids(result);
+  for (const auto& grid : grids) {
+    auto shown = grid_table(result, grid);
+    shown.id = fmt::format("{}-grid{}", told.id,
+                           &grid == grids.data() ? "" : "-" + std::to_string(&grid - grids.data() + 1));
+    section.blocks.push_back(std::move(shown));
+  }
   auto plot = curves(result);
   plot.id = told.id + "-epochs";
   plot.title = told.subject + plot.title;

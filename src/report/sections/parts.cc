@@ -50,11 +50,12 @@ std::string count(long number, const std::string& noun) {
 }
 
 std::string marks_of(const analysis::Cell& cell) {
-  std::vector<const char*> marks;
-  if (cell.oversubscribed) marks.push_back("*");
-  if (cell.debug_build) marks.push_back("debug");
-  if (!cell.emulated.empty()) marks.push_back("emulated");
-  if (cell.step_s.n == 1) marks.push_back("n=1");
+  std::vector<std::string> marks;
+  if (cell.oversubscribed) marks.emplace_back("*");
+  if (cell.debug_build) marks.emplace_back("debug");
+  if (!cell.emulated.empty()) marks.emplace_back("emulated");
+  if (cell.is_measured() && !analysis::has_interval(cell.step_s))
+    marks.push_back(fmt::format("n={}", cell.step_s.n));
   return fmt::format("{}", fmt::join(marks, " "));
 }
 
@@ -119,10 +120,11 @@ std::string knee_not_decided(const analysis::Sweep& sweep) {
     batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
   const std::string last = std::move(batches.back());
   batches.pop_back();
-  const bool any_single = std::any_of(sweep.undecided.begin(), sweep.undecided.end(),
-                                      [&](std::size_t i) { return sweep.points[i].cell->step_s.n == 1; });
+  const bool any_single = std::any_of(sweep.undecided.begin(), sweep.undecided.end(), [&](std::size_t i) {
+    return !analysis::has_interval(sweep.points[i].cell->step_s);
+  });
   return fmt::format("{} and {} {}; measure longer", fmt::join(batches, ", "), last,
-                     any_single ? "overlap or were timed by a single step" : "overlap");
+                     any_single ? "overlap or were timed by too few steps" : "overlap");
 }
 
 std::string text_about_repeats(const analysis::Sweep& sweep) {
@@ -149,10 +151,12 @@ std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
 
 std::vector<std::string> text_about_single_repeats(const std::vector<const analysis::Cell*>& cells) {
-  std::vector<std::string> of_steps, of_one_step;
+  std::vector<std::string> of_steps, of_few_steps, of_one_step;
   for (const analysis::Cell* cell : cells) {
     if (!cell->is_measured() || cell->records.size() != 1) continue;
-    auto& labels = cell->step_s.n > 1 ? of_steps : of_one_step;
+    auto& labels = analysis::has_interval(cell->step_s) ? of_steps
+                   : cell->step_s.n > 1                 ? of_few_steps
+                                                        : of_one_step;
     if (std::find(labels.begin(), labels.end(), cell->label) == labels.end()) labels.push_back(cell->label);
   }
   std::vector<std::string> said;
@@ -160,6 +164,10 @@ std::vector<std::string> text_about_single_repeats(const std::vector<const analy
     said.push_back(fmt::format(
         "One repeat: the interval is of steps within one run; another run may lie outside it: {}.",
         fmt::join(of_steps, "; ")));
+  if (!of_few_steps.empty())
+    said.push_back(
+        fmt::format("One repeat of few steps, without interval: another run may give another time: {}.",
+                    fmt::join(of_few_steps, "; ")));
   if (!of_one_step.empty())
     said.push_back(fmt::format("One repeat of a single step: another run may give another time: {}.",
                                fmt::join(of_one_step, "; ")));
@@ -268,7 +276,11 @@ void Footnotes::explain_marks(const analysis::Cell& cell) {
   if (!cell.emulated.empty())
     add(fmt::format("emulated: {}: its times are those of a model of such hardware, not measured on it.",
                     cell.emulated));
-  if (cell.step_s.n == 1) add("n=1: a single step was timed; no interval.");
+  if (cell.step_s.n == 1)
+    add("n=1: a single step was timed; no interval.");
+  else if (cell.step_s.is_too_few)
+    add(fmt::format("n={}: so few steps of one run have no interval; it takes {}.", cell.step_s.n,
+                    measure::kFewestForInterval));
 }
 
 void Footnotes::explain(const analysis::Cell& cell) {

@@ -35,7 +35,8 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 
 /// Marks for special properties of a cell's figures: "*" more worker threads than cores, "†" a worker has
 /// fewer threads than the baseline's, "debug" a build without optimisation, "emulated" an emulated link,
-/// straggler or storage, "n=1" a single timed step. Joined by blanks; empty if none applies.
+/// straggler or storage, "n=3" three timed steps, too few for an interval. Joined by blanks; empty if none
+/// applies.
 [[nodiscard]] std::string marks_of(const analysis::Cell& cell);
 [[nodiscard]] std::string marks_of(const analysis::ScalingRow& row);
 /// A cell in words: "sweep, 1 worker, batch 32", "scale strong, 2 workers, global batch 128".

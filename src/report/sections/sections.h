@@ -23,8 +23,8 @@ namespace paceline::report {
 
 /// Which batch size: throughput curve, knee, where memory or data end.
 [[nodiscard]] std::optional<Section> sweep_section(const Conclusions& conclusions);
-/// Why one batch is faster than another: the ledger of a sweep's steps, how much of the measured peaks they
-/// reach, an epoch without data loading.
+/// Why one batch is faster than another: the ledger of a sweep's steps, the rates at which they compute, an
+/// epoch without data loading.
 [[nodiscard]] std::optional<Section> cause_section(const Conclusions& conclusions);
 /// What the workers exchange in a step: gradients, statistics, padding, votes; what each --bn adds.
 [[nodiscard]] std::optional<Section> traffic_section(const Conclusions& conclusions);

@@ -60,9 +60,10 @@ std::vector<TableCell> sweep_row(const Sweep& sweep, std::size_t i) {
     row.push_back(point.on_curve
                       ? value(cell.images_per_s.median / sweep.points[*sweep.best].cell->images_per_s.median)
                       : missing("not comparable with the other points"));
+    row.push_back(value(parts.compute() / parts.total()));
     row.push_back(value(parts.data_wait / parts.total()));
   } else {
-    row.insert(row.end(), 6, missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason));
+    row.insert(row.end(), 7, missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason));
   }
   mark_row(row, 3, marks_of(cell));
   row.push_back(point.plan_bytes > 0 ? value(static_cast<double>(point.plan_bytes)) : missing("no plan"));
@@ -85,7 +86,7 @@ Table sweep_table(const Sweep& sweep, const std::string& id) {
           "throughput; it is not decided where an interval of the ratio of throughputs holds 95 %. GFLOP/s = "
           "throughput x multiplications and additions of one trained sample (convolutions and dense layers, "
           "forward and backward). Epoch: all training images, D / B steps, also those of the tail that a "
-          "real epoch drops. Cores: that the workers' threads could use. Plan: bytes computed before the "
+          "real epoch drops. In use: the part of a step that computes forward, backward and update. Cores: that the workers' threads could use. Plan: bytes computed before the "
           "run; peak: resident memory measured.",
       .columns = {{.key = "local_batch",
                    .label = sweep.workers == 1 ? "batch" : "local batch",
@@ -97,6 +98,7 @@ Table sweep_table(const Sweep& sweep, const std::string& id) {
                   {.key = "gflop_per_s", .label = "achieved", .unit = "GFLOP/s", .format = Format::rate},
                   {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds},
                   {.key = "of_best", .label = "of the best", .format = Format::percent1},
+                  {.key = "in_use", .label = "in use", .format = Format::percent1},
                   {.key = "data_wait", .label = "data wait", .format = Format::percent1},
                   {.key = "plan", .label = "memory plan", .unit = "B", .format = Format::bytes},
                   {.key = "peak", .label = "memory peak", .unit = "B", .format = Format::bytes},

@@ -221,6 +221,8 @@ constexpr RecordedSetting kRecorded[] = {
      [](const Options& o) { return !o.emulate_link.empty(); }},
     {"emulate-straggler", [](const Options& o) { return o.emulate_straggler; },
      [](const Options& o) { return !o.emulate_straggler.empty(); }},
+    {"emulate-same-order", [](const Options& /*o*/) { return text("yes"); },
+     [](const Options& o) { return o.same_order; }},
 
     {"window-steps", [](const Options& o) { return text(o.window_steps); }},
     {"warmup-steps", [](const Options& o) { return text(o.warmup_steps); }},

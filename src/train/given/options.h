@@ -112,6 +112,8 @@ struct Options {
   /// What the communicator emulates (comm/emulate.h), as written; empty: nothing. For the record; the
   /// backend's communicators implement it.
   std::string emulate_link, emulate_straggler;
+  bool same_order =
+      false;  ///< every epoch has the order of the first, as by a sampler that is not told the epoch
 
   std::filesystem::path timeline;  ///< file for all ranks' spans; empty: none
 

@@ -232,6 +232,11 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
     base::fail(base::ErrorKind::usage,
                "--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
                options.model);
+  const auto is_norm = [](const graph::Node& node) { return node.as<graph::BatchNorm>() != nullptr; };
+  if (options.batch_norm == engine::BatchNormMode::synchronised && std::ranges::none_of(graph.nodes, is_norm))
+    base::fail(base::ErrorKind::usage,
+               "--bn sync: model '{}' has no batch norm, so there is nothing to synchronise; leave it out",
+               options.model);
   return graph;
 }
 
@@ -294,6 +299,10 @@ Prepared prepare(const Options& options, const Backend& backend) {
     before.resize(std::min(before.size(), static_cast<std::size_t>(run.resume->standing.guard.rollbacks)));
   }
   if (!run.earlier.changes.empty()) run.record.changes = run.earlier.changes;
+  if (options.same_order)
+    notes.emplace_back(
+        "--emulate-same-order: every epoch has the order of the first, as of a sampler that is not told the epoch; no "
+        "result of a sound training");
   const double warmup = options.schedule.warmup_epochs * static_cast<double>(run.resolved.steps_per_epoch);
   if (options.window_steps == 0 && options.epochs == 0 &&  // the command line checks --epochs
       warmup > static_cast<double>(run.resolved.length.updates))

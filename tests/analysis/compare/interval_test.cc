@@ -36,6 +36,17 @@ TEST(Interval, HasNoneWhereOnePartIsASingleSample) {
   EXPECT_EQ(quotient.low, quotient.high);
 }
 
+TEST(Interval, FewStepsOfOneRunHaveNone) {
+  const auto of = [](std::vector<std::vector<double>> repeats) { return pooled(repeats); };
+  const Estimate few = of({{1, 2, 3}});
+  EXPECT_EQ(few.n, 3);
+  EXPECT_FALSE(has_interval(few));
+  EXPECT_FALSE(has_interval(scaled(over(10, few), 2)));
+  EXPECT_FALSE(has_interval(ratio(of({{1, 2, 3, 4, 5, 6}}), few)));
+  EXPECT_TRUE(has_interval(of({{1, 2, 3, 4, 5, 6}}))) << "their extremes hold the median with 97 %";
+  EXPECT_TRUE(has_interval(of({{1, 2, 3}, {2, 3, 4}}))) << "the medians of two runs";
+}
+
 TEST(Interval, TurnsRoundWhenSecondsBecomeImagesASecond) {
   const Estimate rate = over(128, {.median = 2, .low = 1, .high = 4, .n = 5});
   EXPECT_DOUBLE_EQ(rate.median, 64);

@@ -43,27 +43,40 @@ struct Made {
       : records(std::move(given)), cells(make_cells(records)), series(batch_series(cells)) {}
 };
 
-TEST(Reach, HoldsTheStepsAgainstTheMeasuredPeak) {
+TEST(Reach, HasRatesAndIntensity) {
   // 50 images of 20 ms: 1 s forward and backward; 0.25 s update.
   const Made made({with_peak(make_record(swept(50, 0.02, 0.25)))});
   ASSERT_EQ(made.series.size(), 1u);
   const Reach& reach = made.series[0].batches[0];
   EXPECT_NEAR(*reach.flops_per_s, 50e9, 1);
-  EXPECT_NEAR(*reach.peak_flops_per_s, 100e9, 1);  // one worker of one thread: half of two
-  EXPECT_NEAR(*reach.share_of_peak(), 0.5, 1e-12);
+  EXPECT_NEAR(*reach.product_flops_per_s, 100e9, 1);  // one worker of one thread: half of two
   EXPECT_NEAR(*reach.bytes_per_s, (50 * 10e6 + 100e6) / 1.25, 1);
-  EXPECT_NEAR(*reach.share_of_bandwidth(), 600e6 / 1.25 / 20e9, 1e-12);
+  EXPECT_NEAR(*reach.copy_bytes_per_s, 20e9, 1);
   EXPECT_NEAR(*reach.intensity, 50e9 / 600e6, 1e-9);
-  EXPECT_FALSE(*reach.is_memory_bound());  // 83 FLOP/B, and the cores balance at 5
+  EXPECT_EQ(reach.bound(), Bound::arithmetic);  // 83 FLOP/B, and product and copy balance at 5
   EXPECT_DOUBLE_EQ(reach.steps_an_epoch, 1000);
+}
+
+TEST(Reach, IsBoundWhicheverAlgorithmComputes) {
+  auto record = with_peak(make_record(swept(50, 0.02, 0.25)));
+  const auto bound_at = [&](double product, double copy) {
+    record.peak->flops_per_s = 2 * product;  // of two threads; the worker has one
+    record.peak->bytes_per_s = copy;
+    return Made({record}).series[0].batches[0].bound();
+  };
+  EXPECT_EQ(bound_at(100e9, 100e9 / 20), Bound::arithmetic);  // 83 FLOP/B is four times 20
+  EXPECT_EQ(bound_at(100e9, 100e9 / 40), Bound::either) << "with Winograd it may be memory";
+  EXPECT_EQ(bound_at(100e9, 100e9 / 100), Bound::memory);
+  EXPECT_EQ(bound_at(40e9, 40e9 / 100), Bound::either) << "bytes come faster than a copy: from caches";
+  EXPECT_EQ(bound_at(12e9, 1e9), std::nullopt) << "steps of 50 GFLOP/s: something slowed the product";
 }
 
 TEST(Reach, IsSilentWhereNothingWasMeasuredOrOfAnotherPrecision) {
   auto record = with_peak(make_record(swept(50, 0.02, 0.25)));
   record.peak->precision = "bf16";
-  EXPECT_FALSE(Made({record}).series[0].batches[0].share_of_peak());
+  EXPECT_FALSE(Made({record}).series[0].batches[0].bound());
   record.peak.reset();
-  EXPECT_FALSE(Made({record}).series[0].batches[0].is_memory_bound());
+  EXPECT_FALSE(Made({record}).series[0].batches[0].bound());
   record.model.bytes_a_sample.reset();
   EXPECT_FALSE(Made({record}).series[0].batches[0].intensity);
 }
@@ -127,13 +140,13 @@ TEST(BatchSeries, DoNotMixWaysOfJoining) {
   EXPECT_EQ(Made({make_record(run), processes}).series.size(), 2u);
 }
 
-TEST(Reach, HasNoPeakOfSeveralProcesses) {
+TEST(Reach, HasNoProductOfSeveralProcesses) {
   golden::Run run = swept(50, 0.02, 0.25);
   run.workers = 2;
   auto record = with_peak(make_record(run));
-  EXPECT_TRUE(Made({record}).series[0].batches[0].share_of_peak());
+  EXPECT_TRUE(Made({record}).series[0].batches[0].bound());
   record.communication.processes = 2;
-  EXPECT_FALSE(Made({record}).series[0].batches[0].share_of_peak());
+  EXPECT_FALSE(Made({record}).series[0].batches[0].bound());
 }
 
 }  // namespace

@@ -155,6 +155,33 @@ TEST(Search, SaysWhatFailedAndWhatWasStopped) {
   EXPECT_FALSE(search(std::vector<Record>{other}).has_value());
 }
 
+TEST(Search, HasTheGapOfTheBestEpoch) {
+  std::vector<Record> records{training("a", 0, {0.8, 0.7}), training("a", 1, {0.9})};
+  records[0].epochs[0].train_accuracy = 0.85;
+  records[0].epochs[1].train_accuracy = 0.99;
+  records[1].epochs[0].train_accuracy = 0.91;
+  EXPECT_NEAR(search(records).value().trials[0].gap.value(), (0.05 + 0.01) / 2, 1e-12);
+}
+
+TEST(SearchGrid, HasBatchesByRatesInOrder) {
+  const std::vector<Record> records{training("lr 0.1, local-batch 128, optimizer sgd", 0, {0.8}),
+                                    training("lr 0.03, local-batch 128, optimizer sgd", 0, {0.7}),
+                                    training("lr 0.1, local-batch 64, optimizer sgd", 0, {0.9}),
+                                    training("lr 0.1, local-batch 64, optimizer lars", 0, {0.5})};
+  const auto result = search(records).value();
+  const auto found = grids(result);
+  ASSERT_EQ(found.size(), 2u) << "one for each optimizer";
+  const auto& grid = found[0].others == "optimizer sgd" ? found[0] : found[1];
+  EXPECT_EQ(grid.row_option, "local-batch");
+  EXPECT_EQ(grid.column_option, "lr");
+  EXPECT_EQ(grid.rows, (std::vector<std::string>{"64", "128"}));
+  EXPECT_EQ(grid.columns, (std::vector<std::string>{"0.03", "0.1"}));
+  EXPECT_EQ(grid.trials[0], nullptr) << "64 with 0.03 was not searched";
+  EXPECT_EQ(grid.trials[1]->candidate.accuracy, 0.9);
+  EXPECT_EQ(grid.trials[2]->candidate.accuracy, 0.7);
+  EXPECT_TRUE(grids(search({training("lr 0.1", 0, {0.8}), training("lr 0.3", 0, {0.7})}).value()).empty());
+}
+
 TEST(Search, FindsTheEvaluationOfTheChosenOne) {
   std::vector<Record> records{training("a", 0, {0.8})};
   Record tested;

@@ -145,17 +145,16 @@ TEST(Cause, SaysWhyALargerBatchIsFasterAndWhyNoLonger) {
       HasSubstr(
           "Why is a larger batch faster? sweep, 1 worker (1 core): from batch 10 to 100 an image "
           "takes 19.0 ms instead of 30.0 ms (one repeat): 81.8 % of it in the update, which is made "
-          "once a step, for 10 times the images; 18.2 % of it in forward and backward, which reach 55.6 % of the "
-          "measured peak instead of 50.0 %."));
+          "once a step, for 10 times the images; 18.2 % of it in forward and backward, which compute at 55.6 "
+          "instead of 50.0 GFLOP/s (direct form)."));
   EXPECT_THAT(
       text,
       HasSubstr(
           "Why is a still larger batch no faster? sweep, 1 worker (1 core): from batch 100 to 1000 an image takes 20.1 ms "
           "instead of 19.0 ms (one repeat), "));
-  EXPECT_THAT(
-      text,
-      HasSubstr("forward and backward, which grow with the images, are 94.7 % of its step, at 55.6 % of "
-                "the measured peak."));
+  EXPECT_THAT(text,
+              HasSubstr("forward and backward, which grow with the images, are 94.7 % of its step, at 55.6 "
+                        "GFLOP/s (direct form)."));
   const auto document = build(records);
   for (const char* id : {"cause", "sweep-ledger"}) {
     const auto* table = find<Table>(document, id);

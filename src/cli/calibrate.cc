@@ -1,0 +1,142 @@
+#include "cli/calibrate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <stop_token>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/screen/remaining_time.h"
+#include "cluster/make_backend.h"
+#include "measure/statistics.h"
+#include "train/run.h"
+
+namespace paceline::cli {
+namespace {
+
+using study::PlannedCell;
+
+constexpr std::int64_t kSteps = 3;  ///< timed, after one that is not
+constexpr double kLongestProbe_s = 4;
+constexpr std::size_t kMostModels = 3;
+
+std::int64_t batch_of(const PlannedCell& cell) {
+  const auto& options = cell.options;
+  return options.local_batch > 0 ? options.local_batch : options.global_batch / std::max(1, options.workers);
+}
+
+/// A short timed window of the cell's training.
+PlannedCell as_probe(const PlannedCell& cell, int workers, std::int64_t batch) {
+  PlannedCell probe{.id = "calibration", .kind = "sweep", .options = cell.options};
+  auto& options = probe.options;
+  options.workers = workers;
+  options.local_batch = batch;
+  options.global_batch = 0;
+  options.window_steps = kSteps;
+  options.warmup_steps = 1;
+  options.window_seconds = options.least_window_seconds = 0;
+  options.epochs = 0;
+  options.steps = options.pause_after_epochs = 0;
+  options.early_stopping = 0;
+  options.shard = 0;
+  options.data_parallel = options.gradients_as_bf16 = false;
+  options.placement = train::Placement::packed;
+  options.out.clear();
+  options.timeline.clear();
+  options.resume.clear();
+  options.resume_auto = false;
+  options.started = base::Clock::now();
+  return probe;
+}
+
+/// What was timed of one model.
+class Probes {
+ public:
+  /// Runs a probe; false if it cannot be run here.
+  bool run(PlannedCell probe) {
+    const auto began = base::Clock::now();
+    std::stop_source stop;
+    train::Progress progress;
+    progress.step = [&](std::int64_t, std::int64_t, double, double) {
+      if (base::seconds_since(began) > 2 * kLongestProbe_s) stop.request_stop();
+    };
+    try {
+      const auto backend =
+          cluster::make_backend(probe.options.device, nullptr, cluster::emulation_of(probe.options));
+      auto record = train::run(probe.options, backend, stop.get_token(), progress);
+      if (record.ranks.empty() || record.ranks.front().step_s.empty()) return false;
+      record.status = "complete";  // also if it was stopped: its steps were timed
+      last_step_s_ = measure::quantile(record.ranks.front().step_s, 0.5);
+      records_.emplace_back(std::move(record), base::seconds_since(began));
+      cells_.push_back(std::move(probe));
+      return true;
+    } catch (const base::Error&) {
+      return false;  // the time of its cells stays unknown
+    }
+  }
+  [[nodiscard]] double last_step_s() const { return last_step_s_; }
+  [[nodiscard]] const std::vector<PlannedCell>& cells() const { return cells_; }
+  [[nodiscard]] double record_s(std::size_t i) const { return records_[i].second; }
+  [[nodiscard]] const measure::Record& record(std::size_t i) const { return records_[i].first; }
+
+ private:
+  std::vector<PlannedCell> cells_;
+  std::vector<std::pair<measure::Record, double>> records_;
+  double last_step_s_ = 0;
+};
+
+Probes time_model(const std::vector<PlannedCell>& cells) {
+  Probes probes;
+  const auto smallest = *std::ranges::min_element(cells, {}, batch_of);
+  const auto [fewest, most] =
+      std::ranges::minmax(cells, {}, [](const auto& cell) { return cell.options.workers; });
+  if (!probes.run(as_probe(smallest, fewest.options.workers, batch_of(smallest)))) return probes;
+  const double image_s = probes.last_step_s() / static_cast<double>(batch_of(smallest));
+  const auto is_short = [&](double images) { return (kSteps + 1) * image_s * images <= kLongestProbe_s; };
+  std::set<std::int64_t> batches;
+  for (const PlannedCell& cell : cells)
+    if (batch_of(cell) > batch_of(smallest) && is_short(static_cast<double>(batch_of(cell))))
+      batches.insert(batch_of(cell));
+  if (!batches.empty()) probes.run(as_probe(smallest, fewest.options.workers, *batches.rbegin()));
+  if (most.options.workers > fewest.options.workers &&
+      is_short(static_cast<double>(batch_of(smallest) * most.options.workers)))
+    probes.run(as_probe(smallest, most.options.workers, batch_of(smallest)));
+  return probes;
+}
+
+}  // namespace
+
+Calibration calibrate(const std::vector<PlannedCell>& cells, int cores) {
+  const auto began = base::Clock::now();
+  Calibration result{.seconds = std::vector<std::optional<double>>(cells.size()), .text = {}};
+  std::set<std::string> models, timed;
+  for (const PlannedCell& cell : cells)
+    if (!cell.is_of_collectives() && models.size() < kMostModels) models.insert(cell.options.model);
+  for (const std::string& model : models) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      if (!cells[i].is_of_collectives() && cells[i].options.model == model) places.push_back(i);
+    auto of_model = study::subset(cells, places);
+    const auto probes = time_model(of_model);
+    if (probes.cells().empty()) continue;
+    of_model.insert(of_model.end(), probes.cells().begin(), probes.cells().end());
+    RemainingTime times(of_model, cores);
+    for (std::size_t i = 0; i < probes.cells().size(); ++i) {
+      const auto& options = probes.cells()[i].options;
+      times.note(places.size() + i, probes.record(i), probes.record_s(i));
+      timed.insert(fmt::format("batch {} on {} worker{}", options.local_batch, options.workers,
+                               options.workers == 1 ? "" : "s"));
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) result.seconds[places[i]] = times.cost(i);
+  }
+  if (!timed.empty())
+    result.text = fmt::format("{} steps each of {}, timed just now in {:.0f} s", kSteps,
+                              fmt::join(timed, ", "), base::seconds_since(began));
+  return result;
+}
+
+}  // namespace paceline::cli
