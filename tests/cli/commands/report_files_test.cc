@@ -91,7 +91,7 @@ TEST(ReportFiles, FiguresAreFilesInTheirFolder) {
   for (const char* file :
        {"f/hero-images-s.svg", "f/workers.svg", "f/step.svg", "t/tables.tex", "t/answer.tex"})
     EXPECT_TRUE(fs::exists(folder.path() / file)) << file;
-  EXPECT_THAT(outcome.out, HasSubstr("no figure for 'What happens to the accuracy?'"));
+  EXPECT_THAT(outcome.out, HasSubstr("no figure for 'How accurate?'"));
   EXPECT_FALSE(fs::exists(folder.path() / "f/accuracy-epoch.svg"));
 }
 

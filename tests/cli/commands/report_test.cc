@@ -207,7 +207,7 @@ TEST(Compare, SaysWhatBecameFasterAndPassesACI) {
   const Folder folder;
   write_study(folder, "a", 1);
   write_study(folder, "b", 0.8);
-  const auto outcome = compare(folder, {"--fail-on", "regressed"});
+  const auto outcome = compare(folder, {"--fail-on", "regressed", "--tables"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("B is 24 % faster"), HasSubstr("at the best cell of A, "),
                                  HasSubstr("2 cells on both sides: 2 improved."),
