@@ -55,13 +55,14 @@ Section section_of(const std::string& id, const Answer& answer, const char* rule
 void add_text(Section& section, std::string text) { section.blocks.emplace_back(plain(std::move(text))); }
 
 /// Adds which cells may be faster than they were measured.
-void add_unsettled(Section& section, const analysis::Choice& choice) {
+void add_unsettled(Section& section, const analysis::Choice& choice,
+                   const std::vector<const Cell*>& compared) {
   constexpr std::size_t kMost = 4;
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < std::min(kMost, choice.unsettled.size()); ++i) {
     const Cell& cell = *choice.unsettled[i];
     texts.push_back(fmt::format("{} ({}, may reach {})", name_of_cell(cell), mark_of(cell.disturbance),
-                                number(analysis::possible_rate(cell, choice.unsettled))));
+                                number(analysis::possible_rate(cell, compared))));
   }
   if (choice.unsettled.size() > kMost)
     texts.push_back(fmt::format("{} more", choice.unsettled.size() - kMost));
@@ -69,9 +70,10 @@ void add_unsettled(Section& section, const analysis::Choice& choice) {
 }
 
 /// Adds which intervals overlap, in numbers.
-void add_standing(Section& section, const analysis::Choice& choice) {
+void add_standing(Section& section, const analysis::Choice& choice,
+                  const std::vector<const Cell*>& compared) {
   if (choice.best == nullptr) return;
-  add_unsettled(section, choice);
+  add_unsettled(section, choice, compared);
   constexpr std::size_t kMost = 4;
   const auto& best = choice.best->images_per_s;
   if (choice.overlap.empty())
@@ -111,17 +113,19 @@ Section operating_point(const Subject& subject) {
       "disturbed is a lower bound: with k of them beside it, it may be 1 + k times as fast.");
   const auto& eligible = subject.point.eligible;
   for (std::size_t i = 0; i < std::min(kMost, eligible.size()); ++i)
-    add_text(section, fmt::format("{}. {}: {}.", i + 1, name_of_cell(*eligible[i]), rate_of(*eligible[i])));
+    add_text(section, fmt::format("{}. {}: {}{}.", i + 1, name_of_cell(*eligible[i]), rate_of(*eligible[i]),
+                                  behind(mark_of(eligible[i]->disturbance))));
   if (auto load = text_about_load(subject.cells.cells); !load.empty())
     add_text(section,
              fmt::format("While cells were measured, {}{}.", load,
                          subject.point.choice.constant_load
                              ? ", in all of them about alike: they are compared for the machine as it is"
                              : ""));
-  if (eligible.size() > kMost) add_text(section, fmt::format("{} more are slower.", eligible.size() - kMost));
+  if (eligible.size() > kMost)
+    add_text(section, fmt::format("{} more were measured slower.", eligible.size() - kMost));
   for (const auto& [cell, why] : subject.point.left_out)
     add_text(section, fmt::format("Left out: {}: {}.", name_of_cell(*cell), why));
-  add_standing(section, subject.point.choice);
+  add_standing(section, subject.point.choice, eligible);
   return section;
 }
 
@@ -133,7 +137,7 @@ Section batch(const Subject& subject) {
   const auto cells = analysis::other_batches(subject.point);
   for (const Cell* cell : cells)
     add_text(section, fmt::format("{}: {}.", name_of_cell(*cell), rate_of(*cell)));
-  if (cells.size() > 1) add_standing(section, analysis::fastest(cells));
+  if (cells.size() > 1) add_standing(section, analysis::fastest(cells), cells);
   return section;
 }
 
@@ -158,7 +162,7 @@ Section workers_section(const Subject& subject) {
                     is_weak ? with_interval(subject.row->speedup, Format::fixed2)
                             : with_interval(subject.row->efficiency, Format::percent1)));
   }
-  if (cells.size() > 1) add_standing(section, analysis::fastest(cells));
+  if (cells.size() > 1) add_standing(section, analysis::fastest(cells), cells);
   return section;
 }
 

@@ -100,7 +100,7 @@ std::string grid(const Figure& hero, const Style& style) {
     name = std::max(name, display_width(series.name));
     for (const Point& point : series.points) {
       all.insert(point.x);
-      if (point.mark == "best") best = point.x;
+      if (point.mark.starts_with("best")) best = point.x;
     }
   }
   if (shown.empty() || all.size() < 2) return "";

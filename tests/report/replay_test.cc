@@ -202,9 +202,16 @@ void count_study(Load load, std::uint32_t seed, Tally& tally) {
   double best_rate = 0, bound = 0;
   for (const auto& cell : conclusions.cells) {
     best_rate = std::max(best_rate, rate(cell));
-    bound = std::max(bound, cell.images_per_s.median);
   }
   const auto& choice = subject.point.choice;
+  // What a disturbed run of another cell reached, those that were set aside included.
+  for (const auto& cell : conclusions.cells)
+    if (&cell != choice.best && std::ranges::find(choice.overlap, &cell) == choice.overlap.end())
+      for (const auto* records_of : {&cell.records, &cell.lost})
+        for (const auto* record : *records_of)
+          if (measure::disturbance_of(*record) == measure::Disturbance::disturbed)
+            bound = std::max(bound, static_cast<double>(record->global_batch) /
+                                        measure::quantile(analysis::step_seconds(*record), 0.5));
   const Answer best = best_answer(subject);
   ++tally.studies;
   if (is_unmarked(best)) {
@@ -216,7 +223,7 @@ void count_study(Load load, std::uint32_t seed, Tally& tally) {
         tally.true_ranks += rate(cell) < rate(*choice.best) ? 1 : 0;
       }
   }
-  tally.below_a_bound += *best.value < bound ? 1 : 0;
+  tally.below_a_bound += is_unmarked(best) && best.high.value_or(*best.value) < bound ? 1 : 0;
   const Next next = next_steps(subject);
   tally.without_next += next.steps.empty() && next.not_answered.empty() && !is_unmarked(best) ? 1 : 0;
   tally.named_load += best.sentence.find("For the machine as it is") != std::string::npos ? 1 : 0;

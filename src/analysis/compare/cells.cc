@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/consistency.h"
 #include "measure/setting.h"
+#include "measure/statistics.h"
 
 namespace paceline::analysis {
 namespace {
@@ -191,7 +193,14 @@ void set_disturbed_aside(Cell& cell) {
     return measure::disturbance_of(*record) == Disturbance::disturbed;
   });
   cell.disturbance = !cell.is_timed() && any_disturbed ? Disturbance::disturbed : kept;
-  const auto is_kept = [&](const Record* record) { return measure::disturbance_of(*record) <= kept; };
+  // A disturbed run that was no slower than those kept shows a rate that the cell reaches: it stays.
+  double kept_s = std::numeric_limits<double>::infinity();
+  for (const Record* record : cell.records)
+    if (measure::disturbance_of(*record) <= kept)
+      kept_s = std::min(kept_s, measure::quantile(step_seconds(*record), 0.5));
+  const auto is_kept = [&](const Record* record) {
+    return measure::disturbance_of(*record) <= kept || measure::quantile(step_seconds(*record), 0.5) < kept_s;
+  };
   const auto first = std::stable_partition(cell.records.begin(), cell.records.end(), is_kept);
   if (cell.is_timed())
     set_aside(cell, first, "it is not known whether other programs worked (its window was too short)");

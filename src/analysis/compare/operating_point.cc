@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "analysis/compare/interval.h"
@@ -57,9 +58,9 @@ Setup apart_from_batch(const Cell& cell) {
 /// Whether all cells were disturbed all the time, by about the same programs. The cores that those got are no
 /// fixed number: beside a run of one worker another program has a core, beside one of two it shares them.
 bool has_constant_load(const std::vector<const Cell*>& cells) {
-  constexpr double kMostOverLeast = 2.5;
   if (cells.size() < 2) return false;  // nothing to compare
   std::vector<double> of_cells;
+  std::set<int> threads, competitors;
   for (const Cell* cell : cells) {
     if (cell->disturbance != Disturbance::disturbed) return false;
     double core_s = 0, wall_s = 0;
@@ -68,22 +69,40 @@ bool has_constant_load(const std::vector<const Cell*>& cells) {
       wall_s += record->window.wall_s;
     }
     of_cells.push_back(core_s / wall_s);
+    threads.insert(cell->workers * cell->threads_per_worker);
+    competitors.insert(cell->competitors);
   }
   const auto [least, most] = std::ranges::minmax(of_cells);
-  return most <= kMostOverLeast * least;
+  if (most <= 0) return competitors.size() == 1;  // on GPUs, where nobody knows how much they computed
+  // Beside as many threads of ours the same programs get about the same cores.
+  const double most_over_least = threads.size() == 1 ? 1.5 : 2.5;
+  return most <= most_over_least * least;
 }
 
-/// Adds the slower cells that may reach the best's rate without other programs.
+/// Adds the cells that may reach the best's rate without other programs, also those that overlap with it.
 void add_unsettled(Choice& choice, const std::vector<const Cell*>& cells) {
   const Estimate& best = choice.best->images_per_s;
   const double reached = has_interval(best) ? best.low : (1 - kTie) * best.median;
   for (const Cell* cell : cells)
     if (cell != choice.best && cell->disturbance != Disturbance::none &&
-        !overlaps(best, cell->images_per_s) && possible_rate(*cell, cells) >= reached)
+        possible_rate(*cell, cells) >= reached)
       choice.unsettled.push_back(cell);
   std::stable_sort(choice.unsettled.begin(), choice.unsettled.end(), [&](const Cell* a, const Cell* b) {
     return possible_rate(*a, cells) > possible_rate(*b, cells);
   });
+}
+
+/// How many times as fast a disturbed cell may be without the programs beside it: with k of them on a core a
+/// worker keeps at least 1 / (1 + k) of it; and it had at least the cores that they left.
+double most_speedup(const Cell& cell) {
+  constexpr double kLeastLeft = 0.05;  // of a core: the readings are no finer
+  double factor = 1 + std::max(1, cell.competitors);
+  for (const measure::Record* record : cell.records) {
+    const double used = std::min(cell.workers * cell.threads_per_worker, record->environment.cores);
+    const double left = record->environment.cores - record->window.others_cores.value_or(0);
+    factor = std::max(factor, used / std::max(kLeastLeft, left));
+  }
+  return factor;
 }
 
 }  // namespace
@@ -98,10 +117,10 @@ bool Choice::shows_slower(const Cell& cell) const {
 double possible_rate(const Cell& cell, const std::vector<const Cell*>& cells) {
   const double measured = std::max(cell.images_per_s.high, cell.images_per_s.median);
   if (cell.disturbance == Disturbance::none) return measured;
-  int others = cell.competitors;
+  double factor = most_speedup(cell);
   if (cell.disturbance == Disturbance::maybe)
-    for (const Cell* other : cells) others = std::max(others, other->competitors);
-  return measured * (1 + std::max(1, others));
+    for (const Cell* other : cells) factor = std::max(factor, most_speedup(*other));
+  return measured * factor;
 }
 
 Choice fastest(const std::vector<const Cell*>& cells) {

@@ -28,7 +28,7 @@ enum class Standing : std::uint8_t {
 struct Choice {
   const Cell* best = nullptr;        ///< null: there was nothing to choose from
   std::vector<const Cell*> overlap;  ///< other cells that overlap with it, fastest first
-  /// Cells that were slower while other programs worked, or may have worked, and that may be faster without
+  /// Cells beside which other programs worked, or may have worked, and that may be faster than the best without
   /// them (possible_rate()); highest possible rate first. Empty where the load was `constant`.
   std::vector<const Cell*> unsettled;
   Standing standing = Standing::decided;
@@ -46,8 +46,8 @@ struct Choice {
 
 /// The most images/s that the cell may reach without other programs. Of an undisturbed one it is the upper
 /// end of its interval. A worker whose core k other programs share keeps at least 1 / (1 + k) of it, so a
-/// disturbed one may be 1 + k times as fast; k is counted of each disturbed cell. Where it is unknown it is
-/// that of the most disturbed cell of `cells`, at least 1.
+/// disturbed one may be 1 + k times as fast, or more where others left it less than that of the cores. Where
+/// that is unknown it is that of the most disturbed cell of `cells`, at least 2.
 [[nodiscard]] double possible_rate(const Cell& cell, const std::vector<const Cell*>& cells);
 
 /// The measured cell with the highest median throughput; of exact ties the narrower interval, then the

@@ -68,6 +68,19 @@ std::string text_about_unsettled(const std::vector<const analysis::Cell*>& unset
                     : "their runs were too short to see other programs");
 }
 
+/// How much slower `cell` is than the best: "12 % ", "at least 12 % " where other programs slowed down the
+/// best, "up to 12 % " where they did so with `cell`, "" where they did so with both.
+std::string amount_slower(const analysis::Cell& cell, const analysis::Choice& choice) {
+  const bool of_best = choice.best->disturbance != Disturbance::none && !choice.constant_load;
+  const bool of_cell = cell.disturbance != Disturbance::none && !choice.constant_load;
+  if (of_best && of_cell) return "";
+  return fmt::format("{}{} ",
+                     of_best   ? "at least "
+                     : of_cell ? "up to "
+                               : "",
+                     about(1 - cell.images_per_s.median / choice.best->images_per_s.median));
+}
+
 /// "16 and 64 are as good within the noise. 128 is 12 % slower."
 std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
                               const analysis::Choice& choice) {
@@ -77,7 +90,8 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
     if (cell == choice.best) continue;
     const bool overlaps =
         std::find(choice.overlap.begin(), choice.overlap.end(), cell) != choice.overlap.end();
-    if (overlaps)
+    const bool is_settled = std::ranges::find(choice.unsettled, cell) == choice.unsettled.end();
+    if (overlaps && is_settled)
       alike.push_back(batch_of_cell(*cell));
     else if (choice.shows_slower(*cell) &&
              (next == nullptr || cell->images_per_s.median > next->images_per_s.median))
@@ -95,9 +109,8 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
   if (auto unsettled = text_about_unsettled(choice.unsettled); !unsettled.empty())
     return said + (said.empty() ? "" : " ") + unsettled;
   if (next != nullptr)
-    said += fmt::format("{}{} is {}{} slower.", said.empty() ? "" : " ", batch_of_cell(*next),
-                        choice.is_lower_bound() && !choice.constant_load ? "at least " : "",
-                        about(1 - next->images_per_s.median / choice.best->images_per_s.median));
+    said += fmt::format("{}{} is {}slower.", said.empty() ? "" : " ", batch_of_cell(*next),
+                        amount_slower(*next, choice));
   return said;
 }
 

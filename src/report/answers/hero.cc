@@ -62,7 +62,7 @@ Series series_of(const Curve& curve, const Subject& subject, bool is_hidden) {
   Series series{.name = curve.name, .hidden = is_hidden};
   for (const Cell* cell : curve.cells) {
     Point point = point_of(static_cast<double>(cell->global_batch), cell->images_per_s, *cell);
-    if (cell == subject.best()) point.mark = "best";
+    if (cell == subject.best()) point.mark = point.mark.empty() ? "best" : "best, " + point.mark;
     series.points.push_back(std::move(point));
   }
   return series;

@@ -84,7 +84,8 @@ Series in_training(const Subject& subject) {
   for (const analysis::Cell* cell : subject.point.eligible)
     if (const auto one = analysis::bandwidth(*cell)) {
       series.points.push_back(point_of(one->largest_message, one->busbw, *cell));
-      if (cell == subject.best()) series.points.back().mark = "best";
+      if (auto& mark = series.points.back().mark; cell == subject.best())
+        mark = mark.empty() ? "best" : "best, " + mark;
     }
   return series;
 }

@@ -192,6 +192,8 @@ void judge(Answer& answer, const analysis::Choice& choice) {
   if (choice.constant_load) {
     answer.certainty = Certainty::careful;
     answer.chip = "machine as it is";
+    if (const auto doubt = doubt_of(*choice.best); !doubt.empty() && doubt != mark_of(Disturbance::disturbed))
+      answer.chip += ", " + doubt;
     return;
   }
   if (!choice.unsettled.empty()) {

@@ -63,6 +63,7 @@ Figure::View view_of(const Subject& subject, Mode mode) {
                     .y = {.label = "efficiency", .unit = "%"}};
   int cores = 0;
   double least = 10, most = 0;
+  bool is_disturbed = false;  // and not alike in all cells, so that efficiencies say little
   for (const auto& group : subject.conclusions.scaling(mode)) {
     if (group.subject != subject.cells.name || group.baseline == nullptr || group.rows.size() < 2) continue;
     cores = cores_there(group.baseline->record());
@@ -76,13 +77,17 @@ Figure::View view_of(const Subject& subject, Mode mode) {
       if (row.cell->workers != subject.best()->workers || row.is_baseline) continue;
       least = std::min(least, row.efficiency.median);
       most = std::max(most, row.efficiency.median);
+      is_disturbed = is_disturbed || (!subject.point.choice.constant_load &&
+                                      (row.cell->disturbance == measure::Disturbance::disturbed ||
+                                       group.baseline->disturbance == measure::Disturbance::disturbed));
     }
     if (series.points.size() > 1) view.series.push_back(std::move(series));
   }
   const auto who = fmt::format("{} scaling, {}", mode == Mode::weak ? "Weak" : "Strong",
                                count(subject.best()->workers, "worker"));
   if (most > 0)
-    view.finding = about(least) == about(most)
+    view.finding = is_disturbed ? fmt::format("{}: as measured beside other programs", who)
+                   : about(least) == about(most)
                        ? fmt::format("{}: {} efficient", who, about(most))
                        : fmt::format("{}: {} to {} efficient", who, rough(100 * least), about(most));
   view.note =

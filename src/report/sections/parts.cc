@@ -54,6 +54,8 @@ std::string marks_of(const analysis::Cell& cell) {
   if (cell.oversubscribed) marks.emplace_back("*");
   if (cell.debug_build) marks.emplace_back("debug");
   if (!cell.emulated.empty()) marks.emplace_back("emulated");
+  if (cell.is_measured() && cell.is_timed() && cell.disturbance != measure::Disturbance::none)
+    marks.emplace_back(cell.disturbance == measure::Disturbance::disturbed ? "disturbed" : "~");
   if (cell.is_measured() && !analysis::has_interval(cell.step_s))
     marks.push_back(fmt::format("n={}", cell.step_s.n));
   return fmt::format("{}", fmt::join(marks, " "));
@@ -273,6 +275,10 @@ void Footnotes::explain_marks(const analysis::Cell& cell) {
   if (cell.debug_build)
     add(fmt::format("debug: built as {}, not optimised; no figure of it is a speed.",
                     cell.record().environment.build));
+  if (cell.is_measured() && cell.is_timed() && cell.disturbance == measure::Disturbance::disturbed)
+    add("disturbed: other programs worked meanwhile; the time is an upper bound, and ratios to it say little.");
+  if (cell.is_measured() && cell.is_timed() && cell.disturbance == measure::Disturbance::maybe)
+    add("~ it is not known whether other programs worked meanwhile.");
   if (!cell.emulated.empty())
     add(fmt::format("emulated: {}: its times are those of a model of such hardware, not measured on it.",
                     cell.emulated));

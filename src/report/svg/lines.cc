@@ -98,7 +98,7 @@ std::string drawn_line(const Line& line, const Scale& x, const Scale& y,
     if (!line.is_few() && special == shapes.end() && point.mark.empty()) continue;
     signs += fmt::format(
         "<g class=\"point\" transform=\"translate({:.2f},{:.2f})\">{}{}</g>\n", at, y(point.y),
-        point.mark == "best"
+        point.mark.starts_with("best")
             ? fmt::format("<circle class=\"best\" r=\"8\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"/>",
                           line.colour)
             : "",
@@ -165,7 +165,9 @@ std::vector<Key> keys_of(const std::vector<Line>& lines,
     const bool has = !line.series->dashed && std::ranges::any_of(line.points, has_error_bar);
     has_bars = has_bars || (has && line.is_few());
     has_bands = has_bands || (has && !line.is_few());
-    has_best = has_best || std::ranges::find(line.points, "best", &Point::mark) != line.points.end();
+    has_best = has_best || std::ranges::any_of(line.points, [](const Point& point) {
+                 return point.mark.starts_with("best");
+               });
   }
   if (has_best)
     keys.push_back({"<circle r=\"6\" fill=\"none\" stroke=\"#191d22\" stroke-width=\"1.6\"/>", "best"});

@@ -103,15 +103,43 @@ TEST(OperatingPoint, CountsTheCompetitors) {
 
 TEST(OperatingPoint, ComparesCellsUnderAConstantLoad) {
   const std::vector<Record> records{disturbed(make_record(exact(2, 64, 0.4)), 1.0),
-                                    disturbed(make_record(exact(2, 32, 0.3)), 0.6)};
+                                    disturbed(make_record(exact(2, 32, 0.3)), 0.8)};
   const auto cells = make_cells(records);
   const auto choice = operating_point(pointers(cells)).choice;
   EXPECT_TRUE(choice.constant_load);
   EXPECT_TRUE(choice.unsettled.empty());
   EXPECT_EQ(choice.best->local_batch, 64);
-  const std::vector<Record> growing{records[0], disturbed(records[1], 0.3)};
+  const std::vector<Record> growing{records[0], disturbed(records[1], 0.6)};
   const auto others = make_cells(growing);
   EXPECT_FALSE(operating_point(pointers(others)).choice.constant_load);
+}
+
+// Its own quiet run is slower, so it reaches what it reached beside others.
+TEST(OperatingPoint, KeepsDisturbedRunsThatWereFaster) {
+  auto faster = exact(1, 16, 0.1);
+  faster.repeat = 1;
+  const std::vector<Record> records{make_record(exact(1, 16, 0.12)), disturbed(make_record(faster)),
+                                    make_record(exact(1, 64, 0.45))};
+  const auto cells = make_cells(records);
+  ASSERT_EQ(cells[0].records.size(), 2U);
+  EXPECT_EQ(cells[0].disturbance, measure::Disturbance::none);
+  const auto choice = operating_point(pointers(cells)).choice;
+  EXPECT_EQ(choice.best->local_batch, 16);
+}
+
+TEST(OperatingPoint, IsNoTieWithALowerBound) {
+  const std::vector<Record> records{make_record(exact(1, 16, 0.16)),
+                                    disturbed(make_record(exact(1, 64, 0.642)), 1.0)};
+  const auto cells = make_cells(records);
+  EXPECT_THAT(batches_of(operating_point(pointers(cells)).choice.unsettled), testing::ElementsAre(64));
+}
+
+TEST(PossibleRate, CountsTheCoresThatOthersLeft) {
+  const std::vector<Record> records{make_record(exact(1, 16, 0.016)),
+                                    disturbed(make_record(exact(1, 64, 0.256)), 1.8)};
+  const auto cells = make_cells(records);
+  EXPECT_NEAR(possible_rate(cells[1], pointers(cells)), 250 / 0.2, 1);
+  EXPECT_THAT(batches_of(operating_point(pointers(cells)).choice.unsettled), testing::ElementsAre(64));
 }
 
 TEST(BestCell, IsThatOfTheFastestSubject) {

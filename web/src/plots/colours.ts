@@ -2,7 +2,7 @@
 // blue" once. Names that never meet in one drawing may share one. Colours are CSS variables, so that light, dark and print need no redraw.
 
 import type { Report, Series } from '../data/report';
-import { BEST } from './marks';
+import { isBest } from './marks';
 
 /// Phases of a step have fixed colours: computing is cold (blue, green), waiting and moving is warm, the rest grey.
 /// Any other name takes the next free one of the palette.
@@ -50,7 +50,7 @@ export class Colours {
       for (const { name, dashed, points } of series) {
         if (dashed || (isPhases && phases[name.toLowerCase()])) continue;
         if (!this.slots.has(name)) this.slots.set(name, free(series.map((other) => this.slots.get(other.name))));
-        if (points.some(({ mark }) => mark === BEST)) best ??= name;
+        if (points.some(({ mark }) => isBest(mark))) best ??= name;
       }
     };
     const free = (taken: readonly (number | undefined)[]) => {

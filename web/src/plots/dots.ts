@@ -6,7 +6,7 @@ import { axisLabel, formatTick } from '../data/format';
 import type { Point, View } from '../data/report';
 import { PALETTE, readable, type Look } from './colours';
 import type { Drawing, Spot } from './drawing';
-import { BEST, shapesOf, signOf } from './marks';
+import { doubtOf, isBest, shapesOf, signOf } from './marks';
 import { textWidth, wrap } from './style';
 import { ticksFor } from './ticks';
 import { sayInterval, sayX, sayY } from './words';
@@ -66,14 +66,14 @@ export function drawDots(view: View, given: Given): Drawing {
     image.append(...names[i]!.map((line, j) => svg('text', { 'x': left - 12, 'y': middle + (j - (names[i]!.length - 1) / 2) * 14, 'dy': '0.32em', 'text-anchor': 'end' }, line)));
     image.append(svg('path', { 'd': `M${x(Math.max(0, from))},${middle}H${x(p.y)}`, 'stroke': look.colour, 'stroke-width': 1.4, 'stroke-opacity': 0.35, 'data-series': k }));
     if (p.low !== null && p.high !== null) image.append(svg('path', { 'd': `M${x(p.low)},${middle - 4}v8m0,-4H${x(p.high)}m0,-4v8`, 'stroke': look.colour, 'stroke-width': 1.6, 'fill': 'none', 'data-series': k }));
-    if (p.mark === BEST) image.append(svg('circle', { 'class': 'ring', 'cx': x(p.y), 'cy': middle, 'r': 8, 'stroke': look.colour }));
-    image.append(signOf(look.slot, look.colour, shapes.get(p.mark), { 'transform': `translate(${x(p.y)},${middle})`, 'data-series': k }),
+    if (isBest(p.mark)) image.append(svg('circle', { 'class': 'ring', 'cx': x(p.y), 'cy': middle, 'r': 8, 'stroke': look.colour }));
+    image.append(signOf(look.slot, look.colour, shapes.get(doubtOf(p.mark)), { 'transform': `translate(${x(p.y)},${middle})`, 'data-series': k }),
       svg('text', { 'x': right + 12, 'y': middle, 'dy': '0.32em', 'class': 'strong', 'fill': readable(look.colour) }, ends[i]!));
     const interval = sayInterval(p, view.y);
     return {
       key: `${k}:${i}`, x: x(p.y), y: middle, lane: i, box, title: name, record: p.record,
       rows: [[view.x.label, sayX(p.x, view.x)], [view.y.label, sayY(p.y, view.y)], ...(interval ? [['interval', interval] as [string, string]] : []),
-        ...(p.n > 0 ? [['n', String(p.n)] as [string, string]] : []), ...(p.mark && p.mark !== BEST ? [['careful', p.mark] as [string, string]] : []), ...(p.record ? [['record', p.record] as [string, string]] : [])],
+        ...(p.n > 0 ? [['n', String(p.n)] as [string, string]] : []), ...(doubtOf(p.mark) ? [['careful', doubtOf(p.mark)] as [string, string]] : []), ...(p.record ? [['record', p.record] as [string, string]] : [])],
     };
   });
   const keys: Drawing['keys'] = rows.some(({ p }) => p.low !== null) ? [{ sign: 'whisker', text: 'interval' }] : [];

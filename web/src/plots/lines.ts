@@ -9,7 +9,7 @@ import type { Mark, Point, Series, View } from '../data/report';
 import { readable, type Look } from './colours';
 import type { Drawing, Key, Spot } from './drawing';
 import { Labels, type Dot } from './labels';
-import { BEST, shapesOf, signOf, type Shape } from './marks';
+import { BEST, doubtOf, isBest, shapesOf, signOf, type Shape } from './marks';
 import { dodgesOf, hasInterval, placed, type Placed } from './placed';
 import { spread } from './spread';
 import { dashesOf, taggedAs, textWidth, unlabel, IDEAL, LINE } from './style';
@@ -149,7 +149,7 @@ function drawSigns(drawn: readonly Drawn[], paths: readonly Dot[][], shapes: Map
     };
     const isSampled = (at: number) => areSeveral && ((at + k * Math.ceil(step / 3)) % step === 0 || at === points.length - 1);
     return points.flatMap((p, at) => {
-      const shape = shapes.get(p.mark);
+      const shape = shapes.get(doubtOf(p.mark));
       if (!(shape || p.mark !== '' || points.length <= FEW || isAlone(p) || isSampled(at))) return [];
       const { x, y } = paths[i]![at]!;
       return [signOf(look.slot + 3 * look.round, look.colour, shape, { 'transform': `translate(${x},${y})`, 'data-series': k })];
@@ -200,7 +200,7 @@ const around = ({ x, y }: Dot, dx: number, dy: number) => ([
 function nameBest(image: SVGSVGElement, view: View, drawn: readonly Drawn[], paths: readonly Dot[][], labels: Labels): Key[] {
   const keys: Key[] = [];
   drawn.forEach(({ points, look: { colour } }, i) => points.forEach((p, j) => {
-    if (p.mark !== BEST) return;
+    if (!isBest(p.mark)) return;
     const dot = paths[i]![j]!;
     image.append(svg('circle', { 'class': 'ring', 'cx': dot.x, 'cy': dot.y, 'r': 9, 'stroke': colour }));
     const text = labels.place(`${BEST}: ${sayY(p.y, view.y)}`, around(dot, 13, 15), { class: 'strong', fill: readable(colour) }, true);
@@ -212,7 +212,7 @@ function nameBest(image: SVGSVGElement, view: View, drawn: readonly Drawn[], pat
 
 /// A few special points are named where they are; the legend says what is hollow in any case.
 function nameSpecial(image: SVGSVGElement, drawn: readonly Drawn[], paths: readonly Dot[][], shapes: Map<string, Shape>, labels: Labels): Key[] {
-  const special = drawn.flatMap(({ points }, i) => points.flatMap(({ mark }, j) => (shapes.has(mark) ? [{ mark, dot: paths[i]![j]! }] : [])));
+  const special = drawn.flatMap(({ points }, i) => points.flatMap((point, j) => { const mark = doubtOf(point.mark); return shapes.has(mark) ? [{ mark, dot: paths[i]![j]! }] : []; }));
   const seen = new Set(special.map(({ mark }) => mark));
   if (special.length <= 3) {
     for (const mark of seen) {
@@ -246,7 +246,7 @@ function nameLines(all: readonly Drawn[], pathsOfAll: readonly Dot[][], frame: F
 }
 
 function spotsOf(view: View, drawn: readonly Drawn[], paths: readonly Dot[][]): Spot[] {
-  const best = view.series.flatMap(({ points }) => points).find(({ mark }) => mark === BEST)?.y ?? null;
+  const best = view.series.flatMap(({ points }) => points).find(({ mark }) => isBest(mark))?.y ?? null;
   return drawn.flatMap(({ k, series, points }, i) => points.map((p, j): Spot => {
     const { x, y } = paths[i]![j]!;
     return {
@@ -266,7 +266,7 @@ function rowsOf(p: Placed, view: View, best: number | null): Spot['rows'] {
     const gap = 100 * (p.y / best - 1);
     rows.push(['against the best', `${gap < 0 ? '' : '+'}${fixed(gap, Math.abs(gap) < 9.95 ? 1 : 0)} %`]);
   }
-  if (p.mark && p.mark !== BEST) rows.push(['careful', p.mark]);
+  if (doubtOf(p.mark)) rows.push(['careful', doubtOf(p.mark)]);
   if (p.record) rows.push(['record', p.record]);
   return rows;
 }

@@ -20,13 +20,16 @@ export type Shape = (typeof hollows)[number];
 
 /// The one whose mark is drawn as a ring, not as a hollow sign.
 export const BEST = 'best';
+export const isBest = (mark: string) => mark.startsWith(BEST);
+/// What makes a point doubtful: "disturbed", also of "best, disturbed".
+export const doubtOf = (mark: string) => mark.replace(/^best(, )?/, '');
 
 /// The special marks in order of appearance, each with what tells it from the other ones.
 export function shapesOf(series: readonly Series[]): Map<string, Shape> {
   const shapes = new Map<string, Shape>();
   for (const { points } of series) {
-    for (const { mark } of points) {
-      if (mark !== '' && mark !== BEST && !shapes.has(mark)) shapes.set(mark, hollows[shapes.size % hollows.length]!);
+    for (const mark of points.map((point) => doubtOf(point.mark))) {
+      if (mark !== '' && !shapes.has(mark)) shapes.set(mark, hollows[shapes.size % hollows.length]!);
     }
   }
   return shapes;
