@@ -62,8 +62,8 @@ std::string text_about_loss_part(LossPart part) {
   }
 }
 
-/// Names the largest part, or says that it may be chance, and what the others make together, for a part may be larger
-/// than the whole.
+/// Names the largest part, or says that it may be chance, and what the others make together, for a part may
+/// be larger than the whole.
 std::string finding_of_loss(const EfficiencyLoss& loss) {
   const auto who = count(loss.cell->workers, "worker");
   if (loss.loss_s() <= 0) return fmt::format("{} lose no efficiency against one worker", who);
