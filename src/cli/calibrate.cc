@@ -1,4 +1,4 @@
-#include "cli/calibrate.h"
+/// Times a few steps, for plans whose time no record tells.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/plan_time.h"
 #include "cli/screen/remaining_time.h"
 #include "cluster/make_backend.h"
 #include "measure/statistics.h"

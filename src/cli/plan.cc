@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/topology.h"
-#include "cli/calibrate.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
 #include "cli/plan_time.h"

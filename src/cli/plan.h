@@ -26,8 +26,7 @@ struct PlannedSetting {
 [[nodiscard]] train::Backend plan_backend(const Settings& settings, const comm::Emulation& emulation);
 
 /// Prints the plan of `cells` (for train: the one training): settings, model, data, batches, steps, memory,
-/// files, disk, and the time, from older records (plan_time.h) or else from a few steps that are timed now
-/// (calibrate.h); with --json as one object.
+/// files, disk, and the time (plan_time.h); with --json as one object.
 /// `directory`: where the output would go. Returns 0.
 ///
 /// Errors   Error(usage), Error(data), Error(device) with which the command itself would end before its first

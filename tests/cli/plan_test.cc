@@ -67,7 +67,7 @@ TEST(Plan, TakesMemoryAndTimeThatTheRunThenHas) {
   EXPECT_TRUE(other["time"]["seconds"].is_null()) << "of one worker, and this has two";
 }
 
-TEST(Plan, TimesAFewStepsWhereNoRecordTellsTheTime) {
+TEST(Plan, TimesStepsWhereNoRecordHelps) {
   const Folder folder;
   const RunConditions there{.directory = folder.path()};
   const auto time_of = [&](const std::vector<std::string>& words) {
@@ -97,7 +97,7 @@ TEST(Plan, TimesAFewStepsWhereNoRecordTellsTheTime) {
   EXPECT_GT(fifty["seconds"].get<double>(), 5 * one["seconds"].get<double>());
 }
 
-TEST(Plan, OfACommandAfterALauncherStartsNothing) {
+TEST(Plan, OfALaunchedCommandStartsNothing) {
   const Folder folder;
   const auto said =
       run_program({"launch", "-n", "2", "--", "train", "--model", "mnist-cnn", "--data",

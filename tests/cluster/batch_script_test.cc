@@ -196,7 +196,7 @@ TEST(SbatchCommand, SaysWhyTheJobWaitsAndUntilWhen) {
                     HasSubstr("record: results/record.json")));
 }
 
-TEST(QueueAdvice, NamesWhatBeginsEarlier) {
+TEST(QueueSentence, HasAdviceOnWhatBeginsEarlier) {
   EXPECT_THAT(queue_advice("PENDING|Priority|N/A", "7"),
               AllOf(HasSubstr("shorter --time"), HasSubstr("--partition"),
                     HasSubstr("squeue --jobs 7 --start"), HasSubstr("as soon as")));

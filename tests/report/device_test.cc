@@ -76,7 +76,7 @@ TEST(OfGpus, MemoryIsThatOfTheDevice) {
   }
 }
 
-TEST(OfGpus, ProductAndCopyAreSaidToBeOfProcessors) {
+TEST(OfGpus, PeaksAreOfProcessorsOnly) {
   const Document document = build(on_gpus(scaled()));
   const auto* table = find<Table>(document, "cause");
   ASSERT_NE(table, nullptr);

@@ -132,7 +132,7 @@ TEST_F(RecordParts, SynchronisedBatchNormNeedsABatchNorm) {
   }
 }
 
-TEST_F(RecordParts, SaysThatTheOrderWasTheSameInEveryEpoch) {
+TEST_F(RecordParts, SaysThatEpochsHadOneOrder) {
   auto options = small();
   options.epochs = 2;
   options.steps = 0;

@@ -160,7 +160,8 @@ int report_command(const Settings& settings) {
     for (const auto& remark : remarks) screen.say(remark);
   for (const auto& line : written) screen.say(line);
   if (is_shown)
-    screen.say("--tables shows all of it; --html, --markdown, --csv, --json, --latex and --figures write it to files");
+    screen.say(
+        "--tables shows all of it; --html, --markdown, --csv, --json, --latex and --figures write it to files");
   return say_expectations(document, screen);
 }
 

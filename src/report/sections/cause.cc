@@ -31,7 +31,7 @@ TableCell cell_in_unit(const std::optional<double>& number, double unit, const c
   return number ? value(*number / unit) : missing(reason);
 }
 
-const char* name_of(analysis::Bound bound) {
+const char* name_of_bound(analysis::Bound bound) {
   switch (bound) {
     case analysis::Bound::arithmetic:
       return "arithmetic";
@@ -62,7 +62,7 @@ std::vector<TableCell> reach_row(const Reach& reach) {
                              cell_in_unit(reach.intensity, 1, kNoBytes),
                              cell_in_unit(reach.flops_per_s, 1e9, kNoFlops),
                              cell_in_unit(reach.bytes_per_s, 1e9, kNoBytes),
-                             bound ? words(name_of(*bound)) : missing(no_bound)};
+                             bound ? words(name_of_bound(*bound)) : missing(no_bound)};
   mark_row(row, 3, marks_of(cell));
   return row;
 }

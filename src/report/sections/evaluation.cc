@@ -86,40 +86,41 @@ Table trials_table(const SearchResult& result) {
   return table;
 }
 
-/// Validation accuracy by two options, such as batch and learning rate.
-Table grid_table(const SearchResult& result, const analysis::SearchGrid& grid) {
+/// Validation accuracy by two options, such as batch and learning rate. The best is marked as such only if no
+/// other ties with it.
+Heatmap accuracy_map(const SearchResult& result, const analysis::SearchGrid& grid) {
   const auto& best = result.trials.front();
   const bool is_alone = std::ranges::none_of(result.trials, [](const auto& trial) { return trial.ties(); });
-  Table table{
-      .id = "search-grid",
-      .title = fmt::format("Validation accuracy by {} and {}{}", grid.row_option, grid.column_option,
-                           behind(grid.others)),
-      .definition = fmt::format(
-          "Rows: {}; columns: {}. Of each training's best epoch, mean over seeds. {} dropped: a search by "
-          "halving ended it early, and with more epochs it would be higher.",
-          grid.row_option, grid.column_option,
-          is_alone ? "best: no other ties with it."
-                   : "tie: the best, and those that cannot be told from it."),
-      .columns = {{.key = "row", .label = grid.row_option + " \\ " + grid.column_option}}};
-  for (const auto& column : grid.columns)
-    table.columns.push_back({.key = column, .label = column, .format = Format::percent1});
-  for (std::size_t i = 0; i < grid.rows.size(); ++i) {
-    table.rows.push_back({words(grid.rows[i])});
-    for (std::size_t k = 0; k < grid.columns.size(); ++k) {
-      const SearchTrial* const trial = grid.trials[i * grid.columns.size() + k];
-      if (trial == nullptr || trial->candidate.accuracies.empty()) {
-        table.rows.back().push_back(missing(trial == nullptr ? "not searched" : trial->candidate.failure));
-        continue;
-      }
-      const bool is_best = trial == &best;
-      table.rows.back().push_back(with_mark(value(trial->candidate.accuracy), is_best && is_alone ? "best"
-                                                                              : is_best || trial->ties()
-                                                                                  ? "tie"
-                                                                              : trial->dropped ? "dropped"
-                                                                                               : ""));
+  Heatmap map{.id = "search-grid",
+              .finding = fmt::format("Validation accuracy by {} and {}{}", grid.row_option,
+                                     grid.column_option, behind(grid.others)),
+              .note = fmt::format(
+                  "Of each training's best epoch, mean over seeds. {} dropped: halving ended it early, "
+                  "and with more epochs it would be higher.",
+                  is_alone ? "best: no other ties with it."
+                           : "tie: the best, and those that cannot be told from it."),
+              .row_label = grid.row_option,
+              .column_label = grid.column_option,
+              .value = {.key = "accuracy", .label = "validation accuracy", .format = Format::percent1},
+              .rows = grid.rows,
+              .columns = grid.columns};
+  for (const SearchTrial* trial : grid.trials) {
+    auto& cell = map.cells.emplace_back();
+    if (trial == nullptr || trial->candidate.accuracies.empty()) {
+      cell.note = trial == nullptr ? "not searched" : trial->candidate.failure;
+      continue;
     }
+    const bool is_best = trial == &best;
+    cell.value = trial->candidate.accuracy;
+    cell.mark = is_best && is_alone        ? "best"
+                : is_best || trial->ties() ? "tie"
+                : trial->dropped           ? "dropped"
+                                           : "";
+    cell.note = fmt::format("{}: {} ± {:.2f} points{}", trial->candidate.name,
+                            percent(trial->candidate.accuracy), 100 * trial->standard_error,
+                            trial->gap ? fmt::format(", gap {:.2f} points", 100 * *trial->gap) : "");
   }
-  return table;
+  return map;
 }
 
 Plot curves(const SearchResult& result) {
@@ -191,7 +192,7 @@ void add_search(Section& section, const SearchResult& result, const Told& told) 
   section.blocks.push_back(std::move(table));
   const auto grids = analysis::grids(result);
   for (const auto& grid : grids) {
-    auto shown = grid_table(result, grid);
+    auto shown = accuracy_map(result, grid);
     shown.id = fmt::format("{}-grid{}", told.id,
                            &grid == grids.data() ? "" : "-" + std::to_string(&grid - grids.data() + 1));
     section.blocks.push_back(std::move(shown));

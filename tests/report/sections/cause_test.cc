@@ -45,7 +45,7 @@ std::vector<Record> random_records(std::mt19937_64& random) {
   return records;
 }
 
-TEST(Cause, NoOutputHasAShareAboveAWhole) {
+TEST(Cause, NoShareIsAboveAWhole) {
   std::mt19937_64 random(7);
   const std::regex share(
       R"(([0-9.,]+) %( \\?\[[^\]]*\])? of (what the same|the measured|the peak|its peak|the ceiling))");

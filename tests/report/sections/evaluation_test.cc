@@ -91,6 +91,28 @@ TEST(SearchSection, HasATableForEachModel) {
                     HasSubstr("resnet8-cifar: lr 0.1 is the best on validation: 90.0 %")));
 }
 
+TEST(SearchSection, MapsBatchByRateAndMarksTies) {
+  std::vector<Record> records{training("lr 0.1, local-batch 64", {0.90}),
+                              training("lr 0.3, local-batch 64", {0.50}),
+                              training("lr 0.1, local-batch 128", {0.70})};
+  const auto marks = [&] {
+    const Document document = build(records);
+    std::vector<std::string> found;
+    for (const Section& section : document.sections)
+      for (const Block& block : section.blocks)
+        if (const auto* map = std::get_if<Heatmap>(&block)) {
+          EXPECT_EQ(map->rows, (std::vector<std::string>{"64", "128"}));
+          EXPECT_EQ(map->columns, (std::vector<std::string>{"0.1", "0.3"}));
+          EXPECT_FALSE(map->cells[3].value) << "128 with 0.3 was not searched";
+          for (const auto& cell : map->cells) found.push_back(cell.mark);
+        }
+    return found;
+  };
+  EXPECT_THAT(marks(), testing::ElementsAre("best", "", "", ""));
+  records[2] = training("lr 0.1, local-batch 128", {0.899});
+  EXPECT_THAT(marks(), testing::ElementsAre("tie", "", "tie", ""));
+}
+
 TEST(SearchSection, NamesTheErrorOfTheValidationPart) {
   const std::vector<Record> records{training("lr 0.1", {0.95}), training("lr 3", {0.5})};
   EXPECT_THAT(search_text(records),
