@@ -28,8 +28,8 @@ enum class Standing : std::uint8_t {
 struct Choice {
   const Cell* best = nullptr;        ///< null: there was nothing to choose from
   std::vector<const Cell*> overlap;  ///< other cells that overlap with it, fastest first
-  /// Cells beside which other programs worked, or may have worked, and that may be faster than the best without
-  /// them (possible_rate()); highest possible rate first. Empty where the load was `constant`.
+  /// Cells beside which other programs worked, or may have worked, and that may be faster than the best
+  /// without them (possible_rate()); highest possible rate first. Empty where the load was `constant`.
   std::vector<const Cell*> unsettled;
   Standing standing = Standing::decided;
   /// Other programs worked beside all cells, all the time and about alike, so that comparing them is fair,
