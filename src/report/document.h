@@ -68,7 +68,8 @@ struct Table {
 struct Point {
   double x = 0, y = 0;
   std::optional<double> low{}, high{};
-  std::string mark{};    ///< why this point is special: "oversubscribed", "disturbed", "best", "best, disturbed"; or ""
+  std::string
+      mark{};  ///< why this point is special: "oversubscribed", "disturbed", "best", "best, disturbed"; or ""
   std::string record{};  ///< id of the (first) record behind it; "" for lines that were not measured
   int n = 0;             ///< samples behind y; 0: unknown
 };
