@@ -154,17 +154,22 @@ void add_over_previous(const Study& study, RatioClaim& one) {
                                          shown(ratios.front().value), ratios.front().how, name)});
 }
 
-/// The baseline's own claim, if it shows that the other claims do not refer to this baseline: it is neither
-/// 1, nor its number of workers, nor 100 %.
-std::optional<table::Number> claim_of_baseline(const Study& study, std::size_t i, std::size_t baseline,
-                                               const RatioColumn& of) {
+/// The baseline's own claim, if the other claims need not refer to this baseline.
+struct ClaimOfBaseline {
+  table::Number number;
+  bool is_surely_other;  ///< they do not: it is neither 1, nor its number of workers, nor 100 %
+};
+
+std::optional<ClaimOfBaseline> claim_of_baseline(const Study& study, std::size_t i, std::size_t baseline,
+                                                 const RatioColumn& of) {
   if (study.row(i).knows("baseline")) return std::nullopt;
   const auto own = study.row(baseline).number(of.column);
   if (!own || own->value <= 0) return std::nullopt;
   const double neutral = of.is_efficiency ? 100 : *workers(study.row(baseline));
-  if (meets(*own, exactly_one(1), kFollows) || meets(*own, exactly_one(neutral), kFollows))
-    return std::nullopt;
-  return own;
+  if (own->value == 1 || own->value == neutral) return std::nullopt;
+  // "1.9" of 2 workers may be a 2, or what was measured over one worker.
+  const bool is_near = meets(*own, exactly_one(1), kFollows) || meets(*own, exactly_one(neutral), kFollows);
+  return ClaimOfBaseline{*own, !is_near};
 }
 
 std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const RatioColumn& of) {
@@ -188,11 +193,18 @@ std::optional<RatioClaim> ratio_claim(const Study& study, std::size_t i, const R
   if (const auto own = claim_of_baseline(study, i, one.baseline, of)) {
     // A baseline with a claim of its own is one link of a chain; the baseline at the chain's end is not in
     // the table.
-    one.ratio.interval = times(one.ratio.interval, interval_of(*own));
-    one.ratio.value *= own->value;
-    one.ratio.how = fmt::format("{} x {}", own->text, one.ratio.how);
-    one.claim.right = {times(one.ratio.interval, of.is_efficiency ? 1 / scale : 1)};
-    return one;
+    auto chained = one;
+    const auto& [number, is_surely_other] = *own;
+    chained.ratio.interval = times(one.ratio.interval, interval_of(number));
+    chained.ratio.value *= number.value;
+    chained.ratio.how = fmt::format("{} x {}", number.text, one.ratio.how);
+    const auto right = times(chained.ratio.interval, of.is_efficiency ? 1 / scale : 1);
+    chained.claim.right = {right};
+    if (is_surely_other) return chained;
+    // In a column of efficiencies every second one is in per cent.
+    const double unit = of.is_efficiency && number.value > 2 ? 0.01 : 1;
+    one.claim.right.push_back(times(right, unit));
+    if (of.is_efficiency) one.claim.right.push_back(times(right, 100 * unit));
   }
   if (follows(one.claim)) return one;
   // The claim refers to rows of another set-up: the rule compare.settings reports that.

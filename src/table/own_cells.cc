@@ -45,7 +45,8 @@ constexpr Synonym kSynonyms[] = {
     {"rate_per_s",
      "throughput|images/s|images/sec|img/s|img/sec|imgs/sec|imgs/s|samples/s|samples/sec|"
      "images per second|samples per second|speed"},
-    {"claimed_speedup", "speedup|speed-up|speed up|scaling factor|scaling"},
+    {"claimed_speedup", "speedup|speed-up|speed up"},
+    {"scaling", "scaling|scaling factor"},  // words, or a claim: read_by_values() looks
     {"claimed_efficiency", "efficiency|scaling efficiency|parallel efficiency"},
     {"claimed_bandwidth", "bandwidth|bus bandwidth|busbw|algbw|bandwidth utilization|bandwidth utilisation"},
     {"claim", "claim|conclusion|remark|remarks|comment|comments|observation|note|notes"},
@@ -80,26 +81,101 @@ namespace {
 /// Seconds of a unit of time; 0: not one.
 double seconds_of(std::string_view unit) {
   static const std::map<std::string_view, double> kUnits{
-      {"s", 1},     {"sec", 1},      {"secs", 1}, {"seconds", 1},  {"ms", 1e-3},  {"min", 60},
-      {"mins", 60}, {"minutes", 60}, {"h", 3600}, {"hours", 3600}, {"hrs", 3600}, {"us", 1e-6}};
+      {"s", 1},       {"sec", 1},     {"secs", 1},    {"second", 1},   {"seconds", 1},
+      {"ms", 1e-3},   {"msec", 1e-3}, {"us", 1e-6},   {"µs", 1e-6},    {"milliseconds", 1e-3},
+      {"min", 60},    {"mins", 60},   {"minute", 60}, {"minutes", 60}, {"h", 3600},
+      {"hr", 3600},   {"hrs", 3600},  {"hour", 3600}, {"hours", 3600}, {"d", 86400},
+      {"day", 86400}, {"days", 86400}};
   const auto found = kUnits.find(unit);
   return found == kUnits.end() ? 0 : found->second;
 }
 
-/// "9:41" and "1:02:03" in seconds, known to a second; "" for other texts.
-std::string seconds_of_clock(std::string_view text) {
+/// Whether words in brackets say which figure it is, and not its unit.
+bool is_remark(std::string_view words) {
+  for (const std::string_view one :
+       {"avg", "avg.", "average", "mean", "median", "total", "all", "all gpus", "per gpu", "per worker",
+        "measured", "wall", "wall clock", "wall-clock", "approx", "approx."})
+    if (words == one) return true;
+  return false;
+}
+
+/// The factor of "k", with which `text` then no longer begins; 1 without one.
+double take_thousands(std::string_view& text) {
+  static constexpr std::pair<std::string_view, double> kAll[] = {
+      {"thousand", 1e3}, {"million", 1e6}, {"1000", 1e3}, {"10^3", 1e3}, {"10^6", 1e6}, {"k", 1e3}};
+  for (const auto& [word, factor] : kAll)
+    if (text.starts_with(word)) {
+      text = trimmed(text.substr(word.size()));
+      return factor;
+    }
+  return 1;
+}
+
+/// Images per second in one "k images/min"; nothing for other units.
+std::optional<double> images_per_s(std::string_view unit) {
+  for (const std::string_view each : {"/gpu", "/worker", " per gpu", " per worker"})
+    if (unit.ends_with(each)) unit.remove_suffix(each.size());
+  const double thousands = take_thousands(unit);
+  if (unit.empty()) return thousands;
+  const auto slash = unit.find('/'), per = unit.find(" per ");
+  const auto end = std::min(slash, per);
+  if (end == std::string_view::npos) return std::nullopt;
+  const auto seconds = seconds_of(trimmed(unit.substr(end + (slash < per ? 1 : 5))));
+  const auto what = trimmed(unit.substr(0, end));
+  for (const std::string_view images :
+       {"images", "image", "imgs", "img", "im", "samples", "sample", "examples"})
+    if (what == images && seconds > 0) return thousands / seconds;
+  return (what.empty() && thousands > 1) && seconds > 0 ? std::optional(thousands / seconds) : std::nullopt;
+}
+
+/// What one of the unit in brackets is in the unit of `column`; 0 if it is no unit, nothing if it is unknown.
+std::optional<double> factor_of(std::string_view column, std::string_view unit) {
+  if (unit.starts_with("in ")) unit.remove_prefix(3);
+  if (is_time(column)) {
+    if (const double seconds = seconds_of(unit); seconds > 0) return seconds;
+    if (unit.find(':') != std::string_view::npos &&
+        unit.find_first_not_of("hmsin:.0") == std::string_view::npos)
+      return 1;
+    return is_remark(unit) ? std::optional(0.0) : std::nullopt;
+  }
+  if (column == "rate_per_s") return is_remark(unit) ? std::optional(0.0) : images_per_s(unit);
+  if (unit == "%") return 0.01;
+  if (column == "parameters" || column == "train_samples" || column == "test_samples") {
+    if (unit == "m" || unit == "millions") return 1e6;
+    if (unit == "b" || unit == "billions") return 1e9;
+    const double factor = take_thousands(unit);
+    if (factor > 1 && (unit.empty() || unit == "s")) return factor;
+  }
+  return 0;
+}
+
+/// `number` times `factor`, with digits whose half unit is not smaller than that of the number.
+std::string converted(const Number& number, double factor) {
+  const double value = number.value * factor, half = number.half_unit * factor;
+  if (value == 0 || half <= 0) return fmt::format("{:.12g}", value);
+  const auto unit = static_cast<int>(std::ceil(std::log10(2 * half) - 1e-9));  // 10^unit >= 2 half
+  const auto size = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  if (unit <= 0 && unit >= -9) return fmt::format("{:.{}f}", value, -unit);
+  return fmt::format("{:.{}e}", value, std::max(0, size - unit));
+}
+
+/// "9:41" and "1:02:03" in seconds, known to the last part; "" for other texts. `first`: seconds of the first
+/// of two parts, 60 or 3600.
+std::string seconds_of_clock(std::string_view text, double first) {
   if (text.find(':') == std::string_view::npos ||
       text.find_first_not_of("0123456789:.") != std::string_view::npos)
     return "";
-  double seconds = 0;
-  for (std::size_t at = 0; at <= text.size();) {
+  double last = 0;  // in the unit of the last part
+  std::size_t parts = 0;
+  for (std::size_t at = 0; at <= text.size(); ++parts) {
     const auto end = std::min(text.find(':', at), text.size());
     const auto part = read_number(text.substr(at, end - at));
     if (!part) return "";
-    seconds = 60 * seconds + part->value;
+    last = 60 * last + part->value;
     at = end + 1;
   }
-  return fmt::format("{:.12g}", seconds);
+  const auto number = read_number(fmt::format("{:.12g}", last));
+  return parts == 2 && first > 60 ? converted(*number, first / 60) : number->text;
 }
 
 }  // namespace
@@ -153,14 +229,33 @@ OwnHeading own_heading_of(const std::string& source) {
     words.resize(blank);
   }
   heading.synonym = synonym_of(words);
-  heading.factor = unit == "%" ? 0.01 : seconds_of(unit);
+  if (unit.empty()) return heading;
+  for (const auto& whole :
+       {words + ' ' + unit, unit + ' ' + words})  // "Batch size (per GPU)", "Time (epoch)"
+    if (const auto* synonym = synonym_of(whole); synonym != nullptr) {
+      heading.synonym = synonym;
+      return heading;
+    }
+  if (heading.synonym == nullptr) return heading;
+  // "Time (s/epoch)"
+  const auto* per = synonym_of("time" + unit.substr(std::min(unit.find('/'), unit.size())));
+  if (heading.synonym->column == "time_s" && per != nullptr && !per->also.empty() &&
+      (heading.synonym->also.empty() || heading.synonym == per)) {
+    heading.synonym = per;
+    unit.resize(unit.find('/'));
+  }
+  const auto factor = factor_of(heading.synonym->column, unit);
+  heading.is_unknown = !factor;
+  heading.factor = factor.value_or(0);
+  // "(h)" and "(h:mm)": 0:13 is 13 minutes. "(h:mm:ss)" with two parts has lost its hours.
+  if (is_time(heading.synonym->column) && (unit.starts_with('h') && std::ranges::count(unit, ':') < 2))
+    heading.clock = 3600;
   return heading;
 }
 
-/// "1,655" -> "1655".
 std::string without_thousands(std::string text) {
   const auto comma = text.find(',');
-  if (comma == std::string::npos || comma > 3) return text;
+  if (comma == std::string::npos || comma > 3 || text.front() == '0') return text;
   for (std::size_t at = comma; at != std::string::npos; at = text.find(',', at + 1))
     if (text.size() < at + 4 || !std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at) + 1,
                                              text.begin() + static_cast<std::ptrdiff_t>(at) + 4,
@@ -171,16 +266,6 @@ std::string without_thousands(std::string text) {
 }
 
 namespace {
-
-/// `number` times `factor`, with digits whose half unit is not smaller than that of the number.
-std::string converted(const Number& number, double factor) {
-  const double value = number.value * factor, half = number.half_unit * factor;
-  if (value == 0 || half <= 0) return fmt::format("{:.12g}", value);
-  const auto unit = static_cast<int>(std::ceil(std::log10(2 * half) - 1e-9));  // 10^unit >= 2 half
-  const auto size = static_cast<int>(std::floor(std::log10(std::abs(value))));
-  if (unit <= 0 && unit >= -9) return fmt::format("{:.{}f}", value, -unit);
-  return fmt::format("{:.{}e}", value, std::max(0, size - unit));
-}
 
 /// The number before a word: "2 GPUs" -> "2", "11.2M" -> "11.2" with a factor of a million.
 double take_word(const std::string& column, std::string& text) {
@@ -208,16 +293,17 @@ std::string cell_of(const OwnHeading& heading, std::string_view source) {
   if (heading.synonym == nullptr && !heading.ours) return std::string(trimmed(source));
   const std::string column = heading.name();
   const auto found = Column::find(column);
+  if (column == "scaling") return text.substr(0, text.find(" scaling"));  // "Strong scaling"
   if (!found || found->kind() == ColumnKind::text || found->kind() == ColumnKind::word)
     return column == "best" ? (text == "no" || text == "false" ? "no" : "yes") : std::string(trimmed(source));
+  if (heading.has_decimal_comma && std::ranges::count(text, ',') == 1) text[text.find(',')] = '.';
   text = without_thousands(std::move(text));
   for (const std::string_view times : {"x", "×"})
     if (text.ends_with(times))
       text = std::string(trimmed(std::string_view(text).substr(0, text.size() - times.size())));
   if (is_time(column))
-    if (auto clock = seconds_of_clock(text); !clock.empty()) return clock;
-  const bool is_of_unit = is_time(column) || heading.factor == 0.01;
-  double factor = heading.factor > 0 && is_of_unit ? heading.factor : 1;
+    if (auto clock = seconds_of_clock(text, heading.clock); !clock.empty()) return clock;
+  double factor = heading.factor > 0 ? heading.factor : 1;
   if (text.ends_with('%')) {
     text = std::string(trimmed(std::string_view(text).substr(0, text.size() - 1)));
     factor = 0.01;

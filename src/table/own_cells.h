@@ -21,7 +21,9 @@ struct Line {
 /// The table of a Markdown text: its first lines that begin with '|', without the line of dashes.
 [[nodiscard]] std::vector<Line> lines_of_markdown(std::string_view text);
 /// `facts` takes the lines above the header that begin with '#'. Empty if the CSV is broken.
-[[nodiscard]] std::vector<Line> lines_of_csv(std::string_view text, std::vector<std::string>& facts);
+/// `separator` takes what stands between the cells.
+[[nodiscard]] std::vector<Line> lines_of_csv(std::string_view text, std::vector<std::string>& facts,
+                                             char& separator);
 /// Drops columns at the right that have neither a head nor a value, and rows without a value.
 void drop_empty(std::vector<Line>& lines);
 /// Drops lines that are averages or sums of the others, and returns how many.
@@ -42,14 +44,17 @@ struct OwnHeading {
   const Synonym* synonym = nullptr;   ///< null: a column of ours, or a setting
   std::optional<std::string> ours{};  ///< the name of a column of ours
   std::string unit{};                 ///< as in the brackets: "GB/s"
-  double factor = 0;                  ///< of the unit in brackets: seconds, or 0.01 for %
+  double factor = 0;                  ///< of the unit in brackets: seconds, or 0.01 for %; 0: none
+  double clock = 60;                  ///< seconds of the first part of a clock of two parts, "0:13"
+  bool is_unknown = false;            ///< its figures are in a unit that is not known
+  bool has_decimal_comma = false;     ///< "52,5" is 52.5
   [[nodiscard]] std::string name() const;
 };
 [[nodiscard]] OwnHeading own_heading_of(const std::string& source);
 
 /// Without the marks of Markdown, in small letters.
 [[nodiscard]] std::string plain(std::string_view text);
-/// "1,655" -> "1655".
+/// "1,655" -> "1655", but not "0,125".
 [[nodiscard]] std::string without_thousands(std::string text);
 /// Whether the column holds seconds.
 [[nodiscard]] bool is_time(std::string_view column);

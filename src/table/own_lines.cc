@@ -54,7 +54,7 @@ std::vector<Line> lines_of_markdown(std::string_view text) {
   return lines;
 }
 
-std::vector<Line> lines_of_csv(std::string_view text, std::vector<std::string>& facts) {
+std::vector<Line> lines_of_csv(std::string_view text, std::vector<std::string>& facts, char& separator) {
   std::size_t first = 1;
   for (auto rest = text; !rest.empty(); text = rest, ++first) {
     const auto line = trimmed(take_line(rest));
@@ -63,6 +63,7 @@ std::vector<Line> lines_of_csv(std::string_view text, std::vector<std::string>& 
     if (!line.empty() && (line.front() != '#' || (cell != line && synonym_of(plain(cell)) != nullptr))) break;
     facts.emplace_back(line);
   }
+  separator = csv_separator(text);
   std::vector<Line> lines;
   try {
     for (const auto& cells : read_csv(text, "", first)) {

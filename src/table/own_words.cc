@@ -61,8 +61,9 @@ bool has_own_cells(const OwnTable& table) {
       continue;
     for (std::size_t k = 1; k < table.lines.size(); ++k) {
       const auto cell = trimmed(table.lines[k].cells[i]);
-      if (!cell.empty() && cell != "unknown" && !read_number(cell) &&
-          number_in(table.headings[i], table.lines[k], i))
+      const bool is_ours =
+          read_number(cell) && !(table.headings[i].has_decimal_comma && cell.find(',') != cell.npos);
+      if (!cell.empty() && cell != "unknown" && !is_ours && number_in(table.headings[i], table.lines[k], i))
         return true;
     }
   }
@@ -80,6 +81,19 @@ std::string what_ran(const OwnTable& table, const Line& line, const std::set<std
       key += line.cells[i] + '\x1f';
   }
   return key;
+}
+
+void drop_column(OwnTable& table, std::size_t i, std::string_view why) {
+  const auto at = static_cast<std::ptrdiff_t>(i);
+  table.unused.insert(table.unused.begin(), fmt::format("'{}'{}", table.headings[i].source, why));
+  table.headings.erase(table.headings.begin() + at);
+  for (auto& line : table.lines) line.cells.erase(line.cells.begin() + at);
+}
+
+/// Drops times and rates of which nobody knows what their unit is.
+void drop_unknown_units(OwnTable& table) {
+  for (std::size_t i = table.headings.size(); i-- > 0;)
+    if (table.headings[i].is_unknown) drop_column(table, i, " (in a unit that is not known)");
 }
 
 /// Drops figures that are in no column of ours, such as memory: as settings they would forbid every
@@ -107,21 +121,50 @@ void drop_foreign_figures(OwnTable& table) {
     });
     (tells_apart ? settings : figures).insert(i);
   }
-  for (auto i = figures.rbegin(); i != figures.rend(); ++i) {
-    const auto at = static_cast<std::ptrdiff_t>(*i);
-    table.unused.insert(table.unused.begin(), fmt::format("'{}'", table.headings[*i].source));
-    table.headings.erase(table.headings.begin() + at);
-    for (auto& line : table.lines) line.cells.erase(line.cells.begin() + at);
-  }
+  for (auto i = figures.rbegin(); i != figures.rend(); ++i) drop_column(table, *i, "");
 }
 
-/// Settles what a head alone does not say: "GPU" may be a number or a name, a batch that of all workers, an
-/// accuracy in per cent.
+/// What a column called "scaling" holds: "strong" and "weak", efficiencies (in per cent, or none above 1 on
+/// several workers), or speedups. Other words are remarks.
+const Synonym* meaning_of_scaling(const OwnTable& table, std::size_t i) {
+  constexpr double kMostOfPart = 1.05, kMostOfPerCent = 1.25;  // above it a speedup: "188%"
+  OwnHeading heading = table.headings[i];
+  heading.ours.reset();
+  heading.synonym = synonym_of("efficiency");
+  const auto workers = table.find("workers");
+  bool has_number = false, in_per_cent = heading.factor == 0.01, is_of_kinds = true;
+  double most = 0, least_workers = 0, of_least = 0;
+  for (auto line = table.lines.begin() + 1; line != table.lines.end(); ++line) {
+    const auto cell = cell_of(table.headings[i], line->cells[i]);
+    is_of_kinds = is_of_kinds && (cell.empty() || cell == "strong" || cell == "weak" || cell == "unknown");
+    const auto number = number_in(heading, *line, i);
+    if (!number) continue;
+    has_number = true;
+    in_per_cent = in_per_cent || line->cells[i].find('%') != std::string::npos;
+    const auto n = workers ? number_in(table.headings[*workers], *line, *workers) : std::nullopt;
+    if (!n || n->value > 1) most = std::max(most, number->value);
+    if (n && (least_workers == 0 || n->value < least_workers)) {
+      least_workers = n->value;
+      of_least = number->value;
+    }
+  }
+  if (!has_number) return is_of_kinds ? synonym_of("scaling") : synonym_of("remark");
+  // Per cent without the sign: 100 for the fewest workers.
+  if (!in_per_cent && of_least == 100) return synonym_of("efficiency");
+  return synonym_of(most <= (in_per_cent ? kMostOfPerCent : kMostOfPart) ? "efficiency" : "speedup");
+}
+
+/// Settles what a head alone does not say: "GPU" may be a number or a name, "Scaling" a word or a claim, a
+/// batch that of all workers, an accuracy in per cent.
 void read_by_values(OwnTable& table) {
   auto& lines = table.lines;
   for (std::size_t i = 0; i < table.headings.size(); ++i) {
     auto& heading = table.headings[i];
     if (!heading.ours && heading.synonym == nullptr) continue;
+    if (heading.name() == "scaling") {
+      heading.synonym = meaning_of_scaling(table, i);
+      if (heading.synonym->column != "scaling") heading.ours.reset();
+    }
     const bool has_numbers = std::any_of(lines.begin() + 1, lines.end(), [&](const Line& line) {
       return number_in(heading, line, i).has_value();
     });
@@ -250,6 +293,15 @@ std::string note_of(const OwnTable& table, std::size_t summaries) {
   if (!kept.empty()) parts.push_back(fmt::format("{} {} kept as settings", fmt::join(kept, ", "), are(kept)));
   if (!table.unused.empty())
     parts.push_back(fmt::format("{} {} not used", fmt::join(table.unused, ", "), are(table.unused)));
+  const bool has_decimal_comma =
+      std::any_of(table.lines.begin() + 1, table.lines.end(), [&](const Line& line) {
+        for (std::size_t i = 0; i < table.headings.size(); ++i)
+          if (table.headings[i].has_decimal_comma && line.cells[i].find(',') != std::string::npos &&
+              number_in(table.headings[i], line, i))
+            return true;
+        return false;
+      });
+  if (has_decimal_comma) parts.emplace_back("commas are decimal ones, since ';' separates the cells");
   if (summaries > 0)
     parts.push_back(
         fmt::format("{} line{} of averages or sums left out", summaries, summaries == 1 ? "" : "s"));
@@ -275,12 +327,16 @@ std::optional<OwnWords> in_our_columns(std::string_view text) {
   const bool of_markdown = is_markdown(text);
   std::vector<std::string> facts;
   OwnTable table;
-  table.lines = of_markdown ? lines_of_markdown(text) : lines_of_csv(text, facts);
+  char separator = ',';
+  table.lines = of_markdown ? lines_of_markdown(text) : lines_of_csv(text, facts, separator);
   if (table.lines.size() < 2) return std::nullopt;
   const auto width = table.lines.front().cells.size();
   drop_empty(table.lines);
   if (table.lines.size() < 2) return std::nullopt;
-  for (const auto& cell : table.lines.front().cells) table.headings.push_back(own_heading_of(cell));
+  for (const auto& cell : table.lines.front().cells) {
+    table.headings.push_back(own_heading_of(cell));
+    table.headings.back().has_decimal_comma = separator == ';';
+  }
   for (const Line& line : table.lines)
     if (line.cells.size() != table.headings.size()) return std::nullopt;  // the reader of tables says which
   const bool is_ours =
@@ -289,6 +345,7 @@ std::optional<OwnWords> in_our_columns(std::string_view text) {
   // In our columns an average is a row with its own meaning (bandwidth.average).
   const auto summaries = is_ours ? 0 : drop_summaries(table.lines);
   if (table.lines.size() < 2) return std::nullopt;
+  drop_unknown_units(table);
   read_by_values(table);
   bool has_figure = false, has_claim = false;
   for (const OwnHeading& heading : table.headings) {

@@ -16,7 +16,7 @@ namespace {
 class CsvReader {
  public:
   CsvReader(std::string_view text, const std::string& where, std::size_t line)
-      : text_(text), where_(where), line_(line), separator_(separator_of(text)) {}
+      : text_(text), where_(where), line_(line), separator_(csv_separator(text)) {}
 
   std::vector<CsvLine> read() {
     std::vector<CsvLine> lines;
@@ -28,13 +28,6 @@ class CsvReader {
   }
 
  private:
-  static char separator_of(std::string_view text) {
-    const auto header = text.substr(0, text.find('\n'));
-    for (const char one : {',', ';', '\t'})
-      if (header.find(one) != std::string_view::npos) return one;
-    return ',';
-  }
-
   void step() {
     const bool ends_line = text_[at_++] == '\n';
     line_ += ends_line ? 1 : 0;
@@ -308,6 +301,13 @@ void require_rows(const Table& table, const std::set<std::string>& others) {
 
 }  // namespace
 
+char csv_separator(std::string_view text) {
+  const auto header = text.substr(0, text.find('\n'));
+  for (const char one : {',', ';', '\t'})
+    if (header.find(one) != std::string_view::npos) return one;
+  return ',';
+}
+
 std::vector<CsvLine> read_csv(std::string_view text, const std::string& where, std::size_t first_line) {
   return CsvReader(text, where, first_line).read();
 }
@@ -327,9 +327,7 @@ bool looks_like_table(std::string_view text) {
   while (!text.empty()) {
     const auto line = trimmed(take_line(text));
     if (line.empty() || line.front() == '#') continue;
-    const char separator = line.find(',') != std::string_view::npos   ? ','
-                           : line.find(';') != std::string_view::npos ? ';'
-                                                                      : '\t';
+    const char separator = csv_separator(line);
     std::size_t known = 0, all = 0;
     for (std::size_t at = 0; at <= line.size(); ++all) {
       const auto end = std::min(line.find(separator, at), line.size());

@@ -25,6 +25,9 @@ struct CsvCell {
 };
 using CsvLine = std::vector<CsvCell>;
 
+/// ',', ';' or a tab: what separates the cells of the first line.
+[[nodiscard]] char csv_separator(std::string_view text);
+
 /// All lines that are not empty. `first_line` is the line number of the beginning of `text`.
 ///
 /// Errors   Error(data) with `where` and the position: a quote that is not closed, or text after a closed one
@@ -278,7 +281,8 @@ struct OwnWords {
 /// figure. Columns that have no counterpart become settings, or are left out if they are figures. Lines of
 /// averages are left out. If there are times of epochs and of runs, a line gives a row for each. A batch that
 /// grows with the workers is the global one; otherwise it stays "batch", which may be either. Times in other
-/// units are converted with no more digits than they had.
+/// units are converted with no more digits than they had; figures of an unknown unit are left out. A comma in
+/// a file whose cells are separated by ';' is a decimal one.
 [[nodiscard]] std::optional<OwnWords> in_our_columns(std::string_view text);
 
 /// The tables of a file that holds several, each as the file with the lines of the others left empty: tables

@@ -20,7 +20,7 @@ std::optional<std::string> without_groups(std::string_view text) {
   const auto first = text.find(',');
   if (first == std::string_view::npos) return std::string(text);
   const auto end = std::min(text.find_first_not_of("0123456789,"), text.size());
-  if (first == 0 || first > 3) return std::nullopt;
+  if (first == 0 || first > 3 || text.front() == '0') return std::nullopt;  // 0,125 has a decimal comma
   for (auto at = first; at < end; at += 4)
     if (text[at] != ',' || at + 4 > end || text.substr(at + 1, 3).find(',') != std::string_view::npos)
       return std::nullopt;

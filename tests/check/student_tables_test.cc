@@ -72,6 +72,23 @@ TEST(StudentTables, RatiosMayBeInvertedAndExchanged) {
                           "0.53 is 1 / 1.86 of 379.691 / 203.634: over line 3 and the wrong way")));
 }
 
+TEST(StudentTables, ScalingMayBeAnEfficiency) {
+  const auto is_wrong = Contains(testing::ContainsRegex("^(error|warning)"));
+  EXPECT_THAT(said_of("GPUs,images/s,Scaling\n1,1655,100%\n2,3112,94%\n4,6025,91%\n"), Not(is_wrong));
+  EXPECT_THAT(said_of("GPUs,images/s,Scaling factor\n1,1655,1.00\n2,3112,0.94\n4,6025,0.91\n"),
+              Not(is_wrong));
+  EXPECT_THAT(said_of("GPUs,images/s,Scaling\n1,1655,100%\n2,3112,94%\n4,6025,73%\n"),
+              Contains(is("error ratio.efficiency", "give 6025 / 1655 / 4 = 0.91")));
+}
+
+TEST(StudentTables, TheRowOfOneWorkerMayBeMissing) {
+  const std::string head = "GPUs,Epoch time (s),Speedup,Efficiency\n2,52,1.9,95%\n4,27,3.7,92.5%\n";
+  EXPECT_THAT(said_of(head + "8,14.2,7.0,87.5%\n"),
+              Not(Contains(testing::ContainsRegex("^(error|warning)"))));
+  EXPECT_THAT(said_of(head + "8,14.2,14.0,87.5%\n"),
+              Contains(is("warning ratio.speedup", "a speedup of 14.0")));
+}
+
 TEST(StudentTables, OneRunHasOneAccuracy) {
   const std::string head = "run,nodes,GPUs,Accuracy\n";
   EXPECT_THAT(said_of(head + "two nodes,2,6,0.9906\nx,2,8,0.9879\ntwo nodes,2,6,0.9905\n"),

@@ -1,7 +1,10 @@
 #include "table/table.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/error.h"
 
 namespace paceline::table {
 namespace {
@@ -90,6 +93,75 @@ TEST(OwnWords, ReadClocksCountsAndPercent) {
   EXPECT_EQ(table.rows[1].value("workers"), 4.0);
   EXPECT_EQ(table.rows[1].text("claimed_efficiency"), "0.95");
   EXPECT_DOUBLE_EQ(*table.rows[0].value("accuracy"), 0.9827);
+}
+
+TEST(OwnWords, DecideByValuesWhatScalingIs) {
+  const auto column = [](const std::string& head, const std::vector<std::string>& cells) {
+    const std::string text = "GPUs;images/s;" + head + "\n1;1655;" + cells[0] + "\n2;3112;" + cells[1] +
+                             "\n4;6025;" + cells[2] + "\n";
+    const Table table = read_table(text, "t.csv");
+    for (const char* const name : {"scaling", "claimed_efficiency", "claimed_speedup", "claim"})
+      if (table.rows[1].knows(*Column::find(name)))
+        return fmt::format("{} {}", name, table.rows[1].text(*Column::find(name)));
+    return std::string("nothing");
+  };
+  EXPECT_EQ(column("Scaling", {"100%", "94%", "91%"}), "claimed_efficiency 0.94");
+  EXPECT_EQ(column("Scaling (%)", {"100", "94", "91"}), "claimed_efficiency 0.94");
+  EXPECT_EQ(column("Scaling", {"100", "94", "91"}), "claimed_efficiency 94");
+  EXPECT_EQ(column("Scaling factor", {"1.00", "0.94", "0.91"}), "claimed_efficiency 0.94");
+  EXPECT_EQ(column("scaling", {"1.00", "0.94", "0.91"}), "claimed_efficiency 0.94");
+  EXPECT_EQ(column("Scaling factor", {"1.00", "1.88", "3.64"}), "claimed_speedup 1.88");
+  EXPECT_EQ(column("Scaling", {"100%", "188%", "364%"}), "claimed_speedup 1.88");
+  EXPECT_EQ(column("Scaling", {"Weak", "Weak", "weak scaling"}), "scaling weak");
+  EXPECT_EQ(column("Scaling", {"", "good", "poor"}), "claim good");
+}
+
+TEST(OwnWords, ReadClocksAsTheHeadSays) {
+  const auto time = [](const std::string& head, const std::string& cell) {
+    return *read_table("GPUs," + head + "\n4," + cell + "\n", "t.csv").rows[0].number("time_s");
+  };
+  for (const char* const head : {"Training time (h)", "Training time [h:mm]", "Training time (hh:mm)"}) {
+    const Number known_to_a_minute = time(head, "0:13");
+    EXPECT_GE(known_to_a_minute.half_unit, 30) << head;
+    EXPECT_NEAR(known_to_a_minute.value, 780, known_to_a_minute.half_unit) << head;
+    EXPECT_EQ(time(head, "1:02:03").value, 3723) << head;
+  }
+  for (const char* const head :
+       {"Training time", "Training time (min)", "Training time (mm:ss)", "Training time (h:mm:ss)"})
+    EXPECT_EQ(time(head, "9:41").value, 581) << head;
+}
+
+TEST(OwnWords, ReadUnitsOrLeaveThemOut) {
+  const auto value = [](const std::string& head, const std::string& cell, const char* column) {
+    return *read_table("GPUs," + head + "\n4," + cell + "\n", "t.csv").rows[0].value(*Column::find(column));
+  };
+  EXPECT_NEAR(value("Training time (days)", "1.25", "time_s"), 1.08e5, 500);
+  EXPECT_DOUBLE_EQ(value("Time (s/epoch)", "12.5", "time_s"), 12.5);
+  EXPECT_DOUBLE_EQ(value("Epoch time (avg)", "12.5", "time_s"), 12.5);
+  for (const char* const head : {"Throughput (k images/s)", "Throughput (kimg/s)", "Images/s (k)"})
+    EXPECT_DOUBLE_EQ(value(head, "1.655", "rate_per_s"), 1655) << head;
+  EXPECT_DOUBLE_EQ(value("Throughput (images/min)", "600", "rate_per_s"), 10);
+  EXPECT_DOUBLE_EQ(value("Params (M),Epoch time (s)", "11.2,10", "parameters"), 11.2e6);
+  const Table table =
+      read_table("GPUs,Epoch time (s),Comm (%),Throughput (tokens/s)\n1,10.0,,9\n4,3.0,12,30\n", "t.csv");
+  EXPECT_FALSE(table.rows[1].knows("communication_s"));
+  EXPECT_FALSE(table.rows[1].knows("rate_per_s"));
+  EXPECT_THAT(table.notes[0], HasSubstr("'Comm (%)' (in a unit that is not known), 'Throughput (tokens/s)' "
+                                        "(in a unit that is not known) are not used"));
+  EXPECT_FALSE(in_our_columns("GPUs,Epoch time (weeks)\n1,2\n"));
+}
+
+TEST(OwnWords, ReadDecimalCommasWhereCellsHaveSemicolons) {
+  const Table table = read_table("GPUs;Step time (s);images/s\n1;0,125;1655,5\n2;0,131;3,105\n", "t.csv");
+  EXPECT_DOUBLE_EQ(*table.rows[0].value("time_s"), 0.125);
+  EXPECT_DOUBLE_EQ(*table.rows[0].value("rate_per_s"), 1655.5);
+  EXPECT_DOUBLE_EQ(*table.rows[1].value("rate_per_s"), 3.105);
+  EXPECT_THAT(table.notes[0], HasSubstr("commas are decimal ones"));
+  EXPECT_DOUBLE_EQ(
+      *read_table("run;workers;time_s;time_of\na;1;1,655;step\n", "t.csv").rows[0].value("time_s"), 1.655)
+      << "in columns of ours";
+  EXPECT_FALSE(read_number("0,125")) << "no thousands";
+  EXPECT_THROW((void)read_table("GPUs,Step time (s)\n1,\"0,125\"\n", "t.csv"), base::Error);
 }
 
 TEST(OwnWords, MayStandInColumnsOfOurs) {
