@@ -124,6 +124,19 @@ void drop_foreign_figures(OwnTable& table) {
   for (auto i = figures.rbegin(); i != figures.rend(); ++i) drop_column(table, *i, "");
 }
 
+/// Whether the figures of `heading` are the ratios of the first time of an epoch or run to the others.
+bool are_ratios_of_times(const OwnTable& table, const OwnHeading& heading, std::size_t i) {
+  constexpr double kNear = 0.02;
+  const auto time = table.find("time_s");
+  const auto* synonym = time ? table.headings[*time].synonym : nullptr;
+  if (synonym == nullptr || synonym->meaning == "step") return false;
+  const auto t0 = number_in(table.headings[*time], table.lines[1], *time);
+  return t0 && std::all_of(table.lines.begin() + 1, table.lines.end(), [&](const Line& line) {
+           const auto t = number_in(table.headings[*time], line, *time), s = number_in(heading, line, i);
+           return !t || !s || std::abs(t0->value - s->value * t->value) <= kNear * t0->value;
+         });
+}
+
 /// What a column called "scaling" holds: "strong" and "weak", efficiencies (in per cent, or none above 1 on
 /// several workers), or speedups. Other words are remarks.
 const Synonym* meaning_of_scaling(const OwnTable& table, std::size_t i) {
@@ -151,6 +164,7 @@ const Synonym* meaning_of_scaling(const OwnTable& table, std::size_t i) {
   if (!has_number) return is_of_kinds ? synonym_of("scaling") : synonym_of("remark");
   // Per cent without the sign: 100 for the fewest workers.
   if (!in_per_cent && of_least == 100) return synonym_of("efficiency");
+  if (are_ratios_of_times(table, heading, i)) return synonym_of("speedup");  // there is no speedup at all
   return synonym_of(most <= (in_per_cent ? kMostOfPerCent : kMostOfPart) ? "efficiency" : "speedup");
 }
 

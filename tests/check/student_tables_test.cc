@@ -81,7 +81,7 @@ TEST(StudentTables, ScalingMayBeAnEfficiency) {
               Contains(is("error ratio.efficiency", "give 6025 / 1655 / 4 = 0.91")));
 }
 
-TEST(StudentTables, TheRowOfOneWorkerMayBeMissing) {
+TEST(StudentTables, ChainsMayLackTheirFirstRow) {
   const std::string head = "GPUs,Epoch time (s),Speedup,Efficiency\n2,52,1.9,95%\n4,27,3.7,92.5%\n";
   EXPECT_THAT(said_of(head + "8,14.2,7.0,87.5%\n"),
               Not(Contains(testing::ContainsRegex("^(error|warning)"))));

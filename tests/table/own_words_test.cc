@@ -114,6 +114,11 @@ TEST(OwnWords, DecideByValuesWhatScalingIs) {
   EXPECT_EQ(column("Scaling", {"100%", "188%", "364%"}), "claimed_speedup 1.88");
   EXPECT_EQ(column("Scaling", {"Weak", "Weak", "weak scaling"}), "scaling weak");
   EXPECT_EQ(column("Scaling", {"", "good", "poor"}), "claim good");
+  EXPECT_EQ(read_table("GPUs,Epoch time (s),Scaling\n1,100.0,1.00\n2,119.0,0.84\n", "t.csv")
+                .rows[1]
+                .text("claimed_speedup"),
+            "0.84")
+      << "the times say so";
 }
 
 TEST(OwnWords, ReadClocksAsTheHeadSays) {
