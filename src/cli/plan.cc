@@ -17,6 +17,7 @@
 #include "cli/options/arguments.h"
 #include "cli/plan_time.h"
 #include "cli/quiet_moment.h"
+#include "cli/screen/screen.h"
 #include "cluster/make_backend.h"
 #include "train/given/names.h"
 #include "train/run.h"
@@ -280,20 +281,19 @@ Json plan_json(const Settings& settings, const PlanTotal& total, const std::vect
 }
 
 void print_settings(const Settings& settings) {
-  std::printf("settings\n");
-  std::string usual;
-  for (const auto& one : planned_settings(settings)) {
+  std::string text = "settings\n";
+  int usual = 0;
+  for (const auto& one : planned_settings(settings))
     if (one.origin == "default")
-      usual += fmt::format("{}{} {}", usual.empty() ? "" : ", ", one.name, one.value);
+      ++usual;
     else
-      std::printf("  %-20s %-28s %s\n", one.name.c_str(), one.value.c_str(), one.origin.c_str());
-  }
-  std::printf("  by default: %s\n", usual.c_str());
+      text += fmt::format("  {:<20} {:<28} {}\n", one.name, one.value, one.origin);
+  print(text + fmt::format("  {} more have their defaults; --json lists them with all cells\n", usual));
 }
 
 void print_plan(const Settings& settings, const PlanTotal& total, const Json& plan) {
   const auto line = [](const char* name, const std::string& text) {
-    std::printf("%-9s %s\n", name, text.c_str());
+    print(fmt::format("{:<9} {}\n", name, text));
   };
   print_settings(settings);
   for (const auto& note : settings.notes) line("note", note);
@@ -324,10 +324,13 @@ void print_plan(const Settings& settings, const PlanTotal& total, const Json& pl
   }
   if (settings.command != kTrain) {
     line("cells", fmt::format("{} to run, {} steps", total.run, total.updates));
+    constexpr int kFew = 1;
+    int skipped = 0;
     for (const auto& cell : plan["cells"])
-      if (!cell["skipped"].is_null())
+      if (!cell["skipped"].is_null() && ++skipped <= kFew)
         line("skipped",
              fmt::format("{}: {}", cell["id"].get<std::string>(), cell["skipped"].get<std::string>()));
+    if (skipped > kFew) line("skipped", fmt::format("{} more cells; --json lists them", skipped - kFew));
   }
   line("time", time_text(plan["time"]));
   for (const auto& file : plan["files"]) line("writes", file.get<std::string>());

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/shared_library.h"
 #include "cli/commands/commands.h"
+#include "cli/screen/screen.h"
 #include "cli/plan.h"
 #include "cluster/batch_script.h"
 #include "comm/mpi/load.h"
@@ -119,7 +120,7 @@ int sbatch_command(const Settings& settings) {
   std::printf("job script: %s   (written%s; --script names another)\n", options.script.c_str(),
               options.script.has_parent_path() ? "" : " into this folder");
   if (options.partition.empty() && options.account.empty() && !options.submit)
-    std::printf(
+    print(
         "it names neither --partition nor --account, so Slurm takes its defaults; sinfo lists partitions, "
         "sacctmgr show associations user=$USER your accounts\n");
   if (!join.empty()) std::printf("and the one that joins its parts: %s\n", join.c_str());

@@ -101,6 +101,14 @@ std::string cut(const std::string& text, std::size_t width) {
   return result;
 }
 
+/// The columns of a word, colours not counted.
+std::size_t columns_of(std::string_view word) {
+  std::size_t columns = report::display_width(word);
+  for (auto at = word.find('\x1b'); at != std::string_view::npos; at = word.find('\x1b', at + 1))
+    columns -= std::min(word.find('m', at), word.size() - 1) - at + 1;
+  return columns;
+}
+
 /// Where a line's text begins, behind blanks and a label in a column of its own ("  host          vm"); 0 if
 /// that is beyond a third of the width.
 std::size_t column_of_text(std::string_view line, std::size_t width) {
@@ -230,7 +238,7 @@ std::string broken(std::string_view text, int width) {
       indent = column_of_text(text.substr(0, text.find('\n')), static_cast<std::size_t>(width));
     const auto end = std::min(text.find_first_of(" \n"), text.size());
     const auto word = text.substr(0, end);
-    const auto columns = report::display_width(word);
+    const auto columns = columns_of(word);
     if (column > indent && result.back() == ' ' && column + columns > static_cast<std::size_t>(width)) {
       result.back() = '\n';  // replaces the blank before the word
       result.append(indent, ' ');

@@ -11,6 +11,14 @@ TEST(Broken, LinesEndBetweenWordsWithinTheWidth) {
   EXPECT_EQ(broken("", 12), "");
 }
 
+TEST(Broken, CountsNoColours) {
+  EXPECT_EQ(broken("\x1b[1mtwo words\x1b[0m here", 14), "\x1b[1mtwo words\x1b[0m here");
+}
+
+TEST(Broken, GoesOnBelowTheText) {
+  EXPECT_EQ(broken("  host  a very long name of it", 24), "  host  a very long name\n        of it");
+}
+
 TEST(Broken, AWordLongerThanTheWidthStaysWhole) {
   // A path that is broken cannot be copied.
   EXPECT_EQ(broken("in a/very/long/path it is", 8), "in\na/very/long/path\nit is");
