@@ -134,7 +134,7 @@ TEST(OperatingPoint, IsNoTieWithALowerBound) {
   EXPECT_THAT(batches_of(operating_point(pointers(cells)).choice.unsettled), testing::ElementsAre(64));
 }
 
-TEST(PossibleRate, CountsTheCoresThatOthersLeft) {
+TEST(OperatingPoint, CountsTheCoresThatOthersLeft) {
   const std::vector<Record> records{make_record(exact(1, 16, 0.016)),
                                     disturbed(make_record(exact(1, 64, 0.256)), 1.8)};
   const auto cells = make_cells(records);
