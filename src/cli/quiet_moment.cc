@@ -13,7 +13,9 @@ std::string text_about_load(const measure::LoadNow& load, int cores) {
   std::vector<std::string> names;
   for (const auto& program : load.programs)
     names.push_back(fmt::format("{} {:.1f}", program.name, program.cores));
-  return fmt::format("other programs use {:.1f} of {} cores now{}", load.cores, cores,
+  // A process that is bound to few cores sees what others do on all of them.
+  return fmt::format("other programs use {:.1f}{} cores now{}", load.cores,
+                     load.cores <= cores ? fmt::format(" of {}", cores) : "",
                      names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
 }
 

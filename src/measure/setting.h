@@ -137,7 +137,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"shared-memory", execution, refuse, none},
     {"emulate-link", execution, refuse, none},
     {"emulate-straggler", execution, refuse, none},
-    {"emulate-same-order", remedy, none, none},  // the same work, in another order
+    {"emulate-same-order", rule, remark, none},
     {"placement", size, none, none},             // nodes are what scaling varies, and the baseline has one
     {"processes", unrecorded},
     {"hosts", unrecorded},

@@ -128,6 +128,12 @@ Answer answer_of_training(const measure::Record& record) {
     answer.unit = "of training images";
     answer.sentence = fmt::format("After {} epochs; no epoch was tested.",
                                   amount(analysis::epochs_done(record, epochs.back())));
+    for (const auto& epoch : epochs) {
+      if (!epoch.validation_accuracy) continue;
+      answer.figure = percent(*epoch.validation_accuracy);
+      answer.unit = "of validation images";
+      answer.sentence = fmt::format("After epoch {}; the test set was not read.", epoch.epoch);
+    }
     return answer;
   }
   const auto& last = *tested.back();

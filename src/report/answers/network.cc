@@ -143,10 +143,11 @@ Answer network_answer(const Subject& subject) {
                 .unit = "GB/s busbw",
                 .evidence = "network"};
   if (one->ceiling)
-    answer.sentence = analysis::has_interval(*one->ceiling)
-                          ? fmt::format("Alone, such messages reach {} to {} GB/s. ",
-                                        rough(one->ceiling->low), rough(one->ceiling->high))
-                          : fmt::format("Alone, such messages reach {} GB/s. ", number(one->ceiling->median));
+    answer.sentence =
+        analysis::has_interval(*one->ceiling) && rough(one->ceiling->low) != rough(one->ceiling->high)
+            ? fmt::format("Alone, such messages reach {} to {} GB/s. ", rough(one->ceiling->low),
+                          rough(one->ceiling->high))
+            : fmt::format("Alone, such messages reach {} GB/s. ", number(one->ceiling->median));
   answer.sentence += best == subject.best() ? fmt::format("A free network would gain {}.", about(gain))
                                             : fmt::format("Of {}, which are not the fastest.", way_of(*best));
   judge(answer, *best);

@@ -39,18 +39,46 @@ Reached reached_in(const EpochRecord& epoch) {
 const EpochRecord* last_tested(const Record& record) {
   const EpochRecord* found = nullptr;
   for (const EpochRecord& epoch : record.epochs)
-    if (found == nullptr || epoch.test_accuracy || epoch.validation_accuracy || !found->test_accuracy)
+    if (found == nullptr || epoch.test_accuracy || epoch.validation_accuracy ||
+        (!found->test_accuracy && !found->validation_accuracy))
       found = &epoch;
   return found;
 }
 
-/// The directory that was typed as --out; "" if none was.
+/// Where an option with its value stands in a command, and where the value begins, quoted as it was typed.
+struct Typed {
+  std::size_t begin = std::string::npos, value = 0, end = 0;
+};
+Typed typed_option(const std::string& command, std::string_view option) {
+  for (const char* const joint : {" ", "="}) {
+    const std::string sought = fmt::format(" --{}{}", option, joint);
+    const auto begin = command.find(sought);
+    if (begin == std::string::npos) continue;
+    const auto value = begin + sought.size();
+    const bool is_quoted = command.compare(value, 1, "'") == 0;
+    const auto end = command.find(is_quoted ? '\'' : ' ', value + 1);
+    return {begin, value, end == std::string::npos ? command.size() : end + (is_quoted ? 1 : 0)};
+  }
+  return {};
+}
+
+/// The directory that was typed as --out, as a word of a shell; "" if none was.
 std::string typed_directory(const Record& record) {
-  constexpr std::string_view kOut = " --out ";
-  const auto at = record.command.find(kOut);
-  if (at == std::string::npos) return "";
-  const auto begin = at + kOut.size();
-  return record.command.substr(begin, record.command.find(' ', begin) - begin);
+  const auto [begin, value, end] = typed_option(record.command, "out");
+  return begin == std::string::npos ? "" : record.command.substr(value, end - value);
+}
+
+/// The command that continues the training in its directory.
+std::string command_that_continues(const Record& record) {
+  std::string command = record.command;
+  if (const auto [begin, value, end] = typed_option(command, "resume"); begin != std::string::npos)
+    command.erase(begin, end - begin);
+  return fmt::format("{} --resume {}", command, typed_directory(record));
+}
+
+/// "3 epochs", "0.45 epochs".
+std::string epochs_in_words(double epochs) {
+  return epochs == 1 ? "1 epoch" : fmt::format("{} epochs", amount(epochs));
 }
 
 template <typename Value>
@@ -85,7 +113,7 @@ Answer training_answer(const Subject& subject) {
                                 percent(*answer.value), *record.test_set->epoch, record.epochs.back().epoch);
   } else {
     answer.figure = fmt::format("{} of {} images after {} of training.", percent(reached.accuracy),
-                                reached.of, count(static_cast<long>(last.epoch), "epoch"));
+                                reached.of, epochs_in_words(analysis::epochs_done(record, last)));
   }
   double seconds = 0;
   for (const EpochRecord& epoch : record.epochs) seconds += epoch.seconds;
@@ -106,7 +134,7 @@ Answer training_answer(const Subject& subject) {
   answer.records.push_back(record.id);
   if (const auto directory = typed_directory(record);
       record.status != "complete" && !is_running(record) && !directory.empty())
-    answer.command = fmt::format("{} --resume {}", record.command, directory);
+    answer.command = command_that_continues(record);
   return answer;
 }
 
@@ -146,7 +174,7 @@ Next steps_after_training(const Subject& subject) {
   if (record.status != "complete" && !is_running(record) && !directory.empty())
     next.steps.push_back({.title = "Finish the training",
                           .why = fmt::format("It is {}.", record.status),
-                          .command = fmt::format("{} --resume {}", record.command, directory)});
+                          .command = command_that_continues(record)});
   if (!directory.empty())
     next.steps.push_back({.title = "See what the model gets wrong",
                           .why = "Accuracy by class, confusions, the most confident mistakes.",

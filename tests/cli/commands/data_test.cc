@@ -190,7 +190,7 @@ TEST_F(Images, TooLargeForTheStepsAreCalledTheLimit) {
   EXPECT_LT(rank.loader_ready.value_or(2), 1);
   EXPECT_EQ(rank.loader_queue, 2);
   EXPECT_GT(rank.loader_processor_s.value_or(0), 0);
-  const auto report = run({"report", "slow"});
+  const auto report = run({"report", "slow", "--tables"});
   // Word by word: where lines break depends on the figures.
   EXPECT_THAT(report.out, AllOf(HasSubstr("The loader is a limit"), HasSubstr("--loader-threads"),
                                 HasSubstr("--decoded")));

@@ -67,6 +67,29 @@ TEST(Training, StoppedCanBeResumed) {
               HasSubstr("paceline train --model resnet18-cifar --out runs/a --resume runs/a"));
 }
 
+TEST(Training, ContinuesInItsQuotedDirectory) {
+  auto record = one_training();
+  record.command = "paceline train --out 'runs/a b' --epochs 3 --resume 'runs/a b'";
+  record.status = "interrupted";
+  const std::string text = text_of({record});
+  EXPECT_THAT(text, HasSubstr("paceline train --out 'runs/a b' --epochs 3 --resume 'runs/a b'\n"));
+  EXPECT_THAT(text, HasSubstr("paceline evaluate 'runs/a b'"));
+  record.command = "paceline train --out=runs/a";
+  EXPECT_THAT(text_of({record}), HasSubstr("paceline train --out=runs/a --resume runs/a"));
+}
+
+TEST(Training, KeepsTheLastValidationWhenInterrupted) {
+  auto record = one_training({0.4, 0.6});
+  record.status = "interrupted";
+  for (auto& epoch : record.epochs) epoch.test_accuracy.reset();
+  record.epochs.front().validation_accuracy = 0.42;
+  record.epochs.back().updates -= record.data.steps_per_epoch / 2;
+  EXPECT_EQ(best_of(build(std::vector{record})).figure,
+            "42.0 % of validation images after 1 epoch of training.");
+  record.epochs.front().validation_accuracy.reset();
+  EXPECT_THAT(best_of(build(std::vector{record})).figure, HasSubstr("of training images after 1.5 epochs"));
+}
+
 TEST(Training, RunningIsNotInterrupted) {
   auto record = one_training();
   record.status = "running";
