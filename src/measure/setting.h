@@ -138,7 +138,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"emulate-link", execution, refuse, none},
     {"emulate-straggler", execution, refuse, none},
     {"emulate-same-order", rule, remark, none},
-    {"placement", size, none, none},             // nodes are what scaling varies, and the baseline has one
+    {"placement", size, none, none},  // nodes are what scaling varies, and the baseline has one
     {"processes", unrecorded},
     {"hosts", unrecorded},
     {"by", unrecorded},
