@@ -54,7 +54,9 @@ double seconds_of_window(const train::Options& options, double step, std::int64_
 
 std::optional<std::int64_t> fewest_steps(const train::Options& options) {
   if (options.window_steps == 0) return std::nullopt;
-  if (options.window_seconds > 0) return options.warmup_steps + kStepsOfAWindow;
+  if (options.window_seconds > 0)
+    return options.warmup_steps +
+           (options.window_steps > 0 ? std::min(options.window_steps, kStepsOfAWindow) : kStepsOfAWindow);
   if (waits_for_time(options)) return options.warmup_steps + options.window_steps;
   return std::nullopt;
 }

@@ -165,16 +165,16 @@ TEST(Plan, CountsWindowsByTimeAndRepeatsApart) {
 }
 
 TEST(Plan, CountsTheFewestStepsOfWindowsByTime) {
-  const auto said = [](const std::string& option, const std::string& value) {
+  const auto said = [](const std::string& option) {
     const auto outcome =
         run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64", "--batches",
                      "16", "--workers", "1", "--mode", "weak", "--repeats", "2", "--warmup-steps", "1",
-                     "--plan", "--no-calibrate", option, value});
+                     "--plan", "--no-calibrate", option});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.out;
   };
-  EXPECT_THAT(said("--window-steps", "5"), HasSubstr("2 to run, at least 12 steps"));
-  EXPECT_THAT(said("--window-seconds", "0.5"), HasSubstr("2 to run, at least 8 steps"));
+  EXPECT_THAT(said("--window-steps=5"), HasSubstr("2 to run, at least 12 steps"));
+  EXPECT_THAT(said("--window-seconds=0.5"), HasSubstr("2 to run, at least 8 steps"));
 }
 
 TEST(Plan, OfCellsAndOfWhatALauncherWouldStart) {
