@@ -147,6 +147,27 @@ std::string shell_word(const std::string& word) {
   return text + "'";
 }
 
+std::vector<std::string> shell_words(std::string_view line) {
+  std::vector<std::string> words;
+  bool is_quoted = false, is_in_word = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    char letter = line[i];
+    if (!is_quoted && (letter == ' ' || letter == '\n' || letter == '\t')) {
+      is_in_word = false;
+      continue;
+    }
+    if (!is_in_word) words.emplace_back();
+    is_in_word = true;
+    if (letter == '\'') {
+      is_quoted = !is_quoted;
+      continue;
+    }
+    if (letter == '\\' && !is_quoted && i + 1 < line.size()) letter = line[++i];
+    words.back() += letter;
+  }
+  return words;
+}
+
 std::string host_name() {
   std::array<char, kHostNameBytes> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";

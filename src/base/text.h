@@ -70,6 +70,8 @@ struct Bounds {
 /// `word` in a form that a shell reads as one word: quoted if it contains characters with a meaning to the
 /// shell.
 [[nodiscard]] std::string shell_word(const std::string& word);
+/// The words of a line made of such words: undoes shell_word().
+[[nodiscard]] std::vector<std::string> shell_words(std::string_view line);
 
 /// The machine's own name, for records and messages; "unknown" where the system has none.
 [[nodiscard]] std::string host_name();

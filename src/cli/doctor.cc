@@ -34,6 +34,7 @@
 #include "measure/statistics.h"
 #include "train/given/names.h"
 #include "train/given/resolve.h"
+#include "train/record/run_record.h"
 #include "train/run_ranks.h"
 
 namespace paceline::cli {
@@ -100,11 +101,8 @@ void show_machine(const measure::Environment& environment, const base::Topology&
              gb(static_cast<double>(measure::available_memory_bytes())),
              cgroup.memory_bytes ? " (limited by the cgroup)" : "");
   constexpr double kLook_s = 1;
-  const auto load = measure::load_now(kLook_s);
-  const bool is_busy = load && measure::is_much(load->cores, topology.usable());
   doctor_row(out, "load", "{:.2f} (1 minute); {}", environment.load_before,
-             is_busy ? text_about_load(*load, topology.usable()) + ": timings will show it"
-                     : "no other program works now");
+             text_about_timings(measure::load_now(kLook_s), environment.cores));
 }
 
 void show_build(const measure::Environment& environment, const DoctorOptions& options, std::ostream& out) {
@@ -301,7 +299,8 @@ void doctor(const DoctorOptions& options, const cluster::Session* session,
     model = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
   const auto topology = base::topology();
   if (model) require_memory(options, *model, topology.usable());
-  const auto environment = measure::environment(cluster::libraries());
+  const auto environment = train::machine_of(
+      session == nullptr ? train::ProcessPlacement() : session->place(), cluster::libraries());
   show_machine(environment, topology, out);
   show_build(environment, options, out);
   show_gpus(ranks_on_gpus, out);

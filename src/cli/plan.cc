@@ -44,6 +44,7 @@ struct PlanTotal {
   double repeats_s = 0;                 ///< the most that repeats may take (study/settle.h)
   double waits_s = 0;                   ///< the most that is waited for a quiet moment before them
   std::int64_t updates = 0;             ///< of all cells that are run
+  bool has_windows_by_time = false;     ///< updates are the fewest
   std::string from;                     ///< the record that gives the first known time
   std::optional<train::Setup> largest;  ///< the cell with the largest memory plan
   std::string largest_id;
@@ -78,9 +79,11 @@ class CellPlans {
   std::map<std::map<std::string, std::string>, Plan> plans_;
 };
 
-void add_plan(const CellPlans::Plan& plan, const std::string& id, PlanTotal& total) {
+void add_plan(const CellPlans::Plan& plan, const study::PlannedCell& cell, PlanTotal& total) {
   const auto& [setup, time] = plan;
-  total.updates += setup.updates;
+  const auto fewest = fewest_steps(cell.options);
+  total.updates += fewest.value_or(setup.updates);
+  total.has_windows_by_time |= fewest.has_value();
   if (time) {
     ++total.known;
     total.seconds += time->seconds;
@@ -90,7 +93,7 @@ void add_plan(const CellPlans::Plan& plan, const std::string& id, PlanTotal& tot
     if (total.excess.empty()) total.excess = setup.excess;
   } else if (!total.largest || setup.memory.plan_bytes > total.largest->memory.plan_bytes) {
     total.largest = setup;
-    total.largest_id = id;
+    total.largest_id = cell.id;
   }
 }
 
@@ -114,7 +117,7 @@ PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backen
     }
     try {
       const auto& plan = plans.of(cell.options);
-      add_plan(plan, cell.id, total);
+      add_plan(plan, cell, total);
       if (!plan.time && plan.setup.excess.empty())
         unknown.push_back(static_cast<std::size_t>(&cell - cells.data()));
     } catch (const base::Error& error) {
@@ -263,6 +266,7 @@ Json plan_json(const Settings& settings, const PlanTotal& total, const std::vect
     plan["memory"] = memory_json(setup, settings.command == kTrain ? "" : total.largest_id);
   }
   plan["updates"] = total.updates;
+  if (total.has_windows_by_time) plan["updates_are"] = "the fewest: windows end by time";
   plan["processes"] = settings.planned_processes;
   if (settings.command != kTrain) {
     plan["cells"] = Json::array();
@@ -323,7 +327,8 @@ void print_plan(const Settings& settings, const PlanTotal& total, const Json& pl
                                  gigabytes_of(setup.memory.device->available_bytes)));
   }
   if (settings.command != kTrain) {
-    line("cells", fmt::format("{} to run, {} steps", total.run, total.updates));
+    line("cells", fmt::format("{} to run, {}{} steps", total.run,
+                              total.has_windows_by_time ? "at least " : "", total.updates));
     constexpr int kFew = 1;
     int skipped = 0;
     for (const auto& cell : plan["cells"])

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kMostRecords = 200;
-constexpr double kStepsOfAWindow =
-    3;                       ///< the fewest steps of a window that ends by time (train/record/window.cc)
+constexpr std::int64_t kStepsOfAWindow =
+    3;                       ///< the fewest of a window that ends early (train/record/window.cc)
 constexpr int kDeepest = 3;  ///< paceline-out/study/records/x.json
 
 bool touches_time(const std::string& key) {
@@ -34,18 +34,32 @@ bool is_like(const measure::Record& record, const std::string& cpu, const train:
   return std::ranges::none_of(different, [](const auto& one) { return touches_time(one.setting); });
 }
 
+bool waits_for_time(const train::Options& options) {
+  return options.window_steps > 0 && options.least_window_seconds > 0;
+}
+
 /// The time of a window with its warm-up; it may end by time.
 double seconds_of_window(const train::Options& options, double step, std::int64_t updates) {
   const auto warmup = static_cast<double>(options.warmup_steps);
   const double window = (static_cast<double>(updates) - warmup) * step;
-  if (options.least_window_seconds > 0 && options.window_steps > 0)
+  if (waits_for_time(options))
     return warmup * step +
            std::max(options.least_window_seconds, static_cast<double>(options.window_steps) * step);
   if (options.window_seconds <= 0) return warmup * step + window;
-  return warmup * step + std::min(window, std::max(options.window_seconds, kStepsOfAWindow * step));
+  return warmup * step +
+         std::min(window, std::max(options.window_seconds, static_cast<double>(kStepsOfAWindow) * step));
 }
 
 }  // namespace
+
+std::optional<std::int64_t> fewest_steps(const train::Options& options) {
+  if (options.window_steps == 0) return std::nullopt;
+  if (options.window_seconds > 0)
+    return options.warmup_steps +
+           (options.window_steps > 0 ? std::min(options.window_steps, kStepsOfAWindow) : kStepsOfAWindow);
+  if (waits_for_time(options)) return options.warmup_steps + options.window_steps;
+  return std::nullopt;
+}
 
 KnownTimes::KnownTimes(const std::vector<fs::path>& directories) {
   std::vector<std::pair<fs::file_time_type, fs::path>> found;

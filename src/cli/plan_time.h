@@ -15,6 +15,10 @@
 
 namespace paceline::cli {
 
+/// The fewest steps, with its warm-up, of a cell whose window ends by time; nullopt for other cells and
+/// trainings, whose steps are known.
+[[nodiscard]] std::optional<std::int64_t> fewest_steps(const train::Options& options);
+
 /// A time, and its source.
 struct KnownTime {
   double seconds = 0;

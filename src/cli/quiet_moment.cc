@@ -13,10 +13,18 @@ std::string text_about_load(const measure::LoadNow& load, int cores) {
   std::vector<std::string> names;
   for (const auto& program : load.programs)
     names.push_back(fmt::format("{} {:.1f}", program.name, program.cores));
-  // A process that is bound to few cores sees what others do on all of them.
   return fmt::format("other programs use {:.1f}{} cores now{}", load.cores,
                      load.cores <= cores ? fmt::format(" of {}", cores) : "",
                      names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
+}
+
+std::string text_about_timings(const std::optional<measure::LoadNow>& load, int cores) {
+  constexpr double kShown = 0.05;  // less is written as 0.0
+  if (!load) return "the system does not say what other programs do";
+  if (load->cores < kShown) return "no other program works now";
+  return text_about_load(*load, cores) + (measure::is_much(load->cores, cores)
+                                              ? ": timings will show it"
+                                              : ": too little for timings to show");
 }
 
 void say_load(int cores, Screen& screen) {

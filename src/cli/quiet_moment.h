@@ -13,8 +13,12 @@
 
 namespace paceline::cli {
 
-/// "other programs use 1.0 of 2 cores now (python3 0.9)"
+/// "other programs use 1.0 of 2 cores now (python3 0.9)"; without "of 2" if they use more than the `cores`
+/// that the processes of this host are bound to.
 [[nodiscard]] std::string text_about_load(const measure::LoadNow& load, int cores);
+
+/// What others do, and whether timings will show it; also if they do nothing, or if that is not known.
+[[nodiscard]] std::string text_about_timings(const std::optional<measure::LoadNow>& load, int cores);
 
 /// Says which programs work now, if they do, and what that means for what is measured next.
 ///

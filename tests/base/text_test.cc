@@ -82,6 +82,10 @@ TEST(ShellWord, IsQuotedWhereAShellWouldObeyIt) {
   EXPECT_EQ(shell_word("a|b"), "'a|b'");
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_word("a~b"), "'a~b'");
+  const std::vector<std::string> words{"", "a b", "it's", "x;y", "--out=a b", "\\", "'", "~/c", "line\nend"};
+  std::string line;
+  for (const auto& word : words) line += shell_word(word) + " ";
+  EXPECT_EQ(shell_words(line), words);
 }
 
 }  // namespace

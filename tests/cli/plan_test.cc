@@ -165,6 +165,19 @@ TEST(Plan, CountsWindowsByTimeAndRepeatsApart) {
   EXPECT_LT(again["repeats_s"].get<double>(), 2 * (1.6 + ended["seconds"].get<double>()));
 }
 
+TEST(Plan, CountsTheFewestStepsOfWindowsByTime) {
+  const auto said = [](const std::string& option) {
+    const auto outcome =
+        run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64", "--batches",
+                     "16", "--workers", "1", "--mode", "weak", "--repeats", "2", "--warmup-steps", "1",
+                     "--plan", "--no-calibrate", option});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_THAT(said("--window-steps=5"), HasSubstr("2 to run, at least 12 steps"));
+  EXPECT_THAT(said("--window-seconds=0.5"), HasSubstr("2 to run, at least 8 steps"));
+}
+
 TEST(Plan, OfCellsAndOfWhatALauncherWouldStart) {
   const Folder folder;
   const RunConditions there{.directory = folder.path()};

@@ -72,6 +72,21 @@ TEST(QuietMoment, EndsWhenItIsStopped) {
   EXPECT_EQ(on.load.calls, 0);
 }
 
+TEST(TextAboutLoad, NamesCoresOnlyIfTheyContainIt) {
+  const measure::LoadNow load{.cores = 2.1, .programs = {{.name = "ninja", .cores = 2.0}}};
+  EXPECT_EQ(text_about_load(load, 4), "other programs use 2.1 of 4 cores now (ninja 2.0)");
+  EXPECT_EQ(text_about_load(load, 1), "other programs use 2.1 cores now (ninja 2.0)");
+}
+
+TEST(TextAboutTimings, TellsNoneFromLittleAndUnknown) {
+  EXPECT_EQ(text_about_timings(std::nullopt, 2), "the system does not say what other programs do");
+  EXPECT_EQ(text_about_timings(measure::LoadNow{.cores = 0.04}, 2), "no other program works now");
+  EXPECT_EQ(text_about_timings(measure::LoadNow{.cores = 0.15}, 2),
+            "other programs use 0.1 of 2 cores now: too little for timings to show");
+  EXPECT_EQ(text_about_timings(measure::LoadNow{.cores = 1}, 2),
+            "other programs use 1.0 of 2 cores now: timings will show it");
+}
+
 TEST(LoadNow, IsSmallAndNotNegative) {
   const auto load = measure::load_now(0.2);
   ASSERT_TRUE(load.has_value());

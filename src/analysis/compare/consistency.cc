@@ -293,14 +293,12 @@ void check_memory(const Record& record, std::vector<Finding>& findings) {
         {false, fmt::format("the measured peak memory is {:+.0f} % off the plan", (share - 1) * 100)});
 }
 
-/// ": most of it by ninja (0.9 cores), cc1plus (0.4)"; empty where none was seen.
-std::string names_of_programs(const std::optional<std::vector<measure::OtherProgramRecord>>& programs) {
-  std::string text;
-  if (programs)
-    for (const auto& program : *programs)
-      text += fmt::format("{}{} ({:.1f} cores)", text.empty() ? ", most of it by " : ", ", program.name,
-                          program.cores);
-  return text;
+/// ", most of it by ninja (0.9 cores)"; empty if none of the programs that were seen made up half of it.
+std::string text_about_busiest(const Record::MeasuredWindow& window) {
+  if (!window.others || window.others->empty()) return "";
+  const auto& busiest = window.others->front();
+  if (!(busiest.cores >= *window.others_cores / 2)) return "";  // also if a record does not know its cores
+  return fmt::format(", most of it by {} ({:.1f} cores)", busiest.name, busiest.cores);
 }
 
 }  // namespace
@@ -359,7 +357,7 @@ std::optional<Finding> busy(std::span<const Record> records) {
     const int cores = worst->environment.cores;  // for a bound process: fewer than the machine has
     which =
         fmt::format("up to {:.1f}{} cores, {}{}", others, others <= cores ? fmt::format(" of {}", cores) : "",
-                    worst->id, names_of_programs(worst->window.others));
+                    worst->id, text_about_busiest(worst->window));
   }
   return Finding{
       false, fmt::format("other programs were at work in {} of {} measured windows ({}{}{}): times are too "

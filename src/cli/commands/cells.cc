@@ -25,6 +25,7 @@
 #include "report/terminal_text.h"
 #include "train/given/names.h"
 #include "train/given/resolve.h"
+#include "train/record/run_record.h"
 #include "train/run.h"
 
 namespace paceline::cli {
@@ -263,11 +264,12 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   const cluster::Interrupt interrupt(session == nullptr ? std::function<bool()>()
                                                         : [session] { return session->silent(); });
   RunLog log(directory, session == nullptr ? backend.stalls : session->stalls());
+  const int cores = train::machine_of(session == nullptr ? backend.place : session->place()).cores;
   if ((settings.command & (kSweep | kScale | kStudy)) && settings.study.most_repeats > 0)
-    say_load(base::usable_cores(), screen);
+    say_load(cores, screen);
   StudyEvents events(log, settings, cells);
   const int hosts = session == nullptr ? 1 : session->place().hosts;
-  CellProgress progress(cells, hosts * base::usable_cores(), screen);
+  CellProgress progress(cells, hosts * cores, screen);
   study::Runner runner;
   runner.backend = backend;
   if (settings.command & (kSweep | kScale | kStudy)) runner.backend.peak = measured_peak(settings);
@@ -281,7 +283,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.progress.event = events.progress();
   runner.collectives = measure_all_reduce;
   runner.most_repeats = settings.study.most_repeats;
-  QuietMoment quiet(base::usable_cores(), settings.study.most_repeats, screen, interrupt.token());
+  QuietMoment quiet(cores, settings.study.most_repeats, screen, interrupt.token());
   runner.before_repeat = [&] { quiet.wait(); };
   runner.chosen = [&](const std::vector<std::size_t>& places, const std::string& why) {
     progress.choose(places, why);

@@ -11,6 +11,7 @@
 
 #include "analysis/steps/bandwidth.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
@@ -381,8 +382,8 @@ int comm_command(const Settings& settings) {
   const auto path = out / "record.json";
   measure::write_record(path, record);
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  screen.explain(
-      fmt::format("record: {}   (paceline report {} shows it as tables)", path.string(), out.string()));
+  screen.explain(fmt::format("record: {}   (paceline report {} shows it as tables)", path.string(),
+                             base::shell_word(out.string())));
   if (record.status != "complete")
     base::fail(base::ErrorKind::comm,
                "a collective gave a wrong result: every row with NO; please report it");

@@ -76,9 +76,11 @@ std::vector<std::string> lines_on_checkpoints(const train::Options& options, con
   if (checkpoints.empty())
     return is_over ? std::vector<std::string>()
                    : std::vector<std::string>{"no checkpoint was written: the training begins again"};
-  std::vector<std::string> lines{fmt::format(
-      "checkpoint: {}{}", checkpoints.front().string(),
-      is_over ? fmt::format("   (paceline evaluate {} looks at its mistakes)", options.out.string()) : "")};
+  std::vector<std::string> lines{
+      fmt::format("checkpoint: {}{}", checkpoints.front().string(),
+                  is_over ? fmt::format("   (paceline evaluate {} looks at its mistakes)",
+                                        base::shell_word(options.out.string()))
+                          : "")};
   if (is_over) return lines;
   const bool names_resume = typed.find(" --resume") != std::string::npos;
   lines.push_back(names_resume && options.resume_auto
@@ -168,8 +170,8 @@ int train_command(const Settings& settings) {
   }
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
   if (record.status != "complete") screen.explain(fmt::format("{}: {}", record.status, record.reason));
-  screen.explain(
-      fmt::format("record: {}   (paceline report {} explains it)", path.string(), options.out.string()));
+  screen.explain(fmt::format("record: {}   (paceline report {} explains it)", path.string(),
+                             base::shell_word(options.out.string())));
   for (const auto& line : lines_on_checkpoints(options, record, settings.typed)) screen.explain(line);
   const int expected =
       settings.report.bounds.empty()

@@ -19,6 +19,7 @@ constexpr const char* kQuestion = "How accurate?";
 
 using analysis::Convergence;
 using analysis::Variant;
+using measure::EpochRecord;
 
 /// 0.3170 -> "32 points"; below ten with a decimal.
 std::string points_of_difference(double difference) {
@@ -97,13 +98,14 @@ Figure::View loss_view(const Convergence& result, const Plot& plot) {
   return view;
 }
 
-/// The record of the subject with the most epochs that tested the weights, else with the most epochs; null if
-/// none has any.
+/// The record of the subject with the most epochs that were tested or validated, else with the most epochs;
+/// null if none has any.
 const measure::Record* longest_training(const Subject& subject) {
   const measure::Record* found = nullptr;
   const auto length = [](const measure::Record& record) {
-    return std::pair(std::ranges::count_if(record.epochs,
-                                           [](const auto& epoch) { return epoch.test_accuracy.has_value(); }),
+    return std::pair(std::ranges::count_if(
+                         record.epochs,
+                         [](const auto& epoch) { return epoch.test_accuracy || epoch.validation_accuracy; }),
                      record.epochs.size());
   };
   for (const analysis::Cell* cell : subject.cells.cells)
@@ -120,30 +122,29 @@ Answer answer_of_training(const measure::Record& record) {
       .id = "accuracy", .question = kQuestion, .certainty = Certainty::careful, .chip = "one training"};
   answer.records.push_back(record.id);
   answer.n = 1;
-  std::vector<const measure::EpochRecord*> tested;
+  const auto is_tested = [](const auto& epoch) { return epoch.test_accuracy.has_value(); };
+  const auto accuracy = std::ranges::any_of(epochs, is_tested) ? &EpochRecord::test_accuracy
+                                                               : &EpochRecord::validation_accuracy;
+  std::vector<const EpochRecord*> evaluated;
   for (const auto& epoch : epochs)
-    if (epoch.test_accuracy) tested.push_back(&epoch);
-  if (tested.empty()) {
+    if (epoch.*accuracy) evaluated.push_back(&epoch);
+  if (evaluated.empty()) {
     answer.figure = percent(epochs.back().train_accuracy);
     answer.unit = "of training images";
-    answer.sentence = fmt::format("After {} epochs; no epoch was tested.",
-                                  amount(analysis::epochs_done(record, epochs.back())));
-    for (const auto& epoch : epochs) {
-      if (!epoch.validation_accuracy) continue;
-      answer.figure = percent(*epoch.validation_accuracy);
-      answer.unit = "of validation images";
-      answer.sentence = fmt::format("After epoch {}; the test set was not read.", epoch.epoch);
-    }
+    answer.sentence = fmt::format("After {}; no epoch was tested or validated.",
+                                  epochs_text(analysis::epochs_done(record, epochs.back())));
     return answer;
   }
-  const auto& last = *tested.back();
-  answer.figure = percent(*last.test_accuracy);
-  answer.unit = "of test images";
-  answer.value = last.test_accuracy;
-  answer.sentence = fmt::format("After epoch {}", last.epoch);
-  if (tested.size() > 1)
-    answer.sentence += fmt::format("; {} after epoch {}", percent(*tested[tested.size() - 2]->test_accuracy),
-                                   tested[tested.size() - 2]->epoch);
+  const auto& last = *evaluated.back();
+  answer.value = last.*accuracy;
+  answer.figure = percent(*answer.value);
+  answer.unit = accuracy == &EpochRecord::test_accuracy ? "of test images" : "of validation images";
+  answer.sentence = fmt::format("After {}", epochs_text(analysis::epochs_done(record, last)));
+  if (evaluated.size() > 1) {
+    const auto& before = *evaluated[evaluated.size() - 2];
+    answer.sentence += fmt::format("; {} after {}", percent(*(before.*accuracy)),
+                                   epochs_text(analysis::epochs_done(record, before)));
+  }
   answer.sentence += record.status == "complete" ? "." : fmt::format("; the training is {}.", record.status);
   return answer;
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <sstream>
 #include <vector>
 
 #include "report/text.h"
@@ -12,18 +11,6 @@ namespace {
 
 using analysis::Remedy;
 using analysis::RemedyKind;
-
-/// The command without an option (and its value) that the remedy sets differently.
-std::string without_option(const std::string& command, const std::string& option) {
-  std::istringstream words(command);
-  std::string kept;
-  bool is_dropping = false;
-  for (std::string word; words >> word;) {
-    if (word.starts_with("--")) is_dropping = word == option || word.starts_with(option + "=");
-    if (!is_dropping) kept += (kept.empty() ? "" : " ") + word;
-  }
-  return kept;
-}
 
 std::string like(const analysis::EfficiencyLoss& loss, const std::vector<std::string>& replaced_options,
                  const std::string& options) {

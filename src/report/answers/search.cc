@@ -215,9 +215,7 @@ Next steps_after_search(const SearchResult& result) {
     if ((", " + record.variant).find(", " + name + " ") == std::string::npos) continue;
     if (name != "lr")  // which command_like() adds
       options += fmt::format("{}--{} {}", options.empty() ? "" : " ", name, base::shell_word(value));
-    const auto begin = chosen.command.find(" --" + name);
-    if (begin != std::string::npos)
-      chosen.command.erase(begin, chosen.command.find(" --", begin + 1) - begin);
+    chosen.command = without_option(chosen.command, "--" + name);
   }
   next.steps.push_back({.title = "Train longer with what was found",
                         .why = "A search compares short trainings.",

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/compare/interval.h"
 #include "base/text.h"
@@ -24,61 +25,26 @@ const Record& record_of(const Subject& subject) { return subject.cells.cells.fro
 /// Of a page of `serve`.
 bool is_running(const Record& record) { return record.status == "running"; }
 
-/// The accuracy of an epoch that says most: tested, else validated, else of the training images.
-struct Reached {
-  double accuracy = 0;
-  const char* of = "";
-};
-Reached reached_in(const EpochRecord& epoch) {
-  if (epoch.test_accuracy) return {*epoch.test_accuracy, "test"};
-  if (epoch.validation_accuracy) return {*epoch.validation_accuracy, "validation"};
-  return {epoch.train_accuracy, "training"};
+bool is_evaluated(const EpochRecord& epoch) { return epoch.test_accuracy || epoch.validation_accuracy; }
+
+/// The last epoch that was tested or validated, else the last one.
+const EpochRecord& last_evaluated(const Record& record) {
+  const auto found = std::ranges::find_if(record.epochs.rbegin(), record.epochs.rend(), is_evaluated);
+  return found == record.epochs.rend() ? record.epochs.back() : *found;
 }
 
-/// The last epoch with such an accuracy.
-const EpochRecord* last_tested(const Record& record) {
-  const EpochRecord* found = nullptr;
-  for (const EpochRecord& epoch : record.epochs)
-    if (found == nullptr || epoch.test_accuracy || epoch.validation_accuracy ||
-        (!found->test_accuracy && !found->validation_accuracy))
-      found = &epoch;
-  return found;
-}
-
-/// Where an option with its value stands in a command, and where the value begins, quoted as it was typed.
-struct Typed {
-  std::size_t begin = std::string::npos, value = 0, end = 0;
-};
-Typed typed_option(const std::string& command, std::string_view option) {
-  for (const char* const joint : {" ", "="}) {
-    const std::string sought = fmt::format(" --{}{}", option, joint);
-    const auto begin = command.find(sought);
-    if (begin == std::string::npos) continue;
-    const auto value = begin + sought.size();
-    const bool is_quoted = command.compare(value, 1, "'") == 0;
-    const auto end = command.find(is_quoted ? '\'' : ' ', value + 1);
-    return {begin, value, end == std::string::npos ? command.size() : end + (is_quoted ? 1 : 0)};
-  }
-  return {};
-}
-
-/// The directory that was typed as --out, as a word of a shell; "" if none was.
+/// The directory that was typed as --out, as a word for a shell; "" if none was.
 std::string typed_directory(const Record& record) {
-  const auto [begin, value, end] = typed_option(record.command, "out");
-  return begin == std::string::npos ? "" : record.command.substr(value, end - value);
+  const auto directory = typed_value(record, "--out");
+  return directory.empty() ? "" : base::shell_word(directory);
 }
 
-/// The command that continues the training in its directory.
-std::string command_that_continues(const Record& record) {
-  std::string command = record.command;
-  if (const auto [begin, value, end] = typed_option(command, "resume"); begin != std::string::npos)
-    command.erase(begin, end - begin);
-  return fmt::format("{} --resume {}", command, typed_directory(record));
-}
-
-/// "3 epochs", "0.45 epochs".
-std::string epochs_in_words(double epochs) {
-  return epochs == 1 ? "1 epoch" : fmt::format("{} epochs", amount(epochs));
+/// The command that finishes a training that ended before its time; "" if nothing is left to do, or it is not
+/// known where its checkpoints are.
+std::string command_that_resumes(const Record& record) {
+  const auto directory = typed_directory(record);
+  if (record.status == "complete" || is_running(record) || directory.empty()) return "";
+  return fmt::format("{} --resume {}", without_option(record.command, "--resume"), directory);
 }
 
 template <typename Value>
@@ -103,7 +69,7 @@ bool is_of_one_training(const Subject& subject) {
 
 Answer training_answer(const Subject& subject) {
   const Record& record = record_of(subject);
-  const EpochRecord& last = *last_tested(record);
+  const EpochRecord& last = last_evaluated(record);
   const Reached reached = reached_in(last);
   Answer answer{.id = "best", .value = reached.accuracy, .n = 1, .evidence = "hero"};
   if (record.test_set && record.test_set->accuracy && record.test_set->epoch) {
@@ -113,7 +79,7 @@ Answer training_answer(const Subject& subject) {
                                 percent(*answer.value), *record.test_set->epoch, record.epochs.back().epoch);
   } else {
     answer.figure = fmt::format("{} of {} images after {} of training.", percent(reached.accuracy),
-                                reached.of, epochs_in_words(analysis::epochs_done(record, last)));
+                                reached.of, epochs_text(analysis::epochs_done(record, last)));
   }
   double seconds = 0;
   for (const EpochRecord& epoch : record.epochs) seconds += epoch.seconds;
@@ -132,9 +98,7 @@ Answer training_answer(const Subject& subject) {
     answer.sentence += fmt::format(" The training is {}: it ended after {} updates.", record.status,
                                    integer(static_cast<double>(record.epochs.back().updates)));
   answer.records.push_back(record.id);
-  if (const auto directory = typed_directory(record);
-      record.status != "complete" && !is_running(record) && !directory.empty())
-    answer.command = command_that_continues(record);
+  answer.command = command_that_resumes(record);
   return answer;
 }
 
@@ -142,7 +106,7 @@ std::optional<Figure> training_figure(const Subject& subject) {
   const Record& record = record_of(subject);
   if (record.epochs.size() < 2) return std::nullopt;
   const auto best = std::ranges::max_element(record.epochs, {}, [](const EpochRecord& epoch) {
-    return epoch.test_accuracy || epoch.validation_accuracy ? reached_in(epoch).accuracy : -1.0;
+    return is_evaluated(epoch) ? reached_in(epoch).accuracy : -1.0;
   });
   Figure figure{
       .id = "hero",
@@ -171,10 +135,10 @@ Next steps_after_training(const Subject& subject) {
   const Record& record = record_of(subject);
   const auto directory = typed_directory(record);
   Next next;
-  if (record.status != "complete" && !is_running(record) && !directory.empty())
+  if (auto command = command_that_resumes(record); !command.empty())
     next.steps.push_back({.title = "Finish the training",
                           .why = fmt::format("It is {}.", record.status),
-                          .command = command_that_continues(record)});
+                          .command = std::move(command)});
   if (!directory.empty())
     next.steps.push_back({.title = "See what the model gets wrong",
                           .why = "Accuracy by class, confusions, the most confident mistakes.",

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
-#include <sstream>
 #include <utility>
 
 #include "analysis/compare/interval.h"
@@ -43,13 +43,11 @@ bool is_carried_over(Setting setting) {
 /// The options that were typed, as they were: {"--lr", "0.1"}, {"--bn=sync"}.
 std::vector<std::vector<std::string>> typed_options(const std::string& command) {
   std::vector<std::vector<std::string>> options;
-  std::istringstream words(command);
-  for (std::string word; words >> word;) {
-    std::erase(word, '\'');  // it may be typed with quotes; they are added again on use
+  for (auto& word : base::shell_words(command)) {
     if (word.starts_with("--"))
-      options.push_back({word});
+      options.push_back({std::move(word)});
     else if (!options.empty())
-      options.back().push_back(word);
+      options.back().push_back(std::move(word));
   }
   return options;
 }
@@ -147,10 +145,11 @@ std::string text_about_load(const std::vector<const analysis::Cell*>& cells) {
     if (names.size() < kMost) names.push_back(name);
   const auto cores = [](double value) { return fmt::format("{:.1f}", value); };
   return fmt::format(
-      "other programs{} kept {} of {} busy",
-      names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")),
+      "other programs{} kept {} {} busy", names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")),
       cores(least) == cores(most) ? cores(most) : fmt::format("{} to {}", cores(least), cores(most)),
-      count(worst->environment.cores, "core"));
+      // A process that was bound to some cores counts only those, but others may have used more.
+      most > worst->environment.cores ? "cores"
+                                      : fmt::format("of {}", count(worst->environment.cores, "core")));
 }
 
 std::string text_about_no_best(const analysis::OperatingPoint& point,
@@ -246,11 +245,41 @@ Answer not_measured(std::string id, std::string question, std::string sentence, 
 
 bool is_quick(const Record& record) { return record.command.find(" --quick") != std::string::npos; }
 
-std::string into_a_new_directory(std::string command) {
-  const auto begin = command.find(" --out ");
-  if (begin == std::string::npos) return command;
-  const auto value = begin + std::string_view(" --out ").size();
-  return command.erase(begin, std::min(command.find(' ', value), command.size()) - begin);
+std::string typed_value(const Record& record, std::string_view option) {
+  std::string value;
+  for (const auto& words : typed_options(record.command)) {
+    if (words.front() == option && words.size() > 1)
+      value = words[1];
+    else if (words.front().starts_with(fmt::format("{}=", option)))
+      value = words.front().substr(option.size() + 1);
+  }
+  return value;
+}
+
+std::string without_option(const std::string& command, std::string_view option) {
+  std::string rest;
+  bool is_value = false;
+  for (const auto& word : base::shell_words(command)) {
+    const bool is_left_out = (is_value && !word.starts_with("--")) || word == option ||
+                             word.starts_with(fmt::format("{}=", option));
+    is_value = word == option;
+    if (!is_left_out) rest += (rest.empty() ? "" : " ") + base::shell_word(word);
+  }
+  return rest;
+}
+
+std::string into_a_new_directory(const std::string& command) { return without_option(command, "--out"); }
+
+std::string epochs_text(double epochs) {
+  const double hundredths = std::round(100 * epochs) / 100;
+  if (hundredths == 1) return "1 epoch";
+  return amount(hundredths > 0 ? hundredths : epochs) + " epochs";
+}
+
+Reached reached_in(const measure::EpochRecord& epoch) {
+  if (epoch.test_accuracy) return {*epoch.test_accuracy, "test"};
+  if (epoch.validation_accuracy) return {*epoch.validation_accuracy, "validation"};
+  return {epoch.train_accuracy, "training"};
 }
 
 std::string command_like(const Record& record, std::string_view verb, std::string_view options) {

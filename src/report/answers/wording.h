@@ -57,7 +57,7 @@ void mark_above_ideal(Point& point, const analysis::ScalingRow& row);
 [[nodiscard]] std::string doubt_of(const analysis::Cell& cell);
 
 /// "other programs (python3, cc1plus) kept 0.9 to 1.1 of 2 cores busy": over the records of `cells`; empty if
-/// none of them was disturbed.
+/// none of them was disturbed. Without "of 2" if they kept more busy than the runs were bound to.
 [[nodiscard]] std::string text_about_load(const std::vector<const analysis::Cell*>& cells);
 /// Why nothing is recommended: how many configurations were measured, and what rules them out; or that no run
 /// gave a figure, with the reason of the first.
@@ -92,7 +92,22 @@ void take_figures(Answer& answer, const analysis::Estimate& estimate, const anal
 [[nodiscard]] std::string command_like(const measure::Record& record, std::string_view verb,
                                        std::string_view options);
 
+/// The value of an option of the record's command, as in `--out DIR` or `--out=DIR`, without quotes; the last
+/// if it was typed twice, "" if it was not.
+[[nodiscard]] std::string typed_value(const measure::Record& record, std::string_view option);
+/// The command without an option and its value.
+[[nodiscard]] std::string without_option(const std::string& command, std::string_view option);
 /// The command without its `--out DIR`, for another run: the program then names a new directory.
-[[nodiscard]] std::string into_a_new_directory(std::string command);
+[[nodiscard]] std::string into_a_new_directory(const std::string& command);
+
+/// "3 epochs", "1 epoch", "0.45 epochs"
+[[nodiscard]] std::string epochs_text(double epochs);
+
+/// The accuracy of an epoch that says most: tested, else validated, else of the training images.
+struct Reached {
+  double accuracy = 0;
+  const char* of = "";
+};
+[[nodiscard]] Reached reached_in(const measure::EpochRecord& epoch);
 
 }  // namespace paceline::report

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "analysis/compare/cell.h"
 #include "golden/records.h"
 
@@ -242,6 +244,18 @@ TEST(Consistency, NamesOtherProgramsThatWereAtWorkWhileItMeasured) {
   records[1].environment.cores = 1;  // of a process that was bound to one: the others ran beside it too
   records[1].window.others_cores = 1.2;
   EXPECT_THAT(busy(records)->text, HasSubstr("(up to 1.2 cores"));
+}
+
+TEST(Consistency, NamesAProgramThatMadeHalfOfTheLoad) {
+  std::vector<measure::Record> records{make_record({})};
+  auto& window = records[0].window;
+  window.others_cores = 1.0;
+  for (const double cores : {0.04, 0.49, std::nan("")}) {
+    window.others = {{.name = "cc1plus", .cores = cores}};
+    EXPECT_THAT(busy(records)->text, testing::Not(HasSubstr("cc1plus"))) << cores;
+  }
+  window.others = {{.name = "ninja", .cores = 0.8}, {.name = "cc1plus", .cores = 0.1}};
+  EXPECT_THAT(busy(records)->text, HasSubstr(", most of it by ninja (0.8 cores))"));
 }
 
 TEST(Consistency, NamesASlowLoaderBehindAFullQueue) {

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "golden/records.h"
 #include "report/answers/answers.h"
 #include "report/build.h"
@@ -11,6 +14,7 @@
 namespace paceline::report {
 namespace {
 
+using golden::make_record;
 using golden::make_training;
 using measure::Record;
 using testing::HasSubstr;
@@ -67,27 +71,53 @@ TEST(Training, StoppedCanBeResumed) {
               HasSubstr("paceline train --model resnet18-cifar --out runs/a --resume runs/a"));
 }
 
-TEST(Training, ContinuesInItsQuotedDirectory) {
+TEST(Training, ResumesWithWordsOfAShell) {
   auto record = one_training();
-  record.command = "paceline train --out 'runs/a b' --epochs 3 --resume 'runs/a b'";
   record.status = "interrupted";
-  const std::string text = text_of({record});
-  EXPECT_THAT(text, HasSubstr("paceline train --out 'runs/a b' --epochs 3 --resume 'runs/a b'\n"));
-  EXPECT_THAT(text, HasSubstr("paceline evaluate 'runs/a b'"));
-  record.command = "paceline train --out=runs/a";
-  EXPECT_THAT(text_of({record}), HasSubstr("paceline train --out=runs/a --resume runs/a"));
+  const auto resumes = [&](const std::string& typed, const std::string& command) {
+    record.command = typed;
+    EXPECT_EQ(best_of(build(std::vector{record})).command, command);
+  };
+  resumes("paceline train --out 'a b/run'", "paceline train --out 'a b/run' --resume 'a b/run'");
+  resumes("paceline train '--out=a b' --lr 0.1", "paceline train '--out=a b' --lr 0.1 --resume 'a b'");
+  resumes("paceline train --resume t4 --out t4", "paceline train --out t4 --resume t4");
+  resumes("paceline train --out t4 --resume=t3", "paceline train --out t4 --resume t4");
+  resumes("paceline train --lr 0.1", "");
+  record.command = "paceline train --out 'a b/run'";
+  EXPECT_THAT(text_of({record}), HasSubstr("paceline evaluate 'a b/run'"));
 }
 
-TEST(Training, KeepsTheLastValidationWhenInterrupted) {
-  auto record = one_training({0.4, 0.6});
+/// Stopped in its second epoch, after the first one was validated.
+Record stopped_after_validation() {
+  auto record = one_training({0.40, 0.60});
   record.status = "interrupted";
   for (auto& epoch : record.epochs) epoch.test_accuracy.reset();
-  record.epochs.front().validation_accuracy = 0.42;
-  record.epochs.back().updates -= record.data.steps_per_epoch / 2;
+  record.epochs[0].validation_accuracy = 0.671;
+  record.epochs[1].train_accuracy = 0.748;
+  record.epochs[1].updates = record.epochs[0].updates * 3 / 2;
+  return record;
+}
+
+TEST(Training, LeadsWithTheLastValidatedEpoch) {
+  auto record = stopped_after_validation();
   EXPECT_EQ(best_of(build(std::vector{record})).figure,
-            "42.0 % of validation images after 1 epoch of training.");
-  record.epochs.front().validation_accuracy.reset();
-  EXPECT_THAT(best_of(build(std::vector{record})).figure, HasSubstr("of training images after 1.5 epochs"));
+            "67.1 % of validation images after 1 epoch of training.");
+  record.epochs[0].validation_accuracy.reset();
+  EXPECT_EQ(best_of(build(std::vector{record})).figure,
+            "74.8 % of training images after 1.5 epochs of training.");
+  record.epochs.pop_back();
+  record.epochs[0].updates = std::lround(0.4453 * static_cast<double>(record.data.steps_per_epoch));
+  EXPECT_THAT(best_of(build(std::vector{record})).figure, HasSubstr("after 0.45 epochs of training."));
+}
+
+TEST(Training, IsValidatedBesideTimedSteps) {
+  const auto document = build(std::vector{stopped_after_validation(), make_record({})});
+  const auto answers = all<Answer>(document);
+  const auto accuracy = std::ranges::find(answers, "accuracy", &Answer::id);
+  ASSERT_NE(accuracy, answers.end());
+  EXPECT_EQ((*accuracy)->figure, "67.1 %");
+  EXPECT_EQ((*accuracy)->unit, "of validation images");
+  EXPECT_EQ((*accuracy)->sentence, "After 1 epoch; the training is interrupted.");
 }
 
 TEST(Training, RunningIsNotInterrupted) {
