@@ -307,6 +307,27 @@ std::string OwnNames::next(std::string_view id) {
   return own;
 }
 
+std::string markup_text(std::string_view text) {
+  std::string out;
+  for (const char letter : text) switch (letter) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += letter;
+    }
+  return out;
+}
+
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));

@@ -55,6 +55,9 @@ struct CellText {
 /// Seconds in the unit that reads best: "369 ms", "12.3 s", "2 h 05 min".
 [[nodiscard]] std::string duration(double seconds);
 
+/// `text` escaped for HTML and XML, inside elements and quoted attributes.
+[[nodiscard]] std::string markup_text(std::string_view text);
+
 /// Columns that `text` needs on a terminal: code points of UTF-8.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <system_error>
 
+#include "report/text.h"
 #include "serve/site.h"
 
 namespace paceline::serve {
@@ -164,11 +165,12 @@ std::string row(const Run& run, const std::string& suffix, double now) {
       "<tr><td><a href=\"/run/{}{}\">{}</a><br><small>{}{}{}</small></td><td><span class=\"chip {}\">{} "
       "{}</span>{}</td><td>{}{}</td><td class=\"number\">{}</td><td>{}</td><td class=\"number\">{} "
       "ago</td></tr>\n",
-      url_text(run.id), suffix, html_text(run.id), html_text(status.kind), status.model.empty() ? "" : ", ",
-      html_text(status.model), name(run.state), sign_of_state(run.state), name(run.state),
-      status.reason.empty() ? "" : fmt::format("<br><small>{}</small>", html_text(status.reason)), bar,
-      html_text(progress_text(status)), html_text(best_text(status)), sparkline(status.recent),
-      age(now - run.changed_at));
+      url_text(run.id), suffix, report::markup_text(run.id), report::markup_text(status.kind),
+      status.model.empty() ? "" : ", ", report::markup_text(status.model), name(run.state),
+      sign_of_state(run.state), name(run.state),
+      status.reason.empty() ? "" : fmt::format("<br><small>{}</small>", report::markup_text(status.reason)),
+      bar, report::markup_text(progress_text(status)), report::markup_text(best_text(status)),
+      sparkline(status.recent), age(now - run.changed_at));
 }
 
 }  // namespace
@@ -195,27 +197,6 @@ std::string metrics_text(std::span<const Run> runs) {
   return text;
 }
 
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char letter : text) switch (letter) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += letter;
-    }
-  return out;
-}
-
 std::string url_text(std::string_view text) {
   std::string out;
   for (const char letter : text) {
@@ -239,7 +220,7 @@ std::string list_page(std::span<const Run> runs, const std::string& directory, c
   page += fmt::format(
       "<main>\n<h1>Runs in {}</h1>\n<p class=\"meta\"><span class=\"brand\">Paceline</span> · {} · looks "
       "again every 5 seconds</p>\n<div class=\"card\">\n",
-      html_text(unknown || whole.empty() ? directory : whole),
+      report::markup_text(unknown || whole.empty() ? directory : whole),
       runs.size() == 1 ? "1 run" : fmt::format("{} runs", runs.size()));
   if (runs.empty())
     return page +
@@ -260,7 +241,7 @@ std::string served_page(std::string page, const std::string& events) {
   const auto head = page.find(kHeadTag);
   if (!events.empty() && head != std::string::npos)
     page.insert(head + kHeadTag.size(),
-                fmt::format("<meta name=\"paceline-live\" content=\"{}\">", html_text(events)));
+                fmt::format("<meta name=\"paceline-live\" content=\"{}\">", report::markup_text(events)));
   return page;
 }
 

@@ -26,8 +26,6 @@ namespace paceline::serve {
 
 // Makes the pages of `serve` besides reports: the list of runs, and errors.
 
-/// `text` escaped for HTML.
-[[nodiscard]] std::string html_text(std::string_view text);
 /// `text` escaped for a URL: everything but letters, digits and "-._~/" as bytes, %20.
 [[nodiscard]] std::string url_text(std::string_view text);
 

@@ -165,7 +165,7 @@ TEST(Plan, CountsWindowsByTimeAndRepeatsApart) {
   EXPECT_LT(again["repeats_s"].get<double>(), 2 * (1.6 + ended["seconds"].get<double>()));
 }
 
-TEST(Plan, CountsTheFewestStepsOfWindowsByTime) {
+TEST(Plan, CountsFewestStepsOfWindowsByTime) {
   const auto said = [](const std::string& option) {
     const auto outcome =
         run_program({"scale", "--model", "mnist-cnn", "--data", "synthetic,train=256,test=64", "--batches",

@@ -72,13 +72,13 @@ TEST(QuietMoment, EndsWhenItIsStopped) {
   EXPECT_EQ(on.load.calls, 0);
 }
 
-TEST(TextAboutLoad, NamesCoresOnlyIfTheyContainIt) {
+TEST(QuietMoment, NamesCoresOnlyIfTheyContainIt) {
   const measure::LoadNow load{.cores = 2.1, .programs = {{.name = "ninja", .cores = 2.0}}};
   EXPECT_EQ(text_about_load(load, 4), "other programs use 2.1 of 4 cores now (ninja 2.0)");
   EXPECT_EQ(text_about_load(load, 1), "other programs use 2.1 cores now (ninja 2.0)");
 }
 
-TEST(TextAboutTimings, TellsNoneFromLittleAndUnknown) {
+TEST(QuietMoment, TellsNoneFromLittleAndUnknown) {
   EXPECT_EQ(text_about_timings(std::nullopt, 2), "the system does not say what other programs do");
   EXPECT_EQ(text_about_timings(measure::LoadNow{.cores = 0.04}, 2), "no other program works now");
   EXPECT_EQ(text_about_timings(measure::LoadNow{.cores = 0.15}, 2),

@@ -217,6 +217,12 @@ TEST(SbatchCommand, AsksLaterAboutAJob) {
   EXPECT_THAT(ask().out, HasSubstr("sacct --jobs 4711"));
 }
 
+TEST(SbatchCommand, SaysWhereSqueueIsMissing) {
+  const auto said = run_program({"sbatch", "--status", "4711"}, {.variables = {{"PATH", "/nowhere"}}});
+  EXPECT_EQ(said.code, 2) << said.out;
+  EXPECT_THAT(said.err, HasSubstr("squeue is not installed here"));
+}
+
 TEST(SbatchCommand, IsSubmittedWhereTheQueueSaysNothing) {
   const StandIns slurm("echo 'slurm_load_jobs error' >&2; exit 1");
   const auto said = submit(slurm, "train");

@@ -43,9 +43,11 @@ void require_something_compared(const analysis::RunComparison& comparison) {
 
 /// The last run before `b` beside it: of its kind, with its model and data.
 ///
-/// Errors   Error(usage) when there is none
+/// Errors   Error(usage) when there is none; Error(data) when there is no `b`
 std::filesystem::path run_before(const std::filesystem::path& b) {
   namespace fs = std::filesystem;
+  if (!fs::exists(b))
+    base::fail(base::ErrorKind::data, "compare {0}: there is no such record or directory", b.string());
   auto folder = fs::weakly_canonical(b);
   if (fs::is_regular_file(folder)) folder = folder.parent_path();
   if (folder.filename() == "records") folder = folder.parent_path();

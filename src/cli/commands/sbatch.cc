@@ -70,6 +70,9 @@ std::string ask_the_queue(const std::string& job, int looks) {
 
 /// --status: the job's place in the queue, or where to look when it has left it.
 int show_status(const std::string& job) {
+  if (run_in_shell("command -v squeue > /dev/null 2>&1").code != 0)
+    base::fail(base::ErrorKind::usage,
+               "sbatch --status {}: squeue is not installed here; ask on a host of the cluster", job);
   const auto queue = ask_the_queue(job, 1);
   std::printf("%s\n",
               !queue.empty()

@@ -142,12 +142,13 @@ Answer network_answer(const Subject& subject) {
                 .figure = number(one->busbw.median),
                 .unit = "GB/s busbw",
                 .evidence = "network"};
-  if (one->ceiling)
-    answer.sentence =
-        analysis::has_interval(*one->ceiling) && rough(one->ceiling->low) != rough(one->ceiling->high)
-            ? fmt::format("Alone, such messages reach {} to {} GB/s. ", rough(one->ceiling->low),
-                          rough(one->ceiling->high))
-            : fmt::format("Alone, such messages reach {} GB/s. ", number(one->ceiling->median));
+  if (one->ceiling) {
+    const auto low = rough(one->ceiling->low), high = rough(one->ceiling->high);
+    answer.sentence = fmt::format("Alone, such messages reach {} GB/s. ",
+                                  !analysis::has_interval(*one->ceiling) ? number(one->ceiling->median)
+                                  : low == high                          ? low
+                                                : fmt::format("{} to {}", low, high));
+  }
   answer.sentence += best == subject.best() ? fmt::format("A free network would gain {}.", about(gain))
                                             : fmt::format("Of {}, which are not the fastest.", way_of(*best));
   judge(answer, *best);

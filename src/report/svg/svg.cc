@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "report/terminal_text.h"
+#include "report/text.h"
 
 namespace paceline::report::svg {
 namespace {
@@ -69,23 +70,7 @@ std::string legend(const std::vector<Key>& keys, double top, double& bottom) {
 }  // namespace
 
 std::string xml(std::string_view text) {
-  std::string out;
-  for (const char letter : base::visible(text)) switch (letter) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += letter;
-    }
+  std::string out = markup_text(base::visible(text));
   // The two code points that are valid UTF-8 and no characters of XML.
   for (const std::string_view bad : {"\xef\xbf\xbe", "\xef\xbf\xbf"})
     for (auto at = out.find(bad); at != std::string::npos; at = out.find(bad))

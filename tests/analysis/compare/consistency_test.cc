@@ -246,7 +246,7 @@ TEST(Consistency, NamesOtherProgramsThatWereAtWorkWhileItMeasured) {
   EXPECT_THAT(busy(records)->text, HasSubstr("(up to 1.2 cores"));
 }
 
-TEST(Consistency, NamesAProgramThatMadeHalfOfTheLoad) {
+TEST(Consistency, NamesWhoMadeHalfOfTheLoad) {
   std::vector<measure::Record> records{make_record({})};
   auto& window = records[0].window;
   window.others_cores = 1.0;

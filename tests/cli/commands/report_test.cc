@@ -256,6 +256,8 @@ TEST(Compare, OfOneTakesTheRunBeforeIt) {
   write_study(folder, "a", 1);
   EXPECT_THAT(run_program({"compare", "a"}, {.directory = folder.path()}).err,
               HasSubstr("compare a: no earlier run of its kind, model and data is beside it"));
+  EXPECT_THAT(run_program({"compare", "nowhere"}, {.directory = folder.path()}).err,
+              HasSubstr("there is no such record or directory"));
   write_study(folder, "other", 1, "resnet8-cifar");
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // files' times order runs without events
   write_study(folder, "b", 0.8);
