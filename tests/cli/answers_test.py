@@ -69,6 +69,8 @@ BAD = re.compile(r"^error [a-z]|contradict themselves|record contradicts itself|
 QUESTION = re.compile(r"[^.?:]*\?")
 # (section, table, column) whose figures only the processor has, and why.
 APART = {("cause", "cause", "bound"): "product and copy are measured on the processor (measuring.md)"}
+# (section, column) whose figures chance decides on: a ceiling that was timed shortly may lie below the steps' own bandwidth, and is none.
+COLUMNS_OF_CHANCE = {("bandwidth", "utilisation")}
 # Tables with a row for each part of a loss that is not 0.
 OF_CHANCE = {("efficiency", "scale-weak-loss"), ("efficiency", "scale-strong-loss")}
 
@@ -86,8 +88,9 @@ def table_figures(section, table):
         return {f"table {key[1]}": "there"}
     figures = {f"table {key[1]}": f"{table['rows']} rows"}
     for column in table["columns"]:
+        is_apart = (*key, column["key"]) in APART or (section, column["key"]) in COLUMNS_OF_CHANCE
         missing = sum(text == "-" for text in column.get("text", []))
-        figures[f"table {key[1]}, {column['key']}"] = "apart" if (*key, column["key"]) in APART else f"{missing} missing"
+        figures[f"table {key[1]}, {column['key']}"] = "apart" if is_apart else f"{missing} missing"
     return figures
 
 

@@ -26,7 +26,7 @@ def search(args, folder):
         check(code == 0, f"{name}, one process: exit {code}\n{out}{err}")
         code, out, err = run(mpirun(args.processes) + [*asked, "--out", folder / name])
         check(code == 0, f"{name}: exit {code}\n{out}{err}")
-        check("is the best on validation" in out and "which was read once" in out, f"{name}: {out}")
+        check(" is best: " in out and "read once" in out, f"{name}: {out}")
         alone, here = records_of(folder / f"{name}-one"), records_of(folder / name)
         check(alone.keys() == here.keys(), f"{name}: records {sorted(here)} and not {sorted(alone)}")
         failed = [record for record in here.values() if record["status"] == "failed"]
@@ -44,6 +44,6 @@ def search(args, folder):
               f"{name}: {chosen['evaluation']['loss']} against {other['evaluation']['loss']}")
         code, again, err = run(mpirun(args.processes) + [*asked, "--out", folder / name])
         kept = sum(map(int, re.findall(r"(\d+) kept from before", again)))
-        check(code == 0 and kept == len(trained) and "which was read once" in again,
+        check(code == 0 and kept == len(trained) and "read once" in again,
               f"{name} again: exit {code}\n{again}{err}")
         print(f"{name} of {rates}: chose {chosen['variant']} in {args.processes} processes as in one; lr 1e30 has failed alone")
