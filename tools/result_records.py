@@ -270,6 +270,33 @@ def scaling(records):
         yield row
 
 
+def span(values, unit):
+    """Of some values the median, the least and the greatest: too few for an interval."""
+    return Figure(quantile(values, 0.5), min(values), max(values), unit) if values else ""
+
+
+def advice_under_load(record):
+    """bench/advice_under_load.py: a row for each kind of load."""
+    best = max(record["long"], key=lambda setup: setup["images_per_s"])
+    beside = {"alone": "nothing", "constant": "a program that computes all the time", "bursts": "one that computes 20 s of every 40 s"}
+    for kind, name in beside.items():
+        studies = [study for study in record["studies"] if study["kind"] == kind]
+        if not studies:
+            continue
+        advised = [study for study in studies if study["of_the_best"]]
+        certainties = [study["certainty"] for study in studies]
+        yield {**header(record), "key": kind, "beside": name, "studies": str(len(studies)),
+               "answers": ", ".join(f"{certainties.count(one)} {one.replace('_', ' ')}" for one in sorted(set(certainties))),
+               "of_the_best": span([study["of_the_best"] for study in advised], "%"),
+               "stated": span([study["stated_over_long"] for study in advised if study["stated_over_long"]], "x"),
+               "others": span([study["others_cores"] for study in studies if study["others_cores"] is not None], "x"),
+               "seconds": span([study["seconds"] for study in studies], "s"),
+               "best": f"{best['workers']} of {best['local_batch']}, {best['images_per_s']:,.0f} images/s"}
+    decided = [study["of_the_best"] for study in record["studies"] if study["certainty"] == "decided" and study["of_the_best"]]
+    if decided:
+        yield {**header(record), "key": "decided", "studies": str(len(decided)), "least": Figure(min(decided), unit="%")}
+
+
 # A record's kind by what only it has.
 READERS = [
     (lambda r: "source" in r, typed),
@@ -279,6 +306,7 @@ READERS = [
     (lambda r: "ratios_to_two_workers" in r, two_cores),
     (lambda r: r.get("what", "") == "training steps of two builds", two_builds),
     (lambda r: r.get("what", "") == "training steps in bf16 and in fp32", two_precisions),
+    (lambda r: "studies" in r and "long" in r, advice_under_load),
     (lambda r: r.get("what", "").startswith("loader:"), loader),
     (lambda r: r.get("what", "").startswith("plans against runs"), plans_and_runs),
     (lambda r: "walk_and_write_s" in r, many_files),
