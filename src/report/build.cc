@@ -156,13 +156,14 @@ void add_circumstances(Document& document, const Conclusions& conclusions) {
     line.push_back("paceline " + first.environment.version.substr(0, first.environment.version.find(' ')));
 }
 
-/// How far the intervals reach, and whether the study was a quick one.
+/// How far the intervals reach, each to its farther end, and whether the study was a quick one.
 void add_trust(Document& document, const Conclusions& conclusions) {
   std::vector<double> halves;
   for (const auto& cell : conclusions.cells)
     if (cell.is_timed() && cell.is_measured() && !cell.oversubscribed &&
         analysis::has_interval(cell.images_per_s))
-      halves.push_back((cell.images_per_s.high - cell.images_per_s.low) / (2 * cell.images_per_s.median));
+      halves.push_back(std::max(cell.images_per_s.high / cell.images_per_s.median - 1,
+                                1 - cell.images_per_s.low / cell.images_per_s.median));
   const bool is_of_quick = is_quick(conclusions.records.front());
   const auto [all, unmeasured] = conclusions.stopped_study();
   if (unmeasured > 0)

@@ -141,6 +141,16 @@ TEST(Answers, AdviseNothingBelowAMeasuredRate) {
   }
 }
 
+TEST(Answers, NameWhatTheAdvisedBatchLoses) {
+  auto records = study();
+  EXPECT_THAT(answer(build(records), "best")->sentence, Not(HasSubstr("accuracy")));
+  golden::Run large{.scaling = "weak", .workers = 2, .local_batch = 1024};
+  large.forward = 0.1;  // the fastest of all
+  records.push_back(make_record(large));
+  EXPECT_THAT(answer(build(records), "best")->sentence,
+              HasSubstr("Global batch 2,048 cost 27 points of accuracy."));
+}
+
 TEST(Answers, AreShort) { expect_short(build(study())); }
 
 // The fastest cell of two workers does not reach the best, a noisier one does: the number is open.
@@ -264,10 +274,8 @@ TEST(Answers, NameNoPartOfTheLossThatIsWithinNoise) {
   ASSERT_EQ(all<Waterfall>(scattered).size(), 1U);
   const Waterfall& one = *all<Waterfall>(scattered).front();
   EXPECT_THAT(one.finding, Not(HasSubstr("sharing memory and caches costs"))) << "whose interval holds 0";
-  for (const auto& change : one.changes) {
-    if (!change.is_noise) continue;
-    EXPECT_THAT(one.finding, Not(HasSubstr("most to " + change.name)));
-  }
+  EXPECT_THAT(one.finding,
+              testing::AnyOf(HasSubstr("the rest may be noise"), HasSubstr("no part of it is beyond noise")));
 }
 
 TEST(Answers, SayWhatHollowCellsAre) {

@@ -48,7 +48,7 @@ TEST(TimelineOfAStudy, IsOfTheOperatingPointAndOfItsBaseline) {
   EXPECT_THAT(best->lanes,
               testing::ElementsAre("rank 0", "rank 0, all-reduce", "rank 1", "rank 1, all-reduce"));
   EXPECT_EQ(best->finding,
-            "3 steps of 2 workers, a core each: over all repeats no rank is later than the others");
+            "3 steps of 2 workers, a core each: over all repeats no rank is steadily later than the others");
   EXPECT_THAT(best->note, HasSubstr("scale-weak-w2-b128-r"));
   const auto* one = find<Timeline>(document, "timeline-baseline");
   ASSERT_NE(one, nullptr);

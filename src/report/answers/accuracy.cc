@@ -27,6 +27,19 @@ std::string points_of_difference(double difference) {
   return size < 9.95 ? fmt::format("{:.1f} points", size) : fmt::format("{:.0f} points", size);
 }
 
+/// "; the best remedy returns 18 points", or of several between which no difference is certain "up to".
+std::string text_about_returned(const Convergence& result) {
+  double most = 0;
+  for (const std::size_t place : result.give_back_most)
+    if (const auto& gain = result.variants[place].to_large) most = std::max(most, gain->value);
+  if (most <= 0) return "";
+  return result.give_back_most.size() == 1
+             ? fmt::format("; the best remedy returns {}", points_of_difference(most))
+             : fmt::format("; {} remedies return up to {}",
+                           amount(static_cast<double>(result.give_back_most.size())),
+                           points_of_difference(most));
+}
+
 /// "Batch 512 loses 32 points in 3 epochs; the best remedy returns 18."
 std::string text_about_large(const Convergence& result) {
   if (!result.large) return "";
@@ -40,11 +53,7 @@ std::string text_about_large(const Convergence& result) {
           : fmt::format("Batch {} {} {} in {} epochs", integer(static_cast<double>(large.cell->global_batch)),
                         change < 0 ? "loses" : "gains", points_of_difference(change), amount(large.epochs));
   if (large.to_baseline->is_noise()) return said;
-  if (result.give_back_most.empty()) return said + ".";
-  const Variant& best = result.variants[result.give_back_most.front()];
-  return best.to_large ? fmt::format("{}; the best remedy returns {}.", said,
-                                     points_of_difference(best.to_large->value))
-                       : said + ".";
+  return said + text_about_returned(result) + ".";
 }
 
 /// The x axis of a plot of convergence.

@@ -114,6 +114,19 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
   return said;
 }
 
+/// Where the study's own trainings lost accuracy at the advised batch, or at a smaller one: "Global batch 512
+/// cost 34 points of accuracy."; else empty.
+std::string text_about_accuracy_lost(const Subject& subject) {
+  const auto& convergence = subject.conclusions.convergence;
+  if (!convergence || !convergence->large) return "";
+  const auto& large = convergence->variants[*convergence->large];
+  if (!large.to_baseline || large.to_baseline->is_noise() || large.to_baseline->value >= 0 ||
+      large.cell->global_batch > subject.best()->global_batch)
+    return "";
+  return fmt::format("Global batch {} cost {:.0f} points of accuracy.",
+                     integer(static_cast<double>(large.cell->global_batch)), -100 * large.to_baseline->value);
+}
+
 }  // namespace
 
 Answer best_answer(const Subject& subject) {
@@ -139,10 +152,12 @@ Answer best_answer(const Subject& subject) {
                                number(best->images_per_s.median / one->images_per_s.median)));
   if (!said.empty()) answer.sentence = listed(said) + ".";
   std::string more = text_about_limit(*best);
-  if (const auto load = text_about_load({best}); !load.empty())
+  if (const auto load = is_fair ? text_about_load(subject.point.eligible) : text_about_load({best});
+      !load.empty())
     more = is_fair ? fmt::format("For the machine as it is: {} all the time.", load)
                    : fmt::format("Meanwhile {}.", load);
-  if (!more.empty()) answer.sentence += (answer.sentence.empty() ? "" : " ") + more;
+  for (const auto& next : {more, text_about_accuracy_lost(subject)})
+    if (!next.empty()) answer.sentence += (answer.sentence.empty() ? "" : " ") + next;
   judge(answer, subject.point.choice);
   // Beside the headline the chip has no question in front: it says what is open.
   const auto& choice = subject.point.choice;

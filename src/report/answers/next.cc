@@ -98,9 +98,10 @@ std::optional<Next::Step> settle(const Subject& subject) {
   for (const auto batch : batches) names.push_back(integer(static_cast<double>(batch)));
   const bool is_one = first->workers == 1 && workers.size() == 1;
   return Next::Step{
-      .title = first != &best       ? fmt::format("Settle {}, batch {}", way_of(*first), listed(names))
-               : batches.size() > 1 ? "Settle batch " + listed(names)
-                                    : "Measure the best for longer",
+      .title = first != &best ? fmt::format("Settle {}, batch {}", way_of(*first), listed(names))
+               : batches.size() > 1
+                   ? fmt::format("Settle {} images{}", listed(names), best.workers > 1 ? " a worker" : "")
+                   : "Measure the best for longer",
       .why = why_to_settle(choice, best),
       .command = command_like(best.record(), is_one ? "sweep" : "scale",
                               fmt::format("{}--batches {} --repeats {} --window-steps {}",

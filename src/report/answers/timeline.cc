@@ -62,21 +62,25 @@ std::string text_about_loss_part(LossPart part) {
   }
 }
 
-/// Names the largest part, or says that it may be chance, and what the others make together, for a part may
-/// be larger than the whole.
+/// Names the largest part beyond noise, and what the others make together, for a part may be larger than the
+/// whole.
 std::string finding_of_loss(const EfficiencyLoss& loss) {
   const auto who = count(loss.cell->workers, "worker");
   if (loss.loss_s() <= 0) return fmt::format("{} lose no efficiency against one worker", who);
   const auto lost = fmt::format("{} lose {} of a step", who, about(loss.loss_s() / loss.step_s));
-  std::optional<LossPart> most;
+  std::optional<LossPart> most;  // of those beyond noise
+  double most_of_noise = 0;
   for (std::size_t i = 0; i < analysis::kLossParts; ++i) {
     const auto part = static_cast<LossPart>(i);
-    if (loss[part].seconds > 0 && (!most || loss[part].seconds > loss[*most].seconds)) most = part;
+    const auto& one = loss[part];
+    if (one.is_within_noise())
+      most_of_noise = std::max(most_of_noise, one.seconds);
+    else if (one.seconds > 0 && (!most || one.seconds > loss[*most].seconds))
+      most = part;
   }
-  if (!most || std::ranges::all_of(loss.parts, [](const auto& one) { return one.is_within_noise(); }))
-    return lost + ": no part of it is beyond noise";
-  if (loss[*most].is_within_noise())
-    return fmt::format("{}: most may be {} ({}), within noise", lost, text_about_loss_part(*most),
+  if (!most) return lost + ": no part of it is beyond noise";
+  if (most_of_noise > loss[*most].seconds)
+    return fmt::format("{}: {} costs {}, the rest may be noise", lost, text_about_loss_part(*most),
                        about(loss.points(*most)));
   const double rest = loss.loss_s() / loss.step_s - loss.points(*most);
   constexpr double kNothing = 0.005;
@@ -113,7 +117,8 @@ std::string finding_of_timeline(const analysis::Cell& cell, std::int64_t steps) 
   if (!workers) return fmt::format("{} of {}", shown, way_of(cell));
   const auto& slowest = workers->workers[workers->slowest];
   if (workers->imbalance < analysis::kBalanced)
-    return fmt::format("{} of {}: over all repeats no rank is later than the others", shown, way_of(cell));
+    return fmt::format("{} of {}: over all repeats no rank is steadily later than the others", shown,
+                       way_of(cell));
   if (workers->is_told_apart()) {
     double waited = 0;
     for (const auto& worker : workers->workers) waited += worker.waiting_s;

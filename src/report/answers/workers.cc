@@ -36,7 +36,7 @@ using analysis::Mode;
 /// Cores that the run could use, over all nodes.
 int cores_there(const measure::Record& record) { return record.environment.cores * analysis::nodes(record); }
 
-/// "1.88 times 1 worker, 1 core [1.84, 1.92]: 94 % efficient."
+/// "1.88 [1.84, 1.92] times one core at the same global batch: 94 % efficient."
 std::string text_about_speedup(const Subject& subject) {
   if (subject.row == nullptr) return "";
   if (const auto& baseline = *subject.group->baseline;
@@ -45,8 +45,12 @@ std::string text_about_speedup(const Subject& subject) {
                        baseline.disturbance == measure::Disturbance::maybe ? "may have worked" : "worked",
                        baseline_name(baseline));
   const auto& speedup = subject.row->speedup;
-  return fmt::format("{} times {}: {} efficient.", with_interval(speedup, Format::fixed2),
-                     baseline_name(*subject.group->baseline), about(subject.row->efficiency.median));
+  const auto& strong = subject.conclusions.strong;
+  const bool is_strong =
+      std::ranges::any_of(strong, [&](const auto& group) { return &group == subject.group; });
+  return fmt::format("{} times {} at the same {} batch: {} efficient.",
+                     with_interval(speedup, Format::fixed2), baseline_name(*subject.group->baseline),
+                     is_strong ? "global" : "local", about(subject.row->efficiency.median));
 }
 
 /// "4 workers need 4 cores." about cells that were left out because cores are missing.
@@ -176,8 +180,9 @@ Answer workers_answer(const Subject& subject) {
                                         number(other->images_per_s.median / best->images_per_s.median));
   }
   if (!choice.overlap.empty())
-    answer.sentence += fmt::format("{}{} may be as fast.", answer.sentence.empty() ? "" : " ",
-                                   way_of(*choice.overlap.front()));
+    answer.sentence += fmt::format("{}{} may be as fast as the best, with {} images.",
+                                   answer.sentence.empty() ? "" : " ", way_of(*choice.overlap.front()),
+                                   integer(static_cast<double>(choice.overlap.front()->local_batch)));
   else if (auto more = text_about_left_out(subject); !more.empty())
     answer.sentence += " " + more;
   judge(answer, choice);

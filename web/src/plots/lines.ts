@@ -203,7 +203,9 @@ function nameBest(image: SVGSVGElement, view: View, drawn: readonly Drawn[], pat
     if (!isBest(p.mark)) return;
     const dot = paths[i]![j]!;
     image.append(svg('circle', { 'class': 'ring', 'cx': dot.x, 'cy': dot.y, 'r': 9, 'stroke': colour }));
-    const text = labels.place(`${BEST}: ${sayY(p.y, view.y)}`, around(dot, 13, 15), { class: 'strong', fill: readable(colour) }, true);
+    // Farther off where lines and their intervals lie close together: the ring is easily found.
+    const far = [-36, 40, -54, 58].map((dy) => ({ x: dot.x, y: dot.y + dy, anchor: 'middle' as const }));
+    const text = labels.place(`${BEST}: ${sayY(p.y, view.y)}`, [...around(dot, 13, 15), ...far], { class: 'strong', fill: readable(colour) }, true);
     if (text) image.append(text);
     else keys.push({ sign: 'ring', text: BEST, colour });
   }));
