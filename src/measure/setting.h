@@ -143,6 +143,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"hosts", unrecorded},
     {"by", unrecorded},
     {"meet-within", unrecorded},
+    {"meeting-secret", unrecorded},
     {"interface", unrecorded},
     {"restarts", unrecorded},
     {"grace", unrecorded},

@@ -158,8 +158,9 @@ struct Settings {
   struct CellPart {
     int number = 0, of = 0;
   } cell_part;
-  std::string interface;  ///< network interface between processes; "": the system chooses
-  int meet_within_s = 0;  ///< how long to wait for all processes; 0: depends on the launcher
+  std::string interface;                 ///< network interface between processes; "": the system chooses
+  int meet_within_s = 0;                 ///< how long to wait for all processes; 0: depends on the launcher
+  std::filesystem::path meeting_secret;  ///< a file (base::read_secret); "": none
   cluster::LaunchOptions launch;
   cluster::BatchOptions batch;
   std::vector<std::string> child;   ///< launch, sbatch: the words of the command to start, "train" first
