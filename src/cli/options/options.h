@@ -151,6 +151,8 @@ struct Settings {
     std::string host = "127.0.0.1";
     int port = 8765;
     std::string token;
+    std::filesystem::path token_file;
+    bool has_no_token = false;
   } serve;
 
   std::string shell;  ///< completion: "bash", "zsh" or "fish"
