@@ -68,7 +68,7 @@ def main():
         training = subprocess.Popen(
             [args.program, "train", "--model", args.model, "--data", "synthetic", "--global-batch", str(args.batch), "--epochs",
              "1000", "--evaluate-every", "0", "--out", os.path.join(folder, "run")], stdout=subprocess.DEVNULL)
-        server = subprocess.Popen([args.program, "serve", folder, "--port", "0"], stdout=subprocess.PIPE, text=True)
+        server = subprocess.Popen([args.program, "serve", folder, "--port", "0", "--no-token"], stdout=subprocess.PIPE, text=True)
         try:
             port = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
             while not os.path.exists(os.path.join(folder, "run", "events.jsonl")):

@@ -79,7 +79,7 @@ def main():
         train = [program, "train", "--model", "model.toml", *SMALL]
         with open(folder / "long.log", "w") as log, open(folder / "serve.log", "w+") as served:
             long = subprocess.Popen([*map(str, train), *(word.format(samples=args.samples) for word in LONG)], cwd=folder, stdout=log, stderr=log)
-            serve = subprocess.Popen([str(program), "serve", ".", "--port", "0"], cwd=folder, stdout=served, stderr=served)
+            serve = subprocess.Popen([str(program), "serve", ".", "--port", "0", "--no-token"], cwd=folder, stdout=served, stderr=served)
             over = threading.Event()
             try:
                 time.sleep(2)

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kLongestChain = 40;  // of symbolic links, the limit of Linux
-constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  // as mkstemp fills it in
+constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  // random letters
 
 [[noreturn]] void fail_write(const fs::path& path, int error) {
   throw WriteError(fmt::format("{}: cannot be written: {}; the previous file, if any, is untouched",
@@ -42,10 +43,19 @@ constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  //
 
 /// The file to which `path` leads through symbolic links; it need not exist. The link stays, and its target
 /// is replaced.
+///
+/// Errors   Error(data): a link is neither this user's nor root's
 fs::path end_of_links(fs::path path) {
   for (int links = 0; links < kLongestChain; ++links) {
     std::error_code failed;
-    if (!fs::is_symlink(fs::symlink_status(path, failed))) return path;
+    struct stat link {};
+    if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
+    if (link.st_uid != ::geteuid() && link.st_uid != 0)
+      fail(
+          ErrorKind::data,
+          "{}: is a symbolic link of another user (uid {}), which is not followed, since it may lead to any file of "
+          "yours; remove it, or give another file",
+          path.string(), link.st_uid);
     const auto target = fs::read_symlink(path, failed);
     if (failed) return path;  // the error is reported when the file is created
     path = path.parent_path() / target;
@@ -111,6 +121,25 @@ ssize_t write_without_signal(int descriptor, std::span<const std::byte> bytes) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
   return written;
+}
+
+/// Creates a file beside `path` whose name nobody has, and sets `name` to it. -1 and errno if it cannot be
+/// created. The umask decides on its mode, unless it replaces a file, whose mode it gets in the end.
+int create_beside(const fs::path& path, std::string& name) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  constexpr mode_t kNew = 0666, kReplaces = 0600;
+  struct stat before {};
+  const mode_t mode = ::stat(path.c_str(), &before) == 0 ? kReplaces : kNew;
+  while (true) {
+    std::uint64_t random = 0;
+    if (::getrandom(&random, sizeof random, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof random))
+      random = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+    name = path.string().append(kMark);
+    for (std::size_t i = 0; i < kRandom.size(); ++i, random /= kLetters.size())
+      name += kLetters[random % kLetters.size()];
+    const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (descriptor >= 0 || (errno != EEXIST && errno != EINTR)) return descriptor;
+  }
 }
 
 /// Removes temporary files that killed writers of `path` have left.
@@ -179,6 +208,28 @@ void wait_for_writer(int descriptor, const std::filesystem::path& path) {
   ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
 }
 
+/// O_NONBLOCK: otherwise open() of a FIFO blocks until somebody writes.
+Descriptor open_to_read(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
+  return Descriptor(file);
+}
+
+std::string read_all(const Descriptor& file, const fs::path& path, std::int64_t longest) {
+  std::string bytes;
+  char block[1 << 16];
+  while (true) {
+    const ssize_t count = ::read(file.get(), block, sizeof block);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
+    if (count == 0) return bytes;
+    if (static_cast<std::int64_t>(bytes.size()) + count > longest)
+      fail(ErrorKind::data, "{}: is larger than {} bytes, the most that is read of such a file",
+           path.string(), longest);
+    bytes.append(block, static_cast<std::size_t>(count));
+  }
+}
+
 }  // namespace
 
 bool is_written_in_place(const fs::path& path) {
@@ -188,17 +239,17 @@ bool is_written_in_place(const fs::path& path) {
 }
 
 Replacement::Replacement(fs::path path) : path_(std::move(path)) {
+  auto end = end_of_links(path_);
   if (is_written_in_place(path_)) {
     const auto own = own_descriptor(path_);
     descriptor_ = own ? ::fcntl(*own, F_DUPFD_CLOEXEC, 0) : open_in_place(path_);
     if (descriptor_ < 0) fail_in_place(path_, errno);
     return;
   }
-  path_ = end_of_links(std::move(path_));
+  path_ = std::move(end);
   remove_abandoned(path_);
   for (;;) {
-    temporary_ = path_.string().append(kMark).append(kRandom);
-    descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+    descriptor_ = create_beside(path_, temporary_);
     if (descriptor_ < 0) fail_write(path_, errno);
     while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
@@ -236,8 +287,8 @@ void Replacement::commit() {
     return;
   }
   struct stat before {};
-  constexpr mode_t kUsual = 0644, kAll = 07777;
-  ::fchmod(descriptor_, ::stat(path_.c_str(), &before) == 0 ? before.st_mode & kAll : kUsual);
+  constexpr mode_t kAll = 07777;
+  if (::stat(path_.c_str(), &before) == 0) ::fchmod(descriptor_, before.st_mode & kAll);
   // The sync reports every error that a close could. The file is closed last, so that the lock lasts until
   // the rename.
   if (::fsync(descriptor_) != 0) fail_write(path_, errno);
@@ -294,19 +345,34 @@ std::optional<std::int64_t> free_bytes(const std::filesystem::path& path) {
 }
 
 std::string read_file(const std::filesystem::path& path) {
-  // O_NONBLOCK: otherwise open() of a FIFO blocks until somebody writes.
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
+  const Descriptor file = open_to_read(path);
   wait_for_writer(file.get(), path);
-  std::string bytes;
-  char block[1 << 16];
-  while (true) {
-    const ssize_t count = ::read(file.get(), block, sizeof block);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
-    if (count == 0) return bytes;
-    bytes.append(block, static_cast<std::size_t>(count));
-  }
+  return read_all(file, path, INT64_MAX);
+}
+
+std::string read_regular_file(const std::filesystem::path& path, std::int64_t longest) {
+  const Descriptor file = open_to_read(path);
+  struct stat found {};
+  if (::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode))
+    fail(ErrorKind::data, "{}: is no regular file", path.string());
+  return read_all(file, path, longest);
+}
+
+std::string read_secret(const std::filesystem::path& path, std::string_view option, std::size_t fewest) {
+  constexpr std::int64_t kLongest = 4096;
+  const Descriptor file = open_to_read(path);
+  struct stat found {};
+  if (::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode))
+    fail(ErrorKind::data, "{} {}: is no regular file", option, path.string());
+  if ((found.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    fail(ErrorKind::data, "{} {}: other users can read or write it, so it is no secret; chmod 600 {}", option,
+         path.string(), path.string());
+  auto text = read_all(file, path, kLongest);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  if (text.size() < fewest || text.find_first_of(std::string_view("\n\r\0", 3)) != std::string::npos)
+    fail(ErrorKind::data, "{} {}: must hold one line of at least {} characters, but has {}", option,
+         path.string(), fewest, text.size());
+  return text;
 }
 
 }  // namespace paceline::base

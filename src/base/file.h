@@ -20,8 +20,11 @@ namespace paceline::base {
 // same path removes it. A writer holds a lock (flock) on its temporary file, which ends with the process, so
 // a temporary file that can be locked was abandoned. On a file system without locks nothing is removed.
 //
-// Symbolic links are followed: their target is replaced, and need not exist yet. A device, a FIFO or a
-// socket is not replaced but opened and written in place, and what was written cannot be undone.
+// Symbolic links of this user and of root are followed: their target is replaced, and need not exist yet.
+// Another user's link is refused, since it may lead to any file of this user. A device, a FIFO or a socket is
+// not replaced but opened and written in place, and what was written cannot be undone.
+//
+// A new file gets the mode that the umask leaves of 0666; a replaced one keeps its mode.
 //
 // Threads  several replacements of one path may run at once; the last one to commit wins
 
@@ -84,5 +87,17 @@ void require_directory_of(const std::filesystem::path& file, std::string_view op
 ///
 /// Errors   Error(data) naming the path and the system's reason
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
+
+/// The same, but anything else than a regular file is an error at once, and so is a file of more than
+/// `longest` bytes: for files that other people may have made.
+[[nodiscard]] std::string read_regular_file(const std::filesystem::path& path,
+                                            std::int64_t longest = INT64_MAX);
+
+/// The text of a file that `option` names and that nobody else can read: at least `fewest` characters,
+/// without the end of the line.
+///
+/// Errors   Error(data): no such file, other users can read it, or it does not hold such a text
+[[nodiscard]] std::string read_secret(const std::filesystem::path& path, std::string_view option,
+                                      std::size_t fewest);
 
 }  // namespace paceline::base

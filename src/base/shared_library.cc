@@ -158,13 +158,20 @@ std::string build_id() {
                      status.st_mtim.tv_nsec);
 }
 
+std::vector<std::filesystem::path> module_folders(const std::filesystem::path& program) {
+  const auto beside = program.parent_path(), above = beside.parent_path();
+  std::vector<fs::path> folders{beside};
+  if (beside.filename() == "bin") folders.push_back(above / "lib/paceline");
+  const bool is_of_build = beside.filename() == "tests" || beside.filename() == "bench";
+  if (is_of_build && program.filename() != "paceline") folders.push_back(above);
+  return folders;
+}
+
 std::filesystem::path module_path(const Module& module) {
   std::error_code ignored;
-  const auto beside = program_path().parent_path();
-  const auto above = beside.parent_path();
-  for (const auto& folder : {above / "lib/paceline", beside, above})
+  for (const auto& folder : module_folders(program_path()))
     if (std::filesystem::exists(folder / module.file, ignored)) return folder / module.file;
-  return beside / module.file;
+  return program_path().parent_path() / module.file;
 }
 
 void require_module(const Module& module) { require_file(module, module_path(module)); }

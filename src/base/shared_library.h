@@ -31,9 +31,13 @@ struct Module {
   const char* absent = nullptr;
 };
 
-/// The path of the module: in ../lib/paceline, beside the program, or in the directory above (as for the
-/// programs of tests/ and bench/ in a build). If it is in none of them: the path beside the program.
+/// The path of the module: beside the program; if the program's folder is called "bin", also in
+/// ../lib/paceline; for a build's programs in tests/ and bench/, in the directory above. If it is in none of
+/// them: the path beside the program. Elsewhere, as in /tmp/x/.., other users may have put a file.
 [[nodiscard]] std::filesystem::path module_path(const Module& module);
+
+/// The folders in which modules are looked for, in order, by a program at that path.
+[[nodiscard]] std::vector<std::filesystem::path> module_folders(const std::filesystem::path& program);
 
 /// Errors   Error(module.kind) that says what to install, when the module does not exist
 void require_module(const Module& module);

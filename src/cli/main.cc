@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "cli/commands/commands.h"
@@ -86,6 +87,8 @@ std::unique_ptr<cluster::Session> join_processes(const cli::CommandRow& row, con
   auto launch = comm::read_launch(std_environment);
   if (settings.meet_within_s > 0) launch.meet_within = std::chrono::seconds(settings.meet_within_s);
   if (launch.alone()) return nullptr;
+  if (!settings.meeting_secret.empty())
+    launch.secret = base::read_secret(settings.meeting_secret, "--meeting-secret", comm::kShortestSecret);
   if (!(row.command & cli::kInProcesses)) {
     base::fail(base::ErrorKind::usage,
                "{} works in one process, but {} started {}; start it without a launcher", row.name, launch.by,

@@ -192,6 +192,12 @@ Step job_step_of(const BatchOptions& options, const BatchCommand& command) {
         "mpi=none\n"
         "if srun --mpi=list 2>&1 | grep -q pmix; then mpi=pmix; fi\n";
   const char* const mpi = asks ? "\"$mpi\"" : options.mpi == BatchMpi::pmix ? "pmix" : "none";
+  // Made when the job begins, so that it is in no file; srun passes it on in the environment.
+  if (options.mpi != BatchMpi::pmix)
+    step.before +=
+        "# Only the processes of this job know it, where they meet by TCP (docs/security.md).\n"
+        "PACELINE_SECRET=${PACELINE_SECRET:-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')}\n"
+        "export PACELINE_SECRET\n";
   step.line = fmt::format("srun --mpi={} --kill-on-bad-exit=1", mpi);
   // Since Slurm 22.05 a step does not inherit the job's cores for each task.
   if (options.cores_per_worker > 0) step.line += fmt::format(" --cpus-per-task={}", options.cores_per_worker);

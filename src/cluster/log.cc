@@ -23,6 +23,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kToConnect{200};
 constexpr milliseconds kToPrint{500};
+constexpr milliseconds kToSend{2000};
+constexpr milliseconds kLookForTheEnd{60000};  ///< the end wakes the wait anyhow
 constexpr std::size_t kLongest = 8192;
 constexpr const char* kSaid = "said";
 
@@ -51,7 +53,8 @@ void log_line(const std::string& text) {
   if (!is_heard(std::getenv(kEar), text)) print_line(text);
 }
 
-Ear::Ear(const std::string& interface) : address_(comm::listen_anywhere(listener_, interface)) {
+Ear::Ear(const std::string& interface, bool is_on_this_host)
+    : address_(comm::listen_anywhere(listener_, interface, is_on_this_host)) {
   if (::pipe2(wake_, O_CLOEXEC) != 0) {
     ::close(listener_);
     base::fail(base::ErrorKind::comm, "launch: no pipe could be made: {}", std::strerror(errno));
@@ -67,15 +70,12 @@ Ear::~Ear() {
 }
 
 void Ear::listen() {
-  while (true) {
-    pollfd waiting[] = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
-    ::poll(waiting, 2, -1);
-    if (waiting[0].revents != 0) return;
-    const comm::Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() < 0) std::this_thread::sleep_for(kToConnect);  // no descriptor is free at the moment
-    const auto line = socket.get() < 0 ? std::nullopt : comm::read_line(socket.get(), kToConnect, kLongest);
-    if (!line) continue;
-    std::string_view text = *line;
+  comm::FirstLines messages(listener_, {.patience = kToSend, .line = kLongest});
+  while (!comm::wait_for(wake_[0], POLLIN, milliseconds(0))) {
+    const auto message = messages.next(kLookForTheEnd, wake_[0]);
+    if (!message) continue;
+    const comm::Socket socket(message->socket);
+    std::string_view text = message->line;
     if (comm::number_of(comm::word_of(text)) != address_.token) continue;
     print_line(text);
     comm::write_line(socket.get(), kSaid);

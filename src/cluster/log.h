@@ -27,10 +27,11 @@ void log_line(const std::string& text);
 /// For launch: prints the messages of its processes until it is destroyed.
 class Ear {
  public:
-  /// `interface`: the network interface to listen on; "": any.
+  /// `interface`: the network interface to name; "": any. `is_on_this_host`: all processes are on this host,
+  /// so no other can connect.
   ///
   /// Errors   Error(comm): no port could be opened
-  explicit Ear(const std::string& interface = "");
+  explicit Ear(const std::string& interface = "", bool is_on_this_host = false);
   ~Ear();
   Ear(const Ear&) = delete;
   Ear& operator=(const Ear&) = delete;

@@ -198,10 +198,11 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
   try {
     processes_ = std::make_unique<comm::ProcessGroup>(
         *wire_,
-        comm::ProcessGroupOptions{
-            .deadline = longest,
-            .shared_memory = false,
-            .watch = {.deadline = longest, .interface = launch.interface}},  // see meet()
+        comm::ProcessGroupOptions{.deadline = longest,
+                                  .shared_memory = false,
+                                  .watch = {.deadline = longest,
+                                            .interface = launch.interface,
+                                            .is_on_this_host = launch.is_on_this_host()}},  // see meet()
         [stalls = stalls_](const std::string& text) {
           log_line(text);
           stalls->hear(text);

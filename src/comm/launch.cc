@@ -1,5 +1,7 @@
 #include "comm/launch.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -73,6 +75,17 @@ int tasks_of_host(std::string_view list, int index) {
     index -= hosts;
   }
   return 0;
+}
+
+std::string secret_from(const EnvironmentLookup& environment) {
+  auto secret = text_from(environment, kSecret);
+  if (!secret.empty() && secret.size() < kShortestSecret)
+    base::fail(
+        base::ErrorKind::usage,
+        "the environment variable {} must have at least {} characters, but has {}: give all processes the "
+        "same random text, such as that of 'openssl rand -hex 16'",
+        kSecret, kShortestSecret, secret.size());
+  return secret;
 }
 
 bool is_set(const EnvironmentLookup& environment, const char* name) {
@@ -185,6 +198,15 @@ std::string first_host(const std::string& list) {
   return name;
 }
 
+bool Launch::is_on_this_host() const { return (locals > 0 && locals == processes) || !listen_at.empty(); }
+
+std::string loopback_of(const std::string& host) {
+  if (host == "localhost") return "127.0.0.1";
+  in_addr four{};
+  const bool is_own = ::inet_pton(AF_INET, host.c_str(), &four) == 1 && (ntohl(four.s_addr) >> 24) == 127;
+  return is_own || host == "::1" ? host : "";
+}
+
 Launch read_launch(const EnvironmentLookup& environment) {
   for (const auto& how : kConventions) {
     if (how.only_with != nullptr && environment(how.only_with) == nullptr) continue;
@@ -205,6 +227,8 @@ Launch read_launch(const EnvironmentLookup& environment) {
     read_neighbours(environment, how, launch);
     if (how.meets && !launch.alone()) read_meeting(environment, how, launch);
     if (how.by == Starter::srun && !launch.alone()) read_slurm_meeting(environment, launch);
+    if (!launch.meeting_host.empty()) launch.secret = secret_from(environment);
+    launch.listen_at = loopback_of(launch.meeting_host);
     return launch;
   }
   return {};

@@ -20,6 +20,7 @@ struct Launch {
   /// the launcher's MPI joins them.
   std::string meeting_host;
   std::uint16_t meeting_port = 0;
+  std::string listen_at;  ///< loopback_of(meeting_host): the only address on which process 0 listens there
   /// Process 0 listens at the first free one of this many ports from meeting_port on, and the others try all
   /// of them. More than one port requires a `job`, by which the processes recognise one another.
   int meeting_ports = 1;
@@ -28,9 +29,14 @@ struct Launch {
   /// The launcher (an mpiexec of MPICH's family) kills all other processes as soon as it sees that one has
   /// ended before the end of the run.
   bool kills_at_a_loss = false;
+  /// What only the processes of this run know (PACELINE_SECRET), so that strangers who reach the meeting
+  /// place cannot take part. Empty: none was given. It must not be printed or recorded.
+  std::string secret;
   std::string interface;    ///< network interface between processes; empty: the system chooses
   std::string own_address;  ///< this process's address on it; empty: that of the route to process 0
   [[nodiscard]] bool alone() const { return processes == 1; }
+  /// Whether all processes are known to be on this host, so that no other host need reach them.
+  [[nodiscard]] bool is_on_this_host() const;
 };
 
 /// Returns a variable's value, or nullptr if it is not set: ::getenv, except in tests.
@@ -51,10 +57,17 @@ using EnvironmentLookup = std::function<const char*(const char*)>;
 ///          Slurm step's process 0 cannot be determined
 [[nodiscard]] Launch read_launch(const EnvironmentLookup& environment);
 
+/// The address of this host alone that `host` means ("127.0.0.2", "localhost", "::1"); "": it is a name or an
+/// address that others can reach.
+[[nodiscard]] std::string loopback_of(const std::string& host);
+
 /// The first host of Slurm's "node[003-004,9],login": node003. A pure function.
 [[nodiscard]] std::string first_host(const std::string& list);
 
 /// The variable that marks processes of `paceline launch --by here` and identifies the run.
 inline constexpr const char* kJobOfLaunch = "PACELINE_JOB";
+/// The variable with the secret of Launch::secret, which has at least this many characters.
+inline constexpr const char* kSecret = "PACELINE_SECRET";
+inline constexpr std::size_t kShortestSecret = 16;
 
 }  // namespace paceline::comm

@@ -20,6 +20,7 @@
 #include <iterator>
 #include <memory>
 #include <random>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -145,7 +146,7 @@ int connect_to(const Address& address, milliseconds longest) {
   return -1;
 }
 
-Address listen_anywhere(int& listener, const std::string& interface) {
+Address listen_anywhere(int& listener, const std::string& interface, bool is_on_this_host) {
   Address address;
   std::random_device random;
   address.token = (std::uint64_t{random()} << 32) | random();
@@ -153,7 +154,7 @@ Address listen_anywhere(int& listener, const std::string& interface) {
   Socket socket(new_socket());
   sockaddr_in here{};
   here.sin_family = AF_INET;
-  here.sin_addr.s_addr = htonl(INADDR_ANY);
+  here.sin_addr.s_addr = htonl(is_on_this_host ? INADDR_LOOPBACK : INADDR_ANY);
   socklen_t size = sizeof here;
   if (socket.get() < 0 || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&here), size) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0 ||
@@ -165,6 +166,73 @@ Address listen_anywhere(int& listener, const std::string& interface) {
   const auto found = ipv4_addresses(interface);
   std::copy_n(found.begin(), std::min(found.size(), std::size(address.ipv4)), address.ipv4);
   return address;
+}
+
+FirstLines::~FirstLines() {
+  for (const auto& one : waiting_) ::close(one.socket);
+}
+
+std::optional<FirstLines::Arrival> FirstLines::next(milliseconds longest, int wake) {
+  for (const auto until = Clock::now() + longest;;) {
+    auto next = until;
+    std::vector<pollfd> look{{wake, POLLIN, 0}, {listener_, POLLIN, 0}};
+    for (const auto& one : waiting_) {
+      look.push_back({one.socket, POLLIN, 0});
+      next = std::min(next, one.until);
+    }
+    const auto left = std::chrono::ceil<milliseconds>(next - Clock::now()).count();
+    constexpr std::int64_t kMost = 1 << 30;
+    ::poll(look.data(), look.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, kMost)));
+    if (look[0].revents != 0) return std::nullopt;
+    const auto now = Clock::now();
+    for (std::size_t i = 0, at = 2; i < waiting_.size(); ++at) {
+      const auto read = look[at].revents != 0 ? read_from(waiting_[i]) : Read::more;
+      if (read == Read::line) {
+        Arrival arrival{.socket = waiting_[i].socket, .line = std::move(waiting_[i].text)};
+        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+        return arrival;
+      }
+      if (read == Read::stranger || waiting_[i].until <= now)
+        leave(i);
+      else
+        ++i;
+    }
+    if (now >= until) return std::nullopt;
+    if (look[1].revents != 0) accept_some();
+  }
+}
+
+FirstLines::Read FirstLines::read_from(Waiting& one) const {
+  char bytes[256];
+  const auto seen = ::recv(one.socket, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+  if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return Read::more;
+  if (seen <= 0) return Read::stranger;
+  const auto end = std::string_view(bytes, static_cast<std::size_t>(seen)).find('\n');
+  const bool is_whole = end != std::string_view::npos;
+  const std::size_t text = is_whole ? end : static_cast<std::size_t>(seen);
+  if (::recv(one.socket, bytes, text + (is_whole ? 1 : 0), MSG_DONTWAIT) < 0) return Read::stranger;
+  one.text.append(bytes, text);
+  if (one.text.size() >= limits_.line) return Read::stranger;
+  return is_whole ? Read::line : Read::more;
+}
+
+void FirstLines::accept_some() {
+  constexpr int kAtOnce = 16;  // then those that wait are read again
+  constexpr milliseconds kWithoutDescriptor{100};
+  for (int i = 0; i < kAtOnce; ++i) {
+    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const bool is_full = socket < 0 && (errno == EMFILE || errno == ENFILE);
+    if (is_full) std::this_thread::sleep_for(kWithoutDescriptor);
+    if (socket < 0 && !is_full) return;
+    if (!waiting_.empty() && (is_full || waiting_.size() >= limits_.waiting)) leave(0);
+    if (is_full) return;
+    waiting_.push_back({.socket = socket, .text = {}, .until = Clock::now() + limits_.patience});
+  }
+}
+
+void FirstLines::leave(std::size_t index) {
+  ::close(waiting_[index].socket);
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
 void write_line(int socket, std::string text) {

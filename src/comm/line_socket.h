@@ -54,11 +54,52 @@ class Socket {
   int descriptor_;
 };
 
-/// Opens a socket that listens at a free port of every interface, or only of `interface` if it is not empty.
-/// Returns its address.
+/// Opens a socket that listens at a free port, of the loopback alone or of every interface. Returns its
+/// address, which names `interface` alone if that is not empty.
 ///
 /// Errors   Error(comm): no port could be opened
-[[nodiscard]] Address listen_anywhere(int& listener, const std::string& interface = "");
+[[nodiscard]] Address listen_anywhere(int& listener, const std::string& interface = "",
+                                      bool is_on_this_host = false);
+
+/// Accepts connections and reads the first line of each, of all of them at once, so that silent strangers
+/// delay nobody. Nothing after the line is read.
+///
+/// Threads  one
+class FirstLines {
+ public:
+  struct Limits {
+    std::chrono::milliseconds patience{2000};  ///< for the line of a connection
+    std::size_t waiting = 64;                  ///< connections; then the oldest makes room for a new one
+    std::size_t line = 200;                    ///< characters
+  };
+  struct Arrival {
+    int socket = -1;  ///< the caller's to close; non-blocking
+    std::string line;
+  };
+  FirstLines(int listener, Limits limits) : listener_(listener), limits_(limits) {}
+  ~FirstLines();
+  FirstLines(const FirstLines&) = delete;
+  FirstLines& operator=(const FirstLines&) = delete;
+
+  /// The next connection with a first line; nothing once `longest` has passed or `wake`, a descriptor, can be
+  /// read (-1: none).
+  [[nodiscard]] std::optional<Arrival> next(std::chrono::milliseconds longest, int wake = -1);
+
+ private:
+  struct Waiting {
+    int socket = -1;
+    std::string text;
+    std::chrono::steady_clock::time_point until{};
+  };
+  enum class Read { more, line, stranger };
+  Read read_from(Waiting& one) const;
+  void accept_some();
+  void leave(std::size_t index);
+
+  const int listener_;
+  const Limits limits_;
+  std::vector<Waiting> waiting_;  ///< the oldest first
+};
 
 /// Connects to the first of `address` that answers, waiting up to `longest` for each; -1: none does.
 [[nodiscard]] int connect_to(const Address& address, std::chrono::milliseconds longest);

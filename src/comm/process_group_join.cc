@@ -56,7 +56,7 @@ void ProcessGroup::connect(const DetectorOptions& options) {
     detector_ = std::make_unique<FailureDetector>(processes(), options);
     mine.front() = detector_->address();
   } else {
-    survivor_probe_ = std::make_unique<SurvivorProbe>(options.interface);
+    survivor_probe_ = std::make_unique<SurvivorProbe>(options.interface, options.is_on_this_host);
     mine.front() = survivor_probe_->address();
   }
   // The first process knows who does not come; the others, which wait for it, would blame it.

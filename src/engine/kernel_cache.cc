@@ -129,7 +129,7 @@ class MachineLock {
   static constexpr std::chrono::seconds kPatience{120};
 
   explicit MachineLock(const std::filesystem::path& file)
-      : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+      : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
     if (descriptor_ < 0)
       base::fail(base::ErrorKind::data, "{}: cannot be opened: {}", file.string(), std::strerror(errno));
     // Measuring takes seconds; a process that holds the lock longer is stopped or not measuring.

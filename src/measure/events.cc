@@ -148,7 +148,7 @@ EventLog::~EventLog() {
 bool EventLog::open() {
   if (file_ >= 0) return true;
   // Links are not followed, because the file is this run's own. Also readable, to check its last byte.
-  file_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  file_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (file_ < 0) {
     give_up(errno);
     return false;

@@ -143,6 +143,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"hosts", unrecorded},
     {"by", unrecorded},
     {"meet-within", unrecorded},
+    {"meeting-secret", unrecorded},
     {"interface", unrecorded},
     {"restarts", unrecorded},
     {"grace", unrecorded},
@@ -232,6 +233,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"host", unrecorded},
     {"port", unrecorded},
     {"token", unrecorded},
+    {"token-file", unrecorded},
+    {"no-token", unrecorded},
 });
 
 /// The index of the row of `key`; kRows.size() if there is none.

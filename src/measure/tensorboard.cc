@@ -156,7 +156,7 @@ void TensorBoardFile::write(const std::string& records) {
                                                static_cast<std::int64_t>(now), base::host_name(), ::getpid());
     std::error_code ignored;  // then it cannot be opened either
     std::filesystem::create_directories(directory_, ignored);
-    file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     text = tfrecord(version_message(now)) + text;
   }
   ssize_t written = -1;

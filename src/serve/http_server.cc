@@ -34,6 +34,23 @@ bool is_ready(int socket, short what, milliseconds longest) {
   return ready > 0;
 }
 
+/// Removes the lines of the header Range: ranges are not served, and the library would read them by a
+/// recursive expression, for which a small stack does not suffice, before anybody has asked for the token.
+void remove_ranges(std::string& head) {
+  constexpr std::string_view kName = "range:";
+  std::string kept;
+  for (std::size_t begin = 0; begin < head.size();) {
+    const auto end = std::min(head.find('\n', begin), head.size() - 1) + 1;
+    const auto name = std::string_view(head).substr(begin, kName.size());
+    const bool is_range = std::ranges::equal(name, kName, {}, [](char letter) {
+      return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+    });
+    if (!is_range) kept.append(head, begin, end - begin);
+    begin = end;
+  }
+  head = std::move(kept);
+}
+
 /// One connection. The library's own reads start a new timeout with every byte, so a slow client could hold a
 /// thread for hours; here time and size of the whole request are limited.
 class Connection : public httplib::Stream {
@@ -42,16 +59,18 @@ class Connection : public httplib::Stream {
       : socket_(socket), limits_(limits), began_(base::Clock::now()) {}
 
   [[nodiscard]] bool is_readable() const override {
-    return begin_ < end_ || is_ready(socket_, POLLIN, ask_left());
+    return begin_ < head_.size() || is_ready(socket_, POLLIN, ask_left());
   }
   [[nodiscard]] bool is_writable() const override {
     return take_left() > milliseconds(0) && is_ready(socket_, POLLOUT, take_left());
   }
 
+  /// Gives the head of the request alone, since no request here needs a body.
   ssize_t read(char* bytes, std::size_t size) override {
-    if (begin_ == end_ && !fill()) return -1;
-    const auto count = std::min(size, end_ - begin_);
-    std::copy_n(buffer_.data() + begin_, count, bytes);
+    if (!has_head_) read_head();
+    if (begin_ == head_.size()) return -1;
+    const auto count = std::min(size, head_.size() - begin_);
+    std::copy_n(head_.data() + begin_, count, bytes);
     begin_ += count;
     return static_cast<ssize_t>(count);
   }
@@ -86,16 +105,21 @@ class Connection : public httplib::Stream {
     return std::min(limits_.to_take, limits_.to_end - since_begin());
   }
 
+  void read_head() {
+    has_head_ = true;
+    while (head_.find("\n\r\n") == std::string::npos && fill()) {
+    }
+    remove_ranges(head_);
+  }
+
   bool fill() {
-    if (read_ >= limits_.request_bytes || ask_left() <= milliseconds(0) ||
+    if (head_.size() >= limits_.request_bytes || ask_left() <= milliseconds(0) ||
         !is_ready(socket_, POLLIN, ask_left()))
       return false;
     const auto got =
-        ::recv(socket_, buffer_.data(), std::min(buffer_.size(), limits_.request_bytes - read_), 0);
+        ::recv(socket_, buffer_.data(), std::min(buffer_.size(), limits_.request_bytes - head_.size()), 0);
     if (got <= 0) return false;
-    begin_ = 0;
-    end_ = static_cast<std::size_t>(got);
-    read_ += end_;
+    head_.append(buffer_.data(), static_cast<std::size_t>(got));
     return true;
   }
 
@@ -103,8 +127,9 @@ class Connection : public httplib::Stream {
   const HttpLimits& limits_;
   const base::TimePoint began_;
   std::array<char, 4096> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  ///< of the valid bytes in the buffer
-  std::size_t read_ = 0;
+  bool has_head_ = false;
+  std::string head_;       ///< request line and headers
+  std::size_t begin_ = 0;  ///< of what the library has not read of it
 };
 
 /// A thread for each connection, so that streams, which mostly wait, do not block others. Above the limit,
@@ -159,6 +184,7 @@ HttpRequest ours(const httplib::Request& request) {
 
 void give(httplib::Response& response, HttpResponse answer) {
   response.status = answer.status;
+  response.set_header("Accept-Ranges", "none");
   for (const auto& [name, value] : answer.headers) response.set_header(name.c_str(), value);
   if (answer.stream) {
     // Sent without a length, so uncompressed and unchunked: the end of the connection ends it.

@@ -3,8 +3,8 @@
 /// An HTTP server around Debian's libcpp-httplib, which only http_server.cc includes. If the library was
 /// missing at build time, no_http_server.cc says what to install.
 ///
-/// It accepts GET and HEAD, one request per connection, and trusts nobody: the size of requests, the time to
-/// send them, the time to receive answers, and the number of connections are limited.
+/// It accepts GET and HEAD, one request per connection, serves no ranges, and trusts nobody: the size of
+/// requests, the time to send them, the time to receive answers, and the number of connections are limited.
 
 #include <chrono>
 #include <cstddef>

@@ -11,6 +11,7 @@
 
 #include "analysis/compare/operating_point.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "measure/environment.h"
 #include "measure/record.h"
@@ -31,9 +32,14 @@ bool is_run(const fs::path& folder) {
          fs::is_directory(folder / "records", unreadable);
 }
 
-double changed(const fs::path& file) {
+constexpr std::int64_t kLongestRecord = std::int64_t{64} << 20;
+
+/// When the file changed; adds its state to `stamp`.
+double changed(const fs::path& file, std::string& stamp) {
   struct stat now {};
   if (::stat(file.c_str(), &now) != 0) return 0;
+  stamp += fmt::format("{} {} {} {}.{}\n", file.filename().string(), now.st_ino, now.st_size,
+                       now.st_mtim.tv_sec, now.st_mtim.tv_nsec);
   return static_cast<double>(now.st_mtim.tv_sec) + 1e-9 * static_cast<double>(now.st_mtim.tv_nsec);
 }
 
@@ -140,12 +146,19 @@ void RunBook::read_records(const fs::path& folder, Run& run) {
   for (fs::directory_iterator at(folder / "records", unreadable), end; !unreadable && at != end;
        at.increment(unreadable))
     if (at->path().extension() == ".json") files.push_back(at->path());
+  std::sort(files.begin(), files.end());
   auto& status = run.status;
+  auto& kept = records_[folder.string()];
+  std::string stamp;
+  for (const auto& file : files) run.changed_at = std::max(run.changed_at, changed(file, stamp));
+  if (!stamp.empty() && stamp == kept.stamp) {
+    status = kept.status;
+    return;
+  }
   std::vector<measure::Record> records;
   for (const auto& file : files) {
-    run.changed_at = std::max(run.changed_at, changed(file));
     try {
-      auto record = measure::read_record(file);
+      auto record = measure::record_from_json(base::read_regular_file(file, kLongestRecord), file.string());
       measure::make_visible(record);
       status.has_begun = status.has_ended = true;
       status.kind = record.kind;
@@ -172,6 +185,7 @@ void RunBook::read_records(const fs::path& folder, Run& run) {
     status.best_images_per_s = best->images_per_s;
     status.best_cell = best->name;
   }
+  kept = {.stamp = std::move(stamp), .status = status};
 }
 
 measure::Event status_event(const Run& run) {

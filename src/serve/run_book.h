@@ -30,7 +30,9 @@ struct Run {
 /// Cost     some system calls
 [[nodiscard]] bool is_locked(const std::filesystem::path& directory);
 
-/// Finds runs, and remembers how far their event files were read, so that later calls read only what is new.
+/// Finds runs, and remembers how far their event files were read and what their records say, so that later
+/// calls read only what is new. It reads regular files alone, and of records none above 64 MiB: whoever may
+/// write below the directory must not stall its readers.
 ///
 /// Threads  one at a time
 class RunBook {
@@ -50,11 +52,17 @@ class RunBook {
   };
   void walk(const std::filesystem::path& folder, int depth, std::vector<Run>& runs);
   Run read(const std::filesystem::path& folder);
+  /// What the records of a run say, and the state of their files when they were read.
+  struct KeptRecords {
+    std::string stamp;
+    measure::RunStatus status;
+  };
   void read_events(const std::filesystem::path& folder, Run& run);
-  static void read_records(const std::filesystem::path& folder, Run& run);
+  void read_records(const std::filesystem::path& folder, Run& run);
 
   std::filesystem::path directory_;
-  std::map<std::string, Followed> followed_;  ///< by path
+  std::map<std::string, Followed> followed_;    ///< by path
+  std::map<std::string, KeptRecords> records_;  ///< by path
 };
 
 /// The state of a run for a client without its events: an event "status" with the fields of RunStatus.

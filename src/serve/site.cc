@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <exception>
 #include <utility>
 
 #include "base/error.h"
@@ -148,12 +150,32 @@ std::shared_ptr<EventFeed> Site::feed_of(const Run& run) {
 }
 
 std::vector<Run> Site::runs(double oldest_s) {
-  const std::lock_guard lock(list_mutex_);
-  if (listed_at_ == base::TimePoint{} || base::seconds_since(listed_at_) >= oldest_s) {
-    listed_ = book_.list();
-    listed_at_ = base::Clock::now();
+  constexpr std::chrono::milliseconds kForAnother{300};
+  std::unique_lock lock(list_mutex_);
+  const auto is_fresh = [&] {
+    return listed_at_ != base::TimePoint{} && base::seconds_since(listed_at_) < oldest_s;
+  };
+  if (is_fresh()) return listed_;
+  if (is_listing_) {
+    // A large record may hold up the other request; this one answers with the last list.
+    has_listed_.wait_for(lock, kForAnother, [this] { return !is_listing_; });
+    return listed_;
   }
-  return listed_;
+  is_listing_ = true;
+  lock.unlock();
+  std::vector<Run> runs;
+  std::exception_ptr failed;
+  try {
+    runs = book_.list();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  lock.lock();
+  is_listing_ = false;
+  has_listed_.notify_all();
+  if (failed) std::rethrow_exception(failed);
+  listed_at_ = base::Clock::now();
+  return listed_ = std::move(runs);
 }
 
 /// Looks the run up in the list, so that only listed runs are opened, whatever the address says.
@@ -166,8 +188,15 @@ std::optional<Run> Site::find(const std::string& id) {
 }
 
 std::shared_ptr<const Site::Report> Site::report_of(const Run& run) {
-  const std::lock_guard lock(report_mutex_);
-  auto& kept = reports_[run.id];
+  std::shared_ptr<KeptReport> slot;
+  {
+    const std::lock_guard lock(report_mutex_);
+    auto& found = reports_[run.id];
+    if (!found) found = std::make_shared<KeptReport>();
+    slot = found;
+  }
+  const std::lock_guard lock(slot->mutex);
+  auto& kept = slot->report;
   const auto stamp = stamp_of(run.path);
   constexpr double kSecondsBetween = 5;
   const bool goes_on = run.state == RunState::running && !run.status.has_ended;
@@ -234,7 +263,7 @@ std::string refusal(const HttpRequest& request, std::string_view token) {
   }
   if (is_same_token(token, given)) return "";
   return "a token is needed: append ?token=TOKEN to the address, or send 'Authorization: Bearer TOKEN'; the server "
-         "printed it when it began";
+         "printed its address with it when it began, unless --token-file or PACELINE_TOKEN gave it";
 }
 
 }  // namespace paceline::serve

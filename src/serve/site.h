@@ -4,6 +4,7 @@
 /// files.
 
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -42,8 +43,8 @@ namespace paceline::serve {
 /// How many runs are in each state, and the figures of those in progress.
 [[nodiscard]] std::string metrics_text(std::span<const Run> runs);
 
-// Decides who may send requests. On the loopback address: every user of this machine, but no web page of
-// another site. On other addresses: whoever has the token.
+// Decides who may send requests: whoever has the token. Without one (--no-token, on the loopback address
+// alone): every user of this machine, but no web page of another site.
 
 /// Whether only this machine can reach the address `host`: "127.0.0.1", "::1", "localhost".
 [[nodiscard]] bool is_loopback(std::string_view host);
@@ -57,14 +58,14 @@ namespace paceline::serve {
 /// nothing about `token`.
 [[nodiscard]] bool is_same_token(std::string_view token, std::string_view given);
 
-/// Why the request is refused, as a sentence; "" if it is not. With `token` "" (on the loopback address), the
-/// request's Host must be a loopback name. Otherwise the token must come as "Authorization: Bearer TOKEN" or
+/// Why the request is refused, as a sentence; "" if it is not. With `token` "" the request's Host must be a
+/// loopback name. Otherwise the token must come as "Authorization: Bearer TOKEN" or
 /// as ?token=TOKEN.
 [[nodiscard]] std::string refusal(const HttpRequest& request, std::string_view token);
 
 struct SiteOptions {
   std::filesystem::path directory;
-  std::string token;  ///< "" on the loopback address, where no token is needed
+  std::string token;  ///< "": none is needed
   /// Makes the report of the records that are in a run's directory so far. May throw base::Error.
   std::function<report::Document(const std::filesystem::path&, bool is_running)> document;
   std::stop_token stop;  ///< ends streams
@@ -96,21 +97,28 @@ class Site {
     std::shared_ptr<const std::string> json, page;
   };
 
+  struct KeptReport {
+    std::mutex mutex;  ///< held while the report is made: other requests for it wait, those for others do not
+    std::shared_ptr<const Report> report;
+  };
+
   HttpResponse route(const HttpRequest& request);
   HttpResponse events(const HttpRequest& request);
-  /// The runs, at most this many seconds old.
+  /// The runs, at most this many seconds old; older if another request is still reading the directory.
   std::vector<Run> runs(double oldest_s);
   std::optional<Run> find(const std::string& id);
   std::shared_ptr<const Report> report_of(const Run& run);
   std::shared_ptr<EventFeed> feed_of(const Run& run);
 
   const SiteOptions options_;
-  std::mutex list_mutex_;  ///< guards book_, listed_, listed_at_
-  RunBook book_;
+  std::mutex list_mutex_;  ///< guards the next four; nothing is read under it
+  std::condition_variable has_listed_;
+  bool is_listing_ = false;  ///< a request reads the directory, with book_
   std::vector<Run> listed_;
   base::TimePoint listed_at_{};
-  std::mutex report_mutex_;  ///< guards reports_; one report is made at a time
-  std::map<std::string, std::shared_ptr<const Report>> reports_;
+  RunBook book_;
+  std::mutex report_mutex_;  ///< guards reports_
+  std::map<std::string, std::shared_ptr<KeptReport>> reports_;
   std::mutex feed_mutex_;                                  ///< guards feeds_
   std::map<std::string, std::weak_ptr<EventFeed>> feeds_;  ///< by id, while a client follows the run
   std::shared_ptr<std::atomic<int>> streams_ = std::make_shared<std::atomic<int>>(0);

@@ -247,6 +247,16 @@ TEST(ModulePath, IsAboveTheProgramWhereTheBuildLeavesIt) {
   std::filesystem::remove(above);
 }
 
+TEST(ModulePath, IsWhereOthersCannotPutIt) {
+  using Folders = std::vector<std::filesystem::path>;
+  EXPECT_EQ(module_folders("/opt/p/bin/paceline"), (Folders{"/opt/p/bin", "/opt/p/lib/paceline"}));
+  EXPECT_EQ(module_folders("/tmp/x/paceline"), Folders{"/tmp/x"});
+  EXPECT_EQ(module_folders("/scratch/paceline/paceline"), Folders{"/scratch/paceline"});
+  EXPECT_EQ(module_folders("/tmp/tests/paceline"), Folders{"/tmp/tests"});
+  EXPECT_EQ(module_folders("/w/build/release/tests/test_comm"),
+            (Folders{"/w/build/release/tests", "/w/build/release"}));
+}
+
 }  // namespace
 
 namespace {

@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -224,17 +227,23 @@ TEST_F(StudyOfTheProgram, IsServedAsItsReportHasItAndFollowed) {
   if (!serve::has_http_server()) GTEST_SKIP() << "built without libcpp-httplib-dev";
   ASSERT_EQ(outcome_.code, 0) << outcome_.err;
   const int port = free_port();
-  Program server({"serve", folder_->path().string(), "--port", std::to_string(port)}, {});
+  Program server({"serve", folder_->path().string(), "--port", std::to_string(port)},
+                 {.variables = {{"PACELINE_TOKEN", "0123456789"}}});
   ASSERT_TRUE(server.wait_for(fmt::format("http://127.0.0.1:{}/\n", port)));
+  const auto answer = [&](const std::string& target) {
+    return serve::answer(port, target, "Host: localhost\r\nAuthorization: Bearer 0123456789\r\n");
+  };
   // What report.html holds, byte for byte.
-  EXPECT_EQ(serve::body_of(serve::answer(port, "/document/study")), base::read_file(run() / "report.json"));
-  const auto page = serve::answer(port, "/run/study");
+  EXPECT_EQ(serve::body_of(answer("/document/study")), base::read_file(run() / "report.json"));
+  const auto page = answer("/run/study");
   EXPECT_EQ(serve::status_of(page), 200);
   EXPECT_THAT(page, HasSubstr("<meta name=\"paceline-live\" content=\"/events?run=study&amp;from="));
-  EXPECT_THAT(serve::answer(port, "/"), HasSubstr("/run/study"));
-  EXPECT_THAT(serve::answer(port, "/metrics"), HasSubstr("paceline_runs{state=\"complete\"} 1"));
+  EXPECT_THAT(answer("/"), HasSubstr("/run/study"));
+  EXPECT_THAT(answer("/metrics"), HasSubstr("paceline_runs{state=\"complete\"} 1"));
+  for (const char* target : {"/", "/metrics", "/document/study", "/events?run=study"})
+    EXPECT_EQ(serve::status_of(serve::answer(port, target)), 401) << "without the token: " << target;
   serve::Client follower(port);
-  follower.get("/events?run=study");
+  follower.get("/events?run=study&token=0123456789");
   EXPECT_THAT(follower.read_until("event: end"), HasSubstr("event: cell_done"));
   server.signal(SIGTERM);
   EXPECT_EQ(server.finish().code, 0);
@@ -294,13 +303,118 @@ TEST(RunsOfTheProgram, RefusesWhatIsNoRun) {
   EXPECT_THAT(run_program({"runs", "list", folder.path().string()}).out, HasSubstr("no run below"));
 }
 
-TEST(ServeOfTheProgram, MakesATokenForAnyOtherAddress) {
+TEST(RunsOfTheProgram, TheUmaskDecidesWhoReadsTheirFiles) {
+  const Folder folder;
+  for (const mode_t mask : {mode_t{077}, mode_t{002}}) {
+    const auto name = mask == 077 ? "private" : "ours";
+    const auto run = folder.path() / name;
+    const mode_t before = ::umask(mask);
+    const auto trained = run_program(training({"--epochs", "1", "--out", run.string(), "--tensorboard"}));
+    const auto reported =
+        run_program({"report", run.string(), "--html", (run / "report.html").string(), "--markdown",
+                     (run / "report.md").string(), "--csv", (run / "csv").string()});
+    const auto written = run_program({"sbatch", "--script", (run / "job").string(), "--", "train"});
+    ::umask(before);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    ASSERT_EQ(reported.code, 0) << reported.err;
+    ASSERT_EQ(written.code, 0) << written.err;
+    int files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(run)) {
+      struct stat found {};
+      ASSERT_EQ(::stat(entry.path().c_str(), &found), 0);
+      const mode_t all = entry.is_directory() ? 0777 : 0666;
+      const mode_t owners = entry.path().filename() == "job" ? 0100 : 0;  // a script is started by its owner
+      EXPECT_EQ(found.st_mode & 07777, (all & ~mask) | owners) << entry.path();
+      ++files;
+    }
+    EXPECT_GT(files, 8) << "record, checkpoint, events, page, tables, script";
+  }
+}
+
+/// The port and the token of a server, from the address that it prints.
+std::pair<int, std::string> address_of(Program& server) {
+  if (!server.wait_for("/?token=") || !server.wait_for("\n")) return {};
+  const auto said = server.said();
+  const auto token = said.find("/?token=");
+  return {std::stoi(said.substr(said.rfind(':', token) + 1)),
+          said.substr(token + 8, said.find('\n', token) - token - 8)};
+}
+
+TEST(ServeOfTheProgram, MakesATokenForAnyAddress) {
   if (!serve::has_http_server()) GTEST_SKIP() << "built without libcpp-httplib-dev";
   const Folder folder;
-  Program server({"serve", folder.path().string(), "--host", "0.0.0.0", "--port", "0"}, {});
-  ASSERT_TRUE(server.wait_for("?token="));
-  server.signal(SIGINT);
-  EXPECT_THAT(server.finish().out, HasSubstr("nothing is encrypted"));
+  for (const char* host : {"127.0.0.1", "0.0.0.0"}) {
+    Program server({"serve", folder.path().string(), "--host", host, "--port", "0"}, {});
+    const auto [port, token] = address_of(server);
+    EXPECT_EQ(serve::status_of(serve::answer(port, "/")), 401) << host;
+    EXPECT_EQ(serve::status_of(serve::answer(port, "/?token=" + token)), 200) << host;
+    server.signal(SIGINT);
+    const auto outcome = server.finish();
+    EXPECT_EQ(outcome.code, 0);
+    if (host == std::string("0.0.0.0")) {
+      EXPECT_THAT(outcome.out, HasSubstr("nothing is encrypted"));
+    }
+  }
+}
+
+TEST(ServeOfTheProgram, ReadsTokensFromFiles) {
+  if (!serve::has_http_server()) GTEST_SKIP() << "built without libcpp-httplib-dev";
+  const Folder folder;
+  const auto file = folder.write("token", "0123456789\n");
+  const std::vector<std::string> words{"serve", folder.path().string(), "--port", "0", "--token-file", file};
+  ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+  EXPECT_THAT(run_program(words).err, HasSubstr("chmod 600"));
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  {
+    Program server(words, {});
+    ASSERT_TRUE(server.wait_for("/\n"));
+    EXPECT_THAT(server.said(), Not(HasSubstr("0123456789"))) << "who gave it knows it";
+  }
+  const auto outcome =
+      run_program({"serve", folder.path().string(), "--host", "0.0.0.0", "--port", "0", "--no-token"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--no-token"));
+  EXPECT_EQ(run_program({"serve", folder.path().string()}, {.variables = {{"PACELINE_TOKEN", "short"}}}).code,
+            2);
+  const int port = free_port();
+  Program open({"serve", folder.path().string(), "--no-token", "--port", std::to_string(port)}, {});
+  ASSERT_TRUE(open.wait_for("/\n"));
+  EXPECT_EQ(serve::status_of(serve::answer(port, "/")), 200);
+  EXPECT_EQ(serve::status_of(serve::answer(port, "/", "Host: evil.example\r\n")), 403);
+}
+
+// A recursive expression of the HTTP library took three megabytes of stack for it.
+TEST(ServeOfTheProgram, ALongRangeEndsNoServer) {
+  if (!serve::has_http_server()) GTEST_SKIP() << "built without libcpp-httplib-dev";
+  const Folder folder;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_STACK, &before), 0);
+  const rlimit small{std::min<rlim_t>(std::size_t{1} << 20, before.rlim_max), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_STACK, &small), 0);
+  Program server({"serve", folder.path().string(), "--port", "0"}, {});
+  ::setrlimit(RLIMIT_STACK, &before);
+  const auto [port, token] = address_of(server);
+  std::string range = "Range: bytes=0-";
+  while (range.size() < 8000) range += ",0-";
+  EXPECT_EQ(serve::status_of(serve::answer(port, "/metrics", "Host: x\r\n" + range + "\r\n")), 401);
+  EXPECT_EQ(serve::status_of(serve::answer(port, "/?token=" + token, "Host: x\r\n" + range + "\r\n")), 200);
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.finish().code, 0);
+}
+
+TEST(ServeOfTheProgram, EndsWhileAClientIsSlow) {
+  if (!serve::has_http_server()) GTEST_SKIP() << "built without libcpp-httplib-dev";
+  const Folder folder;
+  Program server({"serve", folder.path().string(), "--port", "0"}, {});
+  const auto [port, token] = address_of(server);
+  serve::Client slow(port);
+  slow.send("GET / HTTP/1.1\r\n");
+  EXPECT_EQ(serve::status_of(serve::answer(port, "/?token=" + token)), 200);
+  const auto begin = std::chrono::steady_clock::now();
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.finish().code, 0);
+  // It would have ten seconds for its request, and ends the server's wait otherwise.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ class FileFaults : public testing::Test {
 };
 
 TEST_F(FileFaults, OneFailureIsTriedAgainAndNothingIsLost) {
-  for (const char* call : {"write", "short-write", "fsync", "rename", "mkostemp"}) {
+  for (const char* call : {"write", "short-write", "fsync", "rename", "create"}) {
     const Fault fault{call, call == std::string("write") ? ENOSPC : EIO, 4, 1};
     const auto outcome = run(fault);
     EXPECT_TRUE(fs::exists(seen())) << fault.text();
@@ -163,7 +163,7 @@ TEST_F(FileFaults, ACheckpointThatCannotBeReadIsNotRemoved) {
 TEST_F(FileFaults, LongEveryCall) {
   if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "takes minutes: PACELINE_LONG=1";
   int tried = 0, kept = 0;
-  for (const char* call : {"write", "short-write", "fsync", "rename", "mkostemp", "open"})
+  for (const char* call : {"write", "short-write", "fsync", "rename", "create", "open"})
     for (const int error : {EIO, ENOSPC})
       for (const int times : {1, kAlways})
         for (int from = 1; from <= 24; from += times == 1 ? 1 : 5) {

@@ -37,6 +37,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void signal(int number) const;
+  /// Standard output as far as wait_for() has read it.
+  [[nodiscard]] const std::string& said() const { return outcome_.out; }
   /// Waits until standard output or error holds `text`; false when the program ended or so many minutes
   /// passed before.
   bool wait_for(const std::string& text, int minutes = 1);

@@ -25,8 +25,10 @@ std::string options_markdown() {
       text += fmt::format("\n### {}\n\n| option | default | what it does | commands |\n|---|---|---|---|\n",
                           group);
     }
-    const auto written = option.value.empty() ? fmt::format("`--{0}`, `--no-{0}`", option.name())
-                                              : fmt::format("`--{} {}`", option.name(), option.value);
+    const bool is_negative = option.value.empty() && option.name().starts_with("no-");
+    const auto written = is_negative            ? fmt::format("`--{}`", option.name())
+                         : option.value.empty() ? fmt::format("`--{0}`, `--no-{0}`", option.name())
+                                                : fmt::format("`--{} {}`", option.name(), option.value);
     std::string cell;
     for (const char c : written) cell += c == '|' ? std::string("\\|") : std::string(1, c);
     text += fmt::format("| {} | {} | {} | {} |\n", cell, defaults_of(option), option.help.text(),

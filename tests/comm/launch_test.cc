@@ -92,6 +92,48 @@ TEST(Launch, ProcessesThatMustMeetAreToldWhere) {
   EXPECT_EQ(launch_of(variables).meeting_host, "");
 }
 
+TEST(Launch, KnowsTheAddressesOfThisHostAlone) {
+  Variables variables{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "29500"}};
+  for (const auto& [host, listens] : {std::pair{"127.0.0.1", "127.0.0.1"},
+                                      {"127.8.0.2", "127.8.0.2"},
+                                      {"localhost", "127.0.0.1"},
+                                      {"::1", "::1"},
+                                      {"10.0.0.1", ""},
+                                      {"0.0.0.0", ""},
+                                      {"::", ""},
+                                      {"localhost.evil", ""},
+                                      {"a", ""}}) {
+    variables["MASTER_ADDR"] = host;
+    const auto launch = launch_of(variables);
+    EXPECT_EQ(launch.listen_at, listens) << host;
+    EXPECT_EQ(launch.is_on_this_host(), !std::string(listens).empty()) << host;
+  }
+  EXPECT_TRUE(launch_of({{"OMPI_COMM_WORLD_RANK", "0"},
+                         {"OMPI_COMM_WORLD_SIZE", "2"},
+                         {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}})
+                  .is_on_this_host());
+}
+
+TEST(Launch, TakesASecretWhereProcessesMeet) {
+  Variables variables{{"RANK", "1"},
+                      {"WORLD_SIZE", "2"},
+                      {"MASTER_ADDR", "a"},
+                      {"MASTER_PORT", "29500"},
+                      {"PACELINE_SECRET", "0123456789abcdef"}};
+  EXPECT_EQ(launch_of(variables).secret, "0123456789abcdef");
+  variables["PACELINE_SECRET"] = "";
+  EXPECT_EQ(launch_of(variables).secret, "");
+  variables["PACELINE_SECRET"] = "not a secret";
+  try {
+    (void)launch_of(variables);
+    FAIL() << "it is too short";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("PACELINE_SECRET must have at least 16 characters"),
+                                               ::testing::Not(HasSubstr("not a secret"))));
+  }
+}
+
 TEST(Launch, TasksOfSrunMeetByTcpUnlessPmixJoinsThem) {
   Variables step{{"SLURM_PROCID", "1"},
                  {"SLURM_STEP_NUM_TASKS", "2"},

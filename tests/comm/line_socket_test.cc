@@ -103,6 +103,61 @@ TEST(LineSocket, ConnectsToNobodyWhoDoesNotListen) {
   EXPECT_EQ(connect_to(address, milliseconds(500)), -1);
 }
 
+TEST(FirstLines, ArePassedOnWhileOthersAreSilent) {
+  int listener = -1;
+  const auto address = listen_anywhere(listener, "", true);
+  const Socket owned(listener);
+  std::vector<int> silent(20);
+  for (int& one : silent) one = connect_to(address, milliseconds(3000));
+  const Socket cut(connect_to(address, milliseconds(3000))), speaks(connect_to(address, milliseconds(3000)));
+  ASSERT_EQ(::send(cut.get(), "hel", 3, MSG_NOSIGNAL), 3);
+  write_line(speaks.get(), "hello 1");
+  write_line(speaks.get(), "at once");
+  FirstLines lines(listener, {.patience = milliseconds(300)});
+  const auto first = lines.next(milliseconds(10'000));
+  ASSERT_TRUE(first);
+  const Socket arrived(first->socket);
+  EXPECT_EQ(first->line, "hello 1");
+  EXPECT_EQ(read_line(arrived.get(), milliseconds(3000)), "at once") << "nothing behind the line is taken";
+  ASSERT_EQ(::send(cut.get(), "lo 2\nx", 6, MSG_NOSIGNAL), 6);
+  const auto second = lines.next(milliseconds(10'000));
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->line, "hello 2");
+  const Socket also(second->socket);
+  EXPECT_FALSE(lines.next(milliseconds(500)));
+  for (const int one : silent) {
+    char letter = 0;
+    EXPECT_EQ(::recv(one, &letter, 1, 0), 0) << "its time is over";
+    ::close(one);
+  }
+}
+
+TEST(FirstLines, HaveABoundInNumberAndLength) {
+  int listener = -1;
+  const auto address = listen_anywhere(listener, "", true);
+  const Socket owned(listener);
+  FirstLines lines(listener, {.patience = milliseconds(60'000), .waiting = 4, .line = 100});
+  const Socket endless(connect_to(address, milliseconds(3000)));
+  write_line(endless.get(), std::string(100, 'x'));
+  EXPECT_FALSE(lines.next(milliseconds(300)));
+  std::vector<int> silent(10);
+  for (int& one : silent) one = connect_to(address, milliseconds(3000));
+  EXPECT_FALSE(lines.next(milliseconds(300)));
+  char letter = 0;
+  EXPECT_EQ(::recv(endless.get(), &letter, 1, 0), 0);
+  int left = 0;
+  for (const int one : silent) {
+    left += ::recv(one, &letter, 1, MSG_DONTWAIT) == 0 ? 1 : 0;
+    ::close(one);
+  }
+  EXPECT_EQ(left, 6) << "the oldest make room";
+  int wake[2];
+  ASSERT_EQ(::pipe(wake), 0);
+  ASSERT_EQ(::write(wake[1], "e", 1), 1);
+  EXPECT_FALSE(lines.next(milliseconds(600'000), wake[0])) << "woken";
+  for (const int one : wake) ::close(one);
+}
+
 }  // namespace
 
 // Network interfaces by name.

@@ -1,8 +1,8 @@
 /// A file layer that fails, for a program that is started with this in LD_PRELOAD: of the calls $FAIL_CALL
-/// (write, short-write, read, fsync, rename, mkostemp, open) on files whose path holds $FAIL_PATH, the
+/// (write, short-write, read, fsync, rename, create, open) on files whose path holds $FAIL_PATH, the
 /// $FAIL_FROMth (from 1) and the $FAIL_TIMES - 1 after it end with the error $FAIL_ERRNO. The file $FAIL_SEEN
-/// is made when one does. $SLOW_MB_PER_S: writes to files whose path holds $FAIL_PATH take as long as on a
-/// disk that takes so many megabytes a second.
+/// is made when one does. create is an open with O_EXCL. $SLOW_MB_PER_S: writes to files whose path holds
+/// $FAIL_PATH take as long as on a disk that takes so many megabytes a second.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -89,17 +89,12 @@ int rename(const char* from, const char* to) {
   return next<int (*)(const char*, const char*)>("rename")(from, to);
 }
 
-int mkostemp(char* name, int flags) {
-  if (fails("mkostemp", static_cast<const char*>(name))) return -1;
-  return next<int (*)(char*, int)>("mkostemp")(name, flags);
-}
-
 int open(const char* path, int flags, ...) {
   va_list more;
   va_start(more, flags);
   const auto mode = static_cast<mode_t>((flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, unsigned) : 0);
   va_end(more);
-  if (fails("open", path)) return -1;
+  if (fails((flags & O_EXCL) != 0 ? "create" : "open", path)) return -1;
   return next<int (*)(const char*, int, ...)>("open")(path, flags, mode);
 }
 }

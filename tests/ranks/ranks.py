@@ -7,6 +7,8 @@ Cases:
   collectives   every collective right for counts 0, 1, prime and large, with 1 and 2 workers a process
   gloo          processes without a launcher: collectives, and the same bytes as mpirun's and one process's
   strangers     what can go wrong before they meet
+  stranger      hundreds of connections of strangers (--times) before, while and after processes meet: the same bytes
+  secret        who has no secret, or another process's RANK, is told so and does not take part
   bare          the program without any module beside it
   train         the checkpoint and all losses are those of as many workers in one process, byte for byte
   uneven        data that does not divide, a slow rank, a rank without work
@@ -44,7 +46,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -52,9 +53,10 @@ import time
 from pathlib import Path
 
 from diverging import diverges
+from doors import secret, stranger, strangers
 from failures import ended, failed, kills, lost, refused, restarts, together
 from hanging_gpu import gpu
-from launching import (COMMON, MODEL, check, children_of, mpirun, need, places, plain, processor_seconds, result, run, stop,
+from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
 from searches import search
 from spans import overlap, timeline
@@ -94,59 +96,21 @@ def gloo(args, folder):
     print("the bytes of one process, of mpirun and of processes that met are the same")
 
 
-def strangers(args, folder):
-    """What goes wrong before they meet: said in a sentence, with exit code 5 (usage: 2), and nobody waits for ever."""
-    need(args, "paceline_gloo.so", "libgloo-dev")
-    options = [args.program, *train_options(folder, "--steps", "2")]
-    with socket.socket() as taken:
-        taken.bind(("0.0.0.0", 0))
-        taken.listen()
-        place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(taken.getsockname()[1])}
-        code, _, err = run(options, env={**os.environ, **place, "RANK": "0"})
-        check(code == 5 and "MASTER_PORT" in err and err.count("paceline:") == 1, f"a port in use: exit {code}: {err}")
-        code, _, err = run(options, env={**os.environ, **place, "RANK": "1"})
-        check(code == 5 and "MASTER_ADDR:MASTER_PORT" in err, f"a stranger's port: exit {code}: {err}")
-    code, _, err = run(options, env={**os.environ, "RANK": "1", "WORLD_SIZE": "2"})
-    check(code == 2 and err == "" or "MASTER_ADDR" in err, f"no place to meet: exit {code}: {err}")
-    print("a port in use, a stranger's port and no place to meet are said")
-    alone(options)
-
-
-def alone(options):
-    """Process 0, process 1, and process 1 whose packets are dropped: each says after ten seconds for whom it waits, and gives up
-    after the time that it was given."""
-    with socket.socket() as full:  # a queue that is full drops whoever wants to connect, as a firewall does
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        dropped = [{**place, "MASTER_PORT": str(full.getsockname()[1])} for place in places(2)]
-        queue = [socket.socket() for _ in range(3)]
-        for one in queue:
-            one.setblocking(False)
-            one.connect_ex(full.getsockname())
-        begin = time.monotonic()
-        jobs = [subprocess.Popen([str(word) for word in [*options, "--meet-within", "13"]], env=place, text=True,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                for place in (places(2)[0], places(2)[1], dropped[1])]
-        said = [job.communicate(timeout=120)[1] for job in jobs]
-        seconds = time.monotonic() - begin
-        for one in queue:
-            one.close()
-    check([job.returncode for job in jobs] == [5, 5, 5] and 12 < seconds < 45, f"alone: {seconds:.0f} s: {said}")
-    check("process 1 has not come to process 0" in said[0] and "contribution of process 1" in said[0], f"process 0: {said[0]}")
-    for one in said[1:]:
-        check("process 1 has not reached process 0" in one and "was not found" in one, f"process 1: {one}")
-    print(f"a process alone says for whom it waits, and ends after {seconds:.0f} s (--meet-within 13)")
-
-
 def bare(args, folder):
-    """The program alone, no module beside it: it works, and says what to install only when it is asked for several."""
-    program = folder / "paceline"
+    """The program alone, no module beside it: it works, and says what to install only when it is asked for several. Modules that
+    others may have put above it are not opened."""
+    program = folder / "x" / "paceline"
+    for place in (folder / "lib/paceline", folder, program.parent):
+        place.mkdir(parents=True, exist_ok=True)
+        for name in ("paceline_gloo.so", "paceline_mpi.so"):
+            if place != program.parent:
+                (place / name).write_text("of another user")
     shutil.copy2(args.program, program)
     code, out, err = run([program, *train_options(folder, "--steps", "4"), "--out", folder / "alone"])
     check(code == 0, f"alone: exit {code}\n{out}{err}")
     asked = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}
     code, _, err = run([program, *train_options(folder, "--steps", "4")], env={**os.environ, **asked})
-    check(code == 5 and "libgloo-dev" in err and err.count("paceline:") == 1, f"gloo: exit {code}: {err}")
+    check(code == 5 and "libgloo-dev" in err and "is not there" in err and err.count("paceline:") == 1, f"gloo: exit {code}: {err}")
     asked = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
     code, _, err = run([program, *train_options(folder, "--steps", "4")], env={**os.environ, **asked})
     check(code == 5 and "libopenmpi-dev" in err and err.count("paceline:") == 1, f"mpi: exit {code}: {err}")
@@ -404,7 +368,7 @@ def comm(args, folder):
     print(out.strip().splitlines()[-1])
 
 
-CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, diverges, studies, search,
+CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, diverges, studies, search, stranger, secret,
                                           doctor, lost, together, stopped, left, hung, worker, gpu, standstill, outside, kills, restarts, ended, absent, meeting, disk, failed, refused)}
 
 
@@ -415,7 +379,7 @@ def main():
     parser.add_argument("--runner", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1, help="of which process is killed, and in which step")
-    parser.add_argument("--times", type=int, default=6, help="how often kills kills")
+    parser.add_argument("--times", type=int, default=6, help="how often kills kills; connections of stranger")
     args = parser.parse_args()
     missing = None
     if not shutil.which("mpirun"):

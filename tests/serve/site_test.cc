@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "base/error.h"
@@ -147,6 +151,41 @@ TEST_F(SiteTest, WithATokenNothingIsAnsweredWithoutIt) {
   // The page itself holds no token: who saves it gives none away.
   EXPECT_THAT(text(site.answer(request("/run/a", {{"token", "0123456789"}}))), Not(HasSubstr("0123456789")));
   EXPECT_EQ(Site(options()).answer({.path = "/", .host = "evil.example"}).status, 403);
+}
+
+// A report that takes long, as of a huge record, is its own client's to wait for.
+TEST_F(SiteTest, NobodyWaitsForAnotherRunsReport) {
+  for (const char* run : {"a", "large"}) std::ofstream(ended(run) / "record.json") << "{}";
+  std::promise<void> entered, released;
+  auto slow = options();
+  slow.document = [&](const fs::path& run, bool) -> report::Document {
+    if (run.filename() == "large") {
+      entered.set_value();
+      released.get_future().wait();
+    }
+    return {.title = run.filename().string()};
+  };
+  Site site(slow);
+  std::jthread waits([&] { (void)site.answer(request("/document/large")); });
+  entered.get_future().wait();
+  EXPECT_EQ(site.answer(request("/document/a")).status, 200);
+  EXPECT_EQ(site.answer(request("/")).status, 200);
+  released.set_value();
+}
+
+TEST_F(SiteTest, FilesThatAreNotRegularDelayNobody) {
+  ended("a");
+  fs::create_directories(directory_ / "b" / "records");
+  ASSERT_EQ(::mkfifo((directory_ / "b" / "records" / "one.json").c_str(), 0600), 0);
+  fs::create_directories(directory_ / "c");
+  ASSERT_EQ(::mkfifo((directory_ / "c" / "record.json").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((directory_ / "a" / "record.json").c_str(), 0600), 0);
+  Site site(options());
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i)
+    for (const char* path : {"/", "/metrics", "/run/a", "/run/b"}) (void)site.answer(request(path));
+  // The whole test would take two minutes if each were waited for.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::minutes(1));
 }
 
 TEST_F(SiteTest, TooManyStreamsAreRefusedAndLeaveAPlaceWhenTheyEnd) {
@@ -302,7 +341,7 @@ HttpRequest request(const std::string& host, const std::string& authorization = 
   return asked;
 }
 
-TEST(Access, OnTheLoopbackNoOtherSitesPageAsks) {
+TEST(Access, NoOtherSitesPageAsksWithoutToken) {
   for (const char* own : {"127.0.0.1:8765", "localhost", "localhost:1", "[::1]:8765", "127.0.0.1"})
     EXPECT_EQ(refusal(request(own), ""), "") << own;
   // A name of an attacker's that was made to mean 127.0.0.1.
@@ -311,7 +350,7 @@ TEST(Access, OnTheLoopbackNoOtherSitesPageAsks) {
     EXPECT_NE(refusal(request(other), ""), "") << other;
 }
 
-TEST(Access, ElsewhereTheTokenIsNeeded) {
+TEST(Access, WithATokenItIsNeeded) {
   const std::string token = "0123456789abcdef";
   EXPECT_EQ(refusal(request("any.host", "Bearer " + token), token), "");
   EXPECT_EQ(refusal(request("any.host", "", token), token), "");

@@ -21,6 +21,7 @@
 #include "cluster/launch_line.h"
 #include "cluster/log.h"
 #include "comm/gloo/load.h"
+#include "comm/gloo/meeting_server.h"
 #include "comm/launch.h"
 #include "comm/line_socket.h"
 #include "comm/mpi/load.h"
@@ -105,6 +106,9 @@ void set_variables(const cluster::LaunchOptions& options) {
   if (options.by == cluster::LaunchBy::mpirun) return;
   ::setenv(cluster::kEar, options.ear.c_str(), 1);
   if (!options.lost.empty()) ::setenv(cluster::kLost, options.lost.c_str(), 1);
+  // In the environment, which other users cannot read; a command line they can.
+  if (const char* const secret = std::getenv(comm::kSecret); secret == nullptr || *secret == '\0')
+    ::setenv(comm::kSecret, comm::gloo::make_nonce().c_str(), 1);
   if (options.by == cluster::LaunchBy::here)
     ::setenv(comm::kJobOfLaunch, fmt::format("{}.{:.0f}", ::getpid(), measure::unix_now()).c_str(), 1);
 }
@@ -142,7 +146,7 @@ int launch_command(const Settings& settings) {
   if (settings.plan)
     return show_child_plan(settings, std::max(1, cluster::processes_of(options)), cluster::nodes_of(options));
   require_what_joins(options);
-  const cluster::Ear ear(options.interface);
+  const cluster::Ear ear(options.interface, options.hosts.empty() && options.by != cluster::LaunchBy::srun);
   options.ear = ear.address();
   set_variables(options);
   const auto line = launch_line_of(options, program, child);

@@ -1,12 +1,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <mutex>
+#include <stop_token>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
@@ -54,6 +62,59 @@ report::Document document_of(const fs::path& run, bool is_running) {
   return report::build(records, {.title = "", .command = records.front().command, .remarks = remarks});
 }
 
+constexpr std::size_t kShortestToken = 8;
+
+/// A token and whether it was made here, so that the user learns it from the printed address alone.
+struct Token {
+  std::string text;
+  bool is_made = false;
+};
+
+Token token_of(const Settings::Serve& asked) {
+  if (asked.has_no_token) {
+    if (!serve::is_loopback(asked.host))
+      base::fail(
+          base::ErrorKind::usage,
+          "--no-token: everyone who reaches {} could read all runs; leave it out, or serve at 127.0.0.1",
+          asked.host);
+    return {};
+  }
+  if (!asked.token.empty()) return {asked.token};
+  if (!asked.token_file.empty()) return {base::read_secret(asked.token_file, "--token-file", kShortestToken)};
+  if (const char* const variable = std::getenv("PACELINE_TOKEN"); variable != nullptr && *variable != '\0') {
+    const std::string token = variable;
+    if (token.size() < kShortestToken)
+      base::fail(base::ErrorKind::usage,
+                 "the environment variable PACELINE_TOKEN must have at least {} characters, "
+                 "but has {}",
+                 kShortestToken, token.size());
+    return {token};
+  }
+  return {.text = serve::make_token(), .is_made = true};
+}
+
+/// Ends the process when a stop was requested and a request in progress, such as the report of a large
+/// record, does not end soon. The server only reads, so nothing is lost.
+class PromptEnd {
+ public:
+  explicit PromptEnd(std::stop_token stop)
+      : thread_([stop = std::move(stop)](const std::stop_token& over) {
+          std::mutex mutex;
+          std::condition_variable_any wake;
+          std::unique_lock lock(mutex);
+          const auto is_over_within = [&](std::chrono::milliseconds time, const std::stop_token& which) {
+            return wake.wait_for(lock, which, time, [] { return false; }) || which.stop_requested();
+          };
+          while (!stop.stop_requested())
+            if (is_over_within(kLook, over)) return;
+          if (!is_over_within(kPatience, over)) std::_Exit(0);
+        }) {}
+
+ private:
+  static constexpr std::chrono::milliseconds kLook{50}, kPatience{600};
+  std::jthread thread_;
+};
+
 }  // namespace
 
 int serve_command(const Settings& settings) {
@@ -64,16 +125,18 @@ int serve_command(const Settings& settings) {
                asked.directory.string());
   Screen screen(false);
   const bool is_private = serve::is_loopback(asked.host);
-  const bool makes_token = !is_private && asked.token.empty();
-  const auto token = makes_token ? serve::make_token() : asked.token;
+  const auto token = token_of(asked);
   const cluster::Interrupt interrupt([] { return true; });
-  serve::Site site(
-      {.directory = asked.directory, .token = token, .document = document_of, .stop = interrupt.token()});
+  const PromptEnd prompt_end(interrupt.token());
+  serve::Site site({.directory = asked.directory,
+                    .token = token.text,
+                    .document = document_of,
+                    .stop = interrupt.token()});
   serve::HttpServer server(asked.host == "localhost" ? "127.0.0.1" : asked.host, asked.port, {},
                            [&site](const serve::HttpRequest& request) { return site.answer(request); });
   const auto host = asked.host.find(':') == std::string::npos ? asked.host : fmt::format("[{}]", asked.host);
   screen.say(fmt::format("serving {} at http://{}:{}/{}", asked.directory.string(), host, server.port(),
-                         makes_token ? "?token=" + token : ""));
+                         token.is_made ? "?token=" + token.text : ""));
   if (!is_private)
     screen.explain(
         "anyone who has the token and can reach this address can read all runs; nothing is "

@@ -247,7 +247,8 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
     const auto dashed = fmt::format("--{}", option.name()), negated = fmt::format("--no-{}", option.name());
     if (option.value.empty()) {
       known.push_back({app.add_flag(dashed), {&option, "true", dashed}});
-      known.push_back({app.add_flag(negated), {&option, "false", negated}});
+      if (!option.name().starts_with("no-"))
+        known.push_back({app.add_flag(negated), {&option, "false", negated}});
     } else {
       auto* added = app.add_option(dashed, values.emplace_back());
       added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

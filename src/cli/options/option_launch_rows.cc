@@ -233,6 +233,11 @@ constexpr Option kLaunchRows[] = {
      "them one by one)",
      kInProcesses, [](S& s, Text t) { s.meet_within_s = small(t, 1, 86400); },
      [](const S& s) { return whole_or_none(s.meet_within_s); }, kNoRival, false},
+    {"meeting-secret", "FILE", kProcesses,
+     "a file that you alone can read (mode 0600) with the secret by which processes recognise one another where they "
+     "meet over TCP (default: PACELINE_SECRET, which launch and sbatch set; without one the meeting is open)",
+     kInProcesses, [](S& s, Text t) { s.meeting_secret = t; },
+     [](const S& s) { return s.meeting_secret.string(); }, kNoRival, false},
     {"interface", "NAME", kProcesses,
      "network interface between hosts, such as ib0 (default: the system's route to the first process)",
      kInProcesses | kLaunch, [](S& s, Text t) { s.interface = network_interface(t); },

@@ -351,16 +351,14 @@ constexpr Option kStudyRows[] = {
     {"yes", "", kOutput, "rm: remove without asking", kRunList, [](S& s, Text t) { s.runs.yes = truth(t); },
      [](const S& s) { return yes_no(s.runs.yes); }, kNoRival, false},
     {"host", "ADDRESS", kServed,
-     "address to listen on; any but the loopback address needs a token, since everyone who reaches it can "
-     "read all runs",
-     kServe, [](S& s, Text t) { s.serve.host = t; }, [](const S& s) { return s.serve.host; }, kNoRival,
-     false},
+     "address to listen on; whoever reaches it and has the token can read all runs", kServe,
+     [](S& s, Text t) { s.serve.host = t; }, [](const S& s) { return s.serve.host; }, kNoRival, false},
     {"port", "N", kServed, "port to listen on; 0: any that is free", kServe,
      [](S& s, Text t) { s.serve.port = small(t, 0, 65535); }, [](const S& s) { return whole(s.serve.port); },
      kNoRival, false},
     {"token", "TEXT", kServed,
-     "clients must send it, as ?token=TEXT or 'Authorization: Bearer TEXT' (default: none on the "
-     "loopback address, elsewhere one is made and printed)",
+     "clients must send it, as ?token=TEXT or 'Authorization: Bearer TEXT' (default: PACELINE_TOKEN, else one is made "
+     "and printed with the address); other users see it in the list of processes",
      kServe,
      [](S& s, Text t) {
        constexpr std::size_t kFewest = 8;
@@ -369,6 +367,14 @@ constexpr Option kStudyRows[] = {
        s.serve.token = t;
      },
      [](const S& s) { return s.serve.token; }, kNoRival, false},
+    {"token-file", "FILE", kServed,
+     "the token is the text of this file, which you alone may read (mode 0600)", kServe,
+     [](S& s, Text t) { s.serve.token_file = t; }, [](const S& s) { return s.serve.token_file.string(); },
+     Setting("token"), false},
+    {"no-token", "", kServed,
+     "answer without a token, on the loopback address alone: every user of this machine can then read all runs",
+     kServe, [](S& s, Text t) { s.serve.has_no_token = truth(t); },
+     [](const S& s) { return yes_no(s.serve.has_no_token); }, Setting("token"), false},
 };
 static_assert(reads_all(kStudyRows, kStudyPart, Setting::count()),
               "a setting of this part of measure/setting.h has no row here");

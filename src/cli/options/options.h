@@ -151,6 +151,8 @@ struct Settings {
     std::string host = "127.0.0.1";
     int port = 8765;
     std::string token;
+    std::filesystem::path token_file;
+    bool has_no_token = false;
   } serve;
 
   std::string shell;  ///< completion: "bash", "zsh" or "fish"
@@ -158,8 +160,9 @@ struct Settings {
   struct CellPart {
     int number = 0, of = 0;
   } cell_part;
-  std::string interface;  ///< network interface between processes; "": the system chooses
-  int meet_within_s = 0;  ///< how long to wait for all processes; 0: depends on the launcher
+  std::string interface;                 ///< network interface between processes; "": the system chooses
+  int meet_within_s = 0;                 ///< how long to wait for all processes; 0: depends on the launcher
+  std::filesystem::path meeting_secret;  ///< a file (base::read_secret); "": none
   cluster::LaunchOptions launch;
   cluster::BatchOptions batch;
   std::vector<std::string> child;   ///< launch, sbatch: the words of the command to start, "train" first

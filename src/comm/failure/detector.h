@@ -37,7 +37,8 @@ struct DetectorOptions {
   std::chrono::milliseconds said_again{60000};  ///< repeat a warning after this time
   std::chrono::milliseconds deadline{60000};    ///< lost after this time without a heartbeat
   std::chrono::milliseconds connecting{20000};
-  std::string interface = {};  ///< network interface for the connections; "": any
+  std::string interface = {};    ///< network interface for the connections; "": any
+  bool is_on_this_host = false;  ///< all processes are on this host: no other can connect
 };
 
 class FailureDetector {

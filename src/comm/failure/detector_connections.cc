@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -31,7 +32,7 @@ constexpr milliseconds kLookForThem{100};
 
 FailureDetector::FailureDetector(int processes, DetectorOptions options)
     : process_(0), options_(options), deadline_(options.deadline) {
-  addresses_.push_back(listen_anywhere(listener_, options_.interface));
+  addresses_.push_back(listen_anywhere(listener_, options_.interface, options_.is_on_this_host));
   self_.host = base::host_name();
   for (int process = 1; process < processes; ++process) peers_.push_back({.process = process});
 }
@@ -82,12 +83,14 @@ void FailureDetector::read_to_the_ends() {
 
 void FailureDetector::accept_all() {
   const auto until = Clock::now() + options_.connecting;
+  FirstLines guests(listener_, {});
   for (std::size_t connected = 0; connected < peers_.size();) {
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
     // Waits in short intervals, since other processes recognise a waiting process by its occasional activity
     // (comm/failure/probes.h).
-    if (left.count() > 0 && !wait_for(listener_, POLLIN, std::min(left, kLookForThem))) continue;
-    if (left.count() <= 0) {
+    const auto guest = left.count() > 0 ? guests.next(std::min(left, kLookForThem)) : std::nullopt;
+    if (!guest && left.count() > 0) continue;
+    if (!guest) {
       std::string missing;
       for (const auto& peer : peers_)
         if (peer.socket < 0) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", peer.process);
@@ -96,11 +99,8 @@ void FailureDetector::accept_all() {
                  "between them?",
                  missing, address().host, address().port, options_.connecting.count() / 1000);
     }
-    Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() < 0) continue;
-    const auto greeting = read_line(socket.get(), milliseconds(2000));
-    if (!greeting) continue;
-    std::string_view words = *greeting;
+    Socket socket(guest->socket);
+    std::string_view words = guest->line;
     const bool ours = word_of(words) == "hello" && number_of(word_of(words)) == address().token;
     const auto process = ours ? number_of(word_of(words)) : std::nullopt;
     if (!process || *process < 1 || *process > peers_.size()) continue;
@@ -110,6 +110,7 @@ void FailureDetector::accept_all() {
     peer.socket = socket.release();
     ++connected;
   }
+  ::close(std::exchange(listener_, -1));  // nobody else is expected
 }
 
 }  // namespace paceline::comm

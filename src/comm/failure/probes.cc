@@ -59,6 +59,7 @@ constexpr milliseconds kToAnswer{500};
 /// How long to wait for the question of a connected process; a stranger that sends none must not block others
 /// longer.
 constexpr milliseconds kToAsk{200};
+constexpr milliseconds kLookForTheEnd{60000};  ///< it wakes the wait anyhow
 /// Shorter than processes stay to answer (ProcessGroup::leave_after_failure()); otherwise those that have
 /// left would be called missing.
 constexpr milliseconds kForThoseAbove{1000};
@@ -135,7 +136,8 @@ std::vector<std::string> StartupProbe::absent(const CpuTimes& before) const {
   return sentences;
 }
 
-SurvivorProbe::SurvivorProbe(const std::string& interface) : address_(listen_anywhere(listener_, interface)) {
+SurvivorProbe::SurvivorProbe(const std::string& interface, bool is_on_this_host)
+    : address_(listen_anywhere(listener_, interface, is_on_this_host)) {
   if (::pipe2(wake_, O_CLOEXEC) != 0) {
     ::close(listener_);
     base::fail(base::ErrorKind::comm, "survivor probe: no pipe could be made: {}", std::strerror(errno));
@@ -151,14 +153,12 @@ SurvivorProbe::~SurvivorProbe() {
 }
 
 void SurvivorProbe::answer_all() {
-  while (true) {
-    pollfd waiting[] = {{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
-    ::poll(waiting, 2, -1);
-    if (waiting[0].revents != 0) return;
-    const Socket socket(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() < 0) std::this_thread::sleep_for(kToAsk);  // no descriptor is free at the moment
-    if (socket.get() >= 0 && read_line(socket.get(), kToAsk) == question(address_))
-      write_line(socket.get(), answer(address_));
+  FirstLines askers(listener_, {.patience = kToAsk});
+  while (!wait_for(wake_[0], POLLIN, milliseconds(0))) {
+    const auto asker = askers.next(kLookForTheEnd, wake_[0]);
+    if (!asker) continue;
+    const Socket socket(asker->socket);
+    if (asker->line == question(address_)) write_line(socket.get(), answer(address_));
   }
 }
 

@@ -63,7 +63,7 @@ class SurvivorProbe {
   /// `interface`: the network interface to listen on; "": any.
   ///
   /// Errors   Error(comm): no port could be opened
-  explicit SurvivorProbe(const std::string& interface = "");
+  explicit SurvivorProbe(const std::string& interface = "", bool is_on_this_host = false);
   ~SurvivorProbe();
   SurvivorProbe(const SurvivorProbe&) = delete;
   SurvivorProbe& operator=(const SurvivorProbe&) = delete;

@@ -1,7 +1,6 @@
 #include "comm/gloo/meeting.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,14 +12,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
-
-// The protocol of a connection; lengths are 4 bytes, little-endian:
-//   GREETING                          first, in both directions, to recognise strangers
-//   's' LENGTH name LENGTH value      keep it
-//   'g' LENGTH name                   answered by LENGTH value, once it was written
 
 namespace paceline::comm::gloo {
 namespace {
@@ -31,34 +27,10 @@ using std::chrono::milliseconds;
 /// How long processes wait for one another before they say for whom.
 constexpr milliseconds kToWaitInSilence{10000};
 
-/// bytes of a value; real ones have some hundred bytes
-constexpr std::size_t kLongest = std::size_t{1} << 24;
-
-std::string greeting_of(const MeetingPlace& place) {
-  return fmt::format("paceline meeting of {:06}{}{}\n", place.processes, place.job.empty() ? "" : " ",
-                     place.job);
-}
-
-std::uint16_t port_of(const MeetingPlace& place, int number) {
-  return static_cast<std::uint16_t>(place.port + number);
-}
-
 /// "29500", "29501 to 29508"
 std::string ports_of(const MeetingPlace& place) {
   if (place.ports == 1) return std::to_string(place.port);
-  return fmt::format("{} to {}", place.port, port_of(place, place.ports - 1));
-}
-
-std::string length_of(std::size_t size) {
-  std::string text(4, '\0');
-  for (std::size_t i = 0; i < 4; ++i) text[i] = static_cast<char>((size >> (8 * i)) & 0xff);
-  return text;
-}
-std::size_t read_length(std::string_view text) {
-  std::size_t size = 0;
-  for (std::size_t i = 0; i < 4; ++i)
-    size |= static_cast<std::size_t>(static_cast<unsigned char>(text[i])) << (8 * i);
-  return size;
+  return fmt::format("{} to {}", place.port, place.port_at(place.ports - 1));
 }
 
 bool wait_for(int socket, short event, Clock::time_point until) {
@@ -115,128 +87,12 @@ bool send_all(int socket, std::string_view bytes) {
   return true;
 }
 
-/// A socket that listens at `port` on all addresses of this host; -1 and errno if the port is not free.
-int listen_at(std::uint16_t port) {
-  const int on = 1, off = 0;
-  int listener = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in6 six{};
-  six.sin6_family = AF_INET6;
-  six.sin6_port = htons(port);
-  sockaddr_in four{};
-  four.sin_family = AF_INET;
-  four.sin_port = htons(port);
-  const sockaddr* here = reinterpret_cast<const sockaddr*>(&six);
-  socklen_t size = sizeof six;
-  if (listener >= 0) {
-    ::setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  } else {  // no IPv6 here
-    listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    here = reinterpret_cast<const sockaddr*>(&four);
-    size = sizeof four;
-  }
-  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(listener, here, size) == 0 && ::listen(listener, SOMAXCONN) == 0) return listener;
-  const int error = errno;
-  ::close(listener);
-  errno = error;
-  return -1;
-}
-
 }  // namespace
-
-MeetingServer::MeetingServer(const MeetingPlace& place) : greeting_(greeting_of(place)) {
-  for (int number = 0; number < place.ports && listener_ < 0; ++number)
-    listener_ = listen_at(port_of(place, number));
-  if (listener_ < 0 || ::pipe2(wake_, O_CLOEXEC) != 0) {
-    const int error = errno;
-    if (listener_ >= 0) ::close(listener_);
-    base::fail(base::ErrorKind::comm,
-               "gloo: process 0 cannot listen at MASTER_PORT {}: {}; set another port, the same for all "
-               "processes",
-               ports_of(place), std::strerror(error));
-  }
-  thread_ = std::thread([this] { serve(); });
-}
-
-MeetingServer::~MeetingServer() {
-  const char byte = 'e';
-  [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
-  thread_.join();
-  for (const auto& guest : guests_) ::close(guest.socket);
-  for (const int descriptor : {listener_, wake_[0], wake_[1]}) ::close(descriptor);
-}
-
-void MeetingServer::serve() {
-  while (true) {
-    std::vector<pollfd> waiting{{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
-    for (const auto& guest : guests_) waiting.push_back({guest.socket, POLLIN, 0});
-    ::poll(waiting.data(), waiting.size(), -1);
-    if (waiting[0].revents != 0) return;
-    for (std::size_t i = guests_.size(); i-- > 0;) {
-      if (waiting[i + 2].revents == 0 || read_from(guests_[i])) continue;
-      ::close(guests_[i].socket);
-      guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    for (auto& guest : guests_) answer(guest);
-    if (waiting[1].revents == 0) continue;
-    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (socket >= 0) guests_.push_back({.socket = socket});
-  }
-}
-
-/// False: the guest has left, or is a stranger.
-bool MeetingServer::read_from(Guest& guest) {
-  char bytes[4096];
-  const auto count = ::recv(guest.socket, bytes, sizeof bytes, MSG_DONTWAIT);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-  if (count <= 0) return false;
-  guest.incoming.append(bytes, static_cast<std::size_t>(count));
-  if (!guest.greeted) {
-    if (guest.incoming.size() < greeting_.size()) return greeting_.starts_with(guest.incoming);
-    if (!guest.incoming.starts_with(greeting_)) return false;
-    guest.incoming.erase(0, greeting_.size());
-    guest.greeted = send_all(guest.socket, greeting_);
-  }
-  while (guest.greeted && take(guest)) {
-  }
-  return guest.greeted;
-}
-
-/// One whole request, if it has come.
-bool MeetingServer::take(Guest& guest) {
-  const std::string_view in = guest.incoming;
-  if (in.size() < 5) return false;
-  const std::size_t name = read_length(in.substr(1));
-  if (name > kLongest || in.size() < 5 + name) {
-    if (name > kLongest) guest.greeted = false;
-    return false;
-  }
-  const std::string key(in.substr(5, name));
-  std::size_t used = 5 + name;
-  if (in[0] == 's') {
-    if (in.size() < used + 4) return false;
-    const std::size_t value = read_length(in.substr(used));
-    if (value > kLongest) guest.greeted = false;
-    if (value > kLongest || in.size() < used + 4 + value) return false;
-    kept_[key] = std::string(in.substr(used + 4, value));
-    used += 4 + value;
-  } else {
-    guest.wants = key;
-  }
-  guest.incoming.erase(0, used);
-  return true;
-}
-
-void MeetingServer::answer(Guest& guest) {
-  const auto found = guest.wants.empty() ? kept_.end() : kept_.find(guest.wants);
-  if (found == kept_.end()) return;
-  guest.wants.clear();
-  (void)send_all(guest.socket, length_of(found->second.size()) + found->second);
-}
 
 Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
     : place_(fmt::format("{}:{}", place.host, ports_of(place))),
       process_(place.process),
+      processes_(place.processes),
       say_(place.say),
       longest_(longest) {
   // With several ports the answering process may be a stranger, so the patience is short; a busy process 0 is
@@ -247,47 +103,98 @@ Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
   for (auto pause = milliseconds(10);; pause = std::min(2 * pause, milliseconds(500))) {
     for (int number = 0; number < place.ports; ++number)
       if (try_port(place, number, patience)) return;
+    const auto why = why_not_.empty() ? found_by(place.host) : fmt::format(" ({})", why_not_);
     if (Clock::now() > until)
       base::fail(base::ErrorKind::comm,
                  "gloo: process 0 was not found at MASTER_ADDR:MASTER_PORT {} within {} s{}; check that the "
-                 "process with RANK=0 was started there and that no firewall blocks the port",
-                 place_, longest.count() / 1000, found_by(place.host));
+                 "process with RANK=0 was started there, that no firewall blocks the port, and that no other "
+                 "process has met it as RANK={}",
+                 place_, longest.count() / 1000, why, process_);
     if (say_ && is_silent && Clock::now() > begin + kToWaitInSilence) {
       say_(
           fmt::format("process {} has not reached process 0 at MASTER_ADDR:MASTER_PORT {} yet{}; it goes on "
                       "trying, {} s in all (--meet-within)",
-                      process_, place_, found_by(place.host), longest.count() / 1000));
+                      process_, place_, why, longest.count() / 1000));
       is_silent = false;
     }
     std::this_thread::sleep_for(pause);
   }
 }
 
-/// Whether process 0 answers at that port; `patience` is for connecting and for the answer, each.
+/// Whether process 0 answers at that port; `patience` is for connecting and for each answer.
 ///
-/// Errors   those of the constructor, if there is only one port
+/// Errors   those of the constructor
 bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patience) {
-  socket_ = connect_to(place.host, port_of(place, number), patience);
+  socket_ = connect_to(place.host, place.port_at(number), patience);
   if (socket_ < 0) return false;
   const int on = 1;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const auto greeting = greeting_of(place);
   try {
-    send(greeting);
-    if (receive(greeting.size(), Clock::now() + patience, "a greeting") != greeting)
-      base::fail(
-          base::ErrorKind::comm,
-          "gloo: another program, or a run with another WORLD_SIZE, answers at MASTER_ADDR:MASTER_PORT {}; "
-          "set another port, the same for all processes",
-          place_);
+    const auto why = greet(place, patience);
+    if (why.empty()) {
+      place_ = fmt::format("{}:{}", place.host, place.port_at(number));
+      return true;
+    }
+    why_not_ = fmt::format("port {}: {}", place.port_at(number), why);
   } catch (const base::Error&) {
-    ::close(socket_);
-    socket_ = -1;
-    if (place.ports == 1) throw;
-    return false;
+    ::close(std::exchange(socket_, -1));
+    throw;
   }
-  place_ = fmt::format("{}:{}", place.host, port_of(place, number));
-  return true;
+  ::close(std::exchange(socket_, -1));
+  return false;
+}
+
+std::string Meeting::greet(const MeetingPlace& place, milliseconds patience) {
+  const auto nonce = make_nonce();
+  if (nonce.empty()) base::fail(base::ErrorKind::comm, "gloo: this host has no random numbers to meet with");
+  const auto hello = hello_of(place, nonce);
+  const auto ask = [&](const std::string& line) {
+    return send_all(socket_, line + '\n') ? receive_line(Clock::now() + patience) : std::nullopt;
+  };
+  const auto fail = [&](std::string_view why) {  // the search for process 0 is over
+    base::fail(base::ErrorKind::comm,
+               "gloo: process {} cannot meet the others at MASTER_ADDR:MASTER_PORT {}: {}", process_, place_,
+               why);
+  };
+  // With one port, process 0 can be nowhere else.
+  const auto other = [&](std::string_view why) {
+    if (place.ports == 1) fail(why);
+    return std::string(why);
+  };
+  const auto refusal = [&](const std::optional<std::string>& line) -> std::string {
+    if (!line) return "it closed the connection without an answer: another program, or too many connections";
+    const std::string_view said = *line;
+    if (said.starts_with(kRefused)) fail(said.substr(kRefused.size()));
+    if (said.starts_with(kElsewhere)) return other(said.substr(kElsewhere.size()));
+    if (said.empty())
+      return other(
+          fmt::format("no greeting came within {} s; another program uses this port: set another one, the "
+                      "same for all processes",
+                      patience.count() / 1000));
+    return other(
+        "another program, or another version of Paceline, answers; set another port, the same for all processes");
+  };
+  const auto challenge = ask(hello);
+  const auto words = challenge ? words_of(*challenge) : std::vector<std::string>();
+  if (words.size() != 3 || words[0] != kMeeting) return refusal(challenge);
+  if (!is_same_proof(words[2], proof_of(place.secret, "server", hello, words[1])))
+    return other("process 0 has another secret; give all processes the same PACELINE_SECRET");
+  const auto welcome = ask(proof_of(place.secret, "guest", hello, words[1]));
+  return welcome == kWelcome ? "" : refusal(welcome);
+}
+
+std::optional<std::string> Meeting::receive_line(Clock::time_point until) {
+  std::string line;
+  while (line.size() < kLongestGreeting) {
+    if (!wait_for(socket_, POLLIN, until)) return "";
+    char letter = 0;
+    const auto count = ::recv(socket_, &letter, 1, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return std::nullopt;
+    if (letter == '\n') return line;
+    line += letter >= ' ' && letter <= '~' ? letter : '?';  // it may be a stranger's, and is printed
+  }
+  return line;
 }
 
 Meeting::~Meeting() { ::close(socket_); }
@@ -336,7 +243,8 @@ std::string Meeting::ask(const std::string& key, milliseconds longest) {
                     key, place_, longest_.count() / 1000));
   const auto what = fmt::format("the contribution of process {}", key);
   const std::size_t size = read_length(receive(4, until, what));
-  if (size > kLongest) base::fail(base::ErrorKind::comm, "gloo: {} has {} bytes", what, size);
+  if (size > longest_value(processes_))
+    base::fail(base::ErrorKind::comm, "gloo: {} has {} bytes", what, size);
   return receive(size, until, what);
 }
 

@@ -45,7 +45,7 @@ constexpr double kProgressS = 0.2;
 class PartialFile {
  public:
   explicit PartialFile(fs::path path) : path_(std::move(path)) {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (descriptor_ < 0) fail("cannot be written");
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
       base::fail(ErrorKind::data, "{}: another process is writing it; wait for that one, or end it",

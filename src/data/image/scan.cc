@@ -167,7 +167,7 @@ FolderScan write_manifest(const fs::path& top) {
   // Written in place, because renaming a file into the folder would change the folder's time that is noted in
   // it. An incomplete file has no last line and is ignored.
   File file{.path = path.string(),
-            .descriptor = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)};
+            .descriptor = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666)};
   if (file.descriptor < 0)
     base::fail(ErrorKind::data, "{}: cannot be written: {}; is the folder yours?", path.string(),
                std::system_category().message(errno));

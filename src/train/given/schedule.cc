@@ -24,7 +24,7 @@ void UpdateCount::set(std::int64_t updates) {
   if (file_ < 0) {
     std::error_code ignored;  // then it cannot be opened either
     std::filesystem::create_directories(path_.parent_path(), ignored);
-    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (file_ < 0) return path_.clear();
   }
   // Always the same length, so that no part of an older number remains.

@@ -55,7 +55,7 @@ describe.skipIf(reason !== null)('A page of each kind', () => {
   beforeAll(async () => {
     browser = await launch();
     folder = mkdtempSync(join(tmpdir(), 'paceline-kinds-'));
-    const serving = start('serve', '.', '--port', '0');
+    const serving = start('serve', '.', '--port', '0', '--no-token');
     server = await new Promise<string>((found) => {
       let said = '';
       serving.stdout!.on('data', (part: Buffer) => {

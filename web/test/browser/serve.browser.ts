@@ -68,27 +68,28 @@ describe.skipIf(reason !== null)('A training that is served', () => {
     training.stdout!.resume();
     const ended = new Promise<number | null>((done) => { training.on('exit', done); });
     const server = start('serve', folder, '--port', '0');
-    const address = await new Promise<string>((found) => {
+    const [address, token] = await new Promise<[string, string]>((found) => {
       let said = '';
       server.stdout!.on('data', (part: Buffer) => {
         said += String(part);
-        const [port] = /http:\/\/127\.0\.0\.1:\d+/.exec(said) ?? [];
-        if (port) found(port);
+        const [, port, query] = /(http:\/\/127\.0\.0\.1:\d+)\/(\?token=\w+)\n/.exec(said) ?? [];
+        if (port && query) found([port, query]);
       });
     });
+    expect((await fetch(`${address}/run/run`)).status).toBe(401);
     await expect.poll(() => existsSync(join(run, 'events.jsonl')), { timeout: 60_000 }).toBe(true);
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' });
     const page = await context.newPage();
     const problems: string[] = [];
     page.on('pageerror', (error) => problems.push(error.message));
-    await page.goto(`${address}/run/run`);
+    await page.goto(`${address}/run/run${token}`);
     // While it goes on: the strip is there, and each answer says that it is not the last word.
     await page.waitForFunction(() => (document.querySelector('.live')?.textContent ?? '').includes('epoch'), undefined, { timeout: 120_000 });
     expect(await ended).toBe(0);
     const made = join(folder, 'report');
     execFileSync(program, ['report', run, '--html', `${made}.html`, '--json', `${made}.json`], { stdio: 'ignore' });
     const report = readFileSync(`${made}.json`, 'utf8');
-    expect(dataOf(await (await fetch(`${address}/document/run`)).text())).toEqual(dataOf(report));
+    expect(dataOf(await (await fetch(`${address}/document/run${token}`)).text())).toEqual(dataOf(report));
     // Followed to its end without a word of the reader: the page has become that of the report.
     await page.waitForFunction((title) => document.title === title && document.querySelectorAll('.tile').length > 0 && document.querySelectorAll('.so-far').length === 0,
       (JSON.parse(report) as { title: string }).title, { timeout: 60_000 });
