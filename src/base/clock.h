@@ -25,4 +25,23 @@ using TimePoint = Clock::time_point;
 }
 [[nodiscard]] inline double seconds_since(TimePoint begin) { return seconds(Clock::now() - begin); }
 
+/// A deadline of somebody who looks at it many times a second. Time in which nobody looked does not count:
+/// the process was stopped, and most likely so was the one that it waits for.
+class WatchedDeadline {
+ public:
+  explicit WatchedDeadline(Clock::duration time, TimePoint now = Clock::now())
+      : seen_(now), until_(now + time) {}
+
+  [[nodiscard]] bool is_over(TimePoint now = Clock::now()) {
+    constexpr std::chrono::seconds kStopped{2};
+    if (now - seen_ > kStopped) until_ += now - seen_;
+    seen_ = now;
+    return now >= until_;
+  }
+  [[nodiscard]] TimePoint until() const { return until_; }
+
+ private:
+  TimePoint seen_, until_;
+};
+
 }  // namespace paceline::base

@@ -15,6 +15,8 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 namespace paceline::base {
 namespace {
@@ -135,6 +137,30 @@ CgroupLimits cgroup_limits(const fs::path& root) {
       walk_up(mounts / "pids", group, [&](const fs::path& folder) { read_threads(folder, limits); });
   }
   return limits;
+}
+
+std::optional<std::int64_t> out_of_memory_kills(const fs::path& root) {
+  constexpr const char* kKey = "oom_kill";
+  const fs::path mounts = root / "sys/fs/cgroup";
+  std::ifstream file(root / "proc/self/cgroup");
+  std::error_code unknown;
+  for (std::string line; std::getline(file, line);) {
+    const auto first = line.find(':');
+    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    const auto group = fs::path(line.substr(second + 1)).relative_path();
+    std::vector<fs::path> counters;
+    if (controllers == ",,")
+      counters = {mounts / group / "memory.events", mounts / "unified" / group / "memory.events",
+                  mounts / "memory.events"};  // the last one: in a container, its own group
+    if (controllers.find(",memory,") != std::string::npos)
+      counters = {mounts / "memory" / group / "memory.oom_control", mounts / "memory/memory.oom_control"};
+    for (const auto& counter : counters)
+      if (fs::exists(counter, unknown)) return entry(counter, kKey);
+  }
+  const auto of_system = root / "proc/vmstat";
+  return fs::exists(of_system, unknown) ? std::optional(entry(of_system, kKey)) : std::nullopt;
 }
 
 char state_of_process(pid_t process) {

@@ -29,6 +29,10 @@ struct CgroupLimits {
 /// Reads cgroup v2, v1 or a mixture of both below `root`; tests pass a made-up file system.
 [[nodiscard]] CgroupLimits cgroup_limits(const std::filesystem::path& root = "/");
 
+/// How many processes of this process's cgroup the kernel has ended because memory ran out; of the whole
+/// system if the cgroup does not count them. Nothing if nobody does.
+[[nodiscard]] std::optional<std::int64_t> out_of_memory_kills(const std::filesystem::path& root = "/");
+
 /// The state letter of /proc/PID/stat: 'R' or 'S' alive, 'T' stopped by a signal, 't' by a debugger, 'Z'
 /// ended but not collected; '\0' if there is no such process, or it may not be seen.
 ///

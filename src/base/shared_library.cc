@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -145,7 +146,11 @@ std::filesystem::path program_path(const std::filesystem::path& executable, cons
 
 std::filesystem::path program_path() {
   const char* const variable = std::getenv("PACELINE_PROGRAM");
-  return program_path(std::filesystem::read_symlink(kItself), variable == nullptr ? "" : variable);
+  std::error_code no_proc;
+  auto executable = std::filesystem::read_symlink(kItself, no_proc);
+  if (no_proc)  // the path by which it was started, which is relative for some shells
+    executable = std::filesystem::absolute(reinterpret_cast<const char*>(::getauxval(AT_EXECFN)), no_proc);
+  return program_path(executable, variable == nullptr ? "" : variable);
 }
 
 std::string build_id() {

@@ -9,6 +9,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include "base/error.h"
 
@@ -86,12 +87,42 @@ std::string rule_of(std::string_view text, std::int64_t least, std::int64_t most
   return fmt::format("a whole number from {} to {}", least, most);
 }
 
+/// "cifar100" is not a way to write "cifar10", nor is "ntasks-per-node" one of "gpus-per-node": whether the
+/// two differ in a number, or in one word of as many.
+bool names_another_thing(std::string_view one, std::string_view other) {
+  const auto digits = [](std::string_view name) {
+    std::string found;
+    std::ranges::copy_if(name, std::back_inserter(found),
+                         [](char letter) { return letter >= '0' && letter <= '9'; });
+    return found;
+  };
+  const auto words = [](std::string_view name) {
+    std::vector<std::string_view> found;
+    for (std::size_t end = 0; end != std::string_view::npos;
+         name.remove_prefix(std::min(end + 1, name.size()))) {
+      end = name.find_first_of("-_");
+      found.push_back(name.substr(0, end));
+    }
+    return found;
+  };
+  const auto number = digits(one), other_number = digits(other);
+  if (!number.empty() && !other_number.empty() && number != other_number) return true;
+  const auto these = words(one), those = words(other);
+  if (these.size() != those.size() || these.size() < 2) return false;
+  for (std::size_t i = 0; i < these.size(); ++i)
+    if (edit_distance(these[i], those[i]) >
+        std::max<std::size_t>(1, std::max(these[i].size(), those[i].size()) / 2))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::string> nearest_name(std::string_view name, std::span<const std::string> known) {
   std::optional<std::string> best;
   std::size_t best_distance = 0;
   for (const auto& candidate : known) {
+    if (names_another_thing(name, candidate)) continue;
     const std::size_t distance = edit_distance(name, candidate);
     const std::size_t limit = std::max<std::size_t>(1, std::max(name.size(), candidate.size()) / 3);
     if (distance <= limit && (!best || distance < best_distance)) {
@@ -111,6 +142,24 @@ std::optional<std::string> nearest_name(std::string_view name, std::span<const s
 std::string suggestion(std::string_view name, std::span<const std::string> known) {
   if (const auto near = nearest_name(name, known)) return fmt::format("; did you mean '{}'?", *near);
   return fmt::format("; known are {}", fmt::join(known, ", "));
+}
+
+std::string with_short_words(std::string_view text) {
+  constexpr std::size_t kLongest = 300, kBegin = 200, kEnd = 50;
+  std::string result;
+  while (!text.empty()) {
+    const auto word = text.substr(0, text.find_first_of(" \n"));
+    if (word.size() <= kLongest)
+      result += word;
+    else
+      result += fmt::format("{}[... {} more bytes ...]{}", word.substr(0, kBegin),
+                            word.size() - kBegin - kEnd, word.substr(word.size() - kEnd));
+    text.remove_prefix(word.size());
+    if (text.empty()) break;
+    result += text.front();
+    text.remove_prefix(1);
+  }
+  return result;
 }
 
 std::string visible(std::string_view text, bool keeps_lines) {

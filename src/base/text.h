@@ -53,6 +53,9 @@ struct Bounds {
 [[nodiscard]] std::optional<std::string> nearest_name(std::string_view name,
                                                       std::span<const std::string> known);
 
+/// The text with the middle of words of more than 300 letters left out, as a number of a million digits is.
+[[nodiscard]] std::string with_short_words(std::string_view text);
+
 /// The end of an error sentence: "; did you mean 'x'?" or, if no name is close, "; known are a, b, c".
 [[nodiscard]] std::string suggestion(std::string_view name, std::span<const std::string> known);
 

@@ -61,11 +61,13 @@ ProcessGroup::ProcessGroup(Wire& wire, ProcessGroupOptions options,
   }
 }
 
-void ProcessGroup::leave() {
-  if (std::exchange(has_parted_, true)) return;
+int ProcessGroup::leave(int mine) {
+  if (parted_with_) return *parted_with_;
+  parted_with_ = mine;  // a call after a failed one does not wait again
   std::byte end{};
   order(std::span(&end, 1));
-  meet_all();
+  parted_with_ = highest(mine);
+  return *parted_with_;
 }
 
 std::string ProcessGroup::ranks_of(int process) const {
@@ -187,14 +189,14 @@ void ProcessGroup::order(std::span<std::byte> bytes) {
 void ProcessGroup::round(Channel channel, const LazyName& what, std::span<const Send> sends,
                          std::span<const Receive> receives) {
   check();
-  const auto until = base::Clock::now() + deadline_.load();
+  base::WatchedDeadline deadline(deadline_.load());
   std::vector<int> missing;
   detector_->heartbeat().enters(channel);
   Wait wait(detector_->heartbeat(), channel);
   try {
     missing = wire_.swap(channel, sends, receives, [&] {
       wait.goes_on();
-      return !failed_ && base::Clock::now() < until;
+      return !failed_ && !deadline.is_over();
     });
   } catch (const base::Error&) {
     for (auto waited = milliseconds(0); waited < kForTheName && !failed_; waited += milliseconds(10))
@@ -221,11 +223,11 @@ void ProcessGroup::stage(Staged& staged, const LazyName& what, const Collective&
   const Channel channel = &staged == &*reductions_ ? Channel::reductions : Channel::exchanges;
   detector_->heartbeat().enters(channel);
   Wait wait(detector_->heartbeat(), channel);
-  base::TimePoint until{};  // set at the first check, since most collectives end before
+  std::optional<base::WatchedDeadline> deadline;  // begins at the first check: most collectives end before
   const Staged::KeepWaiting keep_waiting = [&] {
     wait.goes_on();
-    if (until == base::TimePoint{}) until = base::Clock::now() + deadline_.load();
-    return !failed_ && base::Clock::now() < until;
+    if (!deadline) deadline.emplace(deadline_.load());
+    return !failed_ && !deadline->is_over();
   };
   if (!collective(staged, keep_waiting)) {
     auto missing = staged.missing();

@@ -77,15 +77,17 @@ class ProcessGroup final : public InterProcessComm {
   void share_memory();
   /// Restricts collectives to the processes `members`: numbers of the run in ascending order, beginning with
   /// 0. The others take part only in regroup() and order(). All processes call it with the same numbers,
-  /// while no collective is in progress.
-  void regroup(std::span<const int> members);
+  /// while no collective is in progress. Returns highest(mine).
+  int regroup(std::span<const int> members, int mine = 0);
+  /// The highest number, 0 to 255, that a process of the run gives, members or not. All processes call it.
+  [[nodiscard]] int highest(int mine);
   /// Sends process 0's bytes to all processes, members or not, however long the others have to wait for them.
   void order(std::span<std::byte> bytes);
   /// Ends a run that went well: everybody waits until process 0 has written its files, however long that
   /// takes, then for one another, up to the deadline. So nobody's exit ends a process that still writes, and
   /// the detector finds a stopped process before the library's own shutdown would wait for it. All processes
-  /// call it; a second call does nothing.
-  void leave();
+  /// call it, and get highest(mine); a second call does nothing and returns the same.
+  int leave(int mine = 0);
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
   void set_wire_format(WireFormat wire_format) {
     wire_format_ = wire_format;
@@ -106,7 +108,6 @@ class ProcessGroup final : public InterProcessComm {
   void join_memory();
   void make_streams();
   [[nodiscard]] bool everywhere(bool here);  ///< whether `here` is true for all members
-  void meet_all();
   /// `round` counts processes by their numbers in the run, `round_of_members` by their index among the
   /// members.
   void round(Channel channel, const LazyName& what, std::span<const Send> sends,
@@ -140,7 +141,7 @@ class ProcessGroup final : public InterProcessComm {
   std::atomic<std::chrono::seconds> deadline_;
   std::function<void(const std::string&)> say_;
   std::atomic<bool> failed_{false};
-  bool has_parted_ = false;
+  std::optional<int> parted_with_;  ///< what leave() has returned
   std::atomic<WireFormat> wire_format_;
   ExchangeRoom room_;  ///< used by the reductions' thread
   /// If all members are on one host: their shared memory and its two streams.

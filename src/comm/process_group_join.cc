@@ -167,23 +167,24 @@ void ProcessGroup::make_streams() {
   exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], limits_);
 }
 
-void ProcessGroup::meet_all() {
-  const std::byte mine{};
+int ProcessGroup::highest(int mine) {
+  const auto own = static_cast<std::byte>(mine);
   std::vector<std::byte> all(static_cast<std::size_t>(wire_.processes()));
   const LazyName what = [] { return std::string("a meeting of all processes"); };
-  (void)exchange_all_gather(std::span(&mine, 1), all, wire_.process(), wire_.processes(),
+  (void)exchange_all_gather(std::span(&own, 1), all, wire_.process(), wire_.processes(),
                             [&](std::span<const Send> sends, std::span<const Receive> receives) {
                               round(Channel::exchanges, what, sends, receives);
                             });
+  return std::to_integer<int>(*std::ranges::max_element(all));
 }
 
-void ProcessGroup::regroup(std::span<const int> members) {
+int ProcessGroup::regroup(std::span<const int> members, int mine) {
   base::expects(!members.empty() && members.front() == 0 && members.back() < wire_.processes() &&
                     std::adjacent_find(members.begin(), members.end(), std::greater_equal()) == members.end(),
                 "members are processes of the run in ascending order, 0 the first");
-  if (wire_.processes() == 1) return;
+  if (wire_.processes() == 1) return mine;
   at(0, "the start");
-  meet_all();  // after this no process uses the streams
+  const int highest_of_all = highest(mine);  // after this no process uses the streams
   detector_->heartbeat().restart_counting();
   common_.reset();
   reductions_.reset();
@@ -196,6 +197,7 @@ void ProcessGroup::regroup(std::span<const int> members) {
     if (members[place] == wire_.process()) place_ = static_cast<int>(place);
   }
   if (shares_memory_ && place_ >= 0) join_memory();
+  return highest_of_all;
 }
 
 }  // namespace paceline::comm

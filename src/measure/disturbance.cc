@@ -155,10 +155,27 @@ std::optional<LoadNow> load_now(double seconds) {
 
 bool is_much(double others_cores, int cores) { return others_cores > kBusy * cores; }
 
+namespace {
+
+bool shared_cores(const Record& record) {
+  return record.window.others_cores && is_much(*record.window.others_cores, record.environment.cores);
+}
+
+}  // namespace
+
+bool stood_still(const Record& record) {
+  constexpr double kNegligible = 0.002;
+  return record.window.paused_s && *record.window.paused_s > kNegligible * record.window.wall_s;
+}
+
+std::string text_about_pause(const Record& record) {
+  return fmt::format("the run stood still for {:.1f} s (it was stopped, or its machine was)",
+                     *record.window.paused_s);
+}
+
 Disturbance disturbance_of_cores(const Record& record) {
-  if (!record.window.others_cores) return Disturbance::maybe;
-  return is_much(*record.window.others_cores, record.environment.cores) ? Disturbance::disturbed
-                                                                        : Disturbance::none;
+  if (shared_cores(record) || stood_still(record)) return Disturbance::disturbed;
+  return record.window.others_cores ? Disturbance::none : Disturbance::maybe;
 }
 
 Disturbance disturbance_of(const Record& record) {
@@ -173,8 +190,7 @@ Disturbance disturbance_of(const Record& record) {
 
 int competitors(const Record& record) {
   int most = 0;
-  if (disturbance_of_cores(record) == Disturbance::disturbed)
-    most = static_cast<int>(std::ceil(*record.window.others_cores));
+  if (shared_cores(record)) most = static_cast<int>(std::ceil(*record.window.others_cores));
   if (record.gpus)
     for (const auto& gpu : *record.gpus)
       if (gpu.others) most = std::max(most, static_cast<int>(gpu.others->size()));
@@ -190,15 +206,17 @@ std::string text_about_disturbance_of_gpus(const Record& record) {
 }
 
 std::string text_about_disturbance(const Record& record) {
-  const auto of_gpus = text_about_disturbance_of_gpus(record);
-  if (disturbance_of_cores(record) != Disturbance::disturbed) return of_gpus;
+  std::vector<std::string> texts;
   // A process that was bound to some cores counts only those, but others may have used more.
-  const double others = *record.window.others_cores;
+  const double others = record.window.others_cores.value_or(0);
   const int cores = record.environment.cores;
-  const auto of_cores = others <= cores
-                            ? fmt::format("other programs kept {:.2f} of {} cores busy", others, cores)
-                            : fmt::format("other programs kept {:.2f} cores busy", others);
-  return of_gpus.empty() ? of_cores : fmt::format("{}, and {}", of_cores, of_gpus);
+  if (shared_cores(record))
+    texts.push_back(others <= cores
+                        ? fmt::format("other programs kept {:.2f} of {} cores busy", others, cores)
+                        : fmt::format("other programs kept {:.2f} cores busy", others));
+  if (const auto of_gpus = text_about_disturbance_of_gpus(record); !of_gpus.empty()) texts.push_back(of_gpus);
+  if (stood_still(record)) texts.push_back(text_about_pause(record));
+  return fmt::format("{}", fmt::join(texts, ", and "));
 }
 
 }  // namespace paceline::measure

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Decides whether other programs used the processors or GPUs of a run while it was measured. Studies,
-/// reports, comparisons and checks use the same rule.
+/// Decides whether other programs used the processors or GPUs of a run while it was measured, or whether it
+/// stood still. Studies, reports, comparisons and checks use the same rule.
 
 #include <cstdint>
 #include <map>
@@ -77,24 +77,36 @@ struct LoadNow {
 /// Whether so many cores of others make times unreliable: more than a tenth of `cores`.
 [[nodiscard]] bool is_much(double others_cores, int cores);
 
-/// Whether other programs worked on the processors or GPUs of a run while it was measured.
+/// Whether other programs worked on the processors or GPUs of a run while it was measured, or it stood still.
 enum class Disturbance : std::uint8_t {
   none,       ///< it is known that they did not
   maybe,      ///< it is not known: the window was shorter than a second, or the system does not say
   disturbed,  ///< they did: its times are upper bounds, and its rates lower bounds
 };
 
-/// Disturbed: others kept more than a tenth of the record's cores busy, or had one of its GPUs open.
+/// Disturbed: others kept more than a tenth of the record's cores busy, or had one of its GPUs open, or it
+/// stood_still().
 [[nodiscard]] Disturbance disturbance_of(const Record& record);
 
-/// The same for processors alone. (Of a process on a GPU it is not known whether it computes or is idle.)
+/// Whether a process of the run stood still for more than 0.2 % of its window (measure/pauses.h): times that
+/// hold such a pause are those of no machine.
+[[nodiscard]] bool stood_still(const Record& record);
+
+/// "the run stood still for 4.0 s (it was stopped, or its machine was)"
+///
+/// Requires  the record stood_still()
+[[nodiscard]] std::string text_about_pause(const Record& record);
+
+/// The same for processors and pauses alone. (Of a process on a GPU it is not known whether it computes or is
+/// idle.)
 [[nodiscard]] Disturbance disturbance_of_cores(const Record& record);
 
 /// The programs of others that compete with the run, at least: the cores that they kept busy, rounded up, and
 /// the processes on its busiest GPU. 0 if it was not disturbed, or if that is not known.
 [[nodiscard]] int competitors(const Record& record);
 
-/// "other programs kept 0.75 of 2 cores busy", "python3 (process 41) was on GPU 0 too", or both.
+/// "other programs kept 0.75 of 2 cores busy", "python3 (process 41) was on GPU 0 too", text_about_pause(),
+/// or several of them.
 ///
 /// Requires  the record was disturbed
 [[nodiscard]] std::string text_about_disturbance(const Record& record);

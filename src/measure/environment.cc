@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <malloc.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -86,6 +87,17 @@ std::int64_t kilobytes(const char* path, const std::string& key) {
   return 0;
 }
 
+/// Memory of the machine where /proc is not mounted; what is free leaves out what the system could reclaim.
+struct MemoryWithoutProc {
+  std::int64_t all = 0, free = 0;
+};
+MemoryWithoutProc memory_without_proc() {
+  struct sysinfo info {};
+  if (::sysinfo(&info) != 0) return {};
+  return {.all = static_cast<std::int64_t>(info.totalram) * info.mem_unit,
+          .free = static_cast<std::int64_t>(info.freeram + info.bufferram) * info.mem_unit};
+}
+
 }  // namespace
 
 Environment environment(std::vector<std::string> libraries) {
@@ -117,12 +129,14 @@ double unix_now() {
 }
 
 std::int64_t machine_memory_bytes() {
-  const std::int64_t machine = kilobytes("/proc/meminfo", "MemTotal:");
+  std::int64_t machine = kilobytes("/proc/meminfo", "MemTotal:");
+  if (machine == 0) machine = memory_without_proc().all;
   return std::min(machine, base::cgroup_limits().memory_bytes.value_or(machine));
 }
 
 std::int64_t available_memory_bytes() {
-  const std::int64_t machine = kilobytes("/proc/meminfo", "MemAvailable:");
+  std::int64_t machine = kilobytes("/proc/meminfo", "MemAvailable:");
+  if (machine == 0) machine = memory_without_proc().free;
   return std::min(machine, base::cgroup_limits().memory_available_bytes.value_or(machine));
 }
 

@@ -330,6 +330,8 @@ struct Record {
     std::optional<double> others_cores;  ///< mean number of cores that other programs kept busy
     /// The busiest visible ones of these programs, at most three.
     std::optional<std::vector<OtherProgramRecord>> others;
+    /// For how long the process that was held up longest stood still (measure/pauses.h); none: not known.
+    std::optional<double> paused_s;
   } window;
   std::optional<PeakRecord> peak;
   std::optional<double>

@@ -313,6 +313,7 @@ void fields(A& archive, In<A, Record::MeasuredWindow>& value) {
   archive("wall_s", value.wall_s);
   archive("others_cores", value.others_cores);
   where_present(archive, "others", value.others);
+  where_present(archive, "paused_s", value.paused_s);
 }
 
 template <typename A>

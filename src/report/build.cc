@@ -302,8 +302,10 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
         hosts.size(), joined(hosts)));
   // Nobody asks a search or an evaluation for times.
   const bool any_times = !std::ranges::all_of(conclusions.records, answers_its_own);
-  if (const auto busy = any_times ? analysis::busy(conclusions.records) : std::nullopt) {
-    std::string sentence = busy->text + ".";
+  for (const auto& find : {analysis::paused, analysis::busy}) {
+    const auto finding = any_times ? find(conclusions.records) : std::nullopt;
+    if (!finding) continue;
+    std::string sentence = finding->text + ".";
     sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
     warnings.insert(warnings.begin(), std::move(sentence));  // the page shows the first outright
   }

@@ -151,6 +151,26 @@ std::vector<const analysis::Cell*> deciding(const analysis::OperatingPoint& poin
   return cells;
 }
 
+/// The repeats of a cell in which the run stood still, also those that were set aside. Each is measured
+/// again.
+std::vector<const Record*> still_repeats(const analysis::Cell& cell) {
+  std::vector<const Record*> still;
+  for (const auto* records : {&cell.records, &cell.lost})
+    std::ranges::copy_if(*records, std::back_inserter(still),
+                         [](const Record* record) { return measure::stood_still(*record); });
+  return still;
+}
+
+/// The cells that decide, each with true, then the others.
+std::vector<std::pair<const analysis::Cell*, bool>> candidates(
+    const std::vector<const analysis::Cell*>& deciding, const std::vector<const analysis::Cell*>& all) {
+  std::vector<std::pair<const analysis::Cell*, bool>> cells;
+  for (const auto* cell : deciding) cells.emplace_back(cell, true);
+  for (const auto* cell : all)
+    if (std::ranges::find(deciding, cell) == deciding.end()) cells.emplace_back(cell, false);
+  return cells;
+}
+
 std::string why_again(const analysis::Cell& cell) {
   for (const Record* record : cell.records)
     if (measure::disturbance_of(*record) == measure::Disturbance::disturbed)
@@ -164,12 +184,17 @@ std::string why_again(const analysis::Cell& cell) {
 /// Describes one round of repeats to the user.
 std::string sentence_on(const Repeats& repeats) {
   std::vector<std::string> kinds;
+  const auto add = [&](std::ptrdiff_t number, const char* text) {
+    if (number > 0) kinds.push_back(fmt::format("{} {}", number, text));
+  };
   for (const auto& [disturbance, text] :
        {std::pair{measure::Disturbance::maybe, "too short to see other programs"},
         std::pair{measure::Disturbance::disturbed, "disturbed by other programs"},
         std::pair{measure::Disturbance::none, "with too little that is certain"}})
-    if (const auto number = std::ranges::count(repeats.chosen, disturbance, &Repeat::was); number > 0)
-      kinds.push_back(fmt::format("{} {}", number, text));
+    add(std::ranges::count_if(repeats.chosen,
+                              [&](const Repeat& one) { return one.was == disturbance && !one.stood_still; }),
+        text);
+  add(std::ranges::count(repeats.chosen, true, &Repeat::stood_still), "in which the run stood still");
   std::string text = fmt::format("measuring {} that decide{} again: {}", repeats.chosen.size(),
                                  repeats.chosen.size() == 1 ? "s" : "", fmt::join(kinds, ", "));
   if (repeats.left_out > 0) text += fmt::format("; {} more stay as they are", repeats.left_out);
@@ -240,6 +265,14 @@ Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {
     fs::rename(path, earlier / fmt::format("{}-{}", created, path.filename().string()));
 }
 
+void require_own_records(const std::vector<PlannedCell>& cells, const fs::path& directory) {
+  for (const PlannedCell& cell : cells) {
+    const auto path = directory / "records" / (cell.id + ".json");
+    if (const auto record = readable(path); record && record->status == "complete")
+      require_same_settings(path, cell, *record);
+  }
+}
+
 std::optional<Record> Kept::take(const std::string& id) {
   auto node = records_.extract(id);
   return node.empty() ? std::nullopt : std::optional<Record>(std::move(node.mapped()));
@@ -302,7 +335,7 @@ Repeats choose_repeats(const std::vector<PlannedCell>& cells, std::span<const Re
   for (const analysis::CellGroup& subject : analysis::by_subject(measured)) {
     const auto point = analysis::operating_point(subject.cells);
     if (point.best() == nullptr || !point.best()->is_timed()) continue;
-    for (const analysis::Cell* cell : deciding(point)) {
+    for (const auto& [cell, decides] : candidates(deciding(point), subject.cells)) {
       const auto key = set_ups.by_id.find(cell->record().id);
       if (key == set_ups.by_id.end()) continue;  // of another list of cells
       const auto spares = set_ups.spares.find(key->second);
@@ -310,9 +343,15 @@ Repeats choose_repeats(const std::vector<PlannedCell>& cells, std::span<const Re
       // A whole epoch cannot be longer than it is.
       const Spares& own = spares->second;
       const bool is_longer = own.any_left() && cells[own.places[own.used]].options.window_steps > 0;
-      const bool may_help = own.any_left() && (is_longer || cell->disturbance != measure::Disturbance::maybe);
+      const auto still = still_repeats(*cell);
+      const bool stood_still = still.size() > own.used;
+      if (!decides && !stood_still) continue;
+      const bool may_help =
+          own.any_left() && (is_longer || stood_still || cell->disturbance != measure::Disturbance::maybe);
       if (may_help && set_ups.used + repeats.chosen.size() < most_repeats)
-        repeats.chosen.push_back({own.places[own.used], why_again(*cell), cell->disturbance});
+        repeats.chosen.push_back({own.places[own.used],
+                                  stood_still ? measure::text_about_pause(*still.front()) : why_again(*cell),
+                                  cell->disturbance, stood_still});
       else if (may_help)
         ++repeats.left_out;
     }

@@ -76,10 +76,17 @@ inline constexpr double kSpareSeconds = 1.6;
 /// second ones. Their windows are by time and longer, unless the window is a whole epoch.
 [[nodiscard]] std::vector<PlannedCell> spare_cells(const std::vector<PlannedCell>& cells);
 
+/// Refuses a directory whose records of these cells were measured with other settings. Run by a study, and by
+/// its plan.
+///
+/// Errors   Error(usage): the record, the setting and both values
+void require_own_records(const std::vector<PlannedCell>& cells, const std::filesystem::path& directory);
+
 struct Repeat {
   std::size_t place = 0;  ///< index of the spare in the list of cells
   std::string why;        ///< "other programs kept 0.75 of 2 cores busy", "too short to see other programs"
   measure::Disturbance was = measure::Disturbance::maybe;
+  bool stood_still = false;  ///< because of a repeat in which the run stood still
 };
 struct Repeats {
   std::vector<Repeat> chosen;  ///< the most useful first

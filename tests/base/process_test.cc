@@ -28,6 +28,20 @@ TEST_F(Cgroup, WithoutAnyFileThereIsNoLimit) {
   EXPECT_FALSE(limits.memory_bytes || limits.memory_available_bytes || limits.cpus || limits.threads);
 }
 
+TEST_F(Cgroup, CountsWhatTheKernelEndedForMemory) {
+  EXPECT_FALSE(out_of_memory_kills(root_).has_value()) << "nobody counts";
+  file("proc/vmstat", "nr_free_pages 12\noom_kill 7\n");
+  EXPECT_EQ(out_of_memory_kills(root_), 7) << "the system";
+  file("proc/self/cgroup", "4:memory:/a/b\n");
+  file("sys/fs/cgroup/memory/a/b/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+  EXPECT_EQ(out_of_memory_kills(root_), 2) << "version one";
+  file("proc/self/cgroup", "0::/slice/job\n");
+  file("sys/fs/cgroup/memory.events", "oom 9\noom_kill 9\n");
+  EXPECT_EQ(out_of_memory_kills(root_), 9) << "a container sees its own group as the root";
+  file("sys/fs/cgroup/slice/job/memory.events", "low 0\nmax 40\noom 3\noom_kill 1\noom_group_kill 0\n");
+  EXPECT_EQ(out_of_memory_kills(root_), 1);
+}
+
 TEST_F(Cgroup, VersionTwoTakesTheTightestLimitOnTheWayUp) {
   file("proc/self/cgroup", "0::/slice/job\n");
   file("sys/fs/cgroup/slice/job/memory.max", "max\n");

@@ -32,6 +32,25 @@ TEST(Nearest, DoesNotGuessWhenNothingIsClose) {
   EXPECT_EQ(nearest_name("x", {}), std::nullopt);
 }
 
+TEST(Text, LeavesOutTheMiddleOfLongWords) {
+  EXPECT_EQ(with_short_words("--lr 0.1: one\nline"), "--lr 0.1: one\nline");
+  const std::string path(300, 'p');
+  EXPECT_EQ(with_short_words("no " + path + " there"), "no " + path + " there");
+  const auto text = with_short_words("got '" + std::string(1'000'000, '7') + "'; give a smaller one");
+  EXPECT_LT(text.size(), 400u);
+  EXPECT_TRUE(text.starts_with("got '777") && text.ends_with("777'; give a smaller one")) << text;
+  EXPECT_NE(text.find("[... 999753 more bytes ...]"), std::string::npos) << text;
+}
+
+TEST(Nearest, OffersNoOtherThing) {
+  const std::vector<std::string> known{"cifar10", "gpus-per-node", "max-steps", "resnet18"};
+  for (const char* name : {"cifar100", "ntasks-per-node", "max-epochs", "resnet34"})
+    EXPECT_EQ(nearest_name(name, known), std::nullopt) << name;
+  EXPECT_EQ(nearest_name("cifar-10", known), "cifar10");
+  EXPECT_EQ(nearest_name("gpu-per-nodes", known), "gpus-per-node");
+  EXPECT_EQ(nearest_name("max_step", known), "max-steps");
+}
+
 TEST(Nearest, SuggestsTheNameOrListsAll) {
   EXPECT_EQ(suggestion("momentun", kNames), "; did you mean 'momentum'?");
   EXPECT_EQ(suggestion("transformer", kNames),

@@ -158,7 +158,8 @@ TEST(ProcessGroup, PartWhenTheFirstIsThroughAndNameWhoDoesNotCome) {
       if (process == 0) std::this_thread::sleep_for(milliseconds(1800));
       if (process == 2 && !all_come) std::this_thread::sleep_for(milliseconds(5000));
       try {
-        joined.leave();
+        EXPECT_EQ(joined.leave(process == 1 ? 15 : 2), 15);
+        EXPECT_EQ(joined.leave(2), 15) << "a second call exchanges nothing";
       } catch (const base::Error& error) {
         errors[static_cast<std::size_t>(process)] = error.what();
       }

@@ -311,7 +311,9 @@ TEST(ProcessGroup, AreRegroupedAndHearOrdersMeanwhile) {
         joined.order(std::as_writable_bytes(std::span(&heard, 1)));
         EXPECT_EQ(heard, cell);
         const auto& members = cells[static_cast<std::size_t>(cell)];
-        joined.regroup(members);
+        // A process without work gives the highest number in turn, and all hear it.
+        EXPECT_EQ(joined.regroup(members, process == cell % 4 ? 15 : process % 2), 15);
+        EXPECT_EQ(joined.highest(process == 3 - cell % 4 ? 2 : 0), 2);
         const auto place = std::ranges::find(members, process) - members.begin();
         const int count = static_cast<int>(members.size());
         if (place == count) continue;

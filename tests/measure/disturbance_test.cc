@@ -46,6 +46,27 @@ TEST(Disturbance, IsAProcessOfAnotherProgramOnAGpuOfTheRun) {
             "a (process 9), a (process 9), a (process 9), 2 more were on GPU 1 too");
 }
 
+TEST(Disturbance, IsAPauseOfTheRun) {
+  Record record;
+  record.environment.cores = 4;
+  record.window.wall_s = 10;
+  record.window.paused_s = 0.01;  // not worth a word
+  EXPECT_EQ(disturbance_of(record), Disturbance::maybe);
+  record.window.paused_s = 0.3;
+  EXPECT_EQ(disturbance_of(record), Disturbance::disturbed) << "nobody knows of others, but of this";
+  EXPECT_EQ(competitors(record), 0) << "it stood still alone";
+  EXPECT_EQ(text_about_disturbance(record),
+            "the run stood still for 0.3 s (it was stopped, or its machine was)");
+  record.window.others_cores = 0.75;
+  EXPECT_EQ(
+      text_about_disturbance(record),
+      "other programs kept 0.75 of 4 cores busy, and the run stood still for 0.3 s (it was stopped, or its "
+      "machine was)");
+  record.window.paused_s = 30'000;  // the lid was closed for a night: the window itself is no longer
+  record.window.others_cores = 0;
+  EXPECT_EQ(disturbance_of_cores(record), Disturbance::disturbed);
+}
+
 TEST(Disturbance, SaysBoth) {
   auto record = on_gpu({{.pid = 41, .name = "python3"}});
   record.gpus->front().host = "b";

@@ -178,6 +178,23 @@ TEST(Repeats, NeedNoneBesideAQuietOne) {
   EXPECT_THAT(chosen_of(cells, records), ElementsAre("scale-weak-w2-b16-spare")) << "the best wants two";
 }
 
+TEST(Repeats, ComeForEachThatStoodStill) {
+  const auto cells = planned();
+  auto records = all_quiet(cells);
+  const auto pause = [](measure::Record& record) { record.window.paused_s = 4; };
+  for (auto& record : records)
+    if (record.id == "scale-weak-w1-b8-r0")
+      pause(record);  // far from the best, and its other repeat is quiet
+  const auto repeats = choose_repeats(cells, records);
+  ASSERT_EQ(repeats.chosen.size(), 1U);
+  EXPECT_EQ(cells[repeats.chosen[0].place].id, "scale-weak-w1-b8-spare");
+  EXPECT_THAT(repeats.chosen[0].why, HasSubstr("the run stood still for 4.0 s"));
+  records.push_back(measured(cells[8], 108, 1, 0.05));
+  EXPECT_THAT(chosen_of(cells, records), IsEmpty());
+  pause(records.back());
+  EXPECT_THAT(chosen_of(cells, records), ElementsAre("scale-weak-w1-b8-spare2")) << "it stood still again";
+}
+
 TEST(Repeats, LookAgainAfterASpare) {
   const auto cells = planned();
   auto records = all_quiet(cells);

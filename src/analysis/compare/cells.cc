@@ -193,13 +193,15 @@ void set_disturbed_aside(Cell& cell) {
     return measure::disturbance_of(*record) == Disturbance::disturbed;
   });
   cell.disturbance = !cell.is_timed() && any_disturbed ? Disturbance::disturbed : kept;
-  // A disturbed run that was no slower than those kept shows a rate that the cell reaches: it stays.
+  // A disturbed run that was no slower than those kept shows a rate that the cell reaches: it stays. Not one
+  // that stood still: its steps may be as fast, but its time is not.
   double kept_s = std::numeric_limits<double>::infinity();
   for (const Record* record : cell.records)
     if (measure::disturbance_of(*record) <= kept)
       kept_s = std::min(kept_s, measure::quantile(step_seconds(*record), 0.5));
   const auto is_kept = [&](const Record* record) {
-    return measure::disturbance_of(*record) <= kept || measure::quantile(step_seconds(*record), 0.5) < kept_s;
+    return measure::disturbance_of(*record) <= kept ||
+           (!measure::stood_still(*record) && measure::quantile(step_seconds(*record), 0.5) < kept_s);
   };
   const auto first = std::stable_partition(cell.records.begin(), cell.records.end(), is_kept);
   if (cell.is_timed())

@@ -344,7 +344,7 @@ std::optional<Finding> busy(std::span<const Record> records) {
     const auto disturbance = measure::disturbance_of(record);
     if (disturbance == measure::Disturbance::maybe) continue;
     ++known;
-    if (disturbance != measure::Disturbance::disturbed) continue;
+    if (measure::competitors(record) == 0) continue;
     ++disturbed;
     const auto others = [](const Record& one) { return one.window.others_cores.value_or(0); };
     if (worst == nullptr || others(record) > others(*worst)) worst = &record;
@@ -352,8 +352,8 @@ std::optional<Finding> busy(std::span<const Record> records) {
   if (worst == nullptr) return std::nullopt;
   const auto of_gpus = measure::text_about_disturbance_of_gpus(*worst);
   std::string which = worst->id;
-  if (of_gpus != measure::text_about_disturbance(*worst)) {
-    const double others = *worst->window.others_cores;
+  if (const double others = worst->window.others_cores.value_or(0);
+      measure::is_much(others, worst->environment.cores)) {
     const int cores = worst->environment.cores;  // for a bound process: fewer than the machine has
     which =
         fmt::format("up to {:.1f}{} cores, {}{}", others, others <= cores ? fmt::format(" of {}", cores) : "",
@@ -363,6 +363,19 @@ std::optional<Finding> busy(std::span<const Record> records) {
       false, fmt::format("other programs were at work in {} of {} measured windows ({}{}{}): times are too "
                          "long and intervals too wide",
                          disturbed, known, which, of_gpus.empty() ? "" : ": ", of_gpus)};
+}
+
+std::optional<Finding> paused(std::span<const Record> records) {
+  const auto longer = [](const Record& one, const Record& other) {
+    return one.window.paused_s.value_or(0) < other.window.paused_s.value_or(0);
+  };
+  const auto count = std::ranges::count_if(records, measure::stood_still);
+  if (count == 0) return std::nullopt;
+  const Record& longest = *std::ranges::max_element(records, longer);
+  return Finding{
+      false, fmt::format("{} of {} windows stood still, for up to {:.1f} s ({}): the run was stopped, or its "
+                         "machine was; its times are those of no machine",
+                         count, records.size(), longest.window.paused_s.value_or(0), longest.id)};
 }
 
 }  // namespace paceline::analysis

@@ -25,6 +25,9 @@ struct Finding {
 /// worst. Nothing if they did not, or if no window knows.
 [[nodiscard]] std::optional<Finding> busy(std::span<const measure::Record> records);
 
+/// In how many windows the run stood still, and for how long at worst. Nothing if it did in none.
+[[nodiscard]] std::optional<Finding> paused(std::span<const measure::Record> records);
+
 /// The first error of check(). Figures of a record with an error are not used, since it is unknown which of
 /// them are true.
 [[nodiscard]] std::optional<std::string> contradiction(const measure::Record& record);

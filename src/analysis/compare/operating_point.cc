@@ -65,6 +65,7 @@ bool has_constant_load(const std::vector<const Cell*>& cells) {
     if (cell->disturbance != Disturbance::disturbed) return false;
     double core_s = 0, wall_s = 0;
     for (const measure::Record* record : cell->records) {
+      if (measure::stood_still(*record)) return false;                            // once, and not in all
       core_s += record->window.others_cores.value_or(0) * record->window.wall_s;  // 0: on a GPU alone
       wall_s += record->window.wall_s;
     }
@@ -93,7 +94,8 @@ void add_unsettled(Choice& choice, const std::vector<const Cell*>& cells) {
 }
 
 /// How many times as fast a disturbed cell may be without the programs beside it: with k of them on a core a
-/// worker keeps at least 1 / (1 + k) of it; and it had at least the cores that they left.
+/// worker keeps at least 1 / (1 + k) of it; and it had at least the cores that they left, and the time in
+/// which it did not stand still.
 double most_speedup(const Cell& cell) {
   constexpr double kLeastLeft = 0.05;  // of a core: the readings are no finer
   double factor = 1 + std::max(1, cell.competitors);
@@ -101,6 +103,8 @@ double most_speedup(const Cell& cell) {
     const double used = std::min(cell.workers * cell.threads_per_worker, record->environment.cores);
     const double left = record->environment.cores - record->window.others_cores.value_or(0);
     factor = std::max(factor, used / std::max(kLeastLeft, left));
+    const double moved_s = record->window.wall_s - record->window.paused_s.value_or(0);
+    factor = std::max(factor, record->window.wall_s / std::max(kLeastLeft * record->window.wall_s, moved_s));
   }
   return factor;
 }

@@ -163,6 +163,7 @@ void StudyEvents::done(const measure::Record& record) {
   if (record.oversubscribed) event.set("oversubscribed", true);
   if (is_complete && speed) {
     event.set("images_per_s", speed).set("others_cores", record.window.others_cores);
+    if (measure::stood_still(record)) event.set("paused_s", record.window.paused_s);
     if (!record.ranks.empty()) event.set("step_s", measure::estimate(record.ranks.front().step_s).median);
   }
   if (is_complete && !speed) event.set("accuracy", reached);
@@ -285,8 +286,8 @@ void CellProgress::count(const measure::Record& record) {
   ++part.done;
   part.kept += how_ == study::Begin::kept ? 1 : 0;
   part.skipped += record.status == "skipped" ? 1 : 0;
-  part.disturbed +=
-      !part.is_of_trainings && measure::disturbance_of(record) == measure::Disturbance::disturbed ? 1 : 0;
+  part.disturbed += !part.is_of_trainings && measure::competitors(record) > 0 ? 1 : 0;
+  part.still += !part.is_of_trainings && measure::stood_still(record) ? 1 : 0;
   if (record.status == "complete" || record.status == "skipped") return;
   if (++part.failed <= kMostFailures)
     screen_.explain(fmt::format("    {} {}: {}", record.id, record.status, record.reason));
@@ -346,6 +347,7 @@ void CellProgress::finish() {
   if (part.skipped > 0) apart.push_back(fmt::format("{} not run", part.skipped));
   if (part.failed > 0) apart.push_back(fmt::format("{} failed or stopped", part.failed));
   if (part.disturbed > 0) apart.push_back(fmt::format("{} disturbed by other programs", part.disturbed));
+  if (part.still > 0) apart.push_back(fmt::format("{} stood still for a while", part.still));
   for (std::size_t i = 0; i < apart.size(); ++i) text += (i == 0 ? " (" : ", ") + apart[i];
   if (!apart.empty()) text += ")";
   text += "  " + report::duration(base::seconds_since(part.began));

@@ -77,7 +77,7 @@ class CellProgress {
  private:
   struct Part {
     std::string name;
-    std::size_t all = 0, done = 0, kept = 0, skipped = 0, failed = 0, disturbed = 0;
+    std::size_t all = 0, done = 0, kept = 0, skipped = 0, failed = 0, disturbed = 0, still = 0;
     bool is_of_trainings = false;
     base::TimePoint began = base::Clock::now();
     double best = 0;        ///< images/s, or an accuracy

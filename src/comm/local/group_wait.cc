@@ -154,15 +154,16 @@ void Group::wait(Operation& operation) {
   std::unique_lock lock(mutex_);
   const Waits waits(waiting_);
   const auto settled = [&] { return operation.done || (failed_ && operation.working == 0); };
-  const auto begin = Clock::now(), until = begin + deadline_;
+  const auto begin = Clock::now();
+  base::WatchedDeadline deadline(deadline_);
   const auto look = stall_options_.held_up / kLooks;
-  if (!changed_.wait_until(lock, std::min(begin + look, until), settled)) {
+  if (!changed_.wait_until(lock, std::min(begin + look, deadline.until()), settled)) {
     StallDetector stall_detector(begin, look, stall_options_.held_up);
     WorkMeter work;
     do {
       look_for_who_is_late(lock, operation, stall_detector, work);
-    } while (!changed_.wait_until(lock, std::min(Clock::now() + look, until), settled) &&
-             Clock::now() < until);
+    } while (!changed_.wait_until(lock, std::min(Clock::now() + look, deadline.until()), settled) &&
+             !deadline.is_over());
     // Not where this process gives up: process 0 reaches the same deadline, and then still names the late
     // rank.
     if (across_ != nullptr && (settled() || operation.arrived == ranks_)) across_->held_up_by({});

@@ -184,7 +184,7 @@ std::optional<Figure> hero_figure(const Subject& subject) {
                     "What touches the band may be as fast as the best. Error bars: 95 % intervals of the "
                     "median."};
   figure.views.push_back(rates(subject));
-  if (holds_disturbed(figure.views.front())) figure.note += " Hollow cells were disturbed by other programs.";
+  if (holds_disturbed(figure.views.front())) figure.note += " Hollow cells were disturbed.";
   for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
     if (auto view = speedups(subject, mode); !view.series.empty()) figure.views.push_back(std::move(view));
   return figure;

@@ -41,7 +41,8 @@ std::string why_to_settle(const analysis::Choice& choice, const Cell& best) {
   cells.push_back(&best);
   if (auto load = text_about_load(cells); !load.empty()) {
     load.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(load.front())));
-    return load + ": stop them first, or take a quieter moment.";
+    const bool by_others = std::ranges::any_of(cells, [](const Cell* cell) { return cell->competitors > 0; });
+    return load + (by_others ? ": stop them first, or take a quieter moment." : ".");
   }
   if (!choice.overlap.empty()) return "Their intervals overlap.";
   if (best.disturbance == measure::Disturbance::none && choice.unsettled.empty())

@@ -119,10 +119,11 @@ std::string doubt_of(const analysis::Cell& cell) {
 std::string text_about_load(const std::vector<const analysis::Cell*>& cells) {
   double least = 0, most = 0, wall_s = 0;
   std::map<std::string, double> core_seconds;  // by program
-  const Record* worst = nullptr;
+  const Record *worst = nullptr, *paused = nullptr;
   for (const analysis::Cell* cell : cells)
     for (const Record* record : cell->records) {
-      if (measure::disturbance_of(*record) != Disturbance::disturbed) continue;
+      if (measure::stood_still(*record)) paused = record;
+      if (measure::competitors(*record) == 0) continue;
       const double others = record->window.others_cores.value_or(0);
       least = worst == nullptr ? others : std::min(least, others);
       if (worst == nullptr || others > most) worst = record;
@@ -132,7 +133,7 @@ std::string text_about_load(const std::vector<const analysis::Cell*>& cells) {
         for (const auto& program : *record->window.others)
           core_seconds[program.name] += program.cores * record->window.wall_s;
     }
-  if (worst == nullptr) return "";
+  if (worst == nullptr) return paused == nullptr ? "" : measure::text_about_pause(*paused);
   if (most <= 0) return measure::text_about_disturbance(*worst);  // on GPUs alone
   constexpr double kNamed = 0.1;
   constexpr std::size_t kMost = 3;

@@ -38,6 +38,7 @@ struct WorkerResult {
   std::optional<double> allreduce_peak_gb_per_s;       ///< step_runner.h
   std::optional<double> others_cores;  ///< cores kept busy by other programs during the window; rank 0
   std::vector<measure::OtherProgramRecord> others;       ///< the busiest of these programs; rank 0
+  std::optional<double> paused_s;                        ///< of the process that stood still longest; rank 0
   std::vector<measure::GpuReport> gpus;                  ///< one report for each process with GPUs; rank 0
   std::int64_t norm_bytes = 0, norm_collectives = 0;     ///< of synchronised batch norm, in the window
   std::optional<engine::DeviceMemoryUse> device_memory;  ///< at the end

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "graph/layout.h"
+#include "measure/disturbance.h"
 #include "measure/environment.h"
 #include "train/given/names.h"
 #include "train/step/data_parallel.h"
@@ -249,6 +250,8 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
   record.window.samples = root.window_steps * record.global_batch;
   record.window.others_cores = root.others_cores;
   if (root.others_cores) record.window.others = std::move(root.others);
+  record.window.paused_s = root.paused_s;
+  if (measure::stood_still(record)) record.notes.push_back(measure::text_about_pause(record));
   if (const auto& best = root.validation; best.best_update > 0)
     record.chosen = {.epoch = best.best_epoch,
                      .updates = best.best_update,

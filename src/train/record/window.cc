@@ -69,6 +69,10 @@ void Window::begin(const data::Loader* loader) {
   if (job_.gpu_watch != nullptr && is_first_of_process()) job_.gpu_watch->begin();
   traffic_before_ = communicator_.traffic();
   if (loader != nullptr) loader_before_ = loader->statistics();
+  if (is_first_of_process()) {
+    if (!pauses_) pauses_.emplace(job_.resolved.local_workers * job_.resolved.threads);
+    pauses_->begin();
+  }
   begin_ = base::Clock::now();
 }
 
@@ -93,6 +97,7 @@ bool Window::is_long_enough(std::int64_t update, std::int64_t steps) const {
 
 void Window::end(const data::Loader* loader, const engine::Engine& engine, WorkerResult& result) {
   result.rank.wall_s = seconds();
+  find_pauses(result);
   find_others(result);
   if (job_.gpu_watch != nullptr) find_gpus(result);
   result.rank.rank = communicator_.rank();
@@ -109,6 +114,15 @@ void Window::end(const data::Loader* loader, const engine::Engine& engine, Worke
       const base::Error& error) {  // all that was measured is there: a device that fails now takes nothing
     result.notes.push_back(fmt::format("the device did not say what its memory holds: {}", error.what()));
   }
+}
+
+/// Finds out for how long a process stood still.
+void Window::find_pauses(WorkerResult& result) {
+  constexpr double kNotKnown = -1;
+  double paused_s = pauses_ ? pauses_->seconds().value_or(kNotKnown) : kNotKnown;
+  pauses_.reset();
+  if (job_.backend.place.processes > 1) communicator_.all_reduce(std::span(&paused_s, 1), comm::Reduce::max);
+  if (communicator_.rank() == 0 && paused_s >= 0) result.paused_s = paused_s;
 }
 
 /// Finds processor time at rank 0's host that was used by processes outside of this run.

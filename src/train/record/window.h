@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "data/loader.h"
 #include "measure/disturbance.h"
+#include "measure/pauses.h"
 #include "measure/record.h"
 #include "measure/spans.h"
 #include "train/given/job.h"
@@ -62,12 +63,13 @@ class Window {
   [[nodiscard]] bool is_long_enough(std::int64_t update, std::int64_t steps) const;
   /// Ends the measurement of traffic; what follows is bookkeeping.
   void end_traffic() { traffic_ = communicator_.traffic(); }
-  /// Ends the window, after end_traffic(). All ranks call it: one reduction if there are several processes.
+  /// Ends the window, after end_traffic(). All ranks call it: two reductions if there are several processes.
   void end(const data::Loader* loader, const engine::Engine& engine, WorkerResult& result);
 
  private:
   [[nodiscard]] bool is_first_of_process() const;
   void find_others(WorkerResult& result);
+  void find_pauses(WorkerResult& result);
   void find_gpus(WorkerResult& result);
   [[nodiscard]] std::string left_out() const;
   void describe_loader(const data::Loader* loader, measure::RankRecord& rank) const;
@@ -76,6 +78,7 @@ class Window {
   comm::Communicator& communicator_;
   std::optional<measure::ProcessorTimes> times_before_;
   measure::ProgramTimes programs_before_;
+  std::optional<measure::PauseWatch> pauses_;  ///< of the first rank of a process
   comm::Traffic traffic_before_, traffic_;
   data::LoaderStatistics loader_before_;
   base::TimePoint begin_{};

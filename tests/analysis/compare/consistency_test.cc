@@ -246,6 +246,19 @@ TEST(Consistency, NamesOtherProgramsThatWereAtWorkWhileItMeasured) {
   EXPECT_THAT(busy(records)->text, HasSubstr("(up to 1.2 cores"));
 }
 
+TEST(Consistency, NamesWindowsInWhichTheRunStoodStill) {
+  std::vector<measure::Record> records{make_record({}), make_record({.workers = 2}),
+                                       make_record({.workers = 4})};
+  for (auto& record : records) record.window.others_cores = 0.02;
+  EXPECT_FALSE(paused(records).has_value());
+  records[0].window.paused_s = 0.4;
+  records[1].window.paused_s = 4;
+  records[1].window.others_cores.reset();  // shorter than a second, but for the pause
+  ASSERT_TRUE(paused(records).has_value());
+  EXPECT_THAT(paused(records)->text, HasSubstr("2 of 3 windows stood still, for up to 4.0 s"));
+  EXPECT_FALSE(busy(records).has_value()) << "nobody else was at work";
+}
+
 TEST(Consistency, NamesWhoMadeHalfOfTheLoad) {
   std::vector<measure::Record> records{make_record({})};
   auto& window = records[0].window;

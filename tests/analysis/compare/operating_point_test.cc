@@ -50,6 +50,38 @@ std::vector<std::int64_t> batches_of(const std::vector<const Cell*>& cells) {
   return batches;
 }
 
+/// The same, but stopped for `seconds` in the midst of a step.
+Record paused(Record record, double seconds) {
+  record.window.wall_s += seconds;
+  record.window.paused_s = seconds;
+  record.ranks.front().wall_s += seconds;
+  record.ranks.front().step_s.front() += seconds;
+  record.ranks.front().phases[static_cast<std::size_t>(measure::Phase::forward)] += seconds;
+  return record;
+}
+
+TEST(OperatingPoint, KeepsPausesOut) {
+  const std::vector<Record> quiet{make_record(exact(1, 32, 0.01)), make_record(exact(1, 64, 0.01))};
+  auto records = quiet;
+  records.push_back(paused(make_record(exact(1, 64, 0.009)), 4));  // its other steps are even faster
+  records.back().repeat = 1;
+  const auto cells = make_cells(records);
+  const auto point = operating_point(pointers(cells));
+  ASSERT_NE(point.best(), nullptr);
+  EXPECT_EQ(point.best()->local_batch, 64);
+  EXPECT_EQ(point.best()->records.size(), 1u);
+  EXPECT_DOUBLE_EQ(point.best()->images_per_s.median, 6400);
+  ASSERT_EQ(point.best()->lost_repeats.size(), 1u);
+  EXPECT_THAT(point.best()->lost_repeats.front(), ::testing::HasSubstr("the run stood still for 4.0 s"));
+  // Paused in its only repeat, the best cannot be told from the other: it may be as fast as without the
+  // pause.
+  const std::vector<Record> only{quiet[0], paused(quiet[1], 4)};
+  const auto of_only = make_cells(only);
+  const auto undecided = operating_point(pointers(of_only));
+  EXPECT_GE(possible_rate(of_only[1], pointers(of_only)), 6400);
+  EXPECT_FALSE(undecided.choice.constant_load);
+}
+
 TEST(OperatingPoint, IsTheFastestCompleteCellWithCores) {
   auto shared = exact(4, 64, 0.1);
   shared.oversubscribed = true;

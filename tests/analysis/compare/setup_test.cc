@@ -75,6 +75,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"window.wall_s", kResult},
     {"window.others_cores", kMoment},
     {"window.others[]", kMoment},
+    {"window.paused_s", kMoment},
     {"peak", kResult},
     {"first_step_s", kResult},
     {"communication.nodes", "the hosts of the ranks say it"},
