@@ -53,7 +53,7 @@ struct RecordPaths {
 /// The text of a file in a directory where runs write; empty if it was removed meanwhile.
 std::optional<std::string> text_of_file(const fs::path& file) {
   try {
-    return base::read_file(file);
+    return measure::record_text(file);
   } catch (const base::Error&) {
     std::error_code unknown;
     if (fs::exists(file, unknown) || unknown) throw;
@@ -98,6 +98,10 @@ void look_into(const fs::path& directory, RecordPaths& found) {
     }
     if (entry.is_directory(dangling) && is_of_search(entry.path())) at.disable_recursion_pending();
     if (!entry.is_regular_file(dangling) || entry.path().extension() != ".json") continue;
+    if (const auto size = entry.file_size(dangling); !dangling && size > measure::kMostRecordBytes) {
+      if (looks_lost(entry.path(), "{ too large }")) here.lost.push_back(entry.path());
+      continue;
+    }
     const auto text = text_of_file(entry.path());
     if (!text) {
       ++found.gone;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -41,6 +42,25 @@ class Opened {
 bool ends_a_line(int file, std::int64_t at) {
   char last = 0;
   return ::pread(file, &last, 1, at - 1) == 1 && last == '\n';
+}
+
+/// Moves `at` behind the next end of a line and returns true, or to where the search has come. The holes of a
+/// file, which a power loss may leave, are not read.
+bool skip_line(int file, std::int64_t& at) {
+  std::string part(EventTail::kMostLineBytes, '\0');
+  while (true) {
+    const auto data = ::lseek(file, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) {  // only a hole follows
+      at = std::max<std::int64_t>(at, ::lseek(file, 0, SEEK_END));
+      return false;
+    }
+    at = std::max<std::int64_t>(at, data);
+    const auto got = ::pread(file, part.data(), part.size(), at);
+    if (got <= 0) return false;
+    const auto end = std::string_view(part).substr(0, static_cast<std::size_t>(got)).find('\n');
+    at += end == std::string_view::npos ? got : static_cast<std::int64_t>(end) + 1;
+    if (end != std::string_view::npos) return true;
+  }
 }
 
 }  // namespace
@@ -192,29 +212,45 @@ std::vector<EventTail::Line> EventTail::read(std::int64_t most_bytes) {
   if (::lstat(file_.c_str(), &now) != 0 || !S_ISREG(now.st_mode)) return {};
   const auto inode = static_cast<std::uint64_t>(now.st_ino);
   if ((inode_ != 0 && inode != inode_) || now.st_size < offset_) {
-    offset_ = 0;
+    offset_ = searched_ = 0;
+    damaged_at_.reset();
     ++restarts_;
   }
   inode_ = inode;
-  if (now.st_size == offset_) return {};
+  if (now.st_size == std::max(offset_, searched_)) return {};
   const Opened opened(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (opened.get() < 0) return {};
-  std::string text;
   std::vector<Line> lines;
-  // A line longer than most_bytes is read completely.
-  for (auto bytes = std::min(now.st_size - offset_, most_bytes);;
-       bytes = std::min(now.st_size - offset_, 2 * bytes)) {
-    text.resize(static_cast<std::size_t>(bytes));
-    const auto got = ::pread(opened.get(), text.data(), text.size(), offset_);
-    text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    if (text.find('\n') != std::string::npos || got < bytes || bytes == now.st_size - offset_) break;
+  while (lines.empty()) {
+    if (searched_ > offset_) {  // inside a line that is too long
+      if (!skip_line(opened.get(), searched_)) return {};
+      offset_ = searched_;
+      if (offset_ >= now.st_size) return {};
+    }
+    std::string text;
+    // A line longer than most_bytes is read completely.
+    for (auto bytes = std::min(now.st_size - offset_, most_bytes);;
+         bytes = std::min({now.st_size - offset_, 2 * bytes, kMostLineBytes})) {
+      text.resize(static_cast<std::size_t>(bytes));
+      const auto got = ::pread(opened.get(), text.data(), text.size(), offset_);
+      text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+      if (text.find('\n') != std::string::npos || got < bytes || bytes == now.st_size - offset_ ||
+          bytes >= kMostLineBytes)
+        break;
+    }
+    std::size_t begin = 0;
+    for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+      lines.push_back({text.substr(begin, end - begin), offset_ + static_cast<std::int64_t>(end) + 1});
+      begin = end + 1;
+    }
+    if (!lines.empty()) {
+      offset_ = lines.back().end;
+    } else {
+      if (static_cast<std::int64_t>(text.size()) < kMostLineBytes) return {};  // not whole yet
+      if (!damaged_at_) damaged_at_ = offset_;
+      searched_ = offset_ + kMostLineBytes;
+    }
   }
-  std::size_t begin = 0;
-  for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
-    lines.push_back({text.substr(begin, end - begin), offset_ + static_cast<std::int64_t>(end) + 1});
-    begin = end + 1;
-  }
-  if (!lines.empty()) offset_ = lines.back().end;
   return lines;
 }
 
@@ -273,26 +309,80 @@ bool Event::is_true(std::string_view key) const {
 }
 
 std::string to_json(const Event& event) {
-  nlohmann::ordered_json json{{"event", event.name()}, {"at", std::round(event.at() * 1e3) / 1e3}};
+  using Json = nlohmann::ordered_json;
+  Json json{{"event", event.name()}, {"at", std::round(event.at() * 1e3) / 1e3}};
+  // Appended, because an assignment by name would compare it with all others.
+  auto& members = json.get_ref<Json::object_t&>();
   for (const auto& [key, value] : event.fields())
-    std::visit([&, &name = key](const auto& one) { json[name] = one; }, value);
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::visit([&, &name = key](const auto& one) { members.emplace_back(name, one); }, value);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::optional<Event> event_from_json(std::string_view line) {
-  const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  const auto name = json.find("event");
-  const auto at = json.find("at");
-  if (name == json.end() || !name->is_string() || at == json.end() || !at->is_number()) return std::nullopt;
-  Event event(base::visible(name->get<std::string>()), at->get<double>());
-  for (const auto& [key, value] : json.items()) {
-    if (key == "event" || key == "at") continue;
-    if (value.is_string()) event.set(key, base::visible(value.get<std::string>()));
-    if (value.is_boolean()) event.set(key, value.get<bool>());
-    if (value.is_number_float()) event.set(key, value.get<double>());
-    if (value.is_number_integer()) event.set(key, value.get<std::int64_t>());
+namespace {
+
+/// Takes the fields of a line as the parser meets them: of a key that occurs twice the last value, at the
+/// place of the first. Lists, objects and null are no fields.
+class LineFields : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  using Field = std::pair<std::string, std::optional<Event::Value>>;
+
+  bool null() override { return take(std::nullopt); }
+  bool boolean(bool value) override { return take(value); }
+  bool number_integer(number_integer_t value) override { return take(std::int64_t{value}); }
+  bool number_unsigned(number_unsigned_t value) override { return take(static_cast<std::int64_t>(value)); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return take(value); }
+  bool string(string_t& value) override { return take(base::visible(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }
+  bool start_object(std::size_t /*size*/) override { return depth_++ == 0 || take(std::nullopt, 2); }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(std::size_t /*size*/) override { return depth_++ > 0 && take(std::nullopt, 2); }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& key) override {
+    if (depth_ != 1) return true;
+    const auto [found, is_new] = places_.try_emplace(key, fields_.size());
+    place_ = found->second;
+    if (is_new) fields_.emplace_back(std::move(key), std::nullopt);
+    return true;
   }
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
+
+  [[nodiscard]] std::vector<Field>& fields() { return fields_; }
+
+ private:
+  /// Keeps the value of a field, if the parser stands `depth` deep.
+  bool take(std::optional<Event::Value> value, int depth = 1) {
+    if (depth_ == depth) fields_[place_].second = std::move(value);
+    return depth_ > 0;
+  }
+
+  std::vector<Field> fields_;
+  std::unordered_map<std::string, std::size_t> places_;
+  std::size_t place_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::optional<Event> event_from_json(std::string_view line) {
+  if (line.size() > static_cast<std::size_t>(EventTail::kMostLineBytes)) return std::nullopt;
+  LineFields parsed;
+  if (!nlohmann::json::sax_parse(line, &parsed)) return std::nullopt;
+  const std::string* name = nullptr;
+  std::optional<double> at;
+  for (const auto& [key, value] : parsed.fields()) {
+    if (key == "event" && value) name = std::get_if<std::string>(&*value);
+    if (key != "at" || !value) continue;
+    if (const auto* real = std::get_if<double>(&*value)) at = *real;
+    if (const auto* whole = std::get_if<std::int64_t>(&*value)) at = static_cast<double>(*whole);
+  }
+  if (name == nullptr || !at) return std::nullopt;
+  Event event(*name, *at);
+  for (auto& [key, value] : parsed.fields())
+    if (value && key != "event" && key != "at")
+      std::visit([&, &name_of = key](auto& one) { event.set(name_of, std::move(one)); }, *value);
   return event;
 }
 

@@ -62,8 +62,10 @@ class Event {
 /// One line, without its end. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string to_json(const Event& event);
 
-/// Parses a line; nothing if it is no event, or incomplete. Skips fields of other types (lists, objects,
-/// null). Texts are escaped by base::visible().
+/// Parses a line; nothing if it is no event, incomplete, or longer than EventTail::kMostLineBytes. Skips
+/// fields of other types (lists, objects, null). Texts are escaped by base::visible().
+///
+/// Cost     n log n in the fields
 [[nodiscard]] std::optional<Event> event_from_json(std::string_view line);
 
 /// Appends events to a run's file. Each line is written to the system at once, by one write, so readers see
@@ -95,11 +97,14 @@ class EventLog {
 };
 
 /// Reads what was appended since the last call. An incomplete last line is left for the next call. Lines that
-/// are no events are returned too; the parser skips them.
+/// are no events are returned too; the parser skips them. A line of more than kMostLineBytes is damage, such
+/// as a power loss leaves: it is passed over, in little memory.
 ///
 /// Threads  one at a time
 class EventTail {
  public:
+  static constexpr std::int64_t kMostLineBytes = std::int64_t{1} << 20;
+
   struct Line {
     std::string text;      ///< without its end
     std::int64_t end = 0;  ///< file offset behind the line: where another reader can continue
@@ -116,10 +121,14 @@ class EventTail {
   [[nodiscard]] std::int64_t offset() const { return offset_; }
   /// How often the file was replaced or truncated; then read() returns lines of another run.
   [[nodiscard]] std::uint64_t restarts() const { return restarts_; }
+  /// Where the first line that is too long begins; nothing if none was met.
+  [[nodiscard]] std::optional<std::int64_t> damaged_at() const { return damaged_at_; }
 
  private:
   std::filesystem::path file_;
   std::int64_t offset_ = 0;
+  std::int64_t searched_ = 0;  ///< beyond offset_: the line there is too long, and does not end before this
+  std::optional<std::int64_t> damaged_at_;
   std::uint64_t restarts_ = 0;
   std::uint64_t inode_ = 0;  ///< of the file that offset_ belongs to; 0: unknown yet
 };

@@ -42,7 +42,7 @@ void write_record(const std::filesystem::path& path, const Record& record) {
 }
 
 Record read_record(const std::filesystem::path& path) {
-  return record_from_json(base::read_file(path), path.string());
+  return record_from_json(record_text(path), path.string());
 }
 
 std::optional<double> final_test_accuracy(const Record& record) {

@@ -382,6 +382,7 @@ struct Record {
   std::optional<std::vector<CollectiveRecord>> collectives;  ///< of kind "comm"
   std::optional<std::vector<LinkFitRecord>> link_fits;
   std::vector<std::string> notes;  ///< remarks of the run, besides its figures
+  bool has_checksum = true;        ///< of the file that it was read from; no key of the record
 };
 
 [[nodiscard]] std::string sentence(const ChangeRecord& change);

@@ -74,6 +74,15 @@ void require_output(const fs::path& file, std::string_view option) {
                file.string(), *what);
 }
 
+std::string record_text(const fs::path& file) {
+  std::error_code unknown;  // a pipe has no size
+  if (const auto size = fs::file_size(file, unknown); !unknown && size > kMostRecordBytes)
+    base::fail(base::ErrorKind::data,
+               "{}: has more than {} MiB, as no record has; it is damaged, or of another format",
+               file.string(), kMostRecordBytes >> 20);
+  return base::read_file(file);
+}
+
 bool says_it_has_checksum(std::string_view text) {
   const auto skip = [&text](std::string_view token) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));

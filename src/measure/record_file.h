@@ -8,6 +8,7 @@
 ///
 /// Pure functions of the text. Records of older programs have neither key.
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -20,6 +21,13 @@ namespace paceline::measure {
 ///
 /// Errors   Error(data): option, file, what the existing file is
 void require_output(const std::filesystem::path& file, std::string_view option);
+
+/// More bytes than any record has.
+inline constexpr std::uintmax_t kMostRecordBytes = std::uintmax_t{1} << 30;
+/// The text of a file that should be a record.
+///
+/// Errors   Error(data): it cannot be read, or has more than kMostRecordBytes
+[[nodiscard]] std::string record_text(const std::filesystem::path& file);
 
 /// `text`, a record from to_json(), with both keys added.
 [[nodiscard]] std::string with_checksum(std::string text);

@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "analysis/compare/interval.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/conclusions.h"
@@ -154,26 +153,6 @@ void add_circumstances(Document& document, const Conclusions& conclusions) {
   if (!day_of(first).empty()) line.push_back(day_of(first));
   if (!first.environment.version.empty())
     line.push_back("paceline " + first.environment.version.substr(0, first.environment.version.find(' ')));
-}
-
-/// How far the intervals reach, each to its farther end, and whether the study was a quick one.
-void add_trust(Document& document, const Conclusions& conclusions) {
-  std::vector<double> halves;
-  for (const auto& cell : conclusions.cells)
-    if (cell.is_timed() && cell.is_measured() && !cell.oversubscribed &&
-        analysis::has_interval(cell.images_per_s))
-      halves.push_back(std::max(cell.images_per_s.high / cell.images_per_s.median - 1,
-                                1 - cell.images_per_s.low / cell.images_per_s.median));
-  const bool is_of_quick = is_quick(conclusions.records.front());
-  const auto [all, unmeasured] = conclusions.stopped_study();
-  if (unmeasured > 0)
-    document.trust = fmt::format("stopped{} study: {} of {} runs not measured", is_of_quick ? " quick" : "",
-                                 unmeasured, all);
-  if (halves.empty()) return;
-  std::sort(halves.begin(), halves.end());
-  const std::string about = fmt::format("ypical interval ±{} %, widest ±{} %",
-                                        rough(100 * halves[halves.size() / 2]), rough(100 * halves.back()));
-  document.trust += (unmeasured > 0 ? "; t" : is_of_quick ? "quick study: t" : "t") + about;
 }
 
 /// The name of a table of times, and its measured cells.
@@ -383,6 +362,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   document.subtitle = joined(subject);
 
   const Conclusions conclusions = conclude(records);
+  document.trust = text_about_checksums(records);
   document.warnings = options.remarks;
   add_warnings_of_study(document, conclusions);
   document.expectations = judge_bounds(conclusions, options.bounds);
@@ -433,7 +413,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   for (std::size_t i = details; i < document.sections.size(); ++i)
     document.sections[i].is_folded = !is_training || document.sections[i].id != "training";
   add_circumstances(document, conclusions);
-  add_trust(document, conclusions);
+  document.trust = trust_of(conclusions);
   add_fact(document, "report made by", options.command);
   add_facts(document, records);
   return document;

@@ -11,6 +11,7 @@
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
+#include "report/sections/sections.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -266,6 +267,7 @@ Section steps_section(const Subject& subject) {
 Document explain(std::span<const measure::Record> records) {
   Document document{.title = "How the answers follow from the records"};
   const Conclusions conclusions = conclude(records);
+  document.trust = text_about_checksums(records);
   for (const auto& cells : conclusions.subjects) {
     const Subject subject = subject_of(conclusions, cells);
     for (auto* const step :

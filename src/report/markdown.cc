@@ -106,6 +106,7 @@ void append_markdown(std::string& out, const Next& next) {
 std::string to_markdown(const Document& document) {
   std::string out = "# " + without_markup(document.title) + "\n\n";
   if (!document.subtitle.empty()) out += without_markup(document.subtitle) + "\n\n";
+  if (!document.trust.empty()) out += "How far to trust it: " + without_markup(document.trust) + "\n\n";
   for (const std::string& warning : document.warnings)
     out += "> **Warning:** " + without_markup(warning) + "\n\n";
   if (!document.expectations.empty()) append_markdown(out, as_table(document.expectations));

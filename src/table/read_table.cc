@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "table/import/metrics_log.h"
 
 namespace paceline::table {
 namespace {
@@ -329,14 +330,16 @@ bool looks_like_table(std::string_view text) {
     if (line.empty() || line.front() == '#') continue;
     const char separator = csv_separator(line);
     std::size_t known = 0, all = 0;
+    bool has_key = false;  // as a trainer's metrics have, unless people's own words for a table say otherwise
     for (std::size_t at = 0; at <= line.size(); ++all) {
       const auto end = std::min(line.find(separator, at), line.size());
       const auto name = trimmed(line.substr(at, end - at));
       if (name == "epoch" || name == "step") return false;  // a trainer's metrics
+      has_key = has_key || metric_key_of(last_word_of_prefix(name));
       known += Column::find(name) || name.starts_with(kSettingPrefix) ? 1 : 0;
       at = end + 1;
     }
-    return (known > 0 && 2 * known >= all) || in_our_columns(whole).has_value();
+    return (known > 0 && 2 * known >= all && !has_key) || in_our_columns(whole).has_value();
   }
   return false;
 }

@@ -45,6 +45,20 @@ TEST(Events, NoLineThatIsNoneIsTakenForOne) {
   EXPECT_EQ(odd->fields().size(), 1u);
 }
 
+TEST(Events, ManyFieldsKeepTheirOrder) {
+  std::string line = R"({"event":"step","at":1.0)";
+  for (int i = 80000; i-- > 0;) line += ",\"k" + std::to_string(i) + "\":1";
+  line += "}";
+  const auto event = event_from_json(line);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->fields().size(), 80000u);
+  EXPECT_TRUE(to_json(*event) == line);
+  const auto twice = event_from_json(R"({"event":"step","at":1.0,"a":1,"b":2,"a":3})");
+  ASSERT_TRUE(twice);
+  EXPECT_EQ(to_json(*twice), R"({"event":"step","at":1.0,"a":3,"b":2})");
+  EXPECT_FALSE(event_from_json(line + std::string(std::size_t{1} << 20, ' '))) << "longer than any event";
+}
+
 }  // namespace
 
 namespace {
@@ -102,6 +116,27 @@ TEST_F(EventFile, ATailGoesOnBehindALineAndNowhereElse) {
   for (const std::int64_t wrong : {std::int64_t{3}, first.end + 1, std::int64_t{-5}, std::int64_t{1} << 40})
     EXPECT_EQ(EventTail(file_, wrong).read().size(), 2u) << wrong;
   EXPECT_EQ(EventTail(file_).read(1).size(), 1u);  // at least one, however long
+}
+
+/// A power loss leaves a hole, in which no line ends.
+TEST_F(EventFile, ATooLongLineIsPassedOver) {
+  append("{\"event\":\"a\",\"at\":1}\n");
+  const auto begin = static_cast<std::int64_t>(fs::file_size(file_));
+  EventTail tail(file_);
+  EXPECT_EQ(tail.read().size(), 1u);
+  append(std::string(3 << 20, 'x'));
+  fs::resize_file(file_, std::uintmax_t{2} << 30);
+  EXPECT_TRUE(tail.read().empty());
+  EXPECT_EQ(tail.offset(), begin);
+  append("\n{\"event\":\"b\",\"at\":2}\n");
+  EventTail other(file_, begin);
+  for (auto* const reader : {&tail, &other}) {
+    const auto lines = reader->read();
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_THAT(lines[0].text, HasSubstr("\"b\""));
+    EXPECT_EQ(reader->offset(), static_cast<std::int64_t>(fs::file_size(file_)));
+    EXPECT_EQ(reader->damaged_at(), begin);
+  }
 }
 
 TEST_F(EventFile, OneThatBeginsAnewIsReadFromItsBegin) {

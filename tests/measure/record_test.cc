@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "measure/record_file.h"
 
 namespace paceline::measure {
 namespace {
@@ -240,6 +241,20 @@ TEST(Record, ReadsItsOwnDefaults) {
   EXPECT_EQ(back.status, "complete");
   EXPECT_FALSE(back.memory.peak_bytes.has_value());
   EXPECT_TRUE(back.ranks.empty());
+}
+
+/// A reader that compares each key with all before it would take hours, and end by the limit of the test.
+TEST(Record, IsReadAmongAMillionOtherKeys) {
+  const auto text = to_json(filled());
+  std::string keys;
+  for (int i = 0; i < 1000000; ++i) keys += "\"k" + std::to_string(i) + "\":1,";
+  EXPECT_EQ(to_json(record_from_json("{" + keys + text.substr(1), "x")), text);
+}
+
+TEST(Record, KnowsWhetherItsFileHadAChecksum) {
+  const auto text = to_json(filled());
+  EXPECT_FALSE(record_from_json(text, "x").has_checksum);
+  EXPECT_TRUE(record_from_json(with_checksum(text), "x").has_checksum);
 }
 
 TEST(Record, DoublesSurviveToTheLastBit) {

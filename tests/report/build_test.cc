@@ -216,6 +216,19 @@ TEST(Build, WritesAWideIntervalWithoutAPowerOfTen) {
   EXPECT_THAT(to_json(document), HasSubstr(document.trust));
 }
 
+TEST(Build, CountsRecordsWithoutAChecksum) {
+  std::vector<Record> records{make_record({.repeat = 0}), make_record({.repeat = 1}),
+                              make_record({.workers = 2})};
+  EXPECT_THAT(build(records).trust, Not(HasSubstr("checksum")));
+  records[1].has_checksum = false;
+  const Document document = build(records);
+  EXPECT_THAT(document.trust, testing::EndsWith("; 1 of 3 records carry no checksum"));
+  EXPECT_THAT(to_markdown(document), HasSubstr(document.trust));
+  EXPECT_THAT(to_json(document), HasSubstr(document.trust));
+  EXPECT_THAT(to_html(document), HasSubstr("1 of 3 records carry no checksum"));
+  EXPECT_EQ(explain(records).trust, "1 of 3 records carry no checksum");
+}
+
 TEST(Build, SaysWhichIntervalsAreOfOneRun) {
   const std::vector<Record> records{make_record({.repeat = 0}), make_record({.repeat = 1}),
                                     make_record({.workers = 2})};

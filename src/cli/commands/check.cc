@@ -69,16 +69,13 @@ Inputs read_inputs(const std::vector<fs::path>& paths, bool is_same_machine) {
       records.push_back(path);
     else if (table::looks_like_table(head))
       tables.push_back(path);
-    else if (table::find_importer(head) != nullptr)
+    else if (table::find_importer(path, head) != nullptr)
       imported.push_back(path);
     else if (is_json)
       records.push_back(path);
     else
-      base::fail(
-          base::ErrorKind::data,
-          "{}: is neither a record nor a table nor a file of a known program; a table begins with its columns "
-          "('paceline check --template scaling' prints one), and docs/check.md names the programs",
-          path.string());
+      base::fail(base::ErrorKind::data, "{}: is neither a record nor a table, and {}", path.string(),
+                 table::why_not_read(head));
   }
   if (!records.empty()) inputs.records = read_records(records);
   std::set<std::string> ids;

@@ -2,7 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <new>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -83,7 +87,7 @@ Found verify_checkpoint(const fs::path& path) {
 }
 
 Found verify_json(const fs::path& path) {
-  const auto text = base::read_file(path);
+  const auto text = measure::record_text(path);
   const bool is_named_record = path.filename() == "record.json" || path.parent_path().filename() == "records";
   if (text.find("\"paceline-record-") == std::string::npos) {
     if (is_named_record)
@@ -100,19 +104,25 @@ Found verify_json(const fs::path& path) {
 }
 
 Found verify_events(const fs::path& path) {
-  const auto text = base::read_file(path);
-  std::size_t line = 0, begin = 0;
-  while (begin < text.size()) {
-    ++line;
-    const auto end = text.find('\n', begin);
-    if (end == std::string::npos)
-      return {FileState::ok,
-              fmt::format("{} events; the last line was cut short, as a kill leaves it", line - 1)};
-    if (!measure::event_from_json(std::string_view(text).substr(begin, end - begin)))
-      return {FileState::damaged, fmt::format("line {} is not an event", line)};
-    begin = end + 1;
-  }
-  return {FileState::ok, fmt::format("{} events; they have no checksum", line)};
+  if (!std::ifstream(path))
+    base::fail(base::ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
+  const auto file = fs::canonical(path);  // a tail follows no links
+  measure::EventTail tail(file);
+  std::size_t number = 0;
+  for (auto lines = tail.read(); !lines.empty(); lines = tail.read())
+    for (const auto& line : lines) {
+      ++number;
+      if (!measure::event_from_json(line.text))
+        return {FileState::damaged, fmt::format("line {} is not an event", number)};
+    }
+  if (const auto at = tail.damaged_at())
+    return {FileState::damaged,
+            fmt::format("the line that begins at byte {} has more than {} MiB, as no event has", *at,
+                        measure::EventTail::kMostLineBytes >> 20)};
+  if (std::error_code gone; static_cast<std::uintmax_t>(tail.offset()) < fs::file_size(file, gone))
+    return {FileState::ok,
+            fmt::format("{} events; the last line was cut short, as a kill leaves it", number)};
+  return {FileState::ok, fmt::format("{} events; they have no checksum", number)};
 }
 
 Found verify_manifest(const fs::path& path) {
@@ -209,6 +219,8 @@ FileCheck verify_file(const fs::path& path) {
       result.why.erase(0, place.size());
   } catch (const fs::filesystem_error& error) {
     result.why = error.code().message();
+  } catch (const std::bad_alloc&) {
+    result.why = "it needs more memory than there is; is it what its name says?";
   }
   return result;
 }

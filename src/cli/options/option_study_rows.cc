@@ -306,8 +306,9 @@ constexpr Option kStudyRows[] = {
     {.setting = "set",
      .value = "COLUMN=TEXT",
      .group = kOutput,
-     .help = "what the files do not say, for all rows, such as workers=8; may be given several times. For a "
-             "CSV of metrics also which column is meant: loss=train_loss",
+     .help =
+         "what the files do not say, for all rows, such as workers=8; may be given several times. For "
+         "metrics of a trainer also which column is meant, and its unit: accuracy=top1%, time_s=minutes[min]",
      .commands = kImport,
      .set = set_facts,
      .get = [](const S&) { return std::string(); },

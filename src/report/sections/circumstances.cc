@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "analysis/compare/interval.h"
+#include "report/answers/wording.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -113,6 +115,33 @@ Table circumstances_table(const Conclusions& conclusions) {
 }
 
 }  // namespace
+
+std::string text_about_checksums(std::span<const Record> records) {
+  const auto without = std::ranges::count(records, false, &Record::has_checksum);
+  return without == 0 ? "" : fmt::format("{} of {} records carry no checksum", without, records.size());
+}
+
+std::string trust_of(const Conclusions& conclusions) {
+  std::vector<double> halves;
+  for (const auto& cell : conclusions.cells)
+    if (cell.is_timed() && cell.is_measured() && !cell.oversubscribed &&
+        analysis::has_interval(cell.images_per_s))
+      halves.push_back(std::max(cell.images_per_s.high / cell.images_per_s.median - 1,
+                                1 - cell.images_per_s.low / cell.images_per_s.median));
+  const bool is_of_quick = is_quick(conclusions.records.front());
+  std::vector<std::string> parts;
+  if (const auto [all, unmeasured] = conclusions.stopped_study(); unmeasured > 0)
+    parts.push_back(fmt::format("stopped{} study: {} of {} runs not measured", is_of_quick ? " quick" : "",
+                                unmeasured, all));
+  if (!halves.empty()) {
+    std::sort(halves.begin(), halves.end());
+    parts.push_back(fmt::format("{}typical interval ±{} %, widest ±{} %",
+                                parts.empty() && is_of_quick ? "quick study: " : "",
+                                rough(100 * halves[halves.size() / 2]), rough(100 * halves.back())));
+  }
+  if (auto text = text_about_checksums(conclusions.records); !text.empty()) parts.push_back(std::move(text));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
 
 Section circumstances_section(const Conclusions& conclusions) {
   Section section{.id = "circumstances", .title = "How it was measured"};

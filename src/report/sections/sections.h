@@ -68,6 +68,11 @@ inline constexpr const char* kMistakes = "evaluation-mistakes";
 [[nodiscard]] std::optional<Section> training_section(const Conclusions& conclusions);
 /// What was run, with which settings, and faults of single records.
 [[nodiscard]] Section circumstances_section(const Conclusions& conclusions);
+/// How far to trust the figures: how wide the intervals are, whether the study was stopped or a quick one,
+/// and how many records carry no checksum; "" if nothing is to be said.
+[[nodiscard]] std::string trust_of(const Conclusions& conclusions);
+/// The part about checksums, "" if all records have one.
+[[nodiscard]] std::string text_about_checksums(std::span<const measure::Record> records);
 
 /// What is right and wrong in a table: findings with the printed figure beside the corrected one.
 [[nodiscard]] Section check_section(const table::Table& table);

@@ -86,14 +86,26 @@ using base::ErrorKind;
 using base::fail;
 
 const Importer& importer_of(const fs::path& path) {
-  if (const auto* importer = find_importer(begin_of(path))) return *importer;
-  std::string names;
-  for (const auto& one : importers()) names += (names.empty() ? "" : ", ") + std::string(one.name);
-  fail(ErrorKind::data,
-       "{}: is not one of the files that this program reads: {}; fill in a table by hand ('paceline check "
-       "--template scaling')",
-       path.string(), names);
+  const auto head = begin_of(path);
+  if (const auto* importer = find_importer(path, head)) return *importer;
+  fail(ErrorKind::data, "{}: {}", path.string(), why_not_read(head));
 }
+
+/// What a file of another kind begins with, what it is, and what to do.
+struct ForeignKind {
+  std::string_view begin, is, next;
+};
+constexpr ForeignKind kForeignKinds[] = {
+    {":W&B", "a binary log of Weights & Biases", "export the run's history as CSV or JSON lines"},
+    {"PK\x03\x04", "an archive, such as a workbook of Excel or a checkpoint of PyTorch",
+     "save the figures as CSV"},
+    {"\xd0\xcf\x11\xe0", "a workbook of Excel", "save the sheet as CSV"},
+    {"\xff\xfe", "text in UTF-16", "save it as UTF-8"},
+    {"\xfe\xff", "text in UTF-16", "save it as UTF-8"},
+    {"SQLite format 3", "a database of SQLite, such as Nsight Systems exports", "export the figures as CSV"},
+    {"PAR1", "a Parquet file", "save the figures as CSV"},
+    {"\x89HDF", "an HDF5 file", "save the figures as CSV"},
+};
 
 /// Facts from the user fill gaps in the files; they never replace what the files say.
 void fill_in(Table& table, const GivenFacts& given) {
@@ -133,17 +145,68 @@ std::string begin_of(const fs::path& path) {
 
 std::span<const Importer> importers() {
   // The order matters. Traces come first, because they too contain the version of NCCL, by which the JSON of
-  // nccl-tests is recognised. CSVs of metrics come last: a comma and the word epoch or step is enough for
-  // them.
+  // nccl-tests is recognised. Metrics come last: a comma and the word epoch or step is enough for them.
   static const std::array kImporters{kineto(),           nccl_tests_json(), ddp_benchmark(),
-                                     horovod_timeline(), nccl_tests_text(), metrics_csv()};
+                                     horovod_timeline(), nccl_tests_text(), metrics_csv(),
+                                     metrics_json()};
   return kImporters;
 }
 
-const Importer* find_importer(std::string_view head) {
+const Importer* find_importer(const fs::path& path, std::string_view head) {
   for (const auto& one : importers())
     if (one.is_it(head)) return &one;
+  // A log may begin with the lines of other programs. A binary file is no log, and JSON names its format at
+  // once.
+  const auto first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || head[first] == '{' || head.find('\0') != std::string_view::npos)
+    return nullptr;
+  const auto text = plain_log(content_of(path));
+  for (const auto& one : importers())
+    if (one.is_in_logs && one.is_it(text)) return &one;
   return nullptr;
+}
+
+std::string why_not_read(std::string_view head) {
+  // A TensorFlow record: the length and its checksum, then an event that names its version.
+  constexpr std::size_t kVersionWithin = 64;
+  if (head.substr(0, kVersionWithin).find("brain.Event:") != std::string_view::npos)
+    return "is an event file of TensorBoard, which is not read: show its scalars in TensorBoard and download them "
+           "as CSV or JSON ('Show data download links')";
+  for (const auto& [begin, is, next] : kForeignKinds)
+    if (head.starts_with(begin)) return fmt::format("is {}, which is not read: {}", is, next);
+  std::string names;
+  for (const auto& one : importers()) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  auto rest = head;
+  const auto line = trimmed(take_line(rest));
+  return fmt::format(
+      "is not one of the files that this program reads: {}. Its first line is '{}'; metrics need a column 'epoch' or "
+      "'step'. Fill in a table by hand ('paceline check --template scaling')",
+      names, shown_line(line));
+}
+
+std::string plain_log(std::string content) {
+  std::string text;
+  text.reserve(content.size());
+  std::size_t at = content.starts_with("\xef\xbb\xbf") ? 3 : 0;
+  for (; at < content.size(); ++at) {
+    const char one = content[at];
+    if (one == '\x1b' && at + 1 < content.size() && content[at + 1] == '[') {  // a colour: ESC [ 0 ; 32 m
+      at += 2;
+      while (at < content.size() && (content[at] < '@' || content[at] > '~') && content[at] != '\n') ++at;
+      if (at < content.size() && content[at] == '\n') --at;
+    } else if (one == '\r' && (at + 1 == content.size() || content[at + 1] == '\n')) {
+      continue;
+    } else {
+      text += one;
+    }
+  }
+  return text;
+}
+
+std::string shown_line(std::string_view line) {
+  constexpr std::size_t kMost = 60;
+  line = trimmed(line);
+  return base::visible(line.substr(0, kMost)) + (line.size() > kMost ? "..." : "");
 }
 
 std::vector<Table> import_files(std::span<const fs::path> files, const GivenFacts& given) {

@@ -83,6 +83,7 @@ struct Importer {
   /// Errors   Error(data) with file and position
   Table (*read)(std::span<const std::filesystem::path> files, const GivenFacts& given);
   bool joins_files = false;  ///< several files are the ranks of one run
+  bool is_in_logs = false;   ///< may begin anywhere in a log, behind lines of other programs
 };
 
 /// The first 64 KiB of a file, which determine its format. A file packed by gzip is unpacked first.
@@ -92,8 +93,18 @@ struct Importer {
 
 /// All formats, in the order in which they are tried.
 [[nodiscard]] std::span<const Importer> importers();
-/// The format of a file with this beginning, or nullptr.
-[[nodiscard]] const Importer* find_importer(std::string_view head);
+/// The format of a file, which begins with `head`; or nullptr.
+///
+/// Cost     reads the whole file if it begins as no format does: logs hold what they hold anywhere
+[[nodiscard]] const Importer* find_importer(const std::filesystem::path& path, std::string_view head);
+/// What a file is that no importer reads, and what to do instead: a sentence that follows its name and ": ".
+[[nodiscard]] std::string why_not_read(std::string_view head);
+
+/// The text of a log without what terminals and editors added: marks of the byte order, colours, ends of
+/// lines of other systems. The numbers of its lines stay.
+[[nodiscard]] std::string plain_log(std::string content);
+/// The first 60 characters of a line of foreign text, safe to print.
+[[nodiscard]] std::string shown_line(std::string_view line);
 
 /// One table for each file, or one for all files of a format that joins them. `given` fills in only what the
 /// files leave unknown. One bad file ends the import.
@@ -110,5 +121,26 @@ struct Importer {
 [[nodiscard]] Importer kineto();
 [[nodiscard]] Importer horovod_timeline();
 [[nodiscard]] Importer metrics_csv();
+[[nodiscard]] Importer metrics_json();
+
+// A measurement of nccl-tests, for the readers of their text and JSON.
+
+struct NcclLine {
+  std::string collective;    ///< "all_reduce"; "" if unknown
+  std::string type;          ///< "float", "bfloat16"
+  std::string redop, root;   ///< "sum", "0"; "" if there is none
+  std::string bytes;         ///< as printed
+  std::string seconds_us;    ///< as printed, in microseconds
+  std::string algbw, busbw;  ///< as printed, GB/s; "" or "N/A" if there is none
+  std::string wrong;         ///< wrong elements; "N/A" if not checked
+  bool in_place = false;
+  int ranks = 0, hosts = 0;  ///< 0: unknown
+};
+
+/// Errors   Error(usage): the end of a sentence about an invalid value
+[[nodiscard]] Row row_of(const NcclLine& line);
+
+/// Bytes of an element of one of NCCL's types; 0 for other words.
+[[nodiscard]] int element_bytes(std::string_view type);
 
 }  // namespace paceline::table

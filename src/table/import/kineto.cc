@@ -39,6 +39,7 @@ struct Call {
 struct Trace {
   fs::path file;
   std::optional<double> rank, world;
+  double base_s = 0;  ///< UTC of the time 0 of its events; 0: not stated
   std::string device;
   std::vector<Kernel> kernels;                                 ///< kernels other than collectives
   std::map<std::string, std::vector<Call>> launches, updates;  ///< by process and thread
@@ -137,6 +138,7 @@ Trace read_one(const fs::path& file) {
   };
   trace.rank = number("distributedInfo.rank");
   trace.world = number("distributedInfo.world_size");
+  trace.base_s = number("baseTimeNanoseconds").value_or(0) * 1e-9;
   if (const auto found = facts.find("deviceProperties.name"); found != facts.end())
     trace.device = found->second;
   split_update(trace);
@@ -288,6 +290,72 @@ void split_waiting(const std::vector<Trace>& traces, const std::vector<std::vect
   }
 }
 
+/// The files of each rank that is named.
+std::map<double, std::vector<std::string>> files_of_ranks(const std::vector<Trace>& traces) {
+  std::map<double, std::vector<std::string>> files;
+  for (const auto& trace : traces)
+    if (trace.rank) files[*trace.rank].push_back(trace.file.filename().string());
+  return files;
+}
+
+/// "5 to 9": the numbers of its steps; "" if they have none.
+std::string steps_of(const Trace& trace) {
+  return trace.steps.empty()
+             ? ""
+             : fmt::format("{:g} to {:g}", trace.steps.front().first, trace.steps.back().first);
+}
+
+/// Whether the windows of two traces are so far apart that no difference of the hosts' clocks explains it.
+bool are_apart(const Trace& a, const std::vector<Stretch>& of_a, const Trace& b,
+               const std::vector<Stretch>& of_b) {
+  constexpr double kClocks_s = 60, kYear2001_s = 1e9;
+  const auto begin = [](const Trace& trace, double us) { return trace.base_s + us * 1e-6; };
+  if (begin(a, of_a.front().begin) < kYear2001_s || begin(b, of_b.front().begin) < kYear2001_s) return false;
+  return begin(a, of_a.front().begin) > begin(b, of_b.back().end) + kClocks_s ||
+         begin(b, of_b.front().begin) > begin(a, of_a.back().end) + kClocks_s;
+}
+
+/// Why several traces are not one window of all ranks of a run; "" if they are.
+std::string why_not_of_one_run(const std::vector<Trace>& traces,
+                               const std::vector<std::vector<Stretch>>& windows) {
+  const auto& first = traces.front();
+  if (!first.world) return "the traces do not say how many workers there are";
+  for (std::size_t r = 0; r < traces.size(); ++r) {
+    const auto& one = traces[r];
+    const auto name = one.file.filename().string();
+    if (!one.rank) return fmt::format("{} does not say its rank", name);
+    if (one.world != first.world)
+      return fmt::format("the traces are of different runs: they name {:g} and {:g} workers", *first.world,
+                         one.world.value_or(0));
+    if (steps_of(one) != steps_of(first))
+      return fmt::format("the traces are of different steps: {} of rank {:g}, but {} of rank {:g}",
+                         steps_of(first), *first.rank, steps_of(one), *one.rank);
+    if (are_apart(first, windows.front(), one, windows[r]))
+      return fmt::format("{} was not traced at the time of {}: they are of different runs or windows", name,
+                         first.file.filename().string());
+  }
+  const auto files = files_of_ranks(traces);
+  std::string said;
+  for (const auto& [rank, names] : files)
+    if (names.size() > 1)
+      said += fmt::format("{}rank {:g} occurs {} times ({}, {})", said.empty() ? "" : "; ", rank,
+                          names.size(), names[0], names[1]);
+  for (double rank = 0; rank < *first.world; ++rank)
+    if (!files.contains(rank))
+      return fmt::format("{}{}rank {:g} of {:g} is missing", said, said.empty() ? "" : "; ", rank,
+                         *first.world);
+  return said;
+}
+
+/// Rows of one rank are windows of it, and say which.
+void number_windows(const std::vector<Trace>& traces, Table& table) {
+  const auto files = files_of_ranks(traces);
+  std::map<double, int> times;
+  for (std::size_t r = 0; r < traces.size(); ++r)
+    if (traces[r].rank && files.at(*traces[r].rank).size() > 1)
+      table.rows[r].set("repeat", ++times[*traces[r].rank]);
+}
+
 Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
   std::vector<Trace> traces;
   for (const auto& file : files) traces.push_back(read_one(file));
@@ -303,9 +371,10 @@ Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
                  trace.file.string());
     table.rows.push_back(row_of_trace(trace, windows.back(), table));
   }
-  const bool has_all = traces.front().world && static_cast<double>(traces.size()) == *traces.front().world &&
-                       traces.size() > 1;
-  if (has_all)
+  number_windows(traces, table);
+  const auto why_not = traces.size() > 1 ? why_not_of_one_run(traces, windows) : "";
+  if (!why_not.empty()) table.notes.push_back(why_not);
+  if (traces.size() > 1 && why_not.empty())
     split_waiting(traces, windows, table);
   else if (std::ranges::any_of(traces, [](const Trace& one) { return !one.collectives.empty(); }))
     table.notes.push_back(

@@ -1,14 +1,16 @@
-/// Reads CSVs of metrics as training programs write them: `epoch`, `step`, and names of their own.
+/// Reads metrics of trainers in lines of cells: CSV with ",", ";", tabs or blanks between them, behind other
+/// lines and behind what a launcher wrote before each line.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
+#include <cctype>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "table/import/import.h"
+#include "table/import/metrics_log.h"
+#include "table/own_cells.h"
 #include "table/table.h"
 
 namespace paceline::table {
@@ -16,111 +18,305 @@ namespace {
 
 using base::ErrorKind;
 
-constexpr std::string_view kMapped[] = {"loss",   "accuracy",      "updates",   "steps",
-                                        "time_s", "learning_rate", "rate_per_s"};
+constexpr std::string_view kEndsOfPrefixes = ":]>|";
 
-/// For each column of the table its column in the file: the one that the user names, otherwise the one of the
-/// same name.
-std::map<std::string, std::size_t> mapping(const CsvLine& header, const GivenFacts& given,
-                                           const std::string& where, std::set<std::string>& taken) {
-  std::vector<std::string> names;
-  for (const auto& cell : header) names.emplace_back(trimmed(cell.text));
-  std::map<std::string, std::size_t> columns;
-  for (const auto name : kMapped) {
-    const auto found = given.find(std::string(name));
-    std::string wanted(name);
-    if (found != given.end() && !read_number(found->second)) {
-      wanted = found->second;
-      taken.insert(std::string(name));
-      if (std::ranges::find(names, wanted) == names.end())
-        base::fail(ErrorKind::usage, "--set {}={}: {} has no such column{}", name, wanted, where,
-                   base::suggestion(wanted, names));
-    }
-    const auto at = std::ranges::find(names, wanted);
-    if (at != names.end()) columns[std::string(name)] = static_cast<std::size_t>(at - names.begin());
-  }
-  return columns;
-}
+bool is_letter_or_digit(char one) { return std::isalnum(static_cast<unsigned char>(one)) != 0; }
 
-std::size_t place_of(const CsvLine& header, std::string_view name) {
-  for (std::size_t i = 0; i < header.size(); ++i)
-    if (trimmed(header[i].text) == name) return i;
-  return header.size();
-}
-
-Table read_metrics(std::span<const std::filesystem::path> files, const GivenFacts& given) {
-  const auto where = files.front().string();
-  const auto lines = read_csv(content_of(files.front()), where);
-  Table table{.where = where};
-  if (lines.size() < 2)
-    base::fail(ErrorKind::data, "{}: the file has no metrics; was the training ended early?", where);
-  const auto columns = mapping(lines.front(), given, where, table.taken);
-  const auto epoch = place_of(lines.front(), "epoch"), step = place_of(lines.front(), "step");
-  if (epoch == lines.front().size() && step == epoch)
-    base::fail(
-        ErrorKind::data,
-        "{}: its header has no column 'epoch' or 'step'; name one so, or look for a misplaced quote in the header",
-        where);
-  std::map<std::string, std::size_t> by_epoch;
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    const auto& cells = lines[i];
-    if (cells.size() != lines.front().size())
-      base::fail(ErrorKind::data, "{}:{}: the line has {} cells, but the header has {}; was it cut?", where,
-                 cells.front().line, cells.size(), lines.front().size());
-    // Some programs write training and validation of an epoch in separate lines; they become one row.
-    const auto& key = epoch < cells.size() ? cells[epoch].text : cells[step].text;
-    const auto [found, is_new] = by_epoch.try_emplace(key, table.rows.size());
-    if (is_new) {
-      table.rows.emplace_back();
-      table.rows.back().line = cells.front().line;
-      table.rows.back().set("run", fmt::format("{} {}", epoch < cells.size() ? "epoch" : "step", key));
-      if (epoch < cells.size()) table.rows.back().settings["epoch"] = key;
-    }
-    auto& row = table.rows[found->second];
-    if (step < cells.size() && read_number(cells[step].text) && !columns.contains("steps"))
-      row.set("steps", cells[step].text);
-    for (const auto& [name, at] : columns) {
-      if (!read_number(trimmed(cells[at].text))) continue;  // empty, or nan
-      try {
-        row.set(*Column::find(name), cells[at].text);
-      } catch (const base::Error& error) {
-        base::fail(ErrorKind::data, "{}:{}:{}: {} {}", where, cells[at].line, cells[at].column, name,
-                   error.what());
-      }
-    }
-  }
-  std::string names;
-  for (const auto& cell : lines.front())
-    names += (names.empty() ? "" : ", ") + std::string(trimmed(cell.text));
-  if (!columns.contains("loss") && !columns.contains("accuracy"))
-    table.notes.push_back(fmt::format(
-        "neither loss nor accuracy is known: give --set loss=COLUMN and --set accuracy=COLUMN, where COLUMN "
-        "is one of {}",
-        names));
-  table.notes.push_back(
-      "epochs and steps are as the trainer counts them, which may begin with 0; it is not known of which "
-      "set the figures are: --set quality_of=validation says it");
-  return table;
-}
-
-bool is_metrics(std::string_view head) {
-  auto rest = head;
-  const auto header = take_line(rest);
-  if (header.find(',') == std::string_view::npos || header.find_first_of("{[<") != std::string_view::npos)
-    return false;
-  for (std::size_t at = 0; at <= header.size();) {
-    const auto end = std::min(header.find(',', at), header.size());
-    const auto name = trimmed(header.substr(at, end - at));
-    if (name == "epoch" || name == "step") return true;
+/// The cells of a line, without regard to quotes.
+std::vector<std::string_view> rough_cells(std::string_view line, char separator) {
+  if (separator == ' ') return split_words(line);
+  std::vector<std::string_view> cells;
+  for (std::size_t at = 0; at <= line.size();) {
+    const auto end = std::min(line.find(separator, at), line.size());
+    cells.push_back(trimmed(line.substr(at, end - at)));
     at = end + 1;
   }
+  return cells;
+}
+
+std::string_view without_quotes(std::string_view cell) {
+  return cell.size() > 1 && cell.front() == '"' && cell.back() == '"' ? cell.substr(1, cell.size() - 2)
+                                                                      : cell;
+}
+
+bool is_number_in_cell(std::string_view cell) {
+  return read_number(trimmed(without_quotes(cell))).has_value();
+}
+
+/// The length of a text that looks like `shape`: runs of letters and digits may differ, all else is equal,
+/// and blanks match blanks. Nothing if `line` does not begin so.
+std::optional<std::size_t> length_of_prefix(std::string_view line, std::string_view shape) {
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < shape.size();) {
+    const auto run = [](std::string_view text, std::size_t begin, auto belongs) {
+      auto end = begin;
+      while (end < text.size() && belongs(text[end])) ++end;
+      return end;
+    };
+    const auto is_blank = [](char one) { return one == ' ' || one == '\t'; };
+    if (is_letter_or_digit(shape[i])) {
+      const auto end = run(line, at, is_letter_or_digit);
+      if (end == at) return std::nullopt;
+      at = end;
+      i = run(shape, i, is_letter_or_digit);
+    } else if (is_blank(shape[i])) {
+      const auto end = run(line, at, is_blank);
+      if (end == at) return std::nullopt;
+      at = end;
+      i = run(shape, i, is_blank);
+    } else {
+      if (at >= line.size() || line[at] != shape[i]) return std::nullopt;
+      ++at;
+      ++i;
+    }
+  }
+  return at;
+}
+
+/// Where the line of heads is.
+struct Heads {
+  std::size_t at = 0, line = 0;  ///< its first byte, and its number
+  std::string prefix;            ///< what a launcher wrote before it
+  char separator = ',';
+  std::size_t before = 0;  ///< lines that were passed over
+  std::string first_before;
+  bool has_key = true;
+};
+
+/// The heads in `line`, if one of them names epochs or steps.
+std::optional<Heads> heads_of(std::string_view line) {
+  for (const char separator : {',', ';', '\t', ' '}) {
+    const auto cells = rough_cells(line, separator);
+    if (cells.size() < 2) continue;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const auto name = last_word_of_prefix(without_quotes(cells[i]));
+      if (!metric_key_of(name)) continue;
+      // Sentences have the word too; heads in blanks are names, of which no two are equal.
+      if (separator == ' ' && (i > 1 || std::ranges::any_of(cells, [](std::string_view cell) {
+                                 return is_number_in_cell(cell) ||
+                                        cell.find_first_of(".,:=!?") != std::string_view::npos;
+                               })))
+        continue;
+      Heads heads{.separator = separator};
+      const auto place = static_cast<std::size_t>(name.data() - line.data());
+      const auto begin_of_cell = static_cast<std::size_t>(cells[i].data() - line.data());
+      if (place > begin_of_cell + 1) {
+        heads.prefix = line.substr(0, place);
+      } else if (const auto end = cells.front().find_last_of(kEndsOfPrefixes);
+                 i > 0 && end != std::string_view::npos) {
+        heads.prefix = line.substr(0, static_cast<std::size_t>(cells.front().data() - line.data()) + end + 1);
+      }
+      if (trimmed(heads.prefix) == "#") heads.prefix.clear();  // heads in a comment
+      return heads;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Heads without an epoch or step, above nothing but figures: some programs write a line per epoch.
+std::optional<Heads> heads_without_key(std::string_view line, std::string_view next) {
+  for (const char separator : {',', ';', '\t'}) {
+    auto names = rough_cells(line, separator), figures = rough_cells(next, separator);
+    if (!names.empty() && names.back().empty()) names.pop_back();
+    if (!figures.empty() && figures.back().empty()) figures.pop_back();
+    if (names.size() < 2 || names.size() != figures.size()) continue;
+    bool has_metric = false, is_table = false;
+    for (const auto name : names) {
+      const auto words = plain(without_quotes(name));
+      const auto* const synonym = synonym_of(words);
+      has_metric =
+          has_metric || words.find("loss") != std::string::npos || words.find("acc") != std::string::npos;
+      is_table = is_table || is_number_in_cell(name) ||
+                 (synonym != nullptr && synonym->column == "workers") ||
+                 Column::find(words) == Column("workers");
+    }
+    if (has_metric && !is_table && std::ranges::all_of(figures, is_number_in_cell))
+      return Heads{.separator = separator, .has_key = false};
+  }
+  return std::nullopt;
+}
+
+bool may_have_key(std::string_view line) {
+  for (const std::string_view word : {"epoch", "step", "iter", "update"})
+    if (!std::ranges::search(line, word, [](char a, char b) {
+           return std::tolower(static_cast<unsigned char>(a)) == b;
+         }).empty())
+      return true;
+  return false;
+}
+
+/// The next line that is not empty.
+std::string_view next_line(std::string_view rest) {
+  while (!rest.empty())
+    if (const auto line = take_line(rest); !trimmed(line).empty()) return line;
+  return {};
+}
+
+/// Whether figures stand below the heads in `line`; other lines and the heads of other ranks may stand
+/// between.
+bool has_figures_below(const Heads& heads, std::string_view line, std::string_view rest) {
+  constexpr int kMostBetween = 100;
+  const auto body = line.substr(heads.prefix.size());
+  const auto names = rough_cells(body, heads.separator);
+  for (int between = 0; between < kMostBetween && !rest.empty(); ++between) {
+    const auto next = take_line(rest);
+    const auto skipped = length_of_prefix(next, heads.prefix);
+    if (!skipped || next.substr(*skipped) == body || trimmed(next).empty()) continue;
+    const auto figures = rough_cells(next.substr(*skipped), heads.separator);
+    if (names.size() != figures.size()) {
+      if (heads.prefix.empty()) return false;
+      continue;
+    }
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (metric_key_of(last_word_of_prefix(without_quotes(names[i])))) return is_number_in_cell(figures[i]);
+  }
+  return false;
+}
+
+std::optional<Heads> find_heads(std::string_view text) {
+  std::size_t number = 0, passed = 0;
+  std::string first;
+  for (auto rest = text; !rest.empty();) {
+    const auto at = text.size() - rest.size();
+    auto line = take_line(rest);
+    ++number;
+    if (trimmed(line).empty()) continue;
+    const bool is_first = passed == 0;
+    std::optional<Heads> heads;
+    // A comment may hold the heads: "# epoch,loss".
+    if (may_have_key(line)) heads = heads_of(line);
+    const bool is_comment = trimmed(line).front() == '#';
+    const bool fits = heads && has_figures_below(*heads, line, rest);
+    // Lines of JSON and of markup have such words as well.
+    if (heads && !fits &&
+        (!is_first || is_comment || heads->separator == ' ' || !heads->prefix.empty() ||
+         line.find_first_of("{[<") != std::string_view::npos))
+      heads.reset();
+    if (!heads && is_first && !is_comment) heads = heads_without_key(line, next_line(rest));
+    if (heads) {
+      heads->at = at;
+      heads->line = number;
+      heads->before = passed;
+      heads->first_before = first;
+      return heads;
+    }
+    if (is_comment) continue;
+    if (passed++ == 0) first = shown_line(line);
+  }
+  return std::nullopt;
+}
+
+/// The lines from the heads on without the text of the launcher; lines without it, and those of other ranks,
+/// are left empty, so that the numbers stay.
+std::string body_of(std::string_view text, const Heads& heads, MetricLog& log) {
+  std::string body;
+  FirstRank ranks;
+  std::size_t left_out = 0, number = heads.line;
+  std::string first;
+  for (auto rest = text.substr(heads.at); !rest.empty(); ++number) {
+    const auto line = take_line(rest);
+    const auto skipped = length_of_prefix(line, heads.prefix);
+    if (skipped && ranks.takes(line.substr(0, *skipped))) {
+      body += line.substr(*skipped);
+    } else if (!skipped && !trimmed(line).empty() && ++left_out == 1) {
+      first = fmt::format("line {}: '{}'", number, shown_line(line));
+    }
+    body += '\n';
+  }
+  if (auto note = ranks.note(); !note.empty()) log.notes.push_back(std::move(note));
+  if (left_out > 0)
+    log.notes.push_back(
+        fmt::format("{} line{} without the beginning '{}' of the others left out, the first in {}", left_out,
+                    left_out == 1 ? "" : "s", shown_line(heads.prefix), first));
+  return body;
+}
+
+std::vector<CsvLine> lines_in_blanks(std::string_view text, std::size_t number) {
+  std::vector<CsvLine> lines;
+  for (; !text.empty(); ++number) {
+    const auto line = take_line(text);
+    CsvLine cells;
+    for (const auto word : split_words(line))
+      cells.push_back({std::string(word), number, static_cast<std::size_t>(word.data() - line.data()) + 1});
+    if (!cells.empty()) lines.push_back(std::move(cells));
+  }
+  return lines;
+}
+
+/// Names without quotes and blanks; the first without the mark of a comment.
+std::vector<std::size_t> names_of(CsvLine heads, MetricLog& log) {
+  while (heads.size() > 1 && trimmed(heads.back().text).empty()) heads.pop_back();
+  std::vector<std::size_t> names;
+  for (const auto& cell : heads) {
+    auto name = trimmed(cell.text);
+    if (&cell == &heads.front() && name.starts_with('#')) name = trimmed(name.substr(1));
+    names.push_back(log.number_of(std::string(name)));
+  }
+  return names;
+}
+
+/// Whether the line repeats the heads, as where a run was appended: its key is the name of a key.
+bool are_heads(const CsvLine& cells, const std::vector<std::size_t>& names, const MetricLog& log) {
+  for (std::size_t i = 0; i < std::min(cells.size(), names.size()); ++i)
+    if (metric_key_of(log.names[names[i]]) && metric_key_of(trimmed(cells[i].text))) return true;
   return false;
 }
 
 }  // namespace
 
-Importer metrics_csv() {
-  return {.name = "a trainer's metrics CSV", .is_it = is_metrics, .read = read_metrics};
+std::string_view last_word_of_prefix(std::string_view cell) {
+  if (metric_key_of(cell)) return cell;
+  if (const auto end = cell.find_last_of(":]>|# \t"); end != std::string_view::npos)
+    if (const auto word = cell.substr(end + 1); metric_key_of(word)) return word;
+  return cell;
+}
+
+bool has_metrics_csv(std::string_view text) { return find_heads(text).has_value(); }
+
+MetricLog metrics_of_csv(std::string_view text, const std::string& where) {
+  MetricLog log;
+  const auto heads = find_heads(text);
+  if (!heads)
+    base::fail(ErrorKind::data, "{}: no line of it names the columns, one of them 'epoch' or 'step'", where);
+  if (heads->before > 0)
+    log.notes.push_back(fmt::format("{} line{} before the columns left out, the first: '{}'", heads->before,
+                                    heads->before == 1 ? "" : "s", heads->first_before));
+  const auto body = heads->prefix.empty() ? std::string(text.substr(heads->at)) : body_of(text, *heads, log);
+  auto lines =
+      heads->separator == ' ' ? lines_in_blanks(body, heads->line) : read_csv(body, where, heads->line);
+  log.has_decimal_commas = heads->separator == ';';
+  if (lines.empty()) return log;
+  if (heads->has_key && std::ranges::none_of(lines.front(), [](const CsvCell& cell) {
+        return metric_key_of(trimmed(last_word_of_prefix(cell.text))).has_value();
+      }))
+    base::fail(
+        ErrorKind::data,
+        "{}: its header has no column 'epoch' or 'step'; name one so, or look for a misplaced quote in the header",
+        where);
+  auto names = names_of(lines.front(), log);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    auto& cells = lines[i];
+    if (trimmed(cells.front().text).starts_with('#')) continue;
+    if (are_heads(cells, names, log)) {
+      names = names_of(cells, log);
+      log.behind_heads.push_back(log.entries.size());
+      continue;
+    }
+    while (cells.size() > names.size() && trimmed(cells.back().text).empty()) cells.pop_back();
+    if (cells.size() != names.size())
+      base::fail(ErrorKind::data, "{}:{}: the line has {} cells, but there are {} columns; {}", where,
+                 cells.front().line, cells.size(), names.size(),
+                 cells.size() > names.size()
+                     ? "a cell with a comma needs quotes, and other columns need a line with their names"
+                 : i + 1 == lines.size() ? "it is the last one: complete it, or remove it"
+                                         : "write its empty cells too");
+    std::vector<MetricCell> entry;
+    for (std::size_t k = 0; k < cells.size(); ++k)
+      if (auto value = trimmed(cells[k].text); !value.empty())
+        entry.push_back({names[k], std::string(value), cells[k].line, cells[k].column});
+    if (!entry.empty()) log.entries.push_back(std::move(entry));
+  }
+  return log;
 }
 
 }  // namespace paceline::table

@@ -199,19 +199,49 @@ Sections split(const std::string& path, std::span<const std::byte> file) {
   return {{reinterpret_cast<const char*>(header.data()), header.size()}, rest.subspan(length)};
 }
 
-Json parse_header(const std::string& path, std::string_view text) {
-  // The parser would silently keep the last of two equal keys.
-  std::set<std::string> names;
-  std::optional<std::string> repeated;
-  const auto note_names = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(parsed.get<std::string>()).second)
-      repeated = parsed.get<std::string>();
-    return true;
-  };
-  Json header;
+/// The header of a file. Its objects find a key without comparing all, as those that keep their order would.
+using Parsed = nlohmann::json;
+
+/// Builds the header, and keeps the names in its order. (With a callback the parser would look at all members
+/// of an object again at the end of each.)
+class HeaderParser : public nlohmann::detail::json_sax_dom_parser<Parsed> {
+ public:
+  using Base = nlohmann::detail::json_sax_dom_parser<Parsed>;
+  HeaderParser(Parsed& header, std::vector<std::string>& names) : Base(header), names_(names) {}
+
+  bool start_object(std::size_t size) {
+    ++depth_;
+    return Base::start_object(size);
+  }
+  bool end_object() {
+    --depth_;
+    return Base::end_object();
+  }
+  bool start_array(std::size_t size) {
+    ++depth_;
+    return Base::start_array(size);
+  }
+  bool end_array() {
+    --depth_;
+    return Base::end_array();
+  }
+  bool key(std::string& name) {
+    if (depth_ == 1) names_.push_back(name);
+    return Base::key(name);
+  }
+
+ private:
+  std::vector<std::string>& names_;
+  int depth_ = 0;
+};
+
+/// `names` takes the keys of the header, in its order.
+Parsed parse_header(const std::string& path, std::string_view text, std::vector<std::string>& names) {
+  Parsed header;
   try {
-    header = Json::parse(text, note_names);
-  } catch (const Json::exception& error) {
+    HeaderParser parser(header, names);
+    Parsed::sax_parse(text, &parser);
+  } catch (const Parsed::exception& error) {
     fail(ErrorKind::data,
          "{}: the header is not valid JSON ({}); the file is damaged or not a safetensors "
          "file",
@@ -221,13 +251,18 @@ Json parse_header(const std::string& path, std::string_view text) {
     fail(ErrorKind::data,
          "{}: the header is a JSON {}, not an object of tensors; this is not a safetensors file", path,
          header.type_name());
-  if (repeated)
+  // The parser silently keeps the last of two equal keys.
+  if (header.size() != names.size()) {
+    std::set<std::string_view> seen;
+    const auto repeated =
+        std::ranges::find_if(names, [&](const std::string& name) { return !seen.insert(name).second; });
     fail(ErrorKind::data, "{}: the header has the name '{}' twice; the file is damaged: write it again", path,
          *repeated);
+  }
   return header;
 }
 
-Metadata parse_metadata(const std::string& path, const Json& json) {
+Metadata parse_metadata(const std::string& path, const Parsed& json) {
   Metadata metadata;
   if (!json.is_object())
     fail(ErrorKind::data, "{}: {} is not a JSON object of strings; write it again", path, kMetadataKey);
@@ -241,7 +276,7 @@ Metadata parse_metadata(const std::string& path, const Json& json) {
 }
 
 /// A list of non-negative integers that fit 63 bits; nullopt if it is anything else.
-std::optional<std::vector<std::int64_t>> whole_numbers(const Json& json, const char* key) {
+std::optional<std::vector<std::int64_t>> whole_numbers(const Parsed& json, const char* key) {
   if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return std::nullopt;
   std::vector<std::int64_t> numbers;
   for (const auto& value : json[key]) {
@@ -257,14 +292,14 @@ struct TensorEntry {
   std::uint64_t begin = 0, end = 0;
 };
 
-TensorEntry parse_entry(const std::string& path, const std::string& name, const Json& json) {
+TensorEntry parse_entry(const std::string& path, const std::string& name, const Parsed& json) {
   const auto shape = whole_numbers(json, "shape");
   const auto offsets = whole_numbers(json, "data_offsets");
   if (!shape || !offsets || offsets->size() != 2 || !json.contains("dtype") || !json["dtype"].is_string())
     fail(ErrorKind::data,
          "{}: tensor '{}' needs a dtype, a shape and two data_offsets, whole numbers all, but has {}; the "
          "file is damaged: write it again",
-         path, name, json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 200));
+         path, name, json.dump(-1, ' ', false, Parsed::error_handler_t::replace).substr(0, 200));
   const auto dtype_name = json["dtype"].get<std::string>();
   const auto dtype = dtype_named(dtype_name);
   if (!dtype)
@@ -341,13 +376,14 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   const std::string where = path.string();
   const Sections sections = split(where, std::as_bytes(file_.bytes()));
   file_.require_read();
-  const Json header = parse_header(where, sections.header);
+  std::vector<std::string> names;
+  const Parsed header = parse_header(where, sections.header, names);
   std::vector<TensorEntry> entries;
-  for (const auto& [name, json] : header.items()) {
+  for (const auto& name : names) {
     if (name == kMetadataKey)
-      metadata_ = parse_metadata(where, json);
+      metadata_ = parse_metadata(where, header[name]);
     else
-      entries.push_back(parse_entry(where, name, json));
+      entries.push_back(parse_entry(where, name, header[name]));
   }
   std::stable_sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);

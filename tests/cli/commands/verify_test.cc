@@ -99,6 +99,24 @@ TEST_F(Verify, NamesARecordThatWasLaidOutAnew) {
             HasSubstr("damaged  wide/record.json"), HasSubstr("unknown  without/record.json")));
 }
 
+/// A hole of 6 GB, as a power loss leaves one, is damage of that file; the others are checked.
+TEST_F(Verify, GoesOnBehindAFileWithoutLines) {
+  const std::string event = "{\"event\":\"start\",\"at\":1}\n";
+  for (const char* name : {"a/events.jsonl", "b/record.json"}) {
+    const auto file = folder_.write(name, event);
+    fs::resize_file(file, std::uintmax_t{6} << 30);
+  }
+  (void)folder_.write("c/events.jsonl", event);
+  const auto outcome = verify({"."});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(
+      outcome.out,
+      AllOf(HasSubstr("damaged  ./a/events.jsonl: the line that begins at byte 25 has more than 1 MiB"),
+            HasSubstr("damaged  ./b/record.json: has more than 1024 MiB"),
+            HasSubstr("ok       ./c/events.jsonl: 1 events")));
+  EXPECT_THAT(outcome.err, HasSubstr("2 of 3 files are damaged"));
+}
+
 TEST_F(Verify, ReadsListsOfImagesKernelCachesAndPacks) {
   (void)folder_.write("d/paceline-manifest.txt",
                       "paceline-manifest-1\npassed-over 0\nd 1 cats\nf a.png\nend 1\n");

@@ -211,6 +211,37 @@ TEST_F(Import, KinetoOfThreeRanksSharesEachCollectiveByItsNumber) {
   EXPECT_NEAR(*table.rows[2].value("late_peer_s"), 100e-6, 1e-12);
 }
 
+/// Two files of one rank, as a profiler writes them for two windows, are not two ranks.
+TEST_F(Import, KinetoOfOneRankTwiceStaysApart) {
+  const std::vector files{write("a", fixtures::kineto(0, 2, "ncclDevKernel", 80)),
+                          write("b", fixtures::kineto(0, 2))};
+  const auto table = import_files(files, {}).front();
+  ASSERT_EQ(table.rows.size(), 2U);
+  for (const auto& row : table.rows) {
+    EXPECT_FALSE(row.knows("transfer_s"));
+    EXPECT_FALSE(row.knows("late_peer_s"));
+  }
+  EXPECT_EQ(table.rows[1].value("repeat"), 2);
+  EXPECT_THAT(table.notes, Contains(HasSubstr("rank 0 occurs 2 times (a, b); rank 1 of 2 is missing")));
+}
+
+TEST_F(Import, KinetoOfDifferentRunsIsNotJoined) {
+  const auto notes_of = [&](const std::string& other) {
+    const std::vector files{write("a", fixtures::kineto(0, 2)), write("b", other)};
+    const auto table = import_files(files, {}).front();
+    EXPECT_FALSE(table.rows[0].knows("transfer_s"));
+    return table.notes;
+  };
+  auto later = fixtures::kineto(1, 2);
+  later.replace(later.find("ProfilerStep#3"), 14, "ProfilerStep#1");
+  EXPECT_THAT(notes_of(later),
+              Contains(HasSubstr("different steps: 3 to 4 of rank 0, but 1 to 4 of rank 1")));
+  later = fixtures::kineto(1, 2);
+  later.replace(later.find("1700000000000000000"), 19, "1700003600000000000");
+  EXPECT_THAT(notes_of(later), Contains(HasSubstr("b was not traced at the time of a")));
+  EXPECT_THAT(notes_of(fixtures::kineto(1, 4)), Contains(HasSubstr("they name 2 and 4 workers")));
+}
+
 TEST_F(Import, HorovodTellsTransferFromWaiting) {
   for (const bool has_end : {true, false}) {
     const auto table = read(fixtures::horovod(has_end));

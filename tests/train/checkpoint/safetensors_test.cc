@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -140,6 +141,21 @@ TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
   EXPECT_EQ(std::bit_cast<std::uint32_t>(value), 0x78787878u);
   write_raw("{}", 0);
   EXPECT_TRUE(SafetensorsFile(path_).tensors().empty());
+}
+
+/// A reader that compares each name with all before it would not come to an end within the limit of the test.
+TEST_F(Safetensors, ManyNamesKeepTheirOrder) {
+  constexpr int kNames = 300000;
+  std::string header = "{";
+  for (int i = kNames; i-- > 0;)
+    header +=
+        fmt::format(R"("n{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}{})", i, i > 0 ? "," : "}");
+  write_raw(header, 0);
+  const SafetensorsFile file(path_);
+  ASSERT_EQ(file.tensors().size(), static_cast<std::size_t>(kNames));
+  EXPECT_EQ(file.tensors().front().name, fmt::format("n{}", kNames - 1));
+  EXPECT_EQ(file.tensors().back().name, "n0");
+  EXPECT_NE(file.find("n7"), nullptr);
 }
 
 TEST_F(Safetensors, SaysWhatIsWrongWithAFile) {

@@ -1,0 +1,102 @@
+/// The words by which entries of a log are told apart, and the ranks that launchers name.
+
+#include "table/import/metrics_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.h"
+#include "table/table.h"
+
+namespace paceline::table {
+
+std::size_t MetricLog::number_of(const std::string& name) {
+  const auto [found, is_new] = numbers_.try_emplace(name, names.size());
+  if (is_new) names.push_back(name);
+  return found->second;
+}
+
+std::string MetricLog::place(const std::string& where, const MetricCell& cell) const {
+  if (counts_entries) return fmt::format("{}: entry {}", where, cell.line);
+  return cell.column > 0 ? fmt::format("{}:{}:{}", where, cell.line, cell.column)
+                         : fmt::format("{}:{}", where, cell.line);
+}
+
+std::optional<MetricKey> metric_key_of(std::string_view name) {
+  constexpr std::size_t kLongest = 24;
+  if (name.size() > kLongest) return std::nullopt;
+  auto words = base::lower_case(std::string(name));
+  std::ranges::replace(words, ' ', '_');
+  if (words.starts_with("train/")) words.erase(0, 6);
+  for (const std::string_view one : {"epoch", "epoch_num", "epoch_idx", "current_epoch"})
+    if (words == one) return MetricKey::epoch;
+  for (const std::string_view one :
+       {"step", "_step", "global_step", "trainer/global_step", "iter", "iteration", "num_updates"})
+    if (words == one) return MetricKey::step;
+  return std::nullopt;
+}
+
+std::optional<int> rank_in(std::string_view prefix) {
+  const auto digits_before = [&](std::size_t at, std::string_view end) -> std::optional<int> {
+    int rank = 0;
+    const auto [stop, error] = std::from_chars(prefix.data() + at, prefix.data() + prefix.size(), rank);
+    if (error != std::errc() || rank < 0) return std::nullopt;
+    const auto rest = prefix.substr(static_cast<std::size_t>(stop - prefix.data()));
+    return rest.starts_with(end) ? std::optional(rank) : std::nullopt;
+  };
+  for (const std::string_view word : {"[rank", "[default", "[worker"})
+    if (const auto at = prefix.find(word); at != std::string_view::npos)
+      if (const auto rank = digits_before(at + word.size(), "]")) return rank;
+  if (const auto tag = prefix.find("]<std"); tag != std::string_view::npos)
+    if (const auto comma = prefix.rfind(',', tag); comma != std::string_view::npos)
+      return digits_before(comma + 1, "]");
+  // mpiexec -l and srun -l; the hour of a clock is followed by a digit, or ends no bracket.
+  const auto begin = std::min(prefix.find_first_not_of(' '), prefix.size());
+  return prefix.substr(begin).starts_with('[') ? digits_before(begin + 1, "] ") : digits_before(begin, ": ");
+}
+
+bool FirstRank::takes(std::string_view prefix) {
+  const auto rank = rank_in(prefix);
+  if (!rank) return true;
+  if (!rank_) rank_ = rank;
+  left_out_ += rank_ == rank ? 0 : 1;
+  return rank_ == rank;
+}
+
+std::string FirstRank::note() const {
+  return left_out_ == 0 ? ""
+                        : fmt::format("{} line{} of other ranks left out: the figures are those of rank {}",
+                                      left_out_, left_out_ == 1 ? "" : "s", *rank_);
+}
+
+void spread_values(MetricLog& log) {
+  std::optional<std::size_t> tag, value, step;
+  for (std::size_t at = 0; at < log.names.size(); ++at) {
+    const auto name = base::lower_case(log.names[at]);
+    if (name == "tag" || name == "metric" || name == "key") tag = at;
+    if (name == "value") value = at;
+    if (metric_key_of(name) && !step) step = at;
+  }
+  if (!tag || !value || !step) return;
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < log.entries.size(); ++i) {
+    double key = 0;
+    std::string called;
+    for (const auto& cell : log.entries[i]) {
+      if (cell.name == *tag) called = cell.text;
+      if (cell.name == *step)
+        if (const auto number = read_number(cell.text)) key = number->value;
+    }
+    order.emplace_back(key, i);
+    for (auto& cell : log.entries[i])
+      if (cell.name == *value && !called.empty()) cell.name = log.number_of(called);
+  }
+  std::ranges::stable_sort(order, {}, [](const auto& one) { return one.first; });
+  std::vector<std::vector<MetricCell>> entries;
+  for (const auto& [key, i] : order) entries.push_back(std::move(log.entries[i]));
+  log.entries = std::move(entries);
+}
+
+}  // namespace paceline::table
