@@ -52,6 +52,11 @@ class Dataset {
   [[nodiscard]] virtual std::int32_t label(std::int64_t index) const;
   /// Where sample `index` is stored, as "DIR/cat/17.png"; "" where samples have no names.
   [[nodiscard]] virtual std::string sample_name(std::int64_t index) const;
+  /// What list_sha256() has of sample `index` besides its label: of an image in a file its path below the
+  /// set's folder and its length. "" where samples have no files.
+  ///
+  /// Cost     asks the file system for the length
+  [[nodiscard]] virtual std::string list_entry(std::int64_t index) const;
   /// Whether a read is about as fast as a copy from memory, so that all samples may be read before the first
   /// step. False where images are decoded or storage is slow.
   [[nodiscard]] virtual bool reads_from_memory() const { return true; }
@@ -64,6 +69,14 @@ class Dataset {
 ///
 /// Cost     for a folder, the file sizes of as many files
 [[nodiscard]] std::optional<double> mean_stored_bytes(const Dataset& set);
+
+/// SHA-256 of what `set` holds, in its order: of images in files their paths below the folder, lengths and
+/// labels, so that a moved folder stays the same. Of other sets the labels, and the pixels of at most 64
+/// samples; of generated samples these alone.
+///
+/// Cost     for a folder, the file sizes of all files, on `threads` threads
+/// Errors   Error(data): a sample cannot be read
+[[nodiscard]] std::string list_sha256(const Dataset& set, int threads);
 
 /// The pixels outside the image where a crop reaches over its edge.
 enum class CropFill {
@@ -98,6 +111,23 @@ struct Source {
   std::int64_t unread_bytes = 0;    ///< of these, bytes of mapped files that opening has not read
   [[nodiscard]] int classes() const { return static_cast<int>(class_names.size()); }
 };
+
+/// What a checkpoint keeps of its data, by which later runs notice that they have others.
+struct DataIdentity {
+  /// The images of one part. `sha256` is that of list_sha256(); "" if there is no such part, or it is
+  /// unknown.
+  struct List {
+    std::int64_t images = 0;
+    std::string sha256;
+    bool operator==(const List&) const = default;
+  };
+  std::vector<std::string> classes;  ///< by label, as base::visible() writes them; empty: unknown
+  ImageFormat format;
+  std::vector<float> mean, stddev;
+  List train, validation, test;
+};
+/// Cost     that of list_sha256() for each part
+[[nodiscard]] DataIdentity identity_of(const Source& source, int threads);
 
 class BrokenImageCache;  // data/image/inspect.h
 
@@ -154,6 +184,7 @@ class CountedDataset final : public Dataset {
   [[nodiscard]] std::string sample_name(std::int64_t index) const override {
     return set_->sample_name(index);
   }
+  [[nodiscard]] std::string list_entry(std::int64_t index) const override { return set_->list_entry(index); }
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
     return set_->stored_bytes(index);
   }

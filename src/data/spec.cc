@@ -79,6 +79,8 @@ std::int32_t Subset::read_part(std::int64_t index, const ChooseBox& choose,
 std::int32_t Subset::label(std::int64_t index) const { return whole_->label(at(index)); }
 std::string Subset::sample_name(std::int64_t index) const { return whole_->sample_name(at(index)); }
 
+std::string Subset::list_entry(std::int64_t index) const { return whole_->list_entry(at(index)); }
+
 std::int64_t Subset::stored_bytes(std::int64_t index) const { return whole_->stored_bytes(at(index)); }
 
 Cut stratified_cut(std::span<const std::int32_t> labels, double fraction, CutFor purpose) {

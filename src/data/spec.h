@@ -25,6 +25,7 @@ class Subset final : public Dataset {
                          std::span<std::uint8_t> pixels) const override;
   [[nodiscard]] std::int32_t label(std::int64_t index) const override;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override;
+  [[nodiscard]] std::string list_entry(std::int64_t index) const override;
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
   [[nodiscard]] bool reads_from_memory() const override { return whole_->reads_from_memory(); }
 

@@ -143,10 +143,7 @@ class CifarDataset final : public Dataset {
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
     base::expects(index >= 0 && index < size(), "0 <= index < size");
     base::expects(static_cast<std::int64_t>(pixels.size()) == kFormat.bytes(), "pixels hold one image");
-    const auto at =
-        static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
-    const CifarFile& file = files_[at];
-    const std::int64_t image = index - (at == 0 ? 0 : ends_[at - 1]);
+    const auto [file, image] = place_of(index);
     const std::uint8_t* red = file.pixels + image * file.pixel_stride;
     std::uint8_t* dst = pixels.data();
     for (std::int64_t i = 0; i < kPlane; ++i) {  // planes to interleaved
@@ -159,9 +156,27 @@ class CifarDataset final : public Dataset {
     return label;
   }
 
+  [[nodiscard]] std::int32_t label(std::int64_t index) const override {
+    base::expects(index >= 0 && index < size(), "0 <= index < size");
+    const auto [file, image] = place_of(index);
+    const std::int32_t label = file.labels[image * file.label_stride];
+    file.bytes.require_read();
+    return label;
+  }
+
   [[nodiscard]] std::int64_t resident_bytes() const { return size() * kRecord; }
 
  private:
+  struct Place {
+    const CifarFile& file;
+    std::int64_t image;  ///< in the file
+  };
+  [[nodiscard]] Place place_of(std::int64_t index) const {
+    const auto at =
+        static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+    return {files_[at], index - (at == 0 ? 0 : ends_[at - 1])};
+  }
+
   std::vector<CifarFile> files_;
   std::vector<std::int64_t> ends_;  ///< of each file: index past its last image
 };

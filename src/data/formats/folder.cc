@@ -29,6 +29,9 @@ class FolderStore final : public ImageStore {
 
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(listing_.size()); }
   [[nodiscard]] std::string name(std::int64_t index) const override { return path(index).string(); }
+  [[nodiscard]] std::string path_below(std::int64_t index) const override {
+    return listing_.path(static_cast<std::size_t>(index));
+  }
 
   [[nodiscard]] std::span<const std::uint8_t> bytes(std::int64_t index,
                                                     std::vector<std::uint8_t>& buffer) const override {
@@ -77,10 +80,17 @@ class FolderStore final : public ImageStore {
   ImageListing listing_;
 };
 
-void note_passed_over(std::int64_t files, Source& source) {
+/// The images of `store`, in which the walk left out the files of `passed`, `files` in all.
+Source open_listed(const Spec& spec, std::shared_ptr<const ImageStore> store, const ImageListing& listing,
+                   std::span<const PassedOver> passed, std::int64_t files) {
+  auto notes = check_passed_over(spec.text, listing, passed);
+  Source source = open_images(spec, std::move(store), listing);
+  source.name = "folder";
+  source.notes.insert(source.notes.end(), notes.begin(), notes.end());
   if (files > 0)
     source.notes.push_back(
         fmt::format("skipped: {} files whose names do not end in .jpg, .jpeg, .png or .ppm", files));
+  return source;
 }
 
 }  // namespace
@@ -89,9 +99,7 @@ Source open_folder(const Spec& spec) {
   const fs::path top = spec.directory;
   if (std::error_code unknown; fs::is_regular_file(top, unknown)) {
     const auto store = std::make_shared<TarStore>(top);
-    Source source = open_images(spec, store, store->listing());
-    source.name = "folder";
-    note_passed_over(store->passed_over(), source);
+    Source source = open_listed(spec, store, store->listing(), store->passed_over_in(), store->passed_over());
     if (store->dangling_links() > 0)
       source.notes.push_back(fmt::format(
           "left out: {} links whose targets are not in the archive, the first {}; tar --dereference packs "
@@ -109,9 +117,7 @@ Source open_folder(const Spec& spec) {
   auto scan = read_manifest(top, why_not);
   if (!scan) scan = scan_folder(top);
   const auto store = std::make_shared<FolderStore>(top, std::move(scan->listing));
-  Source source = open_images(spec, store, store->listing());
-  source.name = "folder";
-  note_passed_over(scan->passed_over, source);
+  Source source = open_listed(spec, store, store->listing(), scan->passed_over_in, scan->passed_over);
   if (!why_not.empty())
     source.notes.push_back(fmt::format(
         "the manifest was not used: {}; 'paceline data manifest {}' writes a new one", why_not, spec.text));

@@ -3,6 +3,8 @@
 /// Opens the data sets of each format. open.cc has a row for each.
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,8 +58,14 @@ struct CifarPythonBatch {
 // Opens MNIST as IDX files: big-endian header (magic, counts, sizes), then bytes; plain or .gz. See
 // docs/formats.md.
 
-/// Opens `mnist:DIR`: DIR, or its child mnist/, holds {train,t10k}-{images-idx3,labels-idx1}-ubyte, each
-/// plain or with .gz (plain wins if both exist).
+/// The folder in or below `given` that holds MNIST's training images: `given` itself, mnist/, raw/,
+/// MNIST/raw/ (as torchvision unpacks it), or raw/ of its only child that has one. Nothing if there is none.
+///
+/// Errors   Error(data): several children have one
+[[nodiscard]] std::optional<std::filesystem::path> find_mnist(const std::filesystem::path& given);
+
+/// Opens `mnist:DIR`: find_mnist(DIR) holds {train,t10k}-{images-idx3,labels-idx1}-ubyte, or "images.idx3",
+/// or a folder of the file's name that holds it; each plain or with .gz (plain wins if both exist).
 ///
 /// Errors   Error(data) for a missing file, a wrong magic number, a length or count that contradicts the
 ///          header, a label above 9, truncated or damaged gzip data

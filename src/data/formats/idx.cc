@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -133,6 +134,13 @@ class IdxDataset final : public Dataset {
     return label;
   }
 
+  [[nodiscard]] std::int32_t label(std::int64_t index) const override {
+    base::expects(index >= 0 && index < size(), "0 <= index < size");
+    const std::int32_t label = labels_.values(kLabelKind)[static_cast<std::size_t>(index)];
+    labels_.file.require_read();
+    return label;
+  }
+
   [[nodiscard]] std::int64_t resident_bytes() const {
     return static_cast<std::int64_t>(images_.file.bytes().size() + labels_.file.bytes().size());
   }
@@ -147,23 +155,54 @@ class IdxDataset final : public Dataset {
   IdxFile labels_;
 };
 
-/// The plain file or the packed one, whichever exists.
+/// The file as its publisher names it, with a point before "idx" (as some archives unpack it), or in a folder
+/// of its name (as Kaggle's); the plain one or the packed one, whichever exists.
 std::optional<fs::path> find_file(const fs::path& directory, const std::string& name) {
+  auto pointed = name;
+  pointed.replace(pointed.find("-idx"), 1, ".");
+  std::error_code unknown;
   for (const char* ending : {"", ".gz"})
-    if (fs::path path = directory / (name + ending); fs::exists(path)) return path;
+    for (const auto& spelled : {name, pointed}) {
+      const fs::path path = directory / (spelled + ending);
+      if (fs::exists(path, unknown) && !fs::is_directory(path, unknown)) return path;
+      for (const auto& inner : {name, pointed})
+        if (fs::is_regular_file(path / (inner + ending), unknown)) return path / (inner + ending);
+    }
   return std::nullopt;
+}
+
+bool has_mnist(const fs::path& directory) {
+  return find_file(directory, "train-images-idx3-ubyte").has_value();
+}
+
+/// A file of IDX images with another name, which may be what was meant; "" if there is none.
+std::string other_idx_file(const fs::path& given) {
+  constexpr int kDeep = 3;
+  std::error_code none;
+  for (fs::recursive_directory_iterator entry(given, fs::directory_options::skip_permission_denied, none),
+       end;
+       !none && entry != end; entry.increment(none)) {
+    if (entry.depth() >= kDeep) entry.disable_recursion_pending();
+    if (const auto name = entry->path().filename().string();
+        name.find("idx3") != std::string::npos && name.find("images") != std::string::npos)
+      return entry->path().string();
+  }
+  return "";
 }
 
 std::unique_ptr<IdxDataset> open_pair(const Spec& spec, const fs::path& directory, const std::string& part) {
   std::vector<fs::path> paths;
   for (const auto& name : {part + "-images-idx3-ubyte", part + "-labels-idx1-ubyte"}) {
     const auto path = find_file(directory, name);
-    if (!path)
+    if (!path) {
+      const auto other = has_mnist(directory) ? "" : other_idx_file(directory);
       base::fail(
           ErrorKind::data,
-          "data '{}': there is no {} in {}, plain or with .gz; give the folder with MNIST's four IDX files, or get "
-          "them by 'paceline data get mnist' (or fashion-mnist)",
-          spec.text, name, directory.string());
+          "data '{}': there is no {} in {}, plain or with .gz{}; give the folder with MNIST's four IDX files (or one "
+          "with mnist/, raw/ or MNIST/raw/), or get them by 'paceline data get mnist' (or fashion-mnist)",
+          spec.text, name, directory.string(),
+          other.empty() ? "" : fmt::format(" ({} is there, which has another name)", other));
+    }
     paths.push_back(*path);
   }
   return std::make_unique<IdxDataset>(paths[0], paths[1]);
@@ -171,11 +210,25 @@ std::unique_ptr<IdxDataset> open_pair(const Spec& spec, const fs::path& director
 
 }  // namespace
 
+std::optional<fs::path> find_mnist(const fs::path& given) {
+  for (const char* child : {"", "mnist", "raw", "MNIST/raw", "MNIST"})
+    if (const auto directory = *child == '\0' ? given : given / child; has_mnist(directory)) return directory;
+  std::vector<fs::path> others;  // FashionMNIST/raw, KMNIST/raw
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(given, none))
+    if (has_mnist(entry.path() / "raw")) others.push_back(entry.path() / "raw");
+  std::ranges::sort(others);
+  if (others.size() > 1)
+    base::fail(ErrorKind::data,
+               "{}: holds several sets of MNIST's form, in {} and {}; give the folder of one", given.string(),
+               others[0].string(), others[1].string());
+  return others.empty() ? std::nullopt : std::optional(others.front());
+}
+
 Source open_mnist(const Spec& spec) {
   const fs::path given = spec.directory;
-  const fs::path child = given / "mnist";
-  const bool in_child = !find_file(given, "train-images-idx3-ubyte") && fs::is_directory(child);
-  const fs::path directory = in_child ? child : given;
+  const fs::path directory =
+      find_mnist(given).value_or(fs::is_directory(given / "mnist") ? given / "mnist" : given);
   auto train = open_pair(spec, directory, "train");
   auto test = open_pair(spec, directory, "t10k");
   if (train->format() != test->format())

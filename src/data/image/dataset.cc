@@ -149,6 +149,10 @@ std::span<const std::uint8_t> ImageDataset::encoded(std::int64_t index,
   return store_->bytes(samples_.images[at(index)], buffer);
 }
 
+std::string ImageDataset::list_entry(std::int64_t index) const {
+  return store_->path_below(samples_.images[at(index)]) + '\0' + std::to_string(stored_bytes(index));
+}
+
 std::int64_t ImageDataset::stored_bytes(std::int64_t index) const {
   return store_->stored_bytes(samples_.images[at(index)]);
 }

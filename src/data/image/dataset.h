@@ -77,6 +77,7 @@ class ImageDataset final : public Dataset {
 
   [[nodiscard]] std::string name(std::int64_t index) const;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override { return name(index); }
+  [[nodiscard]] std::string list_entry(std::int64_t index) const override;
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
   [[nodiscard]] bool reads_from_memory() const override { return false; }
   /// The encoded image, as ImageStore::bytes.

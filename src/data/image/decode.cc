@@ -236,6 +236,25 @@ const char* name(ImageKind kind) {
   return kind == ImageKind::jpeg ? "JPEG" : kind == ImageKind::png ? "PNG" : "PPM";
 }
 
+std::optional<int> largest_of_16_bits(std::span<const std::uint8_t> bytes) {
+  if (!begins_with(bytes, "\x89PNG\r\n\x1A\n")) return std::nullopt;
+  const ImageHeader header = png_header(bytes);
+  if (!std::string_view(header.colour).ends_with("16 bit")) return std::nullopt;
+  check_size(header, bytes.size());
+  const PngContext context = open_png(bytes);
+  std::size_t size = 0;
+  check_png(spng_decoded_image_size(context.get(), SPNG_FMT_PNG, &size));
+  std::vector<std::uint16_t> values(size / sizeof(std::uint16_t));
+  check_png(spng_decode_image(context.get(), values.data(), size, SPNG_FMT_PNG, 0));
+  const bool has_alpha = std::string_view(header.colour).find("alpha") != std::string_view::npos;
+  const auto pixels = static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width);
+  const std::size_t channels = values.size() / pixels;
+  int largest = 0;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!has_alpha || i % channels + 1 < channels) largest = std::max<int>(largest, values[i]);
+  return largest;
+}
+
 std::vector<std::uint8_t> to_ppm(const RgbImage& image) {
   const std::string header = fmt::format("P6\n{} {}\n255\n", image.width, image.height);
   std::vector<std::uint8_t> file(header.begin(), header.end());

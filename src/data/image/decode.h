@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -61,6 +62,13 @@ class ImageDecoder {
  private:
   std::unique_ptr<void, JpegCloser> jpeg_;  ///< made for the first JPEG
 };
+
+/// The largest value of a PNG of 16 bits, without its alpha channel; nothing for other images. Decoding keeps
+/// the upper 8 of the 16 bits.
+///
+/// Cost     decodes the image
+/// Errors   BrokenImage: as decode()
+[[nodiscard]] std::optional<int> largest_of_16_bits(std::span<const std::uint8_t> bytes);
 
 /// A binary PPM (P6, 8 bits): a line of text, then the pixels.
 [[nodiscard]] std::vector<std::uint8_t> to_ppm(const RgbImage& image);

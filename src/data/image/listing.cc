@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -23,46 +24,45 @@ std::string_view after_first(std::string_view path) {
   return slash == std::string_view::npos ? std::string_view{} : path.substr(slash + 1);
 }
 
-enum Split : std::size_t { kTrain, kValidation, kTest, kSplits };
-
-std::optional<Split> split_of(std::string_view folder) {
-  const std::string word = base::lower_case(folder);
-  if (word == "train" || word == "training") return kTrain;
-  if (word == "val" || word == "valid" || word == "validation") return kValidation;
-  if (word == "test" || word == "testing") return kTest;
-  return std::nullopt;
-}
-
 /// Where the images of a directory belong: to a split and a class, or nowhere.
 struct Destination {
   std::optional<Split> split;
   std::string class_name;
+  std::string_view path;  ///< below the part
 };
 
-/// The directories that contain images, without a first folder that all have in common.
+/// The directories that contain images, without the first folders that all have in common.
 class Folders {
  public:
   Folders(const std::string& spec, const ImageListing& listing) : spec_(spec), listing_(listing) {
     counts_.resize(listing.directories().size());
     for (std::size_t i = 0; i < listing.size(); ++i) ++counts_[listing.directory(i)];
     paths_.assign(listing.directories().begin(), listing.directories().end());
-    while (share_first() && !split_of(first_part(paths_[used()]))) strip();
-    for (std::size_t d = 0; d < paths_.size(); ++d) {
-      if (counts_[d] == 0) continue;
-      if (const auto split = split_of(first_part(paths_[d]))) name_split(*split, first_part(paths_[d]));
+    while (const auto shared = shared_first(kSplits, false)) {
+      strip(kSplits);
+      if (split_of(*shared)) break;  // "train" alone is the whole set
     }
+    for (const auto& first : firsts())
+      if (const auto split = split_of(first)) splits_[first] = *split;
+    if (!has_parts()) find_pairs();
+    std::array<std::string, kSplits> names;
+    for (const auto& [name, split] : splits_)
+      if (has_parts()) name_split(names[split], name);
+    for (const Split split : {kTrain, kValidation, kTest}) strip_repeated(split);
   }
 
-  [[nodiscard]] bool has_parts() const {
-    return !names_[kTrain].empty() && (!names_[kValidation].empty() || !names_[kTest].empty());
+  [[nodiscard]] bool has_parts() const { return has(kTrain) && (has(kValidation) || has(kTest)); }
+  [[nodiscard]] bool has(Split split) const {
+    return std::ranges::any_of(splits_, [&](const auto& one) { return one.second == split; });
   }
-  [[nodiscard]] bool has(Split split) const { return !names_[split].empty(); }
 
   [[nodiscard]] std::vector<Destination> destinations(ClassDepth depth, std::vector<std::string>& notes) {
-    // If "train" is the only folder, it is the whole data set.
-    if (!has_parts() && share_first() && split_of(first_part(paths_[used()]))) strip();
-    if (!has_parts()) refuse_lone_part();
+    if (!has_parts()) {
+      refuse_lone_part();
+      if (depth == ClassDepth::unsaid) refuse_part_as_class(notes);
+    }
     std::map<std::string, std::int64_t, std::less<>> left_out;
+    std::vector<std::size_t> without_class;
     std::vector<Destination> result(paths_.size());
     for (std::size_t d = 0; d < paths_.size(); ++d) {
       if (counts_[d] == 0) continue;
@@ -70,14 +70,16 @@ class Folders {
       Destination& destination = result[d];
       destination.split = kTrain;
       if (has_parts()) {
-        destination.split = split_of(first_part(path));
+        destination.split = split_at(d);
         if (!destination.split) left_out[std::string(first_part(path))] += counts_[d];
         path = after_first(path);
       }
       if (!destination.split) continue;
+      destination.path = path;
       destination.class_name = std::string(depth == ClassDepth::top ? first_part(path) : path);
-      if (destination.class_name.empty()) fail_without_class(d);
+      if (path.empty()) without_class.push_back(d);
     }
+    if (!without_class.empty()) fail_without_class(without_class);
     for (const auto& [folder, count] : left_out)
       notes.push_back(fmt::format("left out: {} images in '{}', which is not one of train, val and test",
                                   count, folder.empty() ? "." : folder));
@@ -85,45 +87,92 @@ class Folders {
   }
 
  private:
-  [[nodiscard]] std::size_t used() const {
-    return static_cast<std::size_t>(
-        std::find_if(counts_.begin(), counts_.end(), [](auto n) { return n > 0; }) - counts_.begin());
+  /// The first folders of all paths, in order.
+  [[nodiscard]] std::vector<std::string> firsts() const {
+    std::vector<std::string> names;
+    for (std::size_t d = 0; d < paths_.size(); ++d)
+      if (counts_[d] > 0) names.emplace_back(first_part(paths_[d]));
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
   }
 
-  /// Whether all images are below one folder, but not all directly in it.
-  [[nodiscard]] bool share_first() const {
-    const auto first = first_part(paths_[used()]);
-    bool deeper = false;
-    for (std::size_t d = 0; d < paths_.size(); ++d) {
-      if (counts_[d] == 0) continue;
-      if (first_part(paths_[d]) != first) return false;
-      deeper = deeper || !after_first(paths_[d]).empty();
+  [[nodiscard]] std::optional<Split> split_at(std::size_t d) const {
+    const auto found = splits_.find(first_part(paths_[d]));
+    return found == splits_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  /// "asl_alphabet_train" beside "asl_alphabet_test": names that differ in the part alone.
+  void find_pairs() {
+    std::map<std::string, std::map<std::string, Split>> by_rest;
+    for (const auto& first : firsts())
+      if (const auto name = part_name(first)) by_rest[name->rest][first] = name->split;
+    for (const auto& [rest, names] : by_rest) {
+      const auto is = [](Split split) { return [split](const auto& one) { return one.second == split; }; };
+      if (std::ranges::any_of(names, is(kTrain)) && !std::ranges::all_of(names, is(kTrain)))
+        splits_.insert(names.begin(), names.end());
     }
-    return deeper;
   }
 
-  void strip() {
-    for (auto& path : paths_) path = after_first(path);
+  /// Whether directory `d` has images, and is of `part`; kSplits: of any or none.
+  [[nodiscard]] bool is_of(std::size_t d, Split part) const {
+    return counts_[d] > 0 && (part == kSplits || split_at(d) == part);
+  }
+  /// Its path, below the folder of `part` if one is given.
+  [[nodiscard]] std::string_view below(std::size_t d, Split part) const {
+    return part == kSplits ? paths_[d] : after_first(paths_[d]);
   }
 
-  void name_split(Split split, std::string_view name) {
-    if (names_[split].empty()) names_[split] = name;
-    if (names_[split] != name)
+  /// The first folder of all paths of `part`, if they share it and not all of them end there.
+  [[nodiscard]] std::optional<std::string_view> shared_first(Split part, bool all_deeper) const {
+    std::optional<std::string_view> shared;
+    bool any = false, all = true;
+    for (std::size_t d = 0; d < paths_.size(); ++d) {
+      if (!is_of(d, part)) continue;
+      const auto path = below(d, part), first = first_part(path);
+      if (shared && *shared != first) return std::nullopt;
+      shared = first;
+      if (after_first(path).empty())
+        all = false;
+      else
+        any = true;
+    }
+    return (all_deeper ? any && all : any) ? shared : std::nullopt;
+  }
+
+  void strip(Split part) {
+    for (std::size_t d = 0; d < paths_.size(); ++d)
+      if (is_of(d, part)) paths_[d] = after_first(paths_[d]);
+  }
+
+  /// "train/train/cat", as some archives unpack: the folder of a part inside itself.
+  void strip_repeated(Split part) {
+    for (auto shared = shared_first(part, true); shared; shared = shared_first(part, true)) {
+      const bool is_itself = std::ranges::any_of(splits_, [&](const auto& one) {
+        return one.second == part && (one.first == *shared || split_of(*shared) == part);
+      });
+      if (!is_itself || !has_parts()) return;
+      const std::string name(*shared);
+      strip(part);  // of the outer one: the inner one names the part from here on
+      splits_[name] = part;
+    }
+  }
+
+  void name_split(std::string& known, std::string_view name) const {
+    if (known.empty()) known = name;
+    if (known != name)
       base::fail(ErrorKind::usage,
                  "data '{}': it has both '{}' and '{}', which name the same part; give the folder that "
                  "holds the classes, or rename one",
-                 spec_, names_[split], name);
+                 spec_, known, name);
   }
 
   /// Refuses "train" beside a misspelt "tests": both would be read as classes, with train/cat and tests/cat.
-  /// A folder "train" that contains images directly is a class (of vehicles).
   void refuse_lone_part() const {
     std::string_view part, other;
-    for (std::size_t d = 0; d < paths_.size(); ++d) {
-      if (counts_[d] == 0) continue;
-      const auto first = first_part(paths_[d]);
-      if (part.empty() && split_of(first) && !after_first(paths_[d]).empty()) part = first;
-    }
+    for (std::size_t d = 0; d < paths_.size(); ++d)
+      if (part.empty() && counts_[d] > 0 && split_at(d) && !after_first(paths_[d]).empty())
+        part = first_part(paths_[d]);
     if (part.empty()) return;
     for (std::size_t d = 0; d < paths_.size(); ++d)
       if (counts_[d] > 0 && first_part(paths_[d]) != part) other = first_part(paths_[d]);
@@ -135,21 +184,71 @@ class Folders {
         spec_, part, other, has(kTrain) ? "validation or test" : "training");
   }
 
-  [[noreturn]] void fail_without_class(std::size_t directory) const {
+  /// Refuses a part whose images lie in it directly, beside another folder: a network would learn from which
+  /// folder an image came. "train" is also a vehicle, and "valid" the opposite of "invalid".
+  void refuse_part_as_class(std::vector<std::string>& notes) const {
+    const auto all = firsts();
+    for (const auto& [name, split] : splits_) {
+      std::vector<std::string> others, no_classes;
+      for (const auto& other : all)
+        if (other != name) (is_no_class_beside_a_part(other) ? no_classes : others).push_back(other);
+      const auto word = base::lower_case(name);
+      const bool may_be_class =
+          word == "train" || (word == "valid" && std::ranges::find(others, "invalid", [](const auto& other) {
+                                                   return base::lower_case(other);
+                                                 }) != others.end());
+      if (all.size() == 1) continue;
+      if (may_be_class && no_classes.empty()) {
+        notes.push_back(fmt::format("the folder '{}' is read as a class, as '{}' is", name, others.front()));
+        continue;
+      }
+      base::fail(
+          ErrorKind::data,
+          "data '{}': the folder '{}' is called as a part of a set, but images lie in it directly, beside "
+          "'{}'; put them into class folders ({}/CLASS/IMAGE.jpg), move the folder away if they have no labels, "
+          "or add classes=leaf if it is a class",
+          spec_, name, no_classes.empty() ? others.front() : no_classes.front(), name);
+    }
+  }
+
+  [[noreturn]] void fail_without_class(const std::vector<std::size_t>& directories) const {
+    // Of training first: without it nothing else is of use.
+    const auto trained = std::ranges::find_if(
+        directories, [&](std::size_t d) { return !has_parts() || split_at(d) == kTrain; });
+    const auto directory = trained == directories.end() ? directories.front() : *trained;
     std::size_t image = 0;
     while (listing_.directory(image) != directory) ++image;
+    std::string others;
+    for (const auto d : directories) {
+      if (d != directory) others += fmt::format(", and {} in '{}'", counts_[d], paths_[d]);
+      if (has_parts() && split_at(d) != kTrain)
+        others += fmt::format("; if the images of '{}' have no labels, move that folder away", paths_[d]);
+    }
     base::fail(ErrorKind::data,
                "data '{}': {} lies in no class folder ({} in all); the folder that an image lies in "
-               "names its class: DIR/train/CLASS/IMAGE.jpg or DIR/CLASS/IMAGE.jpg",
-               spec_, listing_.path(image), counts_[directory]);
+               "names its class: DIR/train/CLASS/IMAGE.jpg or DIR/CLASS/IMAGE.jpg{}",
+               spec_, listing_.path(image), counts_[directory], others);
   }
 
   const std::string& spec_;
   const ImageListing& listing_;
-  std::vector<std::int64_t> counts_;     ///< [directory]: images in it
-  std::vector<std::string_view> paths_;  ///< [directory]
-  std::array<std::string, kSplits> names_;
+  std::vector<std::int64_t> counts_;                  ///< [directory]: images in it
+  std::vector<std::string_view> paths_;               ///< [directory]
+  std::map<std::string, Split, std::less<>> splits_;  ///< by the first folder of a path
 };
+
+/// Refuses parts inside the classes, "cat/train" and "cat/test".
+void refuse_parts_inside(const std::string& spec, const std::vector<Destination>& destinations) {
+  std::map<Split, std::string_view> inside;
+  for (const auto& destination : destinations)
+    for (auto rest = after_first(destination.path); !rest.empty(); rest = after_first(rest))
+      if (const auto split = split_of(first_part(rest))) inside.emplace(*split, destination.path);
+  if (inside.size() < 2) return;
+  base::fail(ErrorKind::data,
+             "data '{}': parts lie inside of classes, as '{}' and '{}'; put the parts above: "
+             "DIR/train/CLASS/IMAGE.jpg, DIR/test/CLASS/IMAGE.jpg",
+             spec, inside.begin()->second, std::next(inside.begin())->second);
+}
 
 void require_known_class(const std::string& spec, const std::vector<std::string>& classes,
                          const std::string& name, const std::string& directory) {
@@ -214,7 +313,7 @@ bool is_image_name(std::string_view name) {
   const auto dot = name.rfind('.');
   if (dot == std::string_view::npos || dot == 0 || name.front() == '.')
     return false;  // "._a.jpg" is not an image
-  const std::string ending = base::lower_case(name.substr(dot));
+  const std::string ending = ending_of(name);
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".ppm";
 }
 
@@ -239,6 +338,9 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
         "data '{}': all images lie in one class folder ('{}'), but a classifier needs at least two classes; "
         "give the folder above",
         spec, arranged.class_names.empty() ? "" : arranged.class_names.front());
+
+  if (depth != ClassDepth::leaf) refuse_parts_inside(spec, destinations);
+  if (depth == ClassDepth::unsaid) check_class_names(spec, arranged.class_names, arranged.notes);
 
   std::vector<std::int32_t> labels(destinations.size());
   for (std::size_t d = 0; d < destinations.size(); ++d) {

@@ -6,6 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,9 +49,63 @@ class ImageListing {
 /// read; the decoder later finds the format from the first bytes, whatever the extension.
 [[nodiscard]] bool is_image_name(std::string_view name);
 
+// The parts of a set, by the names of folders (folder_names.cc).
+
+enum Split : std::size_t { kTrain, kValidation, kTest, kSplits };
+
+/// "training_set" is training, and "set" is left of it.
+struct PartName {
+  Split split;
+  std::string rest;
+};
+/// What a folder is called, if one of the words of its name is that of a part: train or training, val, valid
+/// or validation, test or testing.
+[[nodiscard]] std::optional<PartName> part_name(std::string_view folder);
+/// The part that a folder is, whatever stands beside it: its name says nothing else ("Test", "train_images",
+/// "valset", "test1").
+[[nodiscard]] std::optional<Split> split_of(std::string_view folder);
+/// Whether a folder beside one of a part is hardly a class: "images", "extra", "unlabelled", "my_train".
+[[nodiscard]] bool is_no_class_beside_a_part(std::string_view folder);
+
+/// Refuses classes that hardly are some: of one name below several folders, as "a/cat", "a/dog", "b/cat",
+/// "b/dog". Notes what is less of a sign.
+///
+/// Requires  sorted names
+/// Errors    Error(data) with the folders, and what to write
+void check_class_names(const std::string& spec, const std::vector<std::string>& classes,
+                       std::vector<std::string>& notes);
+
+// Files that are no images by their names (passed_over.cc).
+
+/// Those of one folder.
+struct PassedOver {
+  std::string folder;  ///< as in ImageListing::directories()
+  std::int64_t files = 0;
+  std::string ending;  ///< of most of them, in lower case: ".webp"; "" if they have none
+};
+/// ".webp", in lower case; "" if the name has none.
+[[nodiscard]] std::string ending_of(std::string_view name);
+/// Counts those of one folder.
+class PassedOverCount {
+ public:
+  void add(std::string_view name) { ++files_of_[ending_of(name)]; }
+  [[nodiscard]] std::int64_t files() const;
+  [[nodiscard]] PassedOver in(std::string folder) const;
+
+ private:
+  std::map<std::string, std::int64_t> files_of_;  ///< by ending
+};
+/// Refuses folders that would be classes, or parts of a class, had they not lost all their files by the
+/// files' endings. Notes folders that lost most of them.
+///
+/// Errors   Error(data) with the folders, the endings, and what to do
+[[nodiscard]] std::vector<std::string> check_passed_over(const std::string& spec, const ImageListing& listing,
+                                                         std::span<const PassedOver> passed);
+
 enum class ClassDepth {
-  leaf,  ///< the folder that holds the image, with its path: "animals/cat"
-  top,   ///< the first folder below train, val or test, or below the top where there are none: "animals"
+  unsaid,  ///< as leaf, but refused where folders are ambiguous
+  leaf,    ///< the folder that holds the image, with its path: "animals/cat"
+  top,     ///< the first folder below train, val or test, or below the top where there are none: "animals"
 };
 
 struct ArrangedPart {
@@ -66,17 +123,20 @@ struct Arranged {
 /// The rules, in this order:
 /// - A first folder that all paths share is skipped ("fruits-360/Training/..."), unless no class folder would
 ///   be left below it.
-/// - train or training, val, valid or validation, test or testing (in any case) are the parts. Other folders
-///   beside them are left out, with a note. Without a test folder, val is the test set and there is no
-///   validation set.
+/// - The folders that split_of() knows are the parts; where there are none, those that differ in the name of
+///   the part alone ("asl_train" and "asl_test"). Other folders beside them are left out, with a note.
+///   Without a test folder, val is the test set and there is no validation set.
 /// - Otherwise all images are one set, and the fraction `test_part` of every class becomes the test set
 ///   (data/spec.h).
 ///
 /// `spec`: what the user gave as --data, for messages.
 ///
+/// With ClassDepth::unsaid, folders are refused that read as classes although they hardly are: the same names
+/// below several folders, the name of a part inside a class, a part whose images have no class folders.
+///
 /// Errors   Error(data): no images; images outside of class folders; a single class; a class in validation
-///          or test that training lacks. Error(usage): two folders claim one part, as "train" and
-///          "Training"
+///          or test that training lacks; an ambiguity. Error(usage): two folders claim one part, as "train"
+///          and "Training"
 [[nodiscard]] Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDepth depth,
                                double test_part);
 

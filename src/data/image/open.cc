@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
+#include "data/image/decode.h"
 #include "data/image/inspect.h"
 
 namespace paceline::data {
@@ -34,13 +36,64 @@ ImageFormat format_of(const Spec& spec) {
 
 ClassDepth depth_of(const Spec& spec) {
   const auto found = spec.options.find("classes");
-  if (found == spec.options.end() || found->second == "leaf") return ClassDepth::leaf;
+  if (found == spec.options.end()) return ClassDepth::unsaid;
+  if (found->second == "leaf") return ClassDepth::leaf;
   if (found->second == "top") return ClassDepth::top;
   base::fail(
       ErrorKind::usage,
       "data '{}': classes is leaf (the folder an image lies in) or top (the first below train/ and test/), "
       "not '{}'; correct it",
       spec.text, found->second);
+}
+
+/// Some PNG files of `images`, in an order in which the first of them are from all over the set.
+std::vector<std::uint32_t> some_png(const ImageListing& listing, const std::vector<std::uint32_t>& images) {
+  constexpr std::size_t kMost = 32, kStride = 13;  // coprime: each once
+  std::vector<std::uint32_t> all, some;
+  for (const auto image : images)
+    if (ending_of(listing.name(image)) == ".png") all.push_back(image);
+  for (std::size_t i = 0; i < kMost; ++i) {
+    const auto at = i * kStride % kMost;
+    if (all.size() >= kMost)
+      some.push_back(all[at * all.size() / kMost]);
+    else if (at < all.size())
+      some.push_back(all[at]);
+  }
+  return some;
+}
+
+/// Refuses PNG files of 16 bits whose values end far below 65535, as those of scans of 12 bits do: decoding
+/// keeps the upper 8 bits, so hardly anything is left of them. A few such files among others are noted.
+void check_16_bits(const Spec& spec, const ImageStore& store, const ImageListing& listing,
+                   const std::vector<std::uint32_t>& train, std::vector<std::string>& notes) {
+  constexpr int kSmall = 1 << 14, kAll = 1 << 16;
+  constexpr int kEnough = 8;  // good ones, for which no more are decoded
+  int deep = 0, small = 0, largest = 0;
+  std::vector<std::uint8_t> buffer;
+  for (const auto image : some_png(listing, train)) {
+    if (small == 0 && deep >= kEnough) break;
+    try {
+      const auto value = largest_of_16_bits(store.bytes(image, buffer));
+      if (!value) continue;
+      ++deep;
+      if (*value >= kSmall) continue;
+      ++small;
+      largest = std::max(largest, *value);
+    } catch (const BrokenImage&) {
+      continue;  // named when it is read
+    } catch (const base::Error&) {
+      continue;
+    }
+  }
+  if (small == 0) return;
+  int factor = 1;
+  while (2 * factor * std::max(largest, 1) < kAll) factor *= 2;
+  const auto said = fmt::format(
+      "{} of the {} PNG files of 16 bits that were looked at hold values up to {} of 65535, of which {} levels are "
+      "left in the 8 bits that are read; multiply them by {}, or write them as 8 bits",
+      small, deep, largest, largest / 256 + 1, factor);
+  if (2 * small >= deep) base::fail(ErrorKind::data, "data '{}': {}", spec.text, said);
+  notes.push_back(said);
 }
 
 /// Removes broken images from `part` and reports them.
@@ -104,6 +157,7 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
                     spec.options.at("test")));
   source.class_names = std::move(arranged.class_names);
   source.notes = std::move(arranged.notes);
+  check_16_bits(spec, *store, listing, arranged.train.images, source.notes);
   if (spec.how.skip_bad_images) {
     leave_out_broken(*store, "training", spec.how, arranged.train, source.notes);
     if (!arranged.validation.images.empty())

@@ -30,6 +30,7 @@ void enter(const fs::path& directory, const std::string& relative, int depth, Fo
   scan.folders.push_back({.path = relative, .modified_ns = modified_ns(directory)});
   const std::size_t self = scan.folders.size() - 1;
   std::vector<std::string> images, folders;
+  PassedOverCount passed;
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
     std::string name = entry->path().filename().string();
@@ -40,7 +41,7 @@ void enter(const fs::path& directory, const std::string& relative, int depth, Fo
     else if (is_image_name(name))
       images.push_back(std::move(name));
     else if (name != kManifestName || depth > 0)
-      ++scan.passed_over;
+      passed.add(name);
   }
   if (error)
     base::fail(ErrorKind::data, "{}: the folder cannot be read: {}; check the path and its permissions",
@@ -48,6 +49,8 @@ void enter(const fs::path& directory, const std::string& relative, int depth, Fo
   std::sort(images.begin(), images.end());
   std::sort(folders.begin(), folders.end());
   scan.folders[self].images = images.size();
+  scan.passed_over += passed.files();
+  if (passed.files() > 0) scan.passed_over_in.push_back(passed.in(relative));
   if (!images.empty()) {
     const auto number = scan.listing.add_directory(relative);
     for (const auto& name : images) scan.listing.add_image(number, name);
@@ -55,6 +58,19 @@ void enter(const fs::path& directory, const std::string& relative, int depth, Fo
   images = {};
   for (const auto& name : folders)
     enter(directory / name, relative.empty() ? name : relative + "/" + name, depth + 1, scan);
+}
+
+/// For a folder of a manifest, which has only their number in all.
+void add_passed_over(const fs::path& top, const std::string& folder, FolderScan& scan) {
+  PassedOverCount passed;
+  std::error_code error;  // the folder's time was just read; without its names nothing is refused
+  for (fs::directory_iterator entry(top / folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code unknown;
+    const auto name = entry->path().filename().string();
+    if (name.front() != '.' && name != kManifestName && !entry->is_directory(unknown)) passed.add(name);
+  }
+  if (passed.files() > 0) scan.passed_over_in.push_back(passed.in(folder));
 }
 
 constexpr std::string_view kFirstLine = "paceline-manifest-1";
@@ -216,6 +232,8 @@ std::optional<FolderScan> read_manifest(const fs::path& top, std::string& why_no
       return std::nullopt;
     }
   scan->listing.shrink();
+  for (const auto& folder : scan->folders)
+    if (scan->passed_over > 0 && folder.images == 0) add_passed_over(top, folder.path, *scan);
   return scan;
 }
 

@@ -23,6 +23,8 @@ class ImageStore {
   [[nodiscard]] virtual std::int64_t size() const = 0;
   /// Where image `index` is stored, for messages.
   [[nodiscard]] virtual std::string name(std::int64_t index) const = 0;
+  /// The same without the place of the folder or archive, which may move.
+  [[nodiscard]] virtual std::string path_below(std::int64_t index) const { return name(index); }
   /// The encoded image: in place, or read into `buffer`. Valid as long as `buffer` and the store.
   ///
   /// Errors   Error(data): name and the system's reason
@@ -45,6 +47,8 @@ struct FolderScan {
   ImageListing listing;         ///< in the order of the paths, a folder's images before its folders
   std::vector<Folder> folders;  ///< in the order of the walk
   std::int64_t passed_over = 0;
+  std::vector<PassedOver>
+      passed_over_in;  ///< by folder; read from a manifest, only of folders without images
 };
 
 /// Walks through all folders below `top`. Skips names that begin with a dot.

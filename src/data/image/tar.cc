@@ -79,6 +79,10 @@ TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map
   auto found = read_headers();
   resolve_links(found);
   std::erase_if(found, [](const ArchiveEntry& one) { return one.is_left_out; });
+  std::map<std::string, PassedOverCount> passed;
+  for (const auto& one : found)
+    if (!is_image_name(one.name) && !one.name.starts_with('.')) passed[one.directory].add(one.name);
+  for (const auto& [directory, count] : passed) passed_over_in_.push_back(count.in(directory));
   passed_over_ += static_cast<std::int64_t>(
       std::erase_if(found, [](const ArchiveEntry& one) { return !is_image_name(one.name); }));
 

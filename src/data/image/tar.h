@@ -34,11 +34,18 @@ class TarStore final : public ImageStore {
 
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(members_.size()); }
   [[nodiscard]] std::string name(std::int64_t index) const override;
+  [[nodiscard]] std::string path_below(std::int64_t index) const override {
+    return listing_.path(static_cast<std::size_t>(index));
+  }
   [[nodiscard]] std::span<const std::uint8_t> bytes(std::int64_t index,
                                                     std::vector<std::uint8_t>& buffer) const override;
+  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
+    return static_cast<std::int64_t>(members_[static_cast<std::size_t>(index)].bytes);
+  }
 
   [[nodiscard]] const ImageListing& listing() const { return listing_; }
   [[nodiscard]] std::int64_t passed_over() const { return passed_over_; }
+  [[nodiscard]] const std::vector<PassedOver>& passed_over_in() const { return passed_over_in_; }
   /// The number of links that lead to no member, and the first of them.
   [[nodiscard]] std::int64_t dangling_links() const { return dangling_links_; }
   [[nodiscard]] const std::string& first_dangling_link() const { return first_lost_link_; }
@@ -56,6 +63,7 @@ class TarStore final : public ImageStore {
   ImageListing listing_;
   std::vector<Member> members_;
   std::int64_t passed_over_ = 0, dangling_links_ = 0;
+  std::vector<PassedOver> passed_over_in_;  ///< by folder
   std::string first_lost_link_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "../image/pictures.h"
 #include "data/image/inspect.h"
+#include "data/image/scan.h"
 #include "data/loader.h"
 
 namespace paceline::data {
@@ -65,6 +66,113 @@ TEST_F(Folder, FindsTrainingAndTestInEveryUsualSpelling) {
     EXPECT_EQ(source.train->label(3), 1);
     EXPECT_EQ(source.train->format(), (ImageFormat{8, 8, 3}));
   }
+}
+
+// A set of cats and dogs in training_set/ and test_set/ became four classes, and its test images were trained
+// on.
+TEST_F(Folder, FindsPartsOfOtherNames) {
+  const std::pair<const char*, const char*> names[] = {
+      {"training_set", "test_set"},
+      {"train_images", "TestImages"},
+      {"pets/training_set/training_set", "pets/test_set/test_set"},
+      {"seg_train/seg_train", "seg_test/seg_test"},
+      {"asl_train", "asl_test"},
+      {"test/train", "test/test"}};
+  for (const auto& [train, test] : names) {
+    TemporaryDirectory here;
+    for (const char* name : {"cats", "dogs"}) {
+      for (const char* image : {"1.jpg", "2.jpg"})
+        write_bytes(here.path() / train / name / image, jpeg(picture(9, 9)));
+      write_bytes(here.path() / test / name / "1.jpg", jpeg(picture(9, 9)));
+    }
+    const Source source = open("folder:" + here.path().string() + ",size=8");
+    EXPECT_THAT(source.class_names, ElementsAre("cats", "dogs")) << train;
+    EXPECT_EQ(source.train->size(), 4) << train;
+    EXPECT_EQ(source.test->size(), 2) << train;
+  }
+}
+
+TEST_F(Folder, RefusesTheSameClassesBelowSeveralFolders) {
+  for (const char* folder : {"home/cats", "home/dogs", "zoo/cats", "zoo/dogs"}) fill(folder, 5);
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("'home' and 'zoo'"), HasSubstr("classes=leaf")));
+  EXPECT_EQ(open_here(",classes=leaf").classes(), 4);
+  EXPECT_THAT(open_here(",classes=top").class_names, ElementsAre("home", "zoo"));
+}
+
+TEST_F(Folder, RefusesPartsInsideTheClasses) {
+  for (const char* folder : {"cats/train", "cats/test", "dogs/train", "dogs/test"}) fill(folder, 2);
+  for (const char* options : {"", ",classes=top"})
+    EXPECT_THAT(refused(options).text, AllOf(HasSubstr("parts lie inside of classes"), HasSubstr("'cats/t"),
+                                             HasSubstr("DIR/train/CLASS")));
+}
+
+// train/ beside test1/, without class folders, taught a network from which folder a photograph came.
+TEST_F(Folder, RefusesPartsWithoutClasses) {
+  fill("train", 4);
+  fill("test1", 3);
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("train/0.jpg lies in no class folder (4 in all)"),
+                                    HasSubstr("3 in 'test1'"), HasSubstr("move that folder away")));
+  std::filesystem::rename(path() / "test1", path() / "unlabelled");
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("'train' is called as a part"), HasSubstr("'unlabelled'")));
+  std::filesystem::remove_all(path() / "unlabelled");
+  for (const char* folder : {"cats", "dogs"}) fill(folder, 2);
+  EXPECT_THAT(open_here().notes, Contains(HasSubstr("the folder 'train' is read as a class")));
+  std::filesystem::rename(path() / "train", path() / "Test");
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("'Test' is called as a part"), HasSubstr("classes=leaf")));
+  EXPECT_EQ(open_here(",classes=leaf").classes(), 3);
+}
+
+TEST_F(Folder, RefusesOnePartWithoutClassesBesideAnother) {
+  for (const char* folder : {"train/a", "train/b", "test"}) fill(folder, 5);
+  EXPECT_THAT(refused().text,
+              AllOf(HasSubstr("test/0.jpg lies in no class folder"),
+                    HasSubstr("if the images of 'test' have no labels, move that folder away")));
+  std::filesystem::remove_all(path() / "test");
+  EXPECT_THAT(open_here().class_names, ElementsAre("a", "b"));
+}
+
+TEST_F(Folder, NamesClassesWhoseFilesAreNoImages) {
+  for (const char* folder : {"cats", "foxes"}) fill(folder, 5);
+  for (const char* file : {"dogs/1.webp", "dogs/2.webp", "notes/readme.txt"}) write_bytes(path() / file, {1});
+  EXPECT_EQ(refused().kind, ErrorKind::data);
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("'dogs' (2 files, most in .webp)"), HasSubstr("JPEG or PNG")));
+  (void)write_manifest(path());
+  EXPECT_THAT(refused().text, HasSubstr("'dogs' (2 files")) << "the manifest has no such files";
+  std::filesystem::remove(path() / kManifestName);
+  std::filesystem::remove_all(path() / "foxes");
+  EXPECT_THAT(refused().text, HasSubstr("'dogs' (2 files")) << "rather than that there is one class";
+  fill("dogs", 1);
+  EXPECT_THAT(open_here(",classes=leaf,test=0.5").notes,
+              Contains(HasSubstr("'dogs' (2 files, most in .webp)")));
+}
+
+/// A grey PNG of 16 bits with values up to `largest`.
+Bytes deep_png(int largest) {
+  Bytes samples;
+  for (int i = 0; i < 8 * 8; ++i) {
+    const auto value = static_cast<std::uint16_t>(largest * i / 63);
+    samples.push_back(static_cast<std::uint8_t>(value & 0xff));
+    samples.push_back(static_cast<std::uint8_t>(value >> 8));
+  }
+  return png(ihdr(8, 8, SPNG_COLOR_TYPE_GRAYSCALE, 16), samples);
+}
+
+TEST_F(Folder, RefusesSixteenBitsThatHoldTwelve) {
+  const auto fill_deep = [&](const std::string& folder, int count, int largest) {
+    for (int i = 0; i < count; ++i)
+      write_bytes(path() / folder / (std::to_string(i) + ".png"), deep_png(largest));
+  };
+  for (const int largest : {1023, 4095, 16383}) {
+    for (const char* folder : {"a", "b"}) fill_deep(folder, 10, largest);
+    EXPECT_THAT(refused().text,
+                AllOf(HasSubstr("hold values up to " + std::to_string(largest) + " of 65535"),
+                      HasSubstr(std::to_string(largest / 256 + 1) + " levels"),
+                      HasSubstr("multiply them by " + std::to_string(65536 / (largest + 1)))));
+  }
+  for (const char* folder : {"a", "b"}) fill_deep(folder, 10, 40000);
+  EXPECT_EQ(open_here().classes(), 2);
+  fill_deep("b", 4, 4095);
+  EXPECT_THAT(open_here().notes, Contains(HasSubstr("hold values up to 4095"))) << "a few are noted";
 }
 
 TEST_F(Folder, TakesAValidationFolderAsWhatItIs) {

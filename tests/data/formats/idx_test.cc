@@ -113,6 +113,44 @@ TEST_F(Idx, LooksInTheChildFolderMnist) {
   expect_the_twelve(open("mnist:" + parent.path().string()));
 }
 
+/// As torchvision unpacks the four files, as archives with a point in their names do, and as Kaggle's copy.
+TEST_F(Idx, LooksWhereOtherProgramsPutThem) {
+  for (const char* place : {"MNIST/raw", "raw", "MNIST", "FashionMNIST/raw"}) {
+    const TemporaryDirectory parent;
+    std::filesystem::create_directories(parent.path() / place);
+    std::filesystem::copy(folder_.path(), parent.path() / place);
+    expect_the_twelve(open("mnist:" + parent.path().string()));
+  }
+  for (const bool is_in_folder : {false, true}) {
+    const TemporaryDirectory parent;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      auto name = entry.path().filename().string();
+      const auto folder = is_in_folder ? parent.path() / name : parent.path();
+      std::filesystem::create_directories(folder);
+      if (!is_in_folder) name.replace(name.find("-idx"), 1, ".");
+      std::filesystem::copy(entry.path(), folder / name);
+    }
+    expect_the_twelve(open("mnist:" + parent.path().string()));
+  }
+}
+
+TEST_F(Idx, SaysWhereNoneOrSeveralAre) {
+  const TemporaryDirectory parent;
+  const auto here = [&] { return error_of([&] { (void)open("mnist:" + parent.path().string()); }).text; };
+  for (const char* place : {"KMNIST/raw", "FashionMNIST/raw"}) {
+    std::filesystem::create_directories(parent.path() / place);
+    std::filesystem::copy(folder_.path(), parent.path() / place);
+  }
+  EXPECT_THAT(here(),
+              AllOf(HasSubstr("FashionMNIST/raw and "), HasSubstr("KMNIST/raw; give the folder of one")));
+  std::filesystem::remove_all(parent.path() / "KMNIST");
+  std::filesystem::remove_all(parent.path() / "FashionMNIST");
+  write_bytes(parent.path() / "gzip/emnist-letters-train-images-idx3-ubyte", idx_images(2, 7));
+  EXPECT_THAT(here(), AllOf(HasSubstr("there is no train-images-idx3-ubyte"),
+                            HasSubstr("gzip/emnist-letters-train-images-idx3-ubyte is there"),
+                            HasSubstr("MNIST/raw/")));
+}
+
 TEST_F(Idx, NamesAMissingFile) {
   std::filesystem::remove(path("t10k-labels-idx1-ubyte"));
   EXPECT_THAT(said(), AllOf(HasSubstr("there is no t10k-labels-idx1-ubyte in " + folder_.path().string()),

@@ -84,6 +84,23 @@ TEST(Decode, GivesEveryColourModeAsRgb) {
                "grey");
 }
 
+TEST(Decode, TellsTheLargestOf16Bits) {
+  const auto file = [](int colour, int depth, std::initializer_list<std::uint8_t> sample) {
+    Bytes samples;
+    for (int i = 0; i < 64; ++i) samples.insert(samples.end(), sample);
+    return png(ihdr(8, 8, colour, depth), samples);
+  };
+  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_GRAYSCALE, 16, {0xff, 0x0f})), 4095);
+  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, 16, {0xff, 0x0f, 0xff, 0xff})), 4095);
+  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_TRUECOLOR, 16, {1, 0, 2, 0, 0, 3})), 768);
+  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_TRUECOLOR_ALPHA, 16, {1, 0, 0, 2, 3, 0, 0, 255})), 512);
+  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_GRAYSCALE, 8, {200})), std::nullopt);
+  EXPECT_EQ(largest_of_16_bits(jpeg(picture(8, 8))), std::nullopt);
+  auto cut = file(SPNG_COLOR_TYPE_GRAYSCALE, 16, {0xff, 0x0f});
+  cut.resize(cut.size() - 30);
+  EXPECT_THROW((void)largest_of_16_bits(cut), BrokenImage);
+}
+
 TEST(Decode, TakesAPpmAsItIsWritten) {
   const RgbImage image = picture(5, 7, 2);
   const Bytes file = to_ppm(image);

@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/image/listing.h"
+
+namespace paceline::data {
+namespace {
+
+/// Endings of files that lie beside images and are none.
+bool is_of_other_files(std::string_view ending) {
+  constexpr auto kOthers = std::to_array<std::string_view>(
+      {".txt",    ".xml",  ".json", ".jsonl", ".csv", ".tsv",  ".md",    ".rst",  ".htm",
+       ".html",   ".yaml", ".yml",  ".toml",  ".ini", ".py",   ".ipynb", ".m",    ".c",
+       ".h",      ".sh",   ".log",  ".pdf",   ".doc", ".docx", ".xls",   ".xlsx", ".db",
+       ".url",    ".lnk",  ".gz",   ".zip",   ".tar", ".tgz",  ".7z",    ".rar",  ".mat",
+       ".sha256", ".md5",  ".mp4",  ".avi",   ".mov", ".mkv",  ".webm",  ".mp3",  ".wav"});
+  return std::ranges::find(kOthers, ending) != kOthers.end();
+}
+
+std::string parent_folder(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+/// Names at most eight folders, each with its files: "dogs (10 files that end in .webp)".
+std::string named_folders(const std::vector<const PassedOver*>& folders) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < std::min(kMost, folders.size()); ++i) {
+    const auto& [folder, files, ending] = *folders[i];
+    texts.push_back(fmt::format("'{}' ({} file{}{})", folder, files, files == 1 ? "" : "s",
+                                ending.empty() ? " without an ending" : ", most in " + ending));
+  }
+  if (folders.size() > kMost) texts.push_back(fmt::format("{} more", folders.size() - kMost));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// Images of each folder that holds some; these folders with all above them, and those directly above.
+struct ImageFolders {
+  std::map<std::string, std::int64_t, std::less<>> images;
+  std::set<std::string, std::less<>> with_images, parents;
+};
+
+/// Whether it lies in a part that is beside others with images.
+bool lies_in_a_part(const std::string& path, const ImageFolders& folders) {
+  for (auto inner = path; !inner.empty(); inner = parent_folder(inner))
+    if (split_of(inner.substr(inner.rfind('/') + 1)) && folders.with_images.contains(parent_folder(inner)))
+      return true;
+  return false;
+}
+
+ImageFolders folders_of(const ImageListing& listing) {
+  ImageFolders folders;
+  for (std::size_t i = 0; i < listing.size(); ++i)
+    ++folders.images[listing.directories()[listing.directory(i)]];
+  for (const auto& [path, count] : folders.images) {
+    if (!path.empty()) folders.parents.insert(parent_folder(path));
+    for (auto above = path; folders.with_images.insert(above).second && !above.empty();)
+      above = parent_folder(above);
+  }
+  return folders;
+}
+
+}  // namespace
+
+std::string ending_of(std::string_view name) {
+  const auto dot = name.rfind('.');
+  return dot == std::string_view::npos || dot == 0 ? "" : base::lower_case(name.substr(dot));
+}
+
+std::int64_t PassedOverCount::files() const {
+  std::int64_t files = 0;
+  for (const auto& [ending, count] : files_of_) files += count;
+  return files;
+}
+
+PassedOver PassedOverCount::in(std::string folder) const {
+  const auto most = std::ranges::max_element(files_of_, {}, [](const auto& one) { return one.second; });
+  return {
+      .folder = std::move(folder), .files = files(), .ending = most == files_of_.end() ? "" : most->first};
+}
+
+std::vector<std::string> check_passed_over(const std::string& spec, const ImageListing& listing,
+                                           std::span<const PassedOver> passed) {
+  const auto folders = folders_of(listing);
+  std::vector<const PassedOver*> lost, mostly;
+  for (const auto& one : passed) {
+    if (one.folder.empty() || one.files == 0 || is_of_other_files(one.ending)) continue;
+    const auto images = folders.images.find(one.folder);
+    if (images != folders.images.end()) {
+      if (one.files > images->second) mostly.push_back(&one);
+    } else if (!folders.with_images.contains(one.folder) &&
+               (folders.parents.contains(parent_folder(one.folder)) || lies_in_a_part(one.folder, folders))) {
+      lost.push_back(&one);
+    }
+  }
+  if (!lost.empty() && !folders.images.empty())
+    base::fail(base::ErrorKind::data,
+               "data '{}': {} would be no class, since files are images if they end in .jpg, .jpeg, .png or "
+               ".ppm: {}; write these files as JPEG or PNG, or move the folder{} away",
+               spec, lost.size() == 1 ? "a folder beside the classes" : "folders beside the classes",
+               named_folders(lost), lost.size() == 1 ? "" : "s");
+  if (mostly.empty()) return {};
+  return {fmt::format("most files of these classes are skipped, since they do not end as images do: {}",
+                      named_folders(mostly))};
+}
+
+}  // namespace paceline::data
