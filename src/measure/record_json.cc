@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "measure/gpu_record_fields.h"
 #include "measure/gpu_watch.h"
 #include "measure/record_fields.h"
 #include "measure/record_file.h"

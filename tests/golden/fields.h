@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "measure/gpu_record_fields.h"
 #include "measure/record_fields.h"
 
 namespace paceline::golden {
