@@ -374,6 +374,8 @@ TEST(ServeOfTheProgram, ReadsTokensFromFiles) {
       run_program({"serve", folder.path().string(), "--host", "0.0.0.0", "--port", "0", "--no-token"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--no-token"));
+  for (const char* other : {"--token", "--token-file"})
+    EXPECT_EQ(run_program({"serve", folder.path().string(), "--no-token", other, file}).code, 2) << other;
   EXPECT_EQ(run_program({"serve", folder.path().string()}, {.variables = {{"PACELINE_TOKEN", "short"}}}).code,
             2);
   const int port = free_port();

@@ -44,6 +44,19 @@ TEST(BatchArray, GivesEachTaskItsPartAndJoinsThemInTheEnd) {
   EXPECT_THAT(batch_script({}, command), AllOf(Not(HasSubstr("array")), Not(HasSubstr("only-cells"))));
 }
 
+// In the script, which others can read, stands no secret: the job makes it when it begins.
+TEST(BatchArray, MakesASecretForItsProcesses) {
+  const BatchCommand command{.program = "p", .words = {"train"}, .out = "o"};
+  for (const auto mpi : {BatchMpi::automatic, BatchMpi::none}) {
+    const auto script = batch_script({.mpi = mpi}, command);
+    EXPECT_THAT(script,
+                HasSubstr("\nPACELINE_SECRET=${PACELINE_SECRET:-$(od -An -N16 -tx1 /dev/urandom | tr -d ' "
+                          "\\n')}\nexport PACELINE_SECRET\n"));
+    EXPECT_LT(script.find("export PACELINE_SECRET"), script.find("srun --mpi=\"$mpi\" "));
+  }
+  EXPECT_THAT(batch_script({.mpi = BatchMpi::pmix}, command), Not(HasSubstr("SECRET")));
+}
+
 TEST(BatchArray, IsForCommandsWithCellsAlone) {
   for (const std::string command : {"train", "comm", "search"})
     EXPECT_THROW((void)batch_script({.array = 2}, {.program = "p", .words = {command}, .out = "o"}),

@@ -78,7 +78,8 @@ def descriptors(process):
 
 
 def peak_kb(process):
-    return int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process}/status").read_text()).group(1))
+    found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process}/status").read_text())
+    return int(found.group(1)) if found else 0  # one that has ended has none
 
 
 def wait_for(holds, what, seconds=60):
@@ -147,7 +148,7 @@ def trained(args, options, out, many):
             all_strangers = [Strangers(port, many // 2), Strangers(port, many // 2)]
             for one in all_strangers:
                 one.start()
-            wait_for(lambda: sum(one.opened for one in all_strangers) >= min(many // 2, 200), "no stranger came in")
+            wait_for(lambda: sum(one.opened for one in all_strangers) >= many // 2, "too few strangers came in", 200)
             most = descriptors(jobs[0].pid) - before
         for place in own[1:]:
             jobs.append(subprocess.Popen(words, env=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))

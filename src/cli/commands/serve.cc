@@ -72,6 +72,9 @@ struct Token {
 
 Token token_of(const Settings::Serve& asked) {
   if (asked.has_no_token) {
+    if (!asked.token_file.empty())
+      base::fail(base::ErrorKind::usage,
+                 "--no-token and --token-file contradict each other; give one of them");
     if (!serve::is_loopback(asked.host))
       base::fail(
           base::ErrorKind::usage,
