@@ -51,6 +51,12 @@ using EnvironmentLookup = std::function<const char*(const char*)>;
 ///          Slurm step's process 0 cannot be determined
 [[nodiscard]] Launch read_launch(const EnvironmentLookup& environment);
 
+/// Refuses half of a launcher's variables, such as RANK without WORLD_SIZE: each process would train alone,
+/// as if it were the only one. Does nothing if read_launch() finds a whole launcher. A pure function.
+///
+/// Errors   Error(usage): what is set, what is missing, and what to do
+void require_whole_launcher(const EnvironmentLookup& environment);
+
 /// The first host of Slurm's "node[003-004,9],login": node003. A pure function.
 [[nodiscard]] std::string first_host(const std::string& list);
 
