@@ -1,8 +1,7 @@
 #pragma once
 
 /// The keys of a record's JSON. One list for each struct serves both directions: `fields(archive, value)`
-/// names every key once, with its member. The JsonWriter of record_json.cc turns members into JSON, its
-/// JsonReader JSON into members. So everything that is written can be read, and a key has one spelling.
+/// names every key once, with its member, for the JsonWriter of record_json.cc and for its JsonReader.
 
 #include <type_traits>
 

@@ -38,7 +38,7 @@ TEST(Open, SaysWhatIsWrongWithASpec) {
   const Case cases[] = {
       {"cifar", {"no data set 'cifar'", "did you mean 'cifar10'?"}},
       {"sinthetic", {"did you mean 'synthetic'?"}},
-      {"weather", {"no data set 'imagenet'", "known are cifar10, mnist, "}},
+      {"weather", {"no data set 'weather'", "known are cifar10, mnist, "}},
       {"", {"no data set ''"}},
       {"mnist", {"needs their directory", "write mnist:DIR"}},
       {"cifar10:", {"needs their directory", "write cifar10:DIR[,test=FILE]"}},
