@@ -27,6 +27,7 @@
 #include "cluster/child.h"
 #include "cluster/gpu_table.h"
 #include "cluster/launch_line.h"
+#include "cluster/launch_report.h"
 #include "cluster/log.h"
 #include "cluster/session.h"
 #include "comm/launch.h"
@@ -86,6 +87,13 @@ bool asks_for_gpus(const cli::CommandRow& row, const cli::Settings& settings) {
 std::unique_ptr<cluster::Session> join_processes(const cli::CommandRow& row, const cli::Settings& settings) {
   auto launch = comm::read_launch(std_environment);
   if (settings.meet_within_s > 0) launch.meet_within = std::chrono::seconds(settings.meet_within_s);
+  if (launch.alone() && (row.command & cli::kInProcesses)) {
+    comm::require_whole_launcher(std_environment);
+    // doctor has it in its table.
+    const auto odd =
+        launch.by.empty() && row.command != cli::kDoctor ? cluster::odd_about_one_alone(std_environment) : "";
+    if (!odd.empty()) cluster::log_line(odd);
+  }
   if (launch.alone()) return nullptr;
   if (!settings.meeting_secret.empty())
     launch.secret = base::read_secret(settings.meeting_secret, "--meeting-secret", comm::kShortestSecret);
@@ -140,8 +148,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cluste
     base::fail(base::ErrorKind::data,
                "standard output could not be written to the end; is the disk full, or the limit of ulimit "
                "-f reached?");
-  if (session) session->leave();
-  return code;
+  return session ? session->leave(code) : code;
 }
 
 /// Ends the process after an error, which one process prints and all know. Returns the exit code.

@@ -17,8 +17,10 @@
 #include "cli/options/arguments.h"
 #include "cli/plan_time.h"
 #include "cli/quiet_moment.h"
+#include "cli/reports.h"
 #include "cli/screen/screen.h"
 #include "cluster/make_backend.h"
+#include "study/settle.h"
 #include "train/given/names.h"
 #include "train/run.h"
 
@@ -59,16 +61,18 @@ class CellPlans {
     std::optional<KnownTime> time;
   };
 
-  CellPlans(const train::Backend& backend, const KnownTimes& times) : backend_(backend), times_(times) {}
+  /// `is_training`: the only cell is a training, which opens more than a cell of a study.
+  CellPlans(const train::Backend& backend, const KnownTimes& times, bool is_training)
+      : backend_(backend), times_(times), is_training_(is_training) {}
 
-  /// Errors   those of train::inspect()
+  /// Errors   those of train::inspect(), of a training those of train::rehearse()
   const Plan& of(const train::Options& options) {
     auto key = train::settings(options);
     key["workers"] = std::to_string(options.workers);  // not in the settings of every record
     key.erase("seed");
     const auto found = plans_.find(key);
     if (found != plans_.end()) return found->second;
-    auto setup = train::inspect(options, backend_);
+    auto setup = is_training_ ? train::rehearse(options, backend_) : train::inspect(options, backend_);
     auto time = times_.of(options, setup);
     return plans_.emplace(std::move(key), Plan{std::move(setup), std::move(time)}).first->second;
   }
@@ -76,6 +80,7 @@ class CellPlans {
  private:
   const train::Backend& backend_;
   const KnownTimes& times_;
+  const bool is_training_;
   std::map<std::map<std::string, std::string>, Plan> plans_;
 };
 
@@ -103,7 +108,7 @@ void add_plan(const CellPlans::Plan& plan, const study::PlannedCell& cell, PlanT
 /// Errors   those of train::inspect() for a single cell, or if no cell is possible
 PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backend& backend,
                      const KnownTimes& times, const Settings& settings) {
-  CellPlans plans(backend, times);
+  CellPlans plans(backend, times, settings.command == kTrain);
   PlanTotal total;
   std::optional<base::Error> impossible;
   std::vector<std::size_t> unknown;  // cells whose time no record tells
@@ -386,6 +391,8 @@ train::Backend plan_backend(const Settings& settings, const comm::Emulation& emu
 
 int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& given,
               const train::Backend& backend, const std::filesystem::path& directory) {
+  require_output_directory(directory);
+  if (settings.command != kTrain) study::require_own_records(given, directory);
   const KnownTimes times({directory, "paceline-out"});
   auto cells = given;
   const auto total = plan_cells(cells, backend, times, settings);

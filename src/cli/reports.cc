@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -281,6 +282,44 @@ bool OutputDirectory::lock_it() const {
     if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
   }
   return false;
+}
+
+std::string OutputDirectory::follow() {
+  struct stat held {
+  }, named{};
+  if (lock_ < 0 || ::fstat(lock_, &held) != 0) return "";
+  if (::stat(path_.c_str(), &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino)
+    return "";
+  const char* const what = held.st_nlink == 0 ? "removed" : "moved";
+  std::error_code failed;  // the next write says what is wrong
+  fs::create_directories(path_, failed);
+  const int made_again = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (made_again < 0) return "";
+  ::close(std::exchange(lock_, made_again));
+  if (!lock_it())
+    base::fail(
+        base::ErrorKind::data,
+        "--out {}: the directory was {} while this run wrote to it, and another run writes to one of that name "
+        "now: this run ends, so that neither writes over the other",
+        path_.string(), what);
+  return fmt::format(
+      "{}: the directory was {} while the run writes to it; from now on its files are in a new one of "
+      "that name{}",
+      path_.string(), what,
+      held.st_nlink == 0 ? ", without what it held" : "; earlier ones are where it was moved to");
+}
+
+void require_output_directory(const fs::path& path) {
+  std::error_code unknown;
+  auto there = fs::absolute(path, unknown);
+  while (!fs::exists(there, unknown) && there != there.parent_path()) there = there.parent_path();
+  const int reason = !fs::is_directory(there, unknown)           ? ENOTDIR
+                     : ::access(there.c_str(), W_OK | X_OK) != 0 ? errno
+                                                                 : 0;
+  if (reason != 0)
+    base::fail(base::ErrorKind::data, "--out {}: cannot be written to: {}; give another directory",
+               path.string(), std::error_code(reason, std::generic_category()).message());
+  if (fs::is_directory(path, unknown)) const OutputDirectory free(path);  // which makes nothing then
 }
 
 OutputDirectory::~OutputDirectory() {

@@ -32,6 +32,12 @@ class OutputDirectory {
   OutputDirectory(const OutputDirectory&) = delete;
   OutputDirectory& operator=(const OutputDirectory&) = delete;
 
+  /// If the directory was moved or removed meanwhile: makes and locks one of that name anew, and returns a
+  /// sentence about it; else "".
+  ///
+  /// Errors   Error(data): another run writes to a directory of that name now
+  [[nodiscard]] std::string follow();
+
  private:
   /// False: another run holds the lock. Always true on a file system without locks.
   [[nodiscard]] bool lock_it() const;
@@ -40,6 +46,9 @@ class OutputDirectory {
   bool made_ = false;
   int lock_ = -1;  ///< the open directory; the system releases the lock with the process
 };
+
+/// For a plan: the errors with which OutputDirectory would refuse `path`, without making or holding it.
+void require_output_directory(const std::filesystem::path& path);
 
 /// Writes the forms whose path is not empty, each completely or not at all. Returns a line for each: what it
 /// is and where.

@@ -23,6 +23,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/line_output.h"
+#include "base/process.h"
+#include "cluster/guard.h"
+#include "cluster/log.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/kept_record.h"
 
@@ -96,10 +100,10 @@ int run_with_restarts(const std::vector<std::string>& line, const StopRequest& s
                       const RestartRule& rule) {
   const auto stopped = [&](int code) { return code == 0 ? 0 : 128 + stop.signal(); };
   auto furthest = rule.progress ? rule.progress() : 0;
-  auto ended = run_line(line, stop, rule.grace);
+  auto ended = run_line(line, stop, rule.grace, rule.output);
   for (int tries = 1; stop.signal() == 0 && is_worth_a_restart(ended.code); ++tries) {
-    if (ended.code > 128)
-      std::fprintf(stderr, "paceline: %s\n", sentence_of_end(ended.code, rule.launcher).c_str());
+    if (ended.out_of_memory) (void)print_line(kOutOfMemory);
+    if (ended.code > 128) (void)print_line(sentence_of_end(ended.code, rule.launcher));
     if (const auto reached = rule.progress ? rule.progress() : 0; reached > furthest) {
       furthest = reached;
       tries = 1;
@@ -109,13 +113,13 @@ int run_with_restarts(const std::vector<std::string>& line, const StopRequest& s
     if (rule.wait) {
       rule.wait(wait);
     } else {
-      std::fprintf(stderr, "paceline: the next try begins in %d s\n", static_cast<int>(wait.count()));
+      (void)print_line(fmt::format("the next try begins in {} s", wait.count()));
       stop.wait(wait);
     }
     if (stop.signal() != 0) break;
     const auto next = rule.again(tries, ended);
     if (next.empty()) return 0;
-    ended = run_line(next, stop, rule.grace);
+    ended = run_line(next, stop, rule.grace, rule.output);
   }
   return stop.signal() == 0 ? ended.code : stopped(ended.code);
 }
@@ -145,8 +149,6 @@ constexpr auto kNextLook = milliseconds(500);  ///< between two checks of the wo
 bool is_of_launcher(int code) {
   return code != 0 && code < 128 && (code < 2 || code > 5) && code != kBugExitCode;
 }
-
-void say(const std::string& text) { std::fprintf(stderr, "paceline: %s\n", text.c_str()); }
 
 /// A started launcher, until it has ended.
 class Launcher {
@@ -201,8 +203,8 @@ class Launcher {
     if (is_forced_ || (!stop_.is_urgent() && now - *asked_ < grace_)) return;
     is_forced_ = true;
     if (!stop_.is_urgent())
-      say(fmt::format("the run has not ended within the {} s of --grace; it is ended by force",
-                      grace_.count()));
+      (void)print_line(fmt::format("the run has not ended within the {} s of --grace; it is ended by force",
+                                   grace_.count()));
     auto all = descendants_of(process_);
     all.push_back(process_);
     send_signal(all, SIGKILL);
@@ -220,7 +222,7 @@ class Launcher {
     }
     if (!gone_ || now < give_up_) return;
     if (!is_given_up_)
-      say(
+      (void)print_line(
           fmt::format("{} still waits {} s after the last process on this host has ended, most likely for a "
                       "host that does not answer; it is ended",
                       name_, kWithoutWorkers.count()));
@@ -241,40 +243,46 @@ class Launcher {
   bool is_forced_ = false, is_given_up_ = false;
 };
 
-/// Collects children that have ended. Returns whether others are left.
-bool has_children() {
-  for (int status = 0;;) {
-    const pid_t ended = ::waitpid(-1, &status, WNOHANG);
-    if (ended == 0) return true;
-    if (ended < 0 && errno != EINTR) return false;
-  }
+/// Collects children that have ended, and returns the others, but for those that only write what nobody has
+/// read yet.
+std::vector<pid_t> children_left() {
+  int status = 0;
+  while (::waitpid(-1, &status, WNOHANG) > 0 || errno == EINTR) errno = 0;
+  auto left = children_of(::getpid());
+  std::erase_if(left, base::writes_left_output);
+  return left;
 }
 
 /// Ends the processes that an ended launcher has left behind.
 void end_orphans(const StopRequest& stop, std::chrono::seconds grace) {
-  if (!has_children()) return;
-  const auto left = children_of(::getpid());
-  say(fmt::format("{} process{} of the run {} left behind; {} asked to end", left.size(),
-                  left.size() == 1 ? "" : "es", left.size() == 1 ? "was" : "were",
-                  left.size() == 1 ? "it is" : "they are"));
+  const auto left = children_left();
+  if (left.empty()) return;
+  (void)print_line(fmt::format("{} process{} of the run {} left behind; {} asked to end", left.size(),
+                               left.size() == 1 ? "" : "es", left.size() == 1 ? "was" : "were",
+                               left.size() == 1 ? "it is" : "they are"));
   send_signal(left, SIGTERM);
-  for (const auto begin = base::Clock::now(); has_children();) {
+  for (const auto begin = base::Clock::now(); !children_left().empty();) {
     std::this_thread::sleep_for(kLook);
     // Processes that these start or leave meanwhile also become children of this process.
-    if (base::Clock::now() - begin >= grace || stop.is_urgent())
-      send_signal(descendants_of(::getpid()), SIGKILL);
+    if (base::Clock::now() - begin >= grace || stop.is_urgent()) {
+      auto all = descendants_of(::getpid());
+      std::erase_if(all, base::writes_left_output);
+      send_signal(all, SIGKILL);
+    }
   }
 }
 
 /// Runs in the child: starts mpirun with the original signal actions, in its own process group, and without
 /// the terminal as input, since a background process that reads it is stopped.
-void become(const std::vector<char*>& words, const StopRequest& stop, int report) {
+void become(const std::vector<char*>& words, const StopRequest& stop, const PassedOutput* output,
+            int report) {
   stop.restore_in_child();
   ::setpgid(0, 0);
   if (::isatty(STDIN_FILENO) != 0) {
     const int nothing = ::open("/dev/null", O_RDONLY);
     if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   }
+  if (output != nullptr) output->take_in_child();
   ::execvp(words[0], words.data());
   const int reason = errno;
   [[maybe_unused]] const auto written = ::write(report, &reason, sizeof reason);
@@ -332,25 +340,28 @@ bool srun_has_pmix() {
   return text.find("pmix") != std::string::npos;
 }
 
-Ended run_line(const std::vector<std::string>& line, const StopRequest& stop, std::chrono::seconds grace) {
+Ended run_line(const std::vector<std::string>& line, const StopRequest& stop, std::chrono::seconds grace,
+               const PassedOutput* output) {
   std::vector<char*> words;
   for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  const auto kills_before = base::out_of_memory_kills();
   // Orphaned descendants become children of this process.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int ends[2];  // closed by a successful exec; otherwise the child writes the error to it
   if (::pipe2(ends, O_CLOEXEC) != 0) fail_to_start(line.front(), errno);
   const pid_t started = ::fork();
-  if (started == 0) become(words, stop, ends[1]);
+  if (started == 0) become(words, stop, output, ends[1]);
   const int fork_error = errno;
   ::close(ends[1]);
   int reason = started < 0 ? fork_error : 0;
   while (started > 0 && ::read(ends[0], &reason, sizeof reason) < 0 && errno == EINTR) {
   }
   ::close(ends[0]);
-  const auto ended = started > 0 ? Launcher(started, line.front(), stop, grace).wait() : Ended{};
+  auto ended = started > 0 ? Launcher(started, line.front(), stop, grace).wait() : Ended{};
   if (reason != 0) fail_to_start(line.front(), reason);
   end_orphans(stop, grace);
+  ended.out_of_memory = ended.code != 0 && base::out_of_memory_kills() > kills_before;
   return ended;
 }
 

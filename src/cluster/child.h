@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cluster/interrupt.h"
+#include "cluster/passed_output.h"
 #include "train/given/options.h"
 
 namespace paceline::cluster {
@@ -51,7 +52,8 @@ struct Ended {
   /// From the last check that saw a worker of it on this host to the first that saw none; none if no check
   /// saw a worker.
   std::optional<double> detection_s;
-  double known_ago_s = 0;  ///< since that check
+  double known_ago_s = 0;      ///< since that check
+  bool out_of_memory = false;  ///< meanwhile the kernel ended a process for lack of memory
 };
 
 /// Runs `line` until it and everything that it has started on this host have ended.
@@ -62,15 +64,16 @@ struct Ended {
 /// for seconds and then kill them.) If there is no worker here, mpirun gets the signal. Whatever has not
 /// ended after `grace`, or at a second signal, is killed.
 ///
-/// The result is its exit code, or 128 + the signal that ended it; but 5 (communication) if it was running
-/// and gave up with a code of its own, as mpirun does when it has lost a host. A launcher without workers on
-/// this host is waited for as long as it takes. Processes that it leaves behind (if it is killed) are asked
-/// to end, and killed after `grace`, so that a restart finds none of them.
+/// `output`, if given, passes on what it prints. The result is its exit code, or 128 + the signal that ended
+/// it; but 5 (communication) if it was running and gave up with a code of its own, as mpirun does when it has
+/// lost a host. A launcher without workers on this host is waited for as long as it takes. Processes that it
+/// leaves behind (if it is killed) are asked to end, and killed after `grace`, so that a restart finds none
+/// of them.
 ///
 /// Errors   Error(comm) that says what to install when the first word cannot be started
 /// Threads  one at a time; it collects every child of this process
 [[nodiscard]] Ended run_line(const std::vector<std::string>& line, const StopRequest& stop,
-                             std::chrono::seconds grace);
+                             std::chrono::seconds grace, const PassedOutput* output = nullptr);
 
 // --restarts: when a run of `paceline launch` is lost, restarts it from its last checkpoint.
 
@@ -116,6 +119,7 @@ struct RestartRule {
   /// The line of the next try; empty: nothing is left to do, and the result is 0.
   std::function<std::vector<std::string>(int attempt, const Ended&)> again;
   std::function<void(std::chrono::milliseconds)> wait;  ///< empty: waits for that time, or until a signal
+  const PassedOutput* output = nullptr;                 ///< of all lines; null: they print themselves
 };
 
 /// Runs `line` and, while it is lost, the lines of `rule`; reports each that a signal ended. A run that was

@@ -54,6 +54,11 @@ class ExitWatchdog {
   std::jthread thread_;  ///< last: it uses all of the above
 };
 
+/// Said where a process was lost and base::out_of_memory_kills() has grown.
+inline constexpr const char* kOutOfMemory =
+    "the kernel ended a process on this host because memory ran out (oom_kill of its cgroup, or of the system, has "
+    "grown); take a smaller batch, fewer workers, or a job with more memory";
+
 class Guard {
  public:
   struct Options {

@@ -1,9 +1,11 @@
 #include "cluster/interrupt.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -49,7 +51,12 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>
 struct sigaction previous_int, previous_term, previous_hup;
 int pipe_ends[2] = {-1, -1};
 
+/// Writes nothing if that would wait: a terminal stopped by Ctrl-S must not keep the second Ctrl-C waiting.
+///
+/// Threads  any; also in a signal handler
 void write_all(int descriptor, std::string_view text) {
+  pollfd out{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  if (::poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0 || (out.revents & POLLERR) != 0) return;
   while (!text.empty()) {
     const auto written = ::write(descriptor, text.data(), text.size());
     if (written <= 0) return;
@@ -150,9 +157,13 @@ Interrupt::~Interrupt() {
   ::close(pipe_ends[1]);
 }
 
-int Interrupt::exit_code() const {
-  const int signal = caught_signal.load();
-  return signal == 0 ? 0 : 128 + signal;
+void Interrupt::hear(int signal) {
+  heard_ = std::max(heard_.load(), signal);
+  source_.request_stop();
 }
+
+int Interrupt::signal() const { return std::max(caught_signal.load(), heard_.load()); }
+
+int Interrupt::exit_code() const { return signal() == 0 ? 0 : 128 + signal(); }
 
 }  // namespace paceline::cluster

@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -68,11 +69,18 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
-  /// 0, or the exit code for the signal that stopped the run: 130 for Ctrl-C, 143 for SIGTERM, 129 for
-  /// SIGHUP.
+  /// Another process of the run was asked to stop, by `signal` (0: it is not known yet by which): requests
+  /// the stop here too, without a message.
+  ///
+  /// Threads  any
+  void hear(int signal);
+  /// The signal that stopped the run, here or, the highest, as others were heard; 0: none.
+  [[nodiscard]] int signal() const;
+  /// 0, or the exit code for that signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP.
   [[nodiscard]] int exit_code() const;
 
  private:
+  std::atomic<int> heard_{0};  ///< of other processes
   std::stop_source source_;
   std::jthread watcher_;
 };

@@ -149,9 +149,16 @@ class ProcessesHere {
 /// The places of "a:2": 2. A host without a number has one.
 int places_on(const std::string& host) {
   const auto colon = host.find(':');
-  if (colon == 0 || host.find_first_of(" \t'\"") != std::string::npos)
-    base::fail(base::ErrorKind::usage, "must be a list such as a:2,b:2 (a name and its processes), got '{}'",
-               host);
+  const auto name = host.substr(0, colon);
+  constexpr const char *kBegins = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+                       *kMore = "._-@";
+  // A name that begins with '-' would be an option of ssh.
+  if (name.find_first_of(kBegins) != 0 ||
+      name.find_first_not_of(std::string(kBegins) + kMore) != std::string::npos)
+    base::fail(
+        base::ErrorKind::usage,
+        "must be a list such as a:2,b:2 (a name of letters, digits, '.', '-' and '_', and its processes), got '{}'",
+        host);
   if (colon == std::string::npos) return 1;
   return static_cast<int>(
       base::whole_number_in(host, "number of processes", host.substr(colon + 1), 1, 4096));

@@ -73,14 +73,15 @@ void show_what_could_start(std::ostream& out) {
 }  // namespace
 
 std::string odd_about_one_alone(const comm::EnvironmentLookup& environment) {
-  const char* tasks = environment("SLURM_NTASKS");
-  if (environment("SLURM_JOB_ID") == nullptr || environment("SLURM_STEP_ID") != nullptr || tasks == nullptr ||
-      std::string(tasks) == "1")
-    return "";
-  return fmt::format(
-      "this Slurm job has {} tasks, but this process is in no step of it, so the others were not started; "
-      "put srun before the command, or paceline launch",
-      tasks);
+  if (environment("SLURM_JOB_ID") == nullptr || environment("SLURM_STEP_ID") != nullptr) return "";
+  for (const auto& [variable, things] :
+       {std::pair{"SLURM_NTASKS", "tasks"}, {"SLURM_JOB_NUM_NODES", "nodes"}})
+    if (const char* const number = environment(variable); number != nullptr && std::string(number) != "1")
+      return fmt::format(
+          "this Slurm job has {} {}, but this process is in no step of it, so the others were not started; "
+          "put srun before the command, or paceline launch",
+          number, things);
+  return "";
 }
 
 std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members) {

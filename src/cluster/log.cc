@@ -8,12 +8,12 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/line_output.h"
 #include "base/text.h"
 
 namespace paceline::cluster {
@@ -42,15 +42,16 @@ bool is_heard(const char* launch, const std::string& text) {
   return comm::read_line(socket.get(), kToPrint) == kSaid;
 }
 
-void print_line(std::string_view written) {
-  const auto text = base::visible(written, true);
-  std::fprintf(stderr, "paceline: %.*s\n", static_cast<int>(text.size()), text.c_str());
-}
-
 }  // namespace
 
+std::string print_line(std::string_view text) {
+  const auto line = fmt::format("paceline: {}\n", base::visible(base::with_short_words(text), true));
+  return line.substr(base::write_within(STDERR_FILENO, line, kToPrint));
+}
+
 void log_line(const std::string& text) {
-  if (!is_heard(std::getenv(kEar), text)) print_line(text);
+  if (is_heard(std::getenv(kEar), base::with_short_words(text))) return;
+  if (const auto left = print_line(text); !left.empty()) base::leave_to_cat(STDERR_FILENO, left);
 }
 
 Ear::Ear(const std::string& interface, bool is_on_this_host)
@@ -77,8 +78,8 @@ void Ear::listen() {
     const comm::Socket socket(message->socket);
     std::string_view text = message->line;
     if (comm::number_of(comm::word_of(text)) != address_.token) continue;
-    print_line(text);
-    comm::write_line(socket.get(), kSaid);
+    comm::write_line(socket.get(), kSaid);  // before it waits for a reader itself
+    (void)print_line(text);
   }
 }
 

@@ -7,6 +7,7 @@
 /// listens on a socket, and processes send their messages there, from any host.
 
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "comm/line_socket.h"
@@ -19,10 +20,17 @@ inline constexpr const char* kEar = "PACELINE_EAR";
 /// Prints "paceline: TEXT" on the standard error of the launch that started this process, or else of this
 /// process.
 ///
-/// Cost     without a launch: a line of output. With one that does not answer: at most half a second, plus
-///          0.2 s for each of its addresses that does not respond
+/// Cost     without a launch: a line of output, for which a reader that does not read is given half a
+///          second; then a process of its own writes it later. With one that does not answer: at most half a
+///          second, plus 0.2 s for each of its addresses that does not respond
 /// Threads  any
 void log_line(const std::string& text);
+
+/// Prints "paceline: TEXT" on the standard error of this process. Waits at most half a second for a reader
+/// that does not read. Returns what of the line was not written.
+///
+/// Threads  any
+std::string print_line(std::string_view text);
 
 /// For launch: prints the messages of its processes until it is destroyed.
 class Ear {

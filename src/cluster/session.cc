@@ -175,7 +175,9 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
               .outlives = launch.kills_at_a_loss ? kToNameTheLost : std::chrono::seconds(0)}),
       here_(launch) {
   const auto longest = std::max(deadline, kToMeet);
-  const auto to_come = std::max(longest, launch.meet_within);
+  // Who asks for less time than is usual gets it, and a moment for the message of those who wait.
+  const auto to_come =
+      launch.meet_within < kToMeet ? launch.meet_within + kToBegin : std::max(longest, launch.meet_within);
   const LastResort join(
       launch.process, to_come,
       fmt::format("the processes of this run have not met within {} s: one of them hangs before that, or was "
@@ -231,7 +233,11 @@ Session::~Session() {
   wire_.reset();
 }
 
-void Session::leave() { processes_->leave(); }
+int Session::leave(int exit_code) {
+  constexpr int kBySignal = 128;
+  const int signal = processes_->leave(std::max(0, exit_code - kBySignal));
+  return signal > 0 ? kBySignal + signal : exit_code;
+}
 
 void Session::end_if_overdue(const std::stop_token& stop) const {
   constexpr auto kLook = std::chrono::milliseconds(500);
@@ -393,6 +399,8 @@ bool Session::fail(base::ErrorKind kind, const std::string& text) {
   processes_->fail(
       of_all ? text : fmt::format("rank {} on host {} gave up: {}", place_.process, place_.host, text),
       kind);  // the first failure counts; a worker may have reported it already
+  if (kind == base::ErrorKind::comm && is_first() && base::out_of_memory_kills() > kills_before_)
+    log_line(kOutOfMemory);
   const bool own = processes_->failure_is_own();
   const bool heard = processes_->leave_after_failure();
   const auto failure = processes_->failure();

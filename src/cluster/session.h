@@ -4,6 +4,7 @@
 /// start, leaves at the end, and makes sure that one process reports for all.
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/process.h"
 #include "cluster/assign_gpus.h"
 #include "cluster/guard.h"
 #include "comm/failure/probes.h"
@@ -75,10 +77,11 @@ class Session {
   /// Returns the text of every process, in their order. All processes must call it.
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine) const;
 
-  /// Call at the end of a successful command: all leave together.
+  /// Call at the end of a successful command: all leave together. Returns the exit code of this process: that
+  /// of the highest signal that stopped one of them, or else `exit_code`.
   ///
   /// Errors   Error(comm) naming the processes that do not come
-  void leave();
+  [[nodiscard]] int leave(int exit_code);
   /// Call when this process ends with an error. Tells the others, unless they told us, and gives them time to
   /// note it. Returns whether this process should print the error: the first one prints for all while it
   /// exists.
@@ -107,6 +110,7 @@ class Session {
   void end_if_overdue(const std::stop_token& stop) const;
 
   const std::chrono::seconds deadline_;
+  const std::optional<std::int64_t> kills_before_ = base::out_of_memory_kills();
   const Guard guard_;  ///< before there are threads
   const std::shared_ptr<train::StallListener> stalls_ = std::make_shared<train::StallListener>();
   const comm::StartupProbe here_;  ///< kept to the end: others may probe after this process has met them

@@ -1,5 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,6 +11,7 @@
 #include "base/text.h"
 #include "data/dataset.h"
 #include "data/formats/formats.h"
+#include "data/get/get.h"
 #include "data/spec.h"
 
 namespace paceline::data {
@@ -41,6 +46,48 @@ const std::vector<FormatRow>& table() {
 const std::vector<std::string>& common_options() {
   static const std::vector<std::string> names = {"mean", "std", "train"};
   return names;
+}
+
+/// What to write for a data set that is known elsewhere under `name`; nullopt: nothing is known of it.
+std::optional<std::string> hint_for_data(const std::string& name) {
+  struct Known {
+    const char* name;
+    const char* hint;
+  };
+  constexpr const char* kAsFolder = "its images are read from folders, one for each class: folder:DIR";
+  constexpr auto kKnown = std::to_array<Known>({
+      {"cifar100",
+       "CIFAR-100 is not read, since its files hold two labels an image; write the images into folders, one for "
+       "each class, and give folder:DIR"},
+      {"kmnist", "its files are those of MNIST: mnist:DIR"},
+      {"qmnist", "its files are those of MNIST: mnist:DIR"},
+      {"emnist", "its files are those of MNIST under other names: mnist:DIR with the names of MNIST"},
+      {"svhn", "it is not read; write its images into folders, one for each class, and give folder:DIR"},
+      {"stl10", "it is not read; write its images into folders, one for each class, and give folder:DIR"},
+      {"imagenet", kAsFolder},
+      {"imagenet1k", kAsFolder},
+      {"tinyimagenet", kAsFolder},
+      {"imagenette", kAsFolder},
+      {"imagefolder", kAsFolder},
+      {"images", kAsFolder},
+      {"flowers102", kAsFolder},
+      {"fakedata", "images without files are drawn by synthetic"},
+      {"random", "images without files are drawn by synthetic"},
+  });
+  const auto plain = [](std::string text) {
+    std::erase_if(text, [](char letter) { return letter == '-' || letter == '_' || letter == ' '; });
+    std::ranges::transform(text, text.begin(), [](char letter) {
+      return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+    });
+    return text;
+  };
+  for (const Package& package : packages())
+    if (plain(package.name) == plain(name) && package.name != package.format)
+      return fmt::format("; its files are read as {}:DIR, and 'paceline data get {}' fetches them",
+                         package.format, package.name);
+  for (const Known& known : kKnown)
+    if (known.name == plain(name)) return fmt::format("; {}", known.hint);
+  return std::nullopt;
 }
 
 /// Applies the options that replace the data set's normalisation, or that use only a part of its training
@@ -91,7 +138,7 @@ Source open(const std::string& text, const OpenOptions& options) {
           "known are {1}",
           text, known_specs());
     base::fail(base::ErrorKind::usage, "data '{}': there is no data set '{}'{}", text, spec.name,
-               base::suggestion(spec.name, names));
+               hint_for_data(spec.name).value_or(base::suggestion(spec.name, names)));
   }
   if (row->info.reads_files() && spec.directory.empty())
     base::fail(base::ErrorKind::usage, "data '{}': {} reads files and needs their directory; write {}", text,

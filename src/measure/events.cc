@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -196,6 +197,12 @@ void EventLog::write(const Event& event) {
   while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(line.size())) return;
   give_up(written < 0 ? errno : ENOSPC);  // written in part: the disk is full
+}
+
+void EventLog::reopen() {
+  const std::lock_guard lock(mutex_);
+  if (file_ >= 0) ::close(std::exchange(file_, -1));
+  given_up_ = false;
 }
 
 EventTail::EventTail(std::filesystem::path file, std::int64_t from)

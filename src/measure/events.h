@@ -84,6 +84,8 @@ class EventLog {
   EventLog& operator=(const EventLog&) = delete;
 
   void write(const Event& event);
+  /// The next event opens the file anew: its directory is another one.
+  void reopen();
 
  private:
   [[nodiscard]] bool open();

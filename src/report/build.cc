@@ -284,9 +284,8 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
   for (const auto& find : {analysis::paused, analysis::busy}) {
     const auto finding = any_times ? find(conclusions.records) : std::nullopt;
     if (!finding) continue;
-    std::string sentence = finding->text + ".";
-    sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
-    warnings.insert(warnings.begin(), std::move(sentence));  // the page shows the first outright
+    warnings.insert(warnings.begin(), finding->text + ".");  // the page shows the first outright
+    warnings.front()[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding->text[0])));
   }
   for (const char* status : {"failed", "interrupted"}) {
     const auto number =

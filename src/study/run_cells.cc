@@ -147,6 +147,7 @@ Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool r
     Record record = cell.is_of_collectives() ? time_collectives(runner, cell, options, backend)
                                              : train::run(options, backend, runner.stop, runner.progress);
     label(record, cell);
+    if (record.status == "interrupted" && runner.interrupted) runner.interrupted();
     if (record.status == "complete" && !options.out.empty() && !cell.keeps_training)
       std::filesystem::remove_all(options.out);
     return record;

@@ -94,6 +94,9 @@ struct Runner {
   std::string command;                                                               ///< for the records
   std::function<void(int index, int cells, const std::string& id, Begin how)> cell;  ///< before each cell
   std::function<void(const measure::Record&)> done;                                  ///< after each cell
+  /// Called after a cell that a process of the run was asked to end, not necessarily this one: requests
+  /// `stop`.
+  std::function<void()> interrupted = {};
   /// Called when some of the cells that run only if chosen (spare repeats, later rungs of a search) were
   /// chosen, before they run: their indices in the list, and the reason in words. The others of the same
   /// choice do not run.

@@ -282,14 +282,18 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   return std::move(record);
 }
 
-}  // namespace
-
-Setup inspect(const Options& options, const Backend& backend) {
+/// inspect(); `opens_all`: also what prepare() opens and refuses.
+Setup inspected(const Options& options, const Backend& backend, bool opens_all) {
   const auto source = open_data(options, backend);
   const auto graph = make_graph(options, source);
   const auto circumstances = circumstances_of(source, backend);
   auto resolved = resolve(options, circumstances);
   if (const auto kept = precision_to_keep(options)) resolved.precision = *kept;
+  if (opens_all) {
+    require_trainable(graph, options, resolved);
+    if (!options.kernels_from.empty()) (void)kernel_request(options, {});
+    if (!options.resume.empty()) (void)find_resume_point(options, resolved, graph);
+  }
   const auto limits = memory_limits(backend, resolved.local_workers);
   auto planned = plan_images(options, resolved, graph, source, backend, limits);
   auto& plan = planned.plan;
@@ -312,6 +316,21 @@ Setup inspect(const Options& options, const Backend& backend) {
           .images = std::move(planned.sentence),
           .model = describe(options, graph, resolved.precision),
           .data = describe(source)};
+}
+
+}  // namespace
+
+Setup inspect(const Options& options, const Backend& backend) { return inspected(options, backend, false); }
+
+Setup rehearse(const Options& asked, const Backend& backend) {
+  Options options = asked;
+  const auto found = options.resume_auto ? find_auto_resume(options) : AutoResume::fresh;
+  if (found == AutoResume::finished) return inspect(options, backend);
+  if (found == AutoResume::resumed) options.resume = options.out;
+  // A run that begins anew by --resume auto makes room for itself.
+  if (!options.resume_auto || found == AutoResume::resumed) require_own_directory(options);
+  if (!options.timeline.empty()) measure::require_output(options.timeline, "--timeline");
+  return inspected(options, backend, true);
 }
 
 std::int64_t largest_batch(const Options& options, const Backend& backend) {

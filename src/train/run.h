@@ -49,6 +49,12 @@ struct Setup {
 /// Errors   Error(usage), Error(data) as run(); a plan that does not fit is no error here
 [[nodiscard]] Setup inspect(const Options& options, const Backend& backend);
 
+/// inspect(), and everything else that run() would open or refuse before its first step: the output
+/// directory, the checkpoint that it resumes from, the place of its timeline. Writes nothing.
+///
+/// Errors   as run(), except for a plan that does not fit
+[[nodiscard]] Setup rehearse(const Options& options, const Backend& backend);
+
 /// The largest local batch for which memory and data set suffice with these options; 0 if there is none.
 [[nodiscard]] std::int64_t largest_batch(const Options& options, const Backend& backend);
 

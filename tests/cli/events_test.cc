@@ -16,8 +16,11 @@
 #include <nlohmann/json.hpp>
 
 #include "../serve/client.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/topology.h"
+#include "cli/reports.h"
+#include "cli/screen/screen.h"
 #include "measure/events.h"
 #include "measure/record.h"
 #include "program.h"
@@ -122,6 +125,30 @@ TEST(EventsOfTheProgram, AFileThatCannotBeWrittenEndsNoTraining) {
   const auto first = outcome.err.find("goes on without it");
   EXPECT_NE(first, std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.err.find("goes on without it", first + 1), std::string::npos);
+}
+
+TEST(EventsOfTheProgram, GoOnWhereTheDirectoryWasMoved) {
+  const Folder folder;
+  const auto path = folder.path() / "run", moved = folder.path() / "moved";
+  OutputDirectory directory(path);
+  RunLog log(path, nullptr, [&] { return directory.follow(); });
+  log.write(measure::Event("start").set("kind", "train"));
+  log.write(measure::Event("epoch").set("epoch", 1));
+  fs::rename(path, moved);
+  log.write(measure::Event("epoch").set("epoch", 2));
+  log.write(measure::Event("end"));
+  EXPECT_THAT(names_of(events_of(moved)), ElementsAre("start", "epoch"));
+  const auto events = events_of(path);
+  EXPECT_THAT(names_of(events), ElementsAre("start", "moved", "epoch", "end"));
+  EXPECT_THAT(events[1].text("text").value(),
+              HasSubstr("the directory was moved while the run writes to it"));
+  EXPECT_THROW(const OutputDirectory second(path), base::Error) << "the new one is locked too";
+  EXPECT_EQ(directory.follow(), "") << "said once";
+  fs::remove_all(path);
+  EXPECT_THAT(directory.follow(), HasSubstr("removed"));
+  fs::rename(path, folder.path() / "again");
+  const OutputDirectory of_another_run(path);
+  EXPECT_THROW((void)directory.follow(), base::Error);
 }
 
 TEST(EventsOfTheProgram, ATrainingThatFailsSaysWhy) {

@@ -55,8 +55,8 @@ TEST(Plan, TakesMemoryAndTimeThatTheRunThenHas) {
   const Folder folder;
   const RunConditions there{.directory = folder.path()};
   const auto planned = Json::parse(run_program(and_more(kShort, {"--plan", "--json"}), there).out);
-  ASSERT_EQ(run_program(kShort, there).code, 0);
-  const auto record = Json::parse(base::read_file(folder.path() / "run/record.json"));
+  ASSERT_EQ(run_program(and_more(kShort, {"--out", "paceline-out/run"}), there).code, 0);
+  const auto record = Json::parse(base::read_file(folder.path() / "paceline-out/run/record.json"));
   const auto bytes = record["memory"]["plan_bytes"].get<double>();
   EXPECT_NEAR(planned["memory"]["bytes"].get<double>(), bytes, 0.1 * bytes);
   const auto again = Json::parse(run_program(and_more(kShort, {"--plan", "--json"}), there).out);
@@ -65,6 +65,39 @@ TEST(Plan, TakesMemoryAndTimeThatTheRunThenHas) {
   const auto other = Json::parse(
       run_program(and_more(kShort, {"--workers", "2", "--plan", "--no-calibrate", "--json"}), there).out);
   EXPECT_TRUE(other["time"]["seconds"].is_null()) << "of one worker, and this has two";
+}
+
+TEST(Plan, RefusesWhatTheRunWouldRefuse) {
+  const Folder folder;
+  const RunConditions there{.directory = folder.path()};
+  ASSERT_EQ(run_program(kShort, there).code, 0);
+  const auto checkpoint = folder.path() / "run/checkpoint-00000004.safetensors";
+  ASSERT_TRUE(std::filesystem::exists(checkpoint));
+  folder.write("file", "no directory");
+  folder.write("damaged.safetensors", base::read_file(checkpoint).substr(0, 2000));
+  const std::string run = (folder.path() / "run").string();
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--out", "next", "--resume", "nowhere"},
+        {"--out", "next", "--resume", "damaged.safetensors"},
+        {"--out", "next", "--resume", run, "--model", "resnet8-cifar"},
+        {"--out", "next", "--timeline", "no/dir.json"},
+        {"--out", "next", "--timeline", (folder.path() / "run/record.json").string()},
+        {"--out", "next", "--kernels-from", "nowhere"},
+        {"--out", "run"},
+        {"--out", "file/below"}}) {
+    const auto planned = run_program(and_more(and_more(kShort, more), {"--plan", "--no-calibrate"}), there);
+    std::vector<std::string> launched{"launch", "-n", "2", "--"};
+    launched = and_more(and_more(and_more(launched, kShort), more), {"--plan", "--no-calibrate"});
+    const auto launch = run_program(launched, there);
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "next"));
+    const auto truly = run_program(and_more(kShort, more), there);
+    EXPECT_NE(truly.code, 0) << more.back();
+    EXPECT_EQ(planned.code, truly.code) << more.back() << planned.err;
+    EXPECT_EQ(planned.err, truly.err);
+    EXPECT_EQ(launch.code, truly.code) << more.back() << launch.err;
+    std::filesystem::remove_all(folder.path() / "next");
+  }
+  EXPECT_EQ(run_program(and_more(kShort, {"--resume", "auto", "--plan", "--no-calibrate"}), there).code, 0);
 }
 
 TEST(Plan, TimesStepsWhereNoRecordHelps) {

@@ -42,6 +42,11 @@ TEST(LaunchLine, TakesTheNumberOfProcessesFromTheHosts) {
   for (const std::string bad : {"b:two", "b:2x", "b:1.5", "b:0", "b:"})
     EXPECT_THAT(complaint("a:2," + bad), HasSubstr("as its number of processes, got '" + bad + "'"));
   EXPECT_THAT(complaint("a:2,,b"), HasSubstr("--hosts must be a list"));
+  // ssh would take them for options, and a file of hosts for more lines.
+  for (const std::string bad : {"-oProxyCommand=x:1", "-V:1", "b\nc:1", "b;c:1", "$(x):1", ".b", "@b"})
+    EXPECT_THAT(complaint("a:2," + bad), HasSubstr("a name of letters, digits")) << bad;
+  for (const char* good : {"node-01.example.org:2", "me@node_2", "10.0.0.1:4"})
+    EXPECT_EQ(complaint(good), "") << good;
   EXPECT_THROW((void)mpirun_line({}, "p", kTrainWords), base::Error);
 }
 

@@ -52,6 +52,10 @@ TEST(OddAbout, AJobOfSeveralTasksOfWhichNobodyStartedMoreThanOne) {
     });
   };
   EXPECT_THAT(odd(), AllOf(HasSubstr("4 tasks"), HasSubstr("put srun before the command")));
+  variables["SLURM_NTASKS"] = "1";
+  EXPECT_EQ(odd(), "");
+  variables["SLURM_JOB_NUM_NODES"] = "2";
+  EXPECT_THAT(odd(), HasSubstr("2 nodes"));
   variables["SLURM_STEP_ID"] = "0";
   EXPECT_EQ(odd(), "");
   EXPECT_EQ(odd_about_one_alone([](const char*) -> const char* { return nullptr; }), "");

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -73,6 +75,60 @@ TEST(Launch, KnowsEachLaunchersVariables) {
     EXPECT_EQ(launch.processes, one.processes);
     EXPECT_FALSE(launch.alone());
   }
+}
+
+EnvironmentLookup lookup_in(const Variables& variables) {
+  return [&variables](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+}
+
+TEST(Launch, RefusesHalfOfALauncher) {
+  const struct {
+    Variables variables;
+    std::string set, missing;
+  } cases[] = {
+      {{{"RANK", "3"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29533"}},
+       "RANK is set (3)",
+       "WORLD_SIZE is not"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", ""}}, "RANK is set (0)", "WORLD_SIZE is not"},
+      {{{"LOCAL_RANK", "0"}}, "LOCAL_RANK is set", "RANK and WORLD_SIZE are not"},
+      {{{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "1"}}, "TORCHELASTIC_RUN_ID", "RANK and WORLD_SIZE"},
+      {{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}, "MASTER_ADDR is set (a)", "RANK and WORLD_SIZE are not"},
+      {{{"OMPI_COMM_WORLD_RANK", "1"}}, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE is not"},
+      {{{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK"},
+      {{{"PMI_RANK", "1"}}, "PMI_RANK", "PMI_SIZE is not"},
+      {{{"PMIX_NAMESPACE", "job"}}, "PMIX_NAMESPACE", "PMIX_RANK is not"},
+      {{{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}},
+       "SLURM_PROCID is set (0)",
+       "SLURM_STEP_NUM_TASKS is not"},
+      {{{"SLURM_PROCID", "2"}, {"SLURM_JOB_ID", "7"}},
+       "SLURM_PROCID is set (2)",
+       "SLURM_STEP_NUM_TASKS is not"},
+      {{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}}, "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
+      {{{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "2"}}, "HOROVOD_RANK", "RANK and WORLD_SIZE"},
+  };
+  for (const auto& one : cases) try {
+      require_whole_launcher(lookup_in(one.variables));
+      ADD_FAILURE() << one.set << " counts as no launcher";
+    } catch (const base::Error& error) {
+      EXPECT_EQ(error.kind(), base::ErrorKind::usage);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(one.set), HasSubstr(one.missing)));
+    }
+}
+
+TEST(Launch, LeavesAloneWhatIsWholeOrNone) {
+  for (const Variables& variables : std::vector<Variables>{
+           {},
+           {{"WORLD_SIZE", "1"}},
+           {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
+           {{"LOCAL_RANK", "-1"}},
+           {{"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}, {"SLURM_JOB_ID", "7"}},  // for an srun in the script
+           {{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
+           {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}, {"RANK", "3"}},
+           {{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "job"}}})
+    EXPECT_NO_THROW(require_whole_launcher(lookup_in(variables)));
 }
 
 TEST(Launch, ProcessesThatMustMeetAreToldWhere) {

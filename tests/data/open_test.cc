@@ -38,7 +38,7 @@ TEST(Open, SaysWhatIsWrongWithASpec) {
   const Case cases[] = {
       {"cifar", {"no data set 'cifar'", "did you mean 'cifar10'?"}},
       {"sinthetic", {"did you mean 'synthetic'?"}},
-      {"imagenet", {"no data set 'imagenet'", "known are cifar10, mnist, "}},
+      {"weather", {"no data set 'weather'", "known are cifar10, mnist, "}},
       {"", {"no data set ''"}},
       {"mnist", {"needs their directory", "write mnist:DIR"}},
       {"cifar10:", {"needs their directory", "write cifar10:DIR[,test=FILE]"}},
@@ -90,6 +90,16 @@ TEST(Open, TakesAFormatsNameFromItsUsage) {
   EXPECT_EQ(none.spec(), "drawn");
   EXPECT_EQ(none.name(), "drawn");
   EXPECT_FALSE(none.reads_files());
+}
+
+TEST(Open, SaysHowSetsOfOthersAreRead) {
+  for (const auto& [name, hint] : {std::pair{"cifar100:x", "CIFAR-100 is not read"},
+                                   {"CIFAR-100:x", "CIFAR-100 is not read"},
+                                   {"fashion-mnist:x", "mnist:DIR, and 'paceline data get fashion-mnist'"},
+                                   {"FashionMNIST", "mnist:DIR"},
+                                   {"imagenet:x", "folder:DIR"},
+                                   {"cifar-10:x", "did you mean 'cifar10'?"}})
+    EXPECT_THAT(error_of([&, spec = name] { (void)open(spec); }).text, HasSubstr(hint)) << name;
 }
 
 TEST(Open, KnowsEveryFormatThatItNames) {

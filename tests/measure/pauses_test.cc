@@ -30,7 +30,7 @@ TEST(Pauses, AreGapsWithoutProcessorTime) {
   EXPECT_EQ(paused_between({}, later(0.62, 0.2), 1), 0) << "the worker had a third of a core";
 }
 
-TEST(Pauses, AreSleepsOfTheMachineAndStepsOfItsClock) {
+TEST(Pauses, AreSleepsAndSteppedClocks) {
   EXPECT_NEAR(paused_between({}, later(0.02, 0.02, 28'800), 1), 28'800, 1e-6);
   EXPECT_EQ(paused_between({}, later(0.02, 0.02, 0.001), 1), 0);
   EXPECT_NEAR(paused_between({}, later(0.02, 0.02, 0, 3), 1), 3, 1e-9) << "no other clock saw the migration";

@@ -24,6 +24,9 @@ Cases:
   gpu           a call of NCCL or of a GPU that never returns: said, and the process ended, within the deadline and 10 s
   standstill    all workers hang at once, of one process and of several: said within 5 s, given up at the deadline
   outside       a process that hangs outside of its training loop: said within 5 s; one that only takes long is not
+  asked         a signal to one process asks the run to stop: all end with its code
+  unread        output that nobody reads, or whose reader is gone: the usual bytes
+  suspended     a run stopped as a whole for longer than its deadline: complete, the usual bytes; paused: in a window, which is marked
   kills         kill -9 of a random process at a random step, --times often
   comm          paceline comm through paceline launch: every collective right, and a fit
   restarts      paceline launch --restarts: the run that is lost twice ends with the undisturbed run's weights
@@ -36,8 +39,7 @@ Cases:
   search        a search in several processes, of which one configuration diverges
   diverges      --on-nan stop, skip, rollback: the same end and bytes, however many share the work
   bf16          --gradients-as bf16: half the bytes, the same bits on all ranks
-  failed        an error of one process: one sentence, its exit code, nobody left
-  refused       the system refuses one process a thread, whichever: one sentence, nobody left
+  failed, refused: an error of one process, a thread that the system refuses one: one sentence, its exit code, nobody left
 Ends with 77 and why where mpirun or the module is not there.
 """
 
@@ -52,12 +54,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from asked import asked
 from diverging import diverges
 from doors import secret, stranger, strangers
 from failures import ended, failed, kills, lost, refused, restarts, together
 from hanging_gpu import gpu
 from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
+from readers import paused, suspended, unread
 from searches import search
 from spans import overlap, timeline
 from stuck import absent, disk, hung, left, meeting, outside, standstill, stopped, worker
@@ -368,8 +372,9 @@ def comm(args, folder):
     print(out.strip().splitlines()[-1])
 
 
-CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, diverges, studies, search, stranger, secret,
-                                          doctor, lost, together, stopped, left, hung, worker, gpu, standstill, outside, kills, restarts, ended, absent, meeting, disk, failed, refused)}
+CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, diverges, studies, search,
+                                          stranger, secret, doctor, lost, together, stopped, left, hung, worker, gpu, standstill, outside,
+                                          asked, unread, suspended, paused, kills, restarts, ended, absent, meeting, disk, failed, refused)}
 
 
 def main():

@@ -45,13 +45,17 @@ std::vector<int> processes_of_cell(const train::Options& options, const cluster:
   return processes_for(options.workers, options.placement, session.members());
 }
 
-/// Sends the message, and returns the processes that run the cell; none after the last cell.
+/// Sends the message, and returns the processes that run the cell; none after the last cell. A signal that
+/// asked one process to stop is then known to all, also to those without work.
 std::vector<int> send(cluster::Session& session, const std::vector<study::PlannedCell>& cells,
-                      CellMessage& order) {
+                      CellMessage& order, cluster::Interrupt& interrupt) {
   session.processes().order(std::as_writable_bytes(std::span(&order, 1)));
-  if (order.index == kNoMore) return {};
-  auto processes = processes_of_cell(cells[static_cast<std::size_t>(order.index)].options, session);
-  session.processes().regroup(processes);
+  std::vector<int> processes;
+  if (order.index != kNoMore)
+    processes = processes_of_cell(cells[static_cast<std::size_t>(order.index)].options, session);
+  const int signal = processes.empty() ? session.processes().highest(interrupt.signal())
+                                       : session.processes().regroup(processes, interrupt.signal());
+  if (signal != 0) interrupt.hear(signal);
   return processes;
 }
 
@@ -190,31 +194,32 @@ train::Backend backend_for(const Settings& settings, const train::Options& optio
   return backend;
 }
 
-study::Runner::Together lead(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
+study::Runner::Together lead(const Settings& settings, const std::vector<study::PlannedCell>& cells,
+                             cluster::Interrupt& interrupt) {
   cluster::Session& session = *settings.session;
   require_same_cells(session, cells);
   return {.backend = [&settings](const train::Options& options) { return backend_for(settings, options); },
           .begin =
-              [&session, &cells](int index, bool resumed) {
+              [&session, &cells, &interrupt](int index, bool resumed) {
                 CellMessage order{.index = index,
                                   .threads = cells[static_cast<std::size_t>(index)].options.threads,
                                   .resumed = resumed ? 1 : 0};
-                (void)send(session, cells, order);
+                (void)send(session, cells, order, interrupt);
               }};
 }
 
-void dismiss(cluster::Session& session) {
+void dismiss(cluster::Session& session, cluster::Interrupt& interrupt) {
   CellMessage order;
-  (void)send(session, {}, order);
+  (void)send(session, {}, order, interrupt);
 }
 
 int follow(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
   cluster::Session& session = *settings.session;
   require_same_cells(session, cells);
-  const cluster::Interrupt interrupt([&session] { return session.silent(); });
+  cluster::Interrupt interrupt([&session] { return session.silent(); });
   while (true) {
     CellMessage order;
-    const auto processes = send(session, cells, order);
+    const auto processes = send(session, cells, order, interrupt);
     if (order.index == kNoMore) return interrupt.exit_code();
     if (!std::ranges::binary_search(processes, session.place().process)) continue;
     const auto& cell = cells[static_cast<std::size_t>(order.index)];
@@ -255,15 +260,16 @@ int run_cells(const Settings& settings, const train::Backend& backend,
                  settings.cell_part.number, settings.cell_part.of);
     return 0;
   }
-  const OutputDirectory made(directory);
-  Screen screen(settings.json);
+  OutputDirectory made(directory);
+  Screen screen(settings.json, Waits::never);
   const auto planned = static_cast<std::size_t>(std::count_if(
       cells.begin(), cells.end(), [](const study::PlannedCell& cell) { return !cell.is_spare; }));
   introduce_cells(settings, planned, directory, screen);
 
-  const cluster::Interrupt interrupt(session == nullptr ? std::function<bool()>()
-                                                        : [session] { return session->silent(); });
-  RunLog log(directory, session == nullptr ? backend.stalls : session->stalls());
+  cluster::Interrupt interrupt(session == nullptr ? std::function<bool()>()
+                                                  : [session] { return session->silent(); });
+  RunLog log(directory, session == nullptr ? backend.stalls : session->stalls(),
+             [&] { return made.follow(); });
   const int cores = train::machine_of(session == nullptr ? backend.place : session->place()).cores;
   if ((settings.command & (kSweep | kScale | kStudy)) && settings.study.most_repeats > 0)
     say_load(cores, screen);
@@ -273,8 +279,9 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   study::Runner runner;
   runner.backend = backend;
   if (settings.command & (kSweep | kScale | kStudy)) runner.backend.peak = measured_peak(settings);
-  if (session != nullptr) runner.together = lead(settings, cells);
+  if (session != nullptr) runner.together = lead(settings, cells, interrupt);
   runner.stop = interrupt.token();
+  runner.interrupted = [&] { interrupt.hear(0); };
   runner.directory = directory;
   runner.command = settings.typed;
   runner.progress.step = [&](std::int64_t, std::int64_t, double, double images_per_s) {
@@ -302,7 +309,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   };
   auto records = log.guard([&] { return run(cells, runner); });
   events.end(records);
-  if (session != nullptr) dismiss(*session);
+  if (session != nullptr) dismiss(*session, interrupt);
   progress.finish();
   screen.clear_bar();
 

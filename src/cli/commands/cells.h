@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/options/options.h"
+#include "cluster/interrupt.h"
 #include "cluster/session.h"
 #include "comm/emulate.h"
 #include "study/study.h"
@@ -21,11 +22,13 @@ namespace paceline::cli {
 /// The backend with which a cell of `options` is run in this process, or would be.
 [[nodiscard]] train::Backend backend_for(const Settings& settings, const train::Options& options);
 
-/// For the first process: the callbacks with which it leads.
+/// For the first process: the callbacks with which it leads. `interrupt` hears of a signal to another
+/// process.
 [[nodiscard]] study::Runner::Together lead(const Settings& settings,
-                                           const std::vector<study::PlannedCell>& cells);
+                                           const std::vector<study::PlannedCell>& cells,
+                                           cluster::Interrupt& interrupt);
 /// Tells the others that there are no more cells.
-void dismiss(cluster::Session& session);
+void dismiss(cluster::Session& session, cluster::Interrupt& interrupt);
 
 /// For the others: runs the cells that the first process orders, until there are no more. Returns the exit
 /// code.

@@ -361,7 +361,7 @@ int comm_command(const Settings& settings) {
   const auto out = settings.train.out.empty() ? new_directory("comm") : settings.train.out;
   refuse_another_record(out);
   const OutputDirectory directory(out);
-  Screen screen(settings.json);
+  Screen screen(settings.json, Waits::never);
   RunLog log(out, settings.session == nullptr ? backend.stalls : settings.session->stalls());
   bench.screen = &screen;
   bench.log = &log;

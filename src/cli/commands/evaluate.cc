@@ -91,7 +91,7 @@ int evaluate_command(const Settings& settings) {
   train::Options options = settings.train;
   if (options.out.empty()) options.out = new_directory("evaluate");
   const OutputDirectory directory(options.out);
-  Screen screen(settings.json);
+  Screen screen(settings.json, Waits::never);
   for (const auto& note : settings.notes) screen.explain(note);
   const cluster::Interrupt interrupt;
   const auto record = evaluate(options, settings, backend_alone(settings), interrupt.token(), screen);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "cluster/interrupt.h"
 #include "cluster/launch_line.h"
 #include "cluster/log.h"
+#include "cluster/passed_output.h"
 #include "comm/gloo/load.h"
 #include "comm/gloo/meeting_server.h"
 #include "comm/launch.h"
@@ -143,25 +145,29 @@ int launch_command(const Settings& settings) {
                           : cluster::shell_line(first).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
+  require_what_joins(options);
   if (settings.plan)
     return show_child_plan(settings, std::max(1, cluster::processes_of(options)), cluster::nodes_of(options));
-  require_what_joins(options);
   const cluster::Ear ear(options.interface, options.hosts.empty() && options.by != cluster::LaunchBy::srun);
   options.ear = ear.address();
   set_variables(options);
   const auto line = launch_line_of(options, program, child);
   const auto started = measure::utc_now();
   const cluster::StopRequest stop;
+  // Processes of --by here are this program, which does not wait for its readers.
+  std::optional<cluster::PassedOutput> output;
+  if (options.by != cluster::LaunchBy::here) output.emplace();
   cluster::RestartRule rule{.launcher = name_of_launcher(options.by),
                             .restarts = options.restarts,
                             .grace = std::chrono::seconds(options.grace_s),
                             .progress = [&] { return cluster::progress_of(settings.child_out); },
                             .again = {},
-                            .wait = {}};
+                            .wait = {},
+                            .output = output ? &*output : nullptr};
   rule.again = [&](int attempt, const cluster::Ended& ended) {
     const auto lost = cluster::lost_text(measure::unix_now(), ended, name_of_launcher(options.by));
     if (trains && cluster::is_complete(settings.child_out, started)) {
-      std::fprintf(stderr, "paceline: the training was complete before: nothing is left to restart\n");
+      (void)cluster::print_line("the training was complete before: nothing is left to restart");
       return std::vector<std::string>();
     }
     cluster::LaunchOptions left = cluster::on_hosts_left(options, [&](const std::string& host) {
@@ -169,15 +175,14 @@ int launch_command(const Settings& settings) {
     });
     left.lost = lost;
     if (left.hosts != options.hosts)
-      std::fprintf(stderr,
-                   "paceline: of the hosts %s, only %s answer: the run continues with fewer "
-                   "processes\n",
-                   options.hosts.c_str(), left.hosts.c_str());
+      (void)cluster::print_line(
+          fmt::format("of the hosts {}, only {} answer: the run continues with fewer processes",
+                      options.hosts, left.hosts));
     const auto words = trains ? cluster::restart_words(settings.child_out) : std::vector<std::string>();
-    std::fprintf(stderr, "paceline: restart %d of %d, %s\n", attempt, options.restarts,
-                 !trains         ? "with the cells that are not measured yet"
-                 : words.empty() ? "from the beginning: there is no checkpoint yet"
-                                 : "from the last checkpoint");
+    (void)cluster::print_line(fmt::format("restart {} of {}, {}", attempt, options.restarts,
+                                          !trains         ? "with the cells that are not measured yet"
+                                          : words.empty() ? "from the beginning: there is no checkpoint yet"
+                                                          : "from the last checkpoint"));
     set_variables(left);
     auto again = launch_line_of(left, program, child);
     again.insert(again.end(), words.begin(), words.end());

@@ -96,9 +96,9 @@ int follow_session(const train::Options& options, cluster::Session& session,
                    const std::vector<int>& processes) {
   const cluster::Interrupt interrupt(silence(&session));
   if (!processes.empty() && !std::ranges::binary_search(processes, session.place().process)) {
-    session.leave();  // while the signal handler is installed, so that a signal to all processes does not end
-                      // this one before the others
-    return interrupt.exit_code();
+    // While the signal handler is installed, so that a signal to all processes does not end this one before
+    // the others.
+    return session.leave(interrupt.exit_code());
   }
   const auto record =
       train::run(options, backend_of(options, &session, processes), interrupt.token(), train::Progress{});
@@ -133,14 +133,14 @@ int train_command(const Settings& settings) {
                      plan_backend(settings, emulation), directory);
   }
   if (options.out.empty()) options.out = new_directory("train");
-  const OutputDirectory directory(options.out);
-  Screen screen(settings.json);
+  OutputDirectory directory(options.out);
+  Screen screen(settings.json, Waits::never);
   if (!settings.recipe.empty()) screen.explain(settings.recipe);
   for (const auto& note : settings.notes) screen.explain(note);
 
   const cluster::Interrupt interrupt(silence(session));
   const auto backend = backend_of(options, session, processes);
-  RunLog log(options.out, backend.stalls);
+  RunLog log(options.out, backend.stalls, [&] { return directory.follow(); });
   auto progress = screen.progress();
   const auto shown = progress.event;
   std::optional<measure::TensorBoardFile> board;

@@ -38,7 +38,8 @@ bool looks_like_option(const std::string& word) {
 [[noreturn]] void refuse_unknown(const std::string& word, Command command) {
   const auto bare = word.substr(0, word.find('='));
   const auto name = bare.substr(std::min(bare.find_first_not_of('-'), bare.size()));
-  if (bare.size() == 2 && bare[1] != '-')
+  const bool is_letter = bare.size() == 2 && bare[1] != '-';
+  if (is_letter && !hint_for_other_word(name, "--", command))
     base::fail(ErrorKind::usage, "{}: options have long names only; 'paceline {} --help' lists them", bare,
                command_name(command));
   base::fail(ErrorKind::usage, "{} {}", bare, why_unknown(name, command));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -21,13 +22,49 @@ Settings defaults(Command command) {
 
 namespace {
 
-/// `names` are separated by a blank. In `here` a @ stands for the prefix of options.
+/// `names` are separated by a blank. In `here` a @ stands for the prefix of options. The row speaks only
+/// where all options that it names are options of the command.
 struct OtherWord {
   std::string_view names;
   std::string_view here;
+  unsigned commands = ~0u;
 };
 
+/// Rows for single commands come first: what a word of mpirun, torchrun or Slurm means there.
 constexpr auto kWords = std::to_array<OtherWord>({
+    {"np nproc nprocs n-procs num-procs num-processes nproc-per-node ntasks ntasks-per-node workers num-workers "
+     "gpus gpu num-gpus ngpus gpus-per-node workers-per-node nproc-per-host world-size ranks slots",
+     "@processes N, or -n N, says how many are started, each with one worker", kLaunch},
+    {"host hostfile host-file machinefile machines nodes nnodes num-nodes nodelist hostlist N",
+     "@hosts a:2,b:2 names the hosts and how many processes each runs", kLaunch},
+    {"max-restarts", "@restarts K", kLaunch},
+    {"mpi launcher backend", "@by mpirun, srun or here", kLaunch},
+    {"network-interface network-interfaces iface ifname nics", "@interface NAME", kLaunch},
+    {"local-rank rank node-rank master-addr master-port rdzv-endpoint rdzv-backend rdzv-id standalone",
+     "launch numbers its processes and chooses where they meet; processes that are started apart read RANK, "
+     "WORLD_SIZE, MASTER_ADDR and MASTER_PORT (docs/processes.md)",
+     kLaunch},
+    {"oversubscribe allow-run-as-root bind-to map-by mca report-bindings x env",
+     "launch gives mpirun what it needs; @print shows the line, which can be changed and run by itself",
+     kLaunch},
+    {"ntasks-per-node tasks-per-node ntasks-per-gpu nproc-per-node np nprocs processes workers num-workers",
+     "@workers-per-node N", kSbatch},
+    {"ntasks n world-size", "a job has @nodes N times @workers-per-node M workers", kSbatch},
+    {"nnodes num-nodes N", "@nodes N", kSbatch},
+    {"cpus-per-task cpus cpus-per-gpu cores-per-task threads c", "@cores N, for each worker", kSbatch},
+    {"gres gpus-per-task gpu num-gpus ngpus G", "@gpus-per-node N", kSbatch},
+    {"mem mem-per-node mem-per-cpu mem-per-gpu", "@memory SIZE, of each host", kSbatch},
+    {"job-name J", "@name NAME", kSbatch},
+    {"mail-user mail-type", "@mail ADDRESS", kSbatch},
+    {"walltime time-limit timelimit t", "@time HH:MM:SS", kSbatch},
+    {"queue q p", "@partition NAME", kSbatch},
+    {"A", "@account NAME", kSbatch},
+    {"output error log o e", "the log's name begins with @name NAME", kSbatch},
+    {"image docker singularity apptainer sif", "@container FILE", kSbatch},
+    {"module modules load prologue", "@setup 'module load ...'", kSbatch},
+    {"exclusive dependency nodelist w exclude x reservation licenses begin comment export chdir D wrap hint "
+     "nice signal switches",
+     "@slurm '--OPTION=VALUE' hands an option to Slurm as it is", kSbatch},
     {"gpus gpu num-gpus ngpus devices num-devices nproc-per-node world-size np nprocs",
      "@workers N says how many share every global batch, @threads how many cores each computes with, @device "
      "on what"},
@@ -79,6 +116,16 @@ bool has_word(std::string_view words, std::string_view name) {
     words.remove_prefix(std::min(end + 1, words.size()));
   }
   return false;
+}
+
+/// Whether all options that `text` names behind a @ are options of `command`.
+bool names_options_of(Command command, std::string_view text) {
+  for (auto at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
+    const auto name = text.substr(at + 1);
+    const auto end = std::min(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), name.size());
+    if (find_option(name.substr(0, end), command) == nullptr) return false;
+  }
+  return true;
 }
 
 constexpr std::array kCommands{
@@ -138,11 +185,13 @@ void add_change(Settings& settings, const std::string& key, const std::string& v
 
 }  // namespace
 
-std::optional<std::string> hint_for_other_word(std::string_view name, std::string_view prefix) {
+std::optional<std::string> hint_for_other_word(std::string_view name, std::string_view prefix,
+                                               Command command) {
   std::string spelled(name);
   std::replace(spelled.begin(), spelled.end(), '_', '-');
   for (const OtherWord& word : kWords) {
-    if (!has_word(word.names, spelled)) continue;
+    if (!(word.commands & command) || !has_word(word.names, spelled) || !names_options_of(command, word.here))
+      continue;
     std::string text = "is not an option: ";
     for (const char letter : word.here)
       if (letter == '@')
@@ -180,7 +229,10 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
         prefix);
   }
   // Checked before other commands' options: --gpus given to train means the workers, not sbatch's request.
-  if (const auto hint = hint_for_other_word(name, prefix)) return *hint;
+  if (const auto hint = hint_for_other_word(name, prefix, command)) return *hint;
+  if (const auto hint = hint_for_other_word(name, prefix, kTrain); hint && (command & (kLaunch | kSbatch)))
+    return fmt::format("is not an option of {}; behind the command that it starts: {}", command_name(command),
+                       hint->substr(hint->find(':') + 2));
   for (const auto& option : options())
     if (option.name() == name)
       return fmt::format("is not an option of {}; it belongs to {}", command_name(command),

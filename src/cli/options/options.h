@@ -181,7 +181,9 @@ struct Settings {
 /// The end of a sentence that begins with the typed option, "is not an option here: ..."; nothing for an
 /// unknown name. `prefix` stands before the names of options: "--", or nothing in a recipe.
 /// docs/coming-from.md has words that are no options.
-[[nodiscard]] std::optional<std::string> hint_for_other_word(std::string_view name, std::string_view prefix);
+/// `command`: in which it was given.
+[[nodiscard]] std::optional<std::string> hint_for_other_word(std::string_view name, std::string_view prefix,
+                                                             Command command = kTrain);
 
 // --variants of converge: parses which remedies of a large batch to train.
 

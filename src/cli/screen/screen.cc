@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -16,8 +18,9 @@
 
 namespace paceline::cli {
 
-RunLog::RunLog(const std::filesystem::path& directory, std::shared_ptr<train::StallListener> stalls)
-    : log_(directory, cluster::log_line), stalls_(std::move(stalls)) {
+RunLog::RunLog(const std::filesystem::path& directory, std::shared_ptr<train::StallListener> stalls,
+               std::function<std::string()> follow)
+    : log_(directory, cluster::log_line), stalls_(std::move(stalls)), follow_(std::move(follow)) {
   if (stalls_)
     stalls_->listen([this](const std::string& text) { write(measure::Event("stall").set("text", text)); });
 }
@@ -29,6 +32,16 @@ RunLog::~RunLog() {
 
 void RunLog::write(const measure::Event& event) {
   if (event.name() == "start") is_open_ = true;
+  if (event.name() == "start") start_ = event;
+  constexpr std::array<std::string_view, 5> kFollowed{"step", "epoch", "checkpoint", "cell_begun",
+                                                      "cell_done"};
+  if (follow_ && std::ranges::find(kFollowed, event.name()) != kFollowed.end())
+    if (const auto moved = follow_(); !moved.empty()) {
+      log_.reopen();
+      if (start_) log_.write(*start_);
+      log_.write(measure::Event("moved").set("text", moved));
+      cluster::log_line(moved);
+    }
   if (event.name() == "end") is_open_ = false;
   log_.write(event);
 }
@@ -153,20 +166,42 @@ int terminal_width(int descriptor, int elsewhere) {
   return elsewhere;
 }
 
-Screen::Screen(bool json)
+namespace {
+
+bool is_same_file(int one, int other) {
+  struct stat first {
+  }, second{};
+  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+}  // namespace
+
+Screen::Screen(bool json, Waits waits)
     : json_(json),
       live_(::isatty(STDERR_FILENO) == 1),
       breaks_(terminal_width(json ? STDERR_FILENO : STDOUT_FILENO, 0) > 0),
       colour_(!json && ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr),
-      width_(terminal_width(live_ ? STDERR_FILENO : STDOUT_FILENO, kWidthOfFiles)) {}
+      width_(terminal_width(live_ ? STDERR_FILENO : STDOUT_FILENO, kWidthOfFiles)) {
+  if (waits == Waits::for_reader) return;
+  const int descriptor = json ? STDERR_FILENO : STDOUT_FILENO;
+  std::fflush(stdout);  // what was said before stays before
+  if (base::has_reader(descriptor)) lines_ = std::make_shared<base::LineOutput>(descriptor);
+  if (live_)
+    bar_ = lines_ && is_same_file(descriptor, STDERR_FILENO)
+               ? lines_
+               : std::make_shared<base::LineOutput>(STDERR_FILENO);
+}
 
 Screen::~Screen() { clear_bar(); }
 
 void Screen::say(const std::string& line) {
   const std::lock_guard lock(mutex_);
   clear_locked();
+  const auto text = (breaks_ ? broken(line, width_) : line) + "\n";
+  if (lines_) return lines_->write(text);
   std::FILE* const stream = json_ ? stderr : stdout;
-  std::fprintf(stream, "%s\n", (breaks_ ? broken(line, width_) : line).c_str());
+  std::fputs(text.c_str(), stream);
   std::fflush(stream);
 }
 
@@ -179,7 +214,12 @@ void Screen::draw(const Bar& bar) {
   last_ = base::Clock::now();
   drawn_ = true;
   const int width = terminal_width(STDERR_FILENO, width_);  // the window may have been resized
-  std::fprintf(stderr, "\r\033[K%s", bar_text(bar, width - 1).c_str());
+  draw_text("\r\033[K" + bar_text(bar, width - 1));
+}
+
+void Screen::draw_text(const std::string& text) {
+  if (bar_) return bar_->draw(text);
+  std::fputs(text.c_str(), stderr);
   std::fflush(stderr);
 }
 
@@ -190,8 +230,7 @@ void Screen::clear_bar() {
 
 void Screen::clear_locked() {
   if (!drawn_) return;
-  std::fputs("\r\033[K", stderr);
-  std::fflush(stderr);
+  draw_text("\r\033[K");
   drawn_ = false;
 }
 

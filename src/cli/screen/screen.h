@@ -4,7 +4,7 @@
 ///
 /// On a terminal the bar is redrawn in place on standard error, at most ten times a second; elsewhere (a
 /// file, a CI log) only the lines are written. Lines go to standard output, or to standard error if standard
-/// output is reserved for JSON.
+/// output is reserved for JSON. A run does not wait for whoever reads them (base/line_output.h).
 
 #include <atomic>
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/line_output.h"
 #include "measure/events.h"
 #include "measure/record.h"
 #include "train/given/backend.h"
@@ -31,7 +32,10 @@ namespace paceline::cli {
 class RunLog {
  public:
   /// `stalls`: this object listens to it until it is destroyed.
-  RunLog(const std::filesystem::path& directory, std::shared_ptr<train::StallListener> stalls);
+  /// `follow`, if given, is asked before the events of steps, epochs and cells: if the directory was moved
+  /// away it makes it anew and says so. The events then go on there, behind a copy of "start".
+  RunLog(const std::filesystem::path& directory, std::shared_ptr<train::StallListener> stalls,
+         std::function<std::string()> follow = {});
   /// If the run has begun and its end was not written, writes that it failed for an unknown reason.
   ~RunLog();
   RunLog(const RunLog&) = delete;
@@ -46,6 +50,8 @@ class RunLog {
 
   measure::EventLog log_;
   std::shared_ptr<train::StallListener> stalls_;
+  const std::function<std::string()> follow_;
+  std::optional<measure::Event> start_;
   std::atomic<bool> is_open_ = false;  ///< "start" was written, but no "end"
 };
 
@@ -64,10 +70,13 @@ struct Bar {
   std::optional<double> left_s{};  ///< none: unknown yet
 };
 
+/// Whether lines wait for a reader that pauses, as those of a report do, or a run goes on without it.
+enum class Waits : std::uint8_t { for_reader, never };
+
 /// Threads  any; lines are never mixed
 class Screen {
  public:
-  explicit Screen(bool json);
+  explicit Screen(bool json, Waits waits = Waits::for_reader);
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
@@ -90,6 +99,7 @@ class Screen {
 
  private:
   void clear_locked();
+  void draw_text(const std::string& text);
 
   std::mutex mutex_;
   bool json_;
@@ -101,6 +111,8 @@ class Screen {
   int width_;
   bool drawn_ = false;
   base::TimePoint last_{};
+  /// Of lines and of the bar, the same object if they go to the same place; null: written at once.
+  std::shared_ptr<base::LineOutput> lines_, bar_;
 };
 
 /// Columns of the terminal at `descriptor`; `elsewhere` if there is none, or if it is very narrow.

@@ -225,7 +225,7 @@ std::optional<engine::Precision> precision_to_keep(const Options& options) {
 
 ResumePoint resume_point_of(const fs::path& path) { return open_candidate(path).point; }
 
-AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& notes) {
+AutoResume find_auto_resume(const Options& options) {
   if (options.out.empty())
     fail(ErrorKind::usage, "--resume auto looks for a checkpoint in the run's own directory; give --out DIR");
   const auto paths = checkpoints_in(options.out);
@@ -249,6 +249,14 @@ AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& n
            options.out.string());
     }
   }
+  return AutoResume::fresh;
+}
+
+AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& notes) {
+  if (const auto found = find_auto_resume(options); found != AutoResume::fresh) return found;
+  const auto paths = checkpoints_in(options.out);
+  const auto record_path = options.out / "record.json";
+  std::error_code unknown;
   for (const auto& path : paths) {
     const auto aside = set_aside_damaged(path);
     notes.push_back(fmt::format("the run cannot resume from {}, which is kept as {}",

@@ -55,6 +55,11 @@ enum class AutoResume {
   resumed,   ///< a checkpoint to continue from
   finished,  ///< a complete training with these settings, without checkpoints
 };
+/// Examines options.out and changes nothing there.
+///
+/// Errors   Error(usage): no --out, or it holds the complete record of another training, without checkpoints
+[[nodiscard]] AutoResume find_auto_resume(const Options& options);
+
 /// Examines options.out. If the run begins anew it makes room: moves the record of the lost run to
 /// kLostRecord, and renames damaged checkpoints to damaged-*. Adds messages about that to `notes`.
 ///

@@ -233,10 +233,14 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
                "--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
                options.model);
   const auto is_norm = [](const graph::Node& node) { return node.as<graph::BatchNorm>() != nullptr; };
-  if (options.batch_norm == engine::BatchNormMode::synchronised && std::ranges::none_of(graph.nodes, is_norm))
+  if (options.batch_norm != engine::BatchNormMode::local && std::ranges::none_of(graph.nodes, is_norm))
     base::fail(base::ErrorKind::usage,
-               "--bn sync: model '{}' has no batch norm, so there is nothing to synchronise; leave it out",
-               options.model);
+               "--bn {}: model '{}' has no batch norm, so there is nothing to {}; leave it out",
+               options.batch_norm == engine::BatchNormMode::ghost
+                   ? fmt::format("ghost:{}", options.ghost_size)
+                   : "sync",
+               options.model,
+               options.batch_norm == engine::BatchNormMode::ghost ? "divide into groups" : "synchronise");
   return graph;
 }
 

@@ -246,7 +246,7 @@ TEST(Consistency, NamesOtherProgramsThatWereAtWorkWhileItMeasured) {
   EXPECT_THAT(busy(records)->text, HasSubstr("(up to 1.2 cores"));
 }
 
-TEST(Consistency, NamesWindowsInWhichTheRunStoodStill) {
+TEST(Consistency, NamesPausedWindows) {
   std::vector<measure::Record> records{make_record({}), make_record({.workers = 2}),
                                        make_record({.workers = 4})};
   for (auto& record : records) record.window.others_cores = 0.02;

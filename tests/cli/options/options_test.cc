@@ -117,6 +117,28 @@ TEST(OtherWords, SpeakWithTheRecipesPrefixToo) {
   EXPECT_FALSE(hint_for_other_word("num", "--"));
 }
 
+TEST(OtherWords, FitTheirCommand) {
+  struct Hint {
+    Command command;
+    const char* word;
+    const char* has;
+  };
+  for (const auto& [command, word, has] :
+       {Hint{kLaunch, "np", "--processes N, or -n N"}, Hint{kLaunch, "nproc_per_node", "--processes N"},
+        Hint{kLaunch, "workers", "--processes N"}, Hint{kLaunch, "hostfile", "--hosts a:2,b:2"},
+        Hint{kLaunch, "max-restarts", "--restarts K"},
+        Hint{kLaunch, "rdzv-endpoint", "launch numbers its processes"},
+        Hint{kLaunch, "learning-rate", "behind the command"},
+        Hint{kSbatch, "ntasks-per-node", "--workers-per-node N"}, Hint{kSbatch, "cpus-per-task", "--cores N"},
+        Hint{kSbatch, "gres", "--gpus-per-node N"}, Hint{kSbatch, "mem", "--memory SIZE"},
+        Hint{kSbatch, "job-name", "--name NAME"}, Hint{kSbatch, "exclusive", "--slurm '--OPTION=VALUE'"},
+        Hint{kTrain, "np", "--workers N"}}) {
+    EXPECT_THAT(why_unknown(word, command), testing::HasSubstr(has)) << word;
+  }
+  for (const Command command : {kLaunch, kReport, kDoctor})  // --workers is no option of these
+    EXPECT_THAT(why_unknown("num-devices", command), testing::Not(testing::HasSubstr("option: --workers")));
+}
+
 // A hint that named an option which is none would send its reader on to the next error.
 TEST(OtherWords, NameOptionsThatThereAre) {
   for (const char* word : {"num-workers",
