@@ -1,5 +1,8 @@
 #include "program.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -157,6 +160,18 @@ Outcome run_two_processes(const std::vector<std::string>& words,
 
 Outcome run_program(const std::vector<std::string>& words, const RunConditions& circumstances) {
   return Program(words, circumstances).finish();
+}
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
 }
 
 Folder::Folder() {

@@ -63,6 +63,9 @@ Outcome run_program(const std::vector<std::string>& words, const RunConditions& 
 Outcome run_two_processes(const std::vector<std::string>& words,
                           const std::function<RunConditions(int rank)>& of_rank);
 
+/// A port of this host that nobody listens on now.
+int free_port();
+
 /// A folder of its own, removed with all that is in it.
 class Folder {
  public:
