@@ -23,8 +23,6 @@ void where_present(A& archive, const char* key, T& value) {
   archive(key, value);
 }
 
-// A GPU's part.
-
 template <typename A>
 void fields(A& archive, In<A, GpuProcessRecord>& value) {
   archive("pid", value.pid);
@@ -84,8 +82,6 @@ void fields(A& archive, In<A, GpuReport>& value) {
   archive("gpus", value.gpus);
   archive("failures", value.failures);
 }
-
-// Everything else.
 
 template <typename A>
 void fields(A& archive, In<A, Environment>& value) {
@@ -267,6 +263,8 @@ void fields(A& archive, In<A, Record::Data>& value) {
   archive("steps_per_epoch", value.steps_per_epoch);
   where_present(archive, "stored_bytes", value.stored_bytes);
   where_present(archive, "images_on", value.images_on);
+  where_present(archive, "classes", value.classes);
+  where_present(archive, "lists_sha256", value.lists_sha256);
 }
 
 template <typename A>
