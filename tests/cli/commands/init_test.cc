@@ -279,7 +279,7 @@ TEST_F(Init, MakesTheRightClassesOfAnyTable) {
       table += one.row(i) + "\r\n";
     }
     put(std::string(one.name) + "/table.csv", table);
-    const auto refused = init(one.name);
+    const auto refused = init(one.name, {"--force"});
     EXPECT_EQ(refused.code, 3) << one.name;
     EXPECT_THAT(refused.err, HasSubstr(one.said)) << one.name;
     const auto begin = refused.err.find("  cd ");
