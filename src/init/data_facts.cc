@@ -4,117 +4,22 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
 #include <optional>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/formats/formats.h"
 #include "data/image/dataset.h"
 #include "data/image/inspect.h"
 #include "data/image/scan.h"
-#include "table/table.h"
 
 namespace paceline::init {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The first tables directly in `folder`.
-std::vector<fs::path> tables_in(const fs::path& folder) {
-  std::vector<fs::path> tables;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
-    if (const auto ending = base::lower_case(entry.path().extension().string());
-        ending == ".csv" || ending == ".tsv")
-      tables.push_back(entry.path());
-  std::ranges::sort(tables);
-  return tables;
-}
-
-/// Header and first line of `table`; empty if it has none.
-std::optional<std::array<table::CsvLine, 2>> head_of(const fs::path& table) {
-  std::ifstream file(table);
-  std::string text, line;
-  for (int i = 0; i < 2 && std::getline(file, line); ++i) text += line + "\n";
-  try {
-    auto lines = table::read_csv(text, table.string());
-    if (lines.size() < 2 || lines[0].size() < 2 || lines[0].size() != lines[1].size()) return std::nullopt;
-    return std::array{std::move(lines[0]), std::move(lines[1])};
-  } catch (const base::Error&) {
-    return std::nullopt;
-  }
-}
-
-/// How to find the image that a cell of the table names: the path before the name, and the ending that the
-/// name lacks.
-struct Named {
-  std::string before, behind;
-};
-
-std::optional<Named> find_image(const data::FolderScan& scan, const std::string& cell) {
-  for (std::size_t i = 0; i < scan.listing.size(); ++i) {
-    const auto path = scan.listing.path(i);
-    if (path == cell) return Named{};
-    const auto slash = path.rfind('/');
-    const auto folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-    const auto name = path.substr(folder.size());
-    if (name == cell) return Named{folder, ""};
-    const auto dot = name.rfind('.');
-    if (name.substr(0, dot) == cell) return Named{folder, name.substr(dot)};
-  }
-  return std::nullopt;
-}
-
-/// The column that most likely holds the class: by its name, else the first that is not the image's.
-std::size_t label_column(const table::CsvLine& header, std::size_t image) {
-  for (const char* word : {"label", "class", "category", "target", "breed", "species"})
-    for (std::size_t i = 0; i < header.size(); ++i)
-      if (i != image && base::lower_case(header[i].text).find(word) != std::string::npos) return i;
-  return image == 0 ? 1 : 0;
-}
-
-/// The shell line; it reads the cells of a line into c0, c1, ...
-std::string linking_line(const fs::path& table, const table::CsvLine& header, std::size_t image,
-                         std::size_t label, const Named& named, char between) {
-  std::string names;
-  for (std::size_t i = 0; i < header.size(); ++i) names += fmt::format("{}c{}", i == 0 ? "" : " ", i);
-  return fmt::format(
-      "cd {} && tail -n +2 {} | tr -d '\\r\"' | while IFS={} read -r {}; do mkdir -p \"by-class/$c{}\" && ln -sf "
-      "\"$PWD/{}$c{}{}\" \"by-class/$c{}/\"; done; paceline init by-class",
-      base::shell_word(table.parent_path().string()), base::shell_word(table.filename().string()),
-      between == '\t' ? "$'\\t'" : fmt::format("'{}'", between), names, label, named.before, image,
-      named.behind, label);
-}
-
-char separator_of(const fs::path& table) {
-  std::ifstream file(table);
-  std::string line;
-  std::getline(file, line);
-  for (const char one : {',', ';', '\t'})
-    if (line.find(one) != std::string::npos) return one;
-  return ',';
-}
-
-std::string hint_of_table(const fs::path& table, const data::FolderScan& scan) {
-  const auto head = head_of(table);
-  if (!head) return "";
-  const auto& [header, first] = *head;
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    const auto named = find_image(scan, first[i].text);
-    if (!named || (named->before + named->behind).find_first_of("\"$`\\") != std::string::npos) continue;
-    const auto label = label_column(header, i);
-    return fmt::format(
-        "{} is a table: its column '{}' names images, and '{}' looks like their class. Tables are not read; this makes "
-        "a folder of links for each class, and goes on:\n  {}",
-        table.string(), header[i].text, header[label].text,
-        linking_line(table, header, i, label, *named, separator_of(table)));
-  }
-  return "";
-}
 
 /// Finds files in which other programs store images, down to `kDeep` folders.
 std::string hint_of_other_files(const fs::path& folder) {
@@ -183,8 +88,14 @@ std::string spec_of(const std::string& given) {
                whole, base::shell_word(whole));
   if (has_any(whole, {"data_batch_1.bin", "cifar-10-batches-bin", "data_batch_1", "cifar-10-batches-py"}))
     return "cifar10:" + whole;
-  if (has_any(whole, {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz"})) return "mnist:" + whole;
+  if (fs::is_directory(whole, none) && data::find_mnist(whole)) return "mnist:" + whole;
   return "folder:" + whole;
+}
+
+/// "/home/me/birds" of "folder:/home/me/birds,classes=top".
+std::string directory_of(const std::string& spec) {
+  const auto begin = spec.find(':') + 1;
+  return spec.substr(begin, spec.find(',') - begin);
 }
 
 /// Whether a class folder is inside another one ("dog/greg" in "dog"); then the outer folders are the
@@ -197,6 +108,17 @@ bool has_class_in_class(const std::vector<std::string>& sorted) {
   });
 }
 
+/// Opens folders of which a class lies inside another: the outer ones are the classes. Nothing for others.
+std::optional<data::Source> open_nested(std::string& spec) {
+  try {
+    if (!has_class_in_class(data::open(spec + ",classes=leaf").class_names)) return std::nullopt;
+  } catch (const base::Error&) {
+    return std::nullopt;  // not readable in this way either
+  }
+  spec += ",classes=top";
+  return data::open(spec);
+}
+
 /// Opens the data. If that fails, other files in the folder may explain why.
 data::Source open_it(std::string& spec) {
   try {
@@ -205,7 +127,9 @@ data::Source open_it(std::string& spec) {
     spec += ",classes=top";
     return data::open(spec);
   } catch (const base::Error& error) {
-    const auto hint = way_to_class_folders(spec.substr(spec.find(':') + 1));
+    if (spec.starts_with("folder:") && !spec.ends_with(",classes=top"))
+      if (auto source = open_nested(spec)) return std::move(*source);
+    const auto hint = way_to_class_folders(directory_of(spec));
     if (hint.empty()) throw;
     base::fail(error.kind(), "{}\n{}", error.what(), hint);
   }
@@ -279,10 +203,7 @@ std::string way_to_class_folders(const std::string& folder) {
   if (!fs::is_directory(folder, none)) return "";
   try {
     const auto scan = data::scan_folder(folder);
-    if (scan.listing.size() > 0)
-      for (const auto& table : tables_in(folder))
-        if (auto hint = hint_of_table(table, scan); !hint.empty()) return hint;
-    if (scan.listing.size() > 0) return "";
+    if (scan.listing.size() > 0) return way_from_label_table(folder, scan.listing);
   } catch (const base::Error&) {
     return "";  // an unreadable folder was already reported
   }
@@ -305,6 +226,8 @@ DataFacts inspect_data(const std::string& path, int threads) {
   facts.format = source.train->format();
   facts.class_names = source.class_names;
   facts.notes = source.notes;
+  if (auto note = note_on_label_table(directory_of(facts.spec), source.class_names); !note.empty())
+    facts.notes.push_back(std::move(note));
   facts.train = source.train->size();
   facts.test = source.test->size();
   facts.validation = source.validation ? source.validation->size() : 0;

@@ -51,6 +51,9 @@ std::optional<double> final_test_accuracy(const Record& record) {
 }
 
 std::string sentence(const ChangeRecord& change) {
+  if (is_of_images(change.setting))
+    return fmt::format("from update {} on, the list of {} is another: {}; before, {}", change.update,
+                       change.setting, change.now.value_or("none"), change.then.value_or("none"));
   return fmt::format("from update {} on, --{} is {}; it was {}", change.update, change.setting,
                      change.now.value_or("not given"), change.then.value_or("not given"));
 }

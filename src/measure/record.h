@@ -209,9 +209,18 @@ struct RestartRecord {
       lost_samples;  ///< computed after its last checkpoint, lost, and computed again
 };
 
+/// Names of ChangeRecord::setting where a resume took other images, by the same --data or another. They hold
+/// a blank, as no option does.
+inline constexpr const char* kTrainingImages = "training images";
+inline constexpr const char* kValidationImages = "validation images";
+inline constexpr const char* kTestImages = "test images";
+[[nodiscard]] inline bool is_of_images(const std::string& setting) {
+  return setting == kTrainingImages || setting == kValidationImages || setting == kTestImages;
+}
+
 /// A setting in which a resumed run differs from the run before.
 struct ChangeRecord {
-  std::string setting;                   ///< its command-line name
+  std::string setting;                   ///< its command-line name, or one of those above
   std::optional<std::string> then, now;  ///< none: not given, or without effect in that run
   std::int64_t update = 0;               ///< updates done before it
 };
@@ -270,6 +279,10 @@ struct Record {
     /// Where the images of a training are kept, "device" or "host"; none for engines that keep no images, and
     /// in older records.
     std::optional<std::string> images_on = {};
+    /// Of whole trainings: the names of the classes by label, and data::list_sha256() of each part, "train",
+    /// "validation" and "test". None: timed windows, and older records.
+    std::optional<std::vector<std::string>> classes = {};
+    std::optional<std::map<std::string, std::string>> lists_sha256 = {};
   } data;
 
   int workers = 1;

@@ -202,6 +202,8 @@ void fields(A& archive, In<A, Record::Data>& value) {
   archive("steps_per_epoch", value.steps_per_epoch);
   where_present(archive, "stored_bytes", value.stored_bytes);
   where_present(archive, "images_on", value.images_on);
+  where_present(archive, "classes", value.classes);
+  where_present(archive, "lists_sha256", value.lists_sha256);
 }
 
 template <typename A>

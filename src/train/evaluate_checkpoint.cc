@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "data/augment.h"
 #include "data/dataset.h"
@@ -16,6 +18,7 @@
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/checkpoint_header.h"
 #include "train/evaluate.h"
 #include "train/prepare/memory.h"
 #include "train/prepare/prepare.h"
@@ -151,6 +154,93 @@ EvaluationRecord summarise(const std::vector<Outcome>& outcomes, const engine::L
   return result;
 }
 
+/// A set whose labels count other classes than its own: `label_of` [own classes] are the new labels.
+class Relabelled final : public data::Dataset {
+ public:
+  Relabelled(std::unique_ptr<data::Dataset> set, std::vector<std::int32_t> label_of)
+      : set_(std::move(set)), label_of_(std::move(label_of)) {}
+  [[nodiscard]] std::int64_t size() const override { return set_->size(); }
+  [[nodiscard]] data::ImageFormat format() const override { return set_->format(); }
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+    return renamed(set_->read(index, pixels));
+  }
+  std::int32_t read_part(std::int64_t index, const data::ChooseBox& choose,
+                         std::span<std::uint8_t> pixels) const override {
+    return renamed(set_->read_part(index, choose, pixels));
+  }
+  [[nodiscard]] std::int32_t label(std::int64_t index) const override { return renamed(set_->label(index)); }
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override {
+    return set_->sample_name(index);
+  }
+  [[nodiscard]] std::string list_entry(std::int64_t index) const override { return set_->list_entry(index); }
+  [[nodiscard]] bool reads_from_memory() const override { return set_->reads_from_memory(); }
+  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
+    return set_->stored_bytes(index);
+  }
+
+ private:
+  [[nodiscard]] std::int32_t renamed(std::int32_t label) const {
+    return label_of_.at(static_cast<std::size_t>(label));
+  }
+
+  std::unique_ptr<data::Dataset> set_;
+  std::vector<std::int32_t> label_of_;
+};
+
+/// Gives `source` the classes of the checkpoint, each label by its name, and adds what is to be said to
+/// `notes`.
+///
+/// Errors   Error(data): it has classes that the checkpoint does not know
+void take_classes(const CheckpointInfo& info, data::Source& source, std::vector<std::string>& notes) {
+  const auto& known = info.data.classes;
+  if (known.empty()) {
+    notes.push_back(note_of_no_classes(info.path));
+    return;
+  }
+  std::vector<std::string> given;
+  for (const auto& name : source.class_names) given.push_back(base::visible(name));
+  if (given == known) return;
+  std::vector<std::int32_t> label_of;
+  for (const auto& name : given)
+    label_of.push_back(
+        static_cast<std::int32_t>(std::find(known.begin(), known.end(), name) - known.begin()));
+  if (std::ranges::count(label_of, static_cast<std::int32_t>(known.size())) > 0)
+    base::fail(
+        base::ErrorKind::data,
+        "{}: it knows the classes {}, but '{}' has {}: {}; rename these folders as in the training, or "
+        "move those that it does not know away",
+        info.path.string(), some_of(known), source.spec, some_of(given), difference_of_classes(known, given));
+  notes.push_back(
+      fmt::format("the classes go by their names: of the {} that the checkpoint knows, '{}' has {}; {}",
+                  known.size(), source.spec, some_of(given), difference_of_classes(known, given)));
+  for (auto* part : {&source.train, &source.validation, &source.test})
+    if (*part != nullptr) *part = std::make_unique<Relabelled>(std::move(*part), label_of);
+  source.class_names = known;
+}
+
+/// Says where the images are not those of the training, or are not seen as they were there.
+void compare_images(const CheckpointInfo& info, const data::Source& source, const std::string& part,
+                    std::vector<std::string>& notes) {
+  const auto& then = info.data;
+  if (then.classes.empty()) return;
+  const data::DataIdentity now{.classes = {},
+                               .format = source.train->format(),
+                               .mean = source.mean,
+                               .stddev = source.stddev,
+                               .train = {},
+                               .validation = {},
+                               .test = {}};
+  if (const auto [here, there] = difference_of_format(then, now); !here.empty())
+    notes.push_back(fmt::format("images are {} here; they were {} in the training", here, there));
+  const bool is_test = part == "test";
+  const auto& list = is_test ? then.test : then.validation;
+  const auto& set = is_test ? source.test : source.validation;
+  if (set == nullptr || list.sha256.empty()) return;
+  if (data::list_sha256(*set, base::usable_cores()) != list.sha256)
+    notes.push_back(fmt::format("the list of {} images is another than in the training: {} here, {} there",
+                                part, set->size(), list.images));
+}
+
 /// Takes the part to evaluate out of `source`, and counts its reads.
 std::unique_ptr<data::CountedDataset> take_part(data::Source& source, const EvaluationRequest& request) {
   const bool is_validation = request.part == "validation";
@@ -197,6 +287,9 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
                                           .skip_bad_images = options.skip_bad_images,
                                           .threads = base::usable_cores(),
                                           .broken_images = &backend.history->broken_images});
+  std::vector<std::string> notes;
+  compare_images(info, source, request.part, notes);
+  take_classes(info, source, notes);
   const auto format = source.train->format();
   const auto graph = graph::make_model(options.model, {format.channels, format.height, format.width},
                                        source.classes(), options.label_smoothing);
@@ -223,6 +316,7 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   record.test_set.reset();
   record.learning_rate = {};
   keep_own_settings(record);
+  record.notes.insert(record.notes.end(), notes.begin(), notes.end());
   const auto set = take_part(source, request);
   if (progress.say) {
     progress.say(
@@ -230,6 +324,8 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
     progress.say(fmt::format("{}: update {}, on the {} {} images, {}, {}", info.path.string(), info.updates,
                              set->size(), request.part, describe_workers(resolved, backend.place),
                              record.precision));
+    for (const auto* said : {&source.notes, &notes})
+      for (const auto& note : *said) progress.say(note);
   }
 
   const data::Augment augment(format, {.mean = source.mean, .stddev = source.stddev});

@@ -236,6 +236,23 @@ TEST(Record, HasNodesAndProcessesOfRanksOnlyWhereThereAreSeveral) {
   EXPECT_EQ(back.ranks.front().bytes_received, 2);
 }
 
+TEST(Record, HasClassesAndListsOfItsData) {
+  Record record;
+  EXPECT_THAT(to_json(record), Not(HasSubstr("classes")));
+  record.data.classes = {"cat", "dog"};
+  record.data.lists_sha256 = {{"test", "ab"}, {"train", "cd"}};
+  const Record back = record_from_json(to_json(record), "x");
+  EXPECT_EQ(back.data.classes, record.data.classes);
+  EXPECT_EQ(back.data.lists_sha256, record.data.lists_sha256);
+}
+
+TEST(Record, SaysWhichImagesChanged) {
+  EXPECT_EQ(sentence({.setting = "lr", .then = "0.1", .now = std::nullopt, .update = 7}),
+            "from update 7 on, --lr is not given; it was 0.1");
+  EXPECT_EQ(sentence({.setting = kTestImages, .then = "32 images (ab..)", .now = std::nullopt, .update = 7}),
+            "from update 7 on, the list of test images is another: none; before, 32 images (ab..)");
+}
+
 TEST(Record, ReadsItsOwnDefaults) {
   const Record back = record_from_json(to_json(Record{}), "x");
   EXPECT_EQ(back.status, "complete");

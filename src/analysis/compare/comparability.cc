@@ -194,6 +194,15 @@ void compare_tests(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.data.test_samples != b.data.test_samples,
             fmt::format("the baseline was tested on {} images, this on {}", a.data.test_samples,
                         b.data.test_samples));
+  const auto list_of = [](const Record& record) {
+    const auto lists = record.data.lists_sha256.value_or(std::map<std::string, std::string>());
+    const auto found = lists.find("test");
+    return found == lists.end() ? "" : found->second;
+  };
+  const auto then = list_of(a), now = list_of(b);
+  refuse_if(verdict,
+            a.data.test_samples == b.data.test_samples && !then.empty() && !now.empty() && then != now,
+            "the baseline was tested on other images than this: their lists differ");
 }
 
 /// A run named by its settings was trained with other settings until a resume; that gets a remark.

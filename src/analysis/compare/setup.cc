@@ -101,6 +101,15 @@ std::string workers_before_restarts(const Record& record) {
   return fmt::format("{}", fmt::join(others, ", "));
 }
 
+/// "test 1a2b3c4d, train 5e6f7a8b": enough of each SHA-256 to tell lists apart.
+std::string lists_of_images(const Record& record) {
+  std::vector<std::string> texts;
+  if (record.data.lists_sha256)
+    for (const auto& [part, sha256] : *record.data.lists_sha256)
+      texts.push_back(fmt::format("{} {}", part, sha256.substr(0, 8)));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 struct Row {
   std::string_view name;
   SetupKind kind;
@@ -187,6 +196,7 @@ constexpr Row kRows[] = {
      [](const Record& r) { return whole(r.data.test_samples); }},
     {"validation samples", subject, "data.validation_samples",
      [](const Record& r) { return whole(r.data.validation_samples.value_or(0)); }},
+    {"lists of images", subject, "data.lists_sha256", lists_of_images},
 
     // The settings stand here.
 

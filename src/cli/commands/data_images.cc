@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <system_error>
 
 #include "base/clock.h"
@@ -19,7 +20,8 @@
 namespace paceline::cli {
 namespace {
 
-constexpr std::size_t kListed = 20;  ///< names printed of each kind; the rest is counted
+constexpr std::size_t kListed = 20;  ///< names that `info` prints of each kind; the rest is counted
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 std::vector<data::PartReport> inspect_all(const data::Source& source, const std::vector<ImagePart>& parts,
                                           bool decode) {
@@ -63,14 +65,15 @@ void print_classes_of_parts(const data::Source& source, const std::vector<ImageP
   }
 }
 
-std::int64_t print_broken(const std::vector<data::PartReport>& reports) {
+/// Names at most `most`; returns how many there are.
+std::int64_t print_broken(const std::vector<data::PartReport>& reports, std::size_t most) {
   std::int64_t broken = 0;
   for (const auto& report : reports)
     for (const auto& entry : report.broken)
-      if (static_cast<std::size_t>(broken++) < kListed)
+      if (static_cast<std::size_t>(broken++) < most)
         print(fmt::format("broken: {}: {}\n", entry.name, entry.reason));
-  if (static_cast<std::size_t>(broken) > kListed)
-    print(fmt::format("broken: and {} more\n", static_cast<std::size_t>(broken) - kListed));
+  if (static_cast<std::size_t>(broken) > most)
+    print(fmt::format("broken: and {} more\n", static_cast<std::size_t>(broken) - most));
   return broken;
 }
 
@@ -90,9 +93,8 @@ void print_duplicates_of_parts(const std::vector<ImagePart>& parts,
       print(fmt::format("duplicates {}: {}, of them {} under another class{}\n", where, found.size(),
                         contradicting,
                         a == b ? "" : "; accuracy on such images does not test what was learned"));
-      for (std::size_t i = 0; i < std::min(kListed, found.size()); ++i)
-        print(fmt::format("  {} = {}\n", found[i].second, found[i].first));
-      if (found.size() > kListed) print(fmt::format("  and {} more\n", found.size() - kListed));
+      for (const auto& duplicate : found)
+        print(fmt::format("  {} = {}\n", duplicate.second, duplicate.first));
     }
 }
 
@@ -117,9 +119,11 @@ int describe_images(const data::Source& source, const std::vector<ImagePart>& pa
                     source.jitter > 0 ? fmt::format(", colours changed by up to {:g}", source.jitter) : ""));
   print_parts(parts, reports);
   print_classes_of_parts(source, parts, reports);
-  if (const auto broken = print_broken(reports); broken > 0)
+  if (const auto broken = print_broken(reports, kListed); broken > 0)
     print(fmt::format(
-        "{} images are broken, as their headers show; 'paceline data verify' decodes all of them\n", broken));
+        "{} images are broken, as their headers show; 'paceline data verify' decodes all images and "
+        "names all that are broken\n",
+        broken));
   return 0;
 }
 
@@ -131,7 +135,7 @@ int verify_images(const data::Source& source, const std::vector<ImagePart>& part
   print_duplicates_of_parts(parts, reports);
   std::int64_t images = 0;
   for (const auto& report : reports) images += report.images;
-  const auto broken = print_broken(reports);
+  const auto broken = print_broken(reports, kAll);
   std::fflush(stdout);
   if (broken > 0)
     base::fail(base::ErrorKind::data,

@@ -70,7 +70,7 @@ Found verify_checkpoint(const fs::path& path) {
   const auto sum = train::check_checksum(path);
   const train::SafetensorsFile file(path);
   const auto format = train::text_in(file, "format");
-  if (format != train::kCheckpointFormat && format != train::kFormatWithoutSum) {
+  if (!train::is_checkpoint_format(format)) {
     if (sum == train::Checksum::wrong) return {FileState::damaged, "its bytes do not match its SHA-256"};
     return {FileState::unknown,
             "a safetensors file of another program: its header is complete, its arrays have no checksum"};
@@ -79,6 +79,7 @@ Found verify_checkpoint(const fs::path& path) {
   const auto said = fmt::format("checkpoint of update {}", train::number_in(checkpoint, "update"));
   (void)train::validation_in(checkpoint);
   (void)train::guard_in(checkpoint);
+  (void)train::data_in(checkpoint);
   if (!train::is_summed(checkpoint))
     return {FileState::unknown, said + ", of a version without checksums: its header is complete"};
   return {FileState::ok,

@@ -218,16 +218,16 @@ class Folders {
     const auto directory = trained == directories.end() ? directories.front() : *trained;
     std::size_t image = 0;
     while (listing_.directory(image) != directory) ++image;
-    std::string others;
+    std::string others, advice;
     for (const auto d : directories) {
       if (d != directory) others += fmt::format(", and {} in '{}'", counts_[d], paths_[d]);
       if (has_parts() && split_at(d) != kTrain)
-        others += fmt::format("; if the images of '{}' have no labels, move that folder away", paths_[d]);
+        advice += fmt::format("; if the images of '{}' have no labels, move that folder away", paths_[d]);
     }
     base::fail(ErrorKind::data,
-               "data '{}': {} lies in no class folder ({} in all); the folder that an image lies in "
+               "data '{}': {} lies in no class folder ({} in all){}; the folder that an image lies in "
                "names its class: DIR/train/CLASS/IMAGE.jpg or DIR/CLASS/IMAGE.jpg{}",
-               spec_, listing_.path(image), counts_[directory], others);
+               spec_, listing_.path(image), counts_[directory], others, advice);
   }
 
   const std::string& spec_;

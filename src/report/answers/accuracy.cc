@@ -149,7 +149,10 @@ Answer answer_of_training(const measure::Record& record) {
   answer.figure = percent(*answer.value);
   answer.unit = accuracy == &EpochRecord::test_accuracy ? "of test images" : "of validation images";
   answer.sentence = fmt::format("After {}", epochs_text(analysis::epochs_done(record, last)));
-  if (evaluated.size() > 1) {
+  const auto* part =
+      accuracy == &EpochRecord::test_accuracy ? measure::kTestImages : measure::kValidationImages;
+  if (evaluated.size() > 1 &&
+      are_of_same_images(record, part, evaluated[evaluated.size() - 2]->updates, last.updates)) {
     const auto& before = *evaluated[evaluated.size() - 2];
     answer.sentence += fmt::format("; {} after {}", percent(*(before.*accuracy)),
                                    epochs_text(analysis::epochs_done(record, before)));

@@ -179,11 +179,15 @@ Figure::View accuracies_of_both(const RunComparison& comparison, const CompareOp
       const Record& record = cell.record();
       Series series{.name = cell.variant.empty() ? name : fmt::format("{}: {}", name, cell.variant),
                     .hidden = view.series.size() >= kShown};
-      for (const auto& epoch : record.epochs)
-        if (epoch.test_accuracy)
-          series.points.push_back(
-              {.x = static_cast<double>(epoch.epoch), .y = 100 * *epoch.test_accuracy, .record = record.id});
-      if (!series.points.empty()) view.series.push_back(std::move(series));
+      std::vector<std::int64_t> updates;
+      for (const auto& epoch : record.epochs) {
+        if (!epoch.test_accuracy) continue;
+        series.points.push_back(
+            {.x = static_cast<double>(epoch.epoch), .y = 100 * *epoch.test_accuracy, .record = record.id});
+        updates.push_back(epoch.updates);
+      }
+      for (auto& piece : cut_at_other_images(record, measure::kTestImages, series, updates))
+        view.series.push_back(std::move(piece));
     }
   return view;
 }

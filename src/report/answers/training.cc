@@ -60,6 +60,17 @@ void add_curve(Figure::View& view, Series series) {
   if (!series.points.empty()) view.series.push_back(std::move(series));
 }
 
+/// The same for a figure of held-out images, cut where a resume took others of `part`.
+void add_held_out(Figure::View& view, const Record& record, const std::string& part, const char* name,
+                  double factor, std::optional<double> EpochRecord::*figure) {
+  const auto value = [&](const EpochRecord& epoch) { return epoch.*figure; };
+  std::vector<std::int64_t> updates;
+  for (const EpochRecord& epoch : record.epochs)
+    if (epoch.*figure) updates.push_back(epoch.updates);
+  for (auto& piece : cut_at_other_images(record, part, curve_of(record, name, factor, false, value), updates))
+    add_curve(view, std::move(piece));
+}
+
 }  // namespace
 
 bool is_of_one_training(const Subject& subject) {
@@ -105,8 +116,13 @@ Answer training_answer(const Subject& subject) {
 std::optional<Figure> training_figure(const Subject& subject) {
   const Record& record = record_of(subject);
   if (record.epochs.size() < 2) return std::nullopt;
-  const auto best = std::ranges::max_element(record.epochs, {}, [](const EpochRecord& epoch) {
-    return is_evaluated(epoch) ? reached_in(epoch).accuracy : -1.0;
+  const auto last = record.epochs.back().updates;
+  const auto is_of_the_same = [&](const EpochRecord& epoch) {  // images as at the end
+    return are_of_same_images(record, measure::kTestImages, epoch.updates, last) &&
+           are_of_same_images(record, measure::kValidationImages, epoch.updates, last);
+  };
+  const auto best = std::ranges::max_element(record.epochs, {}, [&](const EpochRecord& epoch) {
+    return is_evaluated(epoch) && is_of_the_same(epoch) ? reached_in(epoch).accuracy : -1.0;
   });
   Figure figure{
       .id = "hero",
@@ -115,15 +131,13 @@ std::optional<Figure> training_figure(const Subject& subject) {
       .note = "After each epoch. Training figures are means over the epoch, with its augmentation."};
   Figure::View accuracy{.name = "accuracy", .x = {.label = "epoch"}, .y = {.label = "accuracy", .unit = "%"}};
   Figure::View loss{.name = "loss", .x = accuracy.x, .y = {.label = "loss"}};
-  add_curve(accuracy,
-            curve_of(record, "test", 100, false, [](const auto& one) { return one.test_accuracy; }));
-  add_curve(accuracy, curve_of(record, "validation", 100, false,
-                               [](const auto& one) { return one.validation_accuracy; }));
+  const std::string test = measure::kTestImages, validation = measure::kValidationImages;
+  add_held_out(accuracy, record, test, "test", 100, &EpochRecord::test_accuracy);
+  add_held_out(accuracy, record, validation, "validation", 100, &EpochRecord::validation_accuracy);
   add_curve(accuracy, curve_of(record, "training", 100, true,
                                [](const auto& one) { return std::optional(one.train_accuracy); }));
-  add_curve(loss, curve_of(record, "test", 1, false, [](const auto& one) { return one.test_loss; }));
-  add_curve(loss,
-            curve_of(record, "validation", 1, false, [](const auto& one) { return one.validation_loss; }));
+  add_held_out(loss, record, test, "test", 1, &EpochRecord::test_loss);
+  add_held_out(loss, record, validation, "validation", 1, &EpochRecord::validation_loss);
   add_curve(loss, curve_of(record, "training", 1, true,
                            [](const auto& one) { return std::optional(one.train_loss); }));
   figure.views.push_back(std::move(accuracy));

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "analysis/compare/cell_labels.h"
 #include "base/error.h"
@@ -102,6 +103,42 @@ Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell
   Point point = point_of(x, y, std::move(mark));
   point.record = cell.record().id;
   return point;
+}
+
+namespace {
+
+/// After how many updates resumes took other images of `part`, ascending.
+std::set<std::int64_t> cuts_of(const measure::Record& record, const std::string& part) {
+  std::set<std::int64_t> cuts;
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    if (change.setting == part) cuts.insert(change.update);
+  return cuts;
+}
+
+}  // namespace
+
+std::vector<Series> cut_at_other_images(const measure::Record& record, const std::string& part,
+                                        const Series& curve, const std::vector<std::int64_t>& updates) {
+  base::expects(updates.size() == curve.points.size(), "each point has its updates");
+  std::vector<Series> pieces;
+  auto cuts = cuts_of(record, part);
+  cuts.insert(std::numeric_limits<std::int64_t>::max());
+  std::size_t next = 0;
+  for (const auto cut : cuts) {
+    Series piece = curve;
+    piece.points.clear();
+    while (next < updates.size() && updates[next] <= cut) piece.points.push_back(curve.points[next++]);
+    if (cut != *cuts.rbegin()) piece.name += fmt::format(" until update {}", cut);
+    if (!piece.points.empty()) pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+bool are_of_same_images(const measure::Record& record, const std::string& part, std::int64_t earlier,
+                        std::int64_t later) {
+  const auto cuts = cuts_of(record, part);
+  const auto cut = cuts.lower_bound(earlier);  // images changed after `earlier`, and before `later`
+  return cut == cuts.end() || *cut >= later;
 }
 
 std::string text_about_emulation(const analysis::Cell& cell) {

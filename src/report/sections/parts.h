@@ -3,6 +3,7 @@
 /// Building blocks of all sections' tables: cells from figures, marks, and the footnotes that explain the
 /// marks.
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -50,6 +51,16 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 [[nodiscard]] Point point_of(double x, const analysis::Estimate& y, std::string mark);
 /// The same for a cell: with its mark, or that of its disturbance, and its record.
 [[nodiscard]] Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell);
+
+/// The curve of what was measured on the images of `part` ("test images", measure::kTestImages), cut where a
+/// resume took others: accuracies on other images make no line. An earlier piece is called "test until update
+/// 16". `updates`: of each point.
+[[nodiscard]] std::vector<Series> cut_at_other_images(const measure::Record& record, const std::string& part,
+                                                      const Series& curve,
+                                                      const std::vector<std::int64_t>& updates);
+/// Whether the figures of two epochs, of so many updates, are of the same images of `part`.
+[[nodiscard]] bool are_of_same_images(const measure::Record& record, const std::string& part,
+                                      std::int64_t earlier, std::int64_t later);
 
 /// The end of a sentence on the cell's times: " EMULATED link of ...: no times of such hardware."; empty if
 /// nothing was emulated.

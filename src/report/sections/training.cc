@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "analysis/compare/cell.h"
 #include "analysis/compare/setup.h"
@@ -113,6 +114,7 @@ const char* part_of_training(const WholeTrainings& whole) {
   return whole.of_validation ? "validation" : "test";
 }
 
+using measure::EpochRecord;
 using measure::Record;
 
 TableCell optional_value(const std::optional<double>& number) {
@@ -175,6 +177,27 @@ std::optional<Paragraph> chosen_epoch(const Record& record) {
   return std::nullopt;
 }
 
+/// A figure of held-out images over a training.
+struct HeldOut {
+  const char* name;
+  const char* part;  ///< as ChangeRecord::setting
+  std::function<double(const EpochRecord&)> x;
+  std::optional<double> EpochRecord::*y;
+};
+
+/// Adds its curve to `plot`, `scale` times as high, cut where the images changed.
+void add_curves(const Record& record, const HeldOut& figure, double scale, Plot& plot) {
+  Series whole{.name = figure.name};
+  std::vector<std::int64_t> updates;
+  for (const auto& epoch : record.epochs) {
+    if (!(epoch.*figure.y)) continue;
+    whole.points.push_back({.x = figure.x(epoch), .y = scale * *(epoch.*figure.y)});
+    updates.push_back(epoch.updates);
+  }
+  for (auto& piece : cut_at_other_images(record, figure.part, whole, updates))
+    plot.series.push_back(std::move(piece));
+}
+
 Plot loss_plot(const Record& record, const std::string& id) {
   Plot plot{.id = id + "-loss",
             .title = "Loss over updates",
@@ -183,18 +206,16 @@ Plot loss_plot(const Record& record, const std::string& id) {
                                    caption_of(record)),
             .x = {.label = "updates"},
             .y = {.label = "loss"}};
-  Series steps{.name = "step"}, train{.name = "train"}, test{.name = "test"},
-      validation{.name = "validation"};
+  Series steps{.name = "step"}, train{.name = "train"};
   for (const auto& step : record.steps)
     steps.points.push_back({.x = static_cast<double>(step.update), .y = step.loss});
-  for (const auto& epoch : record.epochs) {
-    const auto x = static_cast<double>(epoch.updates);
-    train.points.push_back({.x = x, .y = epoch.train_loss});
-    if (epoch.test_loss) test.points.push_back({.x = x, .y = *epoch.test_loss});
-    if (epoch.validation_loss) validation.points.push_back({.x = x, .y = *epoch.validation_loss});
-  }
-  for (Series* series : {&steps, &train, &test, &validation})
+  for (const auto& epoch : record.epochs)
+    train.points.push_back({.x = static_cast<double>(epoch.updates), .y = epoch.train_loss});
+  for (Series* series : {&steps, &train})
     if (!series->points.empty()) plot.series.push_back(std::move(*series));
+  const auto at = [](const auto& epoch) { return static_cast<double>(epoch.updates); };
+  add_curves(record, {"test", measure::kTestImages, at, &EpochRecord::test_loss}, 1, plot);
+  add_curves(record, {"validation", measure::kValidationImages, at, &EpochRecord::validation_loss}, 1, plot);
   return plot;
 }
 
@@ -208,16 +229,14 @@ Plot accuracy_plot(const Record& record, const std::string& id) {
           caption_of(record)),
       .x = {.label = "epoch"},
       .y = {.label = "accuracy", .unit = "%"}};
-  Series train{.name = "train"}, test{.name = "test"}, validation{.name = "validation"};
-  for (const auto& epoch : record.epochs) {
-    const double x = analysis::epochs_done(record, epoch);
-    train.points.push_back({.x = x, .y = 100 * epoch.train_accuracy});
-    if (epoch.validation_accuracy)
-      validation.points.push_back({.x = x, .y = 100 * *epoch.validation_accuracy});
-    if (epoch.test_accuracy) test.points.push_back({.x = x, .y = 100 * *epoch.test_accuracy});
-  }
-  for (Series* series : {&train, &test, &validation})
-    if (!series->points.empty()) plot.series.push_back(std::move(*series));
+  Series train{.name = "train"};
+  const auto at = [&](const auto& epoch) { return analysis::epochs_done(record, epoch); };
+  for (const auto& epoch : record.epochs)
+    train.points.push_back({.x = at(epoch), .y = 100 * epoch.train_accuracy});
+  if (!train.points.empty()) plot.series.push_back(std::move(train));
+  add_curves(record, {"test", measure::kTestImages, at, &EpochRecord::test_accuracy}, 100, plot);
+  add_curves(record, {"validation", measure::kValidationImages, at, &EpochRecord::validation_accuracy}, 100,
+             plot);
   return plot;
 }
 

@@ -189,9 +189,11 @@ void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& a
                     {"train_samples", std::to_string(resolved.train_samples)},
                     {"lr", fmt::format("{}", resolved.rate.peak)},
                     {"seed", std::to_string(options.seed)},
+                    {"graph", graph::canonical_text(graph)},
                     {"graph_sha256", graph::fingerprint(graph)},
                     {std::string(kChecksumKey), ""}};
   if (resolved.algorithms != nullptr) metadata["kernels"] = as_text(*resolved.algorithms);
+  metadata.merge(texts_of(resolved.data));
   metadata.merge(texts_of(standing.validation));
   metadata.merge(texts_of(standing.guard));
   write_safetensors(path, tensors, metadata);
@@ -242,6 +244,7 @@ CheckpointInfo read_checkpoint_info(const std::filesystem::path& path) {
           .model = text_in(opened, "model"),
           .precision = text_in(opened, "precision"),
           .updates = number_in(opened, "update"),
+          .data = data_in(opened),
           .algorithms = algorithms_from(text_in(opened, "kernels"), file.string())};
 }
 

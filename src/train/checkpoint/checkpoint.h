@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "data/dataset.h"
 #include "engine/engine.h"
 #include "graph/graph.h"
 #include "train/given/options.h"
@@ -111,6 +112,7 @@ struct CheckpointInfo {
   std::filesystem::path path;
   std::string model, precision;  ///< "" in older checkpoints without these keys
   std::int64_t updates = 0;
+  data::DataIdentity data = {};  ///< without classes in older checkpoints
   engine::KernelAlgorithms
       algorithms;  ///< with which the run computed; empty in older checkpoints without this key
 };

@@ -1,9 +1,11 @@
 #include "train/checkpoint/checkpoint_header.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 
@@ -34,13 +36,55 @@ T whole_text_in(const SafetensorsFile& checkpoint, const std::string& key) {
 
 void require_own_format(const SafetensorsFile& file) {
   const auto format = text_in(file, "format");
-  if (format == kCheckpointFormat || format == kFormatWithoutSum) return;
-  fail(ErrorKind::data,
-       "{}: its format is '{}', but '{}' or '{}' is expected; it was not written by this program's train",
-       file.path().string(), format.empty() ? "none" : format, kCheckpointFormat, kFormatWithoutSum);
+  if (is_checkpoint_format(format)) return;
+  fail(
+      ErrorKind::data,
+      "{}: its format is '{}', but '{}', '{}' or '{}' is expected; it was not written by this program's train",
+      file.path().string(), format.empty() ? "none" : format, kCheckpointFormat, kFormatWithoutData,
+      kFormatWithoutSum);
+}
+
+constexpr const char* kClassesKey = "classes";
+constexpr const char* kImageKey = "image";
+
+[[noreturn]] void fail_damaged(const SafetensorsFile& checkpoint, const char* key) {
+  fail(ErrorKind::data, "{}: the checkpoint's '{}' cannot be read; it is damaged: take an earlier one",
+       checkpoint.path().string(), key);
+}
+
+/// The numbers of a text that joins them by `between`: "32x32x3".
+template <typename T>
+std::vector<T> numbers_in(const SafetensorsFile& checkpoint, const char* key, char between) {
+  const std::string text = text_in(checkpoint, key);
+  std::vector<T> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    T number{};
+    const auto read = std::from_chars(at, end, number);
+    if (read.ec != std::errc{} || (read.ptr != end && (*read.ptr != between || read.ptr + 1 == end)))
+      fail_damaged(checkpoint, key);
+    numbers.push_back(number);
+    at = read.ptr == end ? end : read.ptr + 1;
+  }
+  return numbers;
+}
+
+/// The keys of the list of images of `part`: "test_list_sha256" and "test_samples".
+std::string key_of_list(std::string_view part) { return fmt::format("{}_list_sha256", part); }
+std::string key_of_samples(std::string_view part) { return fmt::format("{}_samples", part); }
+
+data::DataIdentity::List list_in(const SafetensorsFile& checkpoint, std::string_view part) {
+  data::DataIdentity::List list{.images = 0, .sha256 = text_in(checkpoint, key_of_list(part))};
+  if (!list.sha256.empty()) list.images = number_in(checkpoint, key_of_samples(part));
+  return list;
 }
 
 }  // namespace
+
+bool is_checkpoint_format(const std::string& format) {
+  return format == kCheckpointFormat || format == kFormatWithoutData || format == kFormatWithoutSum;
+}
 
 SafetensorsFile open_header(const std::filesystem::path& path) {
   SafetensorsFile file(path);
@@ -63,7 +107,7 @@ SafetensorsFile open_checkpoint(const std::filesystem::path& path) {
 }
 
 bool is_summed(const SafetensorsFile& checkpoint) {
-  return text_in(checkpoint, "format") == kCheckpointFormat ||
+  return text_in(checkpoint, "format") != kFormatWithoutSum ||
          checkpoint.metadata().contains(std::string(kChecksumKey));
 }
 
@@ -138,6 +182,85 @@ Metadata texts_of(const ValidationState& validation) {
           {"validated_epoch", std::to_string(validation.last_epoch)},
           {"reduced_epoch", std::to_string(validation.reduced_epoch)},
           {"reductions", std::to_string(validation.reductions)}};
+}
+
+data::DataIdentity data_in(const SafetensorsFile& checkpoint) {
+  data::DataIdentity data;
+  const std::string classes = text_in(checkpoint, kClassesKey);
+  if (classes.empty()) return data;
+  try {
+    data.classes = nlohmann::json::parse(classes).get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception&) {
+    fail_damaged(checkpoint, kClassesKey);
+  }
+  const auto sides = numbers_in<int>(checkpoint, kImageKey, 'x');
+  if (data.classes.empty() || sides.size() != 3)
+    fail_damaged(checkpoint, data.classes.empty() ? kClassesKey : kImageKey);
+  data.format = {.height = sides[0], .width = sides[1], .channels = sides[2]};
+  data.mean = numbers_in<float>(checkpoint, "mean", ':');
+  data.stddev = numbers_in<float>(checkpoint, "std", ':');
+  data.train = list_in(checkpoint, "train");
+  data.validation = list_in(checkpoint, "validation");
+  data.test = list_in(checkpoint, "test");
+  return data;
+}
+
+Metadata texts_of(const data::DataIdentity& data) {
+  if (data.classes.empty()) return {};
+  Metadata texts{
+      {kClassesKey, nlohmann::json(data.classes).dump()},
+      {kImageKey, fmt::format("{}x{}x{}", data.format.height, data.format.width, data.format.channels)},
+      {"mean", fmt::format("{}", fmt::join(data.mean, ":"))},
+      {"std", fmt::format("{}", fmt::join(data.stddev, ":"))}};
+  for (const auto& [part, list] :
+       {std::pair{"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}}) {
+    if (list->sha256.empty()) continue;
+    texts[key_of_list(part)] = list->sha256;
+    texts[key_of_samples(part)] = std::to_string(list->images);
+  }
+  return texts;
+}
+
+std::string note_of_no_classes(const std::filesystem::path& checkpoint) {
+  return fmt::format(
+      "{} names no classes: a version wrote it that kept none, so labels are compared by their order alone",
+      checkpoint.filename().string());
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i)
+    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  return names.size() <= kMost ? text : text + fmt::format(", and {} more", names.size() - kMost);
+}
+
+std::string difference_of_classes(const std::vector<std::string>& then, const std::vector<std::string>& now) {
+  if (then == now) return "";
+  const auto lacking = [](const std::vector<std::string>& these, const std::vector<std::string>& in) {
+    std::vector<std::string> names;
+    for (const auto& name : these)
+      if (std::find(in.begin(), in.end(), name) == in.end()) names.push_back(name);
+    return names;
+  };
+  const auto gone = lacking(then, now), added = lacking(now, then);
+  const auto are = [](const auto& names) { return names.size() == 1 ? "is" : "are"; };
+  std::vector<std::string> parts;
+  if (!gone.empty()) parts.push_back(fmt::format("{} {} missing", some_of(gone), are(gone)));
+  if (!added.empty()) parts.push_back(fmt::format("{} {} new", some_of(added), are(added)));
+  return parts.empty() ? "they have another order" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+FormatDifference difference_of_format(const data::DataIdentity& then, const data::DataIdentity& now) {
+  const auto text = [&](const data::DataIdentity& data) {
+    std::vector<std::string> parts;
+    const auto& [height, width, channels] = data.format;
+    if (then.format != now.format) parts.push_back(fmt::format("{}x{}x{}", height, width, channels));
+    if (then.mean != now.mean) parts.push_back(fmt::format("of mean {}", fmt::join(data.mean, ":")));
+    if (then.stddev != now.stddev) parts.push_back(fmt::format("of std {}", fmt::join(data.stddev, ":")));
+    return fmt::format("{}", fmt::join(parts, ", "));
+  };
+  return {.now = text(now), .then = text(then)};
 }
 
 }  // namespace paceline::train

@@ -5,15 +5,20 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "data/dataset.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/step/loss_guard.h"
 
 namespace paceline::train {
 
-/// The `format` of files with a checksum, which this version writes, and of older files without one.
-inline constexpr const char* kCheckpointFormat = "paceline-checkpoint-2";
+/// The `format` of files that this version writes, of older ones that know no data, and of still older ones
+/// without a checksum.
+inline constexpr const char* kCheckpointFormat = "paceline-checkpoint-3";
+inline constexpr const char* kFormatWithoutData = "paceline-checkpoint-2";
 inline constexpr const char* kFormatWithoutSum = "paceline-checkpoint-1";
+[[nodiscard]] bool is_checkpoint_format(const std::string& format);
 
 /// Prefix of the names of Lookahead's slow weights.
 inline constexpr const char* kSlowPrefix = "lookahead.";
@@ -51,6 +56,30 @@ inline constexpr const char* kSlowPrefix = "lookahead.";
 [[nodiscard]] GuardState guard_in(const SafetensorsFile& checkpoint);
 /// Whether its loss was checked and found good; false in older checkpoints.
 [[nodiscard]] bool says_it_is_good(const SafetensorsFile& checkpoint);
+
+/// The data that its run had; without classes in older checkpoints.
+///
+/// Errors   Error(data) if a part of it is damaged
+[[nodiscard]] data::DataIdentity data_in(const SafetensorsFile& checkpoint);
+/// The metadata that data_in() reads; empty if no classes are known.
+[[nodiscard]] Metadata texts_of(const data::DataIdentity& data);
+
+/// What a checkpoint without names of classes leaves unknown, in a sentence.
+[[nodiscard]] std::string note_of_no_classes(const std::filesystem::path& checkpoint);
+/// "'cat', 'dog', and 7 more".
+[[nodiscard]] std::string some_of(const std::vector<std::string>& names);
+/// The part of a sentence that says in which classes `now` differs from `then`: "'red' is missing, 'a_red' is
+/// new". "" if they are the same in the same order.
+[[nodiscard]] std::string difference_of_classes(const std::vector<std::string>& then,
+                                                const std::vector<std::string>& now);
+
+/// How images are seen `now` and were seen `then`, as far as that differs: size, mean and deviation. Both ""
+/// if nothing does.
+struct FormatDifference {
+  std::string now, then;
+};
+[[nodiscard]] FormatDifference difference_of_format(const data::DataIdentity& then,
+                                                    const data::DataIdentity& now);
 
 /// The metadata that guard_in() and says_it_is_good() read.
 [[nodiscard]] Metadata texts_of(const GuardState& guard);

@@ -60,6 +60,7 @@ std::vector<ChangeRecord> changes_of(const measure::Record& record, const Option
   auto changes = record.changes.value_or(std::vector<ChangeRecord>());
   for (; !changes.empty() && changes.back().update >= update; changes.pop_back()) {
     const auto& undone = changes.back();
+    if (measure::is_of_images(undone.setting)) continue;  // no setting: the checkpoint says what it had
     then.erase(undone.setting);
     if (undone.then) then[undone.setting] = *undone.then;
   }
@@ -97,6 +98,8 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
     earlier.rollbacks = record->rollbacks.value_or(std::vector<measure::RollbackRecord>());
     earlier.changes = changes_of(*record, options, resume->standing.counters.update);
   }
+  if (resume)
+    earlier.changes.insert(earlier.changes.end(), resume->other_images.begin(), resume->other_images.end());
   std::int64_t before = 0;
   for (auto& epoch : earlier.epochs) {
     if (!epoch.steps) epoch.steps = epoch.updates - before;

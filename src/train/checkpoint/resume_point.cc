@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <system_error>
 
 #include "base/error.h"
@@ -138,6 +139,51 @@ bool stopped_early_at(const Options& options, std::int64_t update) {
          !record->epochs.empty() && record->epochs.back().updates == update;
 }
 
+/// Labels are numbers, so other classes, or the same ones in another order, would be learned as those before.
+void require_same_classes(const SafetensorsFile& file, const data::DataIdentity& then,
+                          const data::DataIdentity& now) {
+  if (then.classes.empty() || now.classes.empty()) return;
+  const auto difference = difference_of_classes(then.classes, now.classes);
+  if (difference.empty()) return;
+  fail(
+      ErrorKind::data,
+      "{}: its run had the classes {}, but this one has {}: {}; give the data of that run, or start a new run",
+      file.path().string(), some_of(then.classes), some_of(now.classes), difference);
+}
+
+/// The parts whose images are others than those of the run before, as changes.
+std::vector<measure::ChangeRecord> changes_of_images(const data::DataIdentity& then,
+                                                     const data::DataIdentity& now, std::int64_t update) {
+  using List = data::DataIdentity::List;
+  const auto text = [](const List& list) {
+    return list.sha256.empty()
+               ? std::nullopt
+               : std::optional(fmt::format("{} images ({}..)", list.images, list.sha256.substr(0, 8)));
+  };
+  std::vector<measure::ChangeRecord> changes;
+  if (then.classes.empty() || now.classes.empty()) return changes;
+  const auto compare = [&](const char* setting, const List& before, const List& here) {
+    if (before != here)
+      changes.push_back({.setting = setting, .then = text(before), .now = text(here), .update = update});
+  };
+  compare(measure::kTrainingImages, then.train, now.train);
+  compare(measure::kValidationImages, then.validation, now.validation);
+  compare(measure::kTestImages, then.test, now.test);
+  return changes;
+}
+
+/// How the network sees images, where that differs from the run before.
+std::vector<std::string> notes_on_format(const data::DataIdentity& then, const data::DataIdentity& now,
+                                         std::int64_t update) {
+  std::vector<std::string> notes;
+  if (then.classes.empty() || now.classes.empty()) return notes;
+  const auto [difference, was] = difference_of_format(then, now);
+  if (!difference.empty())
+    notes.push_back(
+        fmt::format("images are {} from here on; they were {} up to update {}", difference, was, update));
+  return notes;
+}
+
 void require_same_training(const SafetensorsFile& file, const Options& options, const Resolved& resolved,
                            const graph::Graph& graph) {
   const std::string then = text_in(file, "graph_sha256"), now = graph::fingerprint(graph);
@@ -181,6 +227,8 @@ engine::Precision precision_from(const SafetensorsFile& file, const Options& opt
 
 ResumePoint find_resume_point(const Options& options, const Resolved& resolved, const graph::Graph& graph) {
   auto [file, point] = asked_for(options.resume);
+  const auto data = data_in(file);
+  require_same_classes(file, data, resolved.data);
   require_same_training(file, options, resolved, graph);
   point.precision = precision_from(file, options, resolved, point.notes);
   point.algorithms = algorithms_from(text_in(file, "kernels"), point.path.string());
@@ -199,6 +247,10 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
   if (left < 0 || is_over)
     fail(ErrorKind::usage, "{}: is already at update {} of {}; give more --epochs or --steps",
          point.path.string(), point.standing.counters.update, resolved.end);
+  if (data.classes.empty()) point.notes.push_back(note_of_no_classes(point.path));
+  const auto update = point.standing.counters.update;
+  point.other_images = changes_of_images(data, resolved.data, update);
+  std::ranges::move(notes_on_format(data, resolved.data, update), std::back_inserter(point.notes));
   if (point.standing.guard.rollbacks > 0)
     point.notes.push_back(
         fmt::format("the learning rate is {:g} times what its schedule says: the earlier run went back {} "

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/record.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/given/options.h"
 #include "train/given/resolve.h"
@@ -21,14 +22,17 @@ struct ResumePoint {
   engine::KernelAlgorithms algorithms;  ///< of the previous run; empty in older checkpoints
   engine::Precision precision = engine::Precision::f32;  ///< set by find_resume_point(): of this run
   std::vector<std::string> notes;  ///< allowed differences between this run and the previous one
+  /// Parts of the data that are not those of the previous run, see measure::is_of_images().
+  std::vector<measure::ChangeRecord> other_images = {};
   /// Newer files beside it that cannot be used: damaged, or without the best epoch's file that they need.
   std::vector<std::filesystem::path> broken;
   bool is_finished = false;  ///< only with --resume auto: the training is complete
 };
 
 /// The checkpoint of options.resume: that file, or the newest undamaged checkpoint of that directory. Its
-/// header must show that this run can continue from it: the same layers, optimizer, seed, global batch and
-/// number of training samples, so that the remaining order of samples is that of an uninterrupted run.
+/// header must show that this run can continue from it: the same classes, layers, optimizer, seed, global
+/// batch and number of training samples, so that the remaining order of samples is that of an uninterrupted
+/// run. Other images in as many places are allowed, and said.
 ///
 /// Cost     reads the file once, and broken ones too
 /// Errors   Error(data): there is none, or one of these differs (both values). Error(usage): nothing is left

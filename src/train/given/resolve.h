@@ -50,6 +50,7 @@ struct Resolved {
   engine::Precision precision = engine::Precision::f32;
   std::shared_ptr<const engine::KernelAlgorithms> algorithms;  ///< of every problem; null: by default
   ScaledRate rate;
+  data::DataIdentity data = {};  ///< of a whole training, at the first process: set by prepare()
   StoredImages stored;  ///< set by plan_images() (train/prepare/prepare.h); resolve() leaves it at none
 };
 

@@ -124,6 +124,15 @@ void require_validation(const Options& options, const data::Source& source) {
                asked);
 }
 
+void add_identity(const data::DataIdentity& from, measure::Record::Data& to) {
+  if (from.classes.empty()) return;
+  to.classes = from.classes;
+  auto& lists = to.lists_sha256.emplace();
+  for (const auto& [part, list] :
+       {std::pair{"train", &from.train}, {"validation", &from.validation}, {"test", &from.test}})
+    if (!list->sha256.empty()) lists[part] = list->sha256;
+}
+
 void tell_preparation(const Backend& backend, const char* phase) {
   if (backend.at) backend.at(phase);
 }
@@ -253,6 +262,8 @@ Prepared prepare(const Options& options, const Backend& backend) {
   const auto circumstances = circumstances_of(run.source, backend);
   run.resolved = resolve(options, circumstances);
   require_trainable(run.graph, options, run.resolved);
+  if (options.window_steps == 0 && backend.place.is_first())
+    run.resolved.data = data::identity_of(run.source, base::usable_cores());
   // The first process reads the checkpoint for all; only its host needs the file.
   if (!options.resume.empty() && backend.place.is_first()) {
     tell_preparation(backend, "the reading of the checkpoint");
@@ -285,6 +296,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   }
   tell_preparation(backend, "the preparation of the run");
   run.record = begin_record(options, run.resolved, run.graph, run.source, planned.plan, limits, backend);
+  add_identity(run.resolved.data, run.record.data);
   if (planned.on_device) run.record.data.images_on = *planned.on_device ? "device" : "host";
   run.earlier = read_earlier(options, run.resume, run.resolved.global_batch);
   auto& notes = run.record.notes;

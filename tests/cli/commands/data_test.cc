@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <thread>
 
 #include "base/file.h"
@@ -75,6 +76,26 @@ TEST_F(Images, AreDescribedAndVerified) {
   EXPECT_THAT(broken.err, HasSubstr("1 of 66 images are broken"));
 }
 
+// A list that is the input of the next step was cut after 20 names, like a message.
+TEST_F(Images, BrokenOrTwiceAreAllNamed) {
+  for (int i = 0; i < 25; ++i) {
+    folder_.write("images/train/a/broken-" + std::to_string(i) + ".jpg", "\xff\xd8\xff\xe0 cut");
+    folder_.write("images/train/b/twin-" + std::to_string(i) + ".ppm", picture(8, 0));
+  }
+  const auto count = [](const std::string& text, const std::string& what) {
+    int found = 0;
+    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+    return found;
+  };
+  const auto verified = run({"data", "verify", "folder:images"});
+  EXPECT_EQ(verified.code, 3);
+  EXPECT_EQ(count(verified.out, "broken: images/train/a/broken-"), 25);
+  EXPECT_EQ(count(verified.out, "  images/train/b/twin-"), 25);
+  EXPECT_THAT(verified.out, testing::Not(HasSubstr(" more")));
+  const auto info = run({"data", "info", "folder:images"});
+  EXPECT_THAT(info.out, AllOf(HasSubstr("broken: and 5 more"), HasSubstr("'paceline data verify'")));
+}
+
 TEST_F(Images, OneBrokenIsAnErrorOrLeftOut) {
   folder_.write("images/train/a/cut.jpg", "\xff\xd8\xff\xe0 no more than this");
   const auto refused = train("folder:images,size=16", "refused", {"--epochs", "2"});
@@ -122,9 +143,16 @@ TEST_F(Images, PackedGiveTheSameTraining) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return base::read_file(folder_.path() / out / "checkpoint-00000004.safetensors");
   };
-  const auto folder = checkpoint("folder:images", "1");
-  EXPECT_EQ(checkpoint("folder:packed.tar", "2"), folder);
-  EXPECT_EQ(checkpoint("folder:pixels.tar", "3", {"--loader-threads", "3"}), folder);
+  // The headers differ: names and lengths of the files are those of the archive.
+  const auto arrays = [](const std::string& bytes) {
+    std::uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    return bytes.substr(sizeof header + header);
+  };
+  const auto folder = arrays(checkpoint("folder:images", "1"));
+  ASSERT_GT(folder.size(), 10'000u);
+  EXPECT_EQ(arrays(checkpoint("folder:packed.tar", "2")), folder);
+  EXPECT_EQ(arrays(checkpoint("folder:pixels.tar", "3", {"--loader-threads", "3"})), folder);
   EXPECT_EQ(run({"data", "pack", "synthetic", "x.tar"}).code, 2);
   EXPECT_EQ(run({"data", "pack", "folder:images", "no/such/folder.tar"}).code, 3);
 }

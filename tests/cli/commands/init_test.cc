@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include "base/file.h"
 #include "cli/program.h"
@@ -226,6 +227,128 @@ TEST_F(Init, ShowsTheWayFromATableOfLabels) {
   const auto done = init("dogs/by-class");
   EXPECT_EQ(done.code, 0) << done.err;
   EXPECT_THAT(done.out, AllOf(HasSubstr("2, each with"), HasSubstr("all 24")));
+}
+
+/// Tables of labels as people have them, and classes that the printed line makes of them.
+TEST_F(Init, MakesTheRightClassesOfAnyTable) {
+  struct Case {
+    const char* name;
+    std::function<std::string(int)> row;
+    std::string header;
+    std::vector<std::string> classes;
+    const char* said;
+  };
+  const auto number = [](int i) { return std::to_string(i); };
+  const std::vector<Case> cases{
+      {"one-hot",
+       [&](int i) {
+         return "t" + number(i) + (i % 3 == 0 ? ",1,0,0" : i % 3 == 1 ? ",0,1,0" : ",0,0,1");
+       },
+       "image_id,healthy,rust,scab\n",
+       {"healthy", "rust", "scab"},
+       "look like the classes"},
+      {"floats",
+       [&](int i) { return "t" + number(i) + (i % 2 == 0 ? ",0.0,1.0" : ",1.0,0.0"); },
+       "image,MEL,NV\n",
+       {"MEL", "NV"},
+       "look like the classes"},
+      {"commas",
+       [&](int i) { return "t" + number(i) + ".jpg," + (i % 2 == 0 ? "\"red, round\"" : "\"red, square\""); },
+       "file,category\n",
+       {"red, round", "red, square"},
+       "'category' looks like their class"},
+      {"headerless",
+       [&](int i) { return "t" + number(i) + ".jpg," + (i % 2 == 0 ? "cat" : "dog"); },
+       "",
+       {"cat", "dog"},
+       "column 1 (from 1) names images"},
+      {"semicolons",
+       [&](int i) { return (i % 2 == 0 ? "oak;" : "elm;") + std::string("images/t") + number(i) + ".jpg"; },
+       "kind;path\n",
+       {"elm", "oak"},
+       "'kind' looks like their class"},
+      {"some-missing",
+       [&](int i) { return "t" + number(2 * i) + (i % 2 == 0 ? ",x" : ",y"); },
+       "id,label\n",
+       {"x", "y"},
+       "6 of 12 rows name no image here"}};
+  for (const auto& one : cases) {
+    std::string table = one.header;
+    for (int i = 0; i < 12; ++i) {
+      put(std::string(one.name) + "/images/t" + number(i) + ".jpg", data::jpeg(disc(40, i)));
+      table += one.row(i) + "\r\n";
+    }
+    put(std::string(one.name) + "/table.csv", table);
+    const auto refused = init(one.name, {"--force"});
+    EXPECT_EQ(refused.code, 3) << one.name;
+    EXPECT_THAT(refused.err, HasSubstr(one.said)) << one.name;
+    const auto begin = refused.err.find("  cd ");
+    ASSERT_NE(begin, std::string::npos) << refused.err;
+    const auto line = refused.err.substr(begin, refused.err.find("; paceline init", begin) - begin);
+    ASSERT_EQ(std::system(("bash " + folder_.write("link.sh", line + "\n")).c_str()), 0) << line;
+    std::vector<std::string> classes;
+    for (const auto& entry : fs::directory_iterator(folder_.path() / one.name / "by-class"))
+      classes.push_back(entry.path().filename().string());
+    EXPECT_THAT(classes, testing::UnorderedElementsAreArray(one.classes)) << one.name;
+    EXPECT_EQ(init(std::string(one.name) + "/by-class", {"--force"}).code, 0) << one.name;
+  }
+}
+
+TEST_F(Init, GivesNoAdviceThatItCannotKnow) {
+  const auto said = [&](const std::string& name, const std::string& table) {
+    for (int i = 0; i < 8; ++i) put(name + "/images/t" + std::to_string(i) + ".jpg", data::jpeg(disc(40, i)));
+    put(name + "/table.csv", table);
+    const auto refused = init(name);
+    EXPECT_EQ(refused.code, 3) << name;
+    EXPECT_THAT(refused.err, Not(HasSubstr("  cd "))) << name;
+    return refused.err;
+  };
+  std::string several = "id,cat,dog\n", unclear = "id,colour,shape\n", measured = "id,weight\n",
+              slash = "id,label\n";
+  for (int i = 0; i < 8; ++i) {
+    const auto id = "t" + std::to_string(i) + ",";
+    several += id + (i == 3 ? "1,1\n" : "0,1\n");
+    unclear += id + (i % 2 == 0 ? "red,round\n" : "blue,long\n");
+    measured += id + "7\n";
+    slash += id + (i % 2 == 0 ? "a/b\n" : "c\n");
+  }
+  EXPECT_THAT(said("several", several), HasSubstr("1 of 8 rows have not exactly one 1"));
+  EXPECT_THAT(said("unclear", unclear), HasSubstr("which of the columns 'colour', 'shape' is the class"));
+  EXPECT_THAT(said("measured", measured), HasSubstr("no other column has texts that come again"));
+  EXPECT_THAT(said("slash", slash), HasSubstr("'a/b' of 't0' cannot be the name of a folder"));
+}
+
+TEST_F(Init, SaysThatATableHasOtherClasses) {
+  std::string table = "image,dx\n";
+  for (int i = 0; i < 12; ++i) {
+    put("scans/part_" + std::to_string(i % 2 + 1) + "/s" + std::to_string(i) + ".jpg",
+        data::jpeg(disc(40, i)));
+    table += "s" + std::to_string(i) + (i < 6 ? ",mel\n" : ",nv\n");
+  }
+  put("scans/metadata.csv", table);
+  const auto done = init("scans");
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, AllOf(HasSubstr("metadata.csv is a table that names images"),
+                              HasSubstr("not its column 'dx'")));
+}
+
+// The sets as their publishers pack them: each became a recipe for other classes, without a word.
+TEST_F(Init, ReadsFoldersAsTheyAreOrRefuses) {
+  for (const char* folder : {"pets/training_set/cats", "pets/training_set/dogs", "pets/test_set/cats",
+                             "pets/test_set/dogs", "flat/train", "flat/test1", "lost/cats", "lost/foxes"})
+    for (int i = 0; i < (std::string(folder).find("test") == std::string::npos ? 10 : 4); ++i)
+      put(std::string(folder) + "/i" + std::to_string(i) + ".jpg", data::jpeg(disc(40, i + folder[0])));
+  for (int i = 0; i < 10; ++i) put("lost/dogs/i" + std::to_string(i) + ".webp", std::string("RIFF"));
+  const auto pets = init("pets");
+  EXPECT_EQ(pets.code, 0) << pets.err;
+  EXPECT_THAT(pets.out,
+              AllOf(HasSubstr("20 to train, 8 to test"), HasSubstr("2, each with 10 training images")));
+  const auto flat = init("flat", {"--force"});
+  EXPECT_EQ(flat.code, 3);
+  EXPECT_THAT(flat.err, AllOf(HasSubstr("train/i0.jpg lies in no class folder"), HasSubstr("'test1'")));
+  const auto lost = init("lost", {"--force"});
+  EXPECT_EQ(lost.code, 3);
+  EXPECT_THAT(lost.err, HasSubstr("'dogs' (10 files, most in .webp)"));
 }
 
 TEST_F(Init, KnowsTheFilesOfKnownSets) {

@@ -1,5 +1,6 @@
 // The answers about a single training: what it reached, its curves, what to do with it.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +56,43 @@ TEST(Training, HasItsCurves) {
   ASSERT_EQ(figure->views.size(), 2U);
   ASSERT_EQ(figure->views[0].series.size(), 2U) << "test and training";
   EXPECT_DOUBLE_EQ(figure->views[0].series[0].points[1].y, 70);
+}
+
+/// A training whose test images were others from the end of its second epoch on.
+Record with_other_test_images() {
+  auto record = one_training({0.4, 0.9, 0.5, 0.6});
+  record.changes = {{.setting = "epochs", .then = "2", .now = "4", .update = record.epochs[1].updates},
+                    {.setting = measure::kTestImages,
+                     .then = "32 images (ab..)",
+                     .now = "28 images (cd..)",
+                     .update = record.epochs[1].updates}};
+  return record;
+}
+
+TEST(Training, DrawsNoLineOverOtherTestImages) {
+  const auto record = with_other_test_images();
+  const auto until = fmt::format("test until update {}", record.epochs[1].updates);
+  const Document document = build(std::vector{record});
+  const Figure* figure = find<Figure>(document, "hero");
+  ASSERT_NE(figure, nullptr);
+  EXPECT_THAT(figure->finding, HasSubstr("60.0 % of test images after epoch 4, the best"))
+      << "of those that are tested now";
+  for (const auto& view : figure->views) {
+    ASSERT_EQ(view.series.size(), 3U);
+    EXPECT_EQ(view.series[0].name, until);
+    EXPECT_EQ(view.series[0].points.size(), 2U);
+    EXPECT_EQ(view.series[1].name, "test");
+    EXPECT_EQ(view.series[1].points.size(), 2U);
+    EXPECT_EQ(view.series[2].points.size(), 4U) << "of training";
+  }
+  const Plot* plot = nullptr;
+  for (const Plot* one : all<Plot>(document))
+    if (one->id.ends_with("-accuracy")) plot = one;
+  ASSERT_NE(plot, nullptr);
+  ASSERT_EQ(plot->series.size(), 3U);
+  EXPECT_EQ(plot->series[1].name, until);
+  EXPECT_EQ(plot->series[2].points.size(), 2U);
+  EXPECT_THAT(text_of({record}), HasSubstr("the list of test images is another: 28 images"));
 }
 
 TEST(Training, EndsWithWhatToDo) {

@@ -113,6 +113,61 @@ TEST_F(CheckpointHeader, WhatValidationDecidedComesBackToTheLastDigit) {
   }
 }
 
+data::DataIdentity some_data() {
+  return {.classes = {"a, b", "\"c\"", "d\\x1b"},
+          .format = {.height = 24, .width = 32, .channels = 3},
+          .mean = {0.485f, 0.1f, 1.0f / 3},
+          .stddev = {0.229f, 1, 1e-6f},
+          .train = {.images = 7, .sha256 = "aa"},
+          .validation = {},
+          .test = {.images = 2, .sha256 = "bb"}};
+}
+
+TEST_F(CheckpointHeader, WhatItsDataWereComesBack) {
+  const auto data = some_data();
+  const auto texts = texts_of(data);
+  const auto read = data_in(with(texts));
+  EXPECT_EQ(read.classes, data.classes);
+  EXPECT_EQ(read.format, data.format);
+  EXPECT_EQ(read.mean, data.mean);
+  EXPECT_EQ(read.stddev, data.stddev);
+  EXPECT_EQ(read.train, data.train);
+  EXPECT_EQ(read.validation, data.validation);
+  EXPECT_EQ(read.test, data.test);
+  EXPECT_TRUE(texts_of(data::DataIdentity()).empty());
+  EXPECT_TRUE(data_in(with({})).classes.empty()) << "of before the keys";
+  const std::pair<const char*, const char*> damages[] = {
+      {"classes", "[1, 2]"}, {"classes", "[\"a\""}, {"classes", "[]"}, {"image", "24x32"},
+      {"image", "24x32x"},   {"mean", "0.1:x"},     {"std", "1:"},     {"test_samples", "many"}};
+  for (const auto& [key, text] : damages) {
+    auto damaged = texts;
+    damaged[key] = text;
+    EXPECT_THAT(text_of_error([&] { (void)data_in(with(damaged)); }), HasSubstr(std::string("'") + key + "'"))
+        << text;
+  }
+}
+
+TEST_F(CheckpointHeader, NamesClassesThatAreMissingOrNew) {
+  EXPECT_EQ(difference_of_classes({"a", "b"}, {"a", "b"}), "");
+  EXPECT_EQ(difference_of_classes({"blue", "red"}, {"a_red", "blue"}), "'red' is missing, 'a_red' is new");
+  EXPECT_EQ(difference_of_classes({"a", "b", "c"}, {"a"}), "'b', 'c' are missing");
+  EXPECT_EQ(difference_of_classes({"a", "b"}, {"b", "a"}), "they have another order");
+  std::vector<std::string> many;
+  for (int i = 0; i < 100; ++i) many.push_back(std::to_string(i));
+  EXPECT_THAT(difference_of_classes({}, many), HasSubstr("'7', and 92 more are new"));
+}
+
+TEST_F(CheckpointHeader, SaysHowImagesAreSeen) {
+  const auto then = some_data();
+  auto now = then;
+  EXPECT_EQ(difference_of_format(then, now).now, "");
+  now.format = {.height = 64, .width = 64, .channels = 3};
+  EXPECT_EQ(difference_of_format(then, now).now, "64x64x3");
+  EXPECT_EQ(difference_of_format(then, now).then, "24x32x3");
+  now.stddev = {0.5f, 1, 1};
+  EXPECT_EQ(difference_of_format(then, now).now, "64x64x3, of std 0.5:1:1");
+}
+
 TEST_F(CheckpointHeader, NumbersAreWholeTexts) {
   EXPECT_EQ(number_in(with({{"update", "9223372036854775807"}}), "update"),
             std::numeric_limits<std::int64_t>::max());
@@ -127,7 +182,7 @@ TEST_F(CheckpointHeader, NumbersAreWholeTexts) {
 }
 
 TEST_F(CheckpointHeader, OtherFormatsAreRefused) {
-  for (const char* format : {kCheckpointFormat, kFormatWithoutSum}) {
+  for (const char* format : {kCheckpointFormat, kFormatWithoutData, kFormatWithoutSum}) {
     write({{"format", format}});
     EXPECT_EQ(text_in(open_header(path()), "format"), format);
   }
@@ -150,8 +205,10 @@ TEST_F(CheckpointHeader, OpensWhatIsAsItWasWritten) {
   damage();
   EXPECT_THAT(refusal_of(), HasSubstr("the SHA-256 of its bytes is not the one in its header"));
   EXPECT_EQ(text_in(open_header(path()), "format"), kCheckpointFormat) << "the header alone is looked at";
-  write({{"format", kCheckpointFormat}});
-  EXPECT_THAT(refusal_of(), HasSubstr("requires a SHA-256 in its header, but there is none"));
+  for (const char* format : {kCheckpointFormat, kFormatWithoutData}) {
+    write({{"format", format}});
+    EXPECT_THAT(refusal_of(), HasSubstr("requires a SHA-256 in its header, but there is none"));
+  }
   write({{"format", kFormatWithoutSum}});
   EXPECT_FALSE(is_summed(open_checkpoint(path())));
   damage();
