@@ -1,6 +1,15 @@
 // A group of buttons as one stop of the Tab key: arrows, Home and End move inside it.
 
+import { h } from './dom';
+
 const roving = new WeakSet<HTMLElement>();
+
+/// A row of buttons that act, as assistive programs know it.
+export function toolbar(name: string, kind: string, ...buttons: HTMLElement[]): HTMLElement {
+  const group = h('div', { 'class': kind, 'role': 'toolbar', 'aria-label': name }, ...buttons);
+  rove(group);
+  return group;
+}
 
 /// May be called again where the group's buttons have changed.
 export function rove(group: HTMLElement, query = 'button'): void {

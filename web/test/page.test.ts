@@ -88,6 +88,17 @@ describe('The page of a study', () => {
     expect(trust.querySelector('.chip')!.textContent).toBe('!quick study');
     expect(trust.querySelector('summary')!.textContent).toContain('typical interval ±5\u00a0%, widest ±25\u00a0%3 warnings');
   });
+  it('has rows of buttons that are one stop of the Tab key each: arrows move in them', () => {
+    const bar = page.querySelector<HTMLElement>('header [role=toolbar]')!;
+    const buttons = [...bar.querySelectorAll('button')];
+    expect(buttons.map(({ tabIndex }) => tabIndex)).toEqual([0, ...Array(buttons.length - 1).fill(-1)]);
+    document.body.append(page);
+    buttons[0]!.focus();
+    buttons[0]!.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
+    expect(document.activeElement).toBe(buttons[1]);
+    expect(buttons.map(({ tabIndex }) => tabIndex)).toEqual([-1, 0, ...Array(buttons.length - 2).fill(-1)]);
+    page.remove();
+  });
   it('of an interrupted study shows what there is', () => {
     const element = renderPage(reportOf('interrupted'), '');
     expect([...element.querySelectorAll('.tile .chip')].map((chip) => chip.textContent)).toEqual(['?not decided', ...Array(4).fill('–not measured')]);

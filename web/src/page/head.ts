@@ -3,6 +3,7 @@
 import { h, prose } from '../dom';
 import { toCsv } from '../data/csv';
 import type { Report, Table } from '../data/report';
+import { toolbar } from '../roving';
 import { chip } from './chip';
 import { saveText } from './save';
 import { themeButton } from './theme';
@@ -15,7 +16,7 @@ export function renderHead(report: Report, json: string): HTMLElement {
     h('div', { class: 'titles' },
       h('h1', {}, name),
       h('p', { class: 'meta' }, h('span', { class: 'brand' }, brand), ...said.map((text) => h('span', {}, prose(text))))),
-    h('div', { 'class': 'tools', 'role': 'group', 'aria-label': 'This page' }, ...tools(report, json, 'wide'), themeButton()));
+    h('div', { class: 'tools' }, toolbar('This page', 'wide', ...tools(report, json)), themeButton()));
 }
 
 /// The table that has every cell: the one whose columns have groups, or the largest.
@@ -24,10 +25,10 @@ function cellsOf({ sections }: Report): Table | undefined {
   return tables.find(({ columns }) => columns.some(({ group }) => group !== ''));
 }
 
-function tools(report: Report, json: string, kind: string): HTMLElement[] {
+function tools(report: Report, json: string): HTMLElement[] {
   const table = cellsOf(report);
   const button = (name: string, title: string, act: () => void) => {
-    const element = h('button', { type: 'button', class: `tool ${kind}`, title }, name);
+    const element = h('button', { type: 'button', class: 'tool', title }, name);
     element.addEventListener('click', act);
     return element;
   };
@@ -58,5 +59,5 @@ export function renderTrust({ trust, warnings }: Report): HTMLElement | null {
 export function renderFoot(report: Report, json: string): HTMLElement {
   return h('footer', { class: 'foot' },
     h('p', {}, 'Made by Paceline. This file holds everything it shows and fetches nothing.'),
-    h('div', { class: 'tools' }, ...tools(report, json, 'narrow')));
+    toolbar('This page', 'tools', ...tools(report, json)));
 }

@@ -5,6 +5,7 @@ import { h, prose } from '../dom';
 import { toCsv } from '../data/csv';
 import type { Table } from '../data/report';
 import { saveText } from '../page/save';
+import { toolbar } from '../roving';
 import { renderGrid } from '../table/grid';
 import type { Drawing, Key, Named } from './drawing';
 import { Explorer, type Around } from './explore';
@@ -106,7 +107,7 @@ function fold(id: string, title: string, drawable: Drawable, { later }: Around, 
     const grid = renderGrid(drawable.table(), later);
     grid.show();
     details.replaceChildren(summary,
-      h('div', { class: 'files' },
+      toolbar('Files', 'files',
         button('CSV', () => saveText(`${id}.csv`, 'text/csv', drawable.csv?.() ?? toCsv(drawable.table()))),
         button('SVG', withImage((drawn) => saveSvg(drawn, `${id}.svg`, title))),
         button('PNG', withImage((drawn) => void savePng(drawn, `${id}.png`, title)))),

@@ -4,6 +4,7 @@
 import { h, svg } from '../dom';
 import { formatTime, formatValue, timeUnit } from '../data/format';
 import type { Table, Timeline } from '../data/report';
+import { toolbar } from '../roving';
 import { renderCard } from './card';
 import type { Drawing, Key, Spot } from './drawing';
 import type { Context } from './figure';
@@ -125,19 +126,18 @@ export function renderTimeline(timeline: Timeline, context: Context): HTMLElemen
   const ends = timeline.spans.flatMap(({ begin, end }) => [begin, end]);
   const range = new Range(ends.length > 0 ? Math.min(...ends) : 0, Math.max(...ends, 1e-9));
   let width = 0;
-  const controls = h('div', { 'class': 'zoom', 'role': 'group', 'aria-label': 'Zoom' });
+  const zoom = ([['Zoom in', '+', () => range.zoom(0.5)], ['Zoom out', '−', () => range.zoom(2)], ['All', 'All', () => range.reset()]] as const).map(([name, sign, act]) => {
+    const button = h('button', { 'type': 'button', 'class': 'tool', 'aria-label': name }, sign);
+    button.addEventListener('click', () => changed(act));
+    return button;
+  });
   const { figure, canvas, explorer, redraw } = renderCard(timeline, 'timeline', {
     draw: (size) => draw(timeline, range, width = size, context.colours), height: (size) => frameOf(timeline, size).bottom + FOOT, keys: () => keysOf(timeline, context.colours), table: () => table(timeline),
-  }, context, controls);
+  }, context, toolbar('Zoom', 'zoom', ...zoom));
   const changed = (change: () => void) => {
     change();
     redraw();
   };
-  for (const [name, sign, act] of [['Zoom in', '+', () => range.zoom(0.5)], ['Zoom out', '−', () => range.zoom(2)], ['All', 'All', () => range.reset()]] as const) {
-    const button = h('button', { 'type': 'button', 'class': 'tool', 'aria-label': name }, sign);
-    button.addEventListener('click', () => changed(act));
-    controls.append(button);
-  }
   const timeAt = (clientX: number) => {
     const { left } = frameOf(timeline, width);
     const part = (clientX - canvas.getBoundingClientRect().left - left) / (width - 8 - left);

@@ -8,7 +8,7 @@ import type { Table } from '../data/report';
 import type { Later } from '../later';
 import { copyButton, saveText } from '../page/save';
 import type { Links } from '../plots/links';
-import { rove } from '../roving';
+import { rove, toolbar } from '../roving';
 import { renderGrid, type Grid, type Row } from './grid';
 import { Notes } from './notes';
 
@@ -22,7 +22,7 @@ export function renderTable(table: Table, { links, later }: { links: Links; late
   const controls = isLarge ? controlsOf(table, grid) : null;
   if (!isLarge) grid.show();
   return h('figure', { class: 'card table', id: table.id },
-    h('figcaption', { class: 'head' }, h('h3', {}, table.title), h('div', { class: 'tools' }, copyButton('Copy', () => toCsv(table), 'this table as CSV'), save)),
+    h('figcaption', { class: 'head' }, h('h3', {}, table.title), toolbar(table.title, 'tools', copyButton('Copy', () => toCsv(table), 'this table as CSV'), save)),
     controls, grid.element, footer(table, notes));
 }
 
