@@ -1,5 +1,6 @@
 #include "cluster/log.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -25,7 +26,9 @@ TEST(Say, IsPrintedByTheLaunchThatListens) {
   const Ear ear;
   ::setenv(kEar, ear.address().c_str(), 1);
   EXPECT_EQ(heard_of("rank 1 on host a is lost"), "paceline: rank 1 on host a is lost\n");
-  const std::string far(5000, 'x');
+  std::string far;
+  for (int word = 0; word < 1000; ++word) far += fmt::format("rank{} ", word % 10);
+  far += "last";
   EXPECT_EQ(heard_of(far), "paceline: " + far + "\n");
   auto stranger = comm::address_of(ear.address());
   ASSERT_TRUE(stranger);

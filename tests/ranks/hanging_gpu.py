@@ -23,12 +23,13 @@ def gpu(args, folder):
                "ncclAllReduce": f"{name}ncclAllReduce does not return, in all_reduce 1 of 1000 floats, 2 s after it began",
                "ncclCommAbort": f"rank 1 gave up: a link of device 1 is broken.*{name}ncclCommAbort does not return, in ",
                "query": f"{name}a call of the device does not return, in all_reduce 1 of 1000 floats, 2 s after it began"}
+    secret = {"PACELINE_SECRET": "a meeting that says nothing before the calls hang"}
     jobs, heard = [], []  # heard: of each job (seconds, line)
     try:
         for call in said_of:
             for processes in (1, args.processes):
                 for place in [dict(os.environ)] if processes == 1 else places(processes):
-                    place = {**place, "NCCL_HANGS": call, "LD_LIBRARY_PATH": str(args.runner.parent / "libraries/nccl")}
+                    place = {**place, **secret, "NCCL_HANGS": call, "LD_LIBRARY_PATH": str(args.runner.parent / "libraries/nccl")}
                     job = subprocess.Popen([str(program), str(2 if processes == 1 else 1), str(deadline)], stdout=subprocess.PIPE,
                                            stderr=subprocess.STDOUT, text=True, env=place)
                     jobs.append((call, processes, job))
