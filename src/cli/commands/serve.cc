@@ -72,9 +72,9 @@ struct Token {
 
 Token token_of(const Settings::Serve& asked) {
   if (asked.has_no_token) {
-    if (!asked.token_file.empty())
-      base::fail(base::ErrorKind::usage,
-                 "--no-token and --token-file contradict each other; give one of them");
+    if (!asked.token_file.empty() || !asked.token.empty())
+      base::fail(base::ErrorKind::usage, "--no-token and {} contradict each other; give one of them",
+                 asked.token.empty() ? "--token-file" : "--token");
     if (!serve::is_loopback(asked.host))
       base::fail(
           base::ErrorKind::usage,

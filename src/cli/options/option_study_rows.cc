@@ -367,7 +367,7 @@ constexpr Option kStudyRows[] = {
          base::fail(base::ErrorKind::usage, "must have at least {} characters, got {}", kFewest, t.size());
        s.serve.token = t;
      },
-     [](const S& s) { return s.serve.token; }, kNoRival, false},
+     [](const S& s) { return s.serve.token; }, Setting("token-file"), false},
     {"token-file", "FILE", kServed,
      "the token is the text of this file, which you alone may read (mode 0600)", kServe,
      [](S& s, Text t) { s.serve.token_file = t; }, [](const S& s) { return s.serve.token_file.string(); },
@@ -375,7 +375,7 @@ constexpr Option kStudyRows[] = {
     {"no-token", "", kServed,
      "answer without a token, on the loopback address alone: every user of this machine can then read all runs",
      kServe, [](S& s, Text t) { s.serve.has_no_token = truth(t); },
-     [](const S& s) { return yes_no(s.serve.has_no_token); }, Setting("token"), false},
+     [](const S& s) { return yes_no(s.serve.has_no_token); }, kNoRival, false},
 };
 static_assert(reads_all(kStudyRows, kStudyPart, Setting::count()),
               "a setting of this part of measure/setting.h has no row here");
