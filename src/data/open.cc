@@ -54,16 +54,18 @@ std::optional<std::string> hint_for_data(const std::string& name) {
     const char* name;
     const char* hint;
   };
+  constexpr const char* kToFolders =
+      "it is not read; write its images into folders, one for each class, and give folder:DIR";
   constexpr const char* kAsFolder = "its images are read from folders, one for each class: folder:DIR";
   constexpr auto kKnown = std::to_array<Known>({
       {"cifar100",
        "CIFAR-100 is not read, since its files hold two labels an image; write the images into folders, one for "
        "each class, and give folder:DIR"},
       {"kmnist", "its files are those of MNIST: mnist:DIR"},
-      {"qmnist", "its files are those of MNIST: mnist:DIR"},
-      {"emnist", "its files are those of MNIST under other names: mnist:DIR with the names of MNIST"},
-      {"svhn", "it is not read; write its images into folders, one for each class, and give folder:DIR"},
-      {"stl10", "it is not read; write its images into folders, one for each class, and give folder:DIR"},
+      {"qmnist", kToFolders},
+      {"emnist", kToFolders},
+      {"svhn", kToFolders},
+      {"stl10", kToFolders},
       {"imagenet", kAsFolder},
       {"imagenet1k", kAsFolder},
       {"tinyimagenet", kAsFolder},

@@ -45,6 +45,7 @@ class Folders {
     for (const auto& first : firsts())
       if (const auto split = split_of(first)) splits_[first] = *split;
     if (!has_parts()) find_pairs();
+    leave_out_numbered();
     std::array<std::string, kSplits> names;
     for (const auto& [name, split] : splits_)
       if (has_parts()) name_split(names[split], name);
@@ -100,6 +101,14 @@ class Folders {
   [[nodiscard]] std::optional<Split> split_at(std::size_t d) const {
     const auto found = splits_.find(first_part(paths_[d]));
     return found == splits_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  /// "test2" beside "test" is another set than that which is used, and left out as others are.
+  void leave_out_numbered() {
+    const auto is_numbered = [](const std::string& name) { return name.back() >= '0' && name.back() <= '9'; };
+    std::array<bool, kSplits> has_plain{};
+    for (const auto& [name, split] : splits_) has_plain[split] = has_plain[split] || !is_numbered(name);
+    std::erase_if(splits_, [&](const auto& one) { return has_plain[one.second] && is_numbered(one.first); });
   }
 
   /// "asl_alphabet_train" beside "asl_alphabet_test": names that differ in the part alone.

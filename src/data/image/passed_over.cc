@@ -14,15 +14,14 @@
 namespace paceline::data {
 namespace {
 
-/// Endings of files that lie beside images and are none.
-bool is_of_other_files(std::string_view ending) {
-  constexpr auto kOthers = std::to_array<std::string_view>(
-      {".txt",    ".xml",  ".json", ".jsonl", ".csv", ".tsv",  ".md",    ".rst",  ".htm",
-       ".html",   ".yaml", ".yml",  ".toml",  ".ini", ".py",   ".ipynb", ".m",    ".c",
-       ".h",      ".sh",   ".log",  ".pdf",   ".doc", ".docx", ".xls",   ".xlsx", ".db",
-       ".url",    ".lnk",  ".gz",   ".zip",   ".tar", ".tgz",  ".7z",    ".rar",  ".mat",
-       ".sha256", ".md5",  ".mp4",  ".avi",   ".mov", ".mkv",  ".webm",  ".mp3",  ".wav"});
-  return std::ranges::find(kOthers, ending) != kOthers.end();
+/// Whether files of this ending may be images that are not read. Others lie beside images and are none: a
+/// table, a checkpoint, a log, what a program or a file server keeps for itself.
+bool may_be_images(std::string_view ending) {
+  constexpr auto kImages = std::to_array<std::string_view>(
+      {"",     ".webp", ".gif", ".bmp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", ".j2k",
+       ".jxl", ".jfif", ".jpe", ".pgm", ".pbm", ".pnm",  ".tga",  ".ico",  ".svg",  ".psd", ".exr",
+       ".hdr", ".dcm",  ".nii", ".raw", ".cr2", ".cr3",  ".nef",  ".arw",  ".dng",  ".orf"});
+  return std::ranges::find(kImages, ending) != kImages.end();
 }
 
 std::string parent_folder(const std::string& path) {
@@ -49,8 +48,10 @@ struct ImageFolders {
   std::set<std::string, std::less<>> with_images, parents;
 };
 
-/// Whether it lies in a part that is beside others with images.
+/// Whether it lies in a part that is beside others with images, and in no class.
 bool lies_in_a_part(const std::string& path, const ImageFolders& folders) {
+  for (auto above = parent_folder(path); !above.empty(); above = parent_folder(above))
+    if (folders.images.contains(above)) return false;
   for (auto inner = path; !inner.empty(); inner = parent_folder(inner))
     if (split_of(inner.substr(inner.rfind('/') + 1)) && folders.with_images.contains(parent_folder(inner)))
       return true;
@@ -93,7 +94,7 @@ std::vector<std::string> check_passed_over(const std::string& spec, const ImageL
   const auto folders = folders_of(listing);
   std::vector<const PassedOver*> lost, mostly;
   for (const auto& one : passed) {
-    if (one.folder.empty() || one.files == 0 || is_of_other_files(one.ending)) continue;
+    if (one.folder.empty() || one.files == 0 || !may_be_images(one.ending)) continue;
     const auto images = folders.images.find(one.folder);
     if (images != folders.images.end()) {
       if (one.files > images->second) mostly.push_back(&one);

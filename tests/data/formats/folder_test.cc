@@ -92,6 +92,14 @@ TEST_F(Folder, FindsPartsOfOtherNames) {
   }
 }
 
+TEST_F(Folder, LeavesOutASecondTestSet) {
+  for (const char* folder : {"train/cats", "train/dogs", "test/cats", "test/dogs", "test2/cats"})
+    fill(folder, 5);
+  const Source source = open_here("");
+  EXPECT_EQ(source.test->size(), 10);
+  EXPECT_THAT(source.notes, testing::Contains(HasSubstr("5 images in 'test2'")));
+}
+
 TEST_F(Folder, RefusesTheSameClassesBelowSeveralFolders) {
   for (const char* folder : {"home/cats", "home/dogs", "zoo/cats", "zoo/dogs"}) fill(folder, 5);
   EXPECT_THAT(refused().text, AllOf(HasSubstr("'home' and 'zoo'"), HasSubstr("classes=leaf")));

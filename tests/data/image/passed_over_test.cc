@@ -40,6 +40,11 @@ TEST(PassedOver, ClassesThatLostAllFilesAreRefused) {
 TEST(PassedOver, OtherFilesAreNoLoss) {
   EXPECT_EQ(refusal_of({"cats", "dogs"}, {"labels", 10, ".xml"}), "");
   EXPECT_EQ(refusal_of({"cats", "dogs"}, {"films", 10, ".mp4"}), "");
+  EXPECT_EQ(refusal_of({"cats", "dogs"}, {"checkpoints", 1, ".pt"}), "");
+  EXPECT_EQ(refusal_of({"cats", "dogs"}, {"masks", 10, ".npy"}), "");
+  EXPECT_EQ(refusal_of({"train/a", "train/b"}, {"train/labels", 10, ".npz"}), "");
+  EXPECT_EQ(refusal_of({"train/a", "train/b"}, {"train/a/@eaDir", 9, ".jpg@synoeastream"}), "");
+  EXPECT_EQ(refusal_of({"train/a", "train/b"}, {"train/a/small", 9, ".webp"}), "") << "inside a class";
   EXPECT_EQ(refusal_of({"cats", "dogs"}, {"", 10, ".webp"}), "") << "they lie beside the class folders";
   EXPECT_EQ(refusal_of({"train/a", "train/b"}, {"raw/train/a", 10, ".nef"}), "") << "they lie beside the set";
   EXPECT_EQ(refusal_of({"cats/old", "dogs"}, {"cats", 10, ".webp"}), "") << "images lie below";
