@@ -41,20 +41,31 @@ constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  //
   throw WriteError(fmt::format("{}: cannot be written: {}", path.string(), reason_of_write(error)), error);
 }
 
+/// Whether somebody else may have put a link here for this user to follow, as into /tmp: the directory is
+/// everybody's, and the link is neither this user's, nor root's, nor of whom the directory is (the rule of
+/// Linux's protected_symlinks).
+bool is_planted(const fs::path& path, const struct stat& link) {
+  struct stat directory {};
+  const auto parent = path.parent_path();
+  if (::stat(parent.empty() ? "." : parent.c_str(), &directory) != 0) return false;
+  const bool is_everybodys = (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & S_IWOTH) != 0;
+  return is_everybodys && link.st_uid != ::geteuid() && link.st_uid != 0 && link.st_uid != directory.st_uid;
+}
+
 /// The file to which `path` leads through symbolic links; it need not exist. The link stays, and its target
 /// is replaced.
 ///
-/// Errors   Error(data): a link is neither this user's nor root's
+/// Errors   Error(data): a link is another user's, in a directory of everybody
 fs::path end_of_links(fs::path path) {
   for (int links = 0; links < kLongestChain; ++links) {
     std::error_code failed;
     struct stat link {};
     if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
-    if (link.st_uid != ::geteuid() && link.st_uid != 0)
+    if (is_planted(path, link))
       fail(
           ErrorKind::data,
-          "{}: is a symbolic link of another user (uid {}), which is not followed, since it may lead to any file of "
-          "yours; remove it, or give another file",
+          "{}: is a symbolic link of another user (uid {}) in a directory of everybody, which is not followed, since it "
+          "may lead to any file of yours; remove it, or give another file",
           path.string(), link.st_uid);
     const auto target = fs::read_symlink(path, failed);
     if (failed) return path;  // the error is reported when the file is created

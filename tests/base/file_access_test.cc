@@ -56,6 +56,7 @@ TEST_F(FileAccess, PrivateFilesAreNeverOpenToOthers) {
 
 TEST_F(FileAccess, AnotherUsersLinkIsNotFollowed) {
   write_file(folder_ / "precious", "mine");
+  fs::permissions(folder_, fs::perms::all | fs::perms::sticky_bit);
   for (const char* target : {"precious", "new", "/dev/null"}) {
     const auto link = folder_ / "report.html";
     fs::remove(link);
@@ -75,6 +76,10 @@ TEST_F(FileAccess, AnotherUsersLinkIsNotFollowed) {
   }
   EXPECT_EQ(read_file(folder_ / "precious"), "mine");
   EXPECT_FALSE(fs::exists(folder_ / "new"));
+  // Nobody else can have put it into an ordinary directory, as of a container that mounts another user's
+  // files.
+  fs::permissions(folder_, fs::perms::owner_all);
+  write_file(folder_ / "report.html", "a report");
 }
 
 TEST_F(FileAccess, RegularFilesAreReadAlone) {
