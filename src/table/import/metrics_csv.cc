@@ -210,7 +210,7 @@ std::optional<Heads> find_heads(std::string_view text) {
 /// are left empty, so that the numbers stay.
 std::string body_of(std::string_view text, const Heads& heads, MetricLog& log) {
   std::string body;
-  FirstRank ranks;
+  FirstRank ranks(text.substr(heads.at));
   std::size_t left_out = 0, number = heads.line;
   std::string first;
   for (auto rest = text.substr(heads.at); !rest.empty(); ++number) {

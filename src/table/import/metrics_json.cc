@@ -261,7 +261,7 @@ MetricLog metrics_of_json(std::string_view text, const std::string& where) {
     if (const auto document = parsed(text); !document.is_discarded() && take_document(log, document))
       return log;
   log = {};
-  FirstRank ranks;
+  FirstRank ranks(text);
   std::size_t number = 0, left_out = 0;
   std::string first;
   for (auto rest = text; !rest.empty();) {

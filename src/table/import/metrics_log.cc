@@ -57,8 +57,23 @@ std::optional<int> rank_in(std::string_view prefix) {
   return prefix.substr(begin).starts_with('[') ? digits_before(begin + 1, "] ") : digits_before(begin, ": ");
 }
 
+FirstRank::FirstRank(std::string_view text) {
+  constexpr int kFewest = 3;
+  int lines = 0, last = 0;
+  while (!text.empty()) {
+    const auto line = take_line(text);
+    const auto begin = line.find_first_not_of(" [");
+    if (begin == std::string_view::npos) continue;
+    const auto number = line[begin] >= '0' && line[begin] <= '9' ? rank_in(line) : std::nullopt;
+    if (!number || (lines > 0 && *number != last + 1)) return;
+    last = *number;
+    ++lines;
+  }
+  are_lines_counted_ = lines >= kFewest;
+}
+
 bool FirstRank::takes(std::string_view prefix) {
-  const auto rank = rank_in(prefix);
+  const auto rank = are_lines_counted_ ? std::nullopt : rank_in(prefix);
   if (!rank) return true;
   if (!rank_) rank_ = rank;
   left_out_ += rank_ == rank ? 0 : 1;

@@ -52,6 +52,10 @@ enum class MetricKey : char { epoch, step };
 /// Lines of ranks other than the first one that was met are left out.
 class FirstRank {
  public:
+  /// Numbers that rise by one from each of the lines of `text` to the next count lines, as `grep -n` does,
+  /// and are of no ranks: all lines count.
+  explicit FirstRank(std::string_view text);
+
   /// Whether a line behind `prefix` counts.
   [[nodiscard]] bool takes(std::string_view prefix);
   /// "" if no line was left out.
@@ -59,6 +63,7 @@ class FirstRank {
 
  private:
   std::optional<int> rank_;
+  bool are_lines_counted_ = false;
   std::size_t left_out_ = 0;
 };
 

@@ -1,8 +1,6 @@
 /// What trainers log, in the forms that programs write and people change: which figure belongs to which
 /// epoch, in which unit, of which run; and what is said of the rest.
 
-#include "table/import/metrics_log.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -239,23 +237,6 @@ TEST_F(Metrics, InUnknownFormsAreNamed) {
                                                    HasSubstr("need a column 'epoch' or 'step'")));
   EXPECT_THAT(error_of("epoch,loss\n1,0.5,7\n"),
               AllOf(HasSubstr("3 cells, but there are 2 columns"), Not(HasSubstr("cut"))));
-}
-
-TEST(MetricLog, KnowsWordsForEpochsAndSteps) {
-  for (const char* word : {"epoch", "Epoch", "EPOCH", "train/epoch"})
-    EXPECT_EQ(metric_key_of(word), MetricKey::epoch) << word;
-  for (const char* word : {"step", "_step", "Global Step", "trainer/global_step", "iter", "Iteration"})
-    EXPECT_EQ(metric_key_of(word), MetricKey::step) << word;
-  for (const char* word : {"epochs", "epoch time", "steps", "loss", ""})
-    EXPECT_FALSE(metric_key_of(word)) << word;
-}
-
-TEST(MetricLog, TakesNoClockForARank) {
-  for (const char* prefix :
-       {"[rank3]:", "[default3]:", "[1,3]<stdout>:", "[prterun-a@1,3]<stderr>: ", "3: ", "[3] ", " 3: "})
-    EXPECT_EQ(rank_in(prefix), 3) << prefix;
-  for (const char* prefix : {"", "10:22:33 ", "2025-03-11T10:22:33Z ", "[10:22:33] ", "node-3: ", "> "})
-    EXPECT_FALSE(rank_in(prefix)) << prefix;
 }
 
 }  // namespace
