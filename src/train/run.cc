@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/topology.h"
 #include "measure/environment.h"
 #include "measure/record_file.h"
 #include "train/checkpoint/checkpoint.h"
@@ -292,7 +293,10 @@ Setup inspected(const Options& options, const Backend& backend, bool opens_all) 
   if (opens_all) {
     require_trainable(graph, options, resolved);
     if (!options.kernels_from.empty()) (void)kernel_request(options, {});
-    if (!options.resume.empty()) (void)find_resume_point(options, resolved, graph);
+    if (!options.resume.empty()) {
+      resolved.data = data::identity_of(source, base::usable_cores());
+      (void)find_resume_point(options, resolved, graph);
+    }
   }
   const auto limits = memory_limits(backend, resolved.local_workers);
   auto planned = plan_images(options, resolved, graph, source, backend, limits);

@@ -63,6 +63,9 @@ TEST_F(ResumedData, OfOtherClassesIsRefused) {
                       "'green': 'red' is missing, 'a_red' is new"),
             HasSubstr("start a new run")));
   EXPECT_EQ(base::read_file(options.out / "record.json"), record);
+  EXPECT_THAT([&] { (void)rehearse(options, backend_of("cpu")); },
+              testing::ThrowsMessage<base::Error>(HasSubstr("'red' is missing")))
+      << "--plan says it too";
   move("train/a_red", "train/reddish");
   move("test/a_red", "test/reddish");
   EXPECT_THAT(refusal(options), HasSubstr("'reddish' is new")) << "also where no label moves";

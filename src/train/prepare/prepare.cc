@@ -262,8 +262,9 @@ Prepared prepare(const Options& options, const Backend& backend) {
   const auto circumstances = circumstances_of(run.source, backend);
   run.resolved = resolve(options, circumstances);
   require_trainable(run.graph, options, run.resolved);
-  if (options.window_steps == 0 && backend.place.is_first())
-    run.resolved.data = data::identity_of(run.source, base::usable_cores());
+  // The first process alone compares it. All work it out, so that on a slow disk nobody waits past a
+  // deadline.
+  if (options.window_steps == 0) run.resolved.data = data::identity_of(run.source, base::usable_cores());
   // The first process reads the checkpoint for all; only its host needs the file.
   if (!options.resume.empty() && backend.place.is_first()) {
     tell_preparation(backend, "the reading of the checkpoint");
