@@ -215,7 +215,7 @@ constexpr std::array kMarks{
 [[noreturn]] void refuse_half(const std::string& set, const std::string& value, const std::string& missing) {
   base::fail(
       base::ErrorKind::usage,
-      "{} is set ({}), but {} {} not: this is one of several processes, and each would train alone; set RANK, "
+      "{} is set ({}), but {} {} not: this may be one of several processes, and each would train alone; set RANK, "
       "WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each (docs/processes.md), or unset {} to train in one",
       set, value, missing, missing.find(" and ") == std::string::npos ? "is" : "are", set);
 }

@@ -215,6 +215,7 @@ def secret(args, folder):
     finally:
         stop(first)
     check(code == 0 and first.returncode == 0, f"those who know it meet: exit {code}, {first.returncode}: {err}{said}")
+    check("RANK=1 has another PACELINE_SECRET than process 0" in said, f"process 0 says it too: {said}")
     for path in (folder / "run").iterdir():
         check(SECRET.encode() not in path.read_bytes(), f"the secret is in {path}")
     twice(args, folder)
