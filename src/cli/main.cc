@@ -88,7 +88,7 @@ std::unique_ptr<cluster::Session> join_processes(const cli::CommandRow& row, con
   auto launch = comm::read_launch(std_environment);
   if (settings.meet_within_s > 0) launch.meet_within = std::chrono::seconds(settings.meet_within_s);
   if (launch.alone() && (row.command & cli::kInProcesses)) {
-    // doctor has in its table what is odd, and is asked for when it is.
+    // doctor describes one process all the same, and has in its table what else is odd.
     if (row.command != cli::kDoctor) comm::require_whole_launcher(std_environment);
     const auto odd =
         launch.by.empty() && row.command != cli::kDoctor ? cluster::odd_about_one_alone(std_environment) : "";
