@@ -162,9 +162,9 @@ void check_engines(Findings& findings, int most) {
   std::map<Precision, Worst> worst;
   int engines = 0, other_bits = 0, not_captured = 0;
   const auto plans_of = [&](const cuda::ConvProblem& problem) {
-    if (most > 1) return cudnn::plans_to_measure(device, problem, cuda::kWorkspaceLimit, most);
+    if (most > 1) return cudnn::plans_to_measure(device, problem, gpu.workspace_limit(), most);
     std::vector<cudnn::Plan> one;
-    one.push_back(cudnn::first_plan(device, problem, cuda::kWorkspaceLimit));
+    one.push_back(cudnn::first_plan(device, problem, gpu.workspace_limit()));
     return one;
   };
   for (const Precision precision : {Precision::bf16, Precision::f32})
@@ -214,7 +214,7 @@ void time_convolutions(Findings& findings) {
       if (!findings.has_time_for(describe(problem))) return;
       findings.attempt(describe(problem), [&] {
         const auto begin = std::chrono::steady_clock::now();
-        auto plans = cudnn::plans_to_measure(device, problem, cuda::kWorkspaceLimit, 8);
+        auto plans = cudnn::plans_to_measure(device, problem, gpu.workspace_limit(), 8);
         const std::chrono::duration<double, std::milli> planning = std::chrono::steady_clock::now() - begin;
         const Operands operands(gpu, problem, largest_workspace(plans));
         const double gflop = 2e-9 * static_cast<double>(problem.dst_elements()) * problem.kernel_height *

@@ -110,7 +110,7 @@ void time_launches(Findings& findings) {
                                        .height_out = 4,
                                        .width_out = 4};
     auto plan = cuda::cudnn::first_plan(cuda::cudnn::TargetDevice::of(api, connection.handle()), problem,
-                                        cuda::kWorkspaceLimit);
+                                        gpu.workspace_limit());
     const Operands operands(gpu, problem, plan.workspace_bytes);
     const auto convolution = cuda::cudnn::make_convolution(
         connection, [&gpu](cuda::Stream) -> void* { return gpu.stream(); }, std::move(plan));

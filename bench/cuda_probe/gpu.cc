@@ -60,6 +60,12 @@ std::string Gpu::name() const {
   return name;
 }
 
+std::size_t Gpu::workspace_limit() const {
+  std::size_t free = 0, total = 0;
+  check(api_.cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return cuda::workspace_limit(static_cast<std::int64_t>(total));
+}
+
 void* Gpu::allocate(std::size_t bytes) {
   void* memory = nullptr;
   check(api_.cudaMalloc(&memory, std::max<std::size_t>(bytes, 256)), "cudaMalloc");

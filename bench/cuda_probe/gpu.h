@@ -28,6 +28,8 @@ class Gpu {
 
   [[nodiscard]] const cuda::CudaApi& api() const { return api_; }
   [[nodiscard]] std::string name() const;
+  /// Of the GPU's engines (engine/cuda/runtime/runtime.h).
+  [[nodiscard]] std::size_t workspace_limit() const;
   [[nodiscard]] cuda::CudaStreamHandle stream() const { return stream_; }
   [[nodiscard]] void* allocate(std::size_t bytes);
   [[nodiscard]] void* allocate_pinned(std::size_t bytes);

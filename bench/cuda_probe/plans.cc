@@ -56,7 +56,7 @@ void find_libraries(Findings& findings) {
     if (!findings.has_time_for(describe(problem))) return;
     findings.attempt(describe(problem), [&] {
       Json plans = Json::array();
-      for (const cudnn::Plan& plan : cudnn::plans_to_measure(device, problem, cuda::kWorkspaceLimit, 8))
+      for (const cudnn::Plan& plan : cudnn::plans_to_measure(device, problem, cuda::workspace_limit(std::int64_t{80} << 30), 8))
         plans.push_back({{"engine", cudnn::name_of(plan.engine)}, {"workspace", plan.workspace_bytes}});
       findings.json["plans_for_described_h100"][describe(problem)] = plans;
     });
@@ -111,7 +111,7 @@ void compare_plans(Findings& findings) {
                        {"first", engines.empty() ? Json() : json_of(engines.front())}};
         }
         const auto first = [&](const cudnn::TargetDevice& device) {
-          return cudnn::first_plan(device, problem, cuda::kWorkspaceLimit).engine;
+          return cudnn::first_plan(device, problem, cuda::workspace_limit(std::int64_t{80} << 30)).engine;
         };
         const cudnn::EngineFacts taken = first(real);
         one["taken"] = json_of(taken);

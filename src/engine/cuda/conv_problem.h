@@ -93,7 +93,7 @@ inline constexpr const char* kSeparate = "separate";
 /// The algorithms of a convolution that are worth measuring.
 struct ConvCandidates {
   std::vector<std::string> algorithms;  ///< the default first
-  /// Those that need more workspace than kWorkspaceLimit: "NAME (300 MB)".
+  /// Those that need more workspace than workspace_limit(): "NAME (300 MB)".
   std::vector<std::string> left_out;
 };
 

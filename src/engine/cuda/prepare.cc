@@ -128,13 +128,13 @@ std::string machine_of(const DeviceFacts& facts) {
 }
 
 /// The end of a note about algorithms that were not measured because they need too much workspace.
-std::string sentence_of(const std::vector<std::string>& left_out) {
+std::string sentence_of(const std::vector<std::string>& left_out, std::size_t limit) {
   if (left_out.empty()) return "";
   constexpr std::size_t kNamed = 4;
   std::string text = fmt::format(
       "; {} not measured, for {} would take more than {} MB beside {} operands:",
       left_out.size() == 1 ? "one algorithm was" : fmt::format("{} algorithms were", left_out.size()),
-      left_out.size() == 1 ? "it" : "they", kWorkspaceLimit >> 20, left_out.size() == 1 ? "its" : "their");
+      left_out.size() == 1 ? "it" : "they", limit >> 20, left_out.size() == 1 ? "its" : "their");
   for (std::size_t i = 0; i < left_out.size() && i < kNamed; ++i)
     text += fmt::format("{} {}", i == 0 ? "" : ",", left_out[i]);
   if (left_out.size() > kNamed) text += fmt::format(" and {} more", left_out.size() - kNamed);
@@ -187,11 +187,11 @@ void ConvolutionTimer::reserve(std::span<const ConvProblem> problems) {
     static_cast<void>(at_least(*block, bytes));
 }
 
-std::size_t ConvolutionTimer::most_bytes(std::span<const ConvProblem> problems) {
+std::size_t ConvolutionTimer::most_bytes(std::span<const ConvProblem> problems, std::size_t workspace) {
   const Sizes most = Sizes::largest(problems);
   // Workspaces that have become too small stay allocated. Their sizes are different powers of two, so all of
   // them together take less than twice the largest.
-  std::size_t sum = 2 * kWorkspaceLimit;
+  std::size_t sum = 2 * workspace;
   for (const std::size_t bytes : {most.src, most.dst, most.weight, most.sums, most.mask, most.values,
                                   most.addend, most.partial, most.parameters})
     if (bytes > 0) sum += allocated_bytes(bytes);
@@ -284,6 +284,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
       return refused.why();
     }
   };
+  const std::size_t limit = workspace_limit(facts.memory_bytes);
   std::vector<ConvProblem> all;
   for (const auto& [key, problem] : problems) all.push_back(problem);
   std::vector<std::string> left_out;
@@ -293,7 +294,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
     KernelAlgorithms found;
     if (!timer) {
       // This memory is freed with the runtime before the run allocates any, so no memory plan counts it.
-      const auto needed = static_cast<std::int64_t>(ConvolutionTimer::most_bytes(all));
+      const auto needed = static_cast<std::int64_t>(ConvolutionTimer::most_bytes(all, limit));
       const auto free = runtime.facts().free_memory_bytes;
       if (facts.is_gpu && needed > free) {
         no_room = fmt::format(
@@ -325,7 +326,7 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
            },
        .measure = measure,
        .portion = kPortion});
-  if (!prepared.note.empty()) prepared.note += sentence_of(left_out);
+  if (!prepared.note.empty()) prepared.note += sentence_of(left_out, limit);
   if (!no_room.empty()) prepared.note += (prepared.note.empty() ? "kernels: " : "; ") + no_room;
   return prepared;
 }

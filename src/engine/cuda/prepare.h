@@ -35,8 +35,9 @@ class ConvolutionTimer {
   /// Allocates operands for the largest of `problems` at once. Otherwise measure() allocates larger ones as
   /// needed, and the smaller ones stay until the runtime ends.
   void reserve(std::span<const ConvProblem> problems);
-  /// The most bytes that reserve() and measure() together keep allocated for `problems`.
-  [[nodiscard]] static std::size_t most_bytes(std::span<const ConvProblem> problems);
+  /// The most bytes that reserve() and measure() together keep allocated for `problems`, where a convolution
+  /// takes at most `workspace` beside its operands.
+  [[nodiscard]] static std::size_t most_bytes(std::span<const ConvProblem> problems, std::size_t workspace);
 
   /// Measures all candidates of `problem`.
   ///

@@ -82,7 +82,8 @@ class CudnnConvolution final : public Convolution {
 
 class CudnnLibrary final : public ConvolutionLibrary {
  public:
-  CudnnLibrary(const CudnnApi& api, NativeStream streams) : connection_(api), streams_(std::move(streams)) {}
+  CudnnLibrary(const CudnnApi& api, std::size_t workspace_limit, NativeStream streams)
+      : connection_(api), workspace_limit_(workspace_limit), streams_(std::move(streams)) {}
 
   [[nodiscard]] std::string version() const override { return "cuDNN " + cudnn_version(connection_.api()); }
   [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem,
@@ -95,7 +96,7 @@ class CudnnLibrary final : public ConvolutionLibrary {
     if (problem.is_fused()) return fused_candidates(problem);
     const auto usual = plan(problem, {});
     ConvCandidates found{.algorithms = {algorithm_of(connection_.api(), usual->engine)}, .left_out = {}};
-    auto plans = plans_to_measure(device(), problem, kWorkspaceLimit, kMostCandidates, &found.left_out);
+    auto plans = plans_to_measure(device(), problem, workspace_limit_, kMostCandidates, &found.left_out);
     for (Plan& made : plans) {
       // A plan of an engine that is compiled at run time takes a second, in every later start too.
       if (made.engine == usual->engine || made.engine.compiled_at_run_time) continue;
@@ -110,7 +111,7 @@ class CudnnLibrary final : public ConvolutionLibrary {
   ConvCandidates fused_candidates(const ConvProblem& problem) {
     ConvCandidates found{.algorithms = {kSeparate}, .left_out = {}};
     try {
-      for (Plan& made : plans_to_measure(device(), problem, kWorkspaceLimit, kMostFused, &found.left_out))
+      for (Plan& made : plans_to_measure(device(), problem, workspace_limit_, kMostFused, &found.left_out))
         found.algorithms.push_back(keep_candidate(std::move(made)));
     } catch (const AlgorithmRefused&) {
       // This cuDNN has no fused engine for the problem: it stays separate.
@@ -140,14 +141,15 @@ class CudnnLibrary final : public ConvolutionLibrary {
     for (const Known& known : plans_)
       if (known.problem == problem && known.algorithm == algorithm) return known.plan.lock();
     auto made = std::make_shared<const Plan>(algorithm.empty()
-                                                 ? first_plan(device(), problem, kWorkspaceLimit)
-                                                 : named_plan(device(), problem, algorithm, kWorkspaceLimit));
+                                                 ? first_plan(device(), problem, workspace_limit_)
+                                                 : named_plan(device(), problem, algorithm, workspace_limit_));
     plans_.push_back({problem, algorithm, made});
     if (algorithm.empty()) plans_.push_back({problem, algorithm_of(connection_.api(), made->engine), made});
     return made;
   }
 
   const Connection connection_;
+  const std::size_t workspace_limit_;
   const NativeStream streams_;
   std::vector<Known> plans_;
   std::vector<std::shared_ptr<const Plan>> candidates_;  ///< plans of the last call of candidates()
@@ -167,8 +169,10 @@ std::unique_ptr<Convolution> make_convolution(const Connection& connection, cons
                                             std::make_shared<const Plan>(std::move(plan)));
 }
 
-OpenConvolutions open_cudnn(const CudnnApi& api) {
-  return [&api](const NativeStream& streams) { return std::make_unique<CudnnLibrary>(api, streams); };
+OpenConvolutions open_cudnn(const CudnnApi& api, std::size_t workspace_limit) {
+  return [&api, workspace_limit](const NativeStream& streams) {
+    return std::make_unique<CudnnLibrary>(api, workspace_limit, streams);
+  };
 }
 
 }  // namespace paceline::engine::cuda::cudnn

@@ -36,9 +36,9 @@ class Connection {
                                                             const NativeStream& streams, Plan plan);
 
 /// A function by which a GPU's runtime opens cuDNN. By default a convolution uses the first plan that
-/// qualifies within kWorkspaceLimit.
+/// qualifies within `workspace_limit` bytes.
 ///
 /// Requires  `api` outlives the result
-[[nodiscard]] OpenConvolutions open_cudnn(const CudnnApi& api);
+[[nodiscard]] OpenConvolutions open_cudnn(const CudnnApi& api, std::size_t workspace_limit);
 
 }  // namespace paceline::engine::cuda::cudnn

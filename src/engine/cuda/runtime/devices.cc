@@ -20,6 +20,14 @@ const CudnnApi& open_cudnn_library() {
   return api;
 }
 
+/// All memory of a GPU. 0 if it cannot be asked: opening its runtime says why.
+std::int64_t memory_of(const CudaApi& cuda, int device) {
+  std::size_t free = 0, total = 0;
+  if (cuda.cudaSetDevice(device) != kCudaSuccess || cuda.cudaMemGetInfo(&free, &total) != kCudaSuccess)
+    return 0;
+  return static_cast<std::int64_t>(total);
+}
+
 }  // namespace
 
 int visible_device_count() { return visible_devices(open_cuda(), base::process_environment()); }
@@ -41,7 +49,8 @@ std::vector<std::string> visible_bus_ids() {
 std::unique_ptr<Runtime> open_device_runtime(int device) {
   const CudaApi& cuda = open_cuda();
   check_device(cuda, device, base::process_environment());
-  return std::make_unique<DeviceRuntime>(cuda, device, cudnn::open_cudnn(open_cudnn_library()));
+  return std::make_unique<DeviceRuntime>(
+      cuda, device, cudnn::open_cudnn(open_cudnn_library(), workspace_limit(memory_of(cuda, device))));
 }
 
 std::string describe_readiness() {

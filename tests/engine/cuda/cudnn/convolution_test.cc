@@ -24,6 +24,7 @@ constexpr int kNondeterministic = static_cast<int>(NumericalNote::nondeterminist
 constexpr int kReduced = static_cast<int>(NumericalNote::reduced_precision_reduction);
 constexpr int kCompiled = static_cast<int>(BehaviorNote::compiled_at_run_time);
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
+constexpr std::size_t kLimit = 256 * kMegabyte;
 
 ConvProblem problem(Precision precision = Precision::bf16, ConvDirection direction = ConvDirection::forward) {
   return {.direction = direction,
@@ -171,7 +172,7 @@ TEST(CudnnConvolution, OperandsAndStreamReachCudnnAndArgumentsAreBoundOnce) {
   {
     int streams[2] = {};
     const auto library =
-        open_cudnn(fake.api())([&streams](Stream stream) -> void* { return &streams[stream.index]; });
+        open_cudnn(fake.api(), kLimit)([&streams](Stream stream) -> void* { return &streams[stream.index]; });
     EXPECT_EQ(library->version(), "cuDNN 9.19.0");
     const auto convolution = library->make(problem(), {});
     EXPECT_EQ(convolution->workspace_bytes(), 4096u);
@@ -201,7 +202,7 @@ TEST(CudnnConvolution, LayersOfOneShapeSharePlansWhileOneIsThere) {
   FakeCudnn fake;
   fake.engines[HeuristicsMode::b] = {{.index = 1}};
   {
-    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
     auto first = library->make(problem(), {});
     const int created = fake.created;
     auto second = library->make(problem(), {});
@@ -227,7 +228,7 @@ TEST(CudnnConvolution, CandidatesBeginWithTheUsualOneAndNameThoseThatWantTooMuch
                                      {.index = 5, .behavior_notes = {kCompiled}}};
   fake.engines[HeuristicsMode::a] = {{.index = 6}, {.index = 3}};
   {
-    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
     const ConvCandidates candidates = library->candidates(problem());
     EXPECT_THAT(candidates.algorithms,
                 ::testing::ElementsAre("cudnn-9.19.0-engine-3(14=1)", "cudnn-9.19.0-engine-6(14=1)",
@@ -254,7 +255,7 @@ TEST(CudnnConvolution, IsMadeByTheNameThatARecordKeptOrRefusedWithTheReason) {
                                             {.index = 4, .numerical_notes = {kNondeterministic}},
                                             {.index = 5, .workspace = std::int64_t{300} << 20}};
   {
-    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
     for (const char* name : {"cudnn-9.19.0-engine-2(14=1)", "cudnn-9.19.0-engine-3(14=1)"})
       EXPECT_EQ(library->make(problem(), name)->algorithm(), name);
     const auto why = [&](const std::string& name) -> std::string {
@@ -291,7 +292,7 @@ TEST(CudnnConvolution, StatisticsAreASecondOperationOfTheGraphWithTwoTensorsMore
   fake.engines[HeuristicsMode::b] = {{.index = 1}};
   fake.engines[HeuristicsMode::a] = {{.index = 2, .behavior_notes = {kCompiled}}};
   {
-    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
     EXPECT_THAT(library->candidates(problem_with_statistics()).algorithms,
                 ::testing::ElementsAre("separate", "cudnn-9.19.0-engine-2(14=1)"));
     const auto convolution = library->make(problem_with_statistics(), "cudnn-9.19.0-engine-2(14=1)");
@@ -318,7 +319,7 @@ TEST(CudnnConvolution, MaskAndSumsAreOperationsBehindBackwardData) {
     FakeCudnn fake;
     fake.engines[HeuristicsMode::a] = {{.index = 2, .behavior_notes = {kCompiled}}};
     {
-      const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+      const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
       const auto convolution = library->make(fused, "cudnn-9.19.0-engine-2(14=1)");
       std::map<DescriptorType, int> counts;
       for (const auto& descriptor : fake.finalized) ++counts[descriptor.type];
@@ -352,7 +353,7 @@ TEST(CudnnConvolution, MaskAndSumsAreOperationsBehindBackwardData) {
 TEST(CudnnConvolution, WithoutAnEngineForStatisticsTheyStaySeparate) {
   FakeCudnn fake;
   fake.engines[HeuristicsMode::a] = {{.index = 2, .numerical_notes = {kTensorCore}}};
-  const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+  const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
   ConvProblem in_f32 = problem_with_statistics();
   in_f32.precision = Precision::f32;
   EXPECT_THAT(library->candidates(in_f32).algorithms, ::testing::ElementsAre("separate"));
@@ -362,7 +363,7 @@ TEST(CudnnConvolution, WithoutAnEngineForStatisticsTheyStaySeparate) {
 TEST(CudnnConvolution, WhereCudnnRefusesAFusedGraphItStaysSeparate) {
   for (const auto type : {DescriptorType::operation_graph, DescriptorType::heuristics}) {
     FakeCudnn fake;
-    const auto library = open_cudnn(fake.api())([](Stream) -> void* { return nullptr; });
+    const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
     fake.refused[type] = 3000;  // CUDNN_STATUS_NOT_SUPPORTED
     EXPECT_THAT(library->candidates(problem_with_statistics()).algorithms,
                 ::testing::ElementsAre("separate"));
@@ -377,7 +378,7 @@ TEST(CudnnConvolution, WhereCudnnRefusesAFusedGraphItStaysSeparate) {
 
 /// Plans, binds and runs one convolution.
 void run_one(const CudnnApi& api, ConvDirection direction) {
-  const auto library = open_cudnn(api)([](Stream) -> void* { return nullptr; });
+  const auto library = open_cudnn(api, kLimit)([](Stream) -> void* { return nullptr; });
   const auto convolution = library->make(problem(Precision::bf16, direction), {});
   alignas(16) std::byte memory[4][16] = {};
   convolution->run({0}, {memory[0], memory[1], memory[2], memory[3]});

@@ -26,6 +26,8 @@
 namespace paceline::engine::cuda::cudnn {
 namespace {
 
+const std::size_t kLimitOfH100 = workspace_limit(std::int64_t{80} << 30);
+
 /// Every convolution and dense layer of the zoo at the image size that the model is used at, in both
 /// precisions and three directions, each once.
 std::vector<ConvProblem> problems_of_the_zoo(int batch) {
@@ -59,8 +61,8 @@ void plan_all(const CudnnApi& api, const test::DescribedDevice& described, int b
   for (const ConvProblem& problem : problems) {
     const auto begin = Clock::now();
     try {
-      const Plan plan = first_plan(device, problem, kWorkspaceLimit);
-      EXPECT_LE(plan.workspace_bytes, kWorkspaceLimit);
+      const Plan plan = first_plan(device, problem, kLimitOfH100);
+      EXPECT_LE(plan.workspace_bytes, kLimitOfH100);
       EXPECT_TRUE(plan.engine.deterministic) << describe(problem);
       EXPECT_FALSE(problem.precision == Precision::f32 && plan.engine.tensor_cores) << describe(problem);
       workspace = std::max(workspace, plan.workspace_bytes);
@@ -95,9 +97,34 @@ TEST_F(CudnnDescribed, EveryConvolutionOfTheZooHasAPlanOnAnH100) { plan_all(*api
 TEST_F(CudnnDescribed, TheFirstPlanIsTheSameEachTime) {
   const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kH100));
   const ConvProblem problem = problems_of_the_zoo(32).at(5);
-  const Plan first = first_plan(device, problem, kWorkspaceLimit);
-  EXPECT_EQ(first_plan(device, problem, kWorkspaceLimit).engine, first.engine);
-  EXPECT_EQ(plans_to_measure(device, problem, kWorkspaceLimit, 8).front().engine, first.engine);
+  const Plan first = first_plan(device, problem, kLimitOfH100);
+  EXPECT_EQ(first_plan(device, problem, kLimitOfH100).engine, first.engine);
+  EXPECT_EQ(plans_to_measure(device, problem, kLimitOfH100, 8).front().engine, first.engine);
+}
+
+// A refused first engine can make a batch several times slower than the batches beside it.
+TEST_F(CudnnDescribed, TheWorkspaceLimitRefusesNoFirstEngine) {
+  const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kH100));
+  for (const int batch : {512, 1024, 2048})
+    for (const Precision precision : {Precision::bf16, Precision::f32}) {
+      std::vector<ConvProblem> seen;
+      for (const ConvProblem& problem :
+           conv_problems(graph::make_model("resnet18-cifar", {3, 32, 32}, 10, 0), batch, precision)) {
+        if (std::find(seen.begin(), seen.end(), problem) != seen.end()) continue;
+        seen.push_back(problem);
+        const Plan unlimited = first_plan(device, problem, std::size_t{1} << 40);
+        EXPECT_EQ(first_plan(device, problem, kLimitOfH100).engine, unlimited.engine)
+            << describe(problem) << ": " << unlimited.workspace_bytes / 1e6 << " MB";
+      }
+    }
+}
+
+TEST(WorkspaceLimit, GrowsWithTheMemoryOfTheDevice) {
+  constexpr std::size_t kMegabyte = std::size_t{1} << 20;
+  EXPECT_EQ(workspace_limit(0), 256 * kMegabyte) << "not known";
+  EXPECT_EQ(workspace_limit(std::int64_t{11} << 30), 512 * kMegabyte);
+  EXPECT_EQ(workspace_limit(std::int64_t{16} << 30), 1024 * kMegabyte);
+  EXPECT_EQ(workspace_limit(std::int64_t{150} << 30), 2048 * kMegabyte);
 }
 
 /// Engines for graphs of several operations are compiled at run time, and listed where a driver's library can
@@ -160,7 +187,7 @@ TEST_F(CudnnDescribed, PlansToBeMeasuredDifferInEngineOrKnobs) {
                                .kernel_height = 3,
                                .kernel_width = 3,
                                .padding = 1};
-  const std::vector<Plan> plans = plans_to_measure(device, problem, kWorkspaceLimit, 8);
+  const std::vector<Plan> plans = plans_to_measure(device, problem, kLimitOfH100, 8);
   ASSERT_EQ(plans.size(), 8u);
   std::set<std::string> names;
   std::set<std::int64_t> engines;
