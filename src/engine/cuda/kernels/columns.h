@@ -22,10 +22,11 @@ struct Columns {
   int row_blocks = 1;  ///< blocks among which the rows of a group are divided, for one tile
 
   /// For kernels that write sums: just enough blocks to keep a GPU busy, since each block writes partial
-  /// sums. The order of a group's additions depends only on its number of rows and channels, not on the
+  /// sums. 256 blocks run at once from 86 multiprocessors on, with 3 blocks each (or 128 with 2), so that no
+  /// second round is left half empty. The order of a group's additions depends only on its number of rows and channels, not on the
   /// number of groups, so that a shard has the same sums in every batch.
   static Columns for_sums(std::int64_t rows, int groups, int channels) {
-    return with_blocks(rows, groups, channels, 512);
+    return with_blocks(rows, groups, channels, 256);
   }
   /// For kernels that write rows: any number of blocks gives the same bits.
   static Columns for_rows(std::int64_t rows, int groups, int channels) {
@@ -141,14 +142,14 @@ struct BlockSums {
 };
 
 /// Adds the blocks' partial sums of kSums values for each channel, group after group, in a fixed order. A
-/// block processes 32 channels. For each channel 8 threads add every 8th part, then the first thread adds the
-/// 8 results.
+/// block processes 8 channels. For each channel 32 threads add every 32nd part, then the first thread adds the
+/// 32 results. Each round waits for the memory, so that few rounds matter more than long rows.
 template <int kSums>
 struct ColumnFold {
   const double* partial;  ///< [groups][parts][kSums][channels]
   int groups, parts, channels;
 
-  static constexpr int kChannels = 32, kThreads = 8;
+  static constexpr int kChannels = 8, kThreads = 32;
   static constexpr int kSharedDoubles = kSums * kChannels * kThreads;
   [[nodiscard]] Grid grid(int more_shared_bytes = 0) const {
     return {.blocks = (channels + kChannels - 1) / kChannels,
