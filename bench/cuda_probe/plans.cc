@@ -56,7 +56,8 @@ void find_libraries(Findings& findings) {
     if (!findings.has_time_for(describe(problem))) return;
     findings.attempt(describe(problem), [&] {
       Json plans = Json::array();
-      for (const cudnn::Plan& plan : cudnn::plans_to_measure(device, problem, cuda::workspace_limit(std::int64_t{80} << 30), 8))
+      for (const cudnn::Plan& plan :
+           cudnn::plans_to_measure(device, problem, cuda::workspace_limit(std::int64_t{80} << 30), 8))
         plans.push_back({{"engine", cudnn::name_of(plan.engine)}, {"workspace", plan.workspace_bytes}});
       findings.json["plans_for_described_h100"][describe(problem)] = plans;
     });

@@ -287,7 +287,7 @@ struct Record {
 
   int workers = 1;
   int threads_per_worker = 1;
-  bool oversubscribed = false;  ///< more worker threads than cores
+  bool oversubscribed = false;  ///< more worker threads than cores, or several workers on one GPU
   std::int64_t local_batch = 0, global_batch = 0;
   std::string batch_given_as;  ///< "local" or "global": which one the user set
   std::string precision;       ///< "fp32", "bf16": the one that was used

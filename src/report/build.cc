@@ -246,9 +246,14 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
         fmt::format("{} of {} were measured with a build that is not optimised (marked debug): no "
                     "figure of them is a speed.",
                     debug, count(all, "cell")));
-  if (const long over = number_of([](const auto& cell) { return cell.oversubscribed; }))
-    warnings.push_back(fmt::format("{} of {} had more worker threads than cores; they are marked *.", over,
-                                   count(all, "cell")));
+  for (const bool on_gpus : {false, true}) {
+    const auto is_over = [&](const auto& cell) {
+      return cell.oversubscribed && cell.is_on_gpus() == on_gpus;
+    };
+    if (const long over = number_of(is_over))
+      warnings.push_back(fmt::format("{} of {} had {}; they are marked *.", over, count(all, "cell"),
+                                     std::ranges::find_if(conclusions.cells, is_over)->shares()));
+  }
   // Counted by what was emulated, since a link of 1 ms says nothing about one of 50 us.
   std::map<std::string, long> emulated;
   for (const auto& cell : conclusions.cells)

@@ -43,7 +43,7 @@ struct Cell {
   int workers = 1;
   int threads_per_worker = 1;
   std::int64_t local_batch = 0, global_batch = 0;
-  bool oversubscribed = false;
+  bool oversubscribed = false;  ///< of any repeat: its workers lack needs()
   bool debug_build = false;
   bool synthetic = false;
   std::string emulated;  ///< what was emulated, "link of 1000 us, 1 GB/s; straggler: ..."; empty: nothing
@@ -86,6 +86,15 @@ struct Cell {
   [[nodiscard]] std::string name() const;
   /// Whether it was run to measure its time, not as a whole training.
   [[nodiscard]] bool is_timed() const { return kind == "sweep" || kind == "scale"; }
+  [[nodiscard]] bool is_on_gpus() const { return record().memory.device.has_value(); }
+  /// What each worker needs to work beside the others without waiting for them.
+  [[nodiscard]] const char* needs() const {
+    return is_on_gpus() ? "a GPU for each worker" : "a core for each thread";
+  }
+  /// What an oversubscribed cell has instead.
+  [[nodiscard]] const char* shares() const {
+    return is_on_gpus() ? "several workers on one GPU" : "more worker threads than cores";
+  }
 };
 
 /// Value of `scaling`: the sizes are those of a row of weak and of a row of strong scaling.

@@ -62,14 +62,14 @@ struct OperatingPoint {
   std::vector<const Cell*> eligible;  ///< fastest first
   struct LeftOut {
     const Cell* cell = nullptr;
-    std::string why;  ///< "4 threads on 2 cores", "interrupted"
+    std::string why;  ///< "4 threads on 2 cores", "several workers on one GPU", "interrupted"
   };
   std::vector<LeftOut> left_out;  ///< measured, but not recommended
   [[nodiscard]] const Cell* best() const { return choice.best; }
 };
 
 /// For cells of one model and data: of sweeps and scaling, or if there are none of trainings. Eligible are
-/// complete cells with a core for each thread.
+/// complete cells with a core for each thread, or a GPU for each worker.
 ///
 /// Cost     linear in the cells
 [[nodiscard]] OperatingPoint operating_point(const std::vector<const Cell*>& cells);

@@ -56,7 +56,7 @@ Next::Step begin_again(const Subject& subject) {
   const auto over =
       std::ranges::find_if(subject.point.left_out, [](const auto& one) { return one.cell->oversubscribed; });
   if (over != subject.point.left_out.end())
-    return {.title = "Measure with a core for each thread",
+    return {.title = fmt::format("Measure with {}", over->cell->needs()),
             .why = text_about_no_best(subject.point, cells),
             .command = command_like(over->cell->record(), "scale",
                                     fmt::format("--workers 1,2 --batches {}",
@@ -173,10 +173,11 @@ void add_of_quick(const Subject& subject, std::vector<std::string>& sentences) {
 
 std::vector<std::string> not_answered(const Subject& subject) {
   std::vector<std::string> sentences;
-  int most = 0;
+  const Cell* most = nullptr;
   for (const auto& [cell, why] : subject.point.left_out)
-    if (cell->oversubscribed) most = std::max(most, cell->workers);
-  if (most > 0) sentences.push_back(fmt::format("What {} workers give with a core for each thread.", most));
+    if (cell->oversubscribed && (most == nullptr || cell->workers > most->workers)) most = cell;
+  if (most != nullptr)
+    sentences.push_back(fmt::format("What {} workers give with {}.", most->workers, most->needs()));
   if (analysis::nodes(subject.best()->record()) == 1)
     sentences.emplace_back("How much a network between machines would cost: all workers were on one.");
   if (subject.best()->synthetic)

@@ -63,6 +63,7 @@ std::string way_of(const analysis::Cell& cell) {
   std::string joined;
   if (analysis::processes(record) > 1) joined = ", " + analysis::joined_as(record);
   if (record.communication.parallel && cell.workers > 1) joined = ", " + *record.communication.parallel;
+  if (cell.oversubscribed && cell.is_on_gpus()) return fmt::format("{} that share a GPU{}", workers, joined);
   if (!is_on_cpu(cell)) return workers + joined;
   if (cell.oversubscribed) return fmt::format("{} on {}{}", workers, count(cores, "core"), joined);
   if (cell.threads_per_worker > 1)
@@ -166,13 +167,12 @@ std::string text_about_no_best(const analysis::OperatingPoint& point,
   const auto over =
       std::ranges::count_if(point.left_out, [](const auto& one) { return one.cell->status == "complete"; });
   const auto all = std::ssize(point.left_out);
+  const char* shares = cells.empty() ? "" : point.left_out.front().cell->shares();
   if (over == all)
-    return fmt::format("{} measured, {} more threads than cores.", configurations(all),
-                       all == 1 ? "with" : "each with");
+    return fmt::format("{} measured, {} {}.", configurations(all), all == 1 ? "with" : "each with", shares);
   if (over == 0)
     return fmt::format("{} measured in part: {}.", configurations(all), point.left_out.front().why);
-  return fmt::format("{} measured: {} with more threads than cores, {} in part.", configurations(all), over,
-                     all - over);
+  return fmt::format("{} measured: {} with {}, {} in part.", configurations(all), over, shares, all - over);
 }
 
 void judge(Answer& answer, const analysis::Choice& choice) {

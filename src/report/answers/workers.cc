@@ -53,12 +53,16 @@ std::string text_about_speedup(const Subject& subject) {
                      is_strong ? "global" : "local", about(subject.row->efficiency.median));
 }
 
-/// "4 workers need 4 cores." about cells that were left out because cores are missing.
+/// "4 threads need 4 cores." about cells that were left out because cores, or GPUs, are missing.
 std::string text_about_left_out(const Subject& subject) {
-  int most = 0;
-  for (const auto& [cell, why] : subject.point.left_out)
-    if (cell->oversubscribed) most = std::max(most, cell->workers * cell->threads_per_worker);
-  return most == 0 ? "" : fmt::format("{} threads need {} cores.", most, most);
+  int threads = 0, workers = 0;
+  for (const auto& [cell, why] : subject.point.left_out) {
+    if (!cell->oversubscribed) continue;
+    int& most = cell->is_on_gpus() ? workers : threads;
+    most = std::max(most, cell->is_on_gpus() ? cell->workers : cell->workers * cell->threads_per_worker);
+  }
+  if (workers > 0) return fmt::format("{} workers need {} GPUs.", workers, workers);
+  return threads == 0 ? "" : fmt::format("{} threads need {} cores.", threads, threads);
 }
 
 Figure::View view_of(const Subject& subject, Mode mode) {
@@ -150,8 +154,8 @@ Answer workers_answer(const Subject& subject) {
   if (cells.size() < 2)
     return not_measured(
         "workers", kQuestion,
-        fmt::format("Only {} {} measured with a core for each thread.", count(best->workers, "worker"),
-                    best->workers == 1 ? "was" : "were"),
+        fmt::format("Only {} {} measured with {}.", count(best->workers, "worker"),
+                    best->workers == 1 ? "was" : "were", best->needs()),
         command_like(record, "scale", fmt::format("--workers 1,2 --batches {}", best->local_batch)));
   // The number is undecided if any cell with another number reaches the best, not only the fastest of its
   // number.

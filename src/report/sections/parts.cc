@@ -308,7 +308,7 @@ void Footnotes::add(const std::string& note) {
 
 void Footnotes::explain_marks(const analysis::Cell& cell) {
   if (cell.oversubscribed)
-    add("* more worker threads than cores: the time says nothing about a core for each worker.");
+    add(fmt::format("* {}: the time says nothing about {}.", cell.shares(), cell.needs()));
   if (cell.debug_build)
     add(fmt::format("debug: built as {}, not optimised; no figure of it is a speed.",
                     cell.record().environment.build));

@@ -255,7 +255,7 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
 /// What makes a slowdown doubtful: "more worker threads than cores; two repeats".
 std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
   std::vector<std::string> all;
-  if (cell.oversubscribed) all.emplace_back("more worker threads than cores");
+  if (cell.oversubscribed) all.emplace_back(cell.shares());
   if (auto few = fewest_repeats({&cell, &before}); !few.empty()) all.push_back(std::move(few));
   return fmt::format("{}", fmt::join(all, "; "));
 }

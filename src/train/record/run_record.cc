@@ -76,6 +76,11 @@ Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limit
   return memory;
 }
 
+/// Whether workers of the run share a GPU. (The engine on the processor computes in the host's memory.)
+bool shares_gpu(const MemoryLimits& limits) {
+  return limits.share && limits.share->is_any_shared && limits.share->info.memory_bytes > 0;
+}
+
 std::string describe_workers(const Resolved& resolved, const ProcessPlacement& place) {
   const auto s = [](int count) { return count == 1 ? "" : "s"; };
   const auto work = fmt::format("{} thread{}", resolved.threads, s(resolved.threads));
@@ -123,7 +128,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.data.steps_per_epoch = resolved.steps_per_epoch;
   record.workers = resolved.workers;
   record.threads_per_worker = resolved.threads;
-  record.oversubscribed = resolved.oversubscribed;
+  record.oversubscribed = resolved.oversubscribed || shares_gpu(limits);
   record.local_batch = resolved.local_batch;
   record.global_batch = resolved.global_batch;
   record.batch_given_as = resolved.batch_given_as;
@@ -169,6 +174,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
     record.notes.push_back(
         fmt::format("{}: oversubscribed, times say nothing about machines with a core for each",
                     describe_workers(resolved, place)));
+  if (shares_gpu(limits))
+    record.notes.push_back("workers share a GPU: times say nothing about machines with a GPU for each");
   if (options.shard > 0)
     record.notes.push_back(fmt::format(
         "shards of {} samples: the same bits for any number of threads, and of workers that --shard accepts",

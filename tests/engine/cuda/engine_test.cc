@@ -215,7 +215,9 @@ TEST(EngineOnADevicesRuntime, EachCallOfCudnnThatFailsIsOneSentenceAndLeavesNoth
     int trained = 0;
     std::string text;
     try {
-      (void)train(graph, std::make_unique<DeviceRuntime>(cuda.api(), 0, cudnn::open_cudnn(library.api(), workspace_limit(0))),
+      (void)train(graph,
+                  std::make_unique<DeviceRuntime>(cuda.api(), 0,
+                                                  cudnn::open_cudnn(library.api(), workspace_limit(0))),
                   &trained);
     } catch (const base::Error& error) {
       text = error.what();

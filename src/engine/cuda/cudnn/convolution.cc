@@ -140,9 +140,9 @@ class CudnnLibrary final : public ConvolutionLibrary {
     std::erase_if(plans_, [](const Known& known) { return known.plan.expired(); });
     for (const Known& known : plans_)
       if (known.problem == problem && known.algorithm == algorithm) return known.plan.lock();
-    auto made = std::make_shared<const Plan>(algorithm.empty()
-                                                 ? first_plan(device(), problem, workspace_limit_)
-                                                 : named_plan(device(), problem, algorithm, workspace_limit_));
+    auto made = std::make_shared<const Plan>(
+        algorithm.empty() ? first_plan(device(), problem, workspace_limit_)
+                          : named_plan(device(), problem, algorithm, workspace_limit_));
     plans_.push_back({problem, algorithm, made});
     if (algorithm.empty()) plans_.push_back({problem, algorithm_of(connection_.api(), made->engine), made});
     return made;

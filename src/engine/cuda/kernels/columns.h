@@ -23,8 +23,8 @@ struct Columns {
 
   /// For kernels that write sums: just enough blocks to keep a GPU busy, since each block writes partial
   /// sums. 256 blocks run at once from 86 multiprocessors on, with 3 blocks each (or 128 with 2), so that no
-  /// second round is left half empty. The order of a group's additions depends only on its number of rows and channels, not on the
-  /// number of groups, so that a shard has the same sums in every batch.
+  /// second round is left half empty. The order of a group's additions depends only on its number of rows and
+  /// channels, not on the number of groups, so that a shard has the same sums in every batch.
   static Columns for_sums(std::int64_t rows, int groups, int channels) {
     return with_blocks(rows, groups, channels, 256);
   }
@@ -142,8 +142,8 @@ struct BlockSums {
 };
 
 /// Adds the blocks' partial sums of kSums values for each channel, group after group, in a fixed order. A
-/// block processes 8 channels. For each channel 32 threads add every 32nd part, then the first thread adds the
-/// 32 results. Each round waits for the memory, so that few rounds matter more than long rows.
+/// block processes 8 channels. For each channel 32 threads add every 32nd part, then the first thread adds
+/// the 32 results. Each round waits for the memory, so that few rounds matter more than long rows.
 template <int kSums>
 struct ColumnFold {
   const double* partial;  ///< [groups][parts][kSums][channels]
