@@ -35,8 +35,6 @@ const Variant kVariants[] = {
     {"without them, a wait for each step's loss", {.captures = false, .wait = Wait::loss}},
     {"without them, a wait between forward and backward", {.captures = false, .wait = Wait::middle}},
     {"without them, a wait after the update", {.captures = false, .wait = Wait::end}},
-    {"fused convolutions", {.fuses = true}},
-    {"fused convolutions, without captured sections", {.captures = false, .fuses = true}},
     {"evaluation of full batches", {.evaluates = true}},
     {"evaluation, images are copied to the device", {.stores_images = false, .evaluates = true}},
     {"evaluation without captured sections", {.captures = false, .evaluates = true}},

@@ -35,7 +35,6 @@ struct Options {
   bool by_op = false;     ///< also the processor time of each op, a step
   bool turns = false;     ///< as many times --steps as there are lines of input
   bool measured = false;  ///< kernels by measurement on this machine; false: as `train` takes them
-  bool fused = true;      ///< of these, fused convolutions too
   bool captured = true;   ///< a device's steps by captured sections; false: launch by launch
 };
 
@@ -72,16 +71,13 @@ Options parse(int argc, char** argv) {
       options.turns = value == "1";
     else if (name == "--measured-kernels")
       options.measured = value == "1";
-    else if (name == "--fused")
-      options.fused = value == "1";
     else if (name == "--captured")
       options.captured = value == "1";
     else {
       fmt::print(
           stderr,
           "bench_train_step: unknown option {}; known are --model --size --device --precision fp32|bf16 "
-          "--batch --threads --steps --warmup --by-op 0|1 --turns 0|1 --measured-kernels 0|1 --fused 0|1 "
-          "--captured 0|1\n",
+          "--batch --threads --steps --warmup --by-op 0|1 --turns 0|1 --measured-kernels 0|1 --captured 0|1\n",
           name);
       std::exit(2);
     }
@@ -210,8 +206,7 @@ int main(int argc, char** argv) {
       .all_workers_say = [](std::string_view) { return true; },  // as in training
       .stored_images = engine::keeps_images(options.device) ? options.batch : 0,
       .captures = options.captured};
-  const auto kernels = engine::prepare(options.device, graph, how,
-                                       {.is_measured = options.measured, .measures_fused = options.fused});
+  const auto kernels = engine::prepare(options.device, graph, how, {.is_measured = options.measured});
   if (!kernels.note.empty()) fmt::print(stderr, "{}\n", kernels.note);
   how.algorithms = kernels.algorithms;
   const auto started = base::Clock::now();

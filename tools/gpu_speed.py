@@ -124,20 +124,10 @@ def ops(run):
 
 
 def measured(run):
-    """--measured-kernels without fused convolutions: the engine's steps beside those by default."""
-    return measured_steps(run, fused=0)
-
-
-def fused(run):
-    """--measured-kernels with fused convolutions, which cuDNN compiles."""
-    run.needs_gpu("the processor's loops fuse nothing faster")
-    return measured_steps(run, fused=1)
-
-
-def measured_steps(run, fused):
+    """--measured-kernels: the engine's steps beside those by default."""
     large, _ = batches(run)
     usual, _ = bench(run, "default", large)
-    chosen, output = bench(run, "measured", large, "--measured-kernels", 1, "--fused", fused)
+    chosen, output = bench(run, "measured", large, "--measured-kernels", 1)
     run.figures["note"] = next((line for line in output.splitlines() if "kernels:" in line), "")
     return (f"{chosen['images_per_s']:,.0f} images/s, {chosen['images_per_s'] / usual['images_per_s']:.3f} of those by default; "
             f"{run.figures['note'][:160]}")

@@ -94,9 +94,6 @@ struct CompileOptions {
 struct KernelRequest {
   /// Choose the fastest on this machine, by measuring; otherwise choose by shape and kind of processor.
   bool is_measured = false;
-  /// Whether a choice is made for fused problems too; otherwise separate kernels compute them. A GPU compiles
-  /// each of their algorithms for about a second.
-  bool measures_fused = true;
   /// Algorithms of an earlier run, which come before either choice; empty: none.
   KernelAlgorithms given = {};
   /// Whether the run ends if an algorithm of `given` is not available. If not, the default replaces it and

@@ -195,12 +195,6 @@ BufferId MemoryRequests::live(std::int64_t bytes, int first_use, int last_use) {
   return {.kind = BufferId::Kind::live, .index = static_cast<int>(requests_.size()) - 1};
 }
 
-void MemoryRequests::extend(BufferId buffer, int moment) {
-  auto& request = requests_[static_cast<std::size_t>(buffer.index)];
-  request.first_use = std::min(request.first_use, moment);
-  request.last_use = std::max(request.last_use, moment);
-}
-
 std::int64_t MemoryRequests::bytes(BufferId buffer) const {
   const auto index = static_cast<std::size_t>(buffer.index);
   return buffer.kind == BufferId::Kind::live ? requests_[index].bytes : kept_sizes_[index];

@@ -44,8 +44,6 @@ class MemoryRequests {
  public:
   /// Requests a buffer from moment `first_use` to `last_use` (see Lifetimes).
   BufferId live(std::int64_t bytes, int first_use, int last_use);
-  /// Extends the life of a live buffer to include `moment`.
-  void extend(BufferId buffer, int moment);
   [[nodiscard]] std::int64_t bytes(BufferId buffer) const;
   /// Requests a buffer for the life of the engine.
   BufferId kept(std::int64_t bytes);

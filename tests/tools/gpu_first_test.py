@@ -120,7 +120,7 @@ SAYS_OF_WRONG = {
     "workers": "the checkpoints of workers-1 and workers-2 differ", "resume": "resumed: the checkpoints", "too_large": "ended with 0, not 4",
     "memory": "took 1.10 GB, more than its plan of 1.00 GB", "fp32": "the ledger holds 0.9500", "sanitizer": "3 errors",
     "launches": "no engine qualifies", "copies": "no engine qualifies", "times": "no convolution has a time", "nccl": "one GPU and two: the|no engine qualifies",
-    "mnist": "accuracy is 0.5", "parity": "ended with 1", "fused": "no figures", "more": "more than 0.0001", "large": "the last sample is wrong",
+    "mnist": "accuracy is 0.5", "parity": "ended with 1", "more": "more than 0.0001", "large": "the last sample is wrong",
     "plans": "no engine qualifies", "libraries": "no engine qualifies"}
 
 
@@ -296,7 +296,7 @@ done
     def test_on_the_processor_steps_that_need_a_gpu_are_named_with_the_reason(self):
         record = self.machine.run(device="cuda-on-host", quick=True)
         rows = {row["name"]: row for row in record["steps"]}
-        for name in ("kernels", "convolutions", "peer", "memory", "sanitizer", "launches", "copies", "times", "nccl", "fused", "more", "large",
+        for name in ("kernels", "convolutions", "peer", "memory", "sanitizer", "launches", "copies", "times", "nccl", "more", "large",
                      "plans", "mnist"):
             self.assertEqual(rows[name]["outcome"], "skipped", rows[name])
             self.assertTrue(rows[name]["said"], name)

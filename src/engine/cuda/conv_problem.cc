@@ -77,20 +77,10 @@ std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Pre
 }
 
 std::string describe(const ConvProblem& p) {
-  return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}",
+  return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}",
                      name_of_direction(p.direction), p.precision == Precision::f32 ? "f32" : "bf16",
                      p.samples, p.height_in, p.width_in, p.channels_in, p.samples, p.height_out, p.width_out,
-                     p.channels_out, p.kernel_height, p.kernel_width, p.stride, p.padding,
-                     p.has_statistics    ? ", with statistics"
-                     : p.has_addend      ? ", with sum, mask and sums"
-                     : p.has_masked_sums ? ", with mask and sums"
-                                         : "");
-}
-
-std::string algorithm_for(const CompileOptions& options, const ConvProblem& problem) {
-  if (options.algorithms == nullptr) return {};
-  const auto found = options.algorithms->find(describe(problem));
-  return found == options.algorithms->end() ? std::string() : found->second;
+                     p.channels_out, p.kernel_height, p.kernel_width, p.stride, p.padding);
 }
 
 void check(const ConvProblem& problem) {
@@ -115,12 +105,6 @@ void check(const ConvProblem& problem) {
        {std::pair{"input", problem.channels_in}, std::pair{"output", problem.channels_out}})
     require_of_shape(channels == padded_channels(channels), problem,
                      "its {}'s channels must be padded to a multiple of 8, but are {}", name, channels);
-  require_of_shape(!problem.has_statistics || problem.direction == ConvDirection::forward, problem,
-                   "statistics are of the output, which only the forward direction writes");
-  require_of_shape(!problem.has_masked_sums || problem.direction == ConvDirection::backward_data, problem,
-                   "masked sums are of the input's gradient, which only the direction backward data writes");
-  require_of_shape(problem.has_masked_sums || !problem.has_addend, problem,
-                   "a second term comes with a mask and sums");
   require_positions(problem, "height", problem.height_out, problem.height_in, problem.kernel_height);
   require_positions(problem, "width", problem.width_out, problem.width_in, problem.kernel_width);
 }

@@ -32,18 +32,7 @@ struct ConvProblem {
   int channels_out = 0, height_out = 0, width_out = 0;  ///< channels padded
   int kernel_height = 1, kernel_width = 1;
   int stride = 1, padding = 0;
-  /// Forward: the kernel also sums its output over samples and pixels, for the batch norm behind. The
-  /// alternative is a convolution and a separate kernel for the sums (kSeparate). Fusing is used only where
-  /// measuring found it faster.
-  bool has_statistics = false;
-  /// Backward data: the kernel also does the first part of the backward pass of the batch norm and ReLU that
-  /// produced its input. It adds a second gradient term (if has_addend), sets the sum to zero where the batch
-  /// norm's output is not positive, and sums this gradient, and this gradient times the batch norm's input,
-  /// over samples and pixels. Used only where measuring found it faster.
-  bool has_masked_sums = false, has_addend = false;
   bool operator==(const ConvProblem&) const = default;
-  /// Whether the kernel computes more than a convolution.
-  [[nodiscard]] bool is_fused() const { return has_statistics || has_masked_sums; }
 
   [[nodiscard]] std::int64_t src_elements() const {
     return std::int64_t{samples} * height_in * width_in * channels_in;
@@ -63,12 +52,6 @@ struct ConvOperands {
   void* dst = nullptr;     ///< dst or d_dst [N][H][W][K]
   void* weight = nullptr;  ///< weight or d_weight [K][R][S][C]
   void* workspace = nullptr;
-  /// With ConvProblem::has_statistics: [2][channels_out], the sums of dst and of its squares. With
-  /// has_masked_sums: [2][channels_in], the sums of d_src and of d_src * values. Aligned to 16 bytes.
-  float* sums = nullptr;
-  const void* addend = nullptr;  ///< with has_addend: shape of d_src
-  const void* mask = nullptr;    ///< with has_masked_sums: the batch norm's output, shape of d_src
-  const void* values = nullptr;  ///< with has_masked_sums: the batch norm's input, shape of d_src
   bool operator==(const ConvOperands&) const = default;
 };
 
@@ -85,10 +68,6 @@ class Convolution {
   /// Errors   Error(device) naming the call and the layer
   virtual void run(Stream stream, const ConvOperands& operands) = 0;
 };
-
-/// The default algorithm of a fused problem (ConvProblem::is_fused()): use no fused kernel, but a convolution
-/// and separate kernels. Runtime::make_convolution() does not accept it.
-inline constexpr const char* kSeparate = "separate";
 
 /// The algorithms of a convolution that are worth measuring.
 struct ConvCandidates {
@@ -123,12 +102,8 @@ class AlgorithmRefused : public base::Error {
                                                      Precision precision);
 
 /// The problem's name, which records and caches hold: "backward data, bf16, 128x32x32x64 to 128x16x16x128,
-/// kernel 3x3, stride 2, padding 1". Shapes are [N]x[H]x[W]x[C] of the forward pass. Fused problems end with
-/// ", with statistics", ", with mask and sums" or ", with sum, mask and sums".
+/// kernel 3x3, stride 2, padding 1". Shapes are [N]x[H]x[W]x[C] of the forward pass.
 [[nodiscard]] std::string describe(const ConvProblem& problem);
-
-/// The algorithm in `options.algorithms` for `problem`; empty if there is none, so that the default applies.
-[[nodiscard]] std::string algorithm_for(const CompileOptions& options, const ConvProblem& problem);
 
 /// Refuses a problem that no layer can have: sizes that are not positive, channels that are not padded, an
 /// output size that does not follow from input, kernel, stride and padding.

@@ -14,8 +14,6 @@
 #include "base/shared_library.h"
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/engine.h"
-#include "engine/cuda/kernels/batch_norm_backward.h"
-#include "engine/cuda/ops/compiled_op.h"
 #include "engine/cuda/program.h"
 #include "engine/cuda/runtime/device_runtime.h"
 #include "engine/cuda/runtime/host_runtime.h"
@@ -33,81 +31,6 @@ constexpr double kEnough = 0.25;  ///< seconds for each problem; more rounds wou
 /// 0.0115 as float and as bf16. Zeros and denormals would have a different speed.
 constexpr std::uint8_t kByte = 0x3c;
 
-/// The kernel that a fused convolution replaces: it sums the output, or begins the gradient of a batch norm.
-struct ReplacedKernel {
-  std::int64_t elements;
-  int channels;
-  Columns columns;
-
-  explicit ReplacedKernel(const ConvProblem& problem)
-      : elements(problem.has_statistics ? problem.dst_elements() : problem.src_elements()),
-        channels(problem.has_statistics ? problem.channels_out : problem.channels_in),
-        columns(Columns::for_sums(elements / channels, 1, channels)) {}
-  [[nodiscard]] std::size_t partial_bytes() const {
-    return sizeof(double) * 2 * static_cast<std::size_t>(columns.row_blocks) *
-           static_cast<std::size_t>(channels);
-  }
-  [[nodiscard]] std::size_t parameter_bytes() const {
-    return sizeof(float) * 3 * static_cast<std::size_t>(channels);
-  }
-};
-
-/// The default convolution followed by the kernel that a fused convolution replaces, to compare with.
-class SeparateConvolution final : public Convolution {
- public:
-  /// `partial`, `parameters`: device memory for the kernel.
-  SeparateConvolution(Runtime& runtime, Stream stream, const ConvProblem& problem, std::byte* partial,
-                      std::byte* parameters)
-      : runtime_(runtime),
-        problem_(problem),
-        kernel_(problem),
-        convolution_(runtime.make_convolution(plain(problem))),
-        partial_(reinterpret_cast<double*>(partial)),
-        parameters_(reinterpret_cast<float*>(parameters)) {
-    runtime.fill_bytes(stream, parameters_, 0, kernel_.parameter_bytes());
-  }
-  [[nodiscard]] std::size_t workspace_bytes() const override { return convolution_->workspace_bytes(); }
-  [[nodiscard]] std::string algorithm() const override { return kSeparate; }
-  void run(Stream stream, const ConvOperands& operands) override {
-    convolution_->run(stream, operands);
-    with_storage(problem_.precision, [&]<typename T>(T) {
-      problem_.has_statistics ? sum_output<T>(stream, operands) : begin_norm<T>(stream, operands);
-    });
-  }
-
- private:
-  static ConvProblem plain(ConvProblem problem) {
-    problem.has_statistics = problem.has_masked_sums = problem.has_addend = false;
-    return problem;
-  }
-  template <typename T>
-  void sum_output(Stream stream, const ConvOperands& operands) const {
-    runtime_.launch(stream, BatchNormSums<T>{.columns = kernel_.columns,
-                                             .src = static_cast<const T*>(operands.dst),
-                                             .partial = partial_});
-  }
-  template <typename T>
-  void begin_norm(Stream stream, const ConvOperands& operands) const {
-    T* const d_src = static_cast<T*>(operands.src);
-    runtime_.launch(stream,
-                    BatchNormGradientSums<T>{.columns = kernel_.columns,
-                                             .gradient = {.src = static_cast<const T*>(operands.values),
-                                                          .dst = static_cast<const T*>(operands.mask),
-                                                          .d_dst = d_src,
-                                                          .d_dst2 = static_cast<const T*>(operands.addend),
-                                                          .mask = ReluMask::from_dst,
-                                                          .parameters = {.values = parameters_}},
-                                             .d_masked = problem_.has_addend ? d_src : nullptr,
-                                             .partial = partial_});
-  }
-  Runtime& runtime_;
-  const ConvProblem problem_;
-  const ReplacedKernel kernel_;
-  const std::unique_ptr<Convolution> convolution_;
-  double* const partial_;
-  float* const parameters_;
-};
-
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
@@ -116,8 +39,7 @@ double median(std::vector<double> values) {
 
 using ProblemByKey = std::map<std::string, ConvProblem>;
 
-/// Problems that are measured between two writes of the cache. Plans that are compiled at run time make this
-/// take some seconds.
+/// Problems that are measured between two writes of the cache; this takes up to a second.
 constexpr std::size_t kPortion = 4;
 
 /// The cache's name for this machine: kind and size of the device (a part of a GPU is a different device),
@@ -152,26 +74,16 @@ ConvolutionTimer::ConvolutionTimer(Runtime& runtime)
 ConvolutionTimer::Sizes ConvolutionTimer::Sizes::of(const ConvProblem& problem) {
   const std::size_t size = problem.precision == Precision::f32 ? 4 : 2;
   const auto bytes = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * size; };
-  const std::size_t src = bytes(problem.src_elements()), masked = problem.has_masked_sums ? src : 0;
-  const int channels = std::max(problem.channels_in, problem.channels_out);
-  const ReplacedKernel kernel(problem);
-  return {.src = src,
+  return {.src = bytes(problem.src_elements()),
           .dst = bytes(problem.dst_elements()),
-          .weight = bytes(problem.weight_elements()),
-          .sums = 2 * sizeof(float) * static_cast<std::size_t>(channels),
-          .mask = masked,
-          .values = masked,
-          .addend = problem.has_addend ? masked : 0,
-          .partial = problem.is_fused() ? kernel.partial_bytes() : 0,
-          .parameters = problem.is_fused() ? kernel.parameter_bytes() : 0};
+          .weight = bytes(problem.weight_elements())};
 }
 
 ConvolutionTimer::Sizes ConvolutionTimer::Sizes::largest(std::span<const ConvProblem> problems) {
   Sizes most;
   for (const ConvProblem& problem : problems) {
     const Sizes one = of(problem);
-    for (const auto of_operand : {&Sizes::src, &Sizes::dst, &Sizes::weight, &Sizes::sums, &Sizes::mask,
-                                  &Sizes::values, &Sizes::addend, &Sizes::partial, &Sizes::parameters})
+    for (const auto of_operand : {&Sizes::src, &Sizes::dst, &Sizes::weight})
       most.*of_operand = std::max(most.*of_operand, one.*of_operand);
   }
   return most;
@@ -180,10 +92,7 @@ ConvolutionTimer::Sizes ConvolutionTimer::Sizes::largest(std::span<const ConvPro
 void ConvolutionTimer::reserve(std::span<const ConvProblem> problems) {
   const Sizes most = Sizes::largest(problems);
   for (const auto& [block, bytes] :
-       {std::pair(&src_, most.src), std::pair(&dst_, most.dst), std::pair(&weight_, most.weight),
-        std::pair(&sums_, most.sums), std::pair(&mask_, most.mask), std::pair(&values_, most.values),
-        std::pair(&addend_, most.addend), std::pair(&partial_, most.partial),
-        std::pair(&parameters_, most.parameters)})
+       {std::pair(&src_, most.src), std::pair(&dst_, most.dst), std::pair(&weight_, most.weight)})
     static_cast<void>(at_least(*block, bytes));
 }
 
@@ -191,11 +100,7 @@ std::size_t ConvolutionTimer::most_bytes(std::span<const ConvProblem> problems, 
   const Sizes most = Sizes::largest(problems);
   // Workspaces that have become too small stay allocated. Their sizes are different powers of two, so all of
   // them together take less than twice the largest.
-  std::size_t sum = 2 * workspace;
-  for (const std::size_t bytes : {most.src, most.dst, most.weight, most.sums, most.mask, most.values,
-                                  most.addend, most.partial, most.parameters})
-    if (bytes > 0) sum += allocated_bytes(bytes);
-  return sum;
+  return 2 * workspace + allocated_bytes(most.src) + allocated_bytes(most.dst) + allocated_bytes(most.weight);
 }
 
 std::byte* ConvolutionTimer::at_least(Block& block, std::size_t bytes) {
@@ -224,25 +129,14 @@ MeasuredConvolution ConvolutionTimer::measure(const ConvProblem& problem) {
   std::vector<std::unique_ptr<Convolution>> convolutions;
   std::size_t workspace = 0;
   for (const std::string& algorithm : candidates.algorithms) {
-    if (problem.is_fused() && algorithm == kSeparate)
-      convolutions.push_back(std::make_unique<SeparateConvolution>(runtime_, stream_, problem,
-                                                                   at_least(partial_, sizes.partial),
-                                                                   at_least(parameters_, sizes.parameters)));
-    else
-      convolutions.push_back(runtime_.make_convolution(problem, algorithm));
+    convolutions.push_back(runtime_.make_convolution(problem, algorithm));
     workspace = std::max(workspace, convolutions.back()->workspace_bytes());
   }
-  ConvOperands operands{
+  const ConvOperands operands{
       .src = at_least(src_, sizes.src),
       .dst = at_least(dst_, sizes.dst),
       .weight = at_least(weight_, sizes.weight),
-      .workspace = workspace > 0 ? at_least(workspace_, std::bit_ceil(allocated_bytes(workspace))) : nullptr,
-      .sums = reinterpret_cast<float*>(at_least(sums_, sizes.sums))};
-  if (problem.has_masked_sums) {
-    operands.mask = at_least(mask_, sizes.mask);
-    operands.values = at_least(values_, sizes.values);
-    if (problem.has_addend) operands.addend = at_least(addend_, sizes.addend);
-  }
+      .workspace = workspace > 0 ? at_least(workspace_, std::bit_ceil(allocated_bytes(workspace))) : nullptr};
   for (const auto& convolution : convolutions) convolution->run(stream_, operands);  // loads the kernels
   std::vector<std::vector<double>> seconds(convolutions.size());
   const auto begin = base::Clock::now();
@@ -271,12 +165,10 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   KernelProblems named{.chosen_by = facts.is_gpu ? "heuristics" : "rules", .defaults = {}, .refusal = {}};
   ProblemByKey problems;
   for (const ConvChoice& choice : choices) {
-    if (choice.problem.is_fused() && !request.measures_fused) continue;  // computed by separate kernels
     problems.emplace(describe(choice.problem), choice.problem);
     named.defaults[describe(choice.problem)] = choice.algorithm;
   }
   named.refusal = [&](const std::string& key, const std::string& name) -> std::optional<std::string> {
-    if (problems.at(key).is_fused() && name == kSeparate) return std::nullopt;
     try {
       static_cast<void>(runtime.make_convolution(problems.at(key), name));
       return std::nullopt;
@@ -312,13 +204,8 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
     }
     return found;
   };
-  KernelRequest asked = request;
-  // An earlier run that does not list a fused problem computed it with separate kernels.
-  if (!asked.given.empty())
-    for (const auto& [key, problem] : problems)
-      if (problem.is_fused()) asked.given.emplace(key, kSeparate);
   PreparedKernels prepared = choose_kernels(
-      named, asked,
+      named, request,
       {.open_cache =
            [&] {
              // Only the device knows its algorithms; choose_kernels() does not take what it refuses.

@@ -49,8 +49,7 @@ class ConvolutionTimer {
  private:
   /// Bytes of each operand.
   struct Sizes {
-    std::size_t src = 0, dst = 0, weight = 0, sums = 0, mask = 0, values = 0, addend = 0;
-    std::size_t partial = 0, parameters = 0;  ///< of the kernel that a fused convolution replaces
+    std::size_t src = 0, dst = 0, weight = 0;
     [[nodiscard]] static Sizes of(const ConvProblem& problem);
     [[nodiscard]] static Sizes largest(std::span<const ConvProblem> problems);
   };
@@ -65,7 +64,7 @@ class ConvolutionTimer {
   Runtime& runtime_;
   const Stream stream_;
   const Event begin_, end_;
-  Block src_, weight_, dst_, workspace_, sums_, addend_, mask_, values_, partial_, parameters_;
+  Block src_, weight_, dst_, workspace_;
 };
 
 /// Chooses the algorithms of the convolutions and dense layers of `graph`, by measuring on `runtime` if

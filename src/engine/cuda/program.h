@@ -32,8 +32,7 @@ class Program {
   [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
   [[nodiscard]] std::int64_t pinned_bytes() const { return pinned_bytes_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
-  /// The algorithm of every convolution, and of every fused problem (ConvProblem::is_fused()) that was
-  /// considered.
+  /// The algorithm of every convolution.
   [[nodiscard]] std::vector<ConvChoice> convolutions() const;
   /// The input of the loss; valid until the next forward pass.
   [[nodiscard]] const Value& logits() const { return values_[static_cast<std::size_t>(graph_.logits())]; }
@@ -48,15 +47,6 @@ class Program {
     return options_.batch * value.elements() * bytes_of(options_.precision);
   }
   void lay_out(const std::vector<FusedGroup>& groups);
-  /// Whether convolutions may compute the sums of adjacent batch norms.
-  [[nodiscard]] bool may_fuse_sums() const;
-  /// Appends the choice for a fused problem to `fused_`. Returns whether the fused kernel is used.
-  bool is_chosen(const ConvProblem& problem);
-  void choose_statistics(const std::vector<FusedGroup>& groups);
-  void choose_masked_sums(const std::vector<FusedGroup>& groups, const Lifetimes& lives,
-                          const std::vector<BufferId>& terms);
-  /// Exchanges two gradient buffers in all groups that run backward after group `group`.
-  void swap_behind(int group, const std::vector<FusedGroup>& groups, BufferId one, BufferId other);
   void make_ops(const std::vector<FusedGroup>& groups, Runtime& runtime);
 
   const graph::Graph graph_;
@@ -66,7 +56,6 @@ class Program {
   std::int64_t pinned_bytes_ = 0;
   std::deque<Value> values_;                   ///< by node; used only for outputs of groups
   std::vector<std::vector<BufferId>> d_srcs_;  ///< by op and input
-  std::vector<ConvChoice> fused_;              ///< choices for fused problems
   std::vector<Entry> ops_;
 };
 

@@ -155,11 +155,9 @@ TEST(ConvolutionTimer, TakesWhatItReservedAndNoMore) {
 
 TEST(ConvolutionTimer, StaysWithinWhatItSaysHoweverWorkspacesGrow) {
   FakeCuda cuda;
-  TimedLibrary library{.cuda = cuda, .algorithms = {{"separate", 1, 1, 1}, {"both", 1, 1, 1}}};
+  TimedLibrary library{.cuda = cuda, .algorithms = {{"usual", 1, 1, 1}, {"other", 1, 1, 1}}};
   DeviceRuntime runtime(cuda.api(), 0, library.open());
-  ConvProblem fused = timed_problem();
-  fused.has_statistics = true;
-  const std::vector problems{timed_problem(), fused};
+  const std::vector problems{timed_problem(), timed_problem(8)};
   ConvolutionTimer timer(runtime);
   const std::size_t before = cuda.used_bytes;
   timer.reserve(problems);
@@ -210,26 +208,6 @@ TEST(ConvolutionTimer, WhereItHasNoRoomTheDefaultsStayAndTheNoteSaysSo) {
   EXPECT_EQ(cached.chosen_by, "measured") << "what was measured before takes no memory";
   EXPECT_THAT(cached.note, testing::Not(testing::HasSubstr("measuring takes")));
   EXPECT_TRUE(std::ranges::any_of(*cached.algorithms, [](const auto& one) { return one.second == "fast"; }));
-}
-
-TEST(ConvolutionTimer, HoldsAConvolutionWithStatisticsAgainstOneAndAKernelBehindIt) {
-  ConvProblem problem = timed_problem();
-  problem.has_statistics = true;
-  const auto chosen = [&](double ms_of_sums, double ms_with_statistics) {
-    FakeCuda cuda;
-    // The kernel of sums is no convolution: the GPU runs it.
-    cuda.run_kernel = [&](int kernel, const void*, const Grid&) {
-      EXPECT_EQ(kernel, kKernelNumber<BatchNormSums<Bf16>>);
-      cuda.now_ms += ms_of_sums;
-    };
-    TimedLibrary library{.cuda = cuda, .algorithms = {{"separate", 1, 1}, {"both", 1, ms_with_statistics}}};
-    DeviceRuntime runtime(cuda.api(), 0, library.open());
-    const auto measured = ConvolutionTimer(runtime).measure(problem);
-    EXPECT_NEAR(measured.times[0].seconds, 1e-3 * (1 + ms_of_sums), 1e-7);
-    return measured.algorithm;
-  };
-  EXPECT_EQ(chosen(0.5, 1.2), "both");
-  EXPECT_EQ(chosen(0.1, 1.2), "separate");
 }
 
 // Real times of the host's loops: which of the two is faster nobody knows, but both are timed and one is

@@ -6,13 +6,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <tuple>
 
 #include "base/file.h"
 #include "engine/cuda/compare.h"
-#include "engine/cuda/program.h"
+#include "engine/kernel_cache.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -39,7 +37,7 @@ class CudaPrepare : public testing::Test {
   /// The other algorithm for every problem whose name begins so.
   static KernelAlgorithms changed(KernelAlgorithms algorithms, const std::string& begin = "") {
     for (auto& [problem, algorithm] : algorithms)
-      if (problem.starts_with(begin) && algorithm != "separate")
+      if (problem.starts_with(begin))
         algorithm = algorithm == "host-loops" ? "host-loops-descending" : "host-loops";
     return algorithms;
   }
@@ -62,7 +60,7 @@ TEST_F(CudaPrepare, ByDefaultSaysEveryProblemAndNothingToTheUser) {
   EXPECT_EQ(prepared.note, "");
   EXPECT_GE(prepared.algorithms->size(), 6u);
   for (const auto& [problem, algorithm] : *prepared.algorithms) {
-    EXPECT_EQ(algorithm, problem.find(", with ") != std::string::npos ? "separate" : "host-loops") << problem;
+    EXPECT_EQ(algorithm, "host-loops") << problem;
     EXPECT_EQ(algorithm.find(' '), std::string::npos) << "a line of the cache is ALGORITHM PROBLEM";
   }
   EXPECT_TRUE(std::filesystem::is_empty(cache_)) << "no cache is read or written";
@@ -82,109 +80,6 @@ TEST_F(CudaPrepare, TakesWhatAnEarlierRunUsedAndComputesWithIt) {
     EXPECT_NE(weights, weights_with(usual.algorithms)) << direction << ": other bits";
     EXPECT_EQ(weights, weights_with(prepared.algorithms)) << direction << ": the same each time";
   }
-}
-
-/// Every convolution that can compute more than itself does, among those whose names end so.
-KernelAlgorithms fused(KernelAlgorithms algorithms, const std::string& end = "") {
-  for (auto& [problem, algorithm] : algorithms)
-    if (algorithm == "separate" && problem.ends_with(end)) algorithm = "host-loops";
-  return algorithms;
-}
-
-/// A residual block of each kind behind another: the shortcut as it is, and by a convolution.
-graph::Graph residual_blocks() {
-  graph::Builder model("blocks");
-  int x = model.conv2d(model.input({3, 8, 8}), "stem", {.channels = 16, .padding = 1});
-  x = model.relu(model.batch_norm(x, "bn"));
-  for (const auto& [name, channels, stride] :
-       {std::tuple{std::string("a"), 16, 1}, {std::string("b"), 16, 1}, {std::string("c"), 24, 2}}) {
-    int y = model.conv2d(x, name + ".conv1", {.channels = channels, .stride = stride, .padding = 1});
-    y = model.relu(model.batch_norm(y, name + ".bn1"));
-    y = model.batch_norm(model.conv2d(y, name + ".conv2", {.channels = channels, .padding = 1}),
-                         name + ".bn2");
-    if (stride != 1)
-      x = model.batch_norm(
-          model.conv2d(x, name + ".conv3", {.channels = channels, .kernel = 1, .stride = stride}),
-          name + ".bn3");
-    x = model.relu(model.add(y, x));
-  }
-  model.loss(model.dense(model.global_average_pool(x), "fc", {.features = 5}), 0.1);
-  return model.finish();
-}
-
-TEST_F(CudaPrepare, ConvolutionsComputeWhatTheirBatchNormsNeedWhereThatWasChosen) {
-  for (const graph::Graph& graph : {graph_, residual_blocks()})
-    for (const Precision precision : kPrecisions)
-      for (const char* end : {", with statistics", ", with mask and sums", ", with sum, mask and sums", ""}) {
-        SCOPED_TRACE(graph.name + ", " + name_of(precision) + end);
-        options_.precision = precision;
-        HostRuntime runtime;
-        const auto usual = prepare(graph, options_, {}, runtime);
-        const auto given = fused(*usual.algorithms, end);
-        if (graph.name == "blocks") {
-          ASSERT_NE(given, *usual.algorithms);
-        }
-        const auto prepared = prepare(graph, options_, {.given = given, .insists = true}, runtime);
-        EXPECT_EQ(*prepared.algorithms, given);
-        CompileOptions options = options_;
-        options.algorithms = prepared.algorithms;
-        const auto engine = compile_on_host(graph, options);
-        const Expected got = run_steps(*engine, options);
-        CompileOptions exact = options_;
-        exact.precision = Precision::f32;  // as the reference computes, in double
-        expect_near(*engine, got, expected_of(graph, exact), tolerance(precision, 200));
-        // In any order of streams, captured or not, the same bits.
-        for (const bool captures : {true, false}) {
-          options.captures = captures;
-          const auto other =
-              compile(graph, options,
-                      std::make_unique<HostRuntime>(HostRuntimeOptions{.order = StreamOrder::last_first}),
-                      {.name = "cuda", .poison = true});
-          EXPECT_EQ(run_steps(*other, options).weights, got.weights);
-        }
-      }
-}
-
-TEST_F(CudaPrepare, FusedConvolutionsAreThoseWhoseBatchNormsCanTakeTheirSums) {
-  HostRuntime runtime;
-  const graph::Graph graph = residual_blocks();
-  const Program program(graph, options_, runtime);
-  int statistics = 0, one_term = 0, two_terms = 0;
-  for (const ConvChoice& choice : program.convolutions()) {
-    statistics += choice.problem.has_statistics;
-    one_term += choice.problem.has_masked_sums && !choice.problem.has_addend;
-    two_terms += choice.problem.has_addend;
-  }
-  EXPECT_EQ(statistics, 8) << "each convolution has a batch norm of its own";
-  EXPECT_EQ(one_term, 3) << "within the blocks";
-  EXPECT_EQ(two_terms, 2) << "before a and b; the convolutions behind b have a stride";
-}
-
-TEST_F(CudaPrepare, NoConvolutionSumsWhatIsNotOfTheWholeBatchAlone) {
-  const auto count = [&] {
-    const auto algorithms = prepare_with({}).algorithms;
-    return std::ranges::count_if(*algorithms, [](const auto& one) { return one.second == "separate"; });
-  };
-  EXPECT_GT(count(), 0);
-  CompileOptions plain = options_;
-  options_.batch_norm = BatchNormMode::ghost;
-  options_.ghost_size = 2;
-  EXPECT_EQ(count(), 0);
-  options_ = plain;
-  options_.batch_norm = BatchNormMode::synchronised;
-  options_.shard = 2;
-  EXPECT_EQ(count(), 0);
-  options_ = plain;
-  options_.training = false;
-  EXPECT_EQ(count(), 0);
-}
-
-TEST_F(CudaPrepare, MeasuresNoFusedProblemWhereThatIsSwitchedOff) {
-  const auto all = *prepare_with({.is_measured = true}).algorithms;
-  const auto separate = *prepare_with({.is_measured = true, .measures_fused = false}).algorithms;
-  EXPECT_LT(separate.size(), all.size());
-  for (const auto& [problem, algorithm] : all)
-    EXPECT_EQ(separate.contains(problem), problem.find(", with ") == std::string::npos) << problem;
 }
 
 TEST_F(CudaPrepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {
@@ -217,6 +112,36 @@ TEST_F(CudaPrepare, MeasuresOnceAndFindsTheSameAgain) {
   EXPECT_EQ(*second.algorithms, *first.algorithms);
   EXPECT_THAT(second.note, testing::Not(HasSubstr("measured in")));
   EXPECT_EQ(prepare_with({}).chosen_by, "rules") << "a full cache is not asked by default";
+}
+
+// Rows of problems that no graph has, such as those of convolutions with a batch norm's sums in older
+// records.
+TEST_F(CudaPrepare, RowsOfOtherProblemsAreIgnored) {
+  const KernelAlgorithms rows = {
+      {"forward, f32, 4x8x8x8 to 4x8x8x16, kernel 3x3, stride 1, padding 1, with statistics", "separate"},
+      {"backward data, f32, 4x8x8x16 to 4x8x8x16, kernel 3x3, stride 1, padding 1, with mask and sums",
+       "cudnn-9.14.0-engine-9(14=1)"}};
+  const auto usual = prepare_with({});
+  KernelAlgorithms given = *usual.algorithms;
+  given.insert(rows.begin(), rows.end());
+  const auto repeated = prepare_with({.given = given, .insists = true});
+  EXPECT_EQ(*repeated.algorithms, *usual.algorithms);
+  EXPECT_EQ(repeated.note, "");
+
+  const auto measured = prepare_with({.is_measured = true});
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(cache_)) {
+    auto table = kernel_table_from(base::read_file(entry.path()));
+    if (!table) continue;  // the lock
+    ++files;
+    table->algorithms.insert(rows.begin(), rows.end());
+    base::write_file(entry.path(), std::string_view(as_text(*table)));
+  }
+  ASSERT_EQ(files, 1);
+  const auto again = prepare_with({.is_measured = true});
+  EXPECT_EQ(*again.algorithms, *measured.algorithms);
+  EXPECT_EQ(again.chosen_by, "measured");
+  EXPECT_THAT(again.note, testing::Not(HasSubstr("measured in"))) << "the file was read";
 }
 
 TEST_F(CudaPrepare, WhatCannotBeKeptIsNotTaken) {

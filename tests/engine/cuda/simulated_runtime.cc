@@ -37,12 +37,8 @@ double seconds_of(const ConvProblem& problem) {
   const double products = 2.0 * static_cast<double>(problem.dst_elements()) * problem.kernel_height *
                           problem.kernel_width * problem.channels_in;
   const bool is_bf16 = problem.precision == Precision::bf16;
-  // Bytes of the batch norm's output and input, and of a second gradient term.
-  const std::int64_t more =
-      ((problem.has_masked_sums ? 2 : 0) + (problem.has_addend ? 1 : 0)) * problem.src_elements();
-  const auto bytes =
-      static_cast<double>((is_bf16 ? 2 : 4) * (problem.src_elements() + problem.dst_elements() +
-                                               problem.weight_elements() + more));
+  const auto bytes = static_cast<double>(
+      (is_bf16 ? 2 : 4) * (problem.src_elements() + problem.dst_elements() + problem.weight_elements()));
   return std::max(seconds_of_bytes(bytes), products / (is_bf16 ? simulated::kBf16ProductsPerSecond
                                                                : simulated::kFp32ProductsPerSecond));
 }
@@ -210,15 +206,13 @@ void SimulatedRuntime::launch(Stream stream, int kernel, const void* arguments, 
 std::unique_ptr<Convolution> SimulatedRuntime::make_convolution(const ConvProblem& problem,
                                                                 const std::string& algorithm) {
   check(problem);
-  const bool is_default = algorithm.empty() && !problem.is_fused();
-  if (!is_default && algorithm != kSimulated)
+  if (!algorithm.empty() && algorithm != kSimulated)
     throw AlgorithmRefused(problem, algorithm, "is not an algorithm of the simulated GPU");
   return std::make_unique<SimulatedConvolution>(*this, problem);
 }
 
 ConvCandidates SimulatedRuntime::convolution_candidates(const ConvProblem& problem) {
   check(problem);
-  if (problem.is_fused()) return {.algorithms = {kSeparate, kSimulated}, .left_out = {}};
   return {.algorithms = {kSimulated}, .left_out = {}};
 }
 

@@ -6,9 +6,7 @@
 #include <iterator>
 #include <memory>
 
-#include "engine/cuda/conv_problem.h"
 #include "engine/cuda/engine.h"
-#include "engine/cuda/program.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -33,9 +31,7 @@ bool is_work(const SimulatedSpan& span) { return std::string_view(span.what) != 
 class SimulatedSteps {
  public:
   SimulatedSteps(const graph::Graph& graph, const CompileOptions& options, const SimulatedStepOptions& how)
-      : options_(options_for(graph, options, how)),
-        how_(how),
-        labels_(static_cast<std::size_t>(options.batch)) {
+      : options_(options_for(options, how)), how_(how), labels_(static_cast<std::size_t>(options.batch)) {
     auto runtime = std::make_unique<SimulatedRuntime>();
     runtime_ = runtime.get();
     engine_ = compile(graph, options_, std::move(runtime));
@@ -67,16 +63,9 @@ class SimulatedSteps {
   [[nodiscard]] SimulatedRuntime& runtime() { return *runtime_; }
 
  private:
-  static CompileOptions options_for(const graph::Graph& graph, CompileOptions options,
-                                    const SimulatedStepOptions& how) {
+  static CompileOptions options_for(CompileOptions options, const SimulatedStepOptions& how) {
     options.stored_images = how.stores_images ? 1 : 0;
     options.captures = how.captures;
-    if (!how.fuses) return options;
-    SimulatedRuntime runtime;
-    KernelAlgorithms algorithms;
-    for (const ConvChoice& choice : Program(graph, options, runtime).convolutions())
-      algorithms[describe(choice.problem)] = runtime.convolution_candidates(choice.problem).algorithms.back();
-    options.algorithms = std::make_shared<const KernelAlgorithms>(std::move(algorithms));
     return options;
   }
   double evaluate() {

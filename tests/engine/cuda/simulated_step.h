@@ -18,8 +18,6 @@ struct SimulatedStepOptions {
   bool captures = true;  ///< CompileOptions::captures
   /// Whether the device keeps the images (CompileOptions::stored_images); otherwise each batch is copied.
   bool stores_images = true;
-  /// Whether convolutions compute the sums of adjacent batch norms (ConvProblem::is_fused()).
-  bool fuses = false;
   /// Whether to evaluate full batches, one after the other, instead of training; `wait` then has no effect.
   bool evaluates = false;
   /// Where the host waits for the device. loss: for the loss, in Engine::forward(); middle: for all work,

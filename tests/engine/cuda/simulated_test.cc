@@ -180,19 +180,6 @@ TEST(SimulatedStep, ShowsLaunchesThatNothingHides) {
   EXPECT_GT(step_of(512, {.captures = false}).busy, launches.busy);
 }
 
-TEST(SimulatedStep, ReadsLessWhereConvolutionsAreFused) {
-  for (const int batch : {128, 512}) {
-    const SimulatedStep separate = step_of(batch), together = step_of(batch, {.fuses = true});
-    EXPECT_LT(together.seconds, separate.seconds);
-    EXPECT_GE(together.busy, 0.95);
-    const auto kernels = [](const SimulatedStep& step) {
-      return std::ranges::count(step.spans, Unit::compute, &SimulatedSpan::unit);
-    };
-    EXPECT_EQ(kernels(separate) - kernels(together), 20 + 13)
-        << "sums of 20 batch norms forward, and of 13 with a convolution of stride 1 behind them backward";
-  }
-}
-
 TEST(SimulatedStep, OfAnEvaluationCostsTheHostFewerLaunches) {
   for (const int batch : {128, 512}) {
     const SimulatedStep good = step_of(batch, {.evaluates = true});

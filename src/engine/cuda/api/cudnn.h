@@ -33,7 +33,6 @@ constexpr Status kExecutionFailed = 5000;  ///< to 5999
 }
 
 enum class DescriptorType : int {     // CUDNN_BACKEND_..._DESCRIPTOR
-  pointwise = 0,                      // POINTWISE
   convolution = 1,                    // CONVOLUTION
   engine = 2,                         // ENGINE
   engine_config = 3,                  // ENGINECFG
@@ -43,19 +42,13 @@ enum class DescriptorType : int {     // CUDNN_BACKEND_..._DESCRIPTOR
   convolution_forward = 10,           // OPERATION_CONVOLUTION_FORWARD
   convolution_backward_weights = 11,  // OPERATION_CONVOLUTION_BACKWARD_FILTER
   convolution_backward_data = 12,     // OPERATION_CONVOLUTION_BACKWARD_DATA
-  pointwise_operation = 13,           // OPERATION_POINTWISE
-  statistics = 14,                    // OPERATION_GEN_STATS
   operation_graph = 15,               // OPERATIONGRAPH
   variant_pack = 16,                  // VARIANT_PACK
   tensor = 17,                        // TENSOR
-  reduction = 21,                     // REDUCTION
-  reduction_operation = 22,           // OPERATION_REDUCTION
   device_properties = 38,             // DEVICEPROP
 };
 
 enum class Attribute : int {             // CUDNN_ATTR_...
-  pointwise_mode = 0,                    // POINTWISE_MODE
-  pointwise_precision = 1,               // POINTWISE_MATH_PREC
   convolution_compute_type = 100,        // CONVOLUTION_COMP_TYPE
   convolution_mode = 101,                // CONVOLUTION_CONV_MODE
   convolution_dilations = 102,           // CONVOLUTION_DILATIONS
@@ -93,17 +86,6 @@ enum class Attribute : int {             // CUDNN_ATTR_...
   backward_weights_d_weight = 715,
   backward_weights_src = 716,
   backward_weights_d_dst = 717,
-  operation_pointwise = 750,           // OPERATION_POINTWISE_PW_DESCRIPTOR, and so on
-  pointwise_x = 751,                   // OPERATION_POINTWISE_XDESC
-  pointwise_b = 752,                   // OPERATION_POINTWISE_BDESC
-  pointwise_y = 753,                   // OPERATION_POINTWISE_YDESC
-  pointwise_dx = 756,                  // OPERATION_POINTWISE_DXDESC
-  pointwise_dy = 757,                  // OPERATION_POINTWISE_DYDESC
-  statistics_mode = 770,               // OPERATION_GENSTATS_MODE, and so on
-  statistics_precision = 771,          // OPERATION_GENSTATS_MATH_PREC
-  statistics_src = 772,                // OPERATION_GENSTATS_XDESC
-  statistics_sums = 773,               // OPERATION_GENSTATS_SUMDESC
-  statistics_squares = 774,            // OPERATION_GENSTATS_SQSUMDESC
   graph_handle = 800,                  // OPERATIONGRAPH_HANDLE
   graph_operations = 801,              // OPERATIONGRAPH_OPS
   tensor_byte_alignment = 900,         // TENSOR_BYTE_ALIGNMENT
@@ -111,19 +93,12 @@ enum class Attribute : int {             // CUDNN_ATTR_...
   tensor_dimensions = 902,             // TENSOR_DIMENSIONS
   tensor_strides = 903,                // TENSOR_STRIDES
   tensor_unique_id = 906,              // TENSOR_UNIQUE_ID
-  tensor_is_virtual = 907,             // TENSOR_IS_VIRTUAL
   variant_pack_unique_ids = 1000,      // VARIANT_PACK_UNIQUE_IDS
   variant_pack_data_pointers = 1001,   // VARIANT_PACK_DATA_POINTERS
   variant_pack_workspace = 1003,       // VARIANT_PACK_WORKSPACE
   engine_global_index = 1301,          // ENGINE_GLOBAL_INDEX
   engine_numerical_notes = 1303,       // ENGINE_NUMERICAL_NOTE
   engine_behavior_notes = 1305,        // ENGINE_BEHAVIOR_NOTE
-  reduction_operator = 1600,           // REDUCTION_OPERATOR
-  reduction_compute_type = 1601,       // REDUCTION_COMP_TYPE
-  reduction_is_deterministic = 1602,   // REDUCTION_IS_DETERMINISTIC
-  reduction_x = 1610,                  // OPERATION_REDUCTION_XDESC
-  reduction_y = 1611,                  // OPERATION_REDUCTION_YDESC
-  operation_reduction = 1612,          // OPERATION_REDUCTION_DESC
   device_properties_device_id = 2700,  // DEVICEPROP_DEVICE_ID
   device_properties_json = 2702,       // DEVICEPROP_JSON_REPRESENTATION
 };
@@ -132,7 +107,6 @@ enum class Attribute : int {             // CUDNN_ATTR_...
 enum class AttributeType : int {  // CUDNN_TYPE_...
   handle = 0,                     // HANDLE
   data_type = 1,                  // DATA_TYPE
-  boolean = 2,                    // BOOLEAN
   integer64 = 3,                  // INT64
   real32 = 4,                     // FLOAT
   pointer = 6,                    // VOID_PTR
@@ -140,20 +114,14 @@ enum class AttributeType : int {  // CUDNN_TYPE_...
   heuristics_mode = 8,            // HEUR_MODE
   knob_type = 9,                  // KNOB_TYPE
   numerical_note = 11,            // NUMERICAL_NOTE
-  pointwise_mode = 14,            // POINTWISE_MODE
   descriptor = 15,                // BACKEND_DESCRIPTOR
-  statistics_mode = 16,           // GENSTATS_MODE
-  reduction_operator = 18,        // REDUCTION_OPERATOR_TYPE
   behavior_note = 19,             // BEHAVIOR_NOTE
   integer32 = 23,                 // INT32
   character = 24,                 // CHAR
 };
 
-enum class DataType : int { f32 = 0, bf16 = 9 };                                // CUDNN_DATA_FLOAT, _BFLOAT16
-enum class ConvolutionMode : int { cross_correlation = 1 };                     // CUDNN_CROSS_CORRELATION
-enum class PointwiseMode : int { add = 0, multiply = 1, relu_backward = 200 };  // CUDNN_POINTWISE_...
-enum class ReductionOperator : int { add = 0 };                                 // CUDNN_REDUCE_TENSOR_ADD
-enum class StatisticsMode : int { sums_and_squares = 0 };                       // CUDNN_GENSTATS_SUM_SQSUM
+enum class DataType : int { f32 = 0, bf16 = 9 };             // CUDNN_DATA_FLOAT, _BFLOAT16
+enum class ConvolutionMode : int { cross_correlation = 1 };  // CUDNN_CROSS_CORRELATION
 /// How cuDNN orders engines: b by a model of their time, a by a fast rule, fallback lists engines that always
 /// exist.
 enum class HeuristicsMode : int { b = 1, fallback = 2, a = 3 };  // CUDNN_HEUR_MODE_...

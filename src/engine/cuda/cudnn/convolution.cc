@@ -46,27 +46,12 @@ class CudnnConvolution final : public Convolution {
     base::expects(is_aligned(operands.src) && is_aligned(operands.weight) && is_aligned(operands.dst) &&
                       is_aligned(operands.workspace),
                   "operands are aligned as cuDNN was told");
-    std::vector<std::int64_t> ids = {kSrcId, kWeightId, kDstId};
-    std::vector<void*> pointers = {operands.src, operands.weight, operands.dst};
-    const ConvProblem& problem = plan_->problem;
-    const auto add = [&](std::int64_t id, const void* pointer) {
-      base::expects(pointer != nullptr && is_aligned(pointer), "a fused convolution has all of its operands");
-      ids.push_back(id);
-      pointers.push_back(const_cast<void*>(pointer));
-    };
-    if (problem.is_fused()) {
-      add(kSumsId, operands.sums);
-      add(kProductsId, operands.sums + (problem.has_statistics ? problem.channels_out : problem.channels_in));
-    }
-    if (problem.has_addend) add(kAddendId, operands.addend);
-    if (problem.has_masked_sums) {
-      add(kMaskId, operands.mask);
-      add(kValuesId, operands.values);
-    }
+    const std::array<std::int64_t, 3> ids = {kSrcId, kWeightId, kDstId};
+    const std::array<void*, 3> pointers = {operands.src, operands.weight, operands.dst};
     const std::array<void*, 1> workspace = {operands.workspace};
     Descriptor arguments(plan_->plan().site(), DescriptorType::variant_pack);
-    arguments.set(Attribute::variant_pack_unique_ids, std::span<const std::int64_t>(ids))
-        .set(Attribute::variant_pack_data_pointers, std::span<void* const>(pointers))
+    arguments.set(Attribute::variant_pack_unique_ids, ids)
+        .set(Attribute::variant_pack_data_pointers, pointers)
         .set(Attribute::variant_pack_workspace, workspace)
         .finalize();
     arguments_ = std::move(arguments);
@@ -93,39 +78,22 @@ class CudnnLibrary final : public ConvolutionLibrary {
 
   [[nodiscard]] ConvCandidates candidates(const ConvProblem& problem) override {
     candidates_.clear();
-    if (problem.is_fused()) return fused_candidates(problem);
     const auto usual = plan(problem, {});
     ConvCandidates found{.algorithms = {algorithm_of(connection_.api(), usual->engine)}, .left_out = {}};
     auto plans = plans_to_measure(device(), problem, workspace_limit_, kMostCandidates, &found.left_out);
     for (Plan& made : plans) {
       // A plan of an engine that is compiled at run time takes a second, in every later start too.
       if (made.engine == usual->engine || made.engine.compiled_at_run_time) continue;
-      found.algorithms.push_back(keep_candidate(std::move(made)));
+      found.algorithms.push_back(algorithm_of(connection_.api(), made.engine));
+      candidates_.push_back(std::make_shared<const Plan>(std::move(made)));
+      plans_.push_back({problem, found.algorithms.back(), candidates_.back()});
     }
     candidates_.push_back(usual);
     return found;
   }
 
  private:
-  static constexpr std::size_t kMostCandidates = 8, kMostFused = 2;  // fused plans take a second each
-  ConvCandidates fused_candidates(const ConvProblem& problem) {
-    ConvCandidates found{.algorithms = {kSeparate}, .left_out = {}};
-    try {
-      for (Plan& made : plans_to_measure(device(), problem, workspace_limit_, kMostFused, &found.left_out))
-        found.algorithms.push_back(keep_candidate(std::move(made)));
-    } catch (const AlgorithmRefused&) {
-      // This cuDNN has no fused engine for the problem: it stays separate.
-    }
-    return found;
-  }
-  /// Keeps a plan for a later make() and returns its algorithm's name.
-  std::string keep_candidate(Plan plan) {
-    const std::string name = algorithm_of(connection_.api(), plan.engine);
-    const ConvProblem problem = plan.problem;
-    candidates_.push_back(std::make_shared<const Plan>(std::move(plan)));
-    plans_.push_back({problem, name, candidates_.back()});
-    return name;
-  }
+  static constexpr std::size_t kMostCandidates = 8;
   struct Known {
     ConvProblem problem;
     std::string algorithm;  ///< empty: the default

@@ -27,13 +27,6 @@ const char* name_of_descriptor(DescriptorType type) {
     case DescriptorType::convolution_backward_weights:
     case DescriptorType::convolution_backward_data:
       return "a convolution";
-    case DescriptorType::statistics:
-    case DescriptorType::reduction:
-    case DescriptorType::reduction_operation:
-      return "a sum";
-    case DescriptorType::pointwise:
-    case DescriptorType::pointwise_operation:
-      return "a pointwise operation";
     case DescriptorType::operation_graph:
       return "an operation graph";
     case DescriptorType::variant_pack:
@@ -109,24 +102,6 @@ Descriptor& Descriptor::set(Attribute attribute, HeuristicsMode value) {
 }
 Descriptor& Descriptor::set(Attribute attribute, const Descriptor& value) {
   return put(attribute, AttributeType::descriptor, 1, &value.raw_);
-}
-Descriptor& Descriptor::set(Attribute attribute, StatisticsMode value) {
-  return put(attribute, AttributeType::statistics_mode, 1, &value);
-}
-Descriptor& Descriptor::set(Attribute attribute, PointwiseMode value) {
-  return put(attribute, AttributeType::pointwise_mode, 1, &value);
-}
-Descriptor& Descriptor::set(Attribute attribute, ReductionOperator value) {
-  return put(attribute, AttributeType::reduction_operator, 1, &value);
-}
-Descriptor& Descriptor::set_flag(Attribute attribute) {
-  const bool value = true;
-  return put(attribute, AttributeType::boolean, 1, &value);
-}
-Descriptor& Descriptor::set(Attribute attribute, std::span<const Descriptor* const> values) {
-  std::vector<RawDescriptor> raw;
-  for (const Descriptor* value : values) raw.push_back(value->raw_);
-  return put(attribute, AttributeType::descriptor, static_cast<std::int64_t>(raw.size()), raw.data());
 }
 Descriptor& Descriptor::set(Attribute attribute, Handle value) {
   return put(attribute, AttributeType::handle, 1, &value);

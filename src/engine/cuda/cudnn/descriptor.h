@@ -41,13 +41,7 @@ class Descriptor {
   Descriptor& set(Attribute attribute, DataType value);
   Descriptor& set(Attribute attribute, ConvolutionMode value);
   Descriptor& set(Attribute attribute, HeuristicsMode value);
-  Descriptor& set(Attribute attribute, StatisticsMode value);
-  Descriptor& set(Attribute attribute, PointwiseMode value);
-  Descriptor& set(Attribute attribute, ReductionOperator value);
-  Descriptor& set_flag(Attribute attribute);  ///< sets it to true
   Descriptor& set(Attribute attribute, const Descriptor& value);
-  /// A list of descriptors.
-  Descriptor& set(Attribute attribute, std::span<const Descriptor* const> values);
   Descriptor& set(Attribute attribute, Handle value);
   Descriptor& set(Attribute attribute, std::span<void* const> pointers);
   Descriptor& set(Attribute attribute, std::string_view text);

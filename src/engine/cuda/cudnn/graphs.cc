@@ -68,16 +68,14 @@ OperationAttributes attributes_of(ConvDirection direction) {
   }
 }
 
-Descriptor tensor(const CallSite& site, const TensorLayout& layout, std::int64_t id, Precision precision,
-                  bool is_virtual = false) {
+Descriptor tensor(const CallSite& site, const TensorLayout& layout, std::int64_t id, Precision precision) {
   Descriptor descriptor(site, DescriptorType::tensor);
   descriptor.set(Attribute::tensor_data_type, precision == Precision::f32 ? DataType::f32 : DataType::bf16)
       .set(Attribute::tensor_dimensions, layout.sizes)
       .set(Attribute::tensor_strides, layout.strides)
       .set(Attribute::tensor_unique_id, id)
-      .set(Attribute::tensor_byte_alignment, kTensorAlignment);
-  if (is_virtual) descriptor.set_flag(Attribute::tensor_is_virtual);
-  descriptor.finalize();
+      .set(Attribute::tensor_byte_alignment, kTensorAlignment)
+      .finalize();
   return descriptor;
 }
 
@@ -95,110 +93,6 @@ Descriptor geometry(const CallSite& site, const ConvProblem& problem) {
       .set(Attribute::convolution_post_paddings, paddings)
       .finalize();
   return descriptor;
-}
-
-constexpr std::int64_t kFirstVirtualId = 100;
-
-/// The operations after a convolution, in order, and all descriptors that they refer to.
-class Behind {
- public:
-  Behind(const CallSite& site, const ConvProblem& problem) : site_(site), problem_(problem) {}
-
-  const Descriptor& keep(Descriptor descriptor) {
-    kept_.push_back(std::make_unique<Descriptor>(std::move(descriptor)));
-    return *kept_.back();
-  }
-  /// A tensor in memory with the shape and storage type of the input.
-  const Descriptor& like_src(std::int64_t id) {
-    return keep(tensor(site_, conv_tensors(problem_).src, id, problem_.precision));
-  }
-  /// A virtual tensor (not in memory) with the shape of the input, in fp32.
-  Descriptor virtual_src() {
-    return tensor(site_, conv_tensors(problem_).src, next_virtual_++, Precision::f32, true);
-  }
-  /// A tensor with one float for each channel.
-  const Descriptor& by_channel(int channels, std::int64_t id) {
-    return keep(tensor(site_, channels_last(1, channels, 1, 1), id, Precision::f32));
-  }
-  void statistics(const Descriptor& of) {
-    Descriptor operation(site_, DescriptorType::statistics);
-    operation.set(Attribute::statistics_mode, StatisticsMode::sums_and_squares)
-        .set(Attribute::statistics_precision, DataType::f32)
-        .set(Attribute::statistics_src, of)
-        .set(Attribute::statistics_sums, by_channel(problem_.channels_out, kSumsId))
-        .set(Attribute::statistics_squares, by_channel(problem_.channels_out, kProductsId))
-        .finalize();
-    operations_.push_back(&keep(std::move(operation)));
-  }
-  /// result = x + b, or x * b.
-  void combine(PointwiseMode mode, const Descriptor& x, const Descriptor& b, const Descriptor& result) {
-    Descriptor operation(site_, DescriptorType::pointwise_operation);
-    operation.set(Attribute::operation_pointwise, pointwise(mode))
-        .set(Attribute::pointwise_x, x)
-        .set(Attribute::pointwise_b, b)
-        .set(Attribute::pointwise_y, result)
-        .finalize();
-    operations_.push_back(&keep(std::move(operation)));
-  }
-  /// result = gradient where `mask` > 0, else 0.
-  void mask(const Descriptor& gradient, const Descriptor& mask, const Descriptor& result) {
-    Descriptor operation(site_, DescriptorType::pointwise_operation);
-    operation.set(Attribute::operation_pointwise, pointwise(PointwiseMode::relu_backward))
-        .set(Attribute::pointwise_x, mask)
-        .set(Attribute::pointwise_dy, gradient)
-        .set(Attribute::pointwise_dx, result)
-        .finalize();
-    operations_.push_back(&keep(std::move(operation)));
-  }
-  /// result = the sum of `of` over samples and pixels, deterministic.
-  void sum(const Descriptor& of, const Descriptor& result) {
-    Descriptor reduction(site_, DescriptorType::reduction);
-    reduction.set(Attribute::reduction_operator, ReductionOperator::add)
-        .set(Attribute::reduction_compute_type, DataType::f32)
-        .set_flag(Attribute::reduction_is_deterministic)
-        .finalize();
-    Descriptor operation(site_, DescriptorType::reduction_operation);
-    operation.set(Attribute::reduction_x, of)
-        .set(Attribute::reduction_y, result)
-        .set(Attribute::operation_reduction, keep(std::move(reduction)))
-        .finalize();
-    operations_.push_back(&keep(std::move(operation)));
-  }
-
-  [[nodiscard]] const std::vector<const Descriptor*>& operations() const { return operations_; }
-  std::vector<std::unique_ptr<Descriptor>> take() { return std::move(kept_); }
-
- private:
-  const Descriptor& pointwise(PointwiseMode mode) {
-    Descriptor descriptor(site_, DescriptorType::pointwise);
-    descriptor.set(Attribute::pointwise_mode, mode)
-        .set(Attribute::pointwise_precision, DataType::f32)
-        .finalize();
-    return keep(std::move(descriptor));
-  }
-
-  const CallSite& site_;
-  const ConvProblem& problem_;
-  std::int64_t next_virtual_ = kFirstVirtualId;
-  std::vector<std::unique_ptr<Descriptor>> kept_;
-  std::vector<const Descriptor*> operations_;
-};
-
-/// Adds the operations that compute the masked gradient and its sums from the plain gradient, which is a
-/// virtual tensor.
-void begin_norm(Behind& behind, const ConvProblem& problem, const Descriptor& plain) {
-  const Descriptor* gradient = &plain;
-  if (problem.has_addend) {
-    const Descriptor& sum = behind.keep(behind.virtual_src());
-    behind.combine(PointwiseMode::add, *gradient, behind.like_src(kAddendId), sum);
-    gradient = &sum;
-  }
-  const Descriptor& masked = behind.like_src(kSrcId);
-  behind.mask(*gradient, behind.like_src(kMaskId), masked);
-  behind.sum(masked, behind.by_channel(problem.channels_in, kSumsId));
-  const Descriptor& products = behind.keep(behind.virtual_src());
-  behind.combine(PointwiseMode::multiply, masked, behind.like_src(kValuesId), products);
-  behind.sum(products, behind.by_channel(problem.channels_in, kProductsId));
 }
 
 }  // namespace
@@ -269,9 +163,7 @@ ConvGraph make_conv_graph(const TargetDevice& device, const ConvProblem& problem
   check(tensors, problem);
   const CallSite site{&device.api(), describe(problem)};
   const OperationAttributes attributes = attributes_of(problem.direction);
-  Behind behind(site, problem);
-  ConvGraph all{.src = problem.has_masked_sums ? behind.virtual_src()
-                                               : tensor(site, tensors.src, kSrcId, problem.precision),
+  ConvGraph all{.src = tensor(site, tensors.src, kSrcId, problem.precision),
                 .weight = tensor(site, tensors.weight, kWeightId, problem.precision),
                 .dst = tensor(site, tensors.dst, kDstId, problem.precision),
                 .geometry = geometry(site, problem),
@@ -285,26 +177,8 @@ ConvGraph make_conv_graph(const TargetDevice& device, const ConvProblem& problem
       .set(attributes.beta, 0.0f)  // the result is overwritten
       .finalize();
   device.apply_to_graph(all.graph);
-  if (problem.has_statistics) behind.statistics(all.dst);
-  if (problem.has_masked_sums) begin_norm(behind, problem, all.src);
-  std::vector<const Descriptor*> operations = {&all.operation};
-  operations.insert(operations.end(), behind.operations().begin(), behind.operations().end());
-  all.graph.set(Attribute::graph_operations, std::span<const Descriptor* const>(operations));
-  finalize_for(all.graph, device.api(), problem);
-  all.more = behind.take();
-  all.problem = problem;
+  all.graph.set(Attribute::graph_operations, all.operation).finalize();
   return all;
-}
-
-void finalize_for(Descriptor& descriptor, const CudnnApi& api, const ConvProblem& problem) {
-  if (!problem.is_fused()) {
-    descriptor.finalize();
-    return;
-  }
-  const Status status = descriptor.try_finalize();
-  if (status == kSuccess) return;
-  if (is_of_the_device(status)) check(api, status, "cudnnBackendFinalize", describe(problem));
-  throw AlgorithmRefused(problem, "a fused engine", "is not there: " + error_text(api, status));
 }
 
 }  // namespace paceline::engine::cuda::cudnn

@@ -1,17 +1,14 @@
 #pragma once
 
 /// Describes a convolution to cuDNN as an operation graph: three tensors (NHWC and KRSC), the geometry, and
-/// the operation of its direction. A fused problem has further operations after it
-/// (ConvProblem::has_statistics, has_masked_sums).
+/// the operation of its direction.
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/descriptor.h"
@@ -71,27 +68,18 @@ struct ConvTensors {
 void check(const ConvTensors& tensors, const ConvProblem& problem);
 
 /// The tensors' ids in a variant pack, cuDNN's list of addresses for an execution.
-constexpr std::int64_t kSrcId = 1, kWeightId = 2, kDstId = 3, kSumsId = 4, kProductsId = 5, kAddendId = 6,
-                       kMaskId = 7, kValuesId = 8;
+constexpr std::int64_t kSrcId = 1, kWeightId = 2, kDstId = 3;
 /// In bytes; every address passed to cuDNN is a multiple of it.
 constexpr std::int64_t kTensorAlignment = 16;
 
 /// An operation graph with its descriptors, which refer to one another and must live as long as the graph.
 struct ConvGraph {
   Descriptor src, weight, dst, geometry, operation, graph;
-  std::vector<std::unique_ptr<Descriptor>> more = {};  ///< tensors and operations after the convolution
-  ConvProblem problem = {};
 };
-
-/// Finalizes `descriptor`, which belongs to the graph of `problem`.
-///
-/// Errors   AlgorithmRefused if the problem is fused and this cuDNN cannot compute it on this GPU;
-///          Error(device)
-void finalize_for(Descriptor& descriptor, const CudnnApi& api, const ConvProblem& problem);
 
 /// Checks problem and tensors, then describes them to cuDNN.
 ///
-/// Errors   those of finalize_for()
+/// Errors   Error(device)
 [[nodiscard]] ConvGraph make_conv_graph(const TargetDevice& device, const ConvProblem& problem,
                                         const ConvTensors& tensors);
 

@@ -47,11 +47,8 @@ EngineFacts facts_of(const Descriptor& config) {
           .compiled_at_run_time = has(behavior, BehaviorNote::compiled_at_run_time)};
 }
 
-/// The order in which the heuristics are asked. Heuristics b do not support graphs of several operations.
-std::vector<HeuristicsMode> modes_for(const ConvProblem& problem) {
-  if (problem.is_fused()) return {HeuristicsMode::a, HeuristicsMode::fallback};
-  return {HeuristicsMode::b, HeuristicsMode::a, HeuristicsMode::fallback};
-}
+/// The order in which the heuristics are asked.
+constexpr HeuristicsMode kModes[] = {HeuristicsMode::b, HeuristicsMode::a, HeuristicsMode::fallback};
 
 /// Makes plans for one convolution, and keeps the reasons why engines were refused.
 class Planner {
@@ -81,10 +78,7 @@ class Planner {
           fmt::format("{} ({} MB)", algorithm_of(device_.api(), config.facts), workspace >> 20));
       return refuse(fmt::format("more than {} MB beside its operands", workspace_limit_ >> 20));
     }
-    Plan made{.problem = problem_,
-              .engine = std::move(config.facts),
-              .workspace_bytes = workspace,
-              .graph = graph_};
+    Plan made{.engine = std::move(config.facts), .workspace_bytes = workspace, .graph = graph_};
     made.descriptors.push_back(std::move(config.descriptor));
     made.descriptors.push_back(std::move(plan));
     return made;
@@ -140,7 +134,7 @@ EngineList::EngineList(const TargetDevice& device, const ConvGraph& graph, Heuri
     : heuristics_(graph.graph.site(), DescriptorType::heuristics) {
   heuristics_.set(Attribute::heuristics_operation_graph, graph.graph).set(Attribute::heuristics_mode, mode);
   device.apply_to_heuristics(heuristics_);
-  finalize_for(heuristics_, device.api(), graph.problem);
+  heuristics_.finalize();
   count_ = heuristics_.count_of(Attribute::heuristics_results);
 }
 
@@ -157,7 +151,7 @@ std::vector<EngineConfig> EngineList::first(std::int64_t most) const {
 Plan first_plan(const TargetDevice& device, const ConvProblem& problem, std::size_t workspace_limit) {
   Planner planner(device, problem, workspace_limit);
   std::vector<EngineConfig> slow_to_plan;
-  for (const HeuristicsMode mode : modes_for(problem)) {
+  for (const HeuristicsMode mode : kModes) {
     const EngineList engines = planner.engines(mode);
     // Reading the whole list takes most of the time, and usually one of the first engines qualifies.
     std::size_t tried = 0;
@@ -183,8 +177,7 @@ std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem
   Planner planner(device, problem, workspace_limit);
   // Read twice as many, since some do not qualify or are listed twice.
   const auto read = static_cast<std::int64_t>(2 * most);
-  std::vector<EngineConfig> by_b;
-  if (!problem.is_fused()) by_b = planner.engines(HeuristicsMode::b).first(read);
+  std::vector<EngineConfig> by_b = planner.engines(HeuristicsMode::b).first(read);
   std::vector<EngineConfig> by_a = planner.engines(HeuristicsMode::a).first(read);
   std::vector<EngineConfig> in_turn;
   for (std::size_t i = 0; i < std::max(by_a.size(), by_b.size()); ++i) {
@@ -201,7 +194,7 @@ std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem
     seen.push_back(config.facts);
     if (auto plan = planner.plan(std::move(config))) plans.push_back(std::move(*plan));
   }
-  if (plans.empty() && !problem.is_fused()) planner.fail();
+  if (plans.empty()) planner.fail();
   if (left_out != nullptr) *left_out = planner.left_out();
   return plans;
 }
@@ -222,7 +215,7 @@ Plan named_plan(const TargetDevice& device, const ConvProblem& problem, const st
     throw AlgorithmRefused(problem, algorithm,
                            fmt::format("is of another version than cuDNN {} here", version));
   Planner planner(device, problem, workspace_limit);
-  for (const HeuristicsMode mode : modes_for(problem)) {
+  for (const HeuristicsMode mode : kModes) {
     const EngineList engines = planner.engines(mode);
     std::size_t tried = 0;
     for (const std::int64_t most : {kFirstRead, engines.count()}) {

@@ -45,7 +45,7 @@ struct EngineConfig {
 class EngineList {
  public:
   /// Cost     some milliseconds; the first call of a process also loads cuDNN's libraries
-  /// Errors   those of finalize_for()
+  /// Errors   Error(device)
   EngineList(const TargetDevice& device, const ConvGraph& graph, HeuristicsMode mode);
 
   /// The first `most` engines (or all, if there are fewer), with their facts.
@@ -63,7 +63,6 @@ class EngineList {
 
 /// A convolution that is ready to be executed on the device it was planned for.
 struct Plan {
-  ConvProblem problem;
   EngineFacts engine;
   std::size_t workspace_bytes = 0;
   std::shared_ptr<const ConvGraph> graph;
@@ -80,10 +79,8 @@ struct Plan {
                               std::size_t workspace_limit);
 
 /// Up to `most` plans that qualify, for measuring, the best guess first: heuristics b and a in turn, without
-/// repeats. There may be none for a fused problem. `left_out`, if given, receives the names of engines that
-/// need more workspace.
+/// repeats. `left_out`, if given, receives the names of engines that need more workspace.
 ///
-/// Cost     for a fused problem about a second for each plan
 /// Errors   those of first_plan()
 [[nodiscard]] std::vector<Plan> plans_to_measure(const TargetDevice& device, const ConvProblem& problem,
                                                  std::size_t workspace_limit, std::size_t most,

@@ -102,8 +102,6 @@ struct BatchNormStatistics {
   const float* bias;    ///< [used]
   float* parameters;    ///< BatchNormParameters::values
   double* statistics;   ///< [groups][3][channels]: mean, 1 / deviation, unbiased variance; for backward
-  /// [2][channels] of one group: sums that a convolution computed, read in place of `sums`. May be null.
-  const float* float_sums = nullptr;
 
   [[nodiscard]] Grid grid() const { return fold.grid(); }
   [[nodiscard]] PACELINE_HD int phases() const { return 2 * fold.groups; }
@@ -115,9 +113,6 @@ struct BatchNormStatistics {
       return;
     }
     if (!ColumnFold<2>::is_first(at) || c >= fold.channels) return;
-    if (float_sums != nullptr)
-      return finish(group, c, static_cast<double>(float_sums[c]),
-                    static_cast<double>(float_sums[fold.channels + c]));
     const double* given = sums + std::int64_t{group} * 2 * fold.channels + c;
     if (fold.partial != nullptr)
       finish(group, c, fold.total(0, at, doubles), fold.total(1, at, doubles));

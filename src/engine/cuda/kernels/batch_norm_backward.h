@@ -140,9 +140,6 @@ struct BatchNormGradients {
   float* d_running_mean;
   float* d_running_var;
   float* coefficients;  ///< [groups][2][channels]: slope, offset; null: not computed
-  /// [2][channels] of one group: sums of g and of g * src that a convolution computed, read in place of
-  /// `sums`. May be null.
-  const float* float_sums = nullptr;
 
   static constexpr int kOwn = 2 * ColumnFold<2>::kChannels;
   [[nodiscard]] Grid grid() const { return fold.grid(kOwn * static_cast<int>(sizeof(double))); }
@@ -157,14 +154,8 @@ struct BatchNormGradients {
     if (!ColumnFold<2>::is_first(at) || c >= fold.channels) return;
     const double* given = sums + std::int64_t{group} * 2 * fold.channels + c;
     const bool folded = fold.partial != nullptr;
-    double sum = 0, products = 0;
-    if (float_sums != nullptr) {
-      sum = static_cast<double>(float_sums[c]);
-      products = static_cast<double>(float_sums[fold.channels + c]) - statistic(0, group, c) * sum;
-    } else {
-      sum = folded ? fold.total(0, at, doubles) : given[0];
-      products = folded ? fold.total(1, at, doubles) : given[fold.channels];
-    }
+    const double sum = folded ? fold.total(0, at, doubles) : given[0];
+    const double products = folded ? fold.total(1, at, doubles) : given[fold.channels];
     if (coefficients != nullptr) store_coefficients(group, c, sum, products);
     if (d_weight == nullptr) return;
     // One thread of each channel adds over the groups.

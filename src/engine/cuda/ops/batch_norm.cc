@@ -48,7 +48,6 @@ class BatchNormOp final : public CompiledOp {
       const BufferId d_residual = a.group.sum ? a.d_src[1] : BufferId{};
       d_masked_ = d_residual ? d_residual : dst_.gradient.front();
     }
-    if (dst_.masked_gradient) d_masked_ = dst_.masked_gradient;
     const std::int64_t pair = std::int64_t{2} * channels_;
     const Columns columns = sums_columns();
     sums_at_ = whole_lines(pair * groups_ * columns.row_blocks * 8);
@@ -75,8 +74,7 @@ class BatchNormOp final : public CompiledOp {
   }
 
   void backward(ExecContext& exec) override {
-    const std::vector<BufferId> terms =
-        dst_.masked_gradient ? std::vector{dst_.masked_gradient} : first_terms(exec);
+    const std::vector<BufferId> terms = first_terms(exec);
     with_storage(exec.options.precision, [&]<typename T>(T) {
       const MaskedGradient<T> gradient = masked_gradient<T>(exec, terms);
       is_shared_ ? reduce_shared(exec, gradient) : reduce_own(exec, gradient);
@@ -171,14 +169,13 @@ class BatchNormOp final : public CompiledOp {
                                      .partial = partial(exec)});
       });
     };
-    const float* given = src_.sums ? exec.memory.at<float>(src_.sums) : nullptr;
     if (is_shared_) {
       sum_shards(exec, take);
       join_shards(exec);
-    } else if (given == nullptr) {
+    } else {
       take(0);
     }
-    exec.launch(BatchNormStatistics{.fold = fold(exec, !is_shared_ && given == nullptr),
+    exec.launch(BatchNormStatistics{.fold = fold(exec, !is_shared_),
                                     .sums = sums(exec),
                                     .used = used_,
                                     .count = count_,
@@ -186,8 +183,7 @@ class BatchNormOp final : public CompiledOp {
                                     .weight = exec.weights + weight_at_,
                                     .bias = exec.weights + bias_at_,
                                     .parameters = exec.memory.at<float>(parameters_),
-                                    .statistics = exec.memory.at<double>(statistics_),
-                                    .float_sums = given});
+                                    .statistics = exec.memory.at<double>(statistics_)});
   }
 
   void take_running_statistics(const ExecContext& exec) const {
@@ -261,10 +257,8 @@ class BatchNormOp final : public CompiledOp {
 
   template <typename T>
   void reduce_own(const ExecContext& exec, const MaskedGradient<T>& gradient) const {
-    const bool is_given = static_cast<bool>(dst_.masked_gradient);
-    if (!is_given) take_gradient_sums(exec, gradient, 0);
-    BatchNormGradients gradients = gradients_of(exec, !is_given, nullptr);
-    if (is_given) gradients.float_sums = exec.memory.at<float>(dst_.gradient_sums);
+    take_gradient_sums(exec, gradient, 0);
+    BatchNormGradients gradients = gradients_of(exec, true, nullptr);
     gradients.d_weight = exec.gradients + weight_at_;
     gradients.d_bias = exec.gradients + bias_at_;
     gradients.d_running_mean = exec.gradients + mean_at_;

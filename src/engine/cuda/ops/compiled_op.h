@@ -32,13 +32,6 @@ struct Value {
   /// The terms of the gradient, one for each use of the value, the first use in backward order first. The
   /// gradient is their sum. Empty if no gradient is needed.
   std::vector<BufferId> gradient;
-  /// For a convolution's output: its sums and sums of squares, float [2][channels], which the convolution
-  /// computes in training for the batch norm after it. No buffer: the batch norm computes them itself.
-  BufferId sums;
-  /// For a batch norm's output: its whole gradient, masked by the ReLU, and the sums, float [2][channels], of
-  /// this gradient and of this gradient times the batch norm's input `norm_src`. The convolution that writes
-  /// the last term computes them. No buffer: the batch norm computes them itself.
-  BufferId masked_gradient, gradient_sums, norm_src;
 
   [[nodiscard]] int channels() const { return padded_channels(shape.channels); }
   [[nodiscard]] int pixels() const { return shape.height * shape.width; }

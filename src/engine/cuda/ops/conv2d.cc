@@ -27,6 +27,13 @@ WeightShape weight_shape(const graph::Node& node, const Value& src, const Value&
           .taps = conv != nullptr ? conv->kernel * conv->kernel : src.pixels()};
 }
 
+/// The algorithm in `options.algorithms` for `problem`; empty if there is none, so that the default applies.
+std::string algorithm_for(const CompileOptions& options, const ConvProblem& problem) {
+  if (options.algorithms == nullptr) return {};
+  const auto found = options.algorithms->find(describe(problem));
+  return found == options.algorithms->end() ? std::string() : found->second;
+}
+
 class Conv2dOp final : public CompiledOp {
  public:
   explicit Conv2dOp(const OpArguments& a)
@@ -44,24 +51,19 @@ class Conv2dOp final : public CompiledOp {
         weight_sum_(shards_, weight_.elements()),
         bias_sum_(shards_, dst_.channels()),
         columns_(Columns::for_sums(std::int64_t{1} * samples_ * dst_.pixels(), 1, dst_.channels())) {
-    const auto make = [&](ConvDirection direction, bool is_fused = false) {
-      ConvProblem problem =
+    const auto make = [&](ConvDirection direction) {
+      const ConvProblem problem =
           conv_problem(a.build.graph, a.build.op(), samples_, a.build.options.precision, direction);
-      problem.has_statistics = is_fused && direction == ConvDirection::forward;
-      problem.has_masked_sums = is_fused && direction == ConvDirection::backward_data;
-      problem.has_addend = problem.has_masked_sums && src_.gradient.size() == 2;
       check_operands(problem, samples_ * src_.elements(), weight_.padded_elements(),
                      samples_ * dst_.elements());
       auto convolution = a.build.runtime.make_convolution(problem, algorithm_for(a.build.options, problem));
-      if (!is_fused)  // the program lists fused ones
-        choices_.push_back({.problem = problem, .algorithm = convolution->algorithm()});
+      choices_.push_back({.problem = problem, .algorithm = convolution->algorithm()});
       return convolution;
     };
     const std::int64_t size = bytes_of(a.build.options.precision);
     packed_ = a.build.memory.kept(weight_.padded_elements() * size);
     forward_ = make(ConvDirection::forward);
-    if (dst_.sums) forward_with_statistics_ = make(ConvDirection::forward, true);
-    if (d_src_) backward_data_ = make(ConvDirection::backward_data, begins_norm());
+    if (d_src_) backward_data_ = make(ConvDirection::backward_data);
     if (learns_) backward_weights_ = make(ConvDirection::backward_weights);
     plan_scratch(a.build.memory, size);
   }
@@ -75,11 +77,8 @@ class Conv2dOp final : public CompiledOp {
     for (int shard = 0; shard < shards_; ++shard) {
       const int first = shard * samples_;
       if (first >= exec.samples) break;  // short evaluation: the rest is ignored
-      ConvOperands own = operands(exec, first, exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer),
-                                  exec.memory.at(packed_));
-      const bool takes_statistics = exec.training && forward_with_statistics_ != nullptr;
-      if (takes_statistics) own.sums = exec.memory.at<float>(dst_.sums);
-      (takes_statistics ? forward_with_statistics_ : forward_)->run(exec.compute, own);
+      forward_->run(exec.compute, operands(exec, first, exec.memory.at(src_.buffer),
+                                           exec.memory.at(dst_.buffer), exec.memory.at(packed_)));
     }
     with_storage(storage, [&]<typename T>(T) {
       T* dst = exec.memory.at<T>(dst_.buffer);
@@ -109,7 +108,8 @@ class Conv2dOp final : public CompiledOp {
     if (learns_) sum_weight_gradient(exec, d_dst);
     if (!d_src_) return;
     for (int shard = 0; shard < shards_; ++shard)
-      backward_data_->run(exec.compute, backward_operands(exec, shard * samples_, d_dst));
+      backward_data_->run(exec.compute, operands(exec, shard * samples_, exec.memory.at(d_src_), d_dst,
+                                                 exec.memory.at(packed_)));
   }
 
   void list(std::vector<ConvChoice>& choices) const override {
@@ -123,8 +123,7 @@ class Conv2dOp final : public CompiledOp {
             {.op = name_ + direction, .implementation = convolution->algorithm(), .reason = "", .rate = ""});
     };
     add(" forward", forward_);
-    add(" forward with statistics", forward_with_statistics_);
-    add(begins_norm() ? " backward data with mask and sums" : " backward data", backward_data_);
+    add(" backward data", backward_data_);
     add(" backward weights", backward_weights_);
   }
 
@@ -133,8 +132,7 @@ class Conv2dOp final : public CompiledOp {
   /// sum].
   void plan_scratch(MemoryRequests& memory, std::int64_t size) {
     std::size_t workspace = 0;
-    for (const auto* convolution :
-         {&forward_, &forward_with_statistics_, &backward_data_, &backward_weights_})
+    for (const auto* convolution : {&forward_, &backward_data_, &backward_weights_})
       if (*convolution != nullptr) workspace = std::max(workspace, (*convolution)->workspace_bytes());
     std::int64_t end = 0;
     const auto take = [&](std::int64_t bytes) {
@@ -160,19 +158,6 @@ class Conv2dOp final : public CompiledOp {
             .dst = after_samples(dst, first, dst_.elements(), storage),
             .weight = weight,
             .workspace = exec.memory.scratch};
-  }
-
-  /// Whether it also begins the backward pass of the batch norm before it (ConvProblem::has_masked_sums).
-  [[nodiscard]] bool begins_norm() const { return src_.masked_gradient && src_.masked_gradient == d_src_; }
-  [[nodiscard]] ConvOperands backward_operands(const ExecContext& exec, std::int64_t first,
-                                               void* d_dst) const {
-    ConvOperands all = operands(exec, first, exec.memory.at(d_src_), d_dst, exec.memory.at(packed_));
-    if (!begins_norm()) return all;
-    all.sums = exec.memory.at<float>(src_.gradient_sums);
-    if (src_.gradient.size() == 2) all.addend = exec.memory.at(src_.gradient.front());
-    all.mask = exec.memory.at(src_.buffer);
-    all.values = exec.memory.at(src_.norm_src);
-    return all;
   }
 
   void clear_gradients(const ExecContext& exec) const {
@@ -253,8 +238,6 @@ class Conv2dOp final : public CompiledOp {
   const Columns columns_;  ///< for the bias: the rows of a shard's output
   BufferId packed_;
   std::unique_ptr<Convolution> forward_, backward_data_, backward_weights_;
-  /// for training; null: the batch norm computes the sums itself
-  std::unique_ptr<Convolution> forward_with_statistics_;
   std::vector<ConvChoice> choices_;
   std::int64_t d_weight_at_ = 0, weight_sum_at_ = 0, partial_at_ = 0, bias_sum_at_ = 0;
 };

@@ -234,61 +234,14 @@ void backward_weights(HostLoops loops, const ConvProblem& p, const ConvOperands&
   store_all(d_weight.data(), p.weight_elements(), operands.weight, 0, p.precision);
 }
 
-void sum_output(const ConvProblem& p, const ConvOperands& operands) {
-  const FloatView dst(operands.dst, p.dst_elements(), p.precision);
-  const auto channels = static_cast<std::size_t>(p.channels_out);
-  std::vector<double> sums(2 * channels);
-  for (std::int64_t row = 0; row < p.dst_elements() / p.channels_out; ++row)
-    for (std::size_t c = 0; c < channels; ++c) {
-      const auto value = static_cast<double>(dst.data()[row * p.channels_out + static_cast<std::int64_t>(c)]);
-      sums[c] += value;
-      sums[channels + c] += value * value;
-    }
-  std::ranges::transform(sums, operands.sums, [](double sum) { return static_cast<float>(sum); });
-}
-
-/// Backward data of a fused problem; the result is rounded once, after sum and mask.
-void backward_with_masked_sums(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
-  const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
-  const FloatView weight(operands.weight, p.weight_elements(), p.precision);
-  std::vector<float> d_src(static_cast<std::size_t>(p.src_elements()));
-  ConvProblem plain = p;
-  plain.precision = Precision::f32;
-  plain.has_masked_sums = plain.has_addend = false;
-  backward_data(loops, plain,
-                {.src = d_src.data(),
-                 .dst = const_cast<float*>(d_dst.data()),  // only read
-                 .weight = const_cast<float*>(weight.data())});
-  const FloatView mask(operands.mask, p.src_elements(), p.precision);
-  const FloatView values(operands.values, p.src_elements(), p.precision);
-  if (p.has_addend) {
-    const FloatView addend(operands.addend, p.src_elements(), p.precision);
-    for (std::size_t i = 0; i < d_src.size(); ++i) d_src[i] += addend.data()[i];
-  }
-  for (std::size_t i = 0; i < d_src.size(); ++i)
-    if (!(mask.data()[i] > 0)) d_src[i] = 0;
-  store_all(d_src.data(), p.src_elements(), operands.src, 0, p.precision);
-  const FloatView stored(operands.src, p.src_elements(), p.precision);
-  const auto channels = static_cast<std::size_t>(p.channels_in);
-  std::vector<double> sums(2 * channels);
-  for (std::size_t i = 0; i < d_src.size(); ++i) {
-    const auto gradient = static_cast<double>(stored.data()[i]);
-    sums[i % channels] += gradient;
-    sums[channels + i % channels] += gradient * static_cast<double>(values.data()[i]);
-  }
-  std::ranges::transform(sums, operands.sums, [](double sum) { return static_cast<float>(sum); });
-}
-
 }  // namespace
 
 void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands, HostLoops loops) {
   switch (problem.direction) {
     case ConvDirection::forward:
-      forward(loops, problem, operands);
-      return problem.has_statistics ? sum_output(problem, operands) : void();
+      return forward(loops, problem, operands);
     case ConvDirection::backward_data:
-      return problem.has_masked_sums ? backward_with_masked_sums(loops, problem, operands)
-                                     : backward_data(loops, problem, operands);
+      return backward_data(loops, problem, operands);
     case ConvDirection::backward_weights:
       return backward_weights(loops, problem, operands);
   }

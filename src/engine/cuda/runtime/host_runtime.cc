@@ -316,8 +316,7 @@ std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& pr
                                                            const std::string& algorithm) {
   check(problem);
   const bool is_descending = algorithm == kDescending;
-  const bool is_default = algorithm.empty() && !problem.is_fused();
-  if (!is_default && algorithm != kAscending && !is_descending)
+  if (!algorithm.empty() && algorithm != kAscending && !is_descending)
     throw AlgorithmRefused(problem, algorithm, "is not an algorithm of the CUDA engine on the processor");
   return std::make_unique<HostConvolution>(*this, problem,
                                            is_descending ? HostLoops::descending : HostLoops::ascending);
@@ -325,7 +324,6 @@ std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& pr
 
 ConvCandidates HostRuntime::convolution_candidates(const ConvProblem& problem) {
   check(problem);
-  if (problem.is_fused()) return {.algorithms = {kSeparate, kAscending, kDescending}, .left_out = {}};
   return {.algorithms = {kAscending, kDescending}, .left_out = {}};
 }
 

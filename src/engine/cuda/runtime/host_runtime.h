@@ -50,8 +50,7 @@ enum class HostLoops {
   descending,  ///< adds in decreasing order
 };
 
-/// Computes `problem` before it returns. Reads and writes exactly the operands' elements. The sums of fused
-/// problems are added in double, from the stored (rounded) values, and rounded once.
+/// Computes `problem` before it returns. Reads and writes exactly the operands' elements.
 void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands,
                       HostLoops loops = HostLoops::ascending);
 

@@ -118,8 +118,8 @@ class Runtime {
   virtual void synchronize(Event event) = 0;
 
   /// Makes a convolution with the algorithm named `algorithm`. An empty name means the default, which depends
-  /// only on the problem, the kind of device and the versions of the libraries; fused problems have no
-  /// default. The convolution is deterministic and needs at most workspace_limit() of workspace.
+  /// only on the problem, the kind of device and the versions of the libraries. The convolution is
+  /// deterministic and needs at most workspace_limit() of workspace.
   ///
   /// Errors   AlgorithmRefused; Error(device) with the problem if no implementation qualifies
   [[nodiscard]] virtual std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -279,101 +277,6 @@ TEST(CudnnConvolution, IsMadeByTheNameThatARecordKeptOrRefusedWithTheReason) {
     EXPECT_EQ(why("cudnn-9.19.0-engine-2(14=1)"), "it was made");
   }
   EXPECT_EQ(fake.created, fake.destroyed);
-}
-
-ConvProblem problem_with_statistics() {
-  ConvProblem with = problem();
-  with.has_statistics = true;
-  return with;
-}
-
-TEST(CudnnConvolution, StatisticsAreASecondOperationOfTheGraphWithTwoTensorsMore) {
-  FakeCudnn fake;
-  fake.engines[HeuristicsMode::b] = {{.index = 1}};
-  fake.engines[HeuristicsMode::a] = {{.index = 2, .behavior_notes = {kCompiled}}};
-  {
-    const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
-    EXPECT_THAT(library->candidates(problem_with_statistics()).algorithms,
-                ::testing::ElementsAre("separate", "cudnn-9.19.0-engine-2(14=1)"));
-    const auto convolution = library->make(problem_with_statistics(), "cudnn-9.19.0-engine-2(14=1)");
-    int operations = 0;
-    for (const auto& descriptor : fake.finalized) operations += descriptor.type == DescriptorType::statistics;
-    EXPECT_GE(operations, 1);
-    alignas(16) std::byte memory[4][16] = {};
-    alignas(16) float sums[2 * 16] = {};
-    convolution->run({0}, {memory[0], memory[1], memory[2], nullptr, sums});
-    ASSERT_EQ(fake.executions.size(), 1u);
-    EXPECT_THAT(fake.executions[0].ids,
-                ::testing::ElementsAre(kSrcId, kWeightId, kDstId, kSumsId, kProductsId));
-    EXPECT_THAT(fake.executions[0].pointers,
-                ::testing::ElementsAre(memory[0], memory[2], memory[1], sums, sums + 16));
-  }
-  EXPECT_EQ(fake.created, fake.destroyed);
-}
-
-TEST(CudnnConvolution, MaskAndSumsAreOperationsBehindBackwardData) {
-  for (const bool has_addend : {false, true}) {
-    ConvProblem fused = problem(Precision::bf16, ConvDirection::backward_data);
-    fused.has_masked_sums = true;
-    fused.has_addend = has_addend;
-    FakeCudnn fake;
-    fake.engines[HeuristicsMode::a] = {{.index = 2, .behavior_notes = {kCompiled}}};
-    {
-      const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
-      const auto convolution = library->make(fused, "cudnn-9.19.0-engine-2(14=1)");
-      std::map<DescriptorType, int> counts;
-      for (const auto& descriptor : fake.finalized) ++counts[descriptor.type];
-      EXPECT_EQ(counts[DescriptorType::pointwise_operation], has_addend ? 3 : 2);
-      EXPECT_EQ(counts[DescriptorType::reduction_operation], 2);
-      EXPECT_EQ(counts[DescriptorType::statistics], 0);
-      alignas(16) std::byte memory[6][16] = {};
-      alignas(16) float sums[2 * 8] = {};
-      convolution->run({0}, {.src = memory[0],
-                             .dst = memory[1],
-                             .weight = memory[2],
-                             .sums = sums,
-                             .addend = has_addend ? memory[3] : nullptr,
-                             .mask = memory[4],
-                             .values = memory[5]});
-      ASSERT_EQ(fake.executions.size(), 1u);
-      std::vector<std::int64_t> ids = {kSrcId, kWeightId, kDstId, kSumsId, kProductsId, kMaskId, kValuesId};
-      std::vector<void*> pointers = {memory[0], memory[2], memory[1], sums, sums + 8, memory[4], memory[5]};
-      if (has_addend) {
-        ids.insert(ids.begin() + 5, kAddendId);
-        pointers.insert(pointers.begin() + 5, memory[3]);
-      }
-      EXPECT_EQ(fake.executions[0].ids, ids);
-      EXPECT_EQ(fake.executions[0].pointers, pointers);
-    }
-    EXPECT_EQ(fake.created, fake.destroyed);
-  }
-}
-
-// fp32 is without tensor cores, which all engines that are compiled for such graphs use.
-TEST(CudnnConvolution, WithoutAnEngineForStatisticsTheyStaySeparate) {
-  FakeCudnn fake;
-  fake.engines[HeuristicsMode::a] = {{.index = 2, .numerical_notes = {kTensorCore}}};
-  const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
-  ConvProblem in_f32 = problem_with_statistics();
-  in_f32.precision = Precision::f32;
-  EXPECT_THAT(library->candidates(in_f32).algorithms, ::testing::ElementsAre("separate"));
-}
-
-// A version or a GPU may know no such graph at all. A device that fails is an error all the same.
-TEST(CudnnConvolution, WhereCudnnRefusesAFusedGraphItStaysSeparate) {
-  for (const auto type : {DescriptorType::operation_graph, DescriptorType::heuristics}) {
-    FakeCudnn fake;
-    const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
-    fake.refused[type] = 3000;  // CUDNN_STATUS_NOT_SUPPORTED
-    EXPECT_THAT(library->candidates(problem_with_statistics()).algorithms,
-                ::testing::ElementsAre("separate"));
-    const std::string name = "cudnn-" + cudnn_version(fake.api()) + "-engine-2";
-    EXPECT_THROW(static_cast<void>(library->make(problem_with_statistics(), name)), AlgorithmRefused);
-    EXPECT_THROW(static_cast<void>(library->candidates(problem(Precision::bf16))), base::Error);
-    fake.refused[type] = kExecutionFailed;
-    EXPECT_THROW(static_cast<void>(library->candidates(problem_with_statistics())), base::Error);
-    EXPECT_EQ(fake.created, fake.destroyed);
-  }
 }
 
 /// Plans, binds and runs one convolution.

@@ -38,7 +38,6 @@ std::size_t bytes_of(AttributeType type) {
     case AttributeType::descriptor:
       return 8;
     case AttributeType::character:
-    case AttributeType::boolean:
       return 1;
     default:
       return 4;
@@ -137,8 +136,6 @@ Status finalize(RawDescriptor raw) {
   if (const Status failed = fake->enter("cudnnBackendFinalize")) return failed;
   FakeDescriptor& descriptor = at(raw);
   if (descriptor.finalized) return kBadParam;
-  if (const auto found = fake->refused.find(descriptor.type); found != fake->refused.end())
-    return found->second;
   if (descriptor.type == DescriptorType::execution_plan && descriptor.engine->finalize != kSuccess)
     return descriptor.engine->finalize;
   descriptor.finalized = true;

@@ -48,8 +48,7 @@ class FakeCudnn {
 
   // To be set by a test.
   std::map<HeuristicsMode, std::vector<FakeEngine>> engines;
-  std::map<DescriptorType, Status> refused;  ///< what finalizing a descriptor of the type returns
-  int failing_call = -1;                     ///< the number of the call that fails, from 0 on; -1: none
+  int failing_call = -1;  ///< the number of the call that fails, from 0 on; -1: none
 
   // To be read by a test.
   int calls = 0;

@@ -1,11 +1,8 @@
 #include "engine/cuda/cudnn/plans.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -125,52 +122,6 @@ TEST(WorkspaceLimit, GrowsWithTheMemoryOfTheDevice) {
   EXPECT_EQ(workspace_limit(std::int64_t{11} << 30), 512 * kMegabyte);
   EXPECT_EQ(workspace_limit(std::int64_t{16} << 30), 1024 * kMegabyte);
   EXPECT_EQ(workspace_limit(std::int64_t{150} << 30), 2048 * kMegabyte);
-}
-
-/// Engines for graphs of several operations are compiled at run time, and listed where a driver's library can
-/// be loaded: the toolkit's, which serves linking, is enough. Such a plan cannot be finished without a
-/// driver.
-bool load_driver_or_stub() {
-  for (const char* name :
-       {"libcuda.so.1", "/usr/local/cuda/lib64/stubs/libcuda.so", "/usr/local/cuda/lib/stubs/libcuda.so"})
-    if (::dlopen(name, RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
-  return false;
-}
-
-/// How many bf16 convolutions of a model have no engine that qualifies for them with statistics; 77: nothing
-/// can be listed here.
-int without_fused_engine(const CudnnApi& api, const char* model, const graph::Shape& image, int batch) {
-  if (!load_driver_or_stub()) return 77;
-  const TargetDevice device = TargetDevice::described(api, test::json_of(test::kH100));
-  int missing = 0;
-  for (ConvProblem problem : conv_problems(graph::make_model(model, image, 10, 0), batch, Precision::bf16)) {
-    const bool is_dense = problem.kernel_height * problem.height_in == 1;
-    const bool is_backward = problem.direction == ConvDirection::backward_data;
-    if (is_dense || problem.direction == ConvDirection::backward_weights) continue;
-    if (is_backward && problem.stride != 1) continue;
-    problem.has_statistics = !is_backward;
-    problem.has_masked_sums = problem.has_addend = is_backward;
-    const ConvGraph graph = make_conv_graph(device, problem, conv_tensors(problem));
-    bool qualifies = false;
-    for (const HeuristicsMode mode : {HeuristicsMode::a, HeuristicsMode::fallback})
-      for (const EngineConfig& config : EngineList(device, graph, mode).all())
-        qualifies = qualifies || !refusal(config.facts, problem.precision);
-    if (qualifies) continue;
-    fmt::print(stderr, "none for {}\n", describe(problem));
-    ++missing;
-  }
-  return missing;
-}
-
-// In a process of its own: the library stays loaded.
-TEST_F(CudnnDescribed, ListsEnginesForEveryFusedConvolutionInBf16) {
-  if (::fork() == 0) ::_exit(load_driver_or_stub() ? 0 : 77);
-  int status = 0;
-  ::wait(&status);
-  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no driver, and no CUDA toolkit in /usr/local/cuda";
-  for (const int batch : {128, 512})
-    EXPECT_EXIT(::_exit(without_fused_engine(*api_, "resnet18-cifar", {3, 32, 32}, batch)),
-                ::testing::ExitedWithCode(0), "");
 }
 
 // Tile sizes and the like: without them an engine's proposals could not be told apart.
