@@ -65,62 +65,111 @@ class CudnnConvolution final : public Convolution {
   ConvOperands operands_;
 };
 
+/// The plan of a problem by an algorithm.
+struct KnownPlan {
+  ConvProblem problem;
+  std::string algorithm;  ///< empty: the default
+  std::shared_ptr<const Plan> plan;
+};
+
+std::shared_ptr<const Plan> known_plan(const std::vector<KnownPlan>& plans, const ConvProblem& problem,
+                                       const std::string& algorithm) {
+  for (const KnownPlan& known : plans)
+    if (known.problem == problem && known.algorithm == algorithm) return known.plan;
+  return nullptr;
+}
+
+}  // namespace
+
+struct KeptPlans::Planner {
+  explicit Planner(const CudnnApi& api) : connection(api) {}
+  const Connection connection;
+  std::vector<KnownPlan> plans;  ///< made by `connection`, so that they end before it
+};
+
+KeptPlans::KeptPlans() = default;
+KeptPlans::~KeptPlans() = default;
+
+std::unique_ptr<KeptPlans::Planner> KeptPlans::take(int device) {
+  const std::lock_guard lock(mutex_);
+  auto& idle = idle_[device];
+  if (idle.empty()) return nullptr;
+  auto planner = std::move(idle.back());
+  idle.pop_back();
+  return planner;
+}
+
+void KeptPlans::give_back(int device, std::unique_ptr<Planner> planner) {
+  const std::lock_guard lock(mutex_);
+  idle_[device].push_back(std::move(planner));
+}
+
+namespace {
+
 class CudnnLibrary final : public ConvolutionLibrary {
  public:
-  CudnnLibrary(const CudnnApi& api, std::size_t workspace_limit, NativeStream streams)
-      : connection_(api), workspace_limit_(workspace_limit), streams_(std::move(streams)) {}
+  CudnnLibrary(const CudnnApi& api, std::size_t workspace_limit, KeptPlans* kept, int device,
+               NativeStream streams)
+      : workspace_limit_(workspace_limit),
+        kept_(kept),
+        device_(device),
+        streams_(std::move(streams)),
+        planner_(kept != nullptr ? kept->take(device) : nullptr) {
+    if (!planner_) planner_ = std::make_unique<KeptPlans::Planner>(api);
+  }
+  ~CudnnLibrary() override {
+    constexpr std::size_t kMost = 4096;  // of very many batches; one of them has some dozens of plans
+    if (planner_->plans.size() > kMost) planner_->plans.clear();
+    if (kept_ != nullptr) kept_->give_back(device_, std::move(planner_));
+  }
+  CudnnLibrary(const CudnnLibrary&) = delete;
+  CudnnLibrary& operator=(const CudnnLibrary&) = delete;
 
-  [[nodiscard]] std::string version() const override { return "cuDNN " + cudnn_version(connection_.api()); }
+  [[nodiscard]] std::string version() const override { return "cuDNN " + cudnn_version(api()); }
   [[nodiscard]] std::unique_ptr<Convolution> make(const ConvProblem& problem,
                                                   const std::string& algorithm) override {
-    return std::make_unique<CudnnConvolution>(connection_, streams_, plan(problem, algorithm));
+    return std::make_unique<CudnnConvolution>(planner_->connection, streams_, plan(problem, algorithm));
   }
 
   [[nodiscard]] ConvCandidates candidates(const ConvProblem& problem) override {
     candidates_.clear();
     const auto usual = plan(problem, {});
-    ConvCandidates found{.algorithms = {algorithm_of(connection_.api(), usual->engine)}, .left_out = {}};
+    ConvCandidates found{.algorithms = {algorithm_of(api(), usual->engine)}, .left_out = {}};
     auto plans = plans_to_measure(device(), problem, workspace_limit_, kMostCandidates, &found.left_out);
     for (Plan& made : plans) {
       // A plan of an engine that is compiled at run time takes a second, in every later start too.
       if (made.engine == usual->engine || made.engine.compiled_at_run_time) continue;
-      found.algorithms.push_back(algorithm_of(connection_.api(), made.engine));
-      candidates_.push_back(std::make_shared<const Plan>(std::move(made)));
-      plans_.push_back({problem, found.algorithms.back(), candidates_.back()});
+      found.algorithms.push_back(algorithm_of(api(), made.engine));
+      candidates_.push_back(
+          {problem, found.algorithms.back(), std::make_shared<const Plan>(std::move(made))});
     }
-    candidates_.push_back(usual);
     return found;
   }
 
  private:
   static constexpr std::size_t kMostCandidates = 8;
-  struct Known {
-    ConvProblem problem;
-    std::string algorithm;  ///< empty: the default
-    std::weak_ptr<const Plan> plan;
-  };
 
-  [[nodiscard]] TargetDevice device() const {
-    return TargetDevice::of(connection_.api(), connection_.handle());
-  }
-  /// The plan for a problem. Layers with equal problems share one plan while any of them exists.
+  [[nodiscard]] const CudnnApi& api() const { return planner_->connection.api(); }
+  [[nodiscard]] TargetDevice device() const { return TargetDevice::of(api(), planner_->connection.handle()); }
+  /// The plan for a problem, which all layers with equal problems share.
   std::shared_ptr<const Plan> plan(const ConvProblem& problem, const std::string& algorithm) {
-    std::erase_if(plans_, [](const Known& known) { return known.plan.expired(); });
-    for (const Known& known : plans_)
-      if (known.problem == problem && known.algorithm == algorithm) return known.plan.lock();
-    auto made = std::make_shared<const Plan>(
-        algorithm.empty() ? first_plan(device(), problem, workspace_limit_)
-                          : named_plan(device(), problem, algorithm, workspace_limit_));
-    plans_.push_back({problem, algorithm, made});
-    if (algorithm.empty()) plans_.push_back({problem, algorithm_of(connection_.api(), made->engine), made});
+    if (auto known = known_plan(planner_->plans, problem, algorithm)) return known;
+    auto made = known_plan(candidates_, problem, algorithm);
+    if (!made)
+      made = std::make_shared<const Plan>(algorithm.empty()
+                                              ? first_plan(device(), problem, workspace_limit_)
+                                              : named_plan(device(), problem, algorithm, workspace_limit_));
+    planner_->plans.push_back({problem, algorithm, made});
+    if (algorithm.empty()) planner_->plans.push_back({problem, algorithm_of(api(), made->engine), made});
     return made;
   }
 
-  const Connection connection_;
   const std::size_t workspace_limit_;
+  KeptPlans* const kept_;
+  const int device_;
   const NativeStream streams_;
-  std::vector<Known> plans_;
-  std::vector<std::shared_ptr<const Plan>> candidates_;  ///< plans of the last call of candidates()
+  std::unique_ptr<KeptPlans::Planner> planner_;
+  std::vector<KnownPlan> candidates_;  ///< of the last call of candidates(); those that are made are kept
 };
 
 }  // namespace
@@ -137,9 +186,9 @@ std::unique_ptr<Convolution> make_convolution(const Connection& connection, cons
                                             std::make_shared<const Plan>(std::move(plan)));
 }
 
-OpenConvolutions open_cudnn(const CudnnApi& api, std::size_t workspace_limit) {
-  return [&api, workspace_limit](const NativeStream& streams) {
-    return std::make_unique<CudnnLibrary>(api, workspace_limit, streams);
+OpenConvolutions open_cudnn(const CudnnApi& api, std::size_t workspace_limit, KeptPlans* kept, int device) {
+  return [&api, workspace_limit, kept, device](const NativeStream& streams) {
+    return std::make_unique<CudnnLibrary>(api, workspace_limit, kept, device, streams);
   };
 }
 

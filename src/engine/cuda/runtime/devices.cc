@@ -28,6 +28,12 @@ std::int64_t memory_of(const CudaApi& cuda, int device) {
   return static_cast<std::int64_t>(total);
 }
 
+/// The plans of all GPUs. They are never freed: at the program's end the driver may be gone before them.
+cudnn::KeptPlans& kept_plans() {
+  static auto* const plans = new cudnn::KeptPlans;
+  return *plans;
+}
+
 }  // namespace
 
 int visible_device_count() { return visible_devices(open_cuda(), base::process_environment()); }
@@ -50,7 +56,9 @@ std::unique_ptr<Runtime> open_device_runtime(int device) {
   const CudaApi& cuda = open_cuda();
   check_device(cuda, device, base::process_environment());
   return std::make_unique<DeviceRuntime>(
-      cuda, device, cudnn::open_cudnn(open_cudnn_library(), workspace_limit(memory_of(cuda, device))));
+      cuda, device,
+      cudnn::open_cudnn(open_cudnn_library(), workspace_limit(memory_of(cuda, device)), &kept_plans(),
+                        device));
 }
 
 std::string describe_readiness() {

@@ -196,7 +196,7 @@ TEST(CudnnConvolution, OperandsAndStreamReachCudnnAndArgumentsAreBoundOnce) {
   EXPECT_EQ(fake.handles, 0);
 }
 
-TEST(CudnnConvolution, LayersOfOneShapeSharePlansWhileOneIsThere) {
+TEST(CudnnConvolution, LayersOfOneShapeShareOnePlan) {
   FakeCudnn fake;
   fake.engines[HeuristicsMode::b] = {{.index = 1}};
   {
@@ -210,11 +210,42 @@ TEST(CudnnConvolution, LayersOfOneShapeSharePlansWhileOneIsThere) {
     first.reset();
     alignas(16) std::byte memory[4][16] = {};
     second->run({0}, {memory[0], memory[1], memory[2], memory[3]});
-    second.reset();
-    other.reset();
-    EXPECT_EQ(fake.created, fake.destroyed);
   }
   EXPECT_EQ(fake.created, fake.destroyed);
+  EXPECT_EQ(fake.handles, 0);
+}
+
+// A study opens the GPU several times for each of its cells.
+TEST(CudnnConvolution, KeepsPlansForTheNextRuntime) {
+  FakeCudnn fake;
+  fake.engines[HeuristicsMode::b] = {{.index = 1}, {.index = 2}};
+  {
+    KeptPlans kept;
+    const auto open = [&] {
+      return open_cudnn(fake.api(), kLimit, &kept)([](Stream) -> void* { return nullptr; });
+    };
+    std::string measured;
+    {
+      const auto library = open();
+      EXPECT_EQ(library->make(problem(), {})->algorithm(), "cudnn-9.19.0-engine-1(14=1)");
+      measured = library->candidates(problem()).algorithms.at(1);
+      EXPECT_EQ(library->make(problem(), measured)->algorithm(), measured);
+    }
+    const int created = fake.created;
+    {
+      const auto library = open();
+      EXPECT_EQ(library->make(problem(), {})->algorithm(), "cudnn-9.19.0-engine-1(14=1)");
+      EXPECT_EQ(library->make(problem(), measured)->algorithm(), measured);
+      EXPECT_EQ(fake.created, created) << "nothing is planned again";
+      EXPECT_EQ(fake.handles, 1);
+      // Two runtimes at a time, as two workers on one GPU have them: a handle serves one thread.
+      const auto beside = open();
+      EXPECT_EQ(fake.handles, 2);
+    }
+    EXPECT_EQ(fake.handles, 2) << "both stay";
+  }
+  EXPECT_EQ(fake.created, fake.destroyed);
+  EXPECT_EQ(fake.handles, 0);
 }
 
 TEST(CudnnConvolution, CandidatesBeginWithTheUsualOneAndNameThoseThatWantTooMuch) {

@@ -116,7 +116,7 @@ TEST_F(CudnnDescribed, TheWorkspaceLimitRefusesNoFirstEngine) {
     }
 }
 
-TEST(WorkspaceLimit, GrowsWithTheMemoryOfTheDevice) {
+TEST(CudnnPlans, AllowWorkspaceByTheDevicesMemory) {
   constexpr std::size_t kMegabyte = std::size_t{1} << 20;
   EXPECT_EQ(workspace_limit(0), 256 * kMegabyte) << "not known";
   EXPECT_EQ(workspace_limit(std::int64_t{11} << 30), 512 * kMegabyte);
