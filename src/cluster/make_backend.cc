@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -187,6 +189,24 @@ class GpusOfProcess {
   std::vector<int> members_;
 };
 
+/// Says a sentence in the first cell of a study that it concerns, and not again in the others.
+class SayOnce {
+ public:
+  void say(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (said_.insert(text).second) log_line(text);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> said_;
+};
+
+void log_once(const std::string& text) {
+  static auto* const said = new SayOnce;
+  said->say(text);
+}
+
 }  // namespace
 
 bool Joining::joins_gpus() const {
@@ -220,7 +240,7 @@ std::vector<std::unique_ptr<comm::Communicator>> make_communicators(const Joinin
   auto by_host = comm::host_staging(std::move(joined));
   if (!how.joins_gpus()) return by_host;
   return comm::nccl::around(std::move(by_host),
-                            {.deadline = deadline, .say = log_line, .hangs = std::move(hangs)});
+                            {.deadline = deadline, .say = log_once, .hangs = std::move(hangs)});
 }
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,
