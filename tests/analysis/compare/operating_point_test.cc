@@ -98,6 +98,25 @@ TEST(OperatingPoint, IsTheFastestCompleteCellWithCores) {
   EXPECT_THAT(why, testing::UnorderedElementsAre("4 threads on 2 cores", "interrupted"));
 }
 
+// Two workers on one GPU may be faster than one, and are no scaling.
+TEST(OperatingPoint, IsNoCellWhoseWorkersShareAGpu) {
+  std::vector<Record> records;
+  for (const int workers : {1, 2}) {
+    auto run = exact(workers, 64, 0.1);
+    run.oversubscribed = workers == 2;
+    records.push_back(make_record(run));
+    records.back().device = "cuda";
+    records.back().memory.device = Record::Memory::Device{.workers = workers};
+  }
+  const auto cells = make_cells(records);
+  const auto point = operating_point(pointers(cells));
+  ASSERT_NE(point.best(), nullptr);
+  EXPECT_EQ(point.best()->workers, 1);
+  ASSERT_EQ(point.left_out.size(), 1U);
+  EXPECT_EQ(point.left_out.front().why, "several workers on one GPU");
+  EXPECT_STREQ(point.best()->needs(), "a GPU for each worker");
+}
+
 TEST(OperatingPoint, IsNeverBelowARecordedLowerBound) {
   const std::vector<Record> records{make_record(exact(2, 64, 0.4)),
                                     disturbed(make_record(exact(2, 128, 0.5)))};

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "base/topology.h"
 #include "train/fixture.h"
 #include "train/prepare/prepare.h"
 
@@ -243,6 +246,28 @@ Backend too_small(const Options& options, std::int64_t missing) {
   const std::int64_t wanted = inspect(options, backend).memory.device->plan_bytes;
   backend.device = [=](int) { return share(wanted - missing); };
   return backend;
+}
+
+TEST_F(StoredImagesOfARun, ARecordSaysWhetherWorkersShareAGpu) {
+  Options options = on_device();
+  options.workers = 2;
+  Backend backend = too_small(options, 0);
+  for (const bool is_shared : {false, true}) {
+    options.out = directory_ / (is_shared ? "shared" : "each");
+    backend.device = [=](int) {
+      return DeviceShare{.info = {.name = "a GPU",
+                                  .memory_bytes = std::int64_t{1} << 40,
+                                  .free_memory_bytes = std::int64_t{1} << 40},
+                         .workers = is_shared ? 2 : 1,
+                         .is_any_shared = is_shared};
+    };
+    options.threads = 1;
+    const auto record = run(options, backend, {}, {});
+    EXPECT_EQ(record.oversubscribed, is_shared || base::usable_cores() < 2);
+    EXPECT_EQ(std::ranges::count(record.notes,
+                                 "workers share a GPU: times say nothing about machines with a GPU for each"),
+              is_shared ? 1 : 0);
+  }
 }
 
 TEST_F(StoredImagesOfARun, ThatDoesNotFitIsLeftToTheHostWhichSaysSo) {
