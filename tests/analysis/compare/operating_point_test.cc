@@ -99,7 +99,7 @@ TEST(OperatingPoint, IsTheFastestCompleteCellWithCores) {
 }
 
 // Two workers on one GPU may be faster than one, and are no scaling.
-TEST(OperatingPoint, IsNoCellWhoseWorkersShareAGpu) {
+TEST(OperatingPoint, IsNoCellThatSharesAGpu) {
   std::vector<Record> records;
   for (const int workers : {1, 2}) {
     auto run = exact(workers, 64, 0.1);

@@ -248,7 +248,7 @@ Backend too_small(const Options& options, std::int64_t missing) {
   return backend;
 }
 
-TEST_F(StoredImagesOfARun, ARecordSaysWhetherWorkersShareAGpu) {
+TEST_F(StoredImagesOfARun, ARecordSaysIfWorkersShareGpus) {
   Options options = on_device();
   options.workers = 2;
   Backend backend = too_small(options, 0);
