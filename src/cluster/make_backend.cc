@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -189,24 +187,6 @@ class GpusOfProcess {
   std::vector<int> members_;
 };
 
-/// Says a sentence in the first cell of a study that it concerns, and not again in the others.
-class SayOnce {
- public:
-  void say(const std::string& text) {
-    const std::lock_guard lock(mutex_);
-    if (said_.insert(text).second) log_line(text);
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<std::string> said_;
-};
-
-void log_once(const std::string& text) {
-  static auto* const said = new SayOnce;
-  said->say(text);
-}
-
 }  // namespace
 
 bool Joining::joins_gpus() const {
@@ -240,7 +220,7 @@ std::vector<std::unique_ptr<comm::Communicator>> make_communicators(const Joinin
   auto by_host = comm::host_staging(std::move(joined));
   if (!how.joins_gpus()) return by_host;
   return comm::nccl::around(std::move(by_host),
-                            {.deadline = deadline, .say = log_once, .hangs = std::move(hangs)});
+                            {.deadline = deadline, .say = log_line, .hangs = std::move(hangs)});
 }
 
 train::Backend make_backend(const std::string& device, Session* session, const comm::Emulation& emulation,

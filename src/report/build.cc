@@ -248,7 +248,7 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
                     debug, count(all, "cell")));
   for (const bool on_gpus : {false, true}) {
     const auto is_over = [&](const auto& cell) {
-      return cell.oversubscribed && cell.is_on_gpus() == on_gpus;
+      return cell.oversubscribed && cell.shares_gpus() == on_gpus;
     };
     if (const long over = number_of(is_over))
       warnings.push_back(fmt::format("{} of {} had {}; they are marked *.", over, count(all, "cell"),

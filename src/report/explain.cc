@@ -110,7 +110,8 @@ Section operating_point(const Subject& subject) {
   Section section = section_of(
       "operating-point", best_answer(subject),
       "The highest median of images/s among cells that are complete and have a core for each thread, or a GPU "
-      "for each worker; of exact ties the narrower interval, then the smaller global batch. The rate of a cell that other programs "
+      "for each worker; of exact ties the narrower interval, then the smaller global batch. The rate of a cell "
+      "that other programs "
       "disturbed is a lower bound: with k of them beside it, it may be 1 + k times as fast.");
   const auto& eligible = subject.point.eligible;
   for (std::size_t i = 0; i < std::min(kMost, eligible.size()); ++i)

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/compare/setup.h"
 #include "measure/setting.h"
 
 namespace paceline::analysis {
@@ -106,6 +107,18 @@ std::string emulated(const Record& record) {
       if (const auto* asked = measure::find_text(record.settings, option))
         parts.push_back(fmt::format("{} {}", name, *asked));
   return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+bool Cell::shares_gpus() const {
+  const auto& device = record().memory.device;
+  // The record counts the workers on the first process's GPU. Where cores are enough, others share theirs.
+  return oversubscribed && device &&
+         (device->workers > 1 || workers * threads_per_worker <= cores_used(record()));
+}
+
+const char* Cell::needs() const {
+  const bool lacks_cores = oversubscribed && !shares_gpus();
+  return record().memory.device && !lacks_cores ? "a GPU for each worker" : "a core for each thread";
 }
 
 std::string Cell::part() const {

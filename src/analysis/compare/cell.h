@@ -86,14 +86,13 @@ struct Cell {
   [[nodiscard]] std::string name() const;
   /// Whether it was run to measure its time, not as a whole training.
   [[nodiscard]] bool is_timed() const { return kind == "sweep" || kind == "scale"; }
-  [[nodiscard]] bool is_on_gpus() const { return record().memory.device.has_value(); }
+  /// Whether it is oversubscribed because workers share a GPU.
+  [[nodiscard]] bool shares_gpus() const;
   /// What each worker needs to work beside the others without waiting for them.
-  [[nodiscard]] const char* needs() const {
-    return is_on_gpus() ? "a GPU for each worker" : "a core for each thread";
-  }
+  [[nodiscard]] const char* needs() const;
   /// What an oversubscribed cell has instead.
   [[nodiscard]] const char* shares() const {
-    return is_on_gpus() ? "several workers on one GPU" : "more worker threads than cores";
+    return shares_gpus() ? "several workers on one GPU" : "more worker threads than cores";
   }
 };
 

@@ -36,7 +36,7 @@ bool lies_within(const Estimate& best, const Estimate& other) {
 /// Why a measured cell is not recommended; empty if it is.
 std::string reason_against(const Cell& cell) {
   if (cell.status != "complete") return cell.status;
-  if (cell.oversubscribed && cell.is_on_gpus()) return cell.shares();
+  if (cell.shares_gpus()) return cell.shares();
   if (cell.oversubscribed)
     return fmt::format("{} threads on {} cores", cell.workers * cell.threads_per_worker,
                        cores_used(cell.record()));

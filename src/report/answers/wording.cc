@@ -63,7 +63,7 @@ std::string way_of(const analysis::Cell& cell) {
   std::string joined;
   if (analysis::processes(record) > 1) joined = ", " + analysis::joined_as(record);
   if (record.communication.parallel && cell.workers > 1) joined = ", " + *record.communication.parallel;
-  if (cell.oversubscribed && cell.is_on_gpus()) return fmt::format("{} that share a GPU{}", workers, joined);
+  if (cell.shares_gpus()) return fmt::format("{} that share a GPU{}", workers, joined);
   if (!is_on_cpu(cell)) return workers + joined;
   if (cell.oversubscribed) return fmt::format("{} on {}{}", workers, count(cores, "core"), joined);
   if (cell.threads_per_worker > 1)
@@ -164,14 +164,14 @@ std::string text_about_no_best(const analysis::OperatingPoint& point,
   const auto configurations = [](std::ptrdiff_t number) {
     return count(static_cast<long>(number), "configuration");
   };
-  const auto over =
-      std::ranges::count_if(point.left_out, [](const auto& one) { return one.cell->status == "complete"; });
+  const auto is_over = [](const auto& one) { return one.cell->status == "complete"; };
+  const auto over = std::ranges::count_if(point.left_out, is_over);
   const auto all = std::ssize(point.left_out);
-  const char* shares = cells.empty() ? "" : point.left_out.front().cell->shares();
-  if (over == all)
-    return fmt::format("{} measured, {} {}.", configurations(all), all == 1 ? "with" : "each with", shares);
   if (over == 0)
     return fmt::format("{} measured in part: {}.", configurations(all), point.left_out.front().why);
+  const char* shares = std::ranges::find_if(point.left_out, is_over)->cell->shares();
+  if (over == all)
+    return fmt::format("{} measured, {} {}.", configurations(all), all == 1 ? "with" : "each with", shares);
   return fmt::format("{} measured: {} with {}, {} in part.", configurations(all), over, shares, all - over);
 }
 

@@ -58,8 +58,10 @@ std::string text_about_left_out(const Subject& subject) {
   int threads = 0, workers = 0;
   for (const auto& [cell, why] : subject.point.left_out) {
     if (!cell->oversubscribed) continue;
-    int& most = cell->is_on_gpus() ? workers : threads;
-    most = std::max(most, cell->is_on_gpus() ? cell->workers : cell->workers * cell->threads_per_worker);
+    if (cell->shares_gpus())
+      workers = std::max(workers, cell->workers);
+    else
+      threads = std::max(threads, cell->workers * cell->threads_per_worker);
   }
   if (workers > 0) return fmt::format("{} workers need {} GPUs.", workers, workers);
   return threads == 0 ? "" : fmt::format("{} threads need {} cores.", threads, threads);

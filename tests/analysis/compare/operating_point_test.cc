@@ -101,9 +101,9 @@ TEST(OperatingPoint, IsTheFastestCompleteCellWithCores) {
 // Two workers on one GPU may be faster than one, and are no scaling.
 TEST(OperatingPoint, IsNoCellThatSharesAGpu) {
   std::vector<Record> records;
-  for (const int workers : {1, 2}) {
+  for (const int workers : {1, 4}) {
     auto run = exact(workers, 64, 0.1);
-    run.oversubscribed = workers == 2;
+    run.oversubscribed = workers == 4;
     records.push_back(make_record(run));
     records.back().device = "cuda";
     records.back().memory.device = Record::Memory::Device{.workers = workers};
@@ -115,6 +115,11 @@ TEST(OperatingPoint, IsNoCellThatSharesAGpu) {
   ASSERT_EQ(point.left_out.size(), 1U);
   EXPECT_EQ(point.left_out.front().why, "several workers on one GPU");
   EXPECT_STREQ(point.best()->needs(), "a GPU for each worker");
+  // A GPU each, but two cores for four threads.
+  records[1].memory.device->workers = 1;
+  const auto without_cores = make_cells(records);
+  EXPECT_FALSE(without_cores[1].shares_gpus());
+  EXPECT_STREQ(without_cores[1].shares(), "more worker threads than cores");
 }
 
 TEST(OperatingPoint, IsNeverBelowARecordedLowerBound) {
