@@ -86,16 +86,19 @@ std::vector<KernelChoice> rows_of_step(const Engine& engine) {
 
 TEST(CudaSections, GiveTheReferencesTwentyLosses) {
   const auto graph = toy::every_op();
-  // Adam divides a gradient by the root of its square: of a gradient near 0 the rounding alone decides the
-  // sign of the update. The evaluation was 1.9e-4 off with it on an H200.
-  const auto options = options_for(UpdateKind::sgd);
-  const Trace want = run_twenty(*reference::compile_double(graph, options), options);
-  for (const Device& device : devices()) {
-    SCOPED_TRACE(device.name);
-    const Trace got = run_twenty(*compile_on(device, graph, options), options);
-    ASSERT_EQ(got.losses.size(), want.losses.size());
-    for (std::size_t i = 0; i < want.losses.size(); ++i)
-      EXPECT_NEAR(got.losses[i], want.losses[i], 1e-4 * std::abs(want.losses[i])) << "loss " << i;
+  for (const UpdateKind kind : {UpdateKind::sgd, UpdateKind::adam}) {
+    const auto options = options_for(kind);
+    const Trace want = run_twenty(*reference::compile_double(graph, options), options);
+    for (const Device& device : devices()) {
+      // Adam divides a gradient by the root of its square: of a gradient near 0 the rounding alone decides
+      // the sign of the update. On an H200 the evaluation was 1.9e-4 off with it.
+      if (kind == UpdateKind::adam && device.name != "host runtime") continue;
+      SCOPED_TRACE(device.name);
+      const Trace got = run_twenty(*compile_on(device, graph, options), options);
+      ASSERT_EQ(got.losses.size(), want.losses.size());
+      for (std::size_t i = 0; i < want.losses.size(); ++i)
+        EXPECT_NEAR(got.losses[i], want.losses[i], 1e-4 * std::abs(want.losses[i])) << "loss " << i;
+    }
   }
 }
 
