@@ -17,7 +17,7 @@
 namespace paceline::train {
 
 // Parses how often a checkpoint is written ("500steps", "60s", "1epochs"; a bare number is epochs), and
-// decides when one is due.
+// says whether that much has passed (CheckpointSchedule decides).
 
 struct CheckpointInterval {
   enum class Unit : std::uint8_t { steps, seconds, epochs };
