@@ -1,104 +1,24 @@
 #include "train/checkpoint/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/sha256.h"
 #include "base/text.h"
 
 namespace paceline::train {
 namespace {
-
-using base::kSha256Digits;
-
-/// Position of the digits in a header; nullopt if the key is missing or occurs twice. JSON escapes quotes
-/// inside a text, so only a real metadata key is found.
-std::optional<std::size_t> digits_in(std::string_view header) {
-  const std::string key = fmt::format("\"{}\":\"", kChecksumKey);
-  const auto found = header.find(key);
-  if (found == std::string_view::npos || header.find(key, found + 1) != std::string_view::npos)
-    return std::nullopt;
-  const auto begin = found + key.size();
-  const auto end = begin + kSha256Digits;
-  if (end >= header.size() || header[end] != '"') return std::nullopt;
-  return begin;
-}
-
-/// Computes the sum of a whole file in pieces, with zeros in place of the digits in the header.
-class Sum {
- public:
-  explicit Sum(std::string_view header) {
-    const std::uint64_t length = header.size();
-    sum_.update(std::as_bytes(std::span(&length, 1)));
-    sum_.update(std::as_bytes(std::span(header)));
-  }
-  void data(std::span<const std::byte> bytes) { sum_.update(bytes); }
-  [[nodiscard]] std::string digits() { return sum_.digits(); }
-
- private:
-  base::Sha256 sum_;
-};
-
-/// A file that is read from begin to end.
-class Input {
- public:
-  /// O_NONBLOCK: opening a FIFO must not block, so that it can be refused.
-  explicit Input(const std::filesystem::path& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (descriptor_ < 0) fail(errno);
-    struct stat found {};
-    if (::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode)) {
-      size_ = static_cast<std::uint64_t>(found.st_size);
-      return;
-    }
-    ::close(descriptor_);
-    base::fail(base::ErrorKind::data, "{}: is not a regular file; give a checkpoint", path.string());
-  }
-  ~Input() { ::close(descriptor_); }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-
-  [[nodiscard]] std::uint64_t size() const { return size_; }
-
-  /// Fills `dst` as far as the file reaches.
-  std::size_t read(std::span<std::byte> dst) {
-    std::size_t filled = 0;
-    while (filled < dst.size()) {
-      const ssize_t count = ::read(descriptor_, dst.data() + filled, dst.size() - filled);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail(errno);
-      if (count == 0) break;
-      filled += static_cast<std::size_t>(count);
-    }
-    return filled;
-  }
-
- private:
-  [[noreturn]] void fail(int error) const {
-    base::fail(base::ErrorKind::data, "{}: cannot be read: {}", path_.string(), std::strerror(error));
-  }
-
-  const std::filesystem::path& path_;
-  const int descriptor_;
-  std::uint64_t size_ = 0;
-};
 
 constexpr const char* kOfAnotherModel =
     "it was written for another model or other images; give --model and --data as they were then";
@@ -199,92 +119,9 @@ Sections split(const std::string& path, std::span<const std::byte> file) {
   return {{reinterpret_cast<const char*>(header.data()), header.size()}, rest.subspan(length)};
 }
 
-/// The header of a file. Its objects find a key without comparing all, as those that keep their order would.
-using Parsed = nlohmann::json;
-
-/// Builds the header, and keeps the names in its order. (With a callback the parser would look at all members
-/// of an object again at the end of each.)
-class HeaderParser : public nlohmann::detail::json_sax_dom_parser<Parsed> {
- public:
-  using Base = nlohmann::detail::json_sax_dom_parser<Parsed>;
-  HeaderParser(Parsed& header, std::vector<std::string>& names) : Base(header), names_(names) {}
-
-  bool start_object(std::size_t size) {
-    ++depth_;
-    return Base::start_object(size);
-  }
-  bool end_object() {
-    --depth_;
-    return Base::end_object();
-  }
-  bool start_array(std::size_t size) {
-    ++depth_;
-    return Base::start_array(size);
-  }
-  bool end_array() {
-    --depth_;
-    return Base::end_array();
-  }
-  bool key(std::string& name) {
-    if (depth_ == 1) names_.push_back(name);
-    return Base::key(name);
-  }
-
- private:
-  std::vector<std::string>& names_;
-  int depth_ = 0;
-};
-
-/// `names` takes the keys of the header, in its order.
-Parsed parse_header(const std::string& path, std::string_view text, std::vector<std::string>& names) {
-  Parsed header;
-  try {
-    HeaderParser parser(header, names);
-    Parsed::sax_parse(text, &parser);
-  } catch (const Parsed::exception& error) {
-    fail(ErrorKind::data,
-         "{}: the header is not valid JSON ({}); the file is damaged or not a safetensors "
-         "file",
-         path, error.what());
-  }
-  if (!header.is_object())
-    fail(ErrorKind::data,
-         "{}: the header is a JSON {}, not an object of tensors; this is not a safetensors file", path,
-         header.type_name());
-  // The parser silently keeps the last of two equal keys.
-  if (header.size() != names.size()) {
-    std::set<std::string_view> seen;
-    const auto repeated =
-        std::ranges::find_if(names, [&](const std::string& name) { return !seen.insert(name).second; });
-    fail(ErrorKind::data, "{}: the header has the name '{}' twice; the file is damaged: write it again", path,
-         *repeated);
-  }
-  return header;
-}
-
-Metadata parse_metadata(const std::string& path, const Parsed& json) {
-  Metadata metadata;
-  if (!json.is_object())
-    fail(ErrorKind::data, "{}: {} is not a JSON object of strings; write it again", path, kMetadataKey);
-  for (const auto& [key, value] : json.items()) {
-    if (!value.is_string())
-      fail(ErrorKind::data, "{}: {} must hold strings only, but '{}' is a JSON {}; write it again", path,
-           kMetadataKey, key, value.type_name());
-    metadata[key] = value.get<std::string>();
-  }
-  return metadata;
-}
-
-/// A list of non-negative integers that fit 63 bits; nullopt if it is anything else.
-std::optional<std::vector<std::int64_t>> whole_numbers(const Parsed& json, const char* key) {
-  if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return std::nullopt;
-  std::vector<std::int64_t> numbers;
-  for (const auto& value : json[key]) {
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
-      return std::nullopt;
-    numbers.push_back(value.get<std::int64_t>());
-  }
-  return numbers;
+[[noreturn]] void refuse_twice(const std::string& path, std::string_view name) {
+  fail(ErrorKind::data, "{}: the header has the name '{}' twice; the file is damaged: write it again", path,
+       name);
 }
 
 struct TensorEntry {
@@ -292,64 +129,140 @@ struct TensorEntry {
   std::uint64_t begin = 0, end = 0;
 };
 
-TensorEntry parse_entry(const std::string& path, const std::string& name, const Parsed& json) {
-  const auto shape = whole_numbers(json, "shape");
-  const auto offsets = whole_numbers(json, "data_offsets");
-  if (!shape || !offsets || offsets->size() != 2 || !json.contains("dtype") || !json["dtype"].is_string())
+/// Takes the header from the JSON parser piece by piece, so that a million names cost no tree of a million
+/// objects. Depth 1 holds the names, depth 2 what is said of one, depth 3 its lists of numbers.
+class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  HeaderReader(const std::string& path, std::vector<TensorEntry>& entries, Metadata& metadata)
+      : path_(path), entries_(entries), metadata_(metadata) {}
+
+  bool null() override { return take_other("null"); }
+  bool boolean(bool) override { return take_other("boolean"); }
+  bool number_integer(number_integer_t) override { return take_other("number"); }
+  bool number_float(number_float_t, const string_t&) override { return take_other("number"); }
+  bool binary(binary_t&) override { return take_other("binary"); }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    constexpr auto kMost = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
+    if (list_ == nullptr || depth_ != kListDepth || value > kMost) return take_other("number");
+    (*list_)->push_back(static_cast<std::int64_t>(value));
+    return true;
+  }
+
+  bool string(string_t& text) override {
+    if (depth_ != kEntryDepth || (!is_metadata() && field_ != "dtype")) return take_other("string");
+    (is_metadata() ? metadata_[field_] : dtype_.emplace()) = std::move(text);
+    return true;
+  }
+
+  bool key(string_t& key) override {
+    if (depth_ == 1) {
+      name_ = std::move(key);
+      if (is_metadata() && std::exchange(has_metadata_, true)) refuse_twice(path_, name_);
+    } else if (depth_ == kEntryDepth) {
+      field_ = std::move(key);
+    }
+    return true;
+  }
+
+  bool start_object(std::size_t) override {
+    if (depth_ > 1) take_other("object");
+    if (++depth_ == kEntryDepth) dtype_ = {}, shape_ = {}, offsets_ = {};
+    return true;
+  }
+
+  bool end_object() override {
+    if (depth_-- == kEntryDepth && !is_metadata()) entries_.push_back(finished_entry());
+    return true;
+  }
+
+  bool start_array(std::size_t) override {
+    const bool is_list = !is_metadata() && (field_ == "shape" || field_ == "data_offsets");
+    if (depth_ != kEntryDepth || !is_list) {
+      take_other("array");
+    } else {
+      list_ = field_ == "shape" ? &shape_ : &offsets_;
+      list_->emplace();
+    }
+    ++depth_;
+    return true;
+  }
+
+  bool end_array() override {
+    if (--depth_ == kEntryDepth) list_ = nullptr;
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
     fail(ErrorKind::data,
-         "{}: tensor '{}' needs a dtype, a shape and two data_offsets, whole numbers all, but has {}; the "
-         "file is damaged: write it again",
-         path, name, json.dump(-1, ' ', false, Parsed::error_handler_t::replace).substr(0, 200));
-  const auto dtype_name = json["dtype"].get<std::string>();
-  const auto dtype = dtype_named(dtype_name);
-  if (!dtype)
-    fail(ErrorKind::data,
-         "{}: tensor '{}' has the dtype {}, but only F64, F32, BF16, I64, I32, U8 are known; convert it "
-         "first",
-         path, name, dtype_name);
-  TensorEntry entry{.tensor = {.name = name, .dtype = *dtype, .shape = *shape, .bytes = {}},
-                    .begin = static_cast<std::uint64_t>((*offsets)[0]),
-                    .end = static_cast<std::uint64_t>((*offsets)[1])};
-  const auto needed = bytes_of(*dtype, *shape);
-  if (entry.end < entry.begin || needed != entry.end - entry.begin)
-    fail(ErrorKind::data,
-         "{}: tensor '{}', {} {}, needs {} bytes, but its data_offsets are {} and {}; the file is damaged: "
-         "write it again",
-         path, name, dtype_name, text_of_shape(*shape), needed ? std::to_string(*needed) : "more than 2^63",
-         entry.begin, entry.end);
-  return entry;
-}
+         "{}: the header is not valid JSON ({}); the file is damaged or not a safetensors file", path_,
+         error.what());
+  }
+
+ private:
+  static constexpr int kEntryDepth = 2, kListDepth = 3;
+  using List = std::optional<std::vector<std::int64_t>>;
+
+  [[nodiscard]] bool is_metadata() const { return name_ == kMetadataKey; }
+
+  /// A value of a kind that does not belong where it stands. What this program does not know of a tensor is
+  /// passed over.
+  bool take_other(const char* kind) {
+    if (depth_ == 0)
+      fail(ErrorKind::data,
+           "{}: the header is a JSON {}, not an object of tensors; this is not a safetensors file", path_,
+           kind);
+    if (is_metadata() && depth_ == 1)
+      fail(ErrorKind::data, "{}: {} is not a JSON object of strings; write it again", path_, kMetadataKey);
+    if (is_metadata())
+      fail(ErrorKind::data, "{}: {} must hold strings only, but '{}' is a JSON {}; write it again", path_,
+           kMetadataKey, field_, kind);
+    if (depth_ == 1) refuse_without("object of them");
+    if (list_ != nullptr) refuse_without(fmt::format("{} of whole numbers", field_));
+    return true;
+  }
+
+  [[noreturn]] void refuse(const std::string& rule) const {
+    fail(ErrorKind::data, "{}: tensor '{}'{}", path_, name_, rule);
+  }
+
+  [[noreturn]] void refuse_without(std::string_view part) const {
+    refuse(fmt::format(
+        " needs a dtype, a shape and two data_offsets, whole numbers all, but has no {}; the file is damaged: "
+        "write it again",
+        part));
+  }
+
+  TensorEntry finished_entry() {
+    if (!dtype_) refuse_without("text as dtype");
+    if (!shape_) refuse_without("list as shape");
+    if (!offsets_ || offsets_->size() != 2) refuse_without("two data_offsets");
+    const auto dtype = dtype_named(*dtype_);
+    if (!dtype)
+      refuse(fmt::format(
+          " has the dtype {}, but only F64, F32, BF16, I64, I32, U8 are known; convert it first", *dtype_));
+    const auto begin = static_cast<std::uint64_t>((*offsets_)[0]),
+               end = static_cast<std::uint64_t>((*offsets_)[1]);
+    const auto needed = bytes_of(*dtype, *shape_);
+    if (end < begin || needed != end - begin)
+      refuse(fmt::format(
+          ", {} {}, needs {} bytes, but its data_offsets are {} and {}; the file is damaged: write it again",
+          *dtype_, text_of_shape(*shape_), needed ? std::to_string(*needed) : "more than 2^63", begin, end));
+    return {{.name = name_, .dtype = *dtype, .shape = std::move(*shape_), .bytes = {}}, begin, end};
+  }
+
+  const std::string& path_;
+  std::vector<TensorEntry>& entries_;
+  Metadata& metadata_;
+  int depth_ = 0;
+  bool has_metadata_ = false;
+  std::string name_, field_;          ///< of depth 1 and of depth 2
+  std::optional<std::string> dtype_;  ///< of the tensor that is read, as its shape and offsets
+  List shape_, offsets_;
+  List* list_ = nullptr;  ///< the one that is read
+};
 
 }  // namespace
-
-std::string checksum_placeholder() { return std::string(kSha256Digits, '0'); }
-
-std::string with_checksum(std::string header, std::span<const std::span<const std::byte>> data) {
-  const auto at = digits_in(header);
-  base::expects(at && header.compare(*at, kSha256Digits, checksum_placeholder()) == 0,
-                "the header has the placeholder of its checksum once");
-  Sum sum(header);
-  for (const auto& piece : data) sum.data(piece);
-  return header.replace(*at, kSha256Digits, sum.digits());
-}
-
-Checksum check_checksum(const std::filesystem::path& path) {
-  Input file(path);
-  std::uint64_t length = 0;
-  if (file.read(std::as_writable_bytes(std::span(&length, 1))) < kSafetensorsLengthBytes)
-    return Checksum::absent;
-  if (length > kSafetensorsMostHeaderBytes || length > file.size() - kSafetensorsLengthBytes)
-    return Checksum::absent;
-  std::string header(length, '\0');
-  if (file.read(std::as_writable_bytes(std::span(header))) < length) return Checksum::absent;
-  const auto at = digits_in(header);
-  if (!at) return Checksum::absent;
-  const std::string written = header.substr(*at, kSha256Digits);
-  Sum sum(header.replace(*at, kSha256Digits, checksum_placeholder()));
-  std::vector<std::byte> piece(std::min<std::uint64_t>(file.size(), std::uint64_t{1} << 20));
-  while (const auto count = file.read(piece)) sum.data(std::span(piece).first(count));
-  return sum.digits() == written ? Checksum::right : Checksum::wrong;
-}
 
 void write_safetensors(const std::filesystem::path& path, std::span<const Tensor> tensors,
                        const Metadata& metadata) {
@@ -376,34 +289,32 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   const std::string where = path.string();
   const Sections sections = split(where, std::as_bytes(file_.bytes()));
   file_.require_read();
-  std::vector<std::string> names;
-  const Parsed header = parse_header(where, sections.header, names);
   std::vector<TensorEntry> entries;
-  for (const auto& name : names) {
-    if (name == kMetadataKey)
-      metadata_ = parse_metadata(where, header[name]);
-    else
-      entries.push_back(parse_entry(where, name, header[name]));
+  HeaderReader reader(where, entries, metadata_);
+  nlohmann::json::sax_parse(sections.header, &reader);
+  const auto place = [](const TensorEntry& entry) { return std::pair(entry.begin, entry.end); };
+  if (!std::ranges::is_sorted(entries, {}, place)) std::ranges::stable_sort(entries, {}, place);
+  tensors_.reserve(entries.size());
+  by_name_.reserve(entries.size());
+  for (auto& entry : entries) {
+    const auto& name = tensors_.emplace_back(std::move(entry.tensor)).name;
+    if (!by_name_.emplace(name, tensors_.size() - 1).second) refuse_twice(where, name);
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
   std::uint64_t covered = 0;
-  for (auto& [tensor, begin, end] : entries) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto begin = entries[i].begin, end = entries[i].end;
     if (begin != covered)
       fail(ErrorKind::data,
            "{}: tensors must lie one after the other without a gap, but '{}' begins at byte {} of the data "
            "and the one before it ends at {}; the file is damaged: write it again",
-           where, tensor.name, begin, covered);
+           where, tensors_[i].name, begin, covered);
     if (end > sections.data.size())
       fail(ErrorKind::data,
            "{}: tensor '{}' ends at byte {} of the data, but the file has {} bytes of data; it is truncated: "
            "copy or write it again",
-           where, tensor.name, end, sections.data.size());
-    tensor.bytes = sections.data.subspan(begin, end - begin);
+           where, tensors_[i].name, end, sections.data.size());
+    tensors_[i].bytes = sections.data.subspan(begin, end - begin);
     covered = end;
-    by_name_.emplace(tensor.name, tensors_.size());
-    tensors_.push_back(std::move(tensor));
   }
   if (covered != sections.data.size())
     fail(ErrorKind::data,

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/dtype.h"
@@ -98,7 +99,7 @@ class SafetensorsFile {
   data::FileBytes file_;
   Metadata metadata_;
   std::vector<Tensor> tensors_;
-  std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::unordered_map<std::string_view, std::size_t> by_name_;  ///< the names are those in tensors_
 };
 
 }  // namespace paceline::train

@@ -145,7 +145,7 @@ TEST_F(Safetensors, ReadsFilesOfOtherWriters) {
 
 /// A reader that compares each name with all before it would not come to an end within the limit of the test.
 TEST_F(Safetensors, ManyNamesKeepTheirOrder) {
-  constexpr int kNames = 300000;
+  constexpr int kNames = 1000000;
   std::string header = "{";
   for (int i = kNames; i-- > 0;)
     header +=
@@ -180,10 +180,11 @@ TEST_F(Safetensors, SaysWhatIsWrongWithAFile) {
       {"{\"\xff\":1}", 0, {"not valid JSON"}},
       {"[]", 0, {"a JSON array, not an object"}},
       {"7", 0, {"a JSON number, not an object"}},
-      {R"({"a":7})", 0, {"tensor 'a' needs a dtype, a shape and two data_offsets", "has 7"}},
-      {R"({"a":{}})", 0, {"tensor 'a' needs"}},
+      {R"({"a":7})", 0, {"tensor 'a' needs a dtype, a shape and two data_offsets", "has no object"}},
+      {R"({"a":{}})", 0, {"tensor 'a' needs", "has no text as dtype"}},
+      {R"({"a":{"dtype":"F32","shape":{"b":[1]},"data_offsets":[0,4]}})", 4, {"has no list as shape"}},
       {R"({"a":{"dtype":"F32","shape":[1]}})", 4, {"tensor 'a' needs"}},
-      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,2,4]}})", 4, {"tensor 'a' needs"}},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,2,4]}})", 4, {"has no two data_offsets"}},
       {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, {"whole numbers"}},
       {R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4, {"whole numbers"}},
       {R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}})", 4, {"whole numbers"}},
@@ -214,8 +215,10 @@ TEST_F(Safetensors, SaysWhatIsWrongWithAFile) {
       {R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
        0,
        {"the name 'a' twice"}},
+      {R"({"__metadata__":{},"__metadata__":{}})", 0, {"the name '__metadata__' twice"}},
       {R"({"__metadata__":[]})", 0, {"__metadata__ is not a JSON object"}},
       {R"({"__metadata__":{"k":1}})", 0, {"'k' is a JSON number"}},
+      {R"({"__metadata__":{"k":{"l":"m"}}})", 0, {"'k' is a JSON object"}},
   };
   for (const auto& c : cases) {
     write_raw(c.header, c.data_bytes);
