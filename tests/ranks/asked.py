@@ -2,12 +2,14 @@
 
 import json
 import os
+import random
+import shutil
 import signal
 import subprocess
 import time
 
 from again import weights
-from launching import check, children, children_of, need, places, run, runs, stop, train_options, wait_for_checkpoint
+from launching import check, children, children_of, need, places, run, runs, stop, train_options
 
 CODES = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
 LENGTH = ("--steps", "3000", "--evaluate-every", "0", "--checkpoint-every", "50steps", "--shard", "4")
@@ -29,6 +31,56 @@ def asked(args, folder):
         print(f"{word.name} to rank {victim}: all end with {CODES[word]}, and the run goes on to the undisturbed weights")
     study(args, folder)
     below_mpirun(args, folder)
+
+
+def stops(args, folder):
+    """SIGTERM to a random process at a random moment, --times often, in turns of processes that met by themselves and of
+    processes below launch: all end with 143, and the run that goes on has the undisturbed bytes."""
+    need(args, "paceline_gloo.so", "libgloo-dev")
+    alone, whole = (args.program, *train_options(folder, *LENGTH), "--workers", args.processes), folder / "whole"
+    code, text, err = run([*alone, "--out", whole])
+    check(code == 0, f"one process: exit {code}: {text}{err}")
+    chance, out = random.Random(args.seed), folder / "out"
+    for turn in range(args.times):
+        shutil.rmtree(out, ignore_errors=True)
+        victim, wait = chance.randrange(args.processes), chance.random()
+        words, is_launched = [args.program, *train_options(folder, *LENGTH), "--out", out], turn % 2 == 1
+        if is_launched:
+            launch = [args.program, "launch", "-n", args.processes, "--", *words[1:]]
+            codes, said = end_of_launched(args, launch, victim, lambda: begun(out, wait))
+        else:
+            codes, said = ends_of(args, words, victim, signal.SIGTERM, lambda: begun(out, wait))
+        what = f"{turn + 1}: SIGTERM to rank {victim}{' below launch' if is_launched else ''}"
+        check(codes == [143] * len(codes), f"{what}: exit {codes}: {said[-2000:]}")
+        code, text, err = run([*alone, "--resume", "auto", "--out", out])
+        check(code == 0, f"{what}: going on: exit {code}: {text}{err}")
+        check(weights(out) == weights(whole), f"{what}: other weights after going on")
+        print(f"{what}: {codes}, and the run goes on to the undisturbed weights", flush=True)
+
+
+def begun(out, wait):
+    """Whether the run has written a checkpoint; then, after `wait` seconds."""
+    if not list(out.glob("checkpoint-*.safetensors")):
+        return False
+    time.sleep(wait)
+    return True
+
+
+def end_of_launched(args, words, victim, is_ready):
+    """The exit code of a launch of whose processes one gets SIGTERM, and what was said."""
+    job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        until = time.monotonic() + 60
+        while not is_ready() and time.monotonic() < until:
+            time.sleep(0.02)
+        ranks = children_of(children(job.pid)[0])
+        check(len(ranks) == args.processes, f"{len(ranks)} processes run of {args.processes}")
+        os.kill(ranks[victim], signal.SIGTERM)
+        said = "".join(job.communicate(timeout=60))
+    finally:
+        stop(job)
+    check(not any(runs(rank) for rank in ranks), "processes are left")
+    return [job.returncode], said
 
 
 def ends_of(args, words, victim, word, is_ready):
@@ -71,15 +123,6 @@ def study(args, folder):
 def below_mpirun(args, folder):
     out = folder / "launched"
     words = [args.program, "launch", "-n", args.processes, "--restarts", "2", "--", *train_options(folder, *LENGTH), "--out", out]
-    job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        wait_for_checkpoint(out)
-        ranks = children_of(children(job.pid)[0])
-        check(len(ranks) == args.processes, f"{len(ranks)} processes run of {args.processes}")
-        os.kill(ranks[-1], signal.SIGTERM)
-        said = "".join(job.communicate(timeout=60))
-    finally:
-        stop(job)
-    check(job.returncode == 143 and "the next try" not in said, f"launch: exit {job.returncode}: {said[-2000:]}")
-    check(not any(runs(rank) for rank in ranks), "processes are left")
+    codes, said = end_of_launched(args, words, args.processes - 1, lambda: begun(out, 0))
+    check(codes == [143] and "the next try" not in said, f"launch: exit {codes}: {said[-2000:]}")
     print("SIGTERM to a rank below mpirun: launch ends with 143 and restarts nothing")

@@ -25,6 +25,7 @@ Cases:
   standstill    all workers hang at once, of one process and of several: said within 5 s, given up at the deadline
   outside       a process that hangs outside of its training loop: said within 5 s; one that only takes long is not
   asked         a signal to one process asks the run to stop: all end with its code
+  stops         the same at --times random moments
   unread        output that nobody reads, or whose reader is gone: the usual bytes
   suspended     a run stopped as a whole for longer than its deadline: complete, the usual bytes; paused: in a window, which is marked
   kills         kill -9 of a random process at a random step, --times often
@@ -54,7 +55,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from asked import asked
+from asked import asked, stops
 from diverging import diverges
 from doors import secret, stranger, strangers
 from failures import ended, failed, kills, lost, refused, restarts, together
@@ -374,7 +375,7 @@ def comm(args, folder):
 
 CASES = {case.__name__: case for case in (collectives, gloo, strangers, bare, train, uneven, resume, timeline, overlap, comm, bf16, diverges, studies, search,
                                           stranger, secret, doctor, lost, together, stopped, left, hung, worker, gpu, standstill, outside,
-                                          asked, unread, suspended, paused, kills, restarts, ended, absent, meeting, disk, failed, refused)}
+                                          asked, stops, unread, suspended, paused, kills, restarts, ended, absent, meeting, disk, failed, refused)}
 
 
 def main():
@@ -384,7 +385,7 @@ def main():
     parser.add_argument("--runner", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1, help="of which process is killed, and in which step")
-    parser.add_argument("--times", type=int, default=6, help="how often kills kills; connections of stranger")
+    parser.add_argument("--times", type=int, default=6, help="how often kills kills and stops stops; connections of stranger")
     args = parser.parse_args()
     missing = None
     if not shutil.which("mpirun"):
