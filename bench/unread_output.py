@@ -20,7 +20,7 @@ from pathlib import Path
 from record import header, write
 from step_turns import interval
 
-OPTIONS = ["--model", "mnist-cnn", "--data", "synthetic,like=mnist,train=2048,test=256", "--batch", "32", "--workers", "2",
+OPTIONS = ["--model", "mnist-cnn", "--data", "synthetic,train=2048,test=256", "--local-batch", "32", "--workers", "2",
            "--threads", "1", "--seed", "1", "--precision", "fp32", "--evaluate-every", "0"]
 
 
