@@ -10,11 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <thread>
@@ -24,7 +27,6 @@
 #include "base/text.h"
 #include "cluster/child.h"
 #include "cluster/log.h"
-#include "comm/launch.h"
 #include "comm/line_socket.h"
 
 namespace paceline::cluster {
@@ -175,6 +177,19 @@ int places_of(const std::string& hosts) {
   return places;
 }
 
+/// Whether "me@node1.site:2" is the host that calls itself `own`, with or without its domain.
+bool is_host_itself(std::string host, std::string_view own) {
+  host = host.substr(host.find('@') + 1);
+  host.resize(std::min(host.size(), host.find(':')));
+  const std::string_view name = host;
+  return !comm::loopback_of(host).empty() || name == own || name.substr(0, name.find('.')) == own ||
+         name == own.substr(0, own.find('.'));
+}
+
+/// Variables that name files from which mpirun takes its hosts, one at the beginning of each line.
+constexpr std::array kHostFiles{"PBS_NODEFILE", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE",
+                                "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"};
+
 [[noreturn]] void refuse_no_number() {
   base::fail(
       base::ErrorKind::usage,
@@ -218,6 +233,32 @@ int processes_of(const LaunchOptions& options) {
 
 int nodes_of(const LaunchOptions& options) {
   return options.hosts.empty() ? 1 : static_cast<int>(base::parts(options.hosts).size());
+}
+
+bool may_use_other_hosts(const LaunchOptions& options, const comm::EnvironmentLookup& environment,
+                         std::string_view own) {
+  if (options.by == LaunchBy::here) return false;
+  const auto value = [&](const char* name) -> std::string {
+    const char* const text = environment(name);
+    return text == nullptr ? "" : text;
+  };
+  const auto is_other = [&](const std::string& host) { return !is_host_itself(host, own); };
+  if (!options.hosts.empty()) return std::ranges::any_of(base::parts(options.hosts), is_other);
+  // Slurm writes one node without brackets or commas. A heterogeneous job has several such lists.
+  if (!value("SLURM_JOB_ID").empty())
+    return !value("SLURM_HET_SIZE").empty() || is_other(value("SLURM_JOB_NODELIST"));
+  if (options.by == LaunchBy::srun) return true;
+  return std::ranges::any_of(kHostFiles, [&](const char* variable) {
+    const auto name = value(variable);
+    if (name.empty()) return false;
+    std::ifstream file(name);
+    bool has_other = !file;
+    for (std::string line; !has_other && std::getline(file, line);) {
+      line.resize(std::min(line.size(), line.find_first_of(" \t\r#")));
+      has_other = !line.empty() && is_other(line);
+    }
+    return has_other;
+  });
 }
 
 LaunchBy choose_starter(const LaunchOptions& options, const Surroundings& around) {
@@ -285,7 +326,8 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   if (options.oversubscribe) line.push_back("--oversubscribe");
   if (options.as_root) line.push_back("--allow-run-as-root");
   if (!options.lost.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kLost, options.lost)});
-  if (!options.ear.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kEar, options.ear)});
+  // By name: every user of the host can read a command line, and the address has the token of the messages.
+  if (!options.ear.empty()) line.insert(line.end(), {"-x", kEar});
   line.push_back(program);
   line.insert(line.end(), words.begin(), words.end());
   return line;

@@ -4,7 +4,10 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "comm/launch.h"
 
 namespace paceline::cluster {
 
@@ -65,6 +68,11 @@ struct Surroundings {
 ///
 /// Errors   Error(usage): --by and --hosts contradict each other
 [[nodiscard]] LaunchBy choose_starter(const LaunchOptions& options, const Surroundings& around);
+
+/// Whether processes may be on hosts other than this one, whose name is `own`: those of --hosts, or those
+/// that a scheduler or a file of hosts gives to mpirun and srun. Hosts that cannot be known count as others.
+[[nodiscard]] bool may_use_other_hosts(const LaunchOptions& options,
+                                       const comm::EnvironmentLookup& environment, std::string_view own);
 
 /// The number of processes; and of hosts, as far as --hosts says it.
 ///

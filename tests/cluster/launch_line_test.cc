@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
+
 #include "base/error.h"
 #include "cli/options/arguments.h"
 #include "cli/program.h"
@@ -95,8 +98,59 @@ TEST(LaunchLine, GoesOnWithTheHostsThatAnswer) {
   EXPECT_THAT(shell_line(reach_line({.hosts = "a:2,b"}, "b")), HasSubstr("--host b"));
   const auto again = shell_line(mpirun_line({.processes = 2, .lost = "at=12.5"}, "p", kTrainWords));
   EXPECT_THAT(again, HasSubstr(" -x PACELINE_LOST=at=12.5 p train"));
-  EXPECT_THAT(mpirun_line({.processes = 2, .ear = "7 80 a"}, "p", kTrainWords),
-              ::testing::Contains("PACELINE_EAR=7 80 a"));
+  EXPECT_THAT(shell_line(mpirun_line({.processes = 2, .ear = "7 80 a"}, "p", kTrainWords)),
+              AllOf(HasSubstr(" -x PACELINE_EAR p train"), Not(HasSubstr("7 80"))))
+      << "the token is for no command line";
+}
+
+TEST(LaunchLine, KnowsWhereOtherHostsMustReachLaunch) {
+  const Folder folder;
+  const auto file = [&](const char* name, const char* lines) {
+    std::ofstream(folder.path() / name) << lines;
+    return (folder.path() / name).string();
+  };
+  const auto own = file("own", "# hosts\nnode1 slots=2\n\nnode1.site 2 all.q UNDEFINED\n");
+  const auto two = file("two", "node1\nnode1\nnode2\n");
+  const auto job = [](const char* nodes) {
+    return std::map<std::string, std::string>{{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", nodes}};
+  };
+  auto het = job("node1");
+  het["SLURM_HET_SIZE"] = "2";
+  const struct {
+    LaunchOptions options;
+    std::map<std::string, std::string> variables;
+    bool others;
+  } cases[] = {
+      {{}, {}, false},
+      {{.hosts = "node1:2"}, {}, false},
+      {{.hosts = "localhost:2,me@node1.site,127.0.0.1"}, {}, false},
+      {{.hosts = "node1:2,node10:2"}, {}, true},
+      {{.hosts = "10.0.0.1:2"}, {}, true},
+      {{.hosts = "localhost:2"}, job("node[1-2]"), false},
+      {{}, job("node[1-2]"), true},
+      {{}, job("node2"), true},  // an salloc on the login node
+      {{}, job("node1,other"), true},
+      {{}, job("node1"), false},
+      {{}, {{"SLURM_JOB_ID", "7"}}, true},
+      {{}, het, true},
+      {{.by = LaunchBy::here}, job("node[1-2]"), false},
+      {{.by = LaunchBy::srun}, job("node1"), false},
+      {{.by = LaunchBy::srun}, {}, true},
+      {{}, {{"PBS_NODEFILE", two}}, true},
+      {{}, {{"PBS_NODEFILE", own}}, false},
+      {{}, {{"PE_HOSTFILE", own}, {"OMPI_MCA_orte_default_hostfile", two}}, true},
+      {{}, {{"LSB_DJOB_HOSTFILE", (folder.path() / "absent").string()}}, true},
+  };
+  for (const auto& one : cases)
+    EXPECT_EQ(may_use_other_hosts(
+                  one.options,
+                  [&](const char* name) {
+                    const auto found = one.variables.find(name);
+                    return found == one.variables.end() ? nullptr : found->second.c_str();
+                  },
+                  "node1"),
+              one.others)
+        << one.options.hosts << " " << testing::PrintToString(one.variables);
 }
 
 TEST(BatchScript, AsksForWhatWasSaidAndGoesOnAfterARequeue) {

@@ -7,16 +7,19 @@ Each namespace has a host name of its own, so nothing is shared but the link: no
 started by hand (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT). An all-reduce of X bytes over two processes sends X through the
 limited side, so a step's communication takes X / rate, and what of it was not overlapped must be exposed: within 15 %. The rate is
 low, half a second a step: what a busy machine adds to it, some ten milliseconds, is no fault of the ledger.
-Without the limit nearly all of that is gone. Ends with 77 and why where namespaces, veth or tbf are not allowed.
+Without the limit nearly all of that is gone. Before that `launch` starts a training on both by mpirun, whose ssh is a script, and a
+message from the other host is printed by launch. Ends with 77 and why where namespaces, veth or tbf are not allowed.
 """
 
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 NET = "10.213.77"
@@ -97,6 +100,56 @@ def arguments(description):
     return args, program
 
 
+AGENT = f"""#!/bin/sh
+name=$FIRST
+[ "$1" = {NET}.2 ] && name=$SECOND
+shift
+exec ip netns exec "$name" unshare --uts sh -c 'hostname "$0" && exec sh -c "$1"' "$name" "$*"
+"""
+# On the other host, with the number of a process there: says a line to launch, as that process would.
+SAY = """
+import socket, struct, sys
+variables = dict(one.split("=", 1) for one in open(f"/proc/{sys.argv[1]}/environ").read().split("\\0") if "=" in one)
+token, port, host, *addresses = variables["PACELINE_EAR"].split()
+for address in (socket.inet_ntoa(struct.pack("=I", int(one))) for one in addresses if one != "0"):
+    with socket.create_connection((address, int(port)), timeout=5) as launch:
+        launch.sendall(f"{token} a word from the other host\\n".encode())
+        if launch.makefile().readline() == "said\\n":
+            sys.exit(0)
+sys.exit("nobody answered")
+"""
+
+
+def launched(hosts, program, folder):
+    """launch of a training on both hosts: a process of the second one is heard by launch on the first."""
+    if not shutil.which("mpirun") or not (program.parent / "paceline_mpi.so").exists():
+        print("launch is left out: no mpirun, or the program was built without MPI")
+        return
+    agent = folder / "agent"  # one called ssh would get an option more
+    agent.write_text(AGENT)
+    agent.chmod(0o755)
+    a, b = hosts.names
+    words = [program, "launch", "--hosts", f"{NET}.1,{NET}.2", "--", "train", "--model", "mnist-cnn", "--data", "synthetic,train=960,test=50",
+             "--precision", "fp32", "--threads", "1", "--no-pin", "--epochs", "10000", "--out", folder / "launched"]
+    job = subprocess.Popen(["ip", "netns", "exec", a, "unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', a, *map(str, words)],
+                           env={**os.environ, "FIRST": a, "SECOND": b, "OMPI_MCA_plm_rsh_agent": str(agent)},
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        process, until = None, time.monotonic() + 60
+        while not process and job.poll() is None and time.monotonic() < until:
+            time.sleep(0.2)
+            of_b = subprocess.run(["ip", "netns", "pids", b], capture_output=True, text=True).stdout.split()
+            process = next((one for one in of_b if Path(f"/proc/{one}/exe").resolve() == program), None)
+        heard = subprocess.run(["ip", "netns", "exec", b, sys.executable, "-c", SAY, str(process)], capture_output=True, text=True)
+        job.terminate()
+        said = job.communicate(timeout=100)[1]
+    finally:
+        job.kill()
+    if heard.returncode != 0 or "paceline: a word from the other host\n" not in said:
+        sys.exit(f"FAILED: launch does not hear process {process} of the other host: {heard.stderr}{said}")
+    print("launch on two hosts hears a process of the other one")
+
+
 def of_step(record):
     """Seconds of one step: exposed communication and overlapped, the limited rank's; and the gradient's bytes."""
     rank = record["ranks"][0]
@@ -111,6 +164,7 @@ def main():
     try:
         with TwoHosts() as hosts, tempfile.TemporaryDirectory(prefix="paceline-hosts-") as folder:
             os.environ["PACELINE_CACHE"] = folder
+            launched(hosts, program, Path(folder))
             words = [program, "scale", "--model", "mnist-cnn", "--data", "synthetic,train=960,test=50", "--precision", "fp32",
                      "--threads", "1", "--no-pin", "--workers", "1,2", "--batches", "8", "--repeats", "3", "--window-steps",
                      "12", "--window-seconds", "99", "--warmup-steps", "2", "--measure-again", "0"]

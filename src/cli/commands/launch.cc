@@ -103,10 +103,10 @@ std::vector<std::string> launch_line_of(const cluster::LaunchOptions& options, c
   return cluster::mpirun_line(options, program, words);
 }
 
-/// mpirun takes variables as options, since its processes may be on other hosts; others inherit them.
+/// mpirun is told by options which variables processes on other hosts get; others inherit all.
 void set_variables(const cluster::LaunchOptions& options) {
-  if (options.by == cluster::LaunchBy::mpirun) return;
   ::setenv(cluster::kEar, options.ear.c_str(), 1);
+  if (options.by == cluster::LaunchBy::mpirun) return;
   if (!options.lost.empty()) ::setenv(cluster::kLost, options.lost.c_str(), 1);
   // In the environment, which other users cannot read; a command line they can.
   if (const char* const secret = std::getenv(comm::kSecret); secret == nullptr || *secret == '\0')
@@ -148,7 +148,8 @@ int launch_command(const Settings& settings) {
   require_what_joins(options);
   if (settings.plan)
     return show_child_plan(settings, std::max(1, cluster::processes_of(options)), cluster::nodes_of(options));
-  const cluster::Ear ear(options.interface, options.hosts.empty() && options.by != cluster::LaunchBy::srun);
+  const cluster::Ear ear(options.interface, !cluster::may_use_other_hosts(
+                                                options, base::process_environment(), base::host_name()));
   options.ear = ear.address();
   set_variables(options);
   const auto line = launch_line_of(options, program, child);
