@@ -47,11 +47,18 @@ constexpr std::array kTold{"OMPI_COMM_WORLD_SIZE",
                            "TORCHELASTIC_RUN_ID",
                            "CUDA_VISIBLE_DEVICES"};
 
+void show_told(std::ostream& out) {
+  for (const char* name : kTold)
+    if (const char* value = std::getenv(name)) out << fmt::format("  {:<30} {}\n", name, value);
+}
+
 void show_what_could_start(std::ostream& out) {
-  const auto odd = odd_about_one_alone([](const char* name) -> const char* { return std::getenv(name); });
+  const auto environment = base::process_environment();
+  const auto odd = odd_about_one_alone(environment);
   const auto mpirun = in_path("mpirun"), srun = in_path("srun");
   const auto module = base::module_path(comm::mpi::kModule);
-  launch_row(out, "this one", "started alone: no launcher has set its variables");
+  launch_row(out, "this one", how_alone(environment));
+  show_told(out);
   launch_row(out, "mpirun", mpirun.empty() ? "is not installed (Debian: openmpi-bin)" : mpirun);
   launch_row(out, "srun", srun.empty() ? "is not installed: there is no Slurm on this host" : srun);
   launch_row(
@@ -71,6 +78,14 @@ void show_what_could_start(std::ostream& out) {
 }
 
 }  // namespace
+
+std::string how_alone(const comm::EnvironmentLookup& environment) {
+  if (const auto half = comm::half_of_launcher(environment); !half.empty())
+    return fmt::format("started alone, and a training would be refused: {}", half);
+  const auto by = comm::read_launch(environment).by;
+  return by.empty() ? "started alone: no launcher has set its variables"
+                    : fmt::format("started as the only process by {}", by);
+}
 
 std::string odd_about_one_alone(const comm::EnvironmentLookup& environment) {
   if (environment("SLURM_JOB_ID") == nullptr || environment("SLURM_STEP_ID") != nullptr) return "";
@@ -155,8 +170,7 @@ void show_launch(const Session* session, std::ostream& out) {
   launch_row(out, "launcher",
              fmt::format("{}: {} processes, joined by {}", place.launcher, place.processes, place.library));
   show_members(session->members(), out);
-  for (const char* name : kTold)
-    if (const char* value = std::getenv(name)) out << fmt::format("  {:<30} {}\n", name, value);
+  show_told(out);
   const auto odd = odd_about(session->members());
   for (const auto& sentence : odd) launch_row(out, "odd", sentence);
   if (odd.empty()) launch_row(out, "", "every process has cores of its own, and as many as it can get");

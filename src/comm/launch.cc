@@ -1,6 +1,7 @@
 #include "comm/launch.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -180,7 +181,8 @@ void read_slurm_meeting(const EnvironmentLookup& environment, Launch& launch) {
   launch.meeting_ports = std::min(kTries, kLastPort + 1 - port);
 }
 
-/// What only a launcher sets, and what else it would have set.
+/// What only a launcher sets, and what else it would have set. NODE_RANK and GROUP_RANK are none of these:
+/// some machines export them for every shell, and they number hosts.
 struct Mark {
   const char* set;
   const char* missing;
@@ -189,8 +191,6 @@ constexpr std::array kMarks{
     Mark{"RANK", "WORLD_SIZE"},
     Mark{"WORLD_SIZE", "RANK"},
     Mark{"LOCAL_RANK", "RANK and WORLD_SIZE"},
-    Mark{"NODE_RANK", "RANK and WORLD_SIZE"},
-    Mark{"GROUP_RANK", "RANK and WORLD_SIZE"},
     Mark{"LOCAL_WORLD_SIZE", "RANK and WORLD_SIZE"},
     Mark{"TORCHELASTIC_RUN_ID", "RANK and WORLD_SIZE"},
     Mark{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
@@ -212,34 +212,42 @@ constexpr std::array kMarks{
     Mark{"FLUX_TASK_RANK", "PMI_RANK and PMI_SIZE"},
 };
 
-[[noreturn]] void refuse_half(const std::string& set, const std::string& value, const std::string& missing) {
-  base::fail(
-      base::ErrorKind::usage,
-      "{} is set ({}), but {} {} not: this may be one of several processes, and each would train alone; set RANK, "
-      "WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each (docs/processes.md), or unset {} to train in one",
-      set, value, missing, missing.find(" and ") == std::string::npos ? "is" : "are", set);
+std::string half_text(const std::string& set, const std::string& value, const std::string& missing) {
+  return fmt::format("{} is set ({}), but {} {} not", set, value, missing,
+                     missing.find(" and ") == std::string::npos ? "is" : "are");
 }
 
 }  // namespace
 
-void require_whole_launcher(const EnvironmentLookup& environment) {
-  if (!read_launch(environment).by.empty()) return;
+std::string half_of_launcher(const EnvironmentLookup& environment) {
+  if (!read_launch(environment).by.empty()) return "";
   const auto value = [&](const char* name) { return text_from(environment, name); };
   for (const auto& mark : kMarks) {
     // A number of one process is whole, and no rank is written as -1.
     const bool is_number = !std::string_view(mark.set).ends_with("RANK");
     const bool is_none = value(mark.set) == (is_number ? "1" : "-1");
-    if (is_set(environment, mark.set) && !is_none) refuse_half(mark.set, value(mark.set), mark.missing);
+    if (is_set(environment, mark.set) && !is_none) return half_text(mark.set, value(mark.set), mark.missing);
   }
   // Slurm sets SLURM_PROCID=0 also in the batch script, where nobody has started tasks.
   const auto task = value("SLURM_PROCID");
   if (is_set(environment, "SLURM_STEP_ID") || (!task.empty() && task != "0"))
-    refuse_half(task.empty() ? "SLURM_STEP_ID" : "SLURM_PROCID", task.empty() ? value("SLURM_STEP_ID") : task,
-                is_set(environment, "SLURM_STEP_NUM_TASKS") ? "SLURM_PROCID" : "SLURM_STEP_NUM_TASKS");
+    return half_text(task.empty() ? "SLURM_STEP_ID" : "SLURM_PROCID",
+                     task.empty() ? value("SLURM_STEP_ID") : task,
+                     is_set(environment, "SLURM_STEP_NUM_TASKS") ? "SLURM_PROCID" : "SLURM_STEP_NUM_TASKS");
   // A job's script may name the meeting for the srun in it.
   if (is_set(environment, "MASTER_ADDR") && is_set(environment, "MASTER_PORT") &&
       !is_set(environment, "SLURM_JOB_ID"))
-    refuse_half("MASTER_ADDR", value("MASTER_ADDR"), "RANK and WORLD_SIZE");
+    return half_text("MASTER_ADDR", value("MASTER_ADDR"), "RANK and WORLD_SIZE");
+  return "";
+}
+
+void require_whole_launcher(const EnvironmentLookup& environment) {
+  const auto half = half_of_launcher(environment);
+  if (half.empty()) return;
+  base::fail(base::ErrorKind::usage,
+             "{}: this may be one of several processes, and each would train alone; set RANK, WORLD_SIZE, "
+             "MASTER_ADDR and MASTER_PORT for each (docs/processes.md), or unset {} to train in one",
+             half, half.substr(0, half.find(' ')));
 }
 
 std::string first_host(const std::string& list) {

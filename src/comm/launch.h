@@ -61,10 +61,12 @@ using EnvironmentLookup = std::function<const char*(const char*)>;
 /// address that others can reach.
 [[nodiscard]] std::string loopback_of(const std::string& host);
 
-/// Refuses half of a launcher's variables, such as RANK without WORLD_SIZE: each process would train alone,
-/// as if it were the only one. Does nothing if read_launch() finds a whole launcher. A pure function.
-///
-/// Errors   Error(usage): what is set, what is missing, and what to do
+/// What of a launcher's variables is set and what is missing, such as RANK without WORLD_SIZE: each process
+/// would train alone, as if it were the only one. Empty if there are none, or read_launch() finds a whole
+/// launcher. A pure function.
+[[nodiscard]] std::string half_of_launcher(const EnvironmentLookup& environment);
+
+/// Errors   Error(usage): half_of_launcher() finds some; it says what to do
 void require_whole_launcher(const EnvironmentLookup& environment);
 
 /// The first host of Slurm's "node[003-004,9],login": node003. A pure function.

@@ -61,6 +61,28 @@ TEST(OddAbout, AJobOfSeveralTasksOfWhichNobodyStartedMoreThanOne) {
   EXPECT_EQ(odd_about_one_alone([](const char*) -> const char* { return nullptr; }), "");
 }
 
+TEST(ShowLaunch, NamesWhatOfALauncherIsMissing) {
+  using Variables = std::map<std::string, std::string>;
+  for (const auto& [variables, said] : std::vector<std::pair<Variables, std::string>>{
+           {{}, "started alone: no launcher has set its variables"},
+           {{{"NODE_RANK", "0"}}, "started alone: no launcher has set its variables"},
+           {{{"RANK", "0"}},
+            "started alone, and a training would be refused: RANK is set (0), but WORLD_SIZE is not"},
+           {{{"OMPI_COMM_WORLD_RANK", "1"}},
+            "started alone, and a training would be refused: OMPI_COMM_WORLD_RANK is set (1), but "
+            "OMPI_COMM_WORLD_SIZE is not"},
+           {{{"LOCAL_RANK", "2"}},
+            "started alone, and a training would be refused: LOCAL_RANK is set (2), but RANK and WORLD_SIZE "
+            "are not"},
+           {{{"RANK", "0"}, {"WORLD_SIZE", "1"}},
+            "started as the only process by the environment (WORLD_SIZE)"}})
+    EXPECT_EQ(how_alone([&](const char* name) {
+                const auto found = variables.find(name);
+                return found == variables.end() ? nullptr : found->second.c_str();
+              }),
+              said);
+}
+
 TEST(ShowMembers, IsOneTableOfRankHostLocalRankCoresAndGpu) {
   std::ostringstream out;
   show_members(

@@ -108,6 +108,12 @@ TEST(Launch, RefusesHalfOfALauncher) {
        "SLURM_STEP_NUM_TASKS is not"},
       {{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}}, "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
       {{{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "2"}}, "HOROVOD_RANK", "RANK and WORLD_SIZE"},
+      {{{"NODE_RANK", "1"}, {"LOCAL_RANK", "0"}}, "LOCAL_RANK is set (0)", "RANK and WORLD_SIZE are not"},
+      {{{"GROUP_RANK", "0"}, {"RANK", "0"}}, "RANK is set (0)", "WORLD_SIZE is not"},
+      {{{"NODE_RANK", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}},
+       "MASTER_ADDR",
+       "RANK and WORLD_SIZE"},
+      {{{"NODE_RANK", "0"}, {"LOCAL_WORLD_SIZE", "4"}}, "LOCAL_WORLD_SIZE", "RANK and WORLD_SIZE"},
   };
   for (const auto& one : cases) try {
       require_whole_launcher(lookup_in(one.variables));
@@ -124,6 +130,10 @@ TEST(Launch, LeavesAloneWhatIsWholeOrNone) {
            {{"WORLD_SIZE", "1"}},
            {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
            {{"LOCAL_RANK", "-1"}},
+           {{"NODE_RANK", "0"}},
+           {{"NODE_RANK", "3"}, {"NNODES", "8"}},  // of a machine, for every shell on it
+           {{"GROUP_RANK", "0"}, {"MASTER_ADDR", "a"}},
+           {{"NODE_RANK", "1"}, {"WORLD_SIZE", "1"}, {"RANK", "0"}},
            {{"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}, {"SLURM_JOB_ID", "7"}},  // for an srun in the script
            {{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
            {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}, {"RANK", "3"}},
