@@ -44,34 +44,36 @@ constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  //
 /// Whether somebody else may have put a link here for this user to follow, as into /tmp: the directory is
 /// everybody's, and the link is neither this user's, nor root's, nor of whom the directory is (the rule of
 /// Linux's protected_symlinks).
-bool is_planted(const fs::path& path, const struct stat& link) {
+bool is_planted(const fs::path& parent, const struct stat& link) {
   struct stat directory {};
-  const auto parent = path.parent_path();
   if (::stat(parent.empty() ? "." : parent.c_str(), &directory) != 0) return false;
   const bool is_everybodys = (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & S_IWOTH) != 0;
   return is_everybodys && link.st_uid != ::geteuid() && link.st_uid != 0 && link.st_uid != directory.st_uid;
 }
 
-/// The file to which `path` leads through symbolic links; it need not exist. The link stays, and its target
-/// is replaced.
-///
-/// Errors   Error(data): a link is another user's, in a directory of everybody
-fs::path end_of_links(fs::path path) {
-  for (int links = 0; links < kLongestChain; ++links) {
-    std::error_code failed;
+/// Where `path` leads from the directory `at`, which is no link: each link on the way is followed, the last
+/// one too. What does not exist yet stays as it is. `links`: followed so far.
+fs::path follow_links(fs::path at, const fs::path& path, int& links) {
+  if (path.is_absolute()) at = path.root_path();
+  for (const auto& name : path.relative_path()) {
+    const auto next = at / name;
     struct stat link {};
-    if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
-    if (is_planted(path, link))
+    if (name.empty() || ::lstat(next.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) {
+      at = next;
+      continue;
+    }
+    if (is_planted(at, link))
       fail(
           ErrorKind::data,
           "{}: is a symbolic link of another user (uid {}) in a directory of everybody, which is not followed, since it "
-          "may lead to any file of yours; remove it, or give another file",
-          path.string(), link.st_uid);
-    const auto target = fs::read_symlink(path, failed);
-    if (failed) return path;  // the error is reported when the file is created
-    path = path.parent_path() / target;
+          "may lead to any file of yours; remove it, or name another place",
+          next.string(), link.st_uid);
+    std::error_code failed;
+    const auto target = fs::read_symlink(next, failed);
+    if (++links > kLongestChain) fail_write(path, ELOOP);
+    at = failed ? next : follow_links(std::move(at), target, links);  // creating the file reports the error
   }
-  fail_write(path, ELOOP);
+  return at;
 }
 
 /// The descriptor of this process that `path` names, such as /dev/stdout or /dev/fd/N; it may be a file to
@@ -243,6 +245,11 @@ std::string read_all(const Descriptor& file, const fs::path& path, std::int64_t 
 
 }  // namespace
 
+fs::path end_of_links(const fs::path& path) {
+  int links = 0;
+  return follow_links({}, path, links);
+}
+
 bool is_written_in_place(const fs::path& path) {
   if (own_descriptor(path)) return true;
   struct stat found {};
@@ -323,6 +330,7 @@ std::filesystem::path cache_directory() {
 }
 
 void write_file(const std::filesystem::path& path, const std::function<void(const Sink&)>& writer) {
+  end_of_links(path);
   if (path.has_parent_path()) {
     std::error_code ignored;  // the open below then fails with the reason
     std::filesystem::create_directories(path.parent_path(), ignored);
@@ -338,6 +346,7 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
 
 void require_directory_of(const std::filesystem::path& file, std::string_view option) {
   std::error_code unknown;
+  end_of_links(file);
   const auto directory = file.parent_path();
   if (directory.empty() || std::filesystem::is_directory(directory, unknown)) return;
   const bool is_there = std::filesystem::exists(directory, unknown);

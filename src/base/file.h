@@ -21,12 +21,19 @@ namespace paceline::base {
 // a temporary file that can be locked was abandoned. On a file system without locks nothing is removed.
 //
 // Symbolic links of this user and of root are followed: their target is replaced, and need not exist yet.
-// Another user's link is refused, since it may lead to any file of this user. A device, a FIFO or a socket is
+// Another user's link in a directory of everybody is refused, as the file itself and anywhere on the way to
+// it, since it may lead to any file of this user. A device, a FIFO or a socket is
 // not replaced but opened and written in place, and what was written cannot be undone.
 //
 // A new file gets the mode that the umask leaves of 0666; a replaced one keeps its mode.
 //
 // Threads  several replacements of one path may run at once; the last one to commit wins
+
+/// Where `path`, of an output, leads through symbolic links; it need not exist. To be called before
+/// directories on the way to an output are made.
+///
+/// Errors   Error(data): a link on the way is another user's, in a directory of everybody
+std::filesystem::path end_of_links(const std::filesystem::path& path);
 
 /// Whether `path` leads to a device, a FIFO or a socket, or names an open descriptor (/dev/stdout). Such a
 /// path must not be replaced by a regular file.

@@ -258,7 +258,9 @@ bool holds_only_events(const fs::path& directory) {
 
 OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
   std::error_code failed;
+  base::end_of_links(path);
   made_ = fs::create_directories(path, failed);
+  base::end_of_links(path);  // another user may have put a link there meanwhile
   if (!failed && ::access(path.c_str(), W_OK | X_OK) != 0) failed = {errno, std::generic_category()};
   if (failed)
     base::fail(base::ErrorKind::data, "--out {}: cannot be written to: {}; give another directory",
@@ -292,6 +294,7 @@ std::string OutputDirectory::follow() {
     return "";
   const char* const what = held.st_nlink == 0 ? "removed" : "moved";
   std::error_code failed;  // the next write says what is wrong
+  base::end_of_links(path_);
   fs::create_directories(path_, failed);
   const int made_again = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (made_again < 0) return "";
@@ -310,6 +313,7 @@ std::string OutputDirectory::follow() {
 }
 
 void require_output_directory(const fs::path& path) {
+  base::end_of_links(path);
   std::error_code unknown;
   auto there = fs::absolute(path, unknown);
   while (!fs::exists(there, unknown) && there != there.parent_path()) there = there.parent_path();

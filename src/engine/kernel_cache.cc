@@ -221,6 +221,7 @@ KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& probl
   Outcome outcome;
   const auto begin = base::Clock::now();
   try {
+    base::end_of_links(file_);
     std::filesystem::create_directories(file_.parent_path());
     for (bool is_complete = false; !is_complete;) {
       const MachineLock one_at_a_time(file_.parent_path() / (hardware_name(machine_) + ".txt.lock"));

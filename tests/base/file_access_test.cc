@@ -82,6 +82,37 @@ TEST_F(FileAccess, AnotherUsersLinkIsNotFollowed) {
   write_file(folder_ / "report.html", "a report");
 }
 
+TEST_F(FileAccess, NorOnTheWayToAnOutput) {
+  const auto shared = folder_ / "tmp";
+  fs::create_directories(shared);
+  fs::create_directories(folder_ / "home" / "deep");
+  fs::permissions(shared, fs::perms::all | fs::perms::sticky_bit);
+  fs::create_symlink(folder_ / "home", shared / "evil");
+  fs::create_symlink("tmp/evil", folder_ / "own");
+  fs::create_symlink("evil/deep", shared / "mine");
+  fs::create_symlink("not there", shared / "lost");
+  for (const char* link : {"evil", "lost"})
+    if (::lchown((shared / link).c_str(), 65534, 65534) != 0)
+      GTEST_SKIP() << "root alone can make another user's link";
+  for (const auto& path :
+       {shared / "evil" / "run", shared / "evil" / "deep" / "run", shared / "evil" / "..",
+        shared / "." / "evil" / "new" / "run", shared / "lost" / "run", shared / "mine" / "run",
+        folder_ / "own" / "run", folder_ / "home" / ".." / "tmp" / "evil" / "run", shared / "evil" / ""}) {
+    EXPECT_THROW((void)end_of_links(path), Error) << path;
+    EXPECT_THROW(write_file(path, "x"), Error) << path;
+    EXPECT_THROW(require_directory_of(path, "--html"), Error) << path;
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "home"), {}), 1) << "nothing was made there";
+  // One's own links are followed, and so are all from the sticky directory's owner or in a directory that is
+  // not everybody's.
+  fs::create_symlink("../home/deep", shared / "good");
+  write_file(shared / "good" / "new" / "run", "x");
+  EXPECT_EQ(read_file(folder_ / "home" / "deep" / "new" / "run"), "x");
+  fs::permissions(shared, fs::perms::owner_all);
+  write_file(shared / "evil" / "run", "x");
+  EXPECT_EQ(read_file(folder_ / "home" / "run"), "x");
+}
+
 TEST_F(FileAccess, RegularFilesAreReadAlone) {
   write_file(folder_ / "a", "0123456789");
   EXPECT_EQ(read_regular_file(folder_ / "a"), "0123456789");

@@ -184,6 +184,7 @@ Got get(const Package& package, const fs::path& cache, const DownloadOptions& op
                directory.string());
   }
   const fs::path downloads = cache / "downloads" / package.name;
+  base::end_of_links(downloads);
   fs::create_directories(downloads, error);
   if (error)
     base::fail(ErrorKind::data, "{}: cannot be made: {}; give another folder with --cache",
