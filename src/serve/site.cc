@@ -27,6 +27,16 @@ HttpResponse of_text(int status, std::string text, std::string type = "text/plai
           .body = std::make_shared<const std::string>(std::move(text))};
 }
 
+/// For a client that may ask again.
+HttpResponse busy(std::string text) {
+  auto response = of_text(503, std::move(text));
+  response.headers.emplace_back("Retry-After", "5");
+  return response;
+}
+
+/// Thrown where no list of the runs could be had in time.
+struct NotListedYet {};
+
 constexpr double kListAge_s = 1;
 
 constexpr const char* kHtml = "text/html; charset=utf-8";
@@ -85,12 +95,20 @@ std::string_view without_port(std::string_view host) {
 
 }  // namespace
 
-Site::Site(SiteOptions options) : options_(std::move(options)), book_(options_.directory) {}
+Site::Site(SiteOptions options) : options_(std::move(options)), list_(options_.list) {
+  if (!list_) list_ = [book = std::make_shared<RunBook>(options_.directory)] { return book->list(); };
+}
 
 HttpResponse Site::answer(const HttpRequest& request) {
   const auto why_not = refusal(request, options_.token);
   auto response =
-      why_not.empty() ? route(request) : of_text(options_.token.empty() ? 403 : 401, why_not + "\n");
+      why_not.empty() ? HttpResponse() : of_text(options_.token.empty() ? 403 : 401, why_not + "\n");
+  if (why_not.empty()) try {
+      response = route(request);
+    } catch (const NotListedYet&) {
+      response =
+          busy("the runs of this directory are still being listed for the first time; try again later\n");
+    }
   add_headers(response);
   return response;
 }
@@ -121,13 +139,9 @@ HttpResponse Site::events(const HttpRequest& request) {
   const auto run = asked == request.query.end() ? std::nullopt : find(asked->second);
   if (!run) return of_text(404, "there is no such run; give ?run=ID\n");
   const auto seat = std::make_shared<Seat>(streams_);
-  if (seat->number() > options_.most_streams) {
-    auto busy =
-        of_text(503, fmt::format("{} clients follow runs already, which is the limit; try again later\n",
-                                 options_.most_streams));
-    busy.headers.emplace_back("Retry-After", "5");
-    return busy;
-  }
+  if (seat->number() > options_.most_streams)
+    return busy(fmt::format("{} clients follow runs already, which is the limit; try again later\n",
+                            options_.most_streams));
   const auto from = request.query.find("from");
   const auto id = !request.last_event_id.empty() ? event_id(request.last_event_id)
                   : from != request.query.end()  ? event_id(from->second)
@@ -150,15 +164,18 @@ std::shared_ptr<EventFeed> Site::feed_of(const Run& run) {
 }
 
 std::vector<Run> Site::runs(double oldest_s) {
-  constexpr std::chrono::milliseconds kForAnother{300};
+  constexpr std::chrono::milliseconds kForAnother{300}, kForTheFirst{5000};
   std::unique_lock lock(list_mutex_);
   const auto is_fresh = [&] {
     return listed_at_ != base::TimePoint{} && base::seconds_since(listed_at_) < oldest_s;
   };
   if (is_fresh()) return listed_;
   if (is_listing_) {
-    // A large record may hold up the other request; this one answers with the last list.
-    has_listed_.wait_for(lock, kForAnother, [this] { return !is_listing_; });
+    // A large record may hold up the other request; this one answers with the last list, if there is one.
+    const auto has_list = [this] { return listed_at_ != base::TimePoint{}; };
+    has_listed_.wait_for(lock, options_.stop, has_list() ? kForAnother : kForTheFirst,
+                         [this] { return !is_listing_; });
+    if (!has_list()) throw NotListedYet();
     return listed_;
   }
   is_listing_ = true;
@@ -166,7 +183,7 @@ std::vector<Run> Site::runs(double oldest_s) {
   std::vector<Run> runs;
   std::exception_ptr failed;
   try {
-    runs = book_.list();
+    runs = list_();
   } catch (...) {
     failed = std::current_exception();
   }

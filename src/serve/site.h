@@ -68,8 +68,10 @@ struct SiteOptions {
   std::string token;  ///< "": none is needed
   /// Makes the report of the records that are in a run's directory so far. May throw base::Error.
   std::function<report::Document(const std::filesystem::path&, bool is_running)> document;
-  std::stop_token stop;  ///< ends streams
+  std::stop_token stop;  ///< ends streams and waits
   int most_streams = 100;
+  std::function<std::vector<Run>()> list =
+      {};  ///< called by one thread at a time; empty: RunBook of `directory`
 };
 
 /// Threads  any
@@ -86,7 +88,7 @@ class Site {
   ///   /metrics          runs in progress, for Prometheus
   ///
   /// Cost     a look through the directory; a report only when a record has changed, and for a run in
-  ///          progress at most every 5 s
+  ///          progress at most every 5 s. While the first look takes longer than 5 s, other requests get 503
   [[nodiscard]] HttpResponse answer(const HttpRequest& request);
 
  private:
@@ -104,7 +106,8 @@ class Site {
 
   HttpResponse route(const HttpRequest& request);
   HttpResponse events(const HttpRequest& request);
-  /// The runs, at most this many seconds old; older if another request is still reading the directory.
+  /// The runs, at most this many seconds old; older if another request is still reading the directory, and
+  /// NotListedYet if that is the first one.
   std::vector<Run> runs(double oldest_s);
   std::optional<Run> find(const std::string& id);
   std::shared_ptr<const Report> report_of(const Run& run);
@@ -112,11 +115,11 @@ class Site {
 
   const SiteOptions options_;
   std::mutex list_mutex_;  ///< guards the next four; nothing is read under it
-  std::condition_variable has_listed_;
-  bool is_listing_ = false;  ///< a request reads the directory, with book_
+  std::condition_variable_any has_listed_;
+  bool is_listing_ = false;  ///< a request reads the directory, with list_
   std::vector<Run> listed_;
   base::TimePoint listed_at_{};
-  RunBook book_;
+  std::function<std::vector<Run>()> list_;
   std::mutex report_mutex_;  ///< guards reports_
   std::map<std::string, std::shared_ptr<KeptReport>> reports_;
   std::mutex feed_mutex_;                                  ///< guards feeds_

@@ -173,6 +173,36 @@ TEST_F(SiteTest, NobodyWaitsForAnotherRunsReport) {
   released.set_value();
 }
 
+// A directory of a slow file system: nothing is missing while it is read for the first time.
+TEST_F(SiteTest, DeniesNoRunBeforeTheFirstList) {
+  const auto folder = ended("a");
+  std::promise<void> entered, released;
+  auto slow = options();
+  slow.list = [&, calls = 0]() mutable {
+    if (calls++ == 0) {
+      entered.set_value();
+      released.get_future().wait();
+    }
+    return std::vector<serve::Run>{{.id = "a", .path = folder}};
+  };
+  Site site(slow);
+  auto first = std::async([&] { return site.answer(request("/")).status; });
+  entered.get_future().wait();
+  auto waits = std::async([&] { return site.answer(request("/run/a")).status; });
+  EXPECT_EQ(waits.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout)
+      << "it is not known yet";
+  stop_.request_stop();  // stands for the end of its patience
+  EXPECT_EQ(waits.get(), 503);
+  const auto busy = site.answer(request("/document/a"));
+  EXPECT_EQ(busy.status, 503);
+  EXPECT_THAT(text(busy), HasSubstr("still being listed"));
+  EXPECT_THAT(busy.headers, ::testing::Contains(std::pair<std::string, std::string>("Retry-After", "5")));
+  released.set_value();
+  EXPECT_EQ(first.get(), 200);
+  EXPECT_EQ(site.answer(request("/run/a")).status, 200);
+  EXPECT_EQ(site.answer(request("/run/b")).status, 404);
+}
+
 TEST_F(SiteTest, FilesThatAreNotRegularDelayNobody) {
   ended("a");
   fs::create_directories(directory_ / "b" / "records");
