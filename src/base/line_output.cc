@@ -127,6 +127,10 @@ void leave_to_cat(int descriptor, std::string_view text) {
     ::posix_spawn_file_actions_adddup2(&actions, descriptor, STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, kept, STDIN_FILENO);
     ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    // It lives until the reader reads or is gone, however long that is. So it holds nothing that others wait
+    // for: no lock of a caller (flock FILE paceline ...), no pipe, no folder.
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+    ::posix_spawn_file_actions_addchdir_np(&actions, "/");
     char name[] = "cat", unbuffered[] = "-u", input[] = "-";  // kCommandLine
     char* const words[] = {name, unbuffered, input, nullptr};
     char* const no_environment[] = {nullptr};

@@ -31,7 +31,8 @@ namespace paceline::base {
                                        std::chrono::milliseconds patience);
 
 /// Starts a process of its own (`cat`) that writes `text` as soon as the reader reads again, so that this
-/// process can end before. Without a `cat` the text is lost.
+/// process can end before. That process ends when the reader has read all or is gone; nobody waits for it,
+/// and it has no other descriptor of this one. Without a `cat` the text is lost.
 ///
 /// Threads  any
 void leave_to_cat(int descriptor, std::string_view text);

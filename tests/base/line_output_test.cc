@@ -120,6 +120,17 @@ TEST(LineOutput, KeepsTheLastLinesForLater) {
   }
 }
 
+TEST(LineOutput, LeavesNoLockOfItsCallerBehind) {
+  Pipe pipe, lock;  // its writer is inherited, as the lock of `flock FILE paceline ...`
+  ASSERT_EQ(::fcntl(lock.writer(), F_SETFD, 0), 0);
+  const std::string text(200'000, 'x');  // more than a pipe takes
+  leave_to_cat(pipe.writer(), text);
+  pipe.close_writer();
+  lock.close_writer();
+  EXPECT_EQ(lock.read_all(), "") << "would wait for as long as nobody reads the text";
+  EXPECT_EQ(pipe.read_all(), text);
+}
+
 TEST(LineOutput, LeavesHalfOfAPipeToOthers) {
   Pipe pipe;
   LineOutput output(pipe.writer());
