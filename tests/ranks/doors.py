@@ -130,6 +130,8 @@ def alone(options):
     check("process 1 has not come to process 0" in said[0] and "contribution of process 1" in said[0], f"process 0: {said[0]}")
     for one in said[1:]:
         check("process 1 has not reached process 0" in one and "was not found" in one, f"process 1: {one}")
+    check("nobody listens there: the meeting has not begun or is over" in said[1].splitlines()[0], f"process 1, alone: {said[1]}")
+    check("nobody listens" not in said[2], f"process 1, whose packets are dropped: {said[2]}")
     print(f"a process alone says for whom it waits, and ends after {seconds:.0f} s (--meet-within 13)")
 
 

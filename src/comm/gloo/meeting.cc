@@ -45,12 +45,13 @@ void limit(int socket, milliseconds longest) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-/// A connection to `address`, any of its addresses, or -1. Each address is tried for at most `patience`: a
-/// firewall that drops packets would hold it for minutes.
+/// A connection to `address`, any of its addresses, or -1 and the errno of the last one. Each address is
+/// tried for at most `patience`: a firewall that drops packets would hold it for minutes.
 int connect_to(const std::string& address, std::uint16_t port, milliseconds patience) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
+  errno = 0;
   if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) return -1;
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, ::freeaddrinfo);
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
@@ -61,7 +62,9 @@ int connect_to(const std::string& address, std::uint16_t port, milliseconds pati
       limit(socket, milliseconds(0));
       return socket;
     }
+    const int error = errno;
     ::close(socket);
+    errno = error;
   }
   return -1;
 }
@@ -126,7 +129,11 @@ Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
 /// Errors   those of the constructor
 bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patience) {
   socket_ = connect_to(place.host, place.port_at(number), patience);
-  if (socket_ < 0) return false;
+  if (socket_ < 0) {
+    if (errno == ECONNREFUSED && why_not_.empty())
+      why_not_ = "nobody listens there: the meeting has not begun or is over";
+    return false;
+  }
   const int on = 1;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   try {
