@@ -1,10 +1,14 @@
-/// Makes tables of what trainers log: a row for each epoch, or each step where no epochs are named.
+/// Makes tables of what trainers log: a row for each epoch, or each step where no epochs are named, and for
+/// what a column tells apart.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -20,103 +24,6 @@ namespace {
 
 using base::ErrorKind;
 
-/// A column of the table, and what fills it.
-struct Source {
-  Column column;
-  std::string asked;   ///< as the user wrote it after --set; "" if it was not asked for
-  std::string unit;    ///< the user's; "": none
-  OwnHeading heading;  ///< how to read its cells
-};
-using Sources = std::map<std::size_t, std::vector<Source>>;  ///< by the number of the name in the log
-
-constexpr Column kMapped[] = {Column("loss"),   Column("accuracy"),      Column("updates"),   Column("steps"),
-                              Column("time_s"), Column("learning_rate"), Column("rate_per_s")};
-
-/// The column that the user names: its number, and the unit in "top1%" or "time[min]".
-std::pair<std::size_t, std::string> named_source(const MetricLog& log, std::string_view column,
-                                                 const std::string& asked, const std::string& where) {
-  const auto find = [&](std::string_view name) {
-    auto found = std::ranges::find(log.names, name);
-    if (found == log.names.end())
-      found = std::ranges::find_if(log.names, [&](const std::string& one) {
-        return base::lower_case(one) == base::lower_case(std::string(name));
-      });
-    return static_cast<std::size_t>(found - log.names.begin());
-  };
-  if (const auto at = find(asked); at < log.names.size()) return {at, ""};
-  const auto open = asked.rfind('[');
-  if (asked.ends_with('%')) {
-    if (const auto at = find(trimmed(std::string_view(asked).substr(0, asked.size() - 1)));
-        at < log.names.size())
-      return {at, "%"};
-  } else if (asked.ends_with(']') && open != std::string::npos) {
-    if (const auto at = find(trimmed(std::string_view(asked).substr(0, open))); at < log.names.size())
-      return {at, asked.substr(open + 1, asked.size() - open - 2)};
-  }
-  base::fail(ErrorKind::usage, "--set {}={}: {} has no such column{}", column, asked, where,
-             base::suggestion(asked, log.names));
-}
-
-/// How cells of a column in `unit` are read.
-OwnHeading heading_in(Column column, const std::string& asked, const std::string& unit,
-                      bool has_decimal_commas) {
-  OwnHeading heading;
-  const bool is_part = column == Column("accuracy"),
-             is_timed = is_time(column.name()) || column == Column("rate_per_s");
-  if (!unit.empty()) {
-    heading = own_heading_of(fmt::format("{} ({})",
-                                         is_part    ? "accuracy"
-                                         : is_timed ? column == Column("time_s") ? "time" : "throughput"
-                                                    : "",
-                                         unit));
-    const bool is_known =
-        is_part ? unit == "%" || unit == "1" : is_timed && !heading.is_unknown && heading.factor > 0;
-    if (!is_known)
-      base::fail(ErrorKind::usage, "--set {}={}: the unit must be {}, got '{}'", column.name(), asked,
-                 is_part                      ? "% or 1"
-                 : column == Column("time_s") ? "s, ms, min or h"
-                 : is_timed                   ? "images/s or images/min"
-                                              : "left out, because the column has none",
-                 unit);
-  }
-  heading.ours = std::string(column.name());
-  heading.has_decimal_comma = has_decimal_commas;
-  return heading;
-}
-
-/// The unit in the name of a column that is not ours: "time (ms)", "epoch_min", "acc %"; "" if there is none.
-std::string unit_in(Column column, std::string_view name) {
-  if (column == Column("accuracy")) return name.find('%') == std::string_view::npos ? "" : "%";
-  const auto begin = name.find_last_of("([_ ");
-  if (column != Column("time_s") || begin == std::string_view::npos) return "";
-  auto unit = name.substr(begin + 1);
-  unit = unit.substr(0, unit.find_first_of(")]"));
-  const auto heading = own_heading_of(fmt::format("time ({})", unit));
-  return heading.factor > 0 && !heading.is_unknown ? std::string(unit) : "";
-}
-
-Sources sources_of(const MetricLog& log, const GivenFacts& given, Table& table) {
-  Sources sources;
-  for (const auto column : kMapped) {
-    const std::string name(column.name());
-    const auto found = given.find(name);
-    if (found != given.end() && !read_number(found->second)) {
-      const auto& asked = found->second;
-      table.taken.insert(name);
-      auto [at, unit] = named_source(log, name, asked, table.where);
-      if (unit.empty()) unit = unit_in(column, log.names[at]);
-      sources[at].push_back({column, asked, unit, heading_in(column, asked, unit, log.has_decimal_commas)});
-      continue;
-    }
-    for (std::size_t at = 0; at < log.names.size(); ++at)
-      if (base::lower_case(log.names[at]) == name) {
-        sources[at].push_back({column, "", "", heading_in(column, "", "", log.has_decimal_commas)});
-        break;
-      }
-  }
-  return sources;
-}
-
 /// "tensor(0.5, device='cuda:0')" and "np.float64(0.5)": the number inside; other texts as they are.
 std::string_view bare(std::string_view text) {
   const auto open = text.find('(');
@@ -127,16 +34,14 @@ std::string_view bare(std::string_view text) {
   return read_number(number) || base::lower_case(std::string(number)) == "nan" ? number : text;
 }
 
+bool is_count(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 bool is_not_finite(std::string_view text) {
   auto word = base::lower_case(std::string(text));
   if (word.starts_with('-') || word.starts_with('+')) word.erase(0, 1);
   return word == "nan" || word == "inf" || word == "infinity";
-}
-
-bool is_missing(std::string_view text) {
-  const auto word = base::lower_case(std::string(text));
-  return word.empty() || word == "null" || word == "none" || word == "na" || word == "n/a" || word == "-" ||
-         word == "--";
 }
 
 /// Whether the comma of "0,50" or "1,2" separates decimals: it cannot separate thousands.
@@ -164,18 +69,47 @@ class MetricRows {
   void read() {
     look_for_commas();
     choose_percent();
-    for (std::size_t i = 0; i < log_.entries.size(); ++i)
-      take(log_.entries[i], std::ranges::binary_search(log_.behind_heads, i));
+    const auto log = keyed();
+    telling_ = telling_columns(log);
+    const auto places = places_of(log, telling_);
+    for (std::size_t i = 0; i < log_.entries.size(); ++i) take(log_.entries[i], log.keys[i], places[i]);
     for (std::size_t i = 0; i < table_.rows.size() && run_ > 1; ++i)
       table_.rows[i].set("repeat", static_cast<double>(runs_of_rows_[i]));
     add_notes();
   }
 
  private:
-  struct Key {
-    std::optional<double> epoch, step;
-    const MetricCell* cell = nullptr;  ///< that names it; null: counted
-  };
+  [[nodiscard]] bool is_filled(Column column) const {
+    return std::ranges::any_of(sources_, [&](const auto& one) {
+      return std::ranges::find(one.second, column, &Source::column) != one.second.end();
+    });
+  }
+
+  /// The log with the keys of its entries. Its figures are loss and accuracy; if neither is known, the
+  /// numbers that not every entry has, or all.
+  KeyedLog keyed() {
+    constexpr std::size_t kMostFigures = 64;
+    KeyedLog log{.log = log_};
+    for (const auto& entry : log_.entries) log.keys.push_back(key_of(entry));
+    for (const auto key : {epoch_, step_})
+      if (key) log.not_told.insert(*key);
+    for (const auto& [name, sources] : sources_) {
+      log.not_told.insert(name);
+      for (const auto& source : sources)
+        if (source.column == Column("loss") || source.column == Column("accuracy")) log.figures.insert(name);
+    }
+    if (!log.figures.empty()) return log;
+    std::vector<std::size_t> numbers(log_.names.size());
+    for (const auto& entry : log_.entries)
+      for (const auto& cell : entry) numbers[cell.name] += read_number(bare(cell.text)) ? 1 : 0;
+    std::vector<std::size_t> all, some;
+    for (std::size_t at = 0; at < numbers.size() && some.size() < kMostFigures; ++at)
+      if (numbers[at] > 0 && at != epoch_ && at != step_)
+        (numbers[at] < log_.entries.size() ? some : all).push_back(at);
+    all.resize(std::min(all.size(), kMostFigures));
+    log.figures = some.empty() ? std::set(all.begin(), all.end()) : std::set(some.begin(), some.end());
+    return log;
+  }
 
   void look_for_commas() {
     bool has_decimals = log_.has_decimal_commas, has_commas = false;
@@ -250,70 +184,71 @@ class MetricRows {
     return number->value;
   }
 
-  Key key_of(const std::vector<MetricCell>& entry) {
-    Key key;
+  EntryKey key_of(const std::vector<MetricCell>& entry) {
+    EntryKey key;
     for (const auto& cell : entry) {
       if (epoch_ == cell.name) key.epoch = number_of_key(cell);
       if (step_ == cell.name) key.step = number_of_key(cell);
-      if ((epoch_ == cell.name && key.epoch) || (step_ == cell.name && key.cell == nullptr)) key.cell = &cell;
     }
     if (!epoch_ && !step_) key.epoch = static_cast<double>(++counted_);
     return key;
   }
 
-  /// Whether a key lies before the last one, as where a second run was appended, or is the last one below
-  /// columns that are named again. Beside epochs a step alone says nothing: some programs number evaluations
-  /// so.
-  [[nodiscard]] bool is_back(const Key& key, bool is_behind_heads) const {
-    if (key.epoch && last_.epoch && (is_behind_heads || *key.epoch != *last_.epoch))
-      return *key.epoch < *last_.epoch || (is_behind_heads && *key.epoch == *last_.epoch);
-    return key.epoch.has_value() == last_.epoch.has_value() && key.step && last_.step &&
-           *key.step < *last_.step;
-  }
-
-  void take(const std::vector<MetricCell>& entry, bool is_behind_heads) {
-    const auto key = key_of(entry);
+  void take(const std::vector<MetricCell>& entry, const EntryKey& key, const EntryPlace& place) {
     if (!key.epoch && !key.step) {
       if (++without_key_ == 1) first_without_key_ = log_.place(table_.where, entry.front());
       return;
     }
-    if (is_back(key, is_behind_heads)) {
-      ++run_;
-      if (run_ == 2 && key.cell != nullptr)
-        again_ = fmt::format("{} {} occurs again at {}", log_.names[key.cell->name],
-                             shown_line(key.cell->text), log_.place(table_.where, *key.cell));
-      last_ = {};
-      row_of_.clear();
-    }
-    const bool is_later = key.step && last_.step && *key.step > *last_.step;
-    if (key.epoch) last_.epoch = key.epoch;
-    if (key.step && (key.epoch || !last_.epoch)) last_.step = key.step;
-    auto& row = row_for(key, entry.front());
+    run_ = std::max(run_, place.run);
+    if (place.starts_anew && again_.empty())
+      for (const auto& cell : entry)
+        if (cell.name == (key.epoch ? epoch_ : step_))
+          again_ = fmt::format("{} {} occurs again at {}", log_.names[cell.name], shown_line(cell.text),
+                               log_.place(table_.where, cell));
+    auto& row = row_for(key, place, entry.front());
     for (const auto& cell : entry)
       if (const auto found = sources_.find(cell.name); found != sources_.end())
-        for (const auto& source : found->second) set(row, source, cell, is_later);
+        for (const auto& source : found->second)
+          if (!place.is_late || !row.knows(source.column)) set(row, source, cell, place.is_later);
   }
 
-  Row& row_for(const Key& key, const MetricCell& first) {
-    const auto [found, is_new] = row_of_.try_emplace(
-        {key.epoch.has_value(), key.epoch.value_or(key.step.value_or(0))}, table_.rows.size());
+  Row& row_for(const EntryKey& key, const EntryPlace& place, const MetricCell& first) {
+    const auto number = key.epoch.value_or(key.step.value_or(0));
+    const auto [found, is_new] =
+        row_of_.try_emplace({place.told, place.run, key.epoch.has_value(), number}, table_.rows.size());
     if (is_new) {
       auto& fresh = table_.rows.emplace_back();
-      runs_of_rows_.push_back(run_);
+      runs_of_rows_.push_back(place.run);
       fresh.line = log_.counts_entries ? 0 : first.line;
-      const auto text = fmt::format("{:.12g}", found->first.second);
-      fresh.set("run", fmt::format("{} {}", key.epoch ? "epoch" : "step", text));
+      const auto text = fmt::format("{:.12g}", number);
       fresh.settings[key.epoch ? "epoch" : "step"] = text;
+      fresh.set("run", fmt::format("{} {}{}", key.epoch ? "epoch" : "step", text, tell(fresh, place.told)));
     }
     auto& row = table_.rows[found->second];
     constexpr double kMostSteps = 1e15;
-    const bool has_column = std::ranges::any_of(sources_, [](const auto& one) {
-      return std::ranges::find(one.second, Column("steps"), &Source::column) != one.second.end();
-    });
-    if (!has_column && key.step && *key.step >= 0 && *key.step < kMostSteps &&
-        *key.step == std::floor(*key.step))
+    if (!is_filled(Column("steps")) && key.step && *key.step >= row.value(Column("steps")).value_or(0) &&
+        *key.step < kMostSteps && *key.step == std::floor(*key.step))
       row.set("steps", fmt::format("{:.0f}", *key.step));
     return row;
+  }
+
+  /// Writes what tells the row apart into it. Returns the words of its name for that.
+  std::string tell(Row& row, const std::vector<std::string>& told) {
+    std::string words;
+    for (std::size_t i = 0; i < told.size(); ++i) {
+      if (told[i].empty()) continue;
+      const auto& name = log_.names[telling_[i]];
+      words += " " + (read_number(told[i]) ? fmt::format("{} {}", name, told[i]) : told[i]);
+      const auto column = Column::find(base::lower_case(name));
+      if (column && (column->role() == ColumnRole::configuration || *column == Column("seed")) &&
+          (column->kind() == ColumnKind::text || (column->kind() == ColumnKind::count && is_count(told[i]))))
+        row.set(*column, told[i]);
+      else
+        row.settings[name] = told[i];
+      const auto part = part_of_set(told[i]);
+      if (!part.empty() && part != "evaluation") row.set("quality_of", part);
+    }
+    return base::visible(words);
   }
 
   void set(Row& row, const Source& source, const MetricCell& cell, bool is_later) {
@@ -341,15 +276,25 @@ class MetricRows {
     }
   }
 
+  [[nodiscard]] std::string note_of_telling(std::size_t at) const {
+    constexpr std::size_t kMostValues = 4;
+    std::set<std::string> values;
+    for (const auto& [key, row] : row_of_)
+      if (const auto& told = std::get<0>(key)[at]; !told.empty()) values.insert(base::visible(told));
+    std::vector<std::string> shown(values.begin(), values.end());
+    if (shown.size() > kMostValues) {
+      shown.resize(kMostValues);
+      shown.emplace_back("...");
+    }
+    return fmt::format("{} ({}) tells rows of one {} apart", base::visible(log_.names[telling_[at]]),
+                       fmt::join(shown, ", "), epoch_ ? "epoch" : "step");
+  }
+
   void add_notes() {
     auto& notes = table_.notes;
-    const auto has = [&](Column column) {
-      return std::ranges::any_of(sources_, [&](const auto& one) {
-        return std::ranges::find(one.second, column, &Source::column) != one.second.end();
-      });
-    };
     if (run_ > 1)
       notes.push_back(fmt::format("{}: the log holds {} runs, which 'repeat' tells apart", again_, run_));
+    for (std::size_t i = 0; i < telling_.size(); ++i) notes.push_back(note_of_telling(i));
     if (replaced_ > 0)
       notes.push_back(
           fmt::format("{}, with another value ({} cells): the last one counts; if several runs or ranks are "
@@ -363,7 +308,7 @@ class MetricRows {
                                   without_key_, without_key_ == 1 ? "y" : "ies", first_without_key_));
     if (counted_ > 0)
       notes.emplace_back("no column names epochs or steps: each entry counts as an epoch, from 1 on");
-    if (!has(Column("loss")) && !has(Column("accuracy"))) {
+    if (!is_filled("loss") && !is_filled("accuracy")) {
       std::string names;
       for (std::size_t at = 0; at < std::min<std::size_t>(log_.names.size(), kMostNames); ++at)
         names += (names.empty() ? "" : ", ") + base::visible(log_.names[at]);
@@ -372,9 +317,12 @@ class MetricRows {
           "{}{}",
           names, log_.names.size() > kMostNames ? ", ..." : ""));
     }
-    notes.emplace_back(
-        "epochs and steps are as the trainer counts them, which may begin with 0; it is not known of which "
-        "set the figures are: --set quality_of=validation says it");
+    const bool is_known_of =
+        std::ranges::all_of(table_.rows, [](const Row& row) { return row.knows(Column("quality_of")); });
+    notes.push_back(fmt::format(
+        "epochs and steps are as the trainer counts them, which may begin with 0{}",
+        is_known_of ? ""
+                    : "; it is not known of which set the figures are: --set quality_of=validation says it"));
   }
 
   static constexpr std::size_t kMostNames = 40;
@@ -383,11 +331,11 @@ class MetricRows {
   Table& table_;
   Sources sources_;
   std::optional<std::size_t> epoch_, step_;  ///< the names of the keys
-  Key last_;
+  std::vector<std::size_t> telling_;         ///< columns that tell rows apart
   std::size_t run_ = 1, counted_ = 0;
   std::vector<std::size_t> runs_of_rows_;
-  std::map<std::pair<bool, double>, std::size_t>
-      row_of_;  ///< of this run: by whether it is an epoch, and its number
+  /// By what tells the row apart, its run, whether it is an epoch, and its number.
+  std::map<std::tuple<std::vector<std::string>, std::size_t, bool, double>, std::size_t> row_of_;
   std::size_t without_key_ = 0, not_finite_ = 0, replaced_ = 0;
   std::string first_without_key_, first_not_finite_, first_replaced_, again_;
 };

@@ -38,6 +38,12 @@ std::optional<MetricKey> metric_key_of(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_missing(std::string_view text) {
+  const auto word = base::lower_case(std::string(text));
+  return word.empty() || word == "null" || word == "none" || word == "na" || word == "n/a" || word == "-" ||
+         word == "--";
+}
+
 std::optional<int> rank_in(std::string_view prefix) {
   const auto digits_before = [&](std::size_t at, std::string_view end) -> std::optional<int> {
     int rank = 0;
@@ -107,6 +113,7 @@ void spread_values(MetricLog& log) {
     order.emplace_back(key, i);
     for (auto& cell : log.entries[i])
       if (cell.name == *value && !called.empty()) cell.name = log.number_of(called);
+    std::erase_if(log.entries[i], [&](const MetricCell& cell) { return cell.name == *tag; });
   }
   std::ranges::stable_sort(order, {}, [](const auto& one) { return one.first; });
   std::vector<std::vector<MetricCell>> entries;

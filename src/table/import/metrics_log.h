@@ -3,12 +3,18 @@
 /// What trainers log, read from CSV or JSON in any of the forms that programs write: entries with named
 /// values, still as texts. metrics.cc makes a table of them.
 
+#include <compare>
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "table/own_cells.h"
+#include "table/table.h"
 
 namespace paceline::table {
 
@@ -39,10 +45,67 @@ struct MetricLog {
 /// step, value.
 void spread_values(MetricLog& log);
 
+/// Whether a cell says that it has no value: "", "null", "NA", "-".
+[[nodiscard]] bool is_missing(std::string_view text);
+
 /// What tells entries apart.
 enum class MetricKey : char { epoch, step };
 /// The key that people call so: "Epoch", "_step", "global_step".
 [[nodiscard]] std::optional<MetricKey> metric_key_of(std::string_view name);
+
+/// Of an entry; both are missing in one that belongs to no row.
+struct EntryKey {
+  std::optional<double> epoch, step;
+  friend auto operator<=>(const EntryKey&, const EntryKey&) = default;
+};
+/// What the rows of a log are made by.
+struct KeyedLog {
+  const MetricLog& log;
+  std::vector<EntryKey> keys;      ///< of the entries
+  std::set<std::size_t> not_told;  ///< names that tell no rows apart: keys, and what the table has as figures
+  std::set<std::size_t> figures;   ///< names whose figures must not replace each other
+};
+
+// Columns of a table (metrics_columns.cc).
+
+/// A column of the table, and what fills it.
+struct Source {
+  Column column;
+  std::string asked;   ///< as the user wrote it after --set; "" if it was not asked for
+  std::string unit;    ///< the user's; "": none
+  OwnHeading heading;  ///< how to read its cells
+};
+using Sources = std::map<std::size_t, std::vector<Source>>;  ///< by the number of the name in the log
+
+/// What fills which columns: names that are those of the table, and what the user named with --set, which
+/// `table` notes as taken.
+///
+/// Errors   Error(usage) naming the option: no such column, or a unit that it cannot have
+[[nodiscard]] Sources sources_of(const MetricLog& log, const std::map<std::string, std::string>& given,
+                                 Table& table);
+
+// Rows of a log (metrics_rows.cc): by which columns its entries are told apart, and where a run starts anew.
+
+/// Where an entry belongs.
+struct EntryPlace {
+  std::vector<std::string> told;  ///< its values of the telling columns, "" where it has none
+  std::size_t run = 1;            ///< among those with the same values
+  bool starts_anew = false;       ///< it is the first of another run
+  bool is_later = false;          ///< its step is after those of the same figures
+  bool is_late = false;           ///< it belongs before figures of the same names
+};
+/// Places in the order of the entries. A run starts anew where the key of a figure goes back to one that had
+/// the figure, or goes back and stays back. An entry that fills in figures of an earlier epoch or step, as a
+/// slow evaluation does, belongs to it.
+[[nodiscard]] std::vector<EntryPlace> places_of(const KeyedLog& log, std::span<const std::size_t> telling);
+/// The columns whose values make rows of their own of entries of one epoch or step: those that name parts of
+/// the set ("train", "val"), and texts, or integers of a column such as "rank" or "fold", without which
+/// figures would replace each other. Clocks, remarks, paths and texts that are the same in all do not.
+[[nodiscard]] std::vector<std::size_t> telling_columns(const KeyedLog& log);
+/// "training", "validation", "test" or "evaluation": the part of the set that a text such as "val" or
+/// "train_epoch" names; "" if it names none or several.
+[[nodiscard]] std::string_view part_of_set(std::string_view text);
+
 /// "# epoch" and "[rank0]: epoch" without what stands before the last word.
 [[nodiscard]] std::string_view last_word_of_prefix(std::string_view cell);
 /// The number of the rank in what a launcher wrote before a line: "[rank3]:", "[default3]:",
