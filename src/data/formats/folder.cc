@@ -88,8 +88,8 @@ Source open_listed(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.name = "folder";
   source.notes.insert(source.notes.end(), notes.begin(), notes.end());
   if (files > 0)
-    source.notes.push_back(
-        fmt::format("skipped: {} files whose names do not end in .jpg, .jpeg, .png or .ppm", files));
+    source.notes.push_back(fmt::format("skipped: {} file{} not end in .jpg, .jpeg, .png or .ppm", files,
+                                       files == 1 ? " whose name does" : "s whose names do"));
   return source;
 }
 

@@ -83,7 +83,7 @@ std::string_view before_last(std::string_view path) {
 
 /// Refuses classes of one name below several folders: "a/cat", "a/dog", "b/cat", "b/dog". That the folders
 /// share one name of several is no sign, and said.
-void refuse_repeated_names(const std::string& spec, const std::vector<std::string>& classes,
+void refuse_repeated_names(const std::string& spec, const std::vector<std::string>& classes, bool has_parts,
                            std::vector<std::string>& notes) {
   std::map<std::string_view, std::vector<std::string_view>> folders_of_name;
   std::map<std::string_view, std::set<std::string_view>> names_in;
@@ -105,11 +105,16 @@ void refuse_repeated_names(const std::string& spec, const std::vector<std::strin
     base::fail(
         base::ErrorKind::data,
         "data '{}': '{}' and '{}'{} hold classes of the same names ({}{}), so it is not clear what the folders "
-        "above are; name parts of the set train, val and test, or give one of the folders; or add classes=leaf if "
-        "each path is a class of its own ('{}'), classes=top if the folders above are the classes",
+        "above are; {}; or add classes=leaf if each path is a class of its own ('{}'), classes=top if the folders "
+        "above are the classes",
         spec, shown(folders[0]), shown(folders[1]),
-        folders.size() > 2 ? fmt::format(" and {} more folders", folders.size() - 2) : "", name,
-        both.size() > 1 ? ", ..." : "", classes.front());
+        folders.size() > 2
+            ? fmt::format(" and {} more folder{}", folders.size() - 2, folders.size() == 3 ? "" : "s")
+            : "",
+        name, both.size() > 1 ? ", ..." : "",
+        has_parts ? "if they are none, put the classes directly into the parts of the set"
+                  : "name parts of the set train, val and test, or give one of the folders",
+        classes.front());
   }
   if (shared.empty()) return;
   const auto& folders = folders_of_name[shared];
@@ -179,9 +184,20 @@ bool is_no_class_beside_a_part(std::string_view folder) {
          std::ranges::all_of(words, [](const auto& word) { return is_empty_word(word); });
 }
 
-void check_class_names(const std::string& spec, const std::vector<std::string>& classes,
+std::string_view series_of(std::string_view folder) {
+  auto end = folder.size();
+  while (end > 0 && is_digit(folder[end - 1])) --end;
+  constexpr std::string_view kBetween = "_- .";
+  // One letter is a number only behind a separator: "sample_a", but not "data".
+  if (end == folder.size() && end > 1 && std::isalpha(static_cast<unsigned char>(folder[end - 1])) != 0 &&
+      kBetween.find(folder[end - 2]) != std::string_view::npos)
+    --end;
+  return end == folder.size() ? std::string_view() : folder.substr(0, end);
+}
+
+void check_class_names(const std::string& spec, const std::vector<std::string>& classes, bool has_parts,
                        std::vector<std::string>& notes) {
-  refuse_repeated_names(spec, classes, notes);
+  refuse_repeated_names(spec, classes, has_parts, notes);
   refuse_folder_of_all(spec, classes);
   note_class_in_class(classes, notes);
 }

@@ -82,8 +82,8 @@ class Folders {
     }
     if (!without_class.empty()) fail_without_class(without_class);
     for (const auto& [folder, count] : left_out)
-      notes.push_back(fmt::format("left out: {} images in '{}', which is not one of train, val and test",
-                                  count, folder.empty() ? "." : folder));
+      notes.push_back(fmt::format("left out: {} image{} in '{}', which is not one of train, val and test",
+                                  count, count == 1 ? "" : "s", folder.empty() ? "." : folder));
     return result;
   }
 
@@ -197,6 +197,11 @@ class Folders {
   /// folder an image came. "train" is also a vehicle, and "valid" the opposite of "invalid".
   void refuse_part_as_class(std::vector<std::string>& notes) const {
     const auto all = firsts();
+    if (are_numbered_classes(all)) {
+      notes.push_back(fmt::format("the folder '{}' is read as a class, as '{}' is", splits_.begin()->first,
+                                  all.front() == splits_.begin()->first ? all.back() : all.front()));
+      return;
+    }
     for (const auto& [name, split] : splits_) {
       std::vector<std::string> others, no_classes;
       for (const auto& other : all)
@@ -218,6 +223,20 @@ class Folders {
           "or add classes=leaf if it is a class",
           spec_, name, no_classes.empty() ? others.front() : no_classes.front(), name);
     }
+  }
+
+  /// Whether folders as "test_1" and "test_2" are classes: each folder holds images directly, and those that
+  /// are called as a part, or as no class, are numbered. A training set in pieces is called so too.
+  [[nodiscard]] bool are_numbered_classes(const std::vector<std::string>& names) const {
+    std::map<std::string_view, int> series;
+    for (const auto& name : names) ++series[series_of(name)];
+    for (std::size_t d = 0; d < paths_.size(); ++d)
+      if (counts_[d] > 0 && (paths_[d].empty() || !after_first(paths_[d]).empty())) return false;
+    return has(kTest) && !has(kTrain) && !has(kValidation) &&
+           std::ranges::all_of(names, [&](const auto& name) {
+             const auto begin = series_of(name);
+             return !is_no_class_beside_a_part(name) || (!begin.empty() && series[begin] > 1);
+           });
   }
 
   [[noreturn]] void fail_without_class(const std::vector<std::size_t>& directories) const {
@@ -349,7 +368,8 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
         spec, arranged.class_names.empty() ? "" : arranged.class_names.front());
 
   if (depth != ClassDepth::leaf) refuse_parts_inside(spec, destinations);
-  if (depth == ClassDepth::unsaid) check_class_names(spec, arranged.class_names, arranged.notes);
+  if (depth == ClassDepth::unsaid)
+    check_class_names(spec, arranged.class_names, folders.has_parts(), arranged.notes);
 
   std::vector<std::int32_t> labels(destinations.size());
   for (std::size_t d = 0; d < destinations.size(); ++d) {

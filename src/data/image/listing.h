@@ -66,13 +66,16 @@ struct PartName {
 [[nodiscard]] std::optional<Split> split_of(std::string_view folder);
 /// Whether a folder beside one of a part is hardly a class: "images", "extra", "unlabelled", "my_train".
 [[nodiscard]] bool is_no_class_beside_a_part(std::string_view folder);
+/// "test_" of "test_1", "sample_" of "sample_a": what several folders share that are numbered; "" if it has
+/// no number.
+[[nodiscard]] std::string_view series_of(std::string_view folder);
 
 /// Refuses classes that hardly are some: of one name below several folders, as "a/cat", "a/dog", "b/cat",
 /// "b/dog". Notes what is less of a sign.
 ///
 /// Requires  sorted names
 /// Errors    Error(data) with the folders, and what to write
-void check_class_names(const std::string& spec, const std::vector<std::string>& classes,
+void check_class_names(const std::string& spec, const std::vector<std::string>& classes, bool has_parts,
                        std::vector<std::string>& notes);
 
 // Files that are no images by their names (passed_over.cc).

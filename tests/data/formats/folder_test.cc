@@ -130,6 +130,20 @@ TEST_F(Folder, RefusesPartsWithoutClasses) {
   EXPECT_EQ(open_here(",classes=leaf").classes(), 3);
 }
 
+TEST_F(Folder, TakesNumberedFoldersForClasses) {
+  for (const char* folder : {"test_1", "test_2", "sample_a", "sample_b"}) fill(folder, 3);
+  EXPECT_THAT(open_here().class_names, ElementsAre("sample_a", "sample_b", "test_1", "test_2"));
+  EXPECT_THAT(open_here().notes, Contains("the folder 'test_1' is read as a class, as 'sample_a' is"));
+  fill("images", 3);
+  EXPECT_THAT(refused().text, HasSubstr("is called as a part of a set")) << "unlabelled ones lie beside";
+  std::filesystem::remove_all(path() / "images");
+  std::filesystem::remove_all(path() / "test_2");
+  EXPECT_THAT(refused().text, HasSubstr("'test_1' is called as a part of a set")) << "it is numbered alone";
+  std::filesystem::rename(path() / "test_1", path() / "train_1");
+  fill("train_2", 3);
+  EXPECT_THAT(refused().text, HasSubstr("is called as a part of a set")) << "a training set in pieces";
+}
+
 TEST_F(Folder, RefusesOnePartWithoutClassesBesideAnother) {
   for (const char* folder : {"train/a", "train/b", "test"}) fill(folder, 5);
   EXPECT_THAT(refused().text,
@@ -235,8 +249,8 @@ TEST_F(Folder, CountsWhatItPassesOver) {
   write_bytes(path() / "train/a/._0.jpg", {1});  // what macOS leaves in archives
   const Source source = open_here();
   EXPECT_EQ(source.train->size(), 4);
-  EXPECT_THAT(source.notes,
-              AllOf(Contains(HasSubstr("3 images in 'papers'")), Contains(HasSubstr("1 files"))));
+  EXPECT_THAT(source.notes, AllOf(Contains(HasSubstr("3 images in 'papers'")),
+                                  Contains(HasSubstr("1 file whose name does"))));
 }
 
 TEST_F(Folder, SaysWhatIsWrongWithItsFolders) {

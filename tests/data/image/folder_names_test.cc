@@ -11,6 +11,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(FolderNames, OfPartsAreKnownHoweverSpelt) {
   for (const char* name : {"train", "Training", "TRAIN", "training_set", "train-images", "trainset",
@@ -36,15 +37,29 @@ TEST(PartName, HasWhatIsLeftOfTheName) {
   EXPECT_FALSE(part_name("cats"));
 }
 
+TEST(FolderNames, OfASeriesShareTheirBeginning) {
+  for (const auto& [folder, series] :
+       std::vector<std::pair<std::string, std::string>>{{"test_1", "test_"},
+                                                        {"test12", "test"},
+                                                        {"sample_a", "sample_"},
+                                                        {"data", ""},
+                                                        {"a", ""},
+                                                        {"", ""}})
+    EXPECT_EQ(series_of(folder), series) << folder;
+}
+
 TEST(FolderNames, RepeatedBelowSeveralFoldersAreRefused) {
-  const auto refusal = [](const std::vector<std::string>& classes) {
+  const auto refusal = [](const std::vector<std::string>& classes, bool has_parts = false) {
     std::vector<std::string> notes;
-    return error_of([&] { check_class_names("folder:d", classes, notes); }).text;
+    return error_of([&] { check_class_names("folder:d", classes, has_parts, notes); }).text;
   };
   EXPECT_THAT(refusal({"home/cat", "home/dog", "zoo/cat", "zoo/dog", "zoo/emu"}),
               AllOf(HasSubstr("'home' and 'zoo' hold classes of the same names (cat, ...)"),
                     HasSubstr("classes=leaf"), HasSubstr("classes=top"), HasSubstr("train, val and test")));
-  EXPECT_THAT(refusal({"a/cat", "b/cat", "c/cat"}), HasSubstr("'a' and 'b' and 1 more folders"));
+  EXPECT_THAT(refusal({"home/cat", "zoo/cat"}, true),
+              AllOf(HasSubstr("put the classes directly into the parts"), HasSubstr("classes=leaf"),
+                    Not(HasSubstr("name parts of the set"))));
+  EXPECT_THAT(refusal({"a/cat", "b/cat", "c/cat"}), HasSubstr("'a' and 'b' and 1 more folder hold"));
   EXPECT_THAT(refusal({"cat", "dog", "old/cat"}), HasSubstr("'.' and 'old'"));
   EXPECT_THAT(refusal({"annotations/trimaps", "images"}),
               AllOf(HasSubstr("the folder 'images' would be a class"), HasSubstr("'annotations/trimaps'")));
@@ -54,13 +69,13 @@ TEST(FolderNames, RepeatedBelowSeveralFoldersAreRefused) {
 
 TEST(FolderNames, ThatSayLessAreNoted) {
   std::vector<std::string> notes;
-  check_class_names("folder:d", {"animals/cat", "animals/other", "plants/oak", "plants/other"}, notes);
+  check_class_names("folder:d", {"animals/cat", "animals/other", "plants/oak", "plants/other"}, false, notes);
   EXPECT_THAT(notes, Contains("'animals/other' and 'plants/other' are different classes"));
   notes.clear();
-  check_class_names("folder:d", {"dog", "dog/greg"}, notes);
+  check_class_names("folder:d", {"dog", "dog/greg"}, false, notes);
   EXPECT_THAT(notes, Contains(HasSubstr("'dog/greg' is a class beside 'dog'")));
   notes.clear();
-  check_class_names("folder:d", {"a/x", "b/y"}, notes);
+  check_class_names("folder:d", {"a/x", "b/y"}, false, notes);
   EXPECT_THAT(notes, IsEmpty());
 }
 
