@@ -10,6 +10,7 @@
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
+#include "report/sections/sections.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -295,6 +296,12 @@ Document build_comparison(const RunComparison& comparison, const CompareOptions&
   document.title = fmt::format("Paceline: {} against {}", options.b, options.a);
   document.subtitle = fmt::format("A is {}, B is {}", options.a, options.b);
   add_warnings_of_comparison(document, comparison, options);
+  std::vector<const measure::Record*> records;
+  for (const auto* side : {&comparison.a, &comparison.b})
+    for (const auto& cell : *side)
+      for (const auto* of_cell : {&cell.records, &cell.lost})
+        records.insert(records.end(), of_cell->begin(), of_cell->end());
+  document.trust = text_about_checksums(records);
   Section section{.id = "compare", .title = "What changed?"};
   Comparison block{.id = "compare-times",
                    .finding = headline(comparison, options.noise),

@@ -63,6 +63,13 @@ TEST(ComparisonReport, ItsHeadlineIsAboutTheFastestCellOfA) {
   EXPECT_THAT(texts_of(document), HasSubstr("2 cells on both sides: 2 improved."));
 }
 
+TEST(ComparisonReport, SaysHowManyRecordsCarryNoChecksum) {
+  auto a = study_at(), b = study_at();
+  EXPECT_EQ(made(a, b).trust, "");
+  a[1].has_checksum = b[0].has_checksum = b[5].has_checksum = false;
+  EXPECT_EQ(made(a, b).trust, "3 of 12 records carry no checksum");
+}
+
 TEST(ComparisonReport, SaysNoChangeWithTheInterval) {
   const auto records = study_at();
   EXPECT_THAT(times_of(made(records, records)).finding,

@@ -116,9 +116,14 @@ Table circumstances_table(const Conclusions& conclusions) {
 
 }  // namespace
 
-std::string text_about_checksums(std::span<const Record> records) {
+std::string text_about_checksums(std::span<const Record* const> records) {
   const auto without = std::ranges::count(records, false, &Record::has_checksum);
   return without == 0 ? "" : fmt::format("{} of {} records carry no checksum", without, records.size());
+}
+std::string text_about_checksums(std::span<const Record> records) {
+  std::vector<const Record*> all;
+  for (const auto& record : records) all.push_back(&record);
+  return text_about_checksums(all);
 }
 
 std::string trust_of(const Conclusions& conclusions) {

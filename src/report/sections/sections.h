@@ -72,6 +72,7 @@ inline constexpr const char* kMistakes = "evaluation-mistakes";
 /// and how many records carry no checksum; "" if nothing is to be said.
 [[nodiscard]] std::string trust_of(const Conclusions& conclusions);
 /// The part about checksums, "" if all records have one.
+[[nodiscard]] std::string text_about_checksums(std::span<const measure::Record* const> records);
 [[nodiscard]] std::string text_about_checksums(std::span<const measure::Record> records);
 
 /// What is right and wrong in a table: findings with the printed figure beside the corrected one.
