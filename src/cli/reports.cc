@@ -86,6 +86,15 @@ bool looks_lost(const fs::path& file, const std::string& text) {
   return holds_nothing || file.filename() == "record.json" || file.parent_path().filename() == "records";
 }
 
+/// What such a file is: the end of a sentence.
+std::string why_lost(const fs::path& file) {
+  std::error_code gone;
+  if (const auto size = fs::file_size(file, gone); !gone && size > measure::kMostRecordBytes)
+    return "is larger than any record";
+  const auto text = text_of_file(file);
+  return text ? measure::why_no_record(*text) : "is removed";
+}
+
 void look_into(const fs::path& directory, RecordPaths& found) {
   RecordPaths here;
   std::error_code vanished;  // a run may remove the folder meanwhile
@@ -123,7 +132,7 @@ void look_into(const fs::path& directory, RecordPaths& found) {
                directory.string(),
                here.lost.empty()
                    ? ""
-                   : fmt::format("; {} is empty, cut short or something else", here.lost.front().string()));
+                   : fmt::format("; {} {}", here.lost.front().string(), why_lost(here.lost.front())));
   found.records.insert(found.records.end(), here.records.begin(), here.records.end());
   found.lost.insert(found.lost.end(), here.lost.begin(), here.lost.end());
   found.set_aside.insert(found.set_aside.end(), here.set_aside.begin(), here.set_aside.end());
@@ -230,11 +239,10 @@ std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, 
     remarks.push_back(
         fmt::format("Every measurement counts once; left out: {}.", fmt::join(parts, ", and ")));
   if (!lost.empty())
-    remarks.push_back(fmt::format(
-        "Not read: {}{}: empty, cut short, or no record where one belongs.", lost.front().string(),
-        lost.size() == 1
-            ? ""
-            : fmt::format(" and {} more JSON {}", lost.size() - 1, lost.size() == 2 ? "file" : "files")));
+    remarks.push_back(fmt::format("Not read: {}, which {}{}.", lost.front().string(), why_lost(lost.front()),
+                                  lost.size() == 1 ? ""
+                                                   : fmt::format("; and {} more JSON {}", lost.size() - 1,
+                                                                 lost.size() == 2 ? "file" : "files")));
   if (const int gone = found.gone + copies.gone; gone > 0)
     remarks.push_back(fmt::format("Not read: {} that a run replaced or removed meanwhile; look again.",
                                   some(static_cast<std::size_t>(gone), "file")));

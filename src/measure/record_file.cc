@@ -108,6 +108,11 @@ std::string with_checksum(std::string text) {
   return text.replace(digits_in(text), kSha256Digits, digits);
 }
 
+bool is_cut(std::string_view text) {
+  const auto last = text.find_last_not_of(" \t\r\n");
+  return last == std::string_view::npos || text[last] != '}';
+}
+
 void require_checksum(const std::string& text, const std::string& where) {
   const auto at = digits_in(text);
   const bool has_sum = at != std::string::npos;
@@ -123,8 +128,9 @@ void require_checksum(const std::string& text, const std::string& where) {
       "{}: the record is damaged, or was edited: its SHA-256 {}; leave it out or measure again (to read a "
       "record that was edited on purpose, delete its keys 'checksum' and 'sha256')",
       where,
-      has_sum ? "is not the one that it was written with"
-              : "is missing, or another program has laid the file out anew");
+      has_sum        ? "is not the one that it was written with"
+      : is_cut(text) ? "is missing, since the file is cut: it ends within its JSON"
+                     : "is missing, or another program has laid the file out anew");
 }
 
 }  // namespace paceline::measure

@@ -113,6 +113,19 @@ class JsonWriter {
 /// so that a file with a million keys costs no hour.
 using Parsed = nlohmann::json;
 
+std::string shortened(const Parsed& value) {
+  auto text = value.dump(-1, ' ', false, Parsed::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+/// Why a text is not JSON, whose first mistake is at a byte: the end of a sentence.
+std::string why_no_json(std::size_t byte, const std::string& text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return "is empty";
+  return byte > text.size() ? fmt::format("ends within its JSON, at byte {}: the file is cut", text.size())
+                            : fmt::format("is not JSON: at byte {} of {}", byte, text.size());
+}
+
 class JsonReader {
  public:
   static constexpr bool kWrites = false;
@@ -129,8 +142,8 @@ class JsonReader {
         return;
       } else {
         base::fail(base::ErrorKind::data,
-                   "{}: the record has no key '{}{}'; it is cut short or was written by another version",
-                   where_, path_, key);
+                   "{}: the record has no key '{}{}'; it was edited or written by another version", where_,
+                   path_, key);
       }
     }
     read(*found, path_ + key, value);
@@ -138,9 +151,8 @@ class JsonReader {
 
  private:
   [[noreturn]] void fail(const std::string& key, const char* expected, const Parsed& found) const {
-    std::string text = found.dump();
-    if (text.size() > 60) text = text.substr(0, 57) + "...";
-    base::fail(base::ErrorKind::data, "{}: '{}' should be {} but is {}", where_, key, expected, text);
+    base::fail(base::ErrorKind::data, "{}: '{}' should be {} but is {}", where_, key, expected,
+               shortened(found));
   }
 
   void read(const Parsed& json, const std::string& key, std::string& value) const {
@@ -311,14 +323,32 @@ GpuReport gpu_report_from_json(const std::string& text) {
   return report;
 }
 
+std::string why_no_record(const std::string& text) {
+  // Only the schema is kept of a file that may be of any program.
+  const auto keeps = [](int depth, Parsed::parse_event_t event, Parsed& value) {
+    return event != Parsed::parse_event_t::key || depth != 1 || value == "schema";
+  };
+  try {
+    const auto json = Parsed::parse(text, keeps);
+    if (!json.is_object()) return "is whole JSON, but no object as records are";
+    const auto found = json.find("schema");
+    return found == json.end()
+               ? "is whole JSON without the key 'schema', by which records are known"
+               : fmt::format("is whole JSON, but its 'schema' is {}, not one of records", shortened(*found));
+  } catch (const Parsed::parse_error& error) {
+    return why_no_json(error.byte, text);
+  } catch (const Parsed::exception& error) {
+    return fmt::format("is no record: {}", error.what());
+  }
+}
+
 Record record_from_json(const std::string& text, const std::string& where) {
   require_checksum(text, where);
   Parsed json;
   try {
     json = Parsed::parse(text);
   } catch (const Parsed::parse_error& error) {
-    base::fail(base::ErrorKind::data, "{}: is not JSON: at byte {} of {}; the file may be cut short", where,
-               error.byte, text.size());
+    base::fail(base::ErrorKind::data, "{}: {}", where, why_no_json(error.byte, text));
   } catch (const Parsed::out_of_range& error) {  // 1e999
     base::fail(base::ErrorKind::data, "{}: has a number that no record can hold: {}", where, error.what());
   }

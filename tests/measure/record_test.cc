@@ -319,8 +319,9 @@ TEST(Record, EveryErrorNamesTheFileTheKeyAndWhatWasFound) {
     std::vector<std::string> parts;
   };
   for (const auto& [text, parts] : std::vector<Row>{
-           {"", {"runs/a.json", "not JSON"}},
-           {to_json(filled()).substr(0, 500), {"runs/a.json", "not JSON", "cut short"}},
+           {"", {"runs/a.json", "is empty"}},
+           {to_json(filled()).substr(0, 500), {"runs/a.json", "ends within its JSON", "the file is cut"}},
+           {"{\"schema\": paceline}", {"runs/a.json: is not JSON: at byte 12 of 20"}},
            {"[]", {"not a record"}},
            {"{\"schema\": 3}", {"not a record"}},
            {with("paceline-record-1", "paceline-record-9"),

@@ -25,6 +25,7 @@
 #include "measure/events.h"
 #include "measure/record.h"
 #include "measure/record_file.h"
+#include "measure/record_json.h"
 #include "train/checkpoint/checkpoint_header.h"
 #include "train/checkpoint/safetensors.h"
 
@@ -90,13 +91,9 @@ Found verify_checkpoint(const fs::path& path) {
 Found verify_json(const fs::path& path) {
   const auto text = measure::record_text(path);
   const bool is_named_record = path.filename() == "record.json" || path.parent_path().filename() == "records";
-  if (text.find("\"paceline-record-") == std::string::npos) {
-    if (is_named_record)
-      return {FileState::damaged,
-              "it is not a record: empty, cut short or something "
-              "else"};
-    return {FileState::unknown, "JSON that is not a record"};
-  }
+  if (text.find("\"paceline-record-") == std::string::npos)
+    return {is_named_record ? FileState::damaged : FileState::unknown,
+            "not a record: it " + measure::why_no_record(text)};
   const auto record = measure::record_from_json(text, "the record");
   const auto said = fmt::format("record of {} ({})", record.kind, record.status);
   if (!measure::says_it_has_checksum(text))

@@ -54,8 +54,11 @@ nlohmann::json read_json(const fs::path& path, std::size_t most_bytes) {
   const auto content = content_of(path, most_bytes);
   try {
     return nlohmann::json::parse(content);
+  } catch (const nlohmann::json::parse_error& error) {
+    base::fail(base::ErrorKind::data, "{}: {}{}", path.string(), error.what(),
+               error.byte > content.size() ? "; was it cut?" : "");
   } catch (const nlohmann::json::exception& error) {
-    base::fail(base::ErrorKind::data, "{}: {}; was it cut?", path.string(), error.what());
+    base::fail(base::ErrorKind::data, "{}: {}", path.string(), error.what());
   }
 }
 

@@ -211,9 +211,11 @@ TraceFacts read_trace(const std::filesystem::path& path, bool may_be_cut,
   if (json::sax_parse(content, &handler) && !file.is_damaged()) return facts;
   const bool has_ended = file.is_damaged() || std::istream(&file).peek() == std::istream::traits_type::eof();
   if (may_be_cut && has_ended && handler.position() >= file.taken()) return facts;
-  base::fail(base::ErrorKind::data, "{}: byte {}{}: {}; {}", path.string(), handler.position(),
+  base::fail(base::ErrorKind::data, "{}: byte {}{}: {}{}", path.string(), handler.position(),
              file.is_damaged() ? " of its content" : "", handler.what(),
-             file.is_damaged() ? "the gzip data is damaged or cut there: fetch it again" : "was it cut?");
+             file.is_damaged() ? "; the gzip data is damaged or cut there: fetch it again"
+             : has_ended && handler.position() >= file.taken() ? "; was it cut?"
+                                                               : "");
 }
 
 }  // namespace paceline::table

@@ -69,15 +69,21 @@ TEST_F(Verify, KnowsWhatItCannotKnow) {
   (void)folder_.write("old/record.json", record);
   (void)folder_.write("new/record.json", measure::with_checksum(record));
   (void)folder_.write("cut/record.json", record.substr(0, record.size() / 2));
+  (void)folder_.write("whole/record.json", "{\"epoch\": 1, \"loss\": 0.5}");
+  (void)folder_.write("half/record.json", "{\"epoch\": 1, \"lo");
   (void)folder_.write("words.txt", "hello");
   (void)folder_.write("report.json", "{\"schema\": \"paceline-report-2\"}");
-  const auto outcome = verify({"old", "new", "cut", "words.txt", "report.json", "nowhere"});
+  const auto outcome = verify({"old", "new", "cut", "whole", "half", "words.txt", "report.json", "nowhere"});
   EXPECT_EQ(outcome.code, 3);
-  EXPECT_THAT(outcome.out,
-              AllOf(HasSubstr("unknown  old/record.json: record of scale (complete), of a version without"),
-                    HasSubstr("ok       new/record.json"), HasSubstr("damaged  cut/record.json"),
-                    HasSubstr("unknown  words.txt"), HasSubstr("unknown  report.json"),
-                    HasSubstr("damaged  nowhere: there is no such file")));
+  EXPECT_THAT(
+      outcome.out,
+      AllOf(HasSubstr("unknown  old/record.json: record of scale (complete), of a version without"),
+            HasSubstr("ok       new/record.json"), HasSubstr("damaged  cut/record.json"),
+            HasSubstr("damaged  whole/record.json: not a record: it is whole JSON without the key 'schema'"),
+            HasSubstr("damaged  half/record.json: not a record: it ends within its JSON, at byte 16"),
+            HasSubstr("unknown  words.txt"),
+            HasSubstr("unknown  report.json: not a record: it is whole JSON, but its 'schema'"),
+            HasSubstr("damaged  nowhere: there is no such file")));
 }
 
 /// Another program has read a record and written it again, with the keys of its SHA-256 and other white
