@@ -306,8 +306,11 @@ std::vector<PlannedCell> spare_cells(const std::vector<PlannedCell>& cells) {
       spare.is_spare = true;
       spare.options.least_window_seconds = 0;
       if (spare.options.window_steps > 0) {
+        // The seconds of a cell that ends by its steps are only its limit.
+        const bool ends_by_time = spare.options.window_steps >= train::Options::kManySteps;
+        spare.options.window_seconds =
+            ends_by_time ? std::max(spare.options.window_seconds, kSpareSeconds) : kSpareSeconds;
         spare.options.window_steps = std::max(spare.options.window_steps, train::Options::kManySteps);
-        spare.options.window_seconds = std::max(spare.options.window_seconds, kSpareSeconds);
       }
     }
     PlannedCell& spare = spares[found->second];

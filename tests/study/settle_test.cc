@@ -116,6 +116,21 @@ TEST(SpareCells, StayWholeEpochsOfWholeEpochs) {
   EXPECT_EQ(spares[0].options.window_seconds, 0);
 }
 
+// A recipe's seconds are a limit of windows that end by their steps.
+TEST(SpareCells, AreShortWhateverTheLimitOfAWindow) {
+  train::Options base = timed();
+  const auto seconds = [&](std::int64_t steps, double limit) {
+    base.window_steps = steps;
+    base.window_seconds = limit;
+    return spare_cells(scale_cells(base, {.workers = {1}, .batches = {8}, .mode = "weak", .repeats = 1}))
+        .front()
+        .options.window_seconds;
+  };
+  EXPECT_EQ(seconds(20, 120), kSpareSeconds);
+  EXPECT_EQ(seconds(20, 0), kSpareSeconds);
+  EXPECT_EQ(seconds(train::Options::kManySteps, 10), 10) << "it ends by its time";
+}
+
 /// All windows long enough to know that nobody else worked.
 std::vector<measure::Record> all_quiet(const std::vector<PlannedCell>& cells) {
   auto records = all_measured(cells, 1);  // six steps in each: enough for an interval of one repeat
