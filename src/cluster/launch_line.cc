@@ -328,6 +328,7 @@ std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::st
   if (!options.lost.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kLost, options.lost)});
   // By name: every user of the host can read a command line, and the address has the token of the messages.
   if (!options.ear.empty()) line.insert(line.end(), {"-x", kEar});
+  if (options.is_plain && !options.hosts.empty()) line.insert(line.end(), {"-x", "NO_COLOR"});
   line.push_back(program);
   line.insert(line.end(), words.begin(), words.end());
   return line;

@@ -53,6 +53,7 @@ struct LaunchOptions {
   bool print = false;          ///< only print the line; nothing is started
   std::string lost;            ///< for a restart: how the previous run was lost, see lost_text()
   std::string ear;             ///< address at which launch listens, see log.h; empty: none
+  bool is_plain = false;       ///< nobody reads the output at a terminal: the processes get NO_COLOR
   bool has_pmix = true;        ///< srun: processes are joined by MPI, through PMIx; else by TCP
   int cores_per_task = 0;      ///< srun: of the allocation, which a step does not inherit; 0: not requested
 };

@@ -101,6 +101,8 @@ TEST(LaunchLine, GoesOnWithTheHostsThatAnswer) {
   EXPECT_THAT(shell_line(mpirun_line({.processes = 2, .ear = "7 80 a"}, "p", kTrainWords)),
               AllOf(HasSubstr(" -x PACELINE_EAR p train"), Not(HasSubstr("7 80"))))
       << "the token is for no command line";
+  EXPECT_THAT(shell_line(mpirun_line({.processes = 2, .hosts = "a,b", .is_plain = true}, "p", kTrainWords)),
+              HasSubstr(" -x NO_COLOR p train"));
 }
 
 TEST(LaunchLine, KnowsWhereOtherHostsMustReachLaunch) {

@@ -106,6 +106,8 @@ std::vector<std::string> launch_line_of(const cluster::LaunchOptions& options, c
 /// mpirun is told by options which variables processes on other hosts get; others inherit all.
 void set_variables(const cluster::LaunchOptions& options) {
   ::setenv(cluster::kEar, options.ear.c_str(), 1);
+  // Processes below mpirun write to a terminal of its own, whatever becomes of what they write.
+  if (options.is_plain) ::setenv("NO_COLOR", "1", 1);
   if (options.by == cluster::LaunchBy::mpirun) return;
   if (!options.lost.empty()) ::setenv(cluster::kLost, options.lost.c_str(), 1);
   // In the environment, which other users cannot read; a command line they can.
@@ -151,6 +153,7 @@ int launch_command(const Settings& settings) {
   const cluster::Ear ear(options.interface, !cluster::may_use_other_hosts(
                                                 options, base::process_environment(), base::host_name()));
   options.ear = ear.address();
+  options.is_plain = ::isatty(STDOUT_FILENO) == 0;
   set_variables(options);
   const auto line = launch_line_of(options, program, child);
   const auto started = measure::utc_now();
