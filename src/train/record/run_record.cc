@@ -184,8 +184,9 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   if (resolved.dropped_per_epoch > 0)
     record.notes.push_back(
         fmt::format("the last {} samples of each epoch's order do not fill a global batch of {} and "
-                    "are left out of that epoch (each epoch has another order)",
-                    resolved.dropped_per_epoch, resolved.global_batch));
+                    "are left out of that epoch{}",
+                    resolved.dropped_per_epoch, resolved.global_batch,
+                    options.same_order ? ", the same ones in all" : " (each epoch has another order)"));
   return record;
 }
 
