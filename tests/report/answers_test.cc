@@ -203,6 +203,47 @@ TEST(Answers, FitTheLast25LinesOfATerminal) {
   }
 }
 
+TEST(Answers, CallABatchSlowerOnlyBeyondItsInterval) {
+  const auto sentence = [](const std::vector<double>& jitter) {
+    golden::Run small{.kind = "sweep", .local_batch = 16}, large{.kind = "sweep", .local_batch = 64};
+    small.forward = 0.2;
+    large.forward = 0.3;
+    small.jitter = large.jitter = jitter;
+    return answer(build(std::vector{make_record(small), make_record(large)}), "batch")->sentence;
+  };
+  EXPECT_THAT(sentence(golden::Run().jitter), HasSubstr("16 is 73 % slower."));
+  EXPECT_THAT(sentence({1, 1.01, 0.99}),
+              HasSubstr("16 was 73 % slower, in a window too short for an interval."));
+}
+
+TEST(Answers, StateNoRatioWithinTheNoiseOfALoad) {
+  const auto sentence = [](const std::vector<double>& jitter) {
+    std::vector<Record> records;
+    for (const int workers : {1, 2}) {
+      golden::Run run{.scaling = "weak", .workers = workers};
+      run.jitter = jitter;
+      records.push_back(make_record(run));
+      records.back().window.others_cores = 1.0;
+    }
+    return answer(build(records), "best")->sentence;
+  };
+  EXPECT_THAT(sentence(golden::Run().jitter),
+              testing::AllOf(HasSubstr("2.00 times one core"), HasSubstr("For the machine as it is")));
+  EXPECT_THAT(sentence({0.3, 2.5, 0.4, 3.1, 0.3, 2.8, 0.5, 2.2}),
+              testing::AllOf(Not(HasSubstr("times one core")), HasSubstr("For the machine as it is")));
+}
+
+TEST(Answers, CountThreadsBesideWorkers) {
+  std::vector<Record> records;
+  for (const int workers : {1, 2}) records.push_back(make_record({.scaling = "weak", .workers = workers}));
+  EXPECT_EQ(answer(build(records), "workers")->unit, "of 2 cores");
+  records[0].threads_per_worker = 2;
+  records[1].oversubscribed = true;
+  records.push_back(make_record({.scaling = "weak", .workers = 2, .forward = 4}));
+  EXPECT_EQ(answer(build(records), "workers")->figure, "1");
+  EXPECT_EQ(answer(build(records), "workers")->unit, "with 2 threads on 2 cores");
+}
+
 TEST(Answers, SayCarefulWhereNobodyKnowsOfOthers) {
   auto records = study();
   for (Record& record : records) record.window.others_cores.reset();

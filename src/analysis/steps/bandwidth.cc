@@ -102,7 +102,7 @@ std::optional<Bandwidth> bandwidth(const Cell& cell) {
   std::vector<double> ceilings, sent;
   for (const Record* record : cell.records) {
     if (auto steps = transfer_of_steps(*record); !steps.empty()) transfer.push_back(std::move(steps));
-    if (record->communication.memory_ceiling_gb_per_s)
+    if (record->communication.memory_ceiling_gb_per_s.value_or(0) > 0)
       ceilings.push_back(*record->communication.memory_ceiling_gb_per_s);
     if (record->window.steps > 0)
       sent.push_back(static_cast<double>(record->communication.bytes_sent) /

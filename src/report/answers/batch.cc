@@ -108,9 +108,13 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
             : fmt::format("{} may be as good: their intervals overlap.", listed(alike));
   if (auto unsettled = text_about_unsettled(choice.unsettled); !unsettled.empty())
     return said + (said.empty() ? "" : " ") + unsettled;
-  if (next != nullptr)
-    said += fmt::format("{}{} is {}slower.", said.empty() ? "" : " ", batch_of_cell(*next),
-                        amount_slower(*next, choice));
+  if (next == nullptr) return said;
+  // Without an interval it is what was seen, and no finding.
+  const bool is_known =
+      analysis::has_interval(next->images_per_s) && analysis::has_interval(choice.best->images_per_s);
+  said += fmt::format("{}{} {} {}slower{}.", said.empty() ? "" : " ", batch_of_cell(*next),
+                      is_known ? "is" : "was", amount_slower(*next, choice),
+                      is_known ? "" : ", in a window too short for an interval");
   return said;
 }
 
@@ -125,6 +129,11 @@ std::string text_about_accuracy_lost(const Subject& subject) {
     return "";
   return fmt::format("Global batch {} cost {:.0f} points of accuracy.",
                      integer(static_cast<double>(large.cell->global_batch)), -100 * large.to_baseline->value);
+}
+
+/// Whether an interval shows that a ratio is not 1.
+bool is_told_apart(const analysis::Estimate& ratio) {
+  return analysis::has_interval(ratio) && (ratio.low > 1 || ratio.high < 1);
 }
 
 }  // namespace
@@ -143,10 +152,13 @@ Answer best_answer(const Subject& subject) {
   const analysis::Cell* one = fastest_of_one_worker(subject);
   const bool is_fair = subject.point.choice.constant_load;  // of two rates that were disturbed alike
   const auto is_quiet = [](const analysis::Cell& cell) { return cell.disturbance == Disturbance::none; };
-  if (subject.row != nullptr && (is_fair || is_quiet(*subject.group->baseline)))
+  // Beside a constant load only what is beyond its noise: the programs of that load have their turns.
+  if (subject.row != nullptr &&
+      (is_fair ? is_told_apart(subject.row->speedup) : is_quiet(*subject.group->baseline)))
     said.push_back(fmt::format("{} times {}", number(subject.row->speedup.median),
                                baseline_name(*subject.group->baseline)));
-  if (one != nullptr && best->workers > 1 && (is_fair || is_quiet(*one)) &&
+  if (one != nullptr && best->workers > 1 &&
+      (is_fair ? is_told_apart(analysis::ratio(best->images_per_s, one->images_per_s)) : is_quiet(*one)) &&
       (subject.row == nullptr || one != subject.group->baseline))
     said.push_back(fmt::format("{} times the best single worker",
                                number(best->images_per_s.median / one->images_per_s.median)));

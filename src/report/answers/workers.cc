@@ -36,6 +36,17 @@ using analysis::Mode;
 /// Cores that the run could use, over all nodes.
 int cores_there(const measure::Record& record) { return record.environment.cores * analysis::nodes(record); }
 
+/// "of 4 cores" behind the number of workers that have a core each, "with 2 threads each on 4 cores" behind
+/// others, "" on GPUs.
+std::string unit_of_workers(const analysis::Cell& best) {
+  if (!is_on_cpu(best)) return "";
+  const auto cores = count(cores_there(best.record()), "core");
+  return best.threads_per_worker == 1
+             ? fmt::format("of {}", cores)
+             : fmt::format("with {}{} on {}", count(best.threads_per_worker, "thread"),
+                           best.workers > 1 ? " each" : "", cores);
+}
+
 /// "1.88 [1.84, 1.92] times one core at the same global batch: 94 % efficient."
 std::string text_about_speedup(const Subject& subject) {
   if (subject.row == nullptr) return "";
@@ -73,7 +84,7 @@ Figure::View view_of(const Subject& subject, Mode mode) {
                     .y = {.label = "efficiency", .unit = "%"}};
   int cores = 0;
   double least = 10, most = 0;
-  bool is_disturbed = false;  // and not alike in all cells, so that efficiencies say little
+  bool is_disturbed = false;  // so that efficiencies say little
   for (const auto& group : subject.conclusions.scaling(mode)) {
     if (group.subject != subject.cells.name || group.baseline == nullptr || group.rows.size() < 2) continue;
     cores = cores_there(group.baseline->record());
@@ -87,9 +98,8 @@ Figure::View view_of(const Subject& subject, Mode mode) {
       if (row.cell->workers != subject.best()->workers || row.is_baseline) continue;
       least = std::min(least, row.efficiency.median);
       most = std::max(most, row.efficiency.median);
-      is_disturbed = is_disturbed || (!subject.point.choice.constant_load &&
-                                      (row.cell->disturbance == measure::Disturbance::disturbed ||
-                                       group.baseline->disturbance == measure::Disturbance::disturbed));
+      is_disturbed = is_disturbed || row.cell->disturbance == measure::Disturbance::disturbed ||
+                     group.baseline->disturbance == measure::Disturbance::disturbed;
     }
     if (series.points.size() > 1) view.series.push_back(std::move(series));
   }
@@ -168,7 +178,7 @@ Answer workers_answer(const Subject& subject) {
   Answer answer{.id = "workers",
                 .question = kQuestion,
                 .figure = std::to_string(best->workers),
-                .unit = is_on_cpu(*best) ? fmt::format("of {}", count(cores_there(record), "core")) : "",
+                .unit = unit_of_workers(*best),
                 .sentence = text_about_speedup(subject),
                 .evidence = "workers",
                 .bars = bars_of(cells, best, "",

@@ -58,6 +58,8 @@ TEST(Bandwidth, HasNoUtilisationWithoutACeiling) {
   record.communication.memory_ceiling_gb_per_s.reset();
   const auto cells = make_cells({&record, 1});
   EXPECT_FALSE(bandwidth(cells[0])->utilisation.has_value());
+  record.communication.memory_ceiling_gb_per_s = 0;  // one thread for all workers measures none
+  EXPECT_FALSE(bandwidth(make_cells({&record, 1})[0])->ceiling.has_value());
 }
 
 TEST(Bandwidth, UtilisationIsAsUnsureAsItsCeiling) {
