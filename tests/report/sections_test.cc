@@ -151,6 +151,24 @@ TEST(Scaling, SaysOfASlowdownOnHowManyRepeatsItStands) {
   EXPECT_THAT(text_of(records), HasSubstr("104.9 images/s."));
 }
 
+// The rate of a disturbed cell is a lower bound, and a ratio to a disturbed baseline says as little as one of
+// it.
+TEST(Scaling, SaysWhatWasMeasuredBesideOtherPrograms) {
+  std::vector<Record> records{make_record({}), make_record({.workers = 2, .forward = 4})};
+  const auto efficiency_mark = [&] {
+    const Document document = build(records);
+    return find<Table>(document, "scale-weak-time")->rows[1].back().mark;
+  };
+  EXPECT_EQ(efficiency_mark(), "");
+  records[0].window.others_cores = 1.5;
+  EXPECT_EQ(efficiency_mark(), "disturbed");
+  EXPECT_THAT(text_of(records), HasSubstr("2 workers are slower than 1"));
+  records[1].window.others_cores.reset();
+  EXPECT_EQ(efficiency_mark(), "~");
+  EXPECT_THAT(text_of(records), AllOf(HasSubstr("2 workers seemed slower than 1"),
+                                      HasSubstr("images/s (one repeat, beside other programs).")));
+}
+
 TEST(Residual, SaysOnHowManyRepeatsItIsSplit) {
   const std::vector<Record> records{make_record({}), make_record({.workers = 2, .forward = 0.6})};
   const Document document = build(records);
@@ -201,7 +219,7 @@ TEST(Sweep, SaysOfAKneeOfFewRepeatsThatItIs) {
   const Document document = build(records);
   const Table* table = find<Table>(document, "sweep");
   ASSERT_NE(table, nullptr);
-  EXPECT_THAT(table->footnotes, testing::Contains("The knee was chosen with one repeat at the least."));
+  EXPECT_THAT(table->footnotes, testing::Contains("Doubts about the knee: one repeat at the least."));
   EXPECT_EQ(find<Plot>(document, "sweep-throughput")->caption,
             "The knee is at 32 (one repeat at the least).");
   const auto usual = study();
@@ -230,6 +248,20 @@ TEST(SameCores, SaysWhyMoreWorkersAreNotFaster) {
                 "(slower, one repeat); against them: slower compute (+50.1 ms a step), transfer that nothing "
                 "hides (+40.1 ms a step)")));
   EXPECT_EQ(find<Table>(build({&slower, 1}), "same-cores"), nullptr);
+}
+
+TEST(SameCores, DecidesNothingBesideOtherPrograms) {
+  auto threads = make_record({.kind = "sweep", .scaling = "", .local_batch = 128});
+  threads.threads_per_worker = 2;
+  threads.ranks[0].cores = {0, 1};
+  auto slower = make_record({.scaling = "strong", .workers = 2, .local_batch = 64, .backward = 0.95});
+  auto faster = make_record({.scaling = "strong", .workers = 2, .local_batch = 64, .backward = 0.4});
+  slower.window.others_cores = 1.5;
+  EXPECT_THAT(text_of({threads, slower}), HasSubstr("(not decided, one repeat, beside other programs)"));
+  EXPECT_THAT(text_of({threads, faster}), HasSubstr("[1.46, 1.52] times the images/s (one repeat)."));
+  threads.window.others_cores.reset();
+  EXPECT_THAT(text_of({threads, faster}),
+              HasSubstr("(not decided, one repeat, perhaps beside other programs)"));
 }
 
 // It stood last of all notes, under how it was measured.

@@ -62,8 +62,11 @@ struct ProcessLayout {
   std::optional<double> sent_by_all;       ///< bytes per step by all workers
   std::optional<std::int64_t> peak_bytes;  ///< of all processes together
   Estimate longer;                         ///< its step over that of the fastest way
-  /// Whether it is slower than the fastest beyond the error of both; false for the fastest itself.
-  [[nodiscard]] bool is_slower() const { return has_interval(longer) && longer.low > 1; }
+  /// Whether it is slower than the fastest beyond the error of both; false for the fastest itself, and if
+  /// other programs may have slowed it, since its step is an upper bound then.
+  [[nodiscard]] bool is_slower() const {
+    return cell->disturbance == measure::Disturbance::none && has_interval(longer) && longer.low > 1;
+  }
 };
 
 /// One training on one number of workers, in at least two ways, in the order of the records.

@@ -207,7 +207,7 @@ std::string times_of_cause(const Cause& cause) {
   return fmt::format("{} takes {} instead of {}{}",
                      cause.from->cell->workers > 1 ? "an image of a worker" : "an image",
                      duration(cause.after_s), duration(cause.before_s),
-                     in_brackets(fewest_repeats({cause.from->cell, cause.to->cell})));
+                     in_brackets(doubts_about({cause.from->cell, cause.to->cell})));
 }
 
 /// Why a larger batch is faster, and why no longer: a sentence each.

@@ -53,11 +53,18 @@ Paragraph verdict_on_pair(const SameCores& pair, const std::string& of_model) {
                   form_of_cell(*pair.workers), form_of_cell(*pair.threads), count(pair.cores, "core"),
                   pair.workers->global_batch, of_model, with_interval(pair.speed, Format::fixed2));
   const bool known = analysis::has_interval(pair.speed);
-  const std::string few = fewest_repeats({pair.threads, pair.workers});
+  const std::string doubts = doubts_about({pair.threads, pair.workers});
   const std::string emulated = text_about_emulation(*pair.workers);
-  if (known && pair.speed.low > 1) return finding(fmt::format("{}{}.{}", who, in_brackets(few), emulated));
-  std::string undecided = !known ? "one sample, not decided" : pair.speed.high < 1 ? "slower" : "not decided";
-  if (!few.empty()) undecided += ", " + few;
+  // The rate of a disturbed one is a lower bound, so that it may be no slower.
+  const auto is_known_rate = [](const analysis::Cell* cell) {
+    return worst_of({cell}) == measure::Disturbance::none;
+  };
+  if (known && pair.speed.low > 1 && is_known_rate(pair.threads))
+    return finding(fmt::format("{}{}.{}", who, in_brackets(doubts), emulated));
+  std::string undecided = !known                                               ? "one sample, not decided"
+                          : pair.speed.high < 1 && is_known_rate(pair.workers) ? "slower"
+                                                                               : "not decided";
+  undecided += behind(doubts);
   const std::string why = why_not_faster(pair);
   return finding(
       fmt::format("{} ({}){}.{}", who, undecided, why.empty() ? "" : "; against them: " + why, emulated));
@@ -81,7 +88,7 @@ TableCell bytes_cell(const std::optional<double>& bytes) {
 Paragraph verdict_on_ways(const TrainingLayouts& one) {
   const ProcessLayout& best = one.layouts[one.fastest];
   std::string others;
-  bool is_decided = false;
+  bool is_decided = true;
   std::vector<const analysis::Cell*> cells;
   for (const ProcessLayout& layout : one.layouts) cells.push_back(layout.cell);
   for (std::size_t i = 0; i < one.layouts.size(); ++i) {
@@ -90,11 +97,12 @@ Paragraph verdict_on_ways(const TrainingLayouts& one) {
     others +=
         fmt::format("{}{} {} times as long{}", others.empty() ? "" : ", ", layout.name,
                     with_interval(layout.longer, Format::fixed2), layout.is_slower() ? "" : " (not decided)");
-    is_decided = is_decided || layout.is_slower();
+    is_decided = is_decided && layout.is_slower();
   }
   const std::string text =
-      fmt::format("{}: {} is the fastest, {} a step; {}{}.", one.label, best.name,
-                  duration(best.step_s.median), others, in_brackets(fewest_repeats(cells)));
+      fmt::format("{}: {} {}, {} a step; {}{}.", one.label, best.name,
+                  is_decided ? "is the fastest" : "had the shortest step", duration(best.step_s.median),
+                  others, in_brackets(doubts_about(cells)));
   return is_decided ? finding(text) : plain(text);
 }
 
@@ -275,13 +283,17 @@ std::optional<Section> ways_section(const Conclusions& conclusions) {
                           bytes_column("sent_by_all", "all send"),
                           bytes_column("memory", "memory")}};
   Section section{.id = "ways", .title = "Threads, processes, or one worker for all?"};
+  Footnotes footnotes;
   for (const auto& one : all)
-    for (const ProcessLayout& layout : one.layouts)
-      table.rows.push_back({words(one.label), words(layout.name), figure(layout.step_s),
-                            figure(layout.images_per_s), bytes_cell(layout.sent), bytes_cell(layout.received),
-                            bytes_cell(layout.sent_by_all),
+    for (const ProcessLayout& layout : one.layouts) {
+      footnotes.explain_marks(*layout.cell);
+      table.rows.push_back({words(one.label), with_mark(words(layout.name), marks_of(*layout.cell)),
+                            figure(layout.step_s), figure(layout.images_per_s), bytes_cell(layout.sent),
+                            bytes_cell(layout.received), bytes_cell(layout.sent_by_all),
                             layout.peak_bytes ? value(static_cast<double>(*layout.peak_bytes))
                                               : missing("memory of all processes was not kept")});
+    }
+  table.footnotes = footnotes.take();
   section.blocks.push_back(std::move(table));
   for (const auto& one : all) section.blocks.push_back(verdict_on_ways(one));
   return section;

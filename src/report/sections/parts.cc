@@ -55,8 +55,7 @@ std::string marks_of(const analysis::Cell& cell) {
   if (cell.oversubscribed) marks.emplace_back("*");
   if (cell.debug_build) marks.emplace_back("debug");
   if (!cell.emulated.empty()) marks.emplace_back("emulated");
-  if (cell.is_measured() && cell.is_timed() && cell.disturbance != measure::Disturbance::none)
-    marks.emplace_back(cell.disturbance == measure::Disturbance::disturbed ? "disturbed" : "~");
+  if (std::string mark = short_mark_of(worst_of({&cell})); !mark.empty()) marks.push_back(std::move(mark));
   if (cell.is_measured() && !analysis::has_interval(cell.step_s))
     marks.push_back(fmt::format("n={}", cell.step_s.n));
   return fmt::format("{}", fmt::join(marks, " "));
@@ -78,6 +77,17 @@ std::string mark_of(measure::Disturbance disturbance) {
       return "disturbed";
   }
   return "";
+}
+
+std::string short_mark_of(measure::Disturbance disturbance) {
+  return disturbance == measure::Disturbance::maybe ? "~" : mark_of(disturbance);
+}
+
+measure::Disturbance worst_of(const std::vector<const analysis::Cell*>& cells) {
+  auto worst = measure::Disturbance::none;
+  for (const analysis::Cell* cell : cells)
+    if (cell->is_measured()) worst = std::max(worst, cell->disturbance);
+  return worst;
 }
 
 std::string point_mark(const analysis::Cell& cell) {
@@ -166,11 +176,11 @@ std::string knee_not_decided(const analysis::Sweep& sweep) {
                      any_single ? "overlap or were timed by too few steps" : "overlap");
 }
 
-std::string text_about_repeats(const analysis::Sweep& sweep) {
+std::string text_about_doubts(const analysis::Sweep& sweep) {
   std::vector<const analysis::Cell*> compared;
   for (const analysis::SweepPoint& point : sweep.points)
     if (point.on_curve) compared.push_back(point.cell);
-  return fewest_repeats(compared);
+  return doubts_about(compared);
 }
 
 std::string few_repeats(const analysis::Cell& cell) {
@@ -185,6 +195,19 @@ std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
   if (fewest == cells.end()) return "";
   const std::string few = few_repeats(**fewest);
   return few.empty() || (*fewest)->records.size() == (*most)->records.size() ? few : few + " at the least";
+}
+
+std::string beside_others(measure::Disturbance disturbance) {
+  if (disturbance == measure::Disturbance::none) return "";
+  return disturbance == measure::Disturbance::maybe ? "perhaps beside other programs"
+                                                    : "beside other programs";
+}
+
+std::string doubts_about(const std::vector<const analysis::Cell*>& cells) {
+  std::vector<std::string> doubts{fewest_repeats(cells)};
+  doubts.push_back(beside_others(worst_of(cells)));
+  std::erase(doubts, "");
+  return fmt::format("{}", fmt::join(doubts, ", "));
 }
 
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
@@ -312,9 +335,9 @@ void Footnotes::explain_marks(const analysis::Cell& cell) {
   if (cell.debug_build)
     add(fmt::format("debug: built as {}, not optimised; no figure of it is a speed.",
                     cell.record().environment.build));
-  if (cell.is_measured() && cell.is_timed() && cell.disturbance == measure::Disturbance::disturbed)
+  if (worst_of({&cell}) == measure::Disturbance::disturbed)
     add("disturbed: other programs worked meanwhile; the time is an upper bound, and ratios to it say little.");
-  if (cell.is_measured() && cell.is_timed() && cell.disturbance == measure::Disturbance::maybe)
+  if (worst_of({&cell}) == measure::Disturbance::maybe)
     add("~ it is not known whether other programs worked meanwhile.");
   if (!cell.emulated.empty())
     add(fmt::format("emulated: {}: its times are those of a model of such hardware, not measured on it.",

@@ -44,6 +44,12 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 [[nodiscard]] std::string words_for(const analysis::Cell& cell);
 /// "disturbed", "maybe disturbed", or "".
 [[nodiscard]] std::string mark_of(measure::Disturbance disturbance);
+/// The same in a table's cell: "disturbed", "~", or "".
+[[nodiscard]] std::string short_mark_of(measure::Disturbance disturbance);
+/// "beside other programs", "perhaps beside other programs", or "".
+[[nodiscard]] std::string beside_others(measure::Disturbance disturbance);
+/// That of a comparison of the cells' times: of the most disturbed that was measured.
+[[nodiscard]] measure::Disturbance worst_of(const std::vector<const analysis::Cell*>& cells);
 /// The mark of a plot's point: "emulated", "oversubscribed", "shared cores", "debug build", or "".
 [[nodiscard]] std::string point_mark(const analysis::Cell& cell);
 
@@ -106,8 +112,8 @@ class Footnotes {
 /// decided.
 [[nodiscard]] std::string knee_not_decided(const analysis::Sweep& sweep);
 
-/// few_repeats() for the batches among which the knee was chosen.
-[[nodiscard]] std::string text_about_repeats(const analysis::Sweep& sweep);
+/// doubts_about() the batches among which the knee was chosen.
+[[nodiscard]] std::string text_about_doubts(const analysis::Sweep& sweep);
 
 /// "one repeat", "two repeats": too few for a claim, since if runs differ more than steps, two of them lie on
 /// the same side of the median in half of all cases. Empty for three or more.
@@ -115,6 +121,9 @@ class Footnotes {
 /// The same for a comparison of several cells: for the one with the fewest. "one repeat at the least" if
 /// others have more.
 [[nodiscard]] std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells);
+/// What makes a comparison of the cells' times doubtful: "one repeat, beside other programs", "perhaps beside
+/// other programs"; empty if nothing does.
+[[nodiscard]] std::string doubts_about(const std::vector<const analysis::Cell*>& cells);
 /// " (one repeat)"; empty for an empty text.
 [[nodiscard]] std::string in_brackets(const std::string& text);
 

@@ -85,6 +85,8 @@ std::vector<TableCell> scaling_row(const ScalingGroup& group, const ScalingRow& 
     cells.push_back(figure(row.efficiency));
   }
   mark_row(cells, first_figure, marks_of(row));
+  if (row.has_ratios && worst_of({&cell}) == measure::Disturbance::none)
+    mark_row(cells, cells.size() - ratios, short_mark_of(worst_of({group.baseline})));
   return cells;
 }
 
@@ -256,7 +258,7 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
 std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
   std::vector<std::string> all;
   if (cell.oversubscribed) all.emplace_back(cell.shares());
-  if (auto few = fewest_repeats({&cell, &before}); !few.empty()) all.push_back(std::move(few));
+  if (auto doubt = doubts_about({&cell, &before}); !doubt.empty()) all.push_back(std::move(doubt));
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
@@ -268,13 +270,16 @@ void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode m
     for (const GroupRow& one : rows) {
       const analysis::Cell& cell = *one.row->cell;
       const bool is_more = before != nullptr && cell.workers > before->workers;
+      // The rate of a disturbed cell is a lower bound.
+      const bool is_known = worst_of({&cell}) == measure::Disturbance::none;
       if (is_more && cell.images_per_s.high < before->images_per_s.low)
-        blocks.push_back(warning(fmt::format(
-            "{} are slower than {} at {} batch {}{}: {} against {} images/s{}.{}",
-            count(cell.workers, "worker"), before->workers, mode == Mode::weak ? "local" : "global",
-            group.batch, behind(text_about_group(group)) + behind(text), number(cell.images_per_s.median),
-            number(before->images_per_s.median), in_brackets(doubts(cell, *before)),
-            text_about_emulation(cell))));
+        blocks.push_back((is_known ? warning : plain)(
+            fmt::format("{} {} slower than {} at {} batch {}{}: {} against {} images/s{}.{}",
+                        count(cell.workers, "worker"), is_known ? "are" : "seemed", before->workers,
+                        mode == Mode::weak ? "local" : "global", group.batch,
+                        behind(text_about_group(group)) + behind(text), number(cell.images_per_s.median),
+                        number(before->images_per_s.median), in_brackets(doubts(cell, *before)),
+                        text_about_emulation(cell))));
       before = &cell;
     }
   }

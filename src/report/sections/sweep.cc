@@ -105,9 +105,9 @@ Table sweep_table(const Sweep& sweep, const std::string& id) {
                   {.key = "peak_over_plan", .label = "peak / plan", .format = Format::percent1}}};
   Footnotes footnotes;
   if (const std::string open = knee_not_decided(sweep); !open.empty())
-    footnotes.add(fmt::format("Knee not decided: {}{}.", open, in_brackets(text_about_repeats(sweep))));
-  else if (const std::string few = text_about_repeats(sweep); !few.empty() && sweep.on_curve > 1)
-    footnotes.add(fmt::format("The knee was chosen with {}.", few));
+    footnotes.add(fmt::format("Knee not decided: {}{}.", open, in_brackets(text_about_doubts(sweep))));
+  else if (const std::string doubts = text_about_doubts(sweep); !doubts.empty() && sweep.on_curve > 1)
+    footnotes.add(fmt::format("Doubts about the knee: {}.", doubts));
   std::vector<const analysis::Cell*> cells;
   for (const SweepPoint& point : sweep.points) cells.push_back(point.cell);
   for (const std::string& note : text_about_single_repeats(cells)) footnotes.add(note);
@@ -160,9 +160,9 @@ void append_lines(const Sweep& sweep, std::vector<Series>& rates, std::vector<Se
 std::string text_about_the_knee(const Sweep& sweep, const std::string& where) {
   if (sweep.undecided.empty())
     return fmt::format("The knee{} is at {}{}.", where, sweep.points[*sweep.knee].cell->local_batch,
-                       in_brackets(text_about_repeats(sweep)));
+                       in_brackets(text_about_doubts(sweep)));
   return fmt::format("The knee{} is not decided: {}{}.", where, knee_not_decided(sweep),
-                     in_brackets(text_about_repeats(sweep)));
+                     in_brackets(text_about_doubts(sweep)));
 }
 
 /// The sweeps of one model share axes; images/s of different models cannot be compared.

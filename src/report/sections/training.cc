@@ -7,6 +7,7 @@
 #include "analysis/compare/cell.h"
 #include "analysis/compare/setup.h"
 #include "measure/setting.h"
+#include "report/answers/wording.h"
 #include "report/sections/curves.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -40,15 +41,16 @@ TableCell seconds_cell(const Estimate& time, const Variant& variant, const char*
   return time.n > 0 ? with_mark(figure(time), marks_of(*variant.cell)) : missing(reason);
 }
 
-TableCell ratio_cell(const std::optional<Estimate>& ratio, bool is_baseline, const std::string& reason) {
-  return ratio ? figure(*ratio) : missing(is_baseline ? "is the baseline" : reason);
+TableCell ratio_cell(const std::optional<Estimate>& ratio, bool is_baseline, const std::string& reason,
+                     const std::string& mark) {
+  return ratio ? with_mark(figure(*ratio), mark) : missing(is_baseline ? "is the baseline" : reason);
 }
 
 /// Why no ratio of total times is given.
 std::string no_total(const Variant& variant, const Variant& baseline, const WholeTraining& one) {
   if (!one.times.comparable()) return kRefused;
   if (!one.as_many_epochs)
-    return fmt::format("it trained {} epochs, the baseline {}", amount(variant.epochs),
+    return fmt::format("it trained {}, the baseline {}", epochs_text(variant.epochs),
                        amount(baseline.epochs));
   return "the seconds of a part of it, or of the baseline, are not known";
 }
@@ -59,18 +61,19 @@ std::vector<TableCell> row_of_training(const Variant& variant, const Variant& ba
   const char* const never = has_common_accuracy ? "not every seed reached it" : kNoCommonAccuracy;
   const char* const no_epoch = one.times.comparable() ? "no whole epoch was trained" : kRefused;
   const std::string no_ratio = no_total(variant, baseline, one);
+  const std::string mark = short_mark_of(worst_of({baseline.cell, variant.cell}));
   std::vector<TableCell> row{
       words(variant.name),
       value(variant.cell->workers),
       value(static_cast<double>(variant.cell->global_batch)),
       seconds_cell(one.epoch_s, variant, "no whole epoch was trained"),
-      ratio_cell(one.epoch_speedup, is_baseline, no_epoch),
-      ratio_cell(one.epoch_efficiency, is_baseline, no_epoch),
+      ratio_cell(one.epoch_speedup, is_baseline, no_epoch, mark),
+      ratio_cell(one.epoch_efficiency, is_baseline, no_epoch, mark),
       seconds_cell(one.total_s, variant, kPart),
-      ratio_cell(one.total_speedup, is_baseline, no_ratio),
-      ratio_cell(one.total_efficiency, is_baseline, no_ratio),
+      ratio_cell(one.total_speedup, is_baseline, no_ratio, mark),
+      ratio_cell(one.total_efficiency, is_baseline, no_ratio, mark),
       seconds_cell(one.to_accuracy_s, variant, never),
-      ratio_cell(one.to_accuracy_speedup, is_baseline, one.times.comparable() ? never : kRefused),
+      ratio_cell(one.to_accuracy_speedup, is_baseline, one.times.comparable() ? never : kRefused, mark),
       {.value = variant.accuracy,
        .low = variant.accuracy - variant.standard_error,
        .high = variant.accuracy + variant.standard_error,
@@ -311,8 +314,8 @@ std::optional<std::string> text_about_whole_trainings(const Convergence& result,
     parts.push_back(
         fmt::format("the training in all {}", with_interval(*most->total_speedup, Format::fixed2)));
   else if (!most->as_many_epochs)
-    parts.push_back(fmt::format("no speedup in all, since it trained {} epochs and the baseline {}",
-                                amount(variant.epochs), amount(first.epochs)));
+    parts.push_back(fmt::format("no speedup in all, since it trained {} and the baseline {}",
+                                epochs_text(variant.epochs), amount(first.epochs)));
   if (most->to_accuracy_speedup)
     parts.push_back(fmt::format("to a {} accuracy of {} {}", part_of_training(whole),
                                 percent(*whole.common_accuracy),
@@ -325,8 +328,10 @@ std::optional<std::string> text_about_whole_trainings(const Convergence& result,
                                 ? fmt::format(" {} against {}: the ideal is not the number of workers.",
                                               workers_on_cores(*variant.cell), workers_on_cores(*first.cell))
                                 : "";
-  return fmt::format("Whole trainings, {} against {}: {}; accuracy {} instead of {} ({}).{}{}{}",
-                     variant.name, first.name, fmt::join(parts, ", "), percent(variant.accuracy),
+  std::string beside = beside_others(worst_of({first.cell, variant.cell}));
+  if (!beside.empty()) beside = fmt::format("as timed {}, ", beside);
+  return fmt::format("Whole trainings, {} against {}: {}{}; accuracy {} instead of {} ({}).{}{}{}",
+                     variant.name, first.name, beside, fmt::join(parts, ", "), percent(variant.accuracy),
                      percent(first.accuracy),
                      variant.to_baseline ? variant.to_baseline->word() : "not compared", cores, shares,
                      text_about_emulation(*variant.cell));

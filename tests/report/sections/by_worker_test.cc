@@ -81,5 +81,31 @@ TEST(WaysSection, SetsThreadsAgainstDataParallel) {
   EXPECT_THAT(text_of({make_record({.workers = 2})}), Not(HasSubstr("one worker for all")));
 }
 
+// A disturbed step is an upper bound: the way that was slower beside other programs may be the fastest.
+TEST(WaysSection, DecidesNothingBesideOtherPrograms) {
+  struct Case {
+    std::optional<double> of_threads, of_processes;  ///< cores of other programs
+    const char* expected;
+  };
+  for (const auto& [of_threads, of_processes, expected] :
+       {Case{0.0, 1.5, "had the shortest step"}, Case{0.0, std::nullopt, "had the shortest step"},
+        Case{1.5, 1.5, "had the shortest step"}, Case{1.5, 0.0, "is the fastest"}})
+    for (const char* kind : {"scale", "train"}) {
+      auto threads = make_record({.kind = kind, .workers = 2});
+      auto parallel = make_record({.kind = kind, .workers = 2, .exposed_transfer = 0.5});
+      parallel.settings["parallel"] = parallel.communication.parallel.emplace("data-parallel");
+      threads.window.others_cores = of_threads;
+      parallel.window.others_cores = of_processes;
+      const std::string beside =
+          of_threads == 1.5 || of_processes ? "beside other programs" : "perhaps beside other programs";
+      EXPECT_THAT(text_of({threads, parallel}),
+                  AllOf(HasSubstr(fmt::format("b 128, N 2: threads of one process {}", expected)),
+                        HasSubstr(fmt::format("(one repeat, {})", beside)),
+                        HasSubstr(of_processes ? "disturbed: other programs worked meanwhile"
+                                               : "~ it is not known whether other programs worked")))
+          << expected << kind;
+    }
+}
+
 }  // namespace
 }  // namespace paceline::report

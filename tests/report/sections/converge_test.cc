@@ -42,6 +42,34 @@ TEST(Converge, CallsHalfAnEpochAHalf) {
   EXPECT_NEAR(find<Plot>(document, "converge-epochs")->series[0].points[0].x, 0.5, 0.01);
 }
 
+// 40.5 % of efficiency stood without a mark over trainings beside which 1.5 cores were busy.
+TEST(Converge, MarksSpeedupsOfTrainingsBesideOtherPrograms) {
+  struct Case {
+    std::optional<double> of_one, of_two;  ///< cores of other programs
+    const char *mark, *said;
+  };
+  for (const auto& [of_one, of_two, mark, said] :
+       {Case{0.0, 0.0, "", "baseline: speedup of an epoch"},
+        Case{1.5, 0.0, "disturbed", "baseline: as timed beside other programs, speedup of an epoch"},
+        Case{0.0, 1.5, "disturbed", "baseline: as timed beside other programs, speedup of an epoch"},
+        Case{0.0, std::nullopt, "~", "baseline: as timed perhaps beside other programs, speedup of an"}}) {
+    std::vector<Record> records{make_training({}),
+                                make_training({.variant = "large batch", .workers = 2, .global_batch = 256})};
+    records[0].window.others_cores = of_one;
+    records[1].window.others_cores = of_two;
+    const Document document = build(records);
+    const Table* table = find<Table>(document, "converge-workers");
+    ASSERT_NE(table, nullptr);
+    for (const char* key :
+         {"epoch_speedup", "epoch_efficiency", "total_speedup", "total_efficiency", "to_accuracy_speedup"}) {
+      const auto at = std::ranges::find(table->columns, key, &Column::key) - table->columns.begin();
+      const auto& cell = table->rows[1][static_cast<std::size_t>(at)];
+      EXPECT_TRUE(cell.mark == mark || cell.mark.starts_with(std::string(mark) + " ")) << key << cell.mark;
+    }
+    EXPECT_THAT(text_of(records), HasSubstr(said)) << mark;
+  }
+}
+
 // The curves had the extremes of the seeds, the table above them one standard error, and the summary said
 // that all intervals of accuracies were the latter.
 TEST(Converge, DrawsTheIntervalOfItsTable) {
