@@ -338,15 +338,29 @@ std::vector<Finding> check(const Record& record) {
   return findings;
 }
 
+void WindowsBesideOthers::add(const Record& record) {
+  const bool was_there = measure::competitors(record) > 0;
+  if (!was_there && (!(record.window.wall_s > 0) || record.ranks.empty() || step_seconds(record).empty() ||
+                     contradiction(record)))
+    return;
+  ++all;
+  if (was_there)
+    ++disturbed;
+  else if (!record.window.others_cores && measure::disturbance_of(record) != measure::Disturbance::none)
+    ++unknown;  // a run that stood still is disturbed, but perhaps by no program
+}
+
+std::string WindowsBesideOthers::text() const {
+  return fmt::format("in {} of {} measured windows{}", disturbed > 0 ? disturbed : unknown, all,
+                     disturbed > 0 && unknown > 0 ? fmt::format(", and of {} it is not known", unknown) : "");
+}
+
 std::optional<Finding> busy(std::span<const Record> records) {
-  int known = 0, disturbed = 0;
+  WindowsBesideOthers windows;
   const Record* worst = nullptr;
   for (const Record& record : records) {
-    const auto disturbance = measure::disturbance_of(record);
-    if (disturbance == measure::Disturbance::maybe) continue;
-    ++known;
+    windows.add(record);
     if (measure::competitors(record) == 0) continue;
-    ++disturbed;
     const auto others = [](const Record& one) { return one.window.others_cores.value_or(0); };
     if (worst == nullptr || others(record) > others(*worst)) worst = &record;
   }
@@ -361,9 +375,8 @@ std::optional<Finding> busy(std::span<const Record> records) {
                     worst->id, text_about_busiest(worst->window));
   }
   return Finding{
-      false, fmt::format("other programs were at work in {} of {} measured windows ({}{}{}): times are too "
-                         "long and intervals too wide",
-                         disturbed, known, which, of_gpus.empty() ? "" : ": ", of_gpus)};
+      false, fmt::format("other programs were at work {} ({}{}{}): times are too long and intervals too wide",
+                         windows.text(), which, of_gpus.empty() ? "" : ": ", of_gpus)};
 }
 
 std::optional<Finding> paused(std::span<const Record> records) {

@@ -21,6 +21,15 @@ struct Finding {
 
 [[nodiscard]] std::vector<Finding> check(const measure::Record& record);
 
+/// In how many measured windows other programs used the processors or GPUs, and in how many it is not known.
+/// A record counts if it has times of steps and does not contradict itself, or if others were there.
+struct WindowsBesideOthers {
+  long all = 0, disturbed = 0, unknown = 0;
+  void add(const measure::Record& record);
+  /// "in 14 of 19 measured windows, and of 5 it is not known"
+  [[nodiscard]] std::string text() const;
+};
+
 /// Whether other programs used the processors during measurements: in how many windows, and how much at
 /// worst. Nothing if they did not, or if no window knows.
 [[nodiscard]] std::optional<Finding> busy(std::span<const measure::Record> records);

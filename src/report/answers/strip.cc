@@ -19,7 +19,6 @@ namespace paceline::report {
 namespace {
 
 using analysis::Cell;
-using measure::Disturbance;
 using measure::Record;
 
 /// Groups of all windows together: more cannot be told apart on a page.
@@ -68,23 +67,16 @@ std::vector<std::pair<const Record*, const Cell*>> windows_in_order(const analys
   return windows;
 }
 
-std::string finding_of_strip(const std::vector<Strip::Window>& windows) {
-  const auto all = static_cast<long>(windows.size());
-  const auto number_of = [&](Disturbance disturbance) {
-    return std::ranges::count(windows, mark_of(disturbance), &Strip::Window::mark);
-  };
-  const auto disturbed = number_of(Disturbance::disturbed), unknown = number_of(Disturbance::maybe);
-  const auto some = [all](long number) {
-    return all == 1 ? "" : fmt::format(" in {} of {} windows", number, all);
-  };
+std::string finding_of_strip(const std::vector<Strip::Window>& windows,
+                             const analysis::WindowsBesideOthers& beside) {
+  const std::string where = beside.all == 1 ? "" : " " + beside.text();
   std::string text;
-  if (disturbed > 0)
-    text = "Other programs were at work" + some(disturbed);
-  else if (unknown > 0)
-    text = "It is not known whether other programs were at work" + some(unknown);
+  if (beside.disturbed > 0)
+    text = "Other programs were at work" + where;
+  else if (beside.unknown > 0)
+    text = "It is not known whether other programs were at work" + where;
   else
     text = "No other program was at work";
-  if (disturbed > 0 && unknown > 0) text += fmt::format(", and of {} it is not known", unknown);
   std::vector<double> steps;
   for (const auto& window : windows) steps.insert(steps.end(), window.middle.begin(), window.middle.end());
   return text + fmt::format("; nine of ten steps took {} to {} times their median",
@@ -103,13 +95,15 @@ std::optional<Strip> step_strip(const Subject& subject) {
           "Steps over the median of their configuration, window after window, beside the cores that other "
           "programs kept busy; a bar spans the fastest "
           "to the slowest of some steps."};
+  analysis::WindowsBesideOthers beside;
   double begin_s = 0;
   for (const auto& [record, cell] : records) {
+    beside.add(*record);
     Strip::Window window = window_of(*record, *cell, groups);
     window.begin_s = std::exchange(begin_s, begin_s + window.seconds);
     strip.windows.push_back(std::move(window));
   }
-  strip.finding = finding_of_strip(strip.windows);
+  strip.finding = finding_of_strip(strip.windows, beside);
   return strip;
 }
 

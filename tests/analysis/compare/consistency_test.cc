@@ -240,7 +240,8 @@ TEST(Consistency, NamesOtherProgramsThatWereAtWorkWhileItMeasured) {
   EXPECT_FALSE(busy(records).has_value());
   records[1].window.others_cores = 0.7;
   ASSERT_TRUE(busy(records).has_value());
-  EXPECT_THAT(busy(records)->text, HasSubstr("in 1 of 2 measured windows (up to 0.7 of 2 cores"));
+  EXPECT_THAT(busy(records)->text,
+              HasSubstr("in 1 of 3 measured windows, and of 1 it is not known (up to 0.7 of 2 cores"));
   records[1].environment.cores = 1;  // of a process that was bound to one: the others ran beside it too
   records[1].window.others_cores = 1.2;
   EXPECT_THAT(busy(records)->text, HasSubstr("(up to 1.2 cores"));

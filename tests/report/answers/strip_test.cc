@@ -36,7 +36,7 @@ TEST(Strip, HasWindowsInTheOrderOfTime) {
   EXPECT_DOUBLE_EQ(*strip.windows[1].others_cores, 1.5);
   EXPECT_THAT(strip.windows[2].name, HasSubstr("64 images"));
   EXPECT_DOUBLE_EQ(strip.windows[1].begin_s, strip.windows[0].seconds);
-  EXPECT_THAT(strip.finding, HasSubstr("Other programs were at work in 1 of 3 windows"));
+  EXPECT_THAT(strip.finding, HasSubstr("Other programs were at work in 1 of 3 measured windows"));
 }
 
 TEST(Strip, SpansTheStepsOfItsGroups) {
@@ -61,6 +61,28 @@ TEST(Strip, SaysWhatItDoesNotKnow) {
   const auto strip = strip_of({window(32, 0, "2026-11-01T10:00:01Z", std::nullopt)});
   EXPECT_THAT(strip.finding, HasSubstr("It is not known whether other programs were at work;"));
   EXPECT_FALSE(strip.windows.front().others_cores.has_value());
+}
+
+TEST(Strip, CountsWindowsAsTheWarningDoes) {
+  auto wrong = window(32, 4, "2026-11-01T10:00:11Z", 0.0),
+       paused = window(32, 3, "2026-11-01T10:00:09Z", 0.0);
+  wrong.ranks.front().wall_s *= 3;
+  paused.window.paused_s = 1;
+  auto skipped = window(32, 5, "2026-11-01T10:00:13Z", std::nullopt);
+  skipped.status = "skipped";
+  skipped.window = {};
+  skipped.ranks.clear();
+  const std::vector<Record> records{window(32, 0, "2026-11-01T10:00:01Z", 1.5),
+                                    window(32, 1, "2026-11-01T10:00:05Z", 0.0),
+                                    window(32, 2, "2026-11-01T10:00:07Z", std::nullopt),
+                                    paused,
+                                    wrong,
+                                    skipped};
+  const std::string counted =
+      "ther programs were at work in 1 of 4 measured windows, and of 1 it is not known";
+  EXPECT_THAT(strip_of(records).finding, HasSubstr(counted));
+  EXPECT_THAT(build(records).warnings, testing::Contains(HasSubstr(counted)));
+  EXPECT_THAT(strip_of({paused}).finding, HasSubstr("No other program was at work")) << "it stood still";
 }
 
 TEST(Strip, IsAbsentWithoutTimesOfSteps) {
