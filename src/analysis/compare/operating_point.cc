@@ -38,8 +38,8 @@ std::string reason_against(const Cell& cell) {
   if (cell.status != "complete") return cell.status;
   if (cell.shares_gpus()) return cell.shares();
   if (cell.oversubscribed)
-    return fmt::format("{} threads on {} cores", cell.workers * cell.threads_per_worker,
-                       cores_used(cell.record()));
+    return fmt::format("{} threads on {} core{}", cell.workers * cell.threads_per_worker,
+                       cores_used(cell.record()), cores_used(cell.record()) == 1 ? "" : "s");
   return "";
 }
 

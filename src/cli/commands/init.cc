@@ -67,9 +67,9 @@ int init_command(const Settings& settings) {
   (void)parse(kTrain, {out.string()});  // checks that the recipe can be read
   const auto& chosen = proposal.options;
   std::string said =
-      fmt::format("{:<12}{}, batch {}, {:g} epochs of {} steps; {:.2f} GB of {:.2f} GB of memory\n", "chosen",
-                  chosen.model, chosen.global_batch, chosen.epochs, setup.steps_per_epoch,
-                  1e-9 * static_cast<double>(setup.memory.plan_bytes),
+      fmt::format("{:<12}{}, batch {}, {:g} epoch{} of {} steps; {:.2f} GB of {:.2f} GB of memory\n",
+                  "chosen", chosen.model, chosen.global_batch, chosen.epochs, chosen.epochs == 1 ? "" : "s",
+                  setup.steps_per_epoch, 1e-9 * static_cast<double>(setup.memory.plan_bytes),
                   1e-9 * static_cast<double>(setup.memory.available_bytes));
   for (const auto& warning : proposal.warnings) said += fmt::format("{:<12}{}\n", "look at", warning);
   said += fmt::format("{:<12}{}, with a reason for each choice\n\nnext:\n", "wrote", out.string());

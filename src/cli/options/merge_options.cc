@@ -138,9 +138,9 @@ void note_unread(Settings& settings) {
   if ((settings.command & (kTrain | kSearch)) != 0 && train.epochs > 0 &&
       train.schedule.warmup_epochs > train.epochs)
     settings.notes.push_back(
-        fmt::format("--warmup {:g} is longer than the {:g} epochs of this training: the learning rate never "
+        fmt::format("--warmup {:g} is longer than the {:g} epoch{} of this training: the learning rate never "
                     "reaches its peak",
-                    train.schedule.warmup_epochs, train.epochs));
+                    train.schedule.warmup_epochs, train.epochs, train.epochs == 1 ? "" : "s"));
 }
 
 /// Checks rules between options that depend on neither data nor machine; train::resolve() checks the others.

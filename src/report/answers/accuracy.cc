@@ -50,8 +50,9 @@ std::string text_about_large(const Convergence& result) {
       large.to_baseline->is_noise()
           ? fmt::format("Batch {} shows no difference beyond noise.",
                         integer(static_cast<double>(large.cell->global_batch)))
-          : fmt::format("Batch {} {} {} in {} epochs", integer(static_cast<double>(large.cell->global_batch)),
-                        change < 0 ? "loses" : "gains", points_of_difference(change), amount(large.epochs));
+          : fmt::format("Batch {} {} {} in {}", integer(static_cast<double>(large.cell->global_batch)),
+                        change < 0 ? "loses" : "gains", points_of_difference(change),
+                        epochs_text(large.epochs));
   if (large.to_baseline->is_noise()) return said;
   return said + text_about_returned(result) + ".";
 }
@@ -187,7 +188,7 @@ Answer accuracy_answer(const Subject& subject) {
                 .n = baseline.seeds,
                 .evidence = "accuracy"};
   for (const measure::Record* record : baseline.records) answer.records.push_back(record->id);
-  if (answer.sentence.empty()) answer.sentence = fmt::format("After {} epochs.", amount(baseline.epochs));
+  if (answer.sentence.empty()) answer.sentence = fmt::format("After {}.", epochs_text(baseline.epochs));
   const bool one_seed = std::any_of(convergence->variants.begin(), convergence->variants.end(),
                                     [](const Variant& one) { return one.seeds < 2; });
   if (baseline.cell->synthetic || one_seed) {

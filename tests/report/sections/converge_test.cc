@@ -42,6 +42,14 @@ TEST(Converge, CallsHalfAnEpochAHalf) {
   EXPECT_NEAR(find<Plot>(document, "converge-epochs")->series[0].points[0].x, 0.5, 0.01);
 }
 
+TEST(Converge, CallsOneEpochAnEpoch) {
+  auto one = make_training({.accuracies = {0.7}});
+  auto large =
+      make_training({.variant = "large batch", .workers = 2, .global_batch = 2048, .accuracies = {0.3}});
+  for (Record* record : {&one, &large}) record->data.steps_per_epoch = record->epochs[0].updates;
+  EXPECT_THAT(text_of({one, large}), AllOf(HasSubstr("in 1 epoch"), Not(HasSubstr("1 epochs"))));
+}
+
 // 40.5 % of efficiency stood without a mark over trainings beside which 1.5 cores were busy.
 TEST(Converge, MarksSpeedupsOfTrainingsBesideOtherPrograms) {
   struct Case {
