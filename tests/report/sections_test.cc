@@ -227,6 +227,20 @@ TEST(Sweep, SaysOfAKneeOfFewRepeatsThatItIs) {
   EXPECT_EQ(find<Plot>(enough, "sweep-throughput")->caption, "The knee is at 64.");
 }
 
+// A batch that was not timed was pinned to no core, and stood with one.
+TEST(Sweep, GivesNoCoresOfUntimedBatches) {
+  const std::vector<Record> records{
+      make_record({.kind = "sweep", .scaling = "", .local_batch = 32}),
+      golden::make_skipped({.kind = "sweep", .scaling = "", .local_batch = 1000}, "the data's end")};
+  const Document document = build(records);
+  const Table* table = find<Table>(document, "sweep");
+  ASSERT_NE(table, nullptr);
+  ASSERT_EQ(table->rows.size(), 2U);
+  EXPECT_EQ(table->rows[0][1].value, 1);
+  EXPECT_EQ(table->rows[1][1].text, "-");
+  EXPECT_THAT(table->rows[1][1].note, HasSubstr("the data's end"));
+}
+
 TEST(SameCores, SaysWhyMoreWorkersAreNotFaster) {
   auto threads = make_record({.kind = "sweep", .scaling = "", .local_batch = 128, .forward = 0.4});
   threads.threads_per_worker = 2;

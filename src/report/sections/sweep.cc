@@ -49,7 +49,10 @@ std::vector<TableCell> sweep_row(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   const auto& cell = *point.cell;
   std::vector<TableCell> row{value(static_cast<double>(cell.local_batch)),
-                             value(analysis::cores_used(cell.record())), words(remark_of(sweep, i))};
+                             cell.is_measured()
+                                 ? value(analysis::cores_used(cell.record()))
+                                 : missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason),
+                             words(remark_of(sweep, i))};
   if (point.limit == Limit::none) {
     const auto parts = analysis::breakdown(cell).mean;
     row.push_back(figure(cell.step_s));
