@@ -101,7 +101,18 @@ std::optional<ByWorker> by_worker(const Cell& cell) {
   result.lead_s = lead_of(records, result.slowest, result.next);
   const double mean = sum / static_cast<double>(cell.workers);
   if (mean > 0) result.imbalance = result.workers[result.slowest].own_s() / mean - 1;
+  for (const Record* record : records) {
+    std::vector<double> own;
+    for (std::size_t i = 0; i < result.workers.size(); ++i) own.push_back(own_seconds(*record, i));
+    if (const double of_all = measure::mean(own); of_all > 0)
+      result.imbalance_of_a_repeat +=
+          (std::ranges::max(own) / of_all - 1) / static_cast<double>(records.size());
+  }
   return result;
+}
+
+bool takes_turns(const ByWorker& workers) {
+  return workers.imbalance < kBalanced && workers.imbalance_of_a_repeat >= kBalanced;
 }
 
 }  // namespace paceline::analysis

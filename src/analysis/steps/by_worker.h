@@ -44,10 +44,15 @@ struct ByWorker {
   /// Whether the lead is larger than the differences between repeats, so that the slowest is no accident.
   [[nodiscard]] bool is_told_apart() const { return lead_s.n > 1 && lead_s.low > 0; }
   double imbalance = 0;  ///< its own time over the mean of all, less 1
+  /// The same of the slowest of each repeat, which may be another worker each time: mean over repeats.
+  double imbalance_of_a_repeat = 0;
 };
 
 /// Nothing for a cell that is not measured or has one worker.
 [[nodiscard]] std::optional<ByWorker> by_worker(const Cell& cell);
+
+/// Whether no worker is slower than the others over all repeats, but in each of them one is.
+[[nodiscard]] bool takes_turns(const ByWorker& workers);
 
 /// Below this imbalance the slowest worker is the slowest by chance: clocks of equal cores differ by as much.
 inline constexpr double kBalanced = 0.03;

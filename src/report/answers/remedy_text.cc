@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "analysis/steps/by_worker.h"
 #include "report/text.h"
 
 namespace paceline::report {
@@ -46,6 +47,8 @@ std::string name_of(const Remedy& remedy, const analysis::Cell& cell) {
     case RemedyKind::own_cores:
       return cell.threads_per_worker > 1 ? "fewer threads a worker" : "workers farther apart";
     case RemedyKind::even_ranks:
+      if (const auto workers = analysis::by_worker(cell); workers && analysis::takes_turns(*workers))
+        return "no worker that is late in a run";
       return cell.workers > 2 ? "the slowest worker taken out" : "workers that are alike";
     case RemedyKind::quiet_host:
       return "a quieter host";

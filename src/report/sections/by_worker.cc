@@ -78,7 +78,7 @@ Paragraph verdict_on_workers(const ByWorker& cell) {
       "of a step of {} for a later rank{}.{}",
       cell.cell->name(), name_of_worker(cell, slowest), duration(slowest.own_s()), percent(cell.imbalance),
       lead_of(cell), name_of_worker(cell, cell.workers[cell.next]), duration(waited),
-      duration(slowest.step_s()), in_brackets(few_repeats(*cell.cell)), text_about_emulation(*cell.cell)));
+      duration(slowest.step_s()), in_brackets(doubts_about({cell.cell})), text_about_emulation(*cell.cell)));
 }
 
 /// For cells whose workers are equally fast: one sentence for all.
@@ -89,6 +89,14 @@ Paragraph alike(const std::vector<const ByWorker*>& cells) {
       fmt::format("In {} the workers are as fast as each other; the most above the mean, by {}, is {} of {}.",
                   count(static_cast<long>(cells.size()), "cell"), percent(most.imbalance),
                   name_of_worker(most, most.workers[most.slowest]), most.cell->name()));
+}
+
+/// For a cell in which another worker is the slowest in each repeat.
+Paragraph by_turns(const ByWorker& cell) {
+  return plain(fmt::format(
+      "{}: in each repeat one worker has more own work, {} above the mean, but not the same in all: over "
+      "{} repeats no worker is slower than the others, and they still wait for the slowest of each.",
+      cell.cell->name(), percent(cell.imbalance_of_a_repeat), cell.lead_s.n));
 }
 
 std::vector<TableCell> row_of_worker(const ByWorker& cell, const WorkerShare& worker) {
@@ -145,7 +153,9 @@ std::optional<Section> by_worker_section(const Conclusions& conclusions) {
   section.blocks.push_back(std::move(table));
   std::vector<const ByWorker*> balanced;
   for (const auto& cell : cells)
-    if (cell.imbalance < analysis::kBalanced)
+    if (analysis::takes_turns(cell))
+      section.blocks.push_back(by_turns(cell));
+    else if (cell.imbalance < analysis::kBalanced)
       balanced.push_back(&cell);
     else
       section.blocks.push_back(verdict_on_workers(cell));

@@ -115,7 +115,7 @@ constexpr const char* kEfficiencyDefinition =
     "(weak) or t(1)/N (strong). Each part is a line of N workers less the same line of the baseline (over N, strong), "
     "so they add up. Points: the part over t(N). Below 0: a gain. ~: its interval holds 0, or it has none. Intervals: "
     "95 % by 1,000 draws of repeats and of blocks of 5 steps of both cells; below 3 repeats their extremes; none from "
-    "one repeat of at most 5 steps. Saves: part of the step "
+    "one repeat of at most 5 steps. Slowest worker: of each repeat, not always the same. Saves: part of the step "
     "that the remedy alone takes away, the measured step replayed; together: its share of what all remedies save. "
     "docs/waterfall.md.";
 

@@ -66,6 +66,22 @@ TEST(ByWorkerSection, DoesNotBlameAWorkerForNoise) {
             Not(HasSubstr("the slowest is"))));
 }
 
+// The waterfall named a slowest worker, and beside it all were as fast as each other: in each repeat another.
+TEST(ByWorkerSection, NamesSlowestOfEachRepeat) {
+  std::vector<Record> records;
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    records.push_back(make_record({.repeat = repeat}));
+    records.push_back(two_workers(0.15, repeat));
+    if (repeat % 2 == 1) std::swap(records.back().ranks[0].phases, records.back().ranks[1].phases);
+  }
+  const auto text = text_of(records);
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("scale weak b 128, N 2: in each repeat one worker has more own work, 5.8 % above "
+                            "the mean, but not the same in all"),
+                  HasSubstr("slowest worker"), HasSubstr("no worker that is late in a run"),
+                  Not(HasSubstr("as fast as each other")), Not(HasSubstr("workers that are alike"))));
+}
+
 TEST(ByWorkerSection, IsAbsentWithOneWorker) {
   EXPECT_THAT(text_of({make_record({})}), Not(HasSubstr("Which worker?")));
 }
