@@ -86,6 +86,7 @@ struct Bench {
   RunLog* log = nullptr;
   measure::Record& record;
   const std::vector<std::unique_ptr<ProbeMemory>>& memory;  ///< of this process's ranks
+  base::TimePoint began = base::Clock::now();
 };
 
 std::string rate(const std::optional<measure::Estimate>& gb_per_s) {
@@ -98,6 +99,38 @@ std::string row_of(const measure::CollectiveRecord& one, int ranks) {
                      one.in_place ? "in" : "out", one.bytes, 1e6 * measure::quantile(one.seconds, 0),
                      1e6 * figures.seconds.median, 1e6 * measure::quantile(one.seconds, 0.95),
                      rate(figures.algbw), rate(figures.busbw), one.correct ? "yes" : "NO");
+}
+
+std::string head(bool of_all_sizes, int ranks) {
+  if (of_all_sizes)
+    return fmt::format("{:<14} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
+                       "X bytes", "min us", "median us", "p95 us", "algbw", "busbw");
+  return fmt::format("{:<14} {:<3} {:>10} {:>10} {:>8} {:<8}{}", "collective", "", "X bytes", "median us",
+                     "busbw", " correct", ranks > 1 ? " latency us   GB/s" : "");
+}
+
+/// A collective in one line: its largest size, whether all sizes were correct, and its fit.
+std::string summary_of(const measure::Record& record, comm::Trial trial) {
+  const measure::CollectiveRecord* largest = nullptr;
+  bool correct = true;
+  const auto is_of_trial = [&](const auto& one) {
+    return one.collective == name(trial.collective) && one.in_place == trial.in_place;
+  };
+  for (const auto& one : *record.collectives) {
+    if (!is_of_trial(one)) continue;
+    largest = &one;
+    correct = correct && one.correct;
+  }
+  const auto figures = analysis::figures(*largest, record.workers);
+  const auto fit = std::ranges::find_if(*record.link_fits, is_of_trial);
+  std::string fitted = record.workers > 1 ? fmt::format("{:>11} {:>6}", "-", "-") : "";
+  if (fit != record.link_fits->end())
+    fitted = fmt::format(
+        "{:>11.1f} {:>6}", 1e6 * fit->alpha_s,
+        analysis::shows_bandwidth(*fit, record) ? fmt::format("{:.2f}", fit->bytes_per_s / 1e9) : "-");
+  return fmt::format("{:<14} {:<3} {:>10} {:>10.1f} {:>8} {:<8}{}", largest->collective,
+                     largest->in_place ? "in" : "out", largest->bytes, 1e6 * figures.seconds.median,
+                     rate(figures.busbw), correct ? " yes" : " NO", fitted);
 }
 
 measure::Event start_of_measurement(const measure::Record& record) {
@@ -126,18 +159,26 @@ measure::Event event_of(const measure::CollectiveRecord& one, int ranks) {
 
 void measure_all(comm::Communicator& communicator, const comm::ProbeArrays& arrays, const Bench& bench) {
   const auto& options = bench.settings.comm;
-  const bool speaks = communicator.rank() == 0;
+  const bool speaks = communicator.rank() == 0, says_all = bench.settings.tables;
   communicator.at(0, "the measuring of collectives");
-  for (const auto trial : comm::kTrials) {
+  for (const auto& trial : comm::kTrials) {
     for (std::size_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
       auto probe = comm::probe(communicator, trial, bytes / sizeof(float), 3,
                                repeats_of(bytes, options.repeats), arrays);
       if (!speaks) continue;
       const auto& one = add_collective(bench.record, trial, std::move(probe));
-      bench.screen->say(row_of(one, communicator.size()));
+      if (says_all) bench.screen->say(row_of(one, communicator.size()));
+      bench.screen->draw({.name = "comm",
+                          .done = &trial - comm::kTrials.data(),
+                          .all = comm::kTrials.size(),
+                          .unit = "collectives",
+                          .doing = one.collective,
+                          .elapsed_s = base::seconds_since(bench.began)});
       bench.log->write(event_of(one, communicator.size()));
     }
-    if (speaks) add_link_fit(bench.record, trial);
+    if (!speaks) continue;
+    add_link_fit(bench.record, trial);
+    if (!says_all) bench.screen->say(summary_of(bench.record, trial));
   }
 }
 
@@ -210,7 +251,7 @@ void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const cl
 }
 
 /// Prints what is measured, before the first row.
-void introduce_collectives(Screen& screen, const measure::Record& record, int processes) {
+void introduce_collectives(Screen& screen, const measure::Record& record, int processes, bool of_all_sizes) {
   screen.explain(fmt::format("{} {} in {} {}, {}: {}", record.workers, record.workers == 1 ? "rank" : "ranks",
                              processes, processes == 1 ? "process" : "processes",
                              record.communication.communicator, record.communication.algorithm));
@@ -218,17 +259,20 @@ void introduce_collectives(Screen& screen, const measure::Record& record, int pr
   screen.explain(
       "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
       "(all_reduce), (N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
-  screen.say(fmt::format("{:<14} {:<3} {:>11} {:>10} {:>10} {:>10} {:>8} {:>8}  correct", "collective", "",
-                         "X bytes", "min us", "median us", "p95 us", "algbw", "busbw"));
+  screen.say(head(of_all_sizes, record.workers));
 }
 
 /// Prints the conclusions after the last row.
-void conclude(Screen& screen, const measure::Record& record) {
+void conclude(Screen& screen, const measure::Record& record, bool of_all_sizes) {
   if (record.workers == 1)
     screen.explain(
         "one rank alone transfers nothing: the times are those of the call, and there is no bandwidth; give "
         "--workers 2");
-  for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
+  if (of_all_sizes)
+    for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
+  else if (record.workers > 1)
+    screen.explain(
+        "latency and GB/s: of t = latency + X / bandwidth, fitted over all sizes; -: not shown by them");
 }
 
 }  // namespace
@@ -365,7 +409,7 @@ int comm_command(const Settings& settings) {
   RunLog log(out, settings.session == nullptr ? backend.stalls : settings.session->stalls());
   bench.screen = &screen;
   bench.log = &log;
-  introduce_collectives(screen, record, place.processes);
+  introduce_collectives(screen, record, place.processes, settings.tables);
   const auto began = base::Clock::now();
   log.write(start_of_measurement(record));
   (void)log.guard([&] {
@@ -373,7 +417,8 @@ int comm_command(const Settings& settings) {
     add_gpus_of_all(record, gpu_watch.get(), settings.session, local);
     return std::vector<measure::Record>{};
   });
-  conclude(screen, record);
+  screen.clear_bar();
+  conclude(screen, record, settings.tables);
   conclude_collectives(record);
   measure::Event end("end");
   end.set("status", record.status).set("seconds", base::seconds_since(began));
@@ -382,11 +427,11 @@ int comm_command(const Settings& settings) {
   const auto path = out / "record.json";
   measure::write_record(path, record);
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  screen.explain(fmt::format("record: {}   (paceline report {} shows it as tables)", path.string(),
-                             base::shell_word(out.string())));
+  screen.explain(fmt::format("record: {}   (paceline report {} shows it as tables{})", path.string(),
+                             base::shell_word(out.string()),
+                             settings.tables ? "" : "; --tables prints each size"));
   if (record.status != "complete")
-    base::fail(base::ErrorKind::comm,
-               "a collective gave a wrong result: every row with NO; please report it");
+    base::fail(base::ErrorKind::comm, "a collective gave a wrong result (NO in its row); please report it");
   return 0;
 }
 

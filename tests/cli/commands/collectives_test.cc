@@ -13,6 +13,7 @@
 namespace paceline::cli {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -61,6 +62,19 @@ TEST(Comm, ArraysOfADeviceAreCheckedAndTimedToo) {
   EXPECT_EQ(record.communication.communicator, "local");
   EXPECT_EQ(record.collectives->size(), comm::kTrials.size() * 4);
   for (const auto& one : *record.collectives) EXPECT_TRUE(one.correct) << one.collective << one.bytes;
+}
+
+TEST(Comm, EndsInOneScreen) {
+  const Folder folder;
+  const RunConditions here{.directory = folder.path()};
+  const auto shown = run_program(comm({"--workers", "2", "--out", "cm"}), here);
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_LE(std::ranges::count(shown.out, '\n'), 25) << shown.out;
+  for (const auto trial : comm::kTrials) EXPECT_THAT(shown.out, HasSubstr(name(trial.collective)));
+  EXPECT_THAT(shown.out, AllOf(HasSubstr(" 65536 "), Not(HasSubstr(" 4096 ")), HasSubstr("latency us"),
+                               HasSubstr("--tables prints each size")));
+  const auto all = run_program(comm({"--workers", "2", "--tables", "--out", "all"}), here);
+  EXPECT_THAT(all.out, AllOf(HasSubstr(" 4096 "), HasSubstr("all_gather out of place: latency")));
 }
 
 TEST(Comm, OneRankIsGivenNoBandwidth) {
