@@ -203,7 +203,7 @@ TEST(Answers, FitTheLast25LinesOfATerminal) {
   }
 }
 
-TEST(Answers, CallABatchSlowerOnlyBeyondItsInterval) {
+TEST(Answers, CallSlowerOnlyBeyondAnInterval) {
   const auto sentence = [](const std::vector<double>& jitter) {
     golden::Run small{.kind = "sweep", .local_batch = 16}, large{.kind = "sweep", .local_batch = 64};
     small.forward = 0.2;
@@ -216,7 +216,7 @@ TEST(Answers, CallABatchSlowerOnlyBeyondItsInterval) {
               HasSubstr("16 was 73 % slower, in a window too short for an interval."));
 }
 
-TEST(Answers, StateNoRatioWithinTheNoiseOfALoad) {
+TEST(Answers, StateNoRatioWithinNoise) {
   const auto sentence = [](const std::vector<double>& jitter) {
     std::vector<Record> records;
     for (const int workers : {1, 2}) {

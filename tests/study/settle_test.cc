@@ -117,7 +117,7 @@ TEST(SpareCells, StayWholeEpochsOfWholeEpochs) {
 }
 
 // A recipe's seconds are a limit of windows that end by their steps.
-TEST(SpareCells, AreShortWhateverTheLimitOfAWindow) {
+TEST(SpareCells, AreShortWhateverTheLimit) {
   train::Options base = timed();
   const auto seconds = [&](std::int64_t steps, double limit) {
     base.window_steps = steps;
