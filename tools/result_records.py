@@ -297,6 +297,13 @@ def advice_under_load(record):
         yield {**header(record), "key": "decided", "studies": str(len(decided)), "least": Figure(min(decided), unit="%")}
 
 
+def unread_output(record):
+    """bench/unread_output.py"""
+    yield {**header(record), "key": "", "pairs": str(len(record["pairs_s"])), "set_aside": str(len(record["disturbed_pairs_s"])),
+           "ratio": Figure(record["ratio"], record["low"], record["high"], "x"),
+           "wall": Figure(sum(read for _, read in record["pairs_s"]) / len(record["pairs_s"]), unit="s")}
+
+
 # A record's kind by what only it has.
 READERS = [
     (lambda r: "source" in r, typed),
@@ -307,6 +314,7 @@ READERS = [
     (lambda r: r.get("what", "") == "training steps of two builds", two_builds),
     (lambda r: r.get("what", "") == "training steps in bf16 and in fp32", two_precisions),
     (lambda r: "studies" in r and "long" in r, advice_under_load),
+    (lambda r: r.get("what") == "unread-output", unread_output),
     (lambda r: r.get("what", "").startswith("loader:"), loader),
     (lambda r: r.get("what", "").startswith("plans against runs"), plans_and_runs),
     (lambda r: "walk_and_write_s" in r, many_files),
