@@ -6,8 +6,11 @@ then sleeps for 20 s ("bursts"). Then every set-up of the studies that no other 
 each study: what it recommends and how sure it is, the seconds it took, what others used meanwhile, and the long measurement's
 images/s of the recommended set-up over the best of all set-ups (1: nothing is faster).
 
+With --beside KIND the studies of an earlier record are taken, and their set-ups are measured beside that program again: what was
+the fastest there, and how far from it what the studies of that kind recommended.
+
 usage: advice_under_load.py PROGRAM [--rounds 5] [--kinds alone constant bursts] [--long-seconds 4] [--long-repeats 5]
-                            [--keep DIR] [--out record.json]
+                            [--beside KIND --studies record.json] [--keep DIR] [--out record.json]
 Needs nothing but Python. On two cores a round takes some six minutes, the long measurement ten.
 """
 import argparse
@@ -28,6 +31,7 @@ from record import header, write
 
 BUSY = {"constant": "while True: pass",
         "bursts": "import time\nwhile True:\n end = time.monotonic() + 20\n while time.monotonic() < end: pass\n time.sleep(20)"}
+QUICK_STUDY = ["--model", "resnet8-cifar", "--data", "synthetic,train=7680,test=2000"]
 
 
 @contextlib.contextmanager
@@ -87,12 +91,11 @@ def study(program, kind, folder):
     return row, found
 
 
-def long_measurement(program, records, seconds, repeats, folder):
+def long_measurement(program, setups, seconds, repeats, folder):
     """images/s of every set-up, the median of its repeats that nobody disturbed (of all where there is none)."""
-    one = records[0]["settings"]
-    words = [program, "scale", "--model", one["model"], "--data", one["data"], "--precision", records[0]["precision"], "--mode", "weak",
-             "--workers", ",".join(map(str, sorted({record["workers"] for record in records}))),
-             "--batches", ",".join(map(str, sorted({record["local_batch"] for record in records}))),
+    words = [program, "scale", *QUICK_STUDY, "--mode", "weak",
+             "--workers", ",".join(map(str, sorted({workers for workers, _ in setups}))),
+             "--batches", ",".join(map(str, sorted({batch for _, batch in setups}))),
              "--window-seconds", str(seconds), "--window-steps", "100000", "--repeats", str(repeats), "--out", folder]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode != 0:
@@ -105,6 +108,18 @@ def long_measurement(program, records, seconds, repeats, folder):
             for key, (quiet, disturbed) in rates.items()}
 
 
+def compare(rows, measured, best):
+    """Adds to each study the long measurement of what it recommended."""
+    for row in rows:
+        own = measured.get(tuple(row["setup"])) if row["setup"] else None
+        row["long_images_per_s"] = own and own["images_per_s"]
+        row["of_the_best"] = own and own["images_per_s"] / best
+        row["stated_over_long"] = own and row["value"] and row["value"] / own["images_per_s"]
+    for kind in sorted({row["kind"] for row in rows}):
+        ratios = [row["of_the_best"] for row in rows if row["kind"] == kind and row["of_the_best"]]
+        print(f"{kind}: recommended over best: {', '.join(f'{ratio:.3f}' for ratio in sorted(ratios))}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=os.path.abspath)
@@ -112,28 +127,30 @@ def main():
     parser.add_argument("--kinds", nargs="+", choices=["alone", *BUSY], default=["alone", *BUSY])
     parser.add_argument("--long-seconds", type=float, default=4)
     parser.add_argument("--long-repeats", type=int, default=5)
+    parser.add_argument("--beside", choices=list(BUSY), help="measure the set-ups of --studies beside this program")
+    parser.add_argument("--studies", help="the record of the studies, for --beside")
     parser.add_argument("--keep", help="a directory for the studies; default: none is kept")
     parser.add_argument("--out")
     arguments = parser.parse_args()
-    rows, records = [], []
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(arguments.keep or temporary)
-        for index in range(arguments.rounds):
-            for kind in arguments.kinds:
-                row, found = study(arguments.program, kind, place / f"{kind}-{index + 1}")
-                rows.append(row)
-                records += found
-        measured = long_measurement(arguments.program, records, arguments.long_seconds, arguments.long_repeats, place / "long")
-    best = max(figure["images_per_s"] for figure in measured.values())
-    for row in rows:
-        own = measured.get(row["setup"]) if row["setup"] else None
-        row["long_images_per_s"] = own and own["images_per_s"]
-        row["of_the_best"] = own and own["images_per_s"] / best
-        row["stated_over_long"] = own and row["value"] and row["value"] / own["images_per_s"]
-    for kind in arguments.kinds:
-        ratios = [row["of_the_best"] for row in rows if row["kind"] == kind and row["of_the_best"]]
-        print(f"{kind}: recommended over best: {', '.join(f'{ratio:.3f}' for ratio in sorted(ratios))}")
-    write(arguments.out, {**header("quick studies alone and beside other programs, and a long measurement"), "studies": rows,
+        if arguments.beside:
+            earlier = json.loads(Path(arguments.studies).read_text())
+            rows = [row for row in earlier["studies"] if row["kind"] == arguments.beside]
+            setups = [(cell["workers"], cell["local_batch"]) for cell in earlier["long"]]
+        else:
+            rows, setups = [], []
+            for index in range(arguments.rounds):
+                for kind in arguments.kinds:
+                    row, found = study(arguments.program, kind, place / f"{kind}-{index + 1}")
+                    rows.append(row)
+                    setups += map(setup, found)
+        with others(arguments.beside):
+            measured = long_measurement(arguments.program, setups, arguments.long_seconds, arguments.long_repeats, place / "long")
+    compare(rows, measured, max(figure["images_per_s"] for figure in measured.values()))
+    what = (f"a long measurement beside a program of kind {arguments.beside}, and what earlier quick studies beside it recommended"
+            if arguments.beside else "quick studies alone and beside other programs, and a long measurement")
+    write(arguments.out, {**header(what), "studies": rows,
                           "long": [{"workers": key[0], "local_batch": key[1], **figure} for key, figure in sorted(measured.items())]})
 
 
