@@ -108,7 +108,7 @@ def shared(args, cluster):
     check(len(list(folder.glob(f"shared-{job}-*.log"))) == 3 and (folder / f"shared-join-{join}.log").exists(), f"logs of the array: {logs}")
     # Every cell ran once, in one part, with the outcome that it has in the study.
     # What the study repeats when it has seen all cells is no part's.
-    records = {out: {path.stem: json.loads(path.read_text()) for path in out.glob("**/records/*.json") if not path.stem.endswith("-spare")}
+    records = {out: {path.stem: json.loads(path.read_text()) for path in out.glob("**/records/*.json") if not re.search(r"-spare\d*$", path.stem)}
                for out in (whole, parts)}
     found = sorted(path.stem for path in parts.glob("part-*/records/*.json"))
     check(found == sorted(set(found)) and set(found) == set(records[whole]), f"cells of the parts {found}, of the study {sorted(records[whole])}")
