@@ -20,6 +20,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/text.h"
+
 namespace paceline::base {
 namespace {
 
@@ -209,8 +211,7 @@ void LineOutput::run() {
     if (waiting_.empty() || is_gone_ || !rest_.empty()) return;
     std::string text;
     if (const auto missing = std::exchange(missing_, 0); missing > 0)
-      text = fmt::format("({} line{} left out here: nobody read them)\n", missing,
-                         missing == 1 ? " is" : "s are");
+      text = fmt::format("({} left out here: nobody read them)\n", counted(missing, "line is", "lines are"));
     text += waiting_.front().text;
     const bool is_drawing = waiting_.front().is_drawing;
     waiting_bytes_ -= waiting_.front().text.size();

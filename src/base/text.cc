@@ -181,6 +181,43 @@ std::string visible(std::string_view text, bool keeps_lines) {
   return result;
 }
 
+std::string counted(std::int64_t number, std::string_view one, std::string_view several) {
+  if (number == 1) return fmt::format("1 {}", one);
+  return several.empty() ? fmt::format("{} {}s", number, one) : fmt::format("{} {}", number, several);
+}
+
+std::string rough_time(double seconds) {
+  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \n"), text.size()));
+    if (text.empty()) return words;
+    words.emplace_back(text.substr(0, text.find_first_of(" \n")));
+    text.remove_prefix(words.back().size());
+  }
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  for (std::string& word : words_of(text)) {
+    if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width)
+      lines.back() += " " + word;
+    else
+      lines.push_back(std::move(word));
+  }
+  return lines;
+}
+
 std::string lower_case(std::string_view text) {
   std::string result(text);
   for (char& letter : result)

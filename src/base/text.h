@@ -1,7 +1,8 @@
 #pragma once
 
-/// Makes texts for people, terminals and shells: names that were nearly right, foreign text that is safe to
-/// print, words quoted for a shell, the name of this host; and parses the values of options and recipes.
+/// Makes texts for people, terminals and shells: counts, lines of a width, names that were nearly right,
+/// foreign text that is safe to print, words quoted for a shell, the name of this host; and parses the values
+/// of options and recipes.
 
 #include <cstddef>
 #include <cstdint>
@@ -66,6 +67,19 @@ struct Bounds {
 /// direction of writing, and bytes that are not UTF-8. Line ends and tabs stay if `keeps_lines`; else they
 /// become blanks.
 [[nodiscard]] std::string visible(std::string_view text, bool keeps_lines = false);
+
+/// "1 worker", "3 workers"; `several` where an s is not enough: "1 class", "2 classes".
+[[nodiscard]] std::string counted(std::int64_t number, std::string_view one, std::string_view several = {});
+
+/// An estimated time: "42 s", "25 min", "1.5 h".
+[[nodiscard]] std::string rough_time(double seconds);
+
+/// Columns that `text` needs on a terminal: code points of UTF-8.
+[[nodiscard]] std::size_t display_width(std::string_view text);
+/// The words between blanks and line ends.
+[[nodiscard]] std::vector<std::string> words_of(std::string_view text);
+/// `text` broken between words into lines of at most `width` columns; a longer word gets its own line.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
 /// `text` with the letters A to Z in lower case.
 [[nodiscard]] std::string lower_case(std::string_view text);

@@ -212,9 +212,9 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads,
   if (needed > usable) {
     plan.oversubscribed = true;
     plan.note = fmt::format(
-        "{} worker threads share {} core{}: they are not pinned, and their times say nothing about a "
+        "{} worker threads share {}: they are not pinned, and their times say nothing about a "
         "machine with {} cores",
-        needed, usable, usable == 1 ? "" : "s", needed);
+        needed, counted(usable, "core"), needed);
     return plan;
   }
   if (usable < static_cast<int>(topology.cores.size())) {
@@ -256,10 +256,9 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads,
       shared = shared || core.sibling > 0;
     }
   }
-  plan.note =
-      fmt::format("{} worker{} pinned to {} core{}{}{}{}", workers, workers == 1 ? "" : "s", threads,
-                  threads == 1 ? "" : "s", workers == 1 ? "" : " each", text_about_wishes(plan.cores, near),
-                  shared ? "; some are second hardware threads of a core already in use" : "");
+  plan.note = fmt::format("{} pinned to {}{}{}{}", counted(workers, "worker"), counted(threads, "core"),
+                          workers == 1 ? "" : " each", text_about_wishes(plan.cores, near),
+                          shared ? "; some are second hardware threads of a core already in use" : "");
   return plan;
 }
 

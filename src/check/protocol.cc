@@ -159,8 +159,8 @@ void check_seeds(const Study& study, Findings& findings) {
       findings.add(
           Severity::warning, {rows, study.row(rows.front()).text("seed")},
           fmt::format(
-              "{} repeats have {} seed{}: what they differ in is rounding, not what another seed would change.",
-              with_seed, seeds.size(), seeds.size() == 1 ? "" : "s"));
+              "{} repeats have {}: what they differ in is rounding, not what another seed would change.",
+              with_seed, base::counted(seeds.size(), "seed")));
   }
 }
 

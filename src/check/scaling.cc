@@ -180,9 +180,9 @@ void check_reach(const Study& study, Findings& findings) {
         Severity::warning, {{i}, printed->text},
         fmt::format(
             "{} workers were not measured; {} is extrapolated {:g} times beyond the largest number that was "
-            "({:g}), from {} number{} of workers.",
-            row.text("workers"), printed->text, n / largest, largest, measured.size(),
-            measured.size() == 1 ? "" : "s"));
+            "({:g}), from {} of workers.",
+            row.text("workers"), printed->text, n / largest, largest,
+            base::counted(measured.size(), "number")));
   }
 }
 

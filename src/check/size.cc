@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/text.h"
 #include "check/rule.h"
 
 namespace paceline::check {
@@ -32,9 +33,8 @@ constexpr KnownModel kKnownModels[] = {
 
 std::string plain_name(std::string_view name) {
   std::string plain;
-  for (const char one : name)
-    if (std::isalnum(static_cast<unsigned char>(one)) != 0)
-      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(one)));
+  for (const char one : base::lower_case(name))
+    if (std::isalnum(static_cast<unsigned char>(one)) != 0) plain += one;
   return plain;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/plan_time.h"
 #include "cli/screen/remaining_time.h"
 #include "cluster/make_backend.h"
@@ -24,11 +25,6 @@ using study::PlannedCell;
 constexpr std::int64_t kSteps = 3;  ///< timed, after one that is not
 constexpr double kLongestProbe_s = 4;
 constexpr std::size_t kMostModels = 3;
-
-std::int64_t batch_of(const PlannedCell& cell) {
-  const auto& options = cell.options;
-  return options.local_batch > 0 ? options.local_batch : options.global_batch / std::max(1, options.workers);
-}
 
 /// A short timed window of the cell's training.
 PlannedCell as_probe(const PlannedCell& cell, int workers, std::int64_t batch) {
@@ -92,20 +88,20 @@ class Probes {
 
 Probes time_model(const std::vector<PlannedCell>& cells) {
   Probes probes;
-  const auto smallest = *std::ranges::min_element(cells, {}, batch_of);
+  const auto smallest = *std::ranges::min_element(cells, {}, &PlannedCell::local_batch);
   const auto [fewest, most] =
       std::ranges::minmax(cells, {}, [](const auto& cell) { return cell.options.workers; });
-  if (!probes.run(as_probe(smallest, fewest.options.workers, batch_of(smallest)))) return probes;
-  const double image_s = probes.last_step_s() / static_cast<double>(batch_of(smallest));
+  if (!probes.run(as_probe(smallest, fewest.options.workers, smallest.local_batch()))) return probes;
+  const double image_s = probes.last_step_s() / static_cast<double>(smallest.local_batch());
   const auto is_short = [&](double images) { return (kSteps + 1) * image_s * images <= kLongestProbe_s; };
   std::set<std::int64_t> batches;
   for (const PlannedCell& cell : cells)
-    if (batch_of(cell) > batch_of(smallest) && is_short(static_cast<double>(batch_of(cell))))
-      batches.insert(batch_of(cell));
+    if (cell.local_batch() > smallest.local_batch() && is_short(static_cast<double>(cell.local_batch())))
+      batches.insert(cell.local_batch());
   if (!batches.empty()) probes.run(as_probe(smallest, fewest.options.workers, *batches.rbegin()));
   if (most.options.workers > fewest.options.workers &&
-      is_short(static_cast<double>(batch_of(smallest) * most.options.workers)))
-    probes.run(as_probe(smallest, most.options.workers, batch_of(smallest)));
+      is_short(static_cast<double>(smallest.local_batch() * most.options.workers)))
+    probes.run(as_probe(smallest, most.options.workers, smallest.local_batch()));
   return probes;
 }
 
@@ -129,8 +125,8 @@ Calibration calibrate(const std::vector<PlannedCell>& cells, int cores) {
     for (std::size_t i = 0; i < probes.cells().size(); ++i) {
       const auto& options = probes.cells()[i].options;
       times.note(places.size() + i, probes.record(i), probes.record_s(i));
-      timed.insert(fmt::format("batch {} on {} worker{}", options.local_batch, options.workers,
-                               options.workers == 1 ? "" : "s"));
+      timed.insert(
+          fmt::format("batch {} on {}", options.local_batch, base::counted(options.workers, "worker")));
     }
     for (std::size_t i = 0; i < places.size(); ++i) result.seconds[places[i]] = times.cost(i);
   }

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "cli/quiet_moment.h"
 #include "cluster/gpu_table.h"
@@ -47,10 +48,6 @@ void doctor_row(std::ostream& out, std::string_view name, fmt::format_string<Arg
 }
 
 double gb(double bytes) { return bytes / 1e9; }
-
-std::string with_plural(int count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string dnnl_isa() {
   switch (dnnl::get_effective_cpu_isa()) {
@@ -88,8 +85,7 @@ void show_machine(const measure::Environment& environment, const base::Topology&
   doctor_row(out, "processor", "{}", environment.cpu);
   doctor_row(out, "cores", "{} usable of {} in the machine: {} physical, {}, {}", topology.usable(),
              ::sysconf(_SC_NPROCESSORS_ONLN), topology.physical_cores(),
-             with_plural(static_cast<int>(packages.size()), "package"),
-             with_plural(static_cast<int>(nodes.size()), "memory node"));
+             base::counted(packages.size(), "package"), base::counted(nodes.size(), "memory node"));
   if (topology.quota > 0)
     doctor_row(out, "", "the cgroup allows the computing time of {:.3g} cores", topology.quota);
   doctor_row(out, "instructions", "{}",
@@ -154,7 +150,7 @@ void show_threads(const base::Topology& topology, std::ostream& out) {
     std::vector<std::string> each;
     for (const auto& cores : plan.cores)
       if (!cores.empty()) each.push_back(fmt::format("{}", fmt::join(cores, ",")));
-    doctor_row(out, with_plural(workers, "worker"), "{}{}", plan.note,
+    doctor_row(out, base::counted(workers, "worker"), "{}{}", plan.note,
                each.empty() ? "" : fmt::format(": cores {}", fmt::join(each, " | ")));
   }
   for (const char* name : {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
@@ -274,7 +270,7 @@ void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int c
   const auto kernels = options.measure ? compiled->measured_kernels() : compiled->kernels();
   out << fmt::format("\nkernels of {} on {}, local batch {}, {}, {}\n", options.kernels_model,
                      compiled->name(), options.local_batch, train::name(how.precision),
-                     with_plural(how.threads, "thread"));
+                     base::counted(how.threads, "thread"));
   if (!found.empty()) out << "  " << found << '\n';
   if (kernels.empty()) out << "  this engine has one implementation of each op\n";
   std::size_t op = 2, implementation = 14, rate = 0;

@@ -20,6 +20,7 @@
 #include "analysis/compare/consistency.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "measure/events.h"
 #include "measure/record_file.h"
 #include "measure/record_json.h"
@@ -219,20 +220,16 @@ std::vector<measure::Record> read_once(const std::vector<fs::path>& files, Copie
   return records;
 }
 
-/// "1 record", "3 records"
-std::string some(std::size_t number, const char* what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
 std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, const RecordPaths& found) {
   const auto& lost = found.lost;
   std::vector<std::string> remarks;
   std::vector<std::string> parts;
-  if (repeated > 0) parts.push_back(fmt::format("{} that had been read already", some(repeated, "file")));
+  if (repeated > 0)
+    parts.push_back(fmt::format("{} that had been read already", base::counted(repeated, "file")));
   if (copies.number > 0)
     parts.push_back(fmt::format(
         "{} with the host, start and all times of another one{} ({}{})",
-        some(static_cast<std::size_t>(copies.number), "record"),
+        base::counted(copies.number, "record"),
         copies.edited > 0 ? fmt::format(", {} of them with other words or settings", copies.edited) : "",
         copies.example, copies.number > 1 ? ", ..." : ""));
   if (!parts.empty())
@@ -245,7 +242,7 @@ std::vector<std::string> remarks_on(std::size_t repeated, const Copies& copies, 
                                                                  lost.size() == 2 ? "file" : "files")));
   if (const int gone = found.gone + copies.gone; gone > 0)
     remarks.push_back(fmt::format("Not read: {} that a run replaced or removed meanwhile; look again.",
-                                  some(static_cast<std::size_t>(gone), "file")));
+                                  base::counted(gone, "file")));
   for (const auto& folder : found.set_aside)
     remarks.push_back(
         fmt::format("Not read: {}, where a study put measurements of another machine or program; name it to "

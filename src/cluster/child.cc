@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "base/line_output.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "cluster/guard.h"
 #include "cluster/log.h"
 #include "train/checkpoint/checkpoint.h"
@@ -257,9 +258,9 @@ std::vector<pid_t> children_left() {
 void end_orphans(const StopRequest& stop, std::chrono::seconds grace) {
   const auto left = children_left();
   if (left.empty()) return;
-  (void)print_line(fmt::format("{} process{} of the run {} left behind; {} asked to end", left.size(),
-                               left.size() == 1 ? "" : "es", left.size() == 1 ? "was" : "were",
-                               left.size() == 1 ? "it is" : "they are"));
+  (void)print_line(fmt::format("{} of the run {} left behind; {} asked to end",
+                               base::counted(left.size(), "process", "processes"),
+                               left.size() == 1 ? "was" : "were", left.size() == 1 ? "it is" : "they are"));
   send_signal(left, SIGTERM);
   for (const auto begin = base::Clock::now(); !children_left().empty();) {
     std::this_thread::sleep_for(kLook);

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/shared_library.h"
+#include "base/text.h"
 #include "cluster/assign_gpus.h"
 #include "cluster/child.h"
 #include "comm/gloo/load.h"
@@ -123,9 +124,9 @@ std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members) {
   for (const auto& [name, host] : hosts) {
     const auto used = static_cast<int>(host.cores.size());
     if (host.processes > used)
-      odd.push_back(fmt::format(
-          "{} processes share {} core{} of {}: times say nothing about machines with a core for each",
-          host.processes, used, used == 1 ? "" : "s", name));
+      odd.push_back(
+          fmt::format("{} processes share {} of {}: times say nothing about machines with a core for each",
+                      host.processes, base::counted(used, "core"), name));
     if (2 * used <= host.there)
       odd.push_back(fmt::format(
           "the processes on {} may use {} of its {} cores (one of them: {}), the rest stays idle; with "
@@ -133,9 +134,9 @@ std::vector<std::string> odd_about(const std::vector<ProcessInfo>& members) {
           name, used, host.there, host.fewest, host.there / host.processes, host.there / host.processes));
     else if (2 * host.fewest <= host.most)
       odd.push_back(
-          fmt::format("on {} rank {} may use {} core{} and another one {}: the others wait for it; give all "
+          fmt::format("on {} rank {} may use {} and another one {}: the others wait for it; give all "
                       "as many, with mpirun --map-by slot:PE={}, with srun --cpus-per-task={}",
-                      name, host.poorest, host.fewest, host.fewest == 1 ? "" : "s", host.most,
+                      name, host.poorest, base::counted(host.fewest, "core"), host.most,
                       std::max(1, host.there / host.processes), std::max(1, host.there / host.processes)));
   }
   std::set<int> each;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::comm {
 namespace {
@@ -79,9 +80,8 @@ class Emulated final : public Communicator {
     if (emulation_.link)
       text += fmt::format(
           " + EMULATED link{} of {:g} us, {}",
-          emulation_.link->between_hosts
-              ? fmt::format(" between {} host{}", emulation_.hosts, emulation_.hosts == 1 ? "" : "s")
-              : "",
+          emulation_.link->between_hosts ? fmt::format(" between {}", base::counted(emulation_.hosts, "host"))
+                                         : "",
           1e6 * emulation_.link->latency_s,
           emulation_.link->bytes_per_s > 0 ? fmt::format("{:g} GB/s", emulation_.link->bytes_per_s / 1e9)
                                            : "no limit");

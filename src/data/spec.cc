@@ -225,11 +225,10 @@ std::vector<double> decimals_option(const Spec& spec, const std::string& key, st
     if (!more && values.size() == 1) values.resize(count, values.front());
     if (!more && values.size() == count) return values;
   }
-  base::fail(
-      base::ErrorKind::usage,
-      "data '{}': {} is a number from {:g} to {:g} for each of {} channel{}, joined by ':', or one for "
-      "all, not '{}'; correct it",
-      spec.text, key, low, high, count, count == 1 ? "" : "s", found->second);
+  base::fail(base::ErrorKind::usage,
+             "data '{}': {} is a number from {:g} to {:g} for each of {}, joined by ':', or one for "
+             "all, not '{}'; correct it",
+             spec.text, key, low, high, base::counted(count, "channel"), found->second);
 }
 
 }  // namespace paceline::data

@@ -238,10 +238,9 @@ class ModelReader {
       inputs.push_back(last_);
     }
     if (static_cast<int>(inputs.size()) != wanted)
-      fail_at(
-          source_, table,
-          fmt::format("op {} takes {} input{}, but has {}; {}", op, wanted, wanted == 1 ? "" : "s",
-                      inputs.size(), wanted == 2 ? "write inputs = [\"a\", \"b\"]" : "write input = \"a\""));
+      fail_at(source_, table,
+              fmt::format("op {} takes {}, but has {}; {}", op, base::counted(wanted, "input"), inputs.size(),
+                          wanted == 2 ? "write inputs = [\"a\", \"b\"]" : "write input = \"a\""));
     return inputs;
   }
 

@@ -49,10 +49,10 @@ std::string hint_of_other_files(const fs::path& folder) {
   if (counts.empty()) return "";
   const auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
   return fmt::format(
-      "{} file{} there {} in {} ({}), which this program does not read: write the images as JPEG or PNG "
+      "{} in {} ({}), which this program does not read: write the images as JPEG or PNG "
       "files, a folder for each class{}",
-      most->second, most->second == 1 ? "" : "s", most->second == 1 ? "ends" : "end", most->first,
-      kKinds.at(most->first), most->first == ".zip" ? "; unpack it first" : "");
+      base::counted(most->second, "file there ends", "files there end"), most->first, kKinds.at(most->first),
+      most->first == ".zip" ? "; unpack it first" : "");
 }
 
 using base::ErrorKind;

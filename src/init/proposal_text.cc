@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "init/proposal.h"
 
 namespace paceline::init {
@@ -14,20 +15,9 @@ constexpr std::size_t kColumns = 110;
 
 /// `text` as comment lines.
 std::string as_comment(const std::string& text, const std::string& begin = "# ") {
-  std::string result, line;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const auto end = std::min(text.find(' ', at), text.size());
-    const auto word = text.substr(at, end - at);
-    at = end + 1;
-    if (word.empty()) continue;
-    if (!line.empty() && line.size() + 1 + word.size() > kColumns) {
-      result += begin + line + "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return result + (line.empty() ? "" : begin + line + "\n");
+  std::string result;
+  for (const auto& line : base::wrapped(text, kColumns)) result += begin + line + "\n";
+  return result;
 }
 
 /// Replaces line ends, since a class name may contain any character and a comment ends with its line.

@@ -85,7 +85,7 @@ void add_facts(Document& document, std::span<const Record> records) {
   fact("CPU", [](const Record& r) {
     return r.environment.cpu.empty()
                ? std::string()
-               : fmt::format("{}, {}", r.environment.cpu, count(r.environment.cores, "core"));
+               : fmt::format("{}, {}", r.environment.cpu, counted(r.environment.cores, "core"));
   });
   fact("memory", [](const Record& r) {
     return r.environment.memory_bytes > 0 ? bytes(static_cast<double>(r.environment.memory_bytes))
@@ -142,14 +142,13 @@ void add_circumstances(Document& document, const Conclusions& conclusions) {
   auto& line = document.circumstances;
   std::string machine = first.environment.cpu.substr(0, first.environment.cpu.find(" with "));
   if (first.environment.cores > 0)
-    machine += fmt::format("{}{}", machine.empty() ? "" : ", ", count(first.environment.cores, "core"));
+    machine += fmt::format("{}{}", machine.empty() ? "" : ", ", counted(first.environment.cores, "core"));
   if (!machine.empty()) line.push_back(std::move(machine));
   line.push_back(fmt::format("{}{}{}", first.device.empty() || first.device == "cpu" ? "CPU" : first.device,
                              first.precision.empty() ? "" : ", ", first.precision));
   double seconds = 0;
   for (const Record& record : records) seconds += record.window.wall_s;
-  line.push_back(
-      fmt::format("{}, {} measured", count(static_cast<long>(records.size()), "run"), duration(seconds)));
+  line.push_back(fmt::format("{}, {} measured", counted(records.size(), "run"), duration(seconds)));
   if (!day_of(first).empty()) line.push_back(day_of(first));
   if (!first.environment.version.empty())
     line.push_back("paceline " + first.environment.version.substr(0, first.environment.version.find(' ')));
@@ -229,7 +228,7 @@ void warn_of_a_stopped_study(Document& document, const Conclusions& conclusions)
     document.warnings.push_back(fmt::format(
         "PARTIAL: the study was stopped with {} of {} not measured (repeats counted); the answers are of "
         "the others, and the same command goes on.",
-        unmeasured, count(all, "cell")));
+        unmeasured, counted(all, "cell")));
 }
 
 void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
@@ -245,13 +244,13 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
     warnings.push_back(
         fmt::format("{} of {} were measured with a build that is not optimised (marked debug): no "
                     "figure of them is a speed.",
-                    debug, count(all, "cell")));
+                    debug, counted(all, "cell")));
   for (const bool on_gpus : {false, true}) {
     const auto is_over = [&](const auto& cell) {
       return cell.oversubscribed && cell.shares_gpus() == on_gpus;
     };
     if (const long over = number_of(is_over))
-      warnings.push_back(fmt::format("{} of {} had {}; they are marked *.", over, count(all, "cell"),
+      warnings.push_back(fmt::format("{} of {} had {}; they are marked *.", over, counted(all, "cell"),
                                      std::ranges::find_if(conclusions.cells, is_over)->shares()));
   }
   // Counted by what was emulated, since a link of 1 ms says nothing about one of 50 us.
@@ -262,7 +261,7 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
     warnings.push_back(fmt::format(
         "EMULATED (marked emulated) in {} of {}: {}. Such times are those of a model of that hardware, "
         "not measured on it.",
-        cells, count(all, "cell"), what));
+        cells, counted(all, "cell"), what));
   bool shares = false;
   for (const auto* groups : {&conclusions.weak, &conclusions.strong})
     for (const auto& group : *groups)
@@ -298,7 +297,7 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
           const bool is_said = record.status == "interrupted" && record.kind != "train";
           return record.status == status && !is_said;
         });
-    if (number > 0) warnings.push_back(fmt::format("{} {}; see the end.", count(number, "record"), status));
+    if (number > 0) warnings.push_back(fmt::format("{} {}; see the end.", counted(number, "record"), status));
   }
   const auto wrong = std::count_if(conclusions.remarks.begin(), conclusions.remarks.end(),
                                    [](const Remark& remark) { return remark.finding.is_error; });
@@ -306,7 +305,7 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
     warnings.push_back(fmt::format(
         "Records contradict themselves ({}) and are left out of every answer and comparison: see 'How it was "
         "measured'.",
-        count(wrong, "finding")));
+        counted(wrong, "finding")));
 }
 
 /// Does not repeat a definition that an earlier table of the section has.
@@ -328,10 +327,9 @@ void add_section(Document& document, std::optional<Section> section) {
 
 /// Records of collectives alone have neither model nor data, and answer no question about a training.
 void describe_collectives(Document& document, std::span<const Record> records, const BuildOptions& options) {
-  const auto ranks =
-      distinct(records, [](const Record& r) { return count(static_cast<long>(r.workers), "rank"); });
+  const auto ranks = distinct(records, [](const Record& r) { return counted(r.workers, "rank"); });
   if (options.title.empty()) document.title = "Paceline: collectives of " + joined(ranks);
-  document.subtitle = count(static_cast<long>(records.size()), "record");
+  document.subtitle = counted(records.size(), "record");
 }
 
 /// The records and options without paths of the user's machine.
@@ -381,7 +379,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   }
   if (std::all_of(records.begin(), records.end(), answers_its_own)) {
     // Such a report has no line of circumstances that counts the records.
-    subject.push_back(count(static_cast<long>(records.size()), "record"));
+    subject.push_back(counted(records.size(), "record"));
     document.subtitle = joined(subject);
     for (Section& section : sections_of_own_answers(conclusions)) add_section(document, std::move(section));
     add_section(document, gpus_section(conclusions));

@@ -12,6 +12,7 @@
 #include "check/rule.h"
 #include "measure/environment.h"
 #include "report/terminal_text.h"
+#include "report/text.h"
 
 namespace paceline::report {
 namespace {
@@ -25,10 +26,6 @@ std::string place_of(const Finding& finding) {
   if (finding.where.empty()) return "";
   return finding.line > 0 ? fmt::format(" ({}:{})", finding.where, finding.line)
                           : fmt::format(" ({})", finding.where);
-}
-
-std::string many(std::size_t number, const char* what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
 /// Texts from files may hold any bytes; invalid UTF-8 is replaced.
@@ -130,7 +127,7 @@ std::size_t rules_not_checked(const Result& result) {
 /// What was compared, and what the findings come to. "0 errors" is only said where something was compared.
 std::vector<std::string> totals(const Result& result) {
   const auto counts = [&](Severity severity, const char* what) {
-    return many(result.number_of(severity), what);
+    return counted(result.number_of(severity), what);
   };
   std::vector<std::string> lines;
   if (result.compared == 0 && result.number_of(Severity::error) == 0)
@@ -138,11 +135,11 @@ std::vector<std::string> totals(const Result& result) {
         fmt::format("nothing was compared: no figure of this table could be held against another; {}, {}; {} "
                     "not checked",
                     counts(Severity::warning, "warning"), counts(Severity::note, "note"),
-                    many(rules_not_checked(result), "rule")));
+                    counted(rules_not_checked(result), "rule")));
   else
     lines.push_back(fmt::format("{}, {}, {}; {} not checked", counts(Severity::error, "error"),
                                 counts(Severity::warning, "warning"), counts(Severity::note, "note"),
-                                many(rules_not_checked(result), "rule")));
+                                counted(rules_not_checked(result), "rule")));
   if (result.has_unchecked_claims)
     lines.push_back("no claimed speedup or efficiency was compared with times: this is no confirmation");
   return lines;
@@ -192,7 +189,7 @@ std::vector<std::string> check_lines(const Result& result, const CheckText& opti
     append(tail, in_lines(near, options.width, kOfANote));
   if (!result.not_checked.empty())
     append(tail, in_lines(fmt::format("{} need columns or rows that are not there: --why lists them",
-                                      many(rules_not_checked(result), "rule")),
+                                      counted(rules_not_checked(result), "rule")),
                           options.width, 1));
   for (const auto& line : totals(result)) append(tail, in_lines(line, options.width, kOfANote));
   // One line is kept for what is left out.
@@ -209,8 +206,7 @@ std::vector<std::string> check_lines(const Result& result, const CheckText& opti
   if (!left_out.empty()) {
     std::string text;
     for (auto one = left_out.rbegin(); one != left_out.rend(); ++one)
-      text += fmt::format("{}{}", text.empty() ? "" : ", ",
-                          many(one->second, std::string(check::name(one->first)).c_str()));
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", counted(one->second, check::name(one->first)));
     append(lines, in_lines(text + " more: --why shows them", options.width, 1));
   }
   append(lines, tail);

@@ -149,8 +149,7 @@ std::string text_about_numbers(const RunComparison& comparison) {
   const auto refused = std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
                                      [](const Pair& pair) { return !pair.is_compared(); });
   if (refused > 0) parts.push_back(fmt::format("{} not compared", refused));
-  std::string text =
-      fmt::format("{} on both sides", count(static_cast<long>(comparison.pairs.size()), "cell"));
+  std::string text = fmt::format("{} on both sides", counted(comparison.pairs.size(), "cell"));
   if (!parts.empty()) text += fmt::format(": {}", fmt::join(parts, ", "));
   if (!comparison.unpaired.empty()) text += fmt::format("; {} on one side only", comparison.unpaired.size());
   return text + ".";

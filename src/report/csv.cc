@@ -232,10 +232,8 @@ Plot as_plot(const Figure& figure, const Figure::View& view) {
   std::string id = figure.id;
   if (figure.views.size() > 1) id += "-";
   if (figure.views.size() > 1)
-    for (const char letter : view.name)
-      id += std::isalnum(static_cast<unsigned char>(letter)) != 0
-                ? static_cast<char>(std::tolower(static_cast<unsigned char>(letter)))
-                : '-';
+    for (const char letter : base::lower_case(view.name))
+      id += std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter : '-';
   return {.id = id,
           .title = figure.finding,
           .caption = figure.note,

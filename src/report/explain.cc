@@ -32,8 +32,8 @@ std::string name_of_cell(const Cell& cell) {
 std::string rate_of(const Cell& cell) {
   return fmt::format("{} images/s = {} / {} ms (median of {} in {})",
                      with_interval(cell.images_per_s, Format::rate), cell.global_batch,
-                     number(1e3 * cell.step_s.median), count(cell.step_s.n, "step"),
-                     count(static_cast<long>(cell.records.size()), "repeat"));
+                     number(1e3 * cell.step_s.median), counted(cell.step_s.n, "step"),
+                     counted(cell.records.size(), "repeat"));
 }
 
 /// "decided: ...": the word of an answer, and its rule.
@@ -247,7 +247,7 @@ Section accuracy(const Subject& subject) {
   for (const auto& one : subject.conclusions.convergence->variants) {
     std::string text = fmt::format("{}: {} ± {} points after {} updates, {}", one.name, percent(one.accuracy),
                                    number(100 * one.standard_error),
-                                   integer(static_cast<double>(one.updates)), count(one.seeds, "seed"));
+                                   integer(static_cast<double>(one.updates)), counted(one.seeds, "seed"));
     if (one.to_baseline)
       text += fmt::format("; {:+.1f} points to the baseline, standard error {:.1f}: {}",
                           100 * one.to_baseline->value, 100 * one.to_baseline->standard_error,

@@ -262,31 +262,6 @@ std::string Style::paint(const char* code, const std::string& text) const {
   return colour && !text.empty() ? std::string("\x1b[") + code + "m" + text + "\x1b[0m" : text;
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char letter : text + " ") {
-    if (letter != ' ' && letter != '\n') {
-      word += letter;
-    } else if (!word.empty()) {
-      words.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  return words;
-}
-
-std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
-  std::vector<std::string> lines;
-  for (const std::string& word : words_of(text)) {
-    if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width)
-      lines.back() += " " + word;
-    else
-      lines.push_back(word);
-  }
-  return lines;
-}
-
 std::string broken(const std::string& text, const std::string& first, std::size_t indent, int width) {
   const std::size_t room = static_cast<std::size_t>(width) > indent + 20 ? width - indent : 20;
   std::string out;

@@ -31,10 +31,8 @@ struct Style {
   [[nodiscard]] std::string warning(const std::string& text) const { return paint("33", text); }
 };
 
-[[nodiscard]] std::vector<std::string> words_of(const std::string& text);
-/// `text` broken between words into lines of at most `width` columns; a longer word gets its own line.
-[[nodiscard]] std::vector<std::string> wrapped(const std::string& text, std::size_t width);
-/// The same as one text with line ends; the first line begins with `first`, later ones with `indent` blanks.
+/// `text` broken between words at `width`; its first line begins with `first`, later ones with `indent`
+/// blanks.
 [[nodiscard]] std::string broken(const std::string& text, const std::string& first, std::size_t indent,
                                  int width);
 /// Pads with blanks to `width` columns, after the text (`left`) or before it.

@@ -5,10 +5,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/text.h"
 #include "report/document.h"
 
 namespace paceline::report {
+
+using base::counted, base::display_width, base::words_of, base::wrapped;
 
 // The names of document.h's enums in JSON and the page.
 
@@ -55,11 +59,11 @@ struct CellText {
 /// Seconds in the unit that reads best: "369 ms", "12.3 s", "2 h 05 min".
 [[nodiscard]] std::string duration(double seconds);
 
+/// "16, 32 and 64"
+[[nodiscard]] std::string listed(const std::vector<std::string>& words);
+
 /// `text` escaped for HTML and XML, inside elements and quoted attributes.
 [[nodiscard]] std::string markup_text(std::string_view text);
-
-/// Columns that `text` needs on a terminal: code points of UTF-8.
-[[nodiscard]] std::size_t display_width(std::string_view text);
 
 // Texts from records stay plain text in Markdown: no HTML, links, images or line breaks.
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <system_error>
 
+#include "base/text.h"
 #include "report/text.h"
 #include "serve/site.h"
 
@@ -220,8 +221,7 @@ std::string list_page(std::span<const Run> runs, const std::string& directory, c
   page += fmt::format(
       "<main>\n<h1>Runs in {}</h1>\n<p class=\"meta\"><span class=\"brand\">Paceline</span> · {} · looks "
       "again every 5 seconds</p>\n<div class=\"card\">\n",
-      report::markup_text(unknown || whole.empty() ? directory : whole),
-      runs.size() == 1 ? "1 run" : fmt::format("{} runs", runs.size()));
+      report::markup_text(unknown || whole.empty() ? directory : whole), base::counted(runs.size(), "run"));
   if (runs.empty())
     return page +
            "<p>There is none yet. A training or a study that is started here makes one.</p>\n</div>\n</main>\n</body>\n</html>\n";

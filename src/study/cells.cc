@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "study/study.h"
 #include "train/prepare/memory.h"
@@ -118,9 +119,9 @@ constexpr double kConvergeEpochs = 5;
 
 std::string slug(const std::string& variant) {
   std::string text;
-  for (const char letter : variant) {
+  for (const char letter : base::lower_case(variant)) {
     if (std::isalnum(static_cast<unsigned char>(letter)))
-      text += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      text += letter;
     else if (!text.empty() && text.back() != '-')
       text += '-';
   }
@@ -141,7 +142,7 @@ std::vector<PlannedCell> worker_cells(const train::Options& asked, const Converg
       for (const auto rule : {train::LrScaling::none, train::LrScaling::linear}) {
         const bool is_baseline = workers == axes.workers.front();
         if (is_baseline && rule != train::LrScaling::none) continue;
-        const std::string count = fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+        const std::string count = base::counted(workers, "worker");
         const std::string variant =
             is_baseline ? count
                         : count + (rule == train::LrScaling::none ? ", kept rate" : ", linear scaling");

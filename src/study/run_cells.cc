@@ -46,10 +46,8 @@ void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& 
   record.settings = train::settings(cell.options);
   record.environment = train::machine_of(backend_for(runner, cell.options).place);
   record.workers = cell.options.workers;
-  record.local_batch = cell.options.local_batch > 0 ? cell.options.local_batch
-                                                    : cell.options.global_batch / cell.options.workers;
-  record.global_batch = cell.options.global_batch > 0 ? cell.options.global_batch
-                                                      : cell.options.local_batch * cell.options.workers;
+  record.local_batch = cell.local_batch();
+  record.global_batch = cell.global_batch();
   record.batch_given_as = cell.options.global_batch > 0 ? "global" : "local";
   record.model.name = cell.options.model;
   record.data.spec = cell.options.data;

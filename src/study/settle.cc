@@ -11,6 +11,7 @@
 #include "analysis/compare/operating_point.h"
 #include "analysis/compare/setup_groups.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "measure/disturbance.h"
 #include "measure/setting.h"
 #include "train/checkpoint/checkpoint.h"
@@ -82,10 +83,9 @@ bool is_timed(const PlannedCell& cell) {
 /// measured.
 std::string set_up_of(const PlannedCell& cell) {
   const train::Options& options = cell.options;
-  const auto local = options.local_batch > 0 ? options.local_batch : options.global_batch / options.workers;
-  const auto global = options.global_batch > 0 ? options.global_batch : local * options.workers;
-  std::string key = fmt::format("{}|{}|{}|{}|{}", cell.kind, cell.variant, local, global,
-                                options.placement == train::Placement::spread ? "spread" : "");
+  std::string key =
+      fmt::format("{}|{}|{}|{}|{}", cell.kind, cell.variant, cell.local_batch(), cell.global_batch(),
+                  options.placement == train::Placement::spread ? "spread" : "");
   for (const auto& [name, value] : train::settings(options))
     if (!measure::is_of_window(name) && !name.ends_with("-batch")) key += fmt::format("|{}={}", name, value);
   return key;
@@ -195,8 +195,9 @@ std::string sentence_on(const Repeats& repeats) {
                               [&](const Repeat& one) { return one.was == disturbance && !one.stood_still; }),
         text);
   add(std::ranges::count(repeats.chosen, true, &Repeat::stood_still), "in which the run stood still");
-  std::string text = fmt::format("measuring {} that decide{} again: {}", repeats.chosen.size(),
-                                 repeats.chosen.size() == 1 ? "s" : "", fmt::join(kinds, ", "));
+  std::string text = fmt::format("measuring {} again: {}",
+                                 base::counted(repeats.chosen.size(), "that decides", "that decide"),
+                                 fmt::join(kinds, ", "));
   if (repeats.left_out > 0) text += fmt::format("; {} more stay as they are", repeats.left_out);
   return text;
 }

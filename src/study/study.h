@@ -4,6 +4,7 @@
 /// writes one record. A stopped study can be continued: complete records with the same id and settings are
 /// read instead of run again, and a training continues from its last checkpoint.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -133,6 +134,14 @@ struct PlannedCell {
   double collectives_s = 0;  ///< > 0: nothing is trained; the all-reduce alone is timed for about this long
 
   [[nodiscard]] bool is_of_collectives() const { return collectives_s > 0; }
+  /// Of its options, which give one of the two.
+  [[nodiscard]] std::int64_t local_batch() const {
+    return options.local_batch > 0 ? options.local_batch
+                                   : options.global_batch / std::max(1, options.workers);
+  }
+  [[nodiscard]] std::int64_t global_batch() const {
+    return options.global_batch > 0 ? options.global_batch : options.local_batch * options.workers;
+  }
 };
 
 /// What several processes must agree on in a list of cells, as text. It leaves out the size of the largest

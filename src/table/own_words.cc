@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "table/own_cells.h"
 #include "table/table.h"
 
@@ -317,8 +318,7 @@ std::string note_of(const OwnTable& table, std::size_t summaries) {
       });
   if (has_decimal_comma) parts.emplace_back("commas are decimal ones, since ';' separates the cells");
   if (summaries > 0)
-    parts.push_back(
-        fmt::format("{} line{} of averages or sums left out", summaries, summaries == 1 ? "" : "s"));
+    parts.push_back(fmt::format("{} of averages or sums left out", base::counted(summaries, "line")));
   return parts.empty() ? "read without its empty columns and rows"
                        : fmt::format("{}", fmt::join(parts, "; "));
 }

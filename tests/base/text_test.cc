@@ -42,6 +42,31 @@ TEST(Text, LeavesOutTheMiddleOfLongWords) {
   EXPECT_NE(text.find("[... 999753 more bytes ...]"), std::string::npos) << text;
 }
 
+TEST(Text, CountsCodePointsNotBytes) { EXPECT_EQ(display_width("−1 µs"), 5U); }
+
+TEST(Text, CountsOneThingOrSeveral) {
+  EXPECT_EQ(counted(0, "worker"), "0 workers");
+  EXPECT_EQ(counted(1, "worker"), "1 worker");
+  EXPECT_EQ(counted(30, "worker"), "30 workers");
+  EXPECT_EQ(counted(1, "class has", "classes have"), "1 class has");
+  EXPECT_EQ(counted(2, "class has", "classes have"), "2 classes have");
+}
+
+TEST(Text, RoundsEstimatedTimes) {
+  EXPECT_EQ(rough_time(0.2), "0 s");
+  EXPECT_EQ(rough_time(89), "89 s");
+  EXPECT_EQ(rough_time(91), "2 min");
+  EXPECT_EQ(rough_time(5399), "90 min");
+  EXPECT_EQ(rough_time(5400), "1.5 h");
+}
+
+TEST(Text, BreaksLinesBetweenWords) {
+  EXPECT_THAT(wrapped("", 10), testing::IsEmpty());
+  EXPECT_THAT(wrapped("  one  two\nthree ", 7), testing::ElementsAre("one two", "three"));
+  EXPECT_THAT(wrapped("µµ µµ µµ", 5), testing::ElementsAre("µµ µµ", "µµ")) << "columns, not bytes";
+  EXPECT_THAT(wrapped("a incomprehensible b", 4), testing::ElementsAre("a", "incomprehensible", "b"));
+}
+
 TEST(Nearest, OffersNoOtherThing) {
   const std::vector<std::string> known{"cifar10", "gpus-per-node", "max-steps", "resnet18"};
   for (const char* name : {"cifar100", "ntasks-per-node", "max-epochs", "resnet34"})

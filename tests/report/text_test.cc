@@ -82,8 +82,6 @@ TEST(Text, LeavesDecimalsOutThatSayNothing) {
   EXPECT_EQ(amount(200), "200") << "not 2";
 }
 
-TEST(Text, CountsCodePointsNotBytes) { EXPECT_EQ(display_width("−1 µs"), 5U); }
-
 std::optional<Format> format_of(const std::string& word) {
   for (const Format format :
        {Format::text, Format::integer, Format::fixed1, Format::fixed2, Format::fixed3, Format::percent1,

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "analysis/compare/setup.h"
+#include "base/text.h"
 #include "measure/setting.h"
 
 namespace paceline::analysis {
@@ -163,10 +164,10 @@ void compare_threads(const Record& a, const Record& b, Verdict& verdict) {
   if (a.threads_per_worker == b.threads_per_worker || is_of_cuda_engine(a)) return;
   verdict.shares_cores = true;
   verdict.remarks.push_back(
-      fmt::format("a worker has {} thread{} in the baseline and {} here: {} core{} used against {}, so "
+      fmt::format("a worker has {} in the baseline and {} here: {} used against {}, so "
                   "the ideal is not the number of workers; give --threads to let cores grow with workers",
-                  a.threads_per_worker, a.threads_per_worker == 1 ? "" : "s", b.threads_per_worker,
-                  cores_used(a), cores_used(a) == 1 ? " was" : "s were", cores_used(b)));
+                  base::counted(a.threads_per_worker, "thread"), b.threads_per_worker,
+                  base::counted(cores_used(a), "core was", "cores were"), cores_used(b)));
 }
 
 /// More workers may need more processes and nodes. A different transport of the gradients gets a remark.
@@ -218,8 +219,8 @@ void remark_changes(const char* whose, const Record& record, Verdict& verdict) {
 
 void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.epochs.size() != b.epochs.size(),
-            fmt::format("the baseline trained {} epoch{}, this {}", a.epochs.size(),
-                        a.epochs.size() == 1 ? "" : "s", b.epochs.size()));
+            fmt::format("the baseline trained {}, this {}", base::counted(a.epochs.size(), "epoch"),
+                        b.epochs.size()));
   compare_tests(a, b, verdict);
   if (a.environment.version != b.environment.version) verdict.remarks.push_back(remark_of_versions(a, b));
   remark_changes("the baseline", a, verdict);

@@ -9,6 +9,7 @@
 
 #include "analysis/compare/interval.h"
 #include "analysis/compare/setup_groups.h"
+#include "base/text.h"
 
 namespace paceline::analysis {
 namespace {
@@ -38,8 +39,8 @@ std::string reason_against(const Cell& cell) {
   if (cell.status != "complete") return cell.status;
   if (cell.shares_gpus()) return cell.shares();
   if (cell.oversubscribed)
-    return fmt::format("{} threads on {} core{}", cell.workers * cell.threads_per_worker,
-                       cores_used(cell.record()), cores_used(cell.record()) == 1 ? "" : "s");
+    return fmt::format("{} threads on {}", cell.workers * cell.threads_per_worker,
+                       base::counted(cores_used(cell.record()), "core"));
   return "";
 }
 

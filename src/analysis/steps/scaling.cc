@@ -9,6 +9,7 @@
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/setup_groups.h"
 #include "analysis/steps/sweep.h"
+#include "base/text.h"
 
 namespace paceline::analysis {
 namespace {
@@ -25,10 +26,9 @@ std::int64_t constant_batch_of(const Cell& cell, Mode mode) {
 
 std::string describe_baseline(const Cell& cell) {
   const auto& communicator = cell.record().communication.communicator;
-  const char* plural = cell.workers == 1 ? "" : "s";
-  if (communicator.empty() || communicator == "none")
-    return fmt::format("{} worker{} without any communicator", cell.workers, plural);
-  return fmt::format("{} worker{} inside the communicator '{}'", cell.workers, plural, communicator);
+  const auto workers = base::counted(cell.workers, "worker");
+  if (communicator.empty() || communicator == "none") return workers + " without any communicator";
+  return fmt::format("{} inside the communicator '{}'", workers, communicator);
 }
 
 void fill_ratios(ScalingRow& row, const Cell& baseline, Mode mode) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/collectives.h"
@@ -93,8 +94,8 @@ void introduce_cells(const Settings& settings, std::size_t cells, const std::fil
   for (const auto& note : settings.notes) screen.explain(note);
   if (settings.is_given("placement") && (settings.session == nullptr || settings.session->place().hosts == 1))
     screen.explain("--placement: all processes are on one node, so packed and spread are the same");
-  screen.explain(fmt::format("{}: {} cell{}; records go to {}/records, and a stopped {} goes on from there",
-                             name, cells, cells == 1 ? "" : "s", directory.string(), name));
+  screen.explain(fmt::format("{}: {}; records go to {}/records, and a stopped {} goes on from there", name,
+                             base::counted(cells, "cell"), directory.string(), name));
   const bool has_sizes_of_quick = !settings.is_given("model") && !settings.is_given("data") &&
                                   !settings.is_given("batches") && !settings.is_given("repeats");
   if (settings.study.quick && has_sizes_of_quick)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "check/check.h"
 #include "cli/screen/screen.h"
 #include "report/build.h"
@@ -108,8 +109,7 @@ int import_command(const Settings& settings) {
   base::write_file(options.out, text);
   Screen screen(false);
   for (const auto& note : tables.front().notes) screen.explain(note);
-  screen.say(fmt::format("{}: {} row{}", options.out.string(), tables.front().rows.size(),
-                         tables.front().rows.size() == 1 ? "" : "s"));
+  screen.say(fmt::format("{}: {}", options.out.string(), base::counted(tables.front().rows.size(), "row")));
   return 0;
 }
 

@@ -252,8 +252,8 @@ void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const cl
 
 /// Prints what is measured, before the first row.
 void introduce_collectives(Screen& screen, const measure::Record& record, int processes, bool of_all_sizes) {
-  screen.explain(fmt::format("{} {} in {} {}, {}: {}", record.workers, record.workers == 1 ? "rank" : "ranks",
-                             processes, processes == 1 ? "process" : "processes",
+  screen.explain(fmt::format("{} in {}, {}: {}", base::counted(record.workers, "rank", "ranks"),
+                             base::counted(processes, "process", "processes"),
                              record.communication.communicator, record.communication.algorithm));
   for (const auto& note : record.notes) screen.explain(note);
   screen.explain(

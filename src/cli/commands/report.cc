@@ -6,6 +6,7 @@
 #include "analysis/compare_runs.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "check/check.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
@@ -148,16 +149,16 @@ int report_command(const Settings& settings) {
   if (const auto& file = settings.report.records_csv; !file.empty()) {
     const auto rows = check::table_of_records(records);
     base::write_file(file, table::to_plain_csv(rows));
-    written.push_back(fmt::format("records:  {} ({} row{})", file.string(), rows.rows.size(),
-                                  rows.rows.size() == 1 ? "" : "s"));
+    written.push_back(
+        fmt::format("records:  {} ({})", file.string(), base::counted(rows.rows.size(), "row")));
   }
   if (summary) std::fputs(report::to_summary(document).c_str(), stdout);
   const bool is_shown = written.empty() && !summary;
   if (is_shown) say_report(document, settings, screen);
   if (inputs.tables.empty() || !records.empty())
-    screen.say(fmt::format("{} record{} read", records.size(), records.size() == 1 ? "" : "s"));
+    screen.say(fmt::format("{} read", base::counted(records.size(), "record")));
   if (!inputs.tables.empty())
-    screen.say(fmt::format("{} table{} read", inputs.tables.size(), inputs.tables.size() == 1 ? "" : "s"));
+    screen.say(fmt::format("{} read", base::counted(inputs.tables.size(), "table")));
   if (!is_shown)  // otherwise they are at the top of what is shown
     for (const auto& remark : remarks) screen.say(remark);
   for (const auto& line : written) screen.say(line);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "cli/options/arguments.h"
 #include "cli/screen/screen.h"
 #include "data/dataset.h"
@@ -103,24 +104,11 @@ std::string beginning_of(const std::string& text) {
 }
 
 /// `text` behind `left`, broken between words and indented to the right column.
-std::string two_columns(std::string left, std::string_view text, std::size_t width) {
-  std::string result = left;
-  result += left.size() + 2 > kLeft ? "\n" + std::string(kLeft, ' ') : std::string(kLeft - left.size(), ' ');
-  std::size_t column = kLeft;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(' '), text.size());
-    const auto word = text.substr(0, end);
-    if (column > kLeft && column + word.size() > width) {
-      result.back() = '\n';  // the blank behind the word before
-      result += std::string(kLeft, ' ');
-      column = kLeft;
-    }
-    result += word;
-    column += word.size() + 1;
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!text.empty()) result += ' ';
-  }
-  return result + "\n";
+std::string two_columns(const std::string& left, std::string_view text, std::size_t width) {
+  std::string result = left.size() + 2 > kLeft ? left + "\n" : fmt::format("{:{}}", left, kLeft);
+  for (const auto& line : base::wrapped(text, width - kLeft))
+    result += (result.ends_with('\n') ? std::string(kLeft, ' ') : "") + line + "\n";
+  return result;
 }
 
 }  // namespace

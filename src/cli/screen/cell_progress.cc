@@ -55,20 +55,10 @@ constexpr double kShareBetweenLines = 0.1;
 constexpr double kLong = 60;
 constexpr std::size_t kMostFailures = 3;  ///< failures of a part that are listed one by one
 
-std::int64_t local_batch(const study::PlannedCell& cell) {
-  const auto& options = cell.options;
-  return options.local_batch > 0 ? options.local_batch : options.global_batch / options.workers;
-}
-
-std::int64_t global_batch(const study::PlannedCell& cell) {
-  const auto& options = cell.options;
-  return options.global_batch > 0 ? options.global_batch : options.local_batch * options.workers;
-}
-
 /// The size of a cell: "256", "2 x 32".
 std::string place_of(const study::PlannedCell& cell) {
-  return cell.kind == "sweep" ? fmt::format("{}", local_batch(cell))
-                              : fmt::format("{} x {}", cell.options.workers, local_batch(cell));
+  return cell.kind == "sweep" ? fmt::format("{}", cell.local_batch())
+                              : fmt::format("{} x {}", cell.options.workers, cell.local_batch());
 }
 
 std::string rounded(double value) { return report::integer(std::round(value)); }
@@ -88,10 +78,6 @@ std::string result_of(const measure::Record& record) {
     return fmt::format("validation accuracy {:.2f} %, loss {:.4f} after epoch {} of {}", 100 * best->accuracy,
                        best->loss, best->epoch, record.epochs.back().epoch);
   return fmt::format("{} images/s", rounded(images_per_s(record)));
-}
-
-std::string plural(std::size_t number, const char* noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -221,9 +207,9 @@ std::string short_name(const study::PlannedCell& cell) {
     return fmt::format("all-reduce of {}{}", cell.options.workers,
                        cell.options.placement == train::Placement::spread ? ", spread" : "");
   if (cell.kind == "sweep")
-    name = fmt::format("batch {}", local_batch(cell));
+    name = fmt::format("batch {}", cell.local_batch());
   else if (cell.scaling == "strong")
-    name = fmt::format("strong {} on {}", global_batch(cell), cell.options.workers);
+    name = fmt::format("strong {} on {}", cell.global_batch(), cell.options.workers);
   else
     name = cell.scaling == "weak" ? "weak " + place_of(cell) : place_of(cell);
   if (cell.options.placement == train::Placement::spread) name += ", spread";
@@ -275,7 +261,7 @@ void CellProgress::step(double images_per_s) {
   if (images_per_s > 0)
     rate_ = cell.training.empty()
                 ? fmt::format("{} ms/step",
-                              report::number(1e3 * static_cast<double>(global_batch(cell)) / images_per_s))
+                              report::number(1e3 * static_cast<double>(cell.global_batch()) / images_per_s))
                 : rounded(images_per_s) + " images/s";
   show();
 }
@@ -341,7 +327,7 @@ void CellProgress::finish() {
   Part& part = parts_.back();
   if (part.all == 0) return part.name.clear();  // its cells belong to another part
   std::string text = fmt::format("  {:<9} {} {}", part.name, part.failed > 0 ? "✗" : "✓",
-                                 plural(part.done, part.is_of_trainings ? "training" : "cell"));
+                                 base::counted(part.done, part.is_of_trainings ? "training" : "cell"));
   std::vector<std::string> apart;
   if (part.kept > 0) apart.push_back(fmt::format("{} kept from before", part.kept));
   if (part.skipped > 0) apart.push_back(fmt::format("{} not run", part.skipped));

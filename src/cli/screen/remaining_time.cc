@@ -19,9 +19,7 @@ constexpr double kWorthShowing = 0.1;
 constexpr double kEvaluationCost = 1.0 / 3;
 
 double samples_per_worker(const PlannedCell& cell) {
-  const auto& options = cell.options;
-  if (options.local_batch > 0) return static_cast<double>(options.local_batch);
-  return static_cast<double>(options.global_batch) / options.workers;
+  return static_cast<double>(cell.global_batch()) / cell.options.workers;
 }
 
 double samples_per_step(const PlannedCell& cell) { return samples_per_worker(cell) * cell.options.workers; }

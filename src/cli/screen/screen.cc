@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/text.h"
 #include "cluster/log.h"
 #include "report/text.h"
 #include "serve/http_server.h"
@@ -63,16 +64,7 @@ void RunLog::fail(const std::string& reason) {
 }
 
 std::string watch_line(const std::filesystem::path& directory) {
-  if (!serve::has_http_server()) return "";
-  const auto name = directory.string();
-  const bool is_plain = name.find_first_of(" \t\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos;
-  std::string word = name;
-  if (!is_plain) {
-    word = "'";
-    for (const char letter : name) word += letter == '\'' ? "'\\''" : std::string(1, letter);
-    word += '\'';
-  }
-  return "watch: paceline serve " + word;
+  return serve::has_http_server() ? "watch: paceline serve " + base::shell_word(directory.string()) : "";
 }
 
 namespace {

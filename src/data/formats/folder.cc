@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/image/dataset.h"
 #include "data/image/scan.h"
 #include "data/image/tar.h"
@@ -88,8 +89,8 @@ Source open_listed(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.name = "folder";
   source.notes.insert(source.notes.end(), notes.begin(), notes.end());
   if (files > 0)
-    source.notes.push_back(fmt::format("skipped: {} file{} not end in .jpg, .jpeg, .png or .ppm", files,
-                                       files == 1 ? " whose name does" : "s whose names do"));
+    source.notes.push_back(fmt::format("skipped: {} not end in .jpg, .jpeg, .png or .ppm",
+                                       base::counted(files, "file whose name does", "files whose names do")));
   return source;
 }
 

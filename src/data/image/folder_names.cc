@@ -108,10 +108,8 @@ void refuse_repeated_names(const std::string& spec, const std::vector<std::strin
         "above are; {}; or add classes=leaf if each path is a class of its own ('{}'), classes=top if the folders "
         "above are the classes",
         spec, shown(folders[0]), shown(folders[1]),
-        folders.size() > 2
-            ? fmt::format(" and {} more folder{}", folders.size() - 2, folders.size() == 3 ? "" : "s")
-            : "",
-        name, both.size() > 1 ? ", ..." : "",
+        folders.size() > 2 ? " and " + base::counted(folders.size() - 2, "more folder") : "", name,
+        both.size() > 1 ? ", ..." : "",
         has_parts ? "if they are none, put the classes directly into the parts of the set"
                   : "name parts of the set train, val and test, or give one of the folders",
         classes.front());

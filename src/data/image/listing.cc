@@ -82,8 +82,8 @@ class Folders {
     }
     if (!without_class.empty()) fail_without_class(without_class);
     for (const auto& [folder, count] : left_out)
-      notes.push_back(fmt::format("left out: {} image{} in '{}', which is not one of train, val and test",
-                                  count, count == 1 ? "" : "s", folder.empty() ? "." : folder));
+      notes.push_back(fmt::format("left out: {} in '{}', which is not one of train, val and test",
+                                  base::counted(count, "image"), folder.empty() ? "." : folder));
     return result;
   }
 

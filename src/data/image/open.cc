@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/image/decode.h"
 #include "data/image/inspect.h"
 
@@ -134,8 +135,8 @@ void name_empty_classes(const ArrangedPart& train, const std::vector<std::string
   for (std::size_t c = 0; c < names.size(); ++c)
     if (!has_some[c]) empty.push_back(names[c]);
   if (empty.empty()) return;
-  notes.push_back(fmt::format("no training image is left of {} class{}: {}", empty.size(),
-                              empty.size() == 1 ? "" : "es", fmt::join(empty, ", ")));
+  notes.push_back(fmt::format("no training image is left of {}: {}",
+                              base::counted(empty.size(), "class", "classes"), fmt::join(empty, ", ")));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::string named_folders(const std::vector<const PassedOver*>& folders) {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < std::min(kMost, folders.size()); ++i) {
     const auto& [folder, files, ending] = *folders[i];
-    texts.push_back(fmt::format("'{}' ({} file{}{})", folder, files, files == 1 ? "" : "s",
+    texts.push_back(fmt::format("'{}' ({}{})", folder, base::counted(files, "file"),
                                 ending.empty() ? " without an ending" : ", most in " + ending));
   }
   if (folders.size() > kMost) texts.push_back(fmt::format("{} more", folders.size() - kMost));

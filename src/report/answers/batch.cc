@@ -18,10 +18,10 @@ using measure::Disturbance;
 
 /// "Train with 2 workers, 32 images each: 8,557 images/s."; "at least 8,557 images/s" for a disturbed one.
 std::string sentence_of(const analysis::Cell& cell) {
-  std::string with = count(cell.workers, "worker");
+  std::string with = counted(cell.workers, "worker");
   if (analysis::processes(cell.record()) > 1) with += " (" + analysis::joined_as(cell.record()) + ")";
   if (cell.workers == 1 && cell.threads_per_worker > 1 && !analysis::is_of_cuda_engine(cell.record()))
-    with += fmt::format(" on {}", count(cell.threads_per_worker, "core"));
+    with += fmt::format(" on {}", counted(cell.threads_per_worker, "core"));
   return fmt::format("Train with {}, {} images{}: {}{} images/s.", with,
                      integer(static_cast<double>(cell.local_batch)), cell.workers > 1 ? " each" : "",
                      cell.disturbance == Disturbance::disturbed ? "at least " : "",

@@ -51,8 +51,7 @@ Answer change_at_best(const RunComparison& comparison, const CompareOptions& opt
   if (pair == nullptr) {
     answer.certainty = Certainty::not_measured;
     if (!comparison.pairs.empty() && !comparison.pairs.front().is_compared())
-      answer.sentence =
-          fmt::format("{}: not compared.", count(static_cast<long>(comparison.pairs.size()), "cell"));
+      answer.sentence = fmt::format("{}: not compared.", counted(comparison.pairs.size(), "cell"));
     return answer;
   }
   answer.sentence = fmt::format("{} against {} images/s.", number(pair->b->images_per_s.median),
@@ -85,7 +84,7 @@ Answer cells_changed(const RunComparison& comparison) {
                 .certainty = open > 0 ? Certainty::not_decided : Certainty::decided,
                 .chip = open > 0 ? fmt::format("{} not decided", open) : "counted",
                 .figure = std::to_string(better + worse),
-                .unit = "of " + count(static_cast<long>(comparison.pairs.size()), "pair"),
+                .unit = "of " + counted(comparison.pairs.size(), "pair"),
                 .evidence = "compare-times"};
   answer.sentence = fmt::format("{} improved, {} regressed, {} without change.", better, worse, same);
   const auto refused =

@@ -95,7 +95,7 @@ Answer mistakes_of(const Record& record) {
                 .certainty = Certainty::decided,
                 .chip = "counted",
                 .figure = whole(evaluation.samples - evaluation.correct),
-                .unit = "of " + count(static_cast<long>(evaluation.samples), "image"),
+                .unit = "of " + counted(evaluation.samples, "image"),
                 .sentence = "Every image is right."};
   if (evaluation.mistakes.empty()) {
     if (evaluation.correct < evaluation.samples) answer.sentence = "None of them is listed: `--mistakes 10`.";

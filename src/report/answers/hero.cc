@@ -135,7 +135,7 @@ Figure::View speedups(const Subject& subject, analysis::Mode mode) {
   view.finding = fastest == nullptr
                      ? fmt::format("{} scaling", is_weak ? "Weak" : "Strong")
                      : fmt::format("{} scaling: up to {} times as fast, with {}", is_weak ? "Weak" : "Strong",
-                                   number(best_speedup), count(fastest->cell->workers, "worker"));
+                                   number(best_speedup), counted(fastest->cell->workers, "worker"));
   view.note = fmt::format("Against fewer workers, {}. Error bars: 95 % intervals of the ratio.",
                           is_weak ? "each with the same batch" : "all together with the same batch");
   const bool has_end = is_on_cpu(*subject.best()) && cores > 0 && most > cores;
@@ -157,9 +157,8 @@ std::string finding_of_grid(const Subject& subject) {
     batches.insert(cell->local_batch);
   }
   if (!is_one_way)
-    return fmt::format("{} {} fastest; {} other {} may be as fast", way, best.workers > 1 ? "are" : "is",
-                       subject.point.choice.overlap.size(),
-                       subject.point.choice.overlap.size() == 1 ? "setting" : "settings");
+    return fmt::format("{} {} fastest; {} may be as fast", way, best.workers > 1 ? "are" : "is",
+                       counted(subject.point.choice.overlap.size(), "other setting", "other settings"));
   std::vector<std::string> sizes;
   for (const auto batch : batches) sizes.push_back(integer(static_cast<double>(batch)));
   constexpr std::size_t kMost = 4;

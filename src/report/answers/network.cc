@@ -17,7 +17,7 @@ namespace {
 
 /// Names the workers whose all-reduces these are: "alone, 2 ranks", "alone, 4 ranks in 2 processes, spread".
 std::string name_alone(const measure::Record& record) {
-  std::string name = fmt::format("alone, {}", count(record.workers, "rank"));
+  std::string name = fmt::format("alone, {}", counted(record.workers, "rank"));
   const auto& how = record.communication;
   if (how.processes.value_or(1) > 1) name += fmt::format(" in {} processes", *how.processes);
   if (how.placement) name += ", " + *how.placement;
@@ -66,7 +66,7 @@ std::optional<Series> fitted(const measure::Record& record, const Series& timed)
         fit.residual > kMostResidual)
       continue;
     Series series{
-        .name = fmt::format("fit, {}: {} + X / {} GB/s, residual {}", count(record.workers, "rank"),
+        .name = fmt::format("fit, {}: {} + X / {} GB/s, residual {}", counted(record.workers, "rank"),
                             duration(fit.alpha_s), number(fit.bytes_per_s / 1e9), percent(fit.residual)),
         .dashed = true};
     const double factor = analysis::bus_factor("all_reduce", record.workers);

@@ -59,7 +59,7 @@ std::string name_of(const Remedy& remedy, const analysis::Cell& cell) {
     case RemedyKind::faster_link:
       return "twice the bandwidth";
     case RemedyKind::loader_threads:
-      return fmt::format("{} loader thread{} a worker", remedy.value, remedy.value == 1 ? "" : "s");
+      return fmt::format("{} a worker", counted(remedy.value, "loader thread"));
   }
   return "";
 }

@@ -118,14 +118,14 @@ Answer rungs_of(const SearchResult& result) {
   std::vector<std::string> said;
   constexpr std::size_t kMost = 3;
   for (const auto& [epochs, trials] : ended)
-    said.push_back(fmt::format("{} for {}", trials, count(static_cast<long>(epochs), "epoch")));
+    said.push_back(fmt::format("{} for {}", trials, counted(epochs, "epoch")));
   if (said.size() == 1)
     answer.sentence = fmt::format("{}.", said.front());
   else if (said.size() <= kMost)
     for (const auto& one : said) answer.sentence += one + (&one == &said.back() ? "." : ". ");
   else
-    answer.sentence = fmt::format("{} rungs, the last of {}.", said.size(),
-                                  count(static_cast<long>(ended.rbegin()->first), "epoch"));
+    answer.sentence =
+        fmt::format("{} rungs, the last of {}.", said.size(), counted(ended.rbegin()->first, "epoch"));
   if (failed > 0) answer.certainty = Certainty::careful;
   return answer;
 }
@@ -144,7 +144,7 @@ Answer tested(const SearchResult& result) {
           .certainty = times > 1 ? Certainty::careful : Certainty::decided,
           .chip = times > 1 ? "read " + amount(times) + " times" : "read once",
           .figure = percent(figures.top_1.value),
-          .unit = fmt::format("of {}", count(static_cast<long>(evaluation.samples), "image")),
+          .unit = fmt::format("of {}", counted(evaluation.samples, "image")),
           .sentence = fmt::format("95 % interval: {:.1f} to {}.", 100 * figures.top_1.low,
                                   percent(figures.top_1.high)),
           .value = figures.top_1.value,
@@ -202,7 +202,7 @@ Next steps_after_search(const SearchResult& result) {
   const auto& record = *result.best;
   if (result.stopped > 0 && !record.command.empty())
     next.steps.push_back({.title = "Finish the search",
-                          .why = count(result.stopped, "training") + " not begun or not ended.",
+                          .why = counted(result.stopped, "training") + " not begun or not ended.",
                           .command = record.command});
   if (result.seeds < 2 && !record.command.empty())
     next.steps.push_back({.title = "Search with three seeds",

@@ -65,7 +65,7 @@ std::string text_about_loss_part(LossPart part) {
 /// Names the largest part beyond noise, and what the others make together, for a part may be larger than the
 /// whole.
 std::string finding_of_loss(const EfficiencyLoss& loss) {
-  const auto who = count(loss.cell->workers, "worker");
+  const auto who = counted(loss.cell->workers, "worker");
   if (loss.loss_s() <= 0) return fmt::format("{} lose no efficiency against one worker", who);
   const auto lost = fmt::format("{} lose {} of a step", who, about(loss.loss_s() / loss.step_s));
   std::optional<LossPart> most;  // of those beyond noise
@@ -113,7 +113,7 @@ const Record* record_to_show(const analysis::Cell& cell) {
 /// The caption, as far as all repeats agree.
 std::string finding_of_timeline(const analysis::Cell& cell, std::int64_t steps) {
   const auto workers = analysis::by_worker(cell);
-  const std::string shown = count(steps, "step");
+  const std::string shown = counted(steps, "step");
   if (!workers) return fmt::format("{} of {}", shown, way_of(cell));
   const auto& slowest = workers->workers[workers->slowest];
   if (workers->imbalance < analysis::kBalanced)
@@ -136,7 +136,7 @@ std::string note_of(const Record& record) {
   const auto& last = *record.last_steps;
   std::string note =
       fmt::format("The last {} of {}; waiting and transfer are split as in the times of a step.",
-                  count(last.steps, "step"), record.id);
+                  counted(last.steps, "step"), record.id);
   double error = 0;
   for (const auto& rank : last.ranks) error = std::max(error, rank.clock_error_us.value_or(0));
   if (error > 0) note += fmt::format(" Clocks agree within {}.", duration(1e-6 * error));
@@ -202,7 +202,7 @@ std::optional<Waterfall> step_waterfall(const Subject& subject) {
   }
   for (const EfficiencyLoss& loss : losses->rows) {
     auto& bar = waterfall.bars.emplace_back();
-    bar.name = count(loss.cell->workers, "worker");
+    bar.name = counted(loss.cell->workers, "worker");
     bar.step_s = loss.step_s;
     for (const LossPart part : parts) bar.parts.push_back(loss.points(part));
   }

@@ -161,7 +161,7 @@ Next steps_after_training(const Subject& subject) {
                         .why = "One training shows one batch.",
                         .command = command_like(record, "sweep", "--batches auto")});
   next.steps.push_back({.title = "Ask how many workers help",
-                        .why = fmt::format("This training had {}.", count(record.workers, "worker")),
+                        .why = fmt::format("This training had {}.", counted(record.workers, "worker")),
                         .command = command_like(
                             record, "scale", fmt::format("--workers 1,2 --batches {}", record.local_batch))});
   return next;

@@ -58,14 +58,14 @@ std::string way_of(const analysis::Cell& cell) {
   const auto& record = cell.record();
   const int cores = analysis::cores_used(record);
   const int threads = cell.workers * cell.threads_per_worker;
-  const std::string workers = count(cell.workers, "worker");
+  const std::string workers = counted(cell.workers, "worker");
   if (analysis::nodes(record) > 1) return workers + " as " + analysis::joined_as(record);
   std::string joined;
   if (analysis::processes(record) > 1) joined = ", " + analysis::joined_as(record);
   if (record.communication.parallel && cell.workers > 1) joined = ", " + *record.communication.parallel;
   if (cell.shares_gpus()) return fmt::format("{} that share a GPU{}", workers, joined);
   if (!is_on_cpu(cell)) return workers + joined;
-  if (cell.oversubscribed) return fmt::format("{} on {}{}", workers, count(cores, "core"), joined);
+  if (cell.oversubscribed) return fmt::format("{} on {}{}", workers, counted(cores, "core"), joined);
   if (cell.threads_per_worker > 1)
     return fmt::format("{}, {} threads{}{}", workers, cell.threads_per_worker,
                        cell.workers > 1 ? " each" : "", joined);
@@ -100,11 +100,6 @@ Figure::Mark beyond_cores(int cores) {
 std::string about(double ratio) {
   constexpr double kSmall = 0.01;
   return ratio < kSmall ? "under 1 %" : rough(100 * ratio) + " %";
-}
-
-std::string listed(const std::vector<std::string>& words) {
-  if (words.size() < 2) return words.empty() ? "" : words.front();
-  return fmt::format("{} and {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
 }
 
 std::string doubt_of(const analysis::Cell& cell) {
@@ -151,7 +146,7 @@ std::string text_about_load(const std::vector<const analysis::Cell*>& cells) {
       cores(least) == cores(most) ? cores(most) : fmt::format("{} to {}", cores(least), cores(most)),
       // A process that was bound to some cores counts only those, but others may have used more.
       most > worst->environment.cores ? "cores"
-                                      : fmt::format("of {}", count(worst->environment.cores, "core")));
+                                      : fmt::format("of {}", counted(worst->environment.cores, "core")));
 }
 
 std::string text_about_no_best(const analysis::OperatingPoint& point,
@@ -161,9 +156,7 @@ std::string text_about_no_best(const analysis::OperatingPoint& point,
       if (!cell->reason.empty()) return fmt::format("No run gave a figure; the first: {}.", cell->reason);
     return "No run gave a figure.";
   }
-  const auto configurations = [](std::ptrdiff_t number) {
-    return count(static_cast<long>(number), "configuration");
-  };
+  const auto configurations = [](std::ptrdiff_t number) { return counted(number, "configuration"); };
   const auto is_over = [](const auto& one) { return one.cell->status == "complete"; };
   const auto over = std::ranges::count_if(point.left_out, is_over);
   const auto all = std::ssize(point.left_out);

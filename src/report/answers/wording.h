@@ -49,8 +49,6 @@ void mark_above_ideal(Point& point, const analysis::ScalingRow& row);
 
 /// 0.938 -> "94 %", 0.047 -> "4.7 %", 0.004 -> "under 1 %".
 [[nodiscard]] std::string about(double ratio);
-/// "16, 32 and 64"
-[[nodiscard]] std::string listed(const std::vector<std::string>& words);
 
 /// What makes a figure of the cell doubtful: "emulated", "debug build", "disturbed", "one step", "one
 /// repeat", "maybe disturbed"; empty if nothing does.

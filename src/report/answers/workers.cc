@@ -40,10 +40,10 @@ int cores_there(const measure::Record& record) { return record.environment.cores
 /// others, "" on GPUs.
 std::string unit_of_workers(const analysis::Cell& best) {
   if (!is_on_cpu(best)) return "";
-  const auto cores = count(cores_there(best.record()), "core");
+  const auto cores = counted(cores_there(best.record()), "core");
   return best.threads_per_worker == 1
              ? fmt::format("of {}", cores)
-             : fmt::format("with {}{} on {}", count(best.threads_per_worker, "thread"),
+             : fmt::format("with {}{} on {}", counted(best.threads_per_worker, "thread"),
                            best.workers > 1 ? " each" : "", cores);
 }
 
@@ -104,7 +104,7 @@ Figure::View view_of(const Subject& subject, Mode mode) {
     if (series.points.size() > 1) view.series.push_back(std::move(series));
   }
   const auto who = fmt::format("{} scaling, {}", mode == Mode::weak ? "Weak" : "Strong",
-                               count(subject.best()->workers, "worker"));
+                               counted(subject.best()->workers, "worker"));
   if (most > 0)
     view.finding = is_disturbed ? fmt::format("{}: as measured beside other programs", who)
                    : about(least) == about(most)
@@ -166,8 +166,8 @@ Answer workers_answer(const Subject& subject) {
   if (cells.size() < 2)
     return not_measured(
         "workers", kQuestion,
-        fmt::format("Only {} {} measured with {}.", count(best->workers, "worker"),
-                    best->workers == 1 ? "was" : "were", best->needs()),
+        fmt::format("Only {} measured with {}.", counted(best->workers, "worker was", "workers were"),
+                    best->needs()),
         command_like(record, "scale", fmt::format("--workers 1,2 --batches {}", best->local_batch)));
   // The number is undecided if any cell with another number reaches the best, not only the fastest of its
   // number.
@@ -182,7 +182,7 @@ Answer workers_answer(const Subject& subject) {
                 .sentence = text_about_speedup(subject),
                 .evidence = "workers",
                 .bars = bars_of(cells, best, "",
-                                [](const analysis::Cell& cell) { return count(cell.workers, "worker"); })};
+                                [](const analysis::Cell& cell) { return counted(cell.workers, "worker"); })};
   if (answer.sentence.empty() && choice.overlap.empty()) {
     const auto* other =
         *std::find_if(cells.begin(), cells.end(), [&](const analysis::Cell* cell) { return cell != best; });

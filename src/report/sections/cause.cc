@@ -93,7 +93,7 @@ Table reach_table(const std::vector<BatchSeries>& all) {
       if (!reach.cell->epoch_measured) footnotes.add("est.: D / B x median step, not a measured epoch.");
       if (const auto& peak = reach.cell->record().peak)
         footnotes.add(fmt::format("Before the run {} gave {} GFLOP/s in a {} product and {} GB/s in a copy.",
-                                  count(peak->threads, "thread"), number(peak->flops_per_s / 1e9),
+                                  counted(peak->threads, "thread"), number(peak->flops_per_s / 1e9),
                                   peak->precision, number(peak->bytes_per_s / 1e9)));
     }
   add_setup_columns(table, 3, cells);

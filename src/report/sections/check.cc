@@ -9,6 +9,7 @@
 #include "check/rule.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
+#include "report/text.h"
 
 namespace paceline::report {
 namespace {
@@ -85,8 +86,7 @@ std::string text_about_result(const Result& result, std::string_view of_what) {
   if (errors + warnings == 0)
     return fmt::format("No rule found an error in {}; {} rules had no figures to check.", of_what,
                        result.not_checked.size());
-  return fmt::format("{} and {} in {}.", count(static_cast<long>(errors), "error"),
-                     count(static_cast<long>(warnings), "warning"), of_what);
+  return fmt::format("{} and {} in {}.", counted(errors, "error"), counted(warnings, "warning"), of_what);
 }
 
 struct Part {

@@ -250,7 +250,7 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   if (left_out > 0)
     plot.caption +=
         fmt::format(" Left out, since it cannot be compared with the first of its line: {} of the table.",
-                    count(left_out, "row"));
+                    counted(left_out, "row"));
   return plot;
 }
 
@@ -275,7 +275,7 @@ void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode m
       if (is_more && cell.images_per_s.high < before->images_per_s.low)
         blocks.push_back((is_known ? warning : plain)(
             fmt::format("{} {} slower than {} at {} batch {}{}: {} against {} images/s{}.{}",
-                        count(cell.workers, "worker"), is_known ? "are" : "seemed", before->workers,
+                        counted(cell.workers, "worker"), is_known ? "are" : "seemed", before->workers,
                         mode == Mode::weak ? "local" : "global", group.batch,
                         behind(text_about_group(group)) + behind(text), number(cell.images_per_s.median),
                         number(before->images_per_s.median), in_brackets(doubts(cell, *before)),

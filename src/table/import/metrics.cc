@@ -301,11 +301,11 @@ class MetricRows {
                       "mixed in the log, import each by itself",
                       first_replaced_, replaced_));
     if (not_finite_ > 0)
-      notes.push_back(fmt::format("{}: the training diverged there; {} such cell{} unknown",
-                                  first_not_finite_, not_finite_, not_finite_ == 1 ? " stays" : "s stay"));
+      notes.push_back(fmt::format("{}: the training diverged there; {} unknown", first_not_finite_,
+                                  base::counted(not_finite_, "such cell stays", "such cells stay")));
     if (without_key_ > 0)
-      notes.push_back(fmt::format("{} entr{} without an epoch or a step left out, the first at {}",
-                                  without_key_, without_key_ == 1 ? "y" : "ies", first_without_key_));
+      notes.push_back(fmt::format("{} without an epoch or a step left out, the first at {}",
+                                  base::counted(without_key_, "entry", "entries"), first_without_key_));
     if (counted_ > 0)
       notes.emplace_back("no column names epochs or steps: each entry counts as an epoch, from 1 on");
     if (!is_filled("loss") && !is_filled("accuracy")) {

@@ -225,9 +225,8 @@ std::string body_of(std::string_view text, const Heads& heads, MetricLog& log) {
   }
   if (auto note = ranks.note(); !note.empty()) log.notes.push_back(std::move(note));
   if (left_out > 0)
-    log.notes.push_back(
-        fmt::format("{} line{} without the beginning '{}' of the others left out, the first in {}", left_out,
-                    left_out == 1 ? "" : "s", shown_line(heads.prefix), first));
+    log.notes.push_back(fmt::format("{} without the beginning '{}' of the others left out, the first in {}",
+                                    base::counted(left_out, "line"), shown_line(heads.prefix), first));
   return body;
 }
 
@@ -279,8 +278,8 @@ MetricLog metrics_of_csv(std::string_view text, const std::string& where) {
   if (!heads)
     base::fail(ErrorKind::data, "{}: no line of it names the columns, one of them 'epoch' or 'step'", where);
   if (heads->before > 0)
-    log.notes.push_back(fmt::format("{} line{} before the columns left out, the first: '{}'", heads->before,
-                                    heads->before == 1 ? "" : "s", heads->first_before));
+    log.notes.push_back(fmt::format("{} before the columns left out, the first: '{}'",
+                                    base::counted(heads->before, "line"), heads->first_before));
   const auto body = heads->prefix.empty() ? std::string(text.substr(heads->at)) : body_of(text, *heads, log);
   auto lines =
       heads->separator == ' ' ? lines_in_blanks(body, heads->line) : read_csv(body, where, heads->line);

@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "table/import/import.h"
 #include "table/import/metrics_log.h"
 #include "table/table.h"
@@ -282,8 +283,8 @@ MetricLog metrics_of_json(std::string_view text, const std::string& where) {
         where, first.empty() ? "" : fmt::format("; not understood is {}", first));
   if (auto note = ranks.note(); !note.empty()) log.notes.push_back(std::move(note));
   if (left_out > 0)
-    log.notes.push_back(fmt::format("{} line{} that hold{} no metrics left out, the first in {}", left_out,
-                                    left_out == 1 ? "" : "s", left_out == 1 ? "s" : "", first));
+    log.notes.push_back(fmt::format("{} no metrics left out, the first in {}",
+                                    base::counted(left_out, "line that holds", "lines that hold"), first));
   return log;
 }
 

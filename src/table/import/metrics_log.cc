@@ -88,8 +88,8 @@ bool FirstRank::takes(std::string_view prefix) {
 
 std::string FirstRank::note() const {
   return left_out_ == 0 ? ""
-                        : fmt::format("{} line{} of other ranks left out: the figures are those of rank {}",
-                                      left_out_, left_out_ == 1 ? "" : "s", *rank_);
+                        : fmt::format("{} of other ranks left out: the figures are those of rank {}",
+                                      base::counted(left_out_, "line"), *rank_);
 }
 
 void spread_values(MetricLog& log) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "table/import/import.h"
 #include "table/table.h"
 
@@ -258,9 +259,8 @@ std::string note_on_ranks(const Test& test) {
         "some ranks are named several times: runs of different sizes are mixed, {}; the number of workers "
         "is not known",
         cause);
-  return fmt::format(
-      "each rank is named {0} times: these are {0} runs of {1} worker{2} each and not one, {3}", test.runs(),
-      test.ranks.size(), test.ranks.size() == 1 ? "" : "s", cause);
+  return fmt::format("each rank is named {0} times: these are {0} runs of {1} each and not one, {2}",
+                     test.runs(), base::counted(test.ranks.size(), "worker"), cause);
 }
 
 void add_notes(Table& table, const Reading& reading) {

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "graph/layout.h"
 #include "train/checkpoint/checkpoint_header.h"
 #include "train/checkpoint/safetensors.h"
@@ -128,10 +129,10 @@ std::optional<std::string> lack_of_space(const fs::path& out, std::int64_t bytes
   if (!free || *free / std::max(files, 1) >= bytes) return std::nullopt;
   const auto megabytes = [](std::int64_t count) { return 1e-6 * static_cast<double>(count); };
   return fmt::format(
-      "--out {}: {:.1f} MB are free, but {} checkpoint{} of {:.1f} MB need{} {:.1f} MB; make room, or the "
+      "--out {}: {:.1f} MB are free, but {} of {:.1f} MB need{} {:.1f} MB; make room, or the "
       "next ones will not be kept",
-      out.string(), megabytes(*free), files, files == 1 ? "" : "s", megabytes(bytes), files == 1 ? "s" : "",
-      megabytes(bytes * files));
+      out.string(), megabytes(*free), base::counted(files, "checkpoint"), megabytes(bytes),
+      files == 1 ? "s" : "", megabytes(bytes * files));
 }
 
 TrainingArrays arrays_of(engine::Engine& engine, const engine::UpdateRule& rule,

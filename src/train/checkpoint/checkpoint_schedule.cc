@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::train {
 namespace {
@@ -174,7 +175,7 @@ std::string CheckpointSchedule::finish(std::int64_t update) {
   meet(update);
   const auto count = is_root() ? files_.not_written() : 0;
   if (count == 0) return "";
-  const auto files = fmt::format("{} file{}", count, count == 1 ? "" : "s");
+  const auto files = base::counted(count, "file");
   if (const auto failure = files_.last_failure(); !failure.empty())
     base::fail(base::ErrorKind::data,
                "{}; it is one of the last files of this run ({} could not be written in all)", failure,

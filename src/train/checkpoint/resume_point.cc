@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "graph/layout.h"
 #include "train/checkpoint/checkpoint_header.h"
 #include "train/checkpoint/kept_record.h"
@@ -254,9 +255,9 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
   if (point.standing.guard.rollbacks > 0)
     point.notes.push_back(
         fmt::format("the learning rate is {:g} times what its schedule says: the earlier run went back {} "
-                    "time{} (--on-nan rollback)",
+                    "(--on-nan rollback)",
                     std::pow(LossGuard::kRateFactor, static_cast<double>(point.standing.guard.rollbacks)),
-                    point.standing.guard.rollbacks, point.standing.guard.rollbacks == 1 ? "" : "s"));
+                    base::counted(point.standing.guard.rollbacks, "time")));
   const auto then = text_in(file, "lr"), now = fmt::format("{}", resolved.rate.peak);
   if (!then.empty() && then != now)
     point.notes.push_back(

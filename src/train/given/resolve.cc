@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "train/given/names.h"
 
 namespace paceline::train {
@@ -59,9 +60,9 @@ void resolve_batches(const Options& options, std::int64_t samples, Resolved& run
   }
   if (run.global_batch > samples)
     fail(ErrorKind::usage,
-         "the global batch {} ({} worker{} x {}) exceeds the data set of {} training samples; from there on "
+         "the global batch {} ({} x {}) exceeds the data set of {} training samples; from there on "
          "every batch would be the whole set: use at most {}",
-         run.global_batch, run.workers, run.workers == 1 ? "" : "s", run.local_batch, samples,
+         run.global_batch, base::counted(run.workers, "worker"), run.local_batch, samples,
          samples < run.workers ? fmt::format("{} workers", samples)
                                : fmt::format("{} a worker", samples / run.workers));
 }
@@ -227,9 +228,9 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
   const std::int64_t threads = std::int64_t{run.local_workers} * run.threads;
   if (threads > kMostThreadsACore * run.cores)
     fail(ErrorKind::usage,
-         "--workers {} x --threads {} is {} threads on {} core{}, but more than {} per core only wait for "
+         "--workers {} x --threads {} is {} threads on {}, but more than {} per core only wait for "
          "each other: give at most {} in all",
-         run.local_workers, run.threads, threads, run.cores, run.cores == 1 ? "" : "s", kMostThreadsACore,
+         run.local_workers, run.threads, threads, base::counted(run.cores, "core"), kMostThreadsACore,
          kMostThreadsACore * run.cores);
   run.oversubscribed = threads * run.sharers > run.cores;
   if (options.batch_norm == engine::BatchNormMode::ghost &&

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "measure/environment.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/evaluate.h"
@@ -177,8 +178,8 @@ void require_memory(const Options& options, const Resolved& resolved, const grap
                     const graph::MemoryPlan& plan, const MemoryLimits& limits) {
   const std::string too_much = excess(plan, limits);
   if (too_much.empty()) return;
-  const auto begin = fmt::format("memory: the plan for {} worker{} x local batch {} is {}", resolved.workers,
-                                 resolved.workers == 1 ? "" : "s", resolved.local_batch, too_much);
+  const auto begin = fmt::format("memory: the plan for {} x local batch {} is {}",
+                                 base::counted(resolved.workers, "worker"), resolved.local_batch, too_much);
   if (measure::address_space_left() < kSearchBytes && plan.total_bytes(Place::host) > limits.host)
     base::fail(base::ErrorKind::device, "{} by its `ulimit -v`; raise it, or use a smaller batch or model",
                begin);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "data/loader.h"
 #include "graph/initialise.h"
@@ -91,11 +92,10 @@ void require_mirrored_edge(const Options& options, const data::Source& source) {
   const int most = std::min(format.height, format.width) - 1;
   const int padding = options.augment ? options.crop_padding.value_or(source.crop_padding) : 0;
   if (options.crop_fill == data::CropFill::reflect && padding > most)
-    base::fail(
-        base::ErrorKind::usage,
-        "--crop-fill reflect with --crop-padding {}: an image of {}x{} has only {} pixel{} beside an edge "
-        "to mirror; give a --crop-padding of at most {}, or --crop-fill black",
-        padding, format.height, format.width, most, most == 1 ? "" : "s", most);
+    base::fail(base::ErrorKind::usage,
+               "--crop-fill reflect with --crop-padding {}: an image of {}x{} has only {} beside an edge "
+               "to mirror; give a --crop-padding of at most {}, or --crop-fill black",
+               padding, format.height, format.width, base::counted(most, "pixel"), most);
   const bool has_validation = source.validation != nullptr;
   const bool evaluates =
       options.window_steps == 0 &&

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "graph/layout.h"
 #include "measure/disturbance.h"
 #include "measure/environment.h"
@@ -82,13 +83,11 @@ bool shares_gpu(const MemoryLimits& limits) {
 }
 
 std::string describe_workers(const Resolved& resolved, const ProcessPlacement& place) {
-  const auto s = [](int count) { return count == 1 ? "" : "s"; };
-  const auto work = fmt::format("{} thread{}", resolved.threads, s(resolved.threads));
+  const auto work = base::counted(resolved.threads, "thread"), cores = base::counted(resolved.cores, "core");
   if (place.processes == 1)
-    return fmt::format("{} worker{} x {} on {} core{}", resolved.workers, s(resolved.workers), work,
-                       resolved.cores, s(resolved.cores));
-  return fmt::format("{} workers in {} processes x {}, {} core{} a process{}", resolved.workers,
-                     place.processes, work, resolved.cores, s(resolved.cores),
+    return fmt::format("{} x {} on {}", base::counted(resolved.workers, "worker"), work, cores);
+  return fmt::format("{} workers in {} processes x {}, {} a process{}", resolved.workers, place.processes,
+                     work, cores,
                      resolved.sharers > 1 ? fmt::format(" (the same for {} of them)", resolved.sharers) : "");
 }
 
@@ -157,10 +156,9 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
     record.communication.processes_of_nodes = place.processes_of_hosts;
     if (!place.placement.empty()) record.communication.placement = place.placement;
     record.notes.push_back(fmt::format(
-        "{} processes of {} worker{} each, started by {}, joined by {}; each decodes the images of its own "
+        "{} processes of {} each, started by {}, joined by {}; each decodes the images of its own "
         "workers; memory is that of the first, and each rank has that of its own",
-        place.processes, resolved.local_workers, resolved.local_workers == 1 ? "" : "s", place.launcher,
-        place.library));
+        place.processes, base::counted(resolved.local_workers, "worker"), place.launcher, place.library));
   }
   if (limits.share)
     record.notes.push_back(
