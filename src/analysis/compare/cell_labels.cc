@@ -29,9 +29,6 @@ bool is_in_every_record(std::string_view circumstance) {
 std::vector<Circumstances> telling_circumstances(const std::vector<const Cell*>& cells) {
   std::vector<Circumstances> whole, told(cells.size());
   for (const Cell* cell : cells) whole.push_back(circumstances(cell->record()));
-  const auto kinds = [](const std::vector<Circumstances>& all) {
-    return std::set<Circumstances>(all.begin(), all.end()).size();
-  };
   for (const char* name : {"version", "host", "libraries", "compiler", "system"}) {
     auto more = told;
     for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -41,7 +38,7 @@ std::vector<Circumstances> telling_circumstances(const std::vector<const Cell*>&
       else if (is_in_every_record(name))
         more[i][name] = "unknown";
     }
-    if (kinds(more) > kinds(told)) told = std::move(more);
+    if (tells_more(more, told)) told = std::move(more);
   }
   return told;
 }
@@ -108,23 +105,20 @@ void add_joined(const std::vector<const Cell*>& cells, std::vector<std::vector<s
 /// Cells with the same label so far get the first entries of their set-ups that tell them apart.
 void add_until_told_apart(const std::vector<const Cell*>& cells, const std::set<std::string>& shown,
                           std::vector<std::vector<std::string>>& pieces) {
-  std::map<std::string, std::vector<std::size_t>> alike;
+  std::vector<std::string> labels;
+  std::vector<const Setup*> setups;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = *cells[i];
-    if (!cell.is_measured()) continue;
-    std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.workers,
-                                  cell.local_batch, cell.global_batch, fmt::join(pieces[i], "|"));
-    for (const std::string& name : shown) key += fmt::format("|{}", text_of(cell.setup, name));
-    alike[key].push_back(i);
+    auto& label = labels.emplace_back(fmt::format("{}|{}|{}|{}|{}|{}|{}", cell.kind, cell.scaling,
+                                                  cell.variant, cell.workers, cell.local_batch,
+                                                  cell.global_batch, fmt::join(pieces[i], "|")));
+    for (const std::string& name : shown) label += fmt::format("|{}", text_of(cell.setup, name));
+    if (!cell.is_measured()) label = fmt::format("not measured: {}", i);  // it is told from no other
+    setups.push_back(&cell.setup);
   }
-  for (const auto& [key, group] : alike) {
-    if (group.size() < 2) continue;
-    std::vector<const Cell*> members;
-    for (const std::size_t i : group) members.push_back(cells[i]);
-    const auto texts = first_differences(members);
-    for (std::size_t k = 0; k < group.size(); ++k)
-      if (!texts[k].empty()) pieces[group[k]].push_back(texts[k]);
-  }
+  const auto texts = differences_within(labels, setups);
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (!texts[i].empty()) pieces[i].push_back(texts[i]);
 }
 
 }  // namespace
@@ -174,36 +168,6 @@ std::set<std::string> different_entries(const std::vector<const Cell*>& cells) {
     if (there.size() < members[key.second] || there.count(*there.begin()) < there.size())
       names.insert(key.first);
   return names;
-}
-
-std::vector<std::string> first_differences(const std::vector<const Cell*>& cells) {
-  std::vector<std::pair<std::string, SetupKind>> entries;  // in the order of the set-up
-  for (const Cell* cell : cells)
-    for (const SetupEntry& entry : cell->setup)
-      if (const std::pair one{entry.name, entry.kind};
-          std::find(entries.begin(), entries.end(), one) == entries.end())
-        entries.push_back(one);
-  const auto text_in = [](const Cell& cell, const std::pair<std::string, SetupKind>& wanted) {
-    for (const SetupEntry& entry : cell.setup)
-      if (entry.name == wanted.first && entry.kind == wanted.second) return entry.text;
-    return std::string();
-  };
-  std::vector<std::vector<std::string>> told(cells.size());
-  const auto kinds = [](const std::vector<std::vector<std::string>>& all) {
-    return std::set<std::vector<std::string>>(all.begin(), all.end()).size();
-  };
-  for (const auto& entry : entries) {
-    if (kinds(told) == cells.size()) break;
-    auto more = told;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      const auto text = text_in(*cells[i], entry);
-      more[i].push_back(text.empty() ? "no " + entry.first : fmt::format("{} {}", entry.first, text));
-    }
-    if (kinds(more) > kinds(told)) told = std::move(more);
-  }
-  std::vector<std::string> texts;
-  for (const auto& one : told) texts.push_back(fmt::format("{}", fmt::join(one, ", ")));
-  return texts;
 }
 
 std::vector<std::string> differences(const std::vector<const Cell*>& cells,

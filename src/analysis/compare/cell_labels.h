@@ -24,10 +24,6 @@ namespace paceline::analysis {
 /// The same, by circumstances() only.
 [[nodiscard]] std::vector<std::string> different_circumstances(const std::vector<const Cell*>& cells);
 
-/// A text per cell with the first entries of the set-ups that distinguish them, and no more. Texts are equal
-/// only if the whole set-ups are.
-[[nodiscard]] std::vector<std::string> first_differences(const std::vector<const Cell*>& cells);
-
 /// Entries of the set-up, without settings, that differ among the measured cells. Entries of kind `joined`
 /// and `cores` are compared among cells with equally many workers, without single workers.
 [[nodiscard]] std::set<std::string> different_entries(const std::vector<const Cell*>& cells);

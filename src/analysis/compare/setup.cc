@@ -260,6 +260,49 @@ std::string_view text_of(const Setup& setup, std::string_view name) {
   return {};
 }
 
+std::string text_of(const Setup& setup, const EntryName& entry) {
+  for (const auto& [name, text, kind] : setup)
+    if (name == entry.first && kind == entry.second) return text;
+  return {};
+}
+
+std::vector<EntryName> names_of_entries(const std::vector<const Setup*>& setups) {
+  std::vector<EntryName> all;
+  for (const Setup* setup : setups)
+    for (const SetupEntry& entry : *setup)
+      if (EntryName one{entry.name, entry.kind}; std::ranges::find(all, one) == all.end())
+        all.push_back(std::move(one));
+  return all;
+}
+
+std::vector<std::string> first_differences(const std::vector<const Setup*>& setups) {
+  std::vector<std::string> told(setups.size());
+  for (const EntryName& entry : names_of_entries(setups)) {
+    auto more = told;
+    for (std::size_t i = 0; i < setups.size(); ++i) {
+      const auto text = text_of(*setups[i], entry);
+      more[i] += (more[i].empty() ? "" : ", ") +
+                 (text.empty() ? "no " + entry.first : fmt::format("{} {}", entry.first, text));
+    }
+    if (tells_more(more, told)) told = std::move(more);
+  }
+  return told;
+}
+
+std::vector<std::string> differences_within(const std::vector<std::string>& texts,
+                                            const std::vector<const Setup*>& setups) {
+  std::map<std::string, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < texts.size(); ++i) alike[texts[i]].push_back(i);
+  std::vector<std::string> result(texts.size());
+  for (const auto& [text, group] : alike) {
+    std::vector<const Setup*> members;
+    for (const std::size_t i : group) members.push_back(setups[i]);
+    const auto own = first_differences(members);
+    for (std::size_t k = 0; k < group.size(); ++k) result[group[k]] = own[k];
+  }
+  return result;
+}
+
 bool differ_in(const Setup& a, const Setup& b, SetupKind kind) {
   const auto own = [kind](const Setup& all) {
     Setup some;

@@ -19,8 +19,10 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "measure/record.h"
@@ -53,6 +55,23 @@ using Setup = std::vector<SetupEntry>;
 
 /// The text of the first entry called `name` that is no setting; empty if there is none.
 [[nodiscard]] std::string_view text_of(const Setup& setup, std::string_view name);
+/// An entry by name and kind: a setting may have the name of an entry of another kind.
+using EntryName = std::pair<std::string, SetupKind>;
+/// The text of this entry; empty if there is none.
+[[nodiscard]] std::string text_of(const Setup& setup, const EntryName& entry);
+/// Those of all set-ups, each once, as they first appear.
+[[nodiscard]] std::vector<EntryName> names_of_entries(const std::vector<const Setup*>& setups);
+/// A text per set-up with the first entries that distinguish them, and no more: "lr 0.2", "no launcher".
+/// Texts are equal only if the whole set-ups are.
+[[nodiscard]] std::vector<std::string> first_differences(const std::vector<const Setup*>& setups);
+/// The same among the set-ups that have one text in `texts`; empty for a set-up whose text is its own.
+[[nodiscard]] std::vector<std::string> differences_within(const std::vector<std::string>& texts,
+                                                          const std::vector<const Setup*>& setups);
+/// Whether some items of `more` differ that are equal in `told`, which has the same items in fewer words.
+template <typename Item>
+[[nodiscard]] bool tells_more(const std::vector<Item>& more, const std::vector<Item>& told) {
+  return std::set(more.begin(), more.end()).size() > std::set(told.begin(), told.end()).size();
+}
 /// Whether two set-ups differ in an entry of `kind`.
 [[nodiscard]] bool differ_in(const Setup& a, const Setup& b, SetupKind kind);
 

@@ -18,13 +18,10 @@ namespace {
 
 using Cells = std::vector<const Cell*>;
 
-/// An entry of set-ups by name and kind: a setting may have the name of an entry of another kind.
-using Axis = std::pair<std::string, SetupKind>;
-
-std::string text_on(const Cell& cell, const Axis& axis) {
-  for (const SetupEntry& entry : cell.setup)
-    if (entry.name == axis.first && entry.kind == axis.second) return entry.text;
-  return {};
+std::vector<const Setup*> setups_of(const Cells& cells) {
+  std::vector<const Setup*> setups;
+  for (const Cell* cell : cells) setups.push_back(&cell->setup);
+  return setups;
 }
 
 bool is_baseline_of_all(const Cell& cell, Place place) {
@@ -33,29 +30,30 @@ bool is_baseline_of_all(const Cell& cell, Place place) {
 
 /// Whether the axis may separate the cell from others. How workers are joined does not separate a baseline
 /// that serves all.
-bool counts(const Cell& cell, const Axis& axis, Place place) {
+bool counts(const Cell& cell, const EntryName& axis, Place place) {
   return cell.is_measured() && !(axis.second == SetupKind::joined && is_baseline_of_all(cell, place));
 }
 
 /// A key: cells with the same key must not differ on the axis. An empty key is shared by all cells.
-std::string key_of_place(const Cell& cell, const Axis& axis, Place place) {
+std::string key_of_place(const Cell& cell, const EntryName& axis, Place place) {
   if (place == Place::workers) return std::to_string(cell.workers);
   return axis.second == SetupKind::joined ? "" : std::to_string(cell.local_batch);
 }
 
-bool tells_apart(const Cells& cells, const Axis& axis, Place place) {
+bool tells_apart(const Cells& cells, const EntryName& axis, Place place) {
   std::map<std::string, std::string> first;
   for (const Cell* cell : cells) {
     if (!counts(*cell, axis, place)) continue;
-    const auto [found, is_new] = first.try_emplace(key_of_place(*cell, axis, place), text_on(*cell, axis));
-    if (!is_new && found->second != text_on(*cell, axis)) return true;
+    const auto [found, is_new] =
+        first.try_emplace(key_of_place(*cell, axis, place), text_of(cell->setup, axis));
+    if (!is_new && found->second != text_of(cell->setup, axis)) return true;
   }
   return false;
 }
 
 /// Whether cells that differ on the axis belong to different groups, because their times may differ. A
 /// difference that only gets a remark, such as the learning rate, leaves them in one group.
-bool is_of_times(const Axis& axis) {
+bool is_of_times(const EntryName& axis) {
   switch (axis.second) {
     case SetupKind::part:
     case SetupKind::size:
@@ -73,15 +71,10 @@ bool is_of_times(const Axis& axis) {
 }
 
 /// The axes that split cells, ordered by kind and, within a kind, as in the set-ups.
-std::vector<Axis> axes_of(const Cells& cells) {
-  std::vector<Axis> axes;
-  for (const Cell* cell : cells)
-    for (const SetupEntry& entry : cell->setup)
-      if (const Axis axis{entry.name, entry.kind};
-          is_of_times(axis) && std::find(axes.begin(), axes.end(), axis) == axes.end())
-        axes.push_back(axis);
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return a.second < b.second; });
+std::vector<EntryName> axes_of(const Cells& cells) {
+  auto axes = names_of_entries(setups_of(cells));
+  std::erase_if(axes, [](const EntryName& axis) { return !is_of_times(axis); });
+  std::ranges::stable_sort(axes, {}, &EntryName::second);
   return axes;
 }
 
@@ -91,7 +84,7 @@ Cells baselines_of(const Cells& cells, Place place) {
   Cells alone;
   for (const Cell* cell : cells)
     if (cell->is_measured() && is_baseline_of_all(*cell, place)) alone.push_back(cell);
-  for (const Axis& axis : axes_of(alone))
+  for (const EntryName& axis : axes_of(alone))
     if (tells_apart(alone, axis, place)) return {};
   return alone;
 }
@@ -116,12 +109,12 @@ bool serves(const Cell& baseline, const Cells& part) {
 }
 
 /// The cells grouped by their texts on the axis, in the order of first appearance.
-std::vector<Cells> parts_on(const Cells& cells, const Axis& axis, Place place) {
+std::vector<Cells> parts_on(const Cells& cells, const EntryName& axis, Place place) {
   std::vector<std::string> texts;
   std::vector<Cells> parts;
   for (const Cell* cell : cells) {
     if (!counts(*cell, axis, place)) continue;
-    const auto text = text_on(*cell, axis);
+    const auto text = text_of(cell->setup, axis);
     const auto at = std::find(texts.begin(), texts.end(), text) - texts.begin();
     if (at == static_cast<std::ptrdiff_t>(texts.size())) {
       texts.push_back(text);
@@ -135,7 +128,7 @@ std::vector<Cells> parts_on(const Cells& cells, const Axis& axis, Place place) {
       for (Cells& part : parts) part.push_back(cell);
       continue;
     }
-    const auto own = std::find(texts.begin(), texts.end(), text_on(*cell, axis));
+    const auto own = std::find(texts.begin(), texts.end(), text_of(cell->setup, axis));
     parts[own == texts.end() ? 0 : static_cast<std::size_t>(own - texts.begin())].push_back(cell);
   }
   const Cells shared = baselines_of(cells, place);
@@ -149,7 +142,7 @@ std::vector<Cells> parts_on(const Cells& cells, const Axis& axis, Place place) {
 }
 
 void split(const Cells& cells, Place place, std::vector<Cells>& leaves) {
-  for (const Axis& axis : axes_of(cells)) {
+  for (const EntryName& axis : axes_of(cells)) {
     if (!tells_apart(cells, axis, place)) continue;
     for (const Cells& part : parts_on(cells, axis, place)) split(part, place, leaves);
     return;
@@ -169,9 +162,9 @@ Cells own_cells(const Cells& cells, Place place) {
 }
 
 /// The common text of all cells, or all their texts, "2/4".
-std::string common_text(const Cells& cells, const Axis& axis) {
+std::string common_text(const Cells& cells, const EntryName& axis) {
   std::set<std::string> texts;
-  for (const Cell* cell : cells) texts.insert(text_on(*cell, axis));
+  for (const Cell* cell : cells) texts.insert(text_of(cell->setup, axis));
   return fmt::format("{}", fmt::join(texts, "/"));
 }
 
@@ -182,18 +175,15 @@ std::vector<std::string> names_of_groups(const std::vector<Cells>& groups, const
   std::vector<Cells> own;
   for (const Cells& cells : groups) own.push_back(own_cells(cells, place));
   std::vector<std::string> names(groups.size());
-  const auto kinds = [](const std::vector<std::string>& all) {
-    return std::set<std::string>(all.begin(), all.end()).size();
-  };
   const auto add = [&](auto text) {
     auto more = names;
     for (std::size_t i = 0; i < groups.size(); ++i)
       if (const std::string piece = text(own[i]); !piece.empty())
         more[i] += (more[i].empty() ? "" : ", ") + piece;
-    if (kinds(more) > kinds(names)) names = std::move(more);
+    if (tells_more(more, names)) names = std::move(more);
   };
   bool is_first_of_joined = true;
-  for (const Axis& axis : axes_of(whole)) {
+  for (const EntryName& axis : axes_of(whole)) {
     if (!tells_apart(whole, axis, place)) continue;
     if (axis.second == SetupKind::joined && std::exchange(is_first_of_joined, false))
       add([](const Cells& cells) { return joined_as(cells); });
@@ -229,7 +219,7 @@ std::vector<std::string> names_of_subjects(const std::vector<CellGroup>& groups)
   }
   if (are_told(names)) return names;
   if (are_told(with_data)) return with_data;
-  const auto rest = first_differences(first);
+  const auto rest = first_differences(setups_of(first));
   for (std::size_t i = 0; i < with_data.size(); ++i) with_data[i] += fmt::format(" ({})", rest[i]);
   return with_data;
 }

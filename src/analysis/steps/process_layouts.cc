@@ -7,7 +7,6 @@
 #include <map>
 #include <tuple>
 
-#include "analysis/compare/cell_labels.h"
 #include "analysis/compare/setup.h"
 #include "analysis/steps/breakdown.h"
 
@@ -60,22 +59,13 @@ Setup training_of(const Cell& cell) {
   return some;
 }
 
-/// Adds to equal names the first entry that tells their set-ups apart.
+/// Adds to equal names what tells their set-ups apart.
 void tell_names_apart(std::vector<std::string>& names, const std::vector<Setup>& setups) {
-  std::map<std::string, std::vector<std::size_t>> alike;
-  for (std::size_t i = 0; i < names.size(); ++i) alike[names[i]].push_back(i);
-  for (const auto& [name, group] : alike) {
-    if (group.size() < 2) continue;
-    std::vector<Cell> cells(group.size());
-    std::vector<const Cell*> pointers;
-    for (std::size_t k = 0; k < group.size(); ++k) {
-      cells[k].setup = setups[group[k]];
-      pointers.push_back(&cells[k]);
-    }
-    const auto texts = first_differences(pointers);
-    for (std::size_t k = 0; k < group.size(); ++k)
-      if (!texts[k].empty()) names[group[k]] += ", " + texts[k];
-  }
+  std::vector<const Setup*> pointers;
+  for (const Setup& setup : setups) pointers.push_back(&setup);
+  const auto texts = differences_within(names, pointers);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!texts[i].empty()) names[i] += ", " + texts[i];
 }
 
 ProcessLayout make_way(const std::string& name, const Cell& cell) {

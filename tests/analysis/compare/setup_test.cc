@@ -261,5 +261,18 @@ TEST(Setup, HasTheWorkersOfWhatARestartCameFrom) {
   EXPECT_EQ(text_of(setup(record), "workers before a restart"), "4");
 }
 
+TEST(Setup, NamesTheFirstDifferencesOnly) {
+  using enum SetupKind;
+  const analysis::Setup a{{"cpu", "x", machine}, {"lr", "0.1", setting}, {"host", "h", circumstance}};
+  const analysis::Setup b{{"cpu", "x", machine}, {"lr", "0.2", setting}, {"host", "i", circumstance}};
+  const analysis::Setup c{{"cpu", "x", machine}, {"host", "h", circumstance}};
+  const analysis::Setup d{{"cpu", "x", setting},
+                          {"host", "h", circumstance}};  // a setting of that name is another
+  EXPECT_THAT(first_differences({&a, &b, &c}), ElementsAre("lr 0.1", "lr 0.2", "no lr"));
+  EXPECT_THAT(first_differences({&c, &d}), ElementsAre("cpu x", "no cpu"));
+  EXPECT_THAT(first_differences({&a, &a}), ElementsAre("", ""));
+  EXPECT_THAT(differences_within({"same", "same", "own"}, {&a, &c, &b}), ElementsAre("lr 0.1", "no lr", ""));
+}
+
 }  // namespace
 }  // namespace paceline::analysis
