@@ -8,10 +8,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands/commands.h"
 #include "cli/options/arguments.h"
@@ -35,327 +35,313 @@ std::string origin_of(const std::string& where) {
   return where.substr(0, where.rfind(": "));
 }
 
-/// Totals over the cells of a plan.
-struct PlanTotal {
-  std::size_t run = 0;                  ///< cells that would be run
-  std::size_t known = 0;                ///< of these, cells whose time an older record gives
-  double seconds = 0;                   ///< of these
-  double calibrated_s = 0;              ///< of cells whose time was estimated from a calibration
-  std::size_t calibrated = 0;           ///< number of these cells
-  std::string calibration;              ///< what was timed for that
-  double repeats_s = 0;                 ///< the most that repeats may take (study/settle.h)
-  double waits_s = 0;                   ///< the most that is waited for a quiet moment before them
-  std::int64_t updates = 0;             ///< of all cells that are run
-  bool has_windows_by_time = false;     ///< updates are the fewest
-  std::string from;                     ///< the record that gives the first known time
-  std::optional<train::Setup> largest;  ///< the cell with the largest memory plan
-  std::string largest_id;
-  std::string excess;  ///< of the first cell that does not fit
-};
+/// What a command would do; its JSON and its text are made from this.
+struct Plan {
+  const Settings& settings;
+  std::vector<study::PlannedCell> cells;  ///< those that are left out have the reason as their `skip`
 
-/// Plans cells with equal options once, since repeats have the same memory and time.
-class CellPlans {
- public:
-  struct Plan {
-    train::Setup setup;
-    std::optional<KnownTime> time;
-  };
+  // Over the cells that would be run.
+  std::size_t run = 0;
+  std::int64_t updates = 0;
+  bool has_windows_by_time = false;       ///< `updates` are the fewest
+  std::optional<train::Setup> largest{};  ///< of the cell with the largest memory plan
+  std::string largest_id{};
+  std::string excess{};  ///< of the first cell that does not fit
 
-  /// `is_training`: the only cell is a training, which opens more than a cell of a study.
-  CellPlans(const train::Backend& backend, const KnownTimes& times, bool is_training)
-      : backend_(backend), times_(times), is_training_(is_training) {}
+  // Their time.
+  std::size_t known = 0;       ///< cells whose time an older record gives
+  double known_s = 0;          ///< of these
+  std::string record{};        ///< that gives the first of these times
+  std::size_t calibrated = 0;  ///< cells whose time was estimated from a calibration
+  double calibrated_s = 0;     ///< of these
+  std::string calibration{};   ///< what was timed for that
+  double repeats_s = 0;        ///< the most that repeats may take (study/settle.h)
+  double waits_s = 0;          ///< the most that is waited for a quiet moment before them
 
-  /// Errors   those of train::inspect(), of a training those of train::rehearse()
-  const Plan& of(const train::Options& options) {
-    auto key = train::settings(options);
-    key["workers"] = std::to_string(options.workers);  // not in the settings of every record
-    key.erase("seed");
-    const auto found = plans_.find(key);
-    if (found != plans_.end()) return found->second;
-    auto setup = is_training_ ? train::rehearse(options, backend_) : train::inspect(options, backend_);
-    auto time = times_.of(options, setup);
-    return plans_.emplace(std::move(key), Plan{std::move(setup), std::move(time)}).first->second;
+  [[nodiscard]] bool is_of_training() const { return settings.command == kTrain; }
+  [[nodiscard]] bool has_time() const { return known + calibrated > 0; }
+  [[nodiscard]] std::string time_from() const {
+    if (!has_time())
+      return "no record of the same set-up is in the output directory or paceline-out; a short run "
+             "(--steps 20) leaves one";
+    return calibrated > 0 ? calibration : record.empty() ? "its own option" : record;
   }
-
- private:
-  const train::Backend& backend_;
-  const KnownTimes& times_;
-  const bool is_training_;
-  std::map<std::map<std::string, std::string>, Plan> plans_;
+  /// Empty if the time of all cells is known.
+  [[nodiscard]] std::string of_cells() const {
+    if (!has_time() || known + calibrated == run) return "";
+    return fmt::format("{} of {}; no record has the time of the others", known + calibrated, run);
+  }
 };
 
-void add_plan(const CellPlans::Plan& plan, const study::PlannedCell& cell, PlanTotal& total) {
-  const auto& [setup, time] = plan;
+struct OfCell {
+  train::Setup setup;
+  std::optional<KnownTime> time;
+};
+
+void add_cell(const OfCell& of_cell, const study::PlannedCell& cell, Plan& plan) {
+  const auto& [setup, time] = of_cell;
   const auto fewest = fewest_steps(cell.options);
-  total.updates += fewest.value_or(setup.updates);
-  total.has_windows_by_time |= fewest.has_value();
+  plan.updates += fewest.value_or(setup.updates);
+  plan.has_windows_by_time |= fewest.has_value();
   if (time) {
-    ++total.known;
-    total.seconds += time->seconds;
-    if (total.from.empty()) total.from = time->from;
+    ++plan.known;
+    plan.known_s += time->seconds;
+    if (plan.record.empty()) plan.record = time->from;
   }
   if (!setup.excess.empty()) {
-    if (total.excess.empty()) total.excess = setup.excess;
-  } else if (!total.largest || setup.memory.plan_bytes > total.largest->memory.plan_bytes) {
-    total.largest = setup;
-    total.largest_id = cell.id;
+    if (plan.excess.empty()) plan.excess = setup.excess;
+  } else if (!plan.largest || setup.memory.plan_bytes > plan.largest->memory.plan_bytes) {
+    plan.largest = setup;
+    plan.largest_id = cell.id;
+  }
+}
+
+/// The cells whose time no record tells are timed with a few steps.
+void calibrate_cells(const std::vector<std::size_t>& unknown, Plan& plan, std::vector<double>& repeats) {
+  if (!plan.settings.calibrate || unknown.empty()) return;
+  const auto some = study::subset(plan.cells, unknown);
+  auto found = calibrate(some, plan.settings.planned_nodes * base::usable_cores());
+  plan.calibration = std::move(found.text);
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    if (!found.seconds[i]) continue;
+    if (some[i].is_spare) {
+      repeats.push_back(*found.seconds[i]);
+      continue;
+    }
+    ++plan.calibrated;
+    plan.calibrated_s += some[i].chance * *found.seconds[i];
   }
 }
 
 /// Plans all cells. If there are several, impossible ones get their reason as `skip`, since the study will
 /// leave them out.
 ///
-/// Errors   those of train::inspect() for a single cell, or if no cell is possible
-PlanTotal plan_cells(std::vector<study::PlannedCell>& cells, const train::Backend& backend,
-                     const KnownTimes& times, const Settings& settings) {
-  CellPlans plans(backend, times, settings.command == kTrain);
-  PlanTotal total;
+/// Errors   those of train::inspect() for a single cell, of a training those of train::rehearse(), or if no
+///          cell is possible
+void plan_cells(const train::Backend& backend, const KnownTimes& times, Plan& plan) {
+  // Cells with equal options are planned once, since repeats have the same memory and time.
+  std::map<std::map<std::string, std::string>, OfCell> planned;
+  const auto plan_of = [&](const train::Options& options) -> const OfCell& {
+    auto key = train::settings(options);
+    key["workers"] = std::to_string(options.workers);  // not in the settings of every record
+    key.erase("seed");
+    if (const auto found = planned.find(key); found != planned.end()) return found->second;
+    // A training opens more than a cell of a study.
+    auto setup = plan.is_of_training() ? train::rehearse(options, backend) : train::inspect(options, backend);
+    auto time = times.of(options, setup);
+    return planned.emplace(std::move(key), OfCell{std::move(setup), std::move(time)}).first->second;
+  };
   std::optional<base::Error> impossible;
   std::vector<std::size_t> unknown;  // cells whose time no record tells
-  for (auto& cell : cells) {
-    if (!cell.skip.empty() || cell.is_spare) continue;
-    ++total.run;
+  std::vector<double> repeats;
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) {  // spare cells stand behind those that they repeat
+    auto& cell = plan.cells[i];
+    if (!cell.skip.empty()) continue;
     if (cell.is_of_collectives()) {
-      total.seconds += cell.collectives_s;
-      ++total.known;
+      ++plan.run;
+      ++plan.known;
+      plan.known_s += cell.collectives_s;
       continue;
     }
     try {
-      const auto& plan = plans.of(cell.options);
-      add_plan(plan, cell, total);
-      if (!plan.time && plan.setup.excess.empty())
-        unknown.push_back(static_cast<std::size_t>(&cell - cells.data()));
-    } catch (const base::Error& error) {
-      if (cells.size() == 1 || error.kind() != base::ErrorKind::usage) throw;
-      if (!impossible) impossible = error;
-      cell.skip = error.what();
-      --total.run;
-    }
-  }
-  if (total.run == 0 && impossible) throw *impossible;
-  std::vector<double> repeats;
-  for (const auto& cell : cells) {
-    if (!cell.is_spare || !cell.skip.empty()) continue;
-    try {
-      const auto& plan = plans.of(cell.options);
-      if (plan.time)
-        repeats.push_back(plan.time->seconds);
-      else if (plan.setup.excess.empty())
-        unknown.push_back(static_cast<std::size_t>(&cell - cells.data()));
-    } catch (const base::Error&) {
-      continue;  // the cell is skipped
-    }
-  }
-  if (settings.calibrate && !unknown.empty()) {
-    const auto some = study::subset(cells, unknown);
-    auto found = calibrate(some, settings.planned_nodes * base::usable_cores());
-    total.calibration = std::move(found.text);
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      if (!found.seconds[i]) continue;
-      if (some[i].is_spare) {
-        repeats.push_back(*found.seconds[i]);
+      const auto& of_cell = plan_of(cell.options);
+      if (!of_cell.time && of_cell.setup.excess.empty()) unknown.push_back(i);
+      if (cell.is_spare) {
+        if (of_cell.time) repeats.push_back(of_cell.time->seconds);
         continue;
       }
-      ++total.calibrated;
-      total.calibrated_s += some[i].chance * *found.seconds[i];
+      ++plan.run;
+      add_cell(of_cell, cell, plan);
+    } catch (const base::Error& error) {
+      if (cell.is_spare) continue;
+      if (plan.cells.size() == 1 || error.kind() != base::ErrorKind::usage) throw;
+      if (!impossible) impossible = error;
+      cell.skip = error.what();
     }
   }
+  if (plan.run == 0 && impossible) throw *impossible;
+  calibrate_cells(unknown, plan, repeats);
   std::ranges::sort(repeats, std::greater());
-  repeats.resize(std::min(repeats.size(), settings.study.most_repeats));
-  for (const double seconds : repeats) total.repeats_s += seconds;
-  total.waits_s = kMostWaitsOfRepeat_s * static_cast<double>(settings.study.most_repeats);
-  return total;
+  repeats.resize(std::min(repeats.size(), plan.settings.study.most_repeats));
+  for (const double seconds : repeats) plan.repeats_s += seconds;
+  plan.waits_s = kMostWaitsOfRepeat_s * static_cast<double>(plan.settings.study.most_repeats);
 }
 
 double gigabytes_of(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
-std::string duration(double seconds) {
-  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
-
-Json files_of(const Settings& settings, const std::filesystem::path& directory, const PlanTotal& total) {
-  Json files = Json::array();
-  const auto add = [&](const std::string& name) { files.push_back((directory / name).string()); };
-  if (settings.command == kTrain) {
-    for (const char* name : {"record.json", "events.jsonl"}) add(name);
-    if (total.largest && total.largest->checkpoint_files > 0) add("checkpoint-*.safetensors");
-    if (settings.tensorboard) add("tensorboard/");
-  } else {
-    for (const char* name : {"records/", "events.jsonl", "report.html", "report.md", "report.json", "csv/"})
-      add(name);
+std::vector<std::string> files_of(const Plan& plan, const std::filesystem::path& directory) {
+  std::vector<std::string> names{"records/",  "events.jsonl", "report.html",
+                                 "report.md", "report.json",  "csv/"};
+  if (plan.is_of_training()) {
+    names = {"record.json", "events.jsonl"};
+    if (plan.largest && plan.largest->checkpoint_files > 0) names.emplace_back("checkpoint-*.safetensors");
+    if (plan.settings.tensorboard) names.emplace_back("tensorboard/");
   }
-  if (!settings.train.timeline.empty()) files.push_back(settings.train.timeline.string());
-  return files;
+  for (auto& name : names) name = (directory / name).string();
+  if (!plan.settings.train.timeline.empty()) names.push_back(plan.settings.train.timeline.string());
+  return names;
 }
 
-Json memory_json(const train::Setup& setup, const std::string& id) {
-  Json memory{{"bytes", setup.memory.plan_bytes}, {"available_bytes", setup.memory.available_bytes}};
-  if (!id.empty()) memory["cell"] = id;
-  Json lines = Json::object();
+/// A plan in both forms: each fact is added to its JSON and to its text at once.
+struct Written {
+  Json json;
+  std::string text{};
+
+  void add(const char* key, Json value) { json[key] = std::move(value); }
+  void line(const char* label, const std::string& words) { text += fmt::format("{:<9} {}\n", label, words); }
+};
+
+void write_settings(const Plan& plan, Written& out) {
+  Json all = Json::array();
+  int usual = 0;
+  out.text += "settings\n";
+  for (const auto& [name, value, origin] : planned_settings(plan.settings)) {
+    all.push_back({{"name", name}, {"value", value}, {"origin", origin}});
+    if (origin == "default")
+      ++usual;
+    else
+      out.text += fmt::format("  {:<20} {:<28} {}\n", name, value, origin);
+  }
+  out.text += fmt::format("  {} more have their defaults; --json lists them with all cells\n", usual);
+  out.add("settings", std::move(all));
+  out.add("notes", plan.settings.notes);
+  for (const auto& note : plan.settings.notes) out.line("note", note);
+}
+
+void write_memory(const Plan& plan, const train::Setup& setup, Written& out) {
+  const auto& memory = setup.memory;
+  const auto of = [](std::int64_t bytes, std::int64_t available) {
+    return fmt::format("{:.2f} GB of {:.2f} GB", gigabytes_of(bytes), gigabytes_of(available));
+  };
+  const bool is_of_training = plan.is_of_training();
+  Json json{{"bytes", memory.plan_bytes}, {"available_bytes", memory.available_bytes}};
+  if (!is_of_training) json["cell"] = plan.largest_id;
+  out.line("memory",
+           fmt::format("{}{}{}", of(memory.plan_bytes, memory.available_bytes),
+                       plan.settings.planned_processes > 1 ? ", of each process" : "",
+                       is_of_training ? "" : fmt::format(" (the largest cell, {})", plan.largest_id)));
+  auto& lines = json["lines"] = Json::object();
   for (const auto& line : setup.plan.lines) {
     const auto name = (line.place == graph::MemoryPlan::Place::device ? "device: " : "") + line.purpose;
     lines[name] = lines.value(name, std::int64_t{0}) + line.bytes;
   }
-  memory["lines"] = lines;
-  if (setup.memory.device) {
-    memory["device_bytes"] = setup.memory.device->plan_bytes;
-    memory["device_available_bytes"] = setup.memory.device->available_bytes;
+  if (memory.device) {
+    json["device_bytes"] = memory.device->plan_bytes;
+    json["device_available_bytes"] = memory.device->available_bytes;
+    out.line("device", of(memory.device->plan_bytes, memory.device->available_bytes));
   }
-  return memory;
+  out.add("memory", std::move(json));
 }
 
-Json time_json(const PlanTotal& total) {
-  if (total.known == 0 && total.calibrated == 0)
-    return {{"seconds", nullptr},
-            {"known_from",
-             "no record of the same set-up is in the output directory or paceline-out; a short run "
-             "(--steps 20) leaves one"}};
-  Json time{{"seconds", total.seconds + total.calibrated_s},
-            {"known_from", total.calibrated > 0 ? total.calibration
-                           : total.from.empty() ? "its own option"
-                                                : total.from}};
-  if (total.calibrated > 0) {
-    time["low"] = total.seconds + kCalibrationLow * total.calibrated_s;
-    time["high"] = total.seconds + kCalibrationHigh * total.calibrated_s;
+void write_setup(const Plan& plan, const train::Setup& setup, Written& out) {
+  const auto& model = setup.model;
+  const auto& data = setup.data;
+  out.add("model", {{"name", model.name}, {"parameters", model.parameters}});
+  out.line("model", fmt::format("{}, {} parameters", model.name, model.parameters));
+  out.add("data", {{"spec", data.spec},
+                   {"description", data.description},
+                   {"train_samples", data.train_samples},
+                   {"test_samples", data.test_samples}});
+  out.line("data", data.description);
+  if (!setup.images.empty()) {
+    out.json["data"]["images"] = setup.images;
+    out.line("", setup.images);
   }
-  if (total.repeats_s > 0) {
-    time["repeats_s"] = total.repeats_s;
-    time["waits_s"] = total.waits_s;
+  if (plan.is_of_training()) {
+    out.add("training", {{"workers", setup.workers},
+                         {"threads_per_worker", setup.threads},
+                         {"local_batch", setup.local_batch},
+                         {"global_batch", setup.global_batch},
+                         {"precision", setup.precision},
+                         {"steps_per_epoch", setup.steps_per_epoch},
+                         {"learning_rate", setup.learning_rate}});
+    const auto processes = plan.settings.planned_processes;
+    out.line("workers", fmt::format("{} x {}{}, local batch {}, global batch {}, {}", setup.workers,
+                                    base::counted(setup.threads, "thread"),
+                                    processes > 1 ? fmt::format(" in {} processes", processes) : "",
+                                    setup.local_batch, setup.global_batch, setup.precision));
+    out.line("rate", setup.learning_rate);
+    out.line("steps", fmt::format("{} ({} an epoch)", setup.updates, setup.steps_per_epoch));
   }
-  const auto told = total.known + total.calibrated;
-  if (told < total.run)
-    time["of_cells"] = fmt::format("{} of {}; no record has the time of the others", told, total.run);
-  return time;
+  write_memory(plan, setup, out);
 }
 
-std::string time_text(const Json& time) {
-  const auto from = time["known_from"].get<std::string>();
-  if (time["seconds"].is_null()) return "not known: " + from;
-  const bool is_whole = !time.contains("of_cells");
-  const auto seconds = time.contains("low") ? fmt::format("{} to {}", duration(time["low"].get<double>()),
-                                                          duration(time["high"].get<double>()))
-                                            : duration(time["seconds"].get<double>());
-  auto text = fmt::format("{} {} (from {}", is_whole ? "about" : "at least", seconds, from);
-  if (time.contains("repeats_s"))
+void write_cells(const Plan& plan, Written& out) {
+  constexpr int kFew = 1;
+  Json all = Json::array();
+  int skipped = 0;
+  out.line("cells", fmt::format("{} to run, {}{} steps", plan.run,
+                                plan.has_windows_by_time ? "at least " : "", plan.updates));
+  for (const auto& cell : plan.cells) {
+    if (cell.is_spare) continue;
+    all.push_back({{"id", cell.id}, {"skipped", cell.skip.empty() ? Json() : Json(cell.skip)}});
+    if (!cell.skip.empty() && ++skipped <= kFew) out.line("skipped", cell.id + ": " + cell.skip);
+  }
+  if (skipped > kFew) out.line("skipped", fmt::format("{} more cells; --json lists them", skipped - kFew));
+  out.add("cells", std::move(all));
+}
+
+void write_time(const Plan& plan, Written& out) {
+  const auto [from, some] = std::pair{plan.time_from(), plan.of_cells()};
+  const auto seconds = [&](double factor) { return plan.known_s + factor * plan.calibrated_s; };
+  const auto text_of = [&](double factor) { return base::rough_time(seconds(factor)); };
+  Json json{{"seconds", plan.has_time() ? Json(seconds(1)) : Json()}, {"known_from", from}};
+  auto text = fmt::format("{} {} (from {}", some.empty() ? "about" : "at least", text_of(1), from);
+  if (plan.calibrated > 0) {
+    json["low"] = seconds(kCalibrationLow);
+    json["high"] = seconds(kCalibrationHigh);
+    text = fmt::format("{} {} to {} (from {}", some.empty() ? "about" : "at least", text_of(kCalibrationLow),
+                       text_of(kCalibrationHigh), from);
+  }
+  if (plan.has_time() && plan.repeats_s > 0) {
+    json["repeats_s"] = plan.repeats_s;
+    json["waits_s"] = plan.waits_s;
     text += fmt::format("; up to {} more, waits included, if other programs disturb what decides",
-                        duration(time["repeats_s"].get<double>() + time["waits_s"].get<double>()));
-  if (!is_whole) text += "; cells " + time["of_cells"].get<std::string>();
-  return text + ")";
+                        base::rough_time(plan.repeats_s + plan.waits_s));
+  }
+  if (!some.empty()) {
+    json["of_cells"] = some;
+    text += "; cells " + some;
+  }
+  out.add("time", std::move(json));
+  out.line("time", plan.has_time() ? text + ")" : "not known: " + from);
 }
 
-Json plan_json(const Settings& settings, const PlanTotal& total, const std::vector<study::PlannedCell>& cells,
-               const std::filesystem::path& directory) {
-  Json plan{{"schema", "paceline-plan-1"}, {"command", command_name(settings.command)}};
-  plan["settings"] = Json::array();
-  for (const auto& one : planned_settings(settings))
-    plan["settings"].push_back({{"name", one.name}, {"value", one.value}, {"origin", one.origin}});
-  plan["notes"] = settings.notes;
-  if (total.largest) {
-    const auto& setup = *total.largest;
-    plan["model"] = {{"name", setup.model.name}, {"parameters", setup.model.parameters}};
-    plan["data"] = {{"spec", setup.data.spec},
-                    {"description", setup.data.description},
-                    {"train_samples", setup.data.train_samples},
-                    {"test_samples", setup.data.test_samples}};
-    if (!setup.images.empty()) plan["data"]["images"] = setup.images;
-    if (settings.command == kTrain)
-      plan["training"] = {{"workers", setup.workers},
-                          {"threads_per_worker", setup.threads},
-                          {"local_batch", setup.local_batch},
-                          {"global_batch", setup.global_batch},
-                          {"precision", setup.precision},
-                          {"steps_per_epoch", setup.steps_per_epoch},
-                          {"learning_rate", setup.learning_rate}};
-    plan["memory"] = memory_json(setup, settings.command == kTrain ? "" : total.largest_id);
+void write_disk(const Plan& plan, const std::filesystem::path& directory, Written& out) {
+  const auto files = files_of(plan, directory);
+  out.add("files", files);
+  for (const auto& file : files) out.line("writes", file);
+  Json json = Json::object();
+  std::string text;
+  if (plan.is_of_training() && plan.largest) {
+    const auto bytes = plan.largest->checkpoint_bytes * plan.largest->checkpoint_files;
+    json["checkpoints_bytes"] = bytes;
+    text = fmt::format("{:.1f} MB of checkpoints at the most; ", 1e-6 * static_cast<double>(bytes));
   }
-  plan["updates"] = total.updates;
-  if (total.has_windows_by_time) plan["updates_are"] = "the fewest: windows end by time";
-  plan["processes"] = settings.planned_processes;
-  if (settings.command != kTrain) {
-    plan["cells"] = Json::array();
-    for (const auto& cell : cells)
-      if (!cell.is_spare)
-        plan["cells"].push_back({{"id", cell.id}, {"skipped", cell.skip.empty() ? Json() : Json(cell.skip)}});
+  if (const auto free = base::free_bytes(directory)) {
+    json["free_bytes"] = *free;
+    text += fmt::format("{:.1f} GB are free", gigabytes_of(*free));
+  } else {
+    text += "the system does not report how much is free";
   }
-  plan["time"] = time_json(total);
-  plan["files"] = files_of(settings, directory, total);
-  Json disk = Json::object();
-  if (settings.command == kTrain && total.largest)
-    disk["checkpoints_bytes"] = total.largest->checkpoint_bytes * total.largest->checkpoint_files;
-  if (const auto free = base::free_bytes(directory)) disk["free_bytes"] = *free;
-  plan["disk"] = disk;
-  return plan;
+  out.add("disk", std::move(json));
+  out.line("disk", text);
 }
 
-void print_settings(const Settings& settings) {
-  std::string text = "settings\n";
-  int usual = 0;
-  for (const auto& one : planned_settings(settings))
-    if (one.origin == "default")
-      ++usual;
-    else
-      text += fmt::format("  {:<20} {:<28} {}\n", one.name, one.value, one.origin);
-  print(text + fmt::format("  {} more have their defaults; --json lists them with all cells\n", usual));
-}
-
-void print_plan(const Settings& settings, const PlanTotal& total, const Json& plan) {
-  const auto line = [](const char* name, const std::string& text) {
-    print(fmt::format("{:<9} {}\n", name, text));
-  };
-  print_settings(settings);
-  for (const auto& note : settings.notes) line("note", note);
-  if (total.largest) {
-    const auto& setup = *total.largest;
-    line("model", fmt::format("{}, {} parameters", setup.model.name, setup.model.parameters));
-    line("data", setup.data.description);
-    if (!setup.images.empty()) line("", setup.images);
-    if (settings.command == kTrain) {
-      line("workers", fmt::format("{} x {} thread{}{}, local batch {}, global batch {}, {}", setup.workers,
-                                  setup.threads, setup.threads == 1 ? "" : "s",
-                                  settings.planned_processes > 1
-                                      ? fmt::format(" in {} processes", settings.planned_processes)
-                                      : "",
-                                  setup.local_batch, setup.global_batch, setup.precision));
-      line("rate", setup.learning_rate);
-      line("steps", fmt::format("{} ({} an epoch)", setup.updates, setup.steps_per_epoch));
-    }
-    line("memory",
-         fmt::format(
-             "{:.2f} GB of {:.2f} GB{}{}", gigabytes_of(setup.memory.plan_bytes),
-             gigabytes_of(setup.memory.available_bytes),
-             settings.planned_processes > 1 ? ", of each process" : "",
-             settings.command == kTrain ? "" : fmt::format(" (the largest cell, {})", total.largest_id)));
-    if (setup.memory.device)
-      line("device", fmt::format("{:.2f} GB of {:.2f} GB", gigabytes_of(setup.memory.device->plan_bytes),
-                                 gigabytes_of(setup.memory.device->available_bytes)));
-  }
-  if (settings.command != kTrain) {
-    line("cells", fmt::format("{} to run, {}{} steps", total.run,
-                              total.has_windows_by_time ? "at least " : "", total.updates));
-    constexpr int kFew = 1;
-    int skipped = 0;
-    for (const auto& cell : plan["cells"])
-      if (!cell["skipped"].is_null() && ++skipped <= kFew)
-        line("skipped",
-             fmt::format("{}: {}", cell["id"].get<std::string>(), cell["skipped"].get<std::string>()));
-    if (skipped > kFew) line("skipped", fmt::format("{} more cells; --json lists them", skipped - kFew));
-  }
-  line("time", time_text(plan["time"]));
-  for (const auto& file : plan["files"]) line("writes", file.get<std::string>());
-  const auto& disk = plan["disk"];
-  const auto free =
-      disk.contains("free_bytes")
-          ? fmt::format("{:.1f} GB are free", gigabytes_of(disk["free_bytes"].get<std::int64_t>()))
-          : std::string("the system does not report how much is free");
-  line("disk",
-       disk.contains("checkpoints_bytes")
-           ? fmt::format("{:.1f} MB of checkpoints at the most; {}",
-                         1e-6 * static_cast<double>(disk["checkpoints_bytes"].get<std::int64_t>()), free)
-           : free);
-  std::printf("nothing was %swritten; the same command without --plan runs it\n",
-              total.calibrated > 0 ? "" : "run or ");
+Written written(const Plan& plan, const std::filesystem::path& directory) {
+  const auto& settings = plan.settings;
+  Written out{.json = {{"schema", "paceline-plan-1"}, {"command", command_name(settings.command)}}};
+  write_settings(plan, out);
+  if (plan.largest) write_setup(plan, *plan.largest, out);
+  out.add("updates", plan.updates);
+  if (plan.has_windows_by_time) out.add("updates_are", "the fewest: windows end by time");
+  out.add("processes", settings.planned_processes);
+  if (!plan.is_of_training()) write_cells(plan, out);
+  write_time(plan, out);
+  write_disk(plan, directory, out);
+  out.text += fmt::format("nothing was {}written; the same command without --plan runs it\n",
+                          plan.calibrated > 0 ? "" : "run or ");
+  return out;
 }
 
 }  // namespace
@@ -394,14 +380,14 @@ int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& g
   require_output_directory(directory);
   if (settings.command != kTrain) study::require_own_records(given, directory);
   const KnownTimes times({directory, "paceline-out"});
-  auto cells = given;
-  const auto total = plan_cells(cells, backend, times, settings);
-  if (!total.largest && !total.excess.empty()) base::fail(base::ErrorKind::device, "{}", total.excess);
-  const auto plan = plan_json(settings, total, cells, directory);
+  Plan plan{.settings = settings, .cells = given};
+  plan_cells(backend, times, plan);
+  if (!plan.largest && !plan.excess.empty()) base::fail(base::ErrorKind::device, "{}", plan.excess);
+  const auto out = written(plan, directory);
   if (settings.json)
-    std::printf("%s\n", plan.dump(2).c_str());
+    std::printf("%s\n", out.json.dump(2).c_str());
   else
-    print_plan(settings, total, plan);
+    print(out.text);
   return 0;
 }
 
