@@ -119,12 +119,6 @@ Outline shape_for(const DataFacts& facts, const MachineFacts& machine, int epoch
   return shape;
 }
 
-std::string about_how_long(double seconds) {
-  if (seconds < 90) return fmt::format("{:.0f} s", std::max(1.0, seconds));
-  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
-
 std::string reason_of_size(const DataFacts& facts, const Outline& shape) {
   const int natural = facts.median_side();
   std::string text =
@@ -147,67 +141,32 @@ std::string reason_of_size(const DataFacts& facts, const Outline& shape) {
               : ".");
 }
 
-void choose_data(const DataFacts& facts, const Outline& shape, Proposal& proposal) {
-  std::string spec = facts.spec, reason;
-  if (facts.test_from == TestFrom::cut)
-    reason =
-        "There is no test folder: a fifth of every class is the test set (test=0.2), the same images for every seed. ";
-  if (facts.test_from == TestFrom::validation_folder)
-    reason = "There is no test folder: the validation folder is the test set. ";
-  if (facts.spec.ends_with(",classes=top"))
-    reason += "classes=top: folders lie inside a class's folder, and their images are that class's. ";
-  const auto mirror = against_mirroring(facts);
-  if (facts.has_sizes) {
-    spec += fmt::format(",size={}", shape.side);
-    reason += reason_of_size(facts, shape) + " ";
-    if (shape.is_characters) {
-      spec += ",crop-area=0.8";
-      reason += "crop-area=0.8: characters fill their image, and a small part of one can be another. ";
-    } else if (facts.is_mostly_plain()) {
-      spec += ",crop-area=0.4";
-      reason +=
-          "crop-area=0.4: the corners are of one colour, so the object is in the middle, and a smaller crop "
-          "may miss it. ";
-    } else {
-      spec += ",crop-area=0.25";
-      reason +=
-          "crop-area=0.25: each image is shown as a random part of a quarter to all of it; ImageNet's 0.08 is for more "
-          "images than these. ";
-    }
-    if (!mirror.empty()) spec += ",flip=0";
-    reason +=
-        mirror.empty() ? "Half of them are mirrored (flip=0 turns that off)." : "flip=0: " + mirror + ".";
-  } else {
-    reason += "Images of one size, with the augmentation that is usual for them.";
-  }
-  proposal.choices.push_back({"data", toml_string(spec), reason});
-  proposal.options.data = spec;
-  if (!facts.has_sizes && !mirror.empty() && facts.format.channels == 3)
-    proposal.choices.push_back({"flip", "\"none\"", "flip: " + mirror + "."});
-}
+/// What the choices are made from. `whole` has the images that validation will take from `facts`.
+struct Inputs {
+  const DataFacts& whole;
+  const DataFacts& facts;
+  const MachineFacts& machine;
+  const Outline& shape;
+  double held_back;  ///< part of every training class, for validation; 0: none
+  std::int64_t batch;
+  int epochs;
+};
 
-void choose_model(const DataFacts& facts, const Outline& shape, const MachineFacts& machine,
-                  Proposal& proposal) {
+/// A row is taken if `when` holds; of several with one key the first that does.
+struct Row {
+  const char* key;
+  std::string value;  ///< as in Choice
+  bool when;
   std::string reason;
-  if (shape.is_characters)
-    reason =
-        "Small grey images: a convolutional network of two layers is enough, 99 % on MNIST (recipes/mnist.toml).";
-  else if (facts.train < kFewImages)
-    reason = fmt::format(
-        "{} training images are few (below {}): a network of some 80,000 parameters, since one of 11 "
-        "million would memorise them. It reached 97 % on 24 fruits (recipes/fruits.toml).",
-        facts.train, kFewImages);
-  else if (shape.model == "resnet8-cifar")
-    reason = fmt::format(
-        "resnet18-cifar is the larger network, but would take more than {} on {} core{}: start with the "
-        "small one.",
-        about_how_long(kWishedSeconds), machine.cores, machine.cores == 1 ? "" : "s");
-  else
-    reason = fmt::format("{} training images are enough for ResNet-18{}.", facts.train,
-                         shape.model == "resnet18" ? "" : ", in its form for small images");
-  proposal.choices.push_back({"model", toml_string(shape.model), reason});
-  proposal.options.model = shape.model;
-}
+};
+
+/// What is added to the data's spec, and to the reason for it.
+struct SpecRow {
+  bool when;
+  std::string piece, sentence;
+};
+
+std::string first_of(const std::vector<std::string>& texts) { return texts.empty() ? "" : texts.front(); }
 
 /// The number of images of the median class.
 std::int64_t median_class(const DataFacts& facts) {
@@ -216,195 +175,217 @@ std::int64_t median_class(const DataFacts& facts) {
   return counts[counts.size() / 2];
 }
 
-void choose_validation(const DataFacts& facts, Proposal& proposal) {
+/// The part of every training class that is held back for validation; 0 if there is a validation folder, or
+/// too few images.
+double held_back_of(const DataFacts& facts) {
   constexpr std::int64_t kLeast = 100, kMany = 2'000;
-  if (facts.validation > 0) {
-    proposal.choices.push_back(
-        {"validation-split", "",
-         fmt::format("{} images of the validation folder choose the best epoch; the test set is read "
-                     "once, at the end.",
-                     facts.validation)});
-    return;
-  }
   const double part = facts.train >= kMany ? 0.1 : 0.2;
   const auto held = std::llround(part * static_cast<double>(median_class(facts)));
-  if (facts.train < kLeast || held < 1) {
-    proposal.choices.push_back(
-        {"validation-split", "",
-         fmt::format(
-             "{} training images, {} in the median class, are too few to hold some back: no epoch is chosen, and "
-             "the figure that counts is the last epoch's on the test set.",
-             facts.train, median_class(facts))});
-    return;
-  }
-  proposal.choices.push_back(
-      {"validation-split", fmt::format("{:g}", part),
-       fmt::format(
-           "There is no validation folder: {:.0f} % of every training class is held back, the same images for "
-           "every seed. The best epoch is chosen on them, and the test set is read once, at the end.",
-           100 * part)});
-  proposal.options.validation_split = part;
+  return facts.validation > 0 || facts.train < kLeast || held < 1 ? 0 : part;
 }
 
-void choose_broken(const DataFacts& facts, Proposal& proposal) {
-  if (!facts.has_sizes) return;
-  if (facts.broken.empty()) {
-    if (!facts.looked_at_all())
-      proposal.choices.push_back(
-          {"bad-images", "",
-           fmt::format(
-               "None of {} images looked at is broken, of {}. Should a training stop at one: bad-images = \"skip\" "
-               "decodes all before the first step; 'paceline data verify' names them.",
-               facts.looked_at, facts.all())});
-    return;
-  }
-  proposal.choices.push_back(
-      {"bad-images", "\"skip\"",
-       fmt::format(
-           "{} of {} images looked at cannot be decoded ({}). Such are left out, named and counted: all images are "
-           "decoded once before the first step.",
-           facts.broken.size(), facts.looked_at, facts.broken.front())});
+std::vector<SpecRow> rows_of_data(const DataFacts& facts, const Outline& shape, const std::string& mirror) {
+  const bool has_sizes = facts.has_sizes, is_plain = has_sizes && facts.is_mostly_plain();
+  return {
+      {facts.test_from == TestFrom::cut, "",
+       "There is no test folder: a fifth of every class is the test set (test=0.2), the same images for every seed."},
+      {facts.test_from == TestFrom::validation_folder, "",
+       "There is no test folder: the validation folder is the test set."},
+      {facts.spec.ends_with(",classes=top"), "",
+       "classes=top: folders lie inside a class's folder, and their images are that class's."},
+      {has_sizes, fmt::format(",size={}", shape.side), has_sizes ? reason_of_size(facts, shape) : ""},
+      {has_sizes && shape.is_characters, ",crop-area=0.8",
+       "crop-area=0.8: characters fill their image, and a small part of one can be another."},
+      {is_plain && !shape.is_characters, ",crop-area=0.4",
+       "crop-area=0.4: the corners are of one colour, so the object is in the middle, and a smaller crop may miss it."},
+      {has_sizes && !is_plain && !shape.is_characters, ",crop-area=0.25",
+       "crop-area=0.25: each image is shown as a random part of a quarter to all of it; ImageNet's 0.08 is for more "
+       "images than these."},
+      {has_sizes && mirror.empty(), "", "Half of them are mirrored (flip=0 turns that off)."},
+      {has_sizes && !mirror.empty(), ",flip=0", "flip=0: " + mirror + "."},
+      {!has_sizes, "", "Images of one size, with the augmentation that is usual for them."}};
 }
 
-void choose_batch(const DataFacts& facts, const MachineFacts& machine, std::int64_t batch,
-                  Proposal& proposal) {
+Row row_of_data(const DataFacts& facts, const Outline& shape, const std::string& mirror, std::string& spec) {
+  std::string reason;
+  spec = facts.spec;
+  for (const auto& [when, piece, sentence] : rows_of_data(facts, shape, mirror)) {
+    if (!when) continue;
+    spec += piece;
+    reason += (reason.empty() ? "" : " ") + sentence;
+  }
+  return {"data", toml_string(spec), true, reason};
+}
+
+std::vector<Row> rows_of_images(const Inputs& in, const std::string& mirror) {
+  const auto& [whole, facts, machine, shape, held_back, batch, epochs] = in;
+  return {
+      {"flip", "\"none\"", !facts.has_sizes && !mirror.empty() && facts.format.channels == 3,
+       "flip: " + mirror + "."},
+      {"validation-split", "", whole.validation > 0,
+       fmt::format(
+           "{} images of the validation folder choose the best epoch; the test set is read once, at the end.",
+           whole.validation)},
+      {"validation-split", "", held_back == 0,
+       fmt::format(
+           "{} training images, {} in the median class, are too few to hold some back: no epoch is chosen, "
+           "and the figure that counts is the last epoch's on the test set.",
+           whole.train, median_class(whole))},
+      {"validation-split", fmt::format("{:g}", held_back), true,
+       fmt::format(
+           "There is no validation folder: {:.0f} % of every training class is held back, the same images "
+           "for every seed. The best epoch is chosen on them, and the test set is read once, at the end.",
+           100 * held_back)},
+      {"bad-images", "", facts.has_sizes && whole.broken.empty() && !whole.looked_at_all(),
+       fmt::format(
+           "None of {} images looked at is broken, of {}. Should a training stop at one: bad-images = "
+           "\"skip\" decodes all before the first step; 'paceline data verify' names them.",
+           whole.looked_at, whole.all())},
+      {"bad-images", "\"skip\"", facts.has_sizes && !whole.broken.empty(),
+       fmt::format(
+           "{} of {} images looked at cannot be decoded ({}). Such are left out, named and counted: all "
+           "images are decoded once before the first step.",
+           whole.broken.size(), whole.looked_at, first_of(whole.broken))}};
+}
+
+std::vector<Row> rows_of_model(const Inputs& in) {
+  const auto& [whole, facts, machine, shape, held_back, batch, epochs] = in;
+  const auto model = toml_string(shape.model), size = std::to_string(batch);
   const auto updates = facts.train / batch;
-  std::string reason = fmt::format("{} updates an epoch: ", updates);
-  if (updates < kUpdatesAnEpoch)
-    reason += "there are few images, and a smaller batch would leave too few of them in a step.";
-  else if (batch == machine.most_batch && batch < 128)
-    reason += "the largest batch whose memory this machine has.";
-  else
-    reason += batch == 128
-                  ? "enough, and a batch of 128 keeps the cores busy."
-                  : fmt::format("a larger batch leaves fewer than {}, and such a training sees too few.",
-                                kUpdatesAnEpoch);
-  proposal.choices.push_back({"global-batch", std::to_string(batch), reason});
-  proposal.options.global_batch = batch;
+  const auto of_batch = [&](const std::string& why) {
+    return fmt::format("{} updates an epoch: {}.", updates, why);
+  };
+  return {
+      {"model", model, shape.is_characters,
+       "Small grey images: a convolutional network of two layers is enough, 99 % on MNIST (recipes/mnist.toml)."},
+      {"model", model, facts.train < kFewImages,
+       fmt::format(
+           "{} training images are few (below {}): a network of some 80,000 parameters, since one of 11 "
+           "million would memorise them. It reached 97 % on 24 fruits (recipes/fruits.toml).",
+           facts.train, kFewImages)},
+      {"model", model, shape.model == "resnet8-cifar",
+       fmt::format(
+           "resnet18-cifar is the larger network, but would take more than {} on {}: start with the small one.",
+           base::rough_time(kWishedSeconds), base::counted(machine.cores, "core"))},
+      {"model", model, true,
+       fmt::format("{} training images are enough for ResNet-18{}.", facts.train,
+                   shape.model == "resnet18" ? "" : ", in its form for small images")},
+      {"global-batch", size, updates < kUpdatesAnEpoch,
+       of_batch("there are few images, and a smaller batch would leave too few of them in a step")},
+      {"global-batch", size, batch == machine.most_batch && batch < 128,
+       of_batch("the largest batch whose memory this machine has")},
+      {"global-batch", size, batch == 128, of_batch("enough, and a batch of 128 keeps the cores busy")},
+      {"global-batch", size, true,
+       of_batch(fmt::format("a larger batch leaves fewer than {}, and such a training sees too few",
+                            kUpdatesAnEpoch))},
+      {"epochs", std::to_string(epochs), true,
+       fmt::format(
+           "{} updates in all ({} to {} epochs, about {} updates where that lies between). Counted with 20 "
+           "GFLOP/s a core, {} need about {}, evaluations and decoding apart; --plan knows better once a "
+           "short run was measured.",
+           epochs * updates, kFewestEpochs, kMostEpochs, kUpdates, base::counted(machine.cores, "core"),
+           base::rough_time(std::max(1.0, seconds_of(facts, machine, shape.flops, epochs))))}};
 }
 
-void choose_rule(const DataFacts& facts, const Outline& shape, std::int64_t batch, Proposal& proposal) {
-  auto& choices = proposal.choices;
-  if (shape.is_characters) {
-    choices.push_back({"optimizer", "\"adamw\"",
-                       "AdamW at 0.002 with a one-cycle schedule, as in recipes/mnist.toml, which was "
-                       "tested."});
-    choices.push_back({"lr", "0.002", ""});
-  } else {
-    // The rate was tested with batches from 32 on; smaller batches have noisier steps.
-    constexpr double kProvenBatch = 32;
-    const double peak = (shape.model == "resnet8-cifar" ? 0.1 : 0.05) *
-                        std::min(1.0, static_cast<double>(batch) / kProvenBatch);
-    choices.push_back(
-        {"optimizer", "\"sgd\"",
-         fmt::format(
-             "SGD with Nesterov momentum and a one-cycle schedule: the usual rule for this network; a peak "
-             "of {:g} was tested with {}{}. With --global-batch 4 times as large, the rate is too.",
-             shape.model == "resnet8-cifar" ? 0.1 : 0.05,
-             shape.model == "resnet8-cifar" ? "recipes/fruits.toml" : "recipes/caltech256.toml",
-             batch < kProvenBatch
-                 ? fmt::format(", here times {} / {:g} for the small batch", batch, kProvenBatch)
-                 : "")});
-    choices.push_back({"momentum", "0.9", ""});
-    choices.push_back({"nesterov", "true", ""});
-    choices.push_back({"lr", fmt::format("{:g}", peak), ""});
-    choices.push_back({"lr-batch", std::to_string(batch), ""});
-    choices.push_back({"scale-lr", "\"linear\"", ""});
-  }
-  choices.push_back(
-      {"schedule", "\"one-cycle\"",
+std::vector<Row> rows_of_rule(const Inputs& in) {
+  const auto& [whole, facts, machine, shape, held_back, batch, epochs] = in;
+  // The rate was tested with batches from 32 on; smaller batches have noisier steps.
+  constexpr double kProvenBatch = 32;
+  const bool is_sgd = !shape.is_characters, is_small = shape.model == "resnet8-cifar";
+  const double proven = is_small ? 0.1 : 0.05;
+  const double part = std::min(1.0, static_cast<double>(batch) / kProvenBatch);
+  return {
+      {"optimizer", "\"adamw\"", !is_sgd,
+       "AdamW at 0.002 with a one-cycle schedule, as in recipes/mnist.toml, which was tested."},
+      {"optimizer", "\"sgd\"", true,
+       fmt::format(
+           "SGD with Nesterov momentum and a one-cycle schedule: the usual rule for this network; a peak of "
+           "{:g} was tested with {}{}. With --global-batch 4 times as large, the rate is too.",
+           proven, is_small ? "recipes/fruits.toml" : "recipes/caltech256.toml",
+           part < 1 ? fmt::format(", here times {} / {:g} for the small batch", batch, kProvenBatch) : "")},
+      {"momentum", "0.9", is_sgd, ""},
+      {"nesterov", "true", is_sgd, ""},
+      {"lr", is_sgd ? fmt::format("{:g}", proven * part) : "0.002", true, ""},
+      {"lr-batch", std::to_string(batch), is_sgd, ""},
+      {"scale-lr", "\"linear\"", is_sgd, ""},
+      {"schedule", "\"one-cycle\"", true,
        "The rate rises for a third of the training and falls to 0, so that the last epochs are spent near the "
-       "minimum: the whole length counts, and a training that is stopped early has not reached it."});
-  if (shape.is_characters) return;
-  choices.push_back({"weight-decay", facts.train < kFewImages ? "1e-3" : "5e-4",
-                     facts.train < kFewImages ? "More than the usual 5e-4, because the images are few."
-                                              : "The usual one."});
-  if (facts.classes() > 2)
-    choices.push_back(
-        {"label-smoothing", "0.1", "Keeps the network from becoming too certain of its training images."});
-}
-
-void choose_length(const DataFacts& facts, const MachineFacts& machine, const Outline& shape,
-                   std::int64_t batch, int epochs, Proposal& proposal) {
-  const double seconds = seconds_of(facts, machine, shape.flops, epochs);
-  proposal.is_long = seconds > 3600;
-  proposal.choices.push_back(
-      {"epochs", std::to_string(epochs),
-       fmt::format(
-           "{} updates in all ({} to {} epochs, about {} updates where that lies between). Counted with 20 GFLOP/s a "
-           "core, {} core{} need about {}, evaluations and decoding apart; --plan knows better once a short run was "
-           "measured.",
-           epochs * (facts.train / batch), kFewestEpochs, kMostEpochs, kUpdates, machine.cores,
-           machine.cores == 1 ? "" : "s", about_how_long(seconds))});
-  proposal.options.epochs = epochs;
-}
-
-void choose_machine(const DataFacts& facts, const MachineFacts& machine, Proposal& proposal) {
-  proposal.choices.push_back(
-      {"precision", "\"auto\"",
+       "minimum: the whole length counts, and a training that is stopped early has not reached it."},
+      {"weight-decay", "1e-3", is_sgd && facts.train < kFewImages,
+       "More than the usual 5e-4, because the images are few."},
+      {"weight-decay", "5e-4", is_sgd, "The usual one."},
+      {"label-smoothing", "0.1", is_sgd && facts.classes() > 2,
+       "Keeps the network from becoming too certain of its training images."},
+      {"precision", "\"auto\"", true,
        fmt::format("{} here: {}. Another kind of processor may take the other; weights are fp32 in both.",
-                   train::name(machine.precision.precision), machine.precision.reason)});
-  proposal.choices.push_back(
-      {"workers", "1",
+                   train::name(machine.precision.precision), machine.precision.reason)},
+      {"workers", "1", true,
        fmt::format(
-           "One worker uses all cores ({} here). Whether several are faster: paceline scale RECIPE --workers 1,2,4.",
-           machine.cores)});
-  constexpr std::int64_t kManyFiles = 20'000;
-  if (facts.has_sizes && facts.all() > kManyFiles)
-    proposal.warnings.push_back(fmt::format(
-        "{} files: a cluster's file system reads one archive faster; paceline data pack {} images.tar",
-        facts.all(), facts.spec));
+           "One worker uses all cores ({} here). Whether several are faster: paceline scale RECIPE --workers "
+           "1,2,4.",
+           machine.cores)}};
 }
 
-void warn(const DataFacts& facts, Proposal& proposal) {
-  auto& warnings = proposal.warnings;
-  if (!facts.broken.empty())
-    warnings.push_back(
-        fmt::format("{} of {} images looked at cannot be decoded, and are left out; the first: {}",
-                    facts.broken.size(), facts.looked_at, facts.broken.front()));
-  if (facts.across_parts > 0)
-    warnings.push_back(
-        fmt::format("{} image{} in two parts, such as {}: accuracy on such images does not test what was "
-                    "learned; 'paceline data verify' lists them",
-                    facts.across_parts, facts.across_parts == 1 ? " is" : "s are", facts.duplicates.front()));
-  if (facts.contradicting > 0)
-    warnings.push_back(
-        fmt::format("{} of the images that come twice stand under two classes", facts.contradicting));
-  constexpr std::int64_t kFewInClass = 10;
+void take(const std::vector<Row>& rows, std::vector<Choice>& choices) {
+  for (const auto& [key, value, when, reason] : rows)
+    if (when && std::ranges::find(choices, key, &Choice::key) == choices.end())
+      choices.push_back({key, value, reason});
+}
+
+std::vector<std::string> warnings_of(const DataFacts& facts) {
+  constexpr std::int64_t kManyFiles = 20'000, kFewInClass = 10;
   const auto few = std::ranges::count_if(facts.per_class, [](auto count) { return count < kFewInClass; });
-  if (few > 0)
-    warnings.push_back(fmt::format("{} class{} fewer than {} training images, too few to learn {}", few,
-                                   few == 1 ? " has" : "es have", kFewInClass, few == 1 ? "it" : "them"));
-  else if (facts.most() > 5 * facts.fewest())
-    warnings.push_back(
-        fmt::format("the largest class has {:.1f} times the images of the smallest: look at the accuracy of "
-                    "each class, paceline evaluate prints it",
-                    static_cast<double>(facts.most()) / static_cast<double>(facts.fewest())));
+  const std::pair<bool, std::string> rows[] = {
+      {facts.has_sizes && facts.all() > kManyFiles,
+       fmt::format(
+           "{} files: a cluster's file system reads one archive faster; paceline data pack {} images.tar",
+           facts.all(), facts.spec)},
+      {!facts.broken.empty(),
+       fmt::format("{} of {} images looked at cannot be decoded, and are left out; the first: {}",
+                   facts.broken.size(), facts.looked_at, first_of(facts.broken))},
+      {facts.across_parts > 0,
+       fmt::format(
+           "{} in two parts, such as {}: accuracy on such images does not test what was learned; 'paceline "
+           "data verify' lists them",
+           base::counted(facts.across_parts, "image is", "images are"), first_of(facts.duplicates))},
+      {facts.contradicting > 0,
+       fmt::format("{} of the images that come twice stand under two classes", facts.contradicting)},
+      {few > 0,
+       fmt::format("{} fewer than {} training images, too few to learn {}",
+                   base::counted(few, "class has", "classes have"), kFewInClass, few == 1 ? "it" : "them")},
+      {few == 0 && facts.most() > 5 * facts.fewest(),
+       fmt::format(
+           "the largest class has {:.1f} times the images of the smallest: look at the accuracy of each "
+           "class, paceline evaluate prints it",
+           static_cast<double>(facts.most()) / static_cast<double>(facts.fewest()))}};
+  std::vector<std::string> warnings;
+  for (const auto& [when, sentence] : rows)
+    if (when) warnings.push_back(sentence);
+  return warnings;
 }
 
 }  // namespace
 
 Proposal propose(const DataFacts& whole, const MachineFacts& machine) {
-  Proposal proposal;
-  DataFacts facts = whole;
-  choose_validation(whole, proposal);  // before the rest, since validation images are not trained on
-  const auto validation = proposal.choices.back();
-  proposal.choices.clear();
+  const double held_back = held_back_of(whole);
+  DataFacts facts = whole;  // as they are trained on: without the images held back
   for (const auto count : whole.per_class)
-    facts.train -= std::min<std::int64_t>(
-        count - 1, std::llround(proposal.options.validation_split * static_cast<double>(count)));
+    facts.train -= std::min<std::int64_t>(count - 1, std::llround(held_back * static_cast<double>(count)));
   const auto batch = batch_for(facts, machine.most_batch);
   const auto epochs = epochs_for(facts, batch);
   const auto shape = shape_for(facts, machine, epochs);
-  choose_data(facts, shape, proposal);
-  proposal.choices.push_back(validation);
-  choose_broken(whole, proposal);
-  choose_model(facts, shape, machine, proposal);
-  choose_batch(facts, machine, batch, proposal);
-  choose_length(facts, machine, shape, batch, epochs, proposal);
-  choose_rule(facts, shape, batch, proposal);
-  choose_machine(facts, machine, proposal);
-  warn(whole, proposal);
+  const auto mirror = against_mirroring(facts);
+  Proposal proposal{.warnings = warnings_of(whole),
+                    .is_long = seconds_of(facts, machine, shape.flops, epochs) > 3600};
+  auto& options = proposal.options;
+  take({row_of_data(facts, shape, mirror, options.data)}, proposal.choices);
+  const Inputs in{whole, facts, machine, shape, held_back, batch, epochs};
+  for (const auto& rows : {rows_of_images(in, mirror), rows_of_model(in), rows_of_rule(in)})
+    take(rows, proposal.choices);
+  options.model = shape.model;
+  options.validation_split = held_back;
+  options.global_batch = batch;
+  options.epochs = epochs;
   return proposal;
 }
 
