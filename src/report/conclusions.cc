@@ -68,6 +68,13 @@ Conclusions::Stopped Conclusions::stopped_study() const {
   return all;
 }
 
+bool Conclusions::is_scaled(const analysis::Cell& cell) const {
+  const auto has_cell = [&](const ScalingGroup& group) {
+    return std::ranges::find(group.rows, &cell, &ScalingRow::cell) != group.rows.end();
+  };
+  return std::ranges::any_of(weak, has_cell) || std::ranges::any_of(strong, has_cell);
+}
+
 Conclusions conclude(std::span<const measure::Record> records) {
   Conclusions result;
   result.records = records;

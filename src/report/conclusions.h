@@ -65,6 +65,8 @@ struct Conclusions {
   [[nodiscard]] const std::vector<analysis::ScalingGroup>& scaling(analysis::Mode mode) const {
     return mode == analysis::Mode::weak ? weak : strong;
   }
+  /// Whether the cell is a row of weak or of strong scaling.
+  [[nodiscard]] bool is_scaled(const analysis::Cell& cell) const;
 };
 
 /// Requires  records is not empty

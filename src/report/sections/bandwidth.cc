@@ -23,13 +23,9 @@ std::string form_of_buffers(bool in_place) { return in_place ? "in place" : "out
 /// "2 ranks in 2 processes, mpi: exchange": names the workers whose collectives these are.
 std::string whose(const Record& record) {
   const auto& how = record.communication;
-  std::string text = count(record.workers, "rank");
+  std::string text = counted(record.workers, "rank");
   if (how.processes.value_or(1) > 1) text += fmt::format(" in {} processes", *how.processes);
   return fmt::format("{}, {}: {}", text, how.communicator, how.algorithm);
-}
-
-TableCell rate_cell(const std::optional<measure::Estimate>& gb_per_s) {
-  return gb_per_s ? figure(*gb_per_s) : missing(kNothingMoved);
 }
 
 Table collectives_table(const Record& record, const std::string& id) {
@@ -53,8 +49,8 @@ Table collectives_table(const Record& record, const std::string& id) {
     const auto figures = analysis::figures(one, record.workers);
     table.rows.push_back({words(one.collective), words(form_of_buffers(one.in_place)),
                           value(static_cast<double>(one.bytes)), figure(figures.seconds),
-                          rate_cell(figures.algbw), rate_cell(figures.busbw), value(figures.seconds.n),
-                          words(one.correct ? "yes" : "NO")});
+                          figure(figures.algbw, kNothingMoved), figure(figures.busbw, kNothingMoved),
+                          value(figures.seconds.n), words(one.correct ? "yes" : "NO")});
     if (record.oversubscribed) mark_row(table.rows.back(), 3, "*");
   }
   if (record.workers < 2)
@@ -188,25 +184,21 @@ constexpr const char* kBandwidthDefinition =
     "reducing the same buckets with nothing else running. An epoch's bytes = its steps x X. GB = 1e9 bytes.";
 
 std::vector<Column> bandwidth_columns(const std::string& batch_label) {
-  const auto amount = [](std::string key, std::string label) {
-    return Column{.key = std::move(key), .label = std::move(label), .unit = "B", .format = Format::bytes};
-  };
-  const auto rate = [](std::string key, std::string label) {
-    return Column{.key = std::move(key), .label = std::move(label), .unit = "GB/s", .format = Format::rate};
-  };
   return {{.key = "batch", .label = batch_label, .format = Format::integer},
           {.key = "workers", .label = "workers", .format = Format::integer},
-          amount("bytes_per_step", "X a step"),
+          in_bytes("bytes_per_step", "X a step", "B"),
           {.key = "buckets", .label = "buckets a step", .format = Format::integer},
-          amount("sent_per_step", "sent a step"),
-          amount("ring_per_step", "ring 2(N-1)/N X"),
+          in_bytes("sent_per_step", "sent a step", "B"),
+          in_bytes("ring_per_step", "ring 2(N-1)/N X", "B"),
           {.key = "transfer", .label = "t", .unit = "s", .format = Format::milliseconds},
-          rate("algbw", "algbw"),
-          rate("busbw", "busbw"),
-          rate("ceiling", "ceiling"),
+          in_rate("algbw", "algbw", "GB/s"),
+          in_rate("busbw", "busbw", "GB/s"),
+          in_rate("ceiling", "ceiling", "GB/s"),
           {.key = "utilisation", .label = "of the ceiling", .format = Format::percent1},
-          amount("bytes_per_epoch", "X an epoch")};
+          in_bytes("bytes_per_epoch", "X an epoch", "B")};
 }
+
+constexpr const char* kNoCeiling = "no ceiling was measured";
 
 std::vector<TableCell> bandwidth_row(std::int64_t batch, const Bandwidth& one) {
   return {value(static_cast<double>(batch)),
@@ -218,11 +210,9 @@ std::vector<TableCell> bandwidth_row(std::int64_t batch, const Bandwidth& one) {
           figure(one.transfer_s),
           figure(one.algbw),
           figure(one.busbw),
-          one.ceiling ? figure(*one.ceiling) : missing("no ceiling was measured"),
-          one.utilisation
-              ? figure(*one.utilisation)
-              : missing(one.ceiling ? "the buckets alone were slower than in the steps: no ceiling"
-                                    : "no ceiling was measured"),
+          figure(one.ceiling, kNoCeiling),
+          figure(one.utilisation,
+                 one.ceiling ? "the buckets alone were slower than in the steps: no ceiling" : kNoCeiling),
           value(one.bytes_per_epoch)};
 }
 
@@ -239,61 +229,54 @@ void explain_bandwidth(Footnotes& footnotes, const Bandwidth& one) {
         analysis::is_of_cuda_engine(one.cell->record()) ? "the device" : "cores"));
 }
 
-std::optional<Table> bandwidth_table(const std::vector<analysis::ScalingGroup>& groups, analysis::Mode mode) {
-  const std::string word = name(mode);
-  Table table{.id = "scale-" + word + "-bandwidth",
-              .title = fmt::format("Table 3, {} scaling: the all-reduce", word),
+struct BandwidthLine {
+  std::int64_t batch;
+  std::string marks;
+  Bandwidth one;
+};
+
+std::optional<Table> bandwidth_table(const std::string& id, const std::string& title,
+                                     const std::string& batch_label,
+                                     const std::vector<BandwidthLine>& lines) {
+  if (lines.empty()) return std::nullopt;
+  Table table{.id = id,
+              .title = title,
               .definition = kBandwidthDefinition,
-              .columns = bandwidth_columns(mode == analysis::Mode::weak ? "local batch" : "global batch")};
+              .columns = bandwidth_columns(batch_label)};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> cells;
-  for (const auto& group : groups) {
-    for (const auto& row : group.rows) {
-      const auto one = analysis::bandwidth(*row.cell);
-      if (!one) continue;
-      table.rows.push_back(bandwidth_row(group.batch, *one));
-      cells.push_back(row.cell);
-      table.rows.back()[1] = with_mark(std::move(table.rows.back()[1]), marks_of(row));
-      footnotes.explain(*row.cell);
-      explain_bandwidth(footnotes, *one);
-    }
+  for (const auto& [batch, marks, one] : lines) {
+    table.rows.push_back(bandwidth_row(batch, one));
+    table.rows.back()[1] = with_mark(std::move(table.rows.back()[1]), marks);
+    cells.push_back(one.cell);
+    footnotes.explain(*one.cell);
+    explain_bandwidth(footnotes, one);
   }
-  if (table.rows.empty()) return std::nullopt;
   add_setup_columns(table, 2, cells);
   table.footnotes = footnotes.take();
   return table;
 }
 
-bool is_in(const std::vector<analysis::ScalingGroup>& groups, const analysis::Cell& cell) {
-  return std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
-    return std::any_of(group.rows.begin(), group.rows.end(),
-                       [&](const auto& row) { return row.cell == &cell; });
-  });
+std::optional<Table> table_of_mode(const Conclusions& conclusions, analysis::Mode mode) {
+  std::vector<BandwidthLine> lines;
+  for (const auto& group : conclusions.scaling(mode))
+    for (const auto& row : group.rows)
+      if (auto one = analysis::bandwidth(*row.cell))
+        lines.push_back({group.batch, marks_of(row), std::move(*one)});
+  return bandwidth_table(fmt::format("scale-{}-bandwidth", name(mode)),
+                         fmt::format("Table 3, {} scaling: the all-reduce", name(mode)),
+                         mode == analysis::Mode::weak ? "local batch" : "global batch", lines);
 }
 
 /// The table for trainings and sweeps outside scaling groups.
 std::optional<Table> single_table(const Conclusions& conclusions) {
-  Table table{.id = "bandwidth",
-              .title = "The all-reduce",
-              .definition = kBandwidthDefinition,
-              .columns = bandwidth_columns("local batch")};
-  Footnotes footnotes;
-  std::vector<const analysis::Cell*> cells;
+  std::vector<BandwidthLine> lines;
   for (const auto& cell : conclusions.cells) {
-    if (cell.kind != "train" && cell.kind != "sweep") continue;
-    if (is_in(conclusions.weak, cell) || is_in(conclusions.strong, cell)) continue;
-    const auto one = analysis::bandwidth(cell);
-    if (!one) continue;
-    cells.push_back(&cell);
-    table.rows.push_back(bandwidth_row(cell.local_batch, *one));
-    table.rows.back()[1] = with_mark(std::move(table.rows.back()[1]), marks_of(cell));
-    footnotes.explain(cell);
-    explain_bandwidth(footnotes, *one);
+    if ((cell.kind != "train" && cell.kind != "sweep") || conclusions.is_scaled(cell)) continue;
+    if (auto one = analysis::bandwidth(cell))
+      lines.push_back({cell.local_batch, marks_of(cell), std::move(*one)});
   }
-  if (table.rows.empty()) return std::nullopt;
-  add_setup_columns(table, 2, cells);
-  table.footnotes = footnotes.take();
-  return table;
+  return bandwidth_table("bandwidth", "The all-reduce", "local batch", lines);
 }
 
 }  // namespace
@@ -360,8 +343,7 @@ std::optional<Section> traffic_section(const Conclusions& conclusions) {
 std::optional<Section> bandwidth_section(const Conclusions& conclusions) {
   Section section{.id = "bandwidth", .title = "How fast is the all-reduce?"};
   for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
-    if (auto one = bandwidth_table(conclusions.scaling(mode), mode))
-      section.blocks.push_back(std::move(*one));
+    if (auto one = table_of_mode(conclusions, mode)) section.blocks.push_back(std::move(*one));
   if (auto one = single_table(conclusions)) section.blocks.push_back(std::move(*one));
   if (section.blocks.empty()) return std::nullopt;
   return section;

@@ -70,21 +70,17 @@ struct BreakdownLine {
 };
 
 std::vector<Column> ledger_columns(const std::string& batch_label) {
-  const auto time = [](std::string key, std::string label) {
-    return Column{
-        .key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::milliseconds};
-  };
   return {{.key = "batch", .label = batch_label, .format = Format::integer},
           {.key = "workers", .label = "workers", .format = Format::integer},
-          time("step", "step"),
-          time("compute", "compute"),
+          in_ms("step", "step"),
+          in_ms("compute", "compute"),
           {.key = "in_use", .label = "in use", .format = Format::percent1},
-          time("communication", "comm. total"),
-          time("exposed_transfer", "exposed transfer"),
-          time("wait_for_rank", "wait for a rank"),
-          time("overlapped", "overlapped"),
-          time("data_wait", "data wait"),
-          time("other", "copy, other"),
+          in_ms("communication", "comm. total"),
+          in_ms("exposed_transfer", "exposed transfer"),
+          in_ms("wait_for_rank", "wait for a rank"),
+          in_ms("overlapped", "overlapped"),
+          in_ms("data_wait", "data wait"),
+          in_ms("other", "copy, other"),
           {.key = "imbalance", .label = "imbalance", .format = Format::percent1},
           {.key = "closure", .label = "closure", .format = Format::percent1}};
 }
@@ -256,15 +252,9 @@ std::vector<BreakdownLine> breakdown_lines_of(const std::vector<ScalingGroup>& g
 /// Lines for trainings that are in no scaling group.
 std::vector<BreakdownLine> single_lines(const Conclusions& conclusions) {
   std::vector<BreakdownLine> lines;
-  for (const auto& cell : conclusions.cells) {
-    if (cell.kind != "train" || !cell.is_measured()) continue;
-    bool is_grouped = false;
-    for (const auto* groups : {&conclusions.weak, &conclusions.strong})
-      for (const ScalingGroup& group : *groups)
-        for (const ScalingRow& row : group.rows) is_grouped = is_grouped || row.cell == &cell;
-    if (!is_grouped)
+  for (const auto& cell : conclusions.cells)
+    if (cell.kind == "train" && cell.is_measured() && !conclusions.is_scaled(cell))
       lines.push_back({.batch = cell.local_batch, .label = cell.label, .cell = &cell, .row = nullptr});
-  }
   return lines;
 }
 

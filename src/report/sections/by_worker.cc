@@ -23,16 +23,7 @@ constexpr const char* kByWorkerDefinition =
     "and received: of one step, counted. Memory: the most that the worker's process held at once, which all "
     "of its workers share.";
 
-TableCell bytes_of(const std::optional<double>& bytes) {
-  return bytes ? value(*bytes) : missing("the record was written before this was counted");
-}
-
-TableCell memory_of_worker(const WorkerShare& worker) {
-  return worker.peak_bytes ? value(static_cast<double>(*worker.peak_bytes))
-                           : missing(
-                                 "memory was not measured, or the record was written before this was "
-                                 "kept");
-}
+constexpr const char* kUncounted = "the record was written before this was counted";
 
 /// "rank 1", "rank 3 (process 1 on host b)"
 std::string name_of_worker(const ByWorker& cell, const WorkerShare& worker) {
@@ -87,7 +78,7 @@ Paragraph alike(const std::vector<const ByWorker*>& cells) {
       **std::ranges::max_element(cells, {}, [](const auto* cell) { return cell->imbalance; });
   return plain(
       fmt::format("In {} the workers are as fast as each other; the most above the mean, by {}, is {} of {}.",
-                  count(static_cast<long>(cells.size()), "cell"), percent(most.imbalance),
+                  counted(cells.size(), "cell"), percent(most.imbalance),
                   name_of_worker(most, most.workers[most.slowest]), most.cell->name()));
 }
 
@@ -100,18 +91,19 @@ Paragraph by_turns(const ByWorker& cell) {
 }
 
 std::vector<TableCell> row_of_worker(const ByWorker& cell, const WorkerShare& worker) {
-  return {with_mark(words(cell.cell->name()), marks_of(*cell.cell)),
-          value(worker.rank),
-          words(worker.host.empty() ? cell.cell->record().environment.host : worker.host),
-          value(worker.process),
-          value(worker.step_s()),
-          value(worker.own_s()),
-          value(worker.utilisation()),
-          value(worker.waiting_s),
-          value(worker.transfer_s),
-          bytes_of(worker.bytes_sent),
-          bytes_of(worker.bytes_received),
-          memory_of_worker(worker)};
+  return {
+      with_mark(words(cell.cell->name()), marks_of(*cell.cell)),
+      value(worker.rank),
+      words(worker.host.empty() ? cell.cell->record().environment.host : worker.host),
+      value(worker.process),
+      value(worker.step_s()),
+      value(worker.own_s()),
+      value(worker.utilisation()),
+      value(worker.waiting_s),
+      value(worker.transfer_s),
+      value(worker.bytes_sent, kUncounted),
+      value(worker.bytes_received, kUncounted),
+      value(worker.peak_bytes, "memory was not measured, or the record was written before this was kept")};
 }
 
 }  // namespace
@@ -121,13 +113,6 @@ std::optional<Section> by_worker_section(const Conclusions& conclusions) {
   for (const auto& cell : conclusions.cells)
     if (auto workers = analysis::by_worker(cell)) cells.push_back(std::move(*workers));
   if (cells.empty()) return std::nullopt;
-  const auto time = [](std::string key, std::string label) {
-    return Column{
-        .key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::milliseconds};
-  };
-  const auto amount = [](std::string key, std::string label) {
-    return Column{.key = std::move(key), .label = std::move(label), .format = Format::bytes};
-  };
   Table table{.id = "by-worker",
               .title = "Each worker by itself",
               .definition = kByWorkerDefinition,
@@ -135,14 +120,14 @@ std::optional<Section> by_worker_section(const Conclusions& conclusions) {
                           {.key = "rank", .label = "rank", .format = Format::integer},
                           {.key = "node", .label = "node"},
                           {.key = "process", .label = "process", .format = Format::integer},
-                          time("step", "step"),
-                          time("own_work", "own work"),
+                          in_ms("step", "step"),
+                          in_ms("own_work", "own work"),
                           {.key = "in_use", .label = "in use", .format = Format::percent1},
-                          time("wait_for_rank", "wait for a rank"),
-                          time("exposed_transfer", "exposed transfer"),
-                          amount("sent", "sent a step"),
-                          amount("received", "received a step"),
-                          amount("memory", "memory of its process")}};
+                          in_ms("wait_for_rank", "wait for a rank"),
+                          in_ms("exposed_transfer", "exposed transfer"),
+                          in_bytes("sent", "sent a step"),
+                          in_bytes("received", "received a step"),
+                          in_bytes("memory", "memory of its process")}};
   Footnotes footnotes;
   for (const auto& cell : cells) {
     for (const auto& worker : cell.workers) table.rows.push_back(row_of_worker(cell, worker));

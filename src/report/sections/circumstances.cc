@@ -106,7 +106,7 @@ Table circumstances_table(const Conclusions& conclusions) {
            {static_cast<double>(cell.records.size()), static_cast<double>(cell.record().window.warmup_steps),
             static_cast<double>(cell.steps_measured), wall})
         row.push_back(value(number));
-      row.push_back(others ? value(*others) : missing("not known: a window under one second"));
+      row.push_back(value(others, "not known: a window under one second"));
     }
     table.rows.push_back(std::move(row));
   }

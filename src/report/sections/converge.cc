@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analysis/compare/cell_labels.h"
+#include "report/answers/wording.h"
 #include "report/sections/curves.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -26,13 +27,6 @@ constexpr const char* kConvergeDefinition =
     "standard error is noise, above two of them (more where few seeds lie far apart) clear, but never with "
     "one seed. Training: seconds of the last seed, without evaluation; an epoch: their median. Given back: "
     "what a remedy gains over the large batch without remedy, as a part of what that lost.";
-
-TableCell accuracy_cell(const Variant& variant) {
-  return {.value = variant.accuracy,
-          .low = variant.accuracy - variant.standard_error,
-          .high = variant.accuracy + variant.standard_error,
-          .note = "interval: one standard error to either side"};
-}
 
 TableCell difference_cell(const std::optional<Difference>& difference, const std::string& reason) {
   if (!difference) return missing(reason);
@@ -70,8 +64,8 @@ std::vector<TableCell> converge_row(const Convergence& result, std::size_t i) {
           with_mark(value(variant.training_s), marks_of(*variant.cell)),
           with_mark(with_mark(value(variant.epoch_s), variant.epoch_measured ? "" : "est."),
                     marks_of(*variant.cell)),
-          variant.test_loss ? value(*variant.test_loss) : missing("not measured"),
-          accuracy_cell(variant),
+          value(variant.test_loss, "not measured"),
+          with_error(variant.accuracy, variant.standard_error),
           difference_cell(variant.to_baseline, reason),
           words(variant.to_baseline ? variant.to_baseline->word() : "-"),
           given_back_cell(result, variant)};
@@ -149,10 +143,10 @@ Table converge_table(const Convergence& result) {
       footnotes.add(
           fmt::format("{}: {} of a seed that is there already left out: the same seed gives the "
                       "same training, and no spread.",
-                      variant.name, count(variant.same_seed, "repeat")));
+                      variant.name, counted(variant.same_seed, "repeat")));
     if (variant.cut_short > 0)
       footnotes.add(fmt::format("{}: {} that ended before {} updates left out.", variant.name,
-                                count(variant.cut_short, "repeat"), variant.updates));
+                                counted(variant.cut_short, "repeat"), variant.updates));
     if (variant.cell->status != "complete")
       footnotes.add(fmt::format("{}: {}: {}.", variant.name, variant.cell->status, variant.cell->reason));
   }
@@ -192,13 +186,9 @@ std::string text_about_remedies(const analysis::Convergence& result) {
       names.push_back(fmt::format("'{}'", variants[i].name));
       shares.push_back(percent(*variants[i].given_back));
     }
-    const auto list = [](std::vector<std::string> texts) {
-      const std::string last = std::move(texts.back());
-      texts.pop_back();
-      return fmt::format("{} and {}", fmt::join(texts, ", "), last);
-    };
-    return fmt::format(" {} give back most, {} of the loss: not told apart{}{}.", list(names), list(shares),
-                       best.to_large->is_noise() ? ", and noise" : "", text_about_failed(remedies));
+    return fmt::format(" {} give back most, {} of the loss: not told apart{}{}.", listed(names),
+                       listed(shares), best.to_large->is_noise() ? ", and noise" : "",
+                       text_about_failed(remedies));
   }
   const analysis::Variant* next = nullptr;
   for (const auto& variant : variants)
@@ -215,16 +205,12 @@ std::string text_about_remedies(const analysis::Convergence& result) {
                      rival, best.to_large->is_noise() ? ", which is noise" : "", text_about_failed({&best}));
 }
 
-std::string epochs_of(const analysis::Variant& variant) {
-  return fmt::format("{} epoch{}", amount(variant.epochs), variant.epochs == 1 ? "" : "s");
-}
-
 /// "2 seeds each", "one seed against 3 of 4": the number of trainings behind a difference.
 std::string seeds_of(const analysis::Variant& one, const analysis::Variant& baseline) {
   const auto said = [](const analysis::Variant& variant) {
     const int all = variant.seeds + variant.failed;
     if (variant.failed > 0) return fmt::format("{} of {} seeds, the others failed", variant.seeds, all);
-    return all == 1 ? std::string("one seed") : count(all, "seed");
+    return all == 1 ? std::string("one seed") : counted(all, "seed");
   };
   if (one.seeds == baseline.seeds && one.failed == 0 && baseline.failed == 0) return said(one) + " each";
   return fmt::format("{} against {}", said(one), said(baseline));
@@ -251,8 +237,8 @@ std::optional<Paragraph> text_about_accuracy(const Conclusions& conclusions) {
     return finding(fmt::format(
         "One configuration, nothing to compare: {} with a standard error of {:.1f} points after {} at global "
         "batch {}, mean over {}{}. `paceline converge` compares.",
-        percent(one.accuracy), 100 * one.standard_error, epochs_of(one), one.cell->global_batch,
-        count(one.seeds, "seed"),
+        percent(one.accuracy), 100 * one.standard_error, epochs_text(one.epochs), one.cell->global_batch,
+        counted(one.seeds, "seed"),
         one.failed > 0 ? fmt::format("; {} of {} failed", one.failed, one.seeds + one.failed) : ""));
   }
   if (!result->baseline || !result->large) return std::nullopt;
@@ -264,7 +250,7 @@ std::optional<Paragraph> text_about_accuracy(const Conclusions& conclusions) {
   std::string text = fmt::format(
       "After {} at global batch {} instead of {}: {} instead of {}: {:+.1f} "
       "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
-      epochs_of(large), batch_of_variant(*result, large), batch_of_variant(*result, baseline),
+      epochs_text(large.epochs), batch_of_variant(*result, large), batch_of_variant(*result, baseline),
       percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
       seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
       integer(static_cast<double>(baseline.updates)));

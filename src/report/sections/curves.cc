@@ -22,19 +22,15 @@ using analysis::Variant;
 
 const char* held_out(const Course& course) { return course.has_validation ? "validation" : "test"; }
 
-TableCell cell_or_reason(const std::optional<double>& number, const char* reason) {
-  return number ? value(*number) : missing(reason);
-}
-
 std::vector<TableCell> course_row(const Variant& variant, const Course& course, bool has_validation) {
   if (course.epochs.empty()) return {words(variant.name)};
   const CourseEpoch& last = course.epochs.back();
   std::vector<TableCell> row{words(variant.name), value(last.train_loss),
-                             cell_or_reason(last.test_loss, "not evaluated")};
-  if (has_validation) row.push_back(cell_or_reason(last.validation_loss, "no validation part"));
+                             value(last.test_loss, "not evaluated")};
+  if (has_validation) row.push_back(value(last.validation_loss, "no validation part"));
   row.push_back(value(last.train_accuracy));
-  row.push_back(cell_or_reason(last.test_accuracy, "not evaluated"));
-  if (has_validation) row.push_back(cell_or_reason(last.validation_accuracy, "no validation part"));
+  row.push_back(value(last.test_accuracy, "not evaluated"));
+  if (has_validation) row.push_back(value(last.validation_accuracy, "no validation part"));
   row.push_back(course.gap ? value(100 * *course.gap) : missing("not evaluated"));
   row.push_back(course.overfitting ? words(fmt::format("{:g}", course.overfitting->from_epoch))
                                    : missing("no clear rise of the held-out loss"));
@@ -130,7 +126,7 @@ std::string text_about_seeds(const std::vector<Variant>& variants) {
     return fmt::format("Means over {} seeds, with one standard error to either side.", most->seeds);
   std::vector<std::string> each;
   for (const Variant& variant : variants)
-    each.push_back(fmt::format("{}: {}", variant.name, count(variant.seeds, "seed")));
+    each.push_back(fmt::format("{}: {}", variant.name, counted(variant.seeds, "seed")));
   return fmt::format("Means over seeds, with one standard error to either side; one seed has none ({}).",
                      fmt::join(each, "; "));
 }

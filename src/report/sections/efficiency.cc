@@ -28,7 +28,7 @@ constexpr const char* kSameCoresDefinition =
 /// "2 workers x 1 thread", of several processes with how they are joined.
 std::string form_of_cell(const analysis::Cell& cell) {
   const std::string joined = analysis::processes(cell.record()) > 1 ? analysis::joined_as(cell.record()) : "";
-  return fmt::format("{} x {}{}", count(cell.workers, "worker"), count(cell.threads_per_worker, "thread"),
+  return fmt::format("{} x {}{}", counted(cell.workers, "worker"), counted(cell.threads_per_worker, "thread"),
                      in_brackets(joined));
 }
 
@@ -50,7 +50,7 @@ std::string why_not_faster(const SameCores& pair) {
 Paragraph verdict_on_pair(const SameCores& pair, const std::string& of_model) {
   const std::string who =
       fmt::format("{} against {} on {}, global batch {}{}: {} times the images/s",
-                  form_of_cell(*pair.workers), form_of_cell(*pair.threads), count(pair.cores, "core"),
+                  form_of_cell(*pair.workers), form_of_cell(*pair.threads), counted(pair.cores, "core"),
                   pair.workers->global_batch, of_model, with_interval(pair.speed, Format::fixed2));
   const bool known = analysis::has_interval(pair.speed);
   const std::string doubts = doubts_about({pair.threads, pair.workers});
@@ -80,10 +80,6 @@ constexpr const char* kWaysDefinition =
     "torch.nn.DataParallel does. Sent and received: bytes of one step, counted, by worker 0 and by all workers "
     "together (between processes: of what leaves a process). Memory: the most that each process held at once, all "
     "processes together. Times: median over all steps.";
-
-TableCell bytes_cell(const std::optional<double>& bytes) {
-  return bytes ? value(*bytes) : missing("the record was written before this was counted");
-}
 
 Paragraph verdict_on_ways(const TrainingLayouts& one) {
   const ProcessLayout& best = one.layouts[one.fastest];
@@ -211,30 +207,21 @@ std::optional<Table> table_of(const Conclusions& conclusions, Mode mode) {
 std::optional<Section> same_cores_section(const Conclusions& conclusions) {
   const auto pairs = analysis::same_cores(conclusions.cells);
   if (pairs.empty()) return std::nullopt;
-  const auto time = [](std::string key, std::string label) {
-    return Column{
-        .key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::milliseconds};
-  };
-  const Column speed{.key = "speed", .label = "speed", .format = Format::fixed2};
-  const auto rate = [](std::string key, std::string label) {
-    return Column{
-        .key = std::move(key), .label = std::move(label), .unit = "images/s", .format = Format::rate};
-  };
   Table table{.id = "same-cores",
               .title = "The same cores as threads of a worker or as workers",
               .definition = kSameCoresDefinition,
               .columns = {{.key = "global_batch", .label = "global batch", .format = Format::integer},
                           {.key = "cores", .label = "cores used", .format = Format::integer},
                           {.key = "fewer", .label = "fewer workers"},
-                          rate("fewer_rate", "throughput"),
+                          in_rate("fewer_rate", "throughput", "images/s"),
                           {.key = "more", .label = "more workers"},
-                          rate("more_rate", "throughput"),
-                          speed,
-                          time("compute", "compute"),
-                          time("exposed_transfer", "exposed transfer"),
-                          time("wait_for_rank", "wait for a rank"),
-                          time("data_wait", "data wait"),
-                          time("other", "copy, other")}};
+                          in_rate("more_rate", "throughput", "images/s"),
+                          {.key = "speed", .label = "speed", .format = Format::fixed2},
+                          in_ms("compute", "compute"),
+                          in_ms("exposed_transfer", "exposed transfer"),
+                          in_ms("wait_for_rank", "wait for a rank"),
+                          in_ms("data_wait", "data wait"),
+                          in_ms("other", "copy, other")}};
   Section section{.id = "same-cores", .title = "How many workers? The same cores as threads or as workers"};
   Footnotes footnotes;
   const bool several = std::any_of(pairs.begin(), pairs.end(), [&](const SameCores& pair) {
@@ -268,9 +255,6 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
 std::optional<Section> ways_section(const Conclusions& conclusions) {
   const auto all = analysis::process_layouts(conclusions.cells);
   if (all.empty()) return std::nullopt;
-  const auto bytes_column = [](std::string key, std::string label) {
-    return Column{.key = std::move(key), .label = std::move(label), .format = Format::bytes};
-  };
   Table table{.id = "ways",
               .title = "The same workers joined in several ways",
               .definition = kWaysDefinition,
@@ -278,20 +262,21 @@ std::optional<Section> ways_section(const Conclusions& conclusions) {
                           {.key = "way", .label = "joined as"},
                           {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},
                           {.key = "rate", .label = "throughput", .unit = "images/s", .format = Format::rate},
-                          bytes_column("sent", "worker 0 sends"),
-                          bytes_column("received", "worker 0 receives"),
-                          bytes_column("sent_by_all", "all send"),
-                          bytes_column("memory", "memory")}};
+                          in_bytes("sent", "worker 0 sends"),
+                          in_bytes("received", "worker 0 receives"),
+                          in_bytes("sent_by_all", "all send"),
+                          in_bytes("memory", "memory")}};
   Section section{.id = "ways", .title = "Threads, processes, or one worker for all?"};
   Footnotes footnotes;
   for (const auto& one : all)
     for (const ProcessLayout& layout : one.layouts) {
       footnotes.explain_marks(*layout.cell);
+      constexpr const char* kUncounted = "the record was written before this was counted";
       table.rows.push_back({words(one.label), with_mark(words(layout.name), marks_of(*layout.cell)),
-                            figure(layout.step_s), figure(layout.images_per_s), bytes_cell(layout.sent),
-                            bytes_cell(layout.received), bytes_cell(layout.sent_by_all),
-                            layout.peak_bytes ? value(static_cast<double>(*layout.peak_bytes))
-                                              : missing("memory of all processes was not kept")});
+                            figure(layout.step_s), figure(layout.images_per_s),
+                            value(layout.sent, kUncounted), value(layout.received, kUncounted),
+                            value(layout.sent_by_all, kUncounted),
+                            value(layout.peak_bytes, "memory of all processes was not kept")});
     }
   table.footnotes = footnotes.take();
   section.blocks.push_back(std::move(table));

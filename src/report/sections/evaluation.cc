@@ -37,10 +37,7 @@ std::string verdict_of_trial(const SearchResult& result, const SearchTrial& tria
 
 TableCell accuracy_of(const SearchTrial& trial) {
   if (trial.candidate.accuracies.empty()) return missing(trial.candidate.failure);
-  return {.value = trial.candidate.accuracy,
-          .low = trial.candidate.accuracy - trial.standard_error,
-          .high = trial.candidate.accuracy + trial.standard_error,
-          .note = "interval: one standard error to either side"};
+  return with_error(trial.candidate.accuracy, trial.standard_error);
 }
 
 TableCell difference_of(const SearchResult& result, const SearchTrial& trial) {
@@ -181,7 +178,7 @@ void add_search(Section& section, const SearchResult& result, const Told& told) 
   if (result.stopped > 0)
     section.blocks.push_back(
         warning(fmt::format("{}PARTIAL: {} stopped or not begun; the same command goes on.", told.subject,
-                            count(result.stopped, "training"))));
+                            counted(result.stopped, "training"))));
   section.blocks.push_back(
       result.best != nullptr
           ? finding(told.subject + answer(result))
@@ -277,9 +274,7 @@ Figure class_figure(const Evaluation& result, const std::string& id) {
   Figure figure{
       .id = id + "-by-class",
       .finding = below == 0 ? "No class is below the mean beyond chance"
-                            : fmt::format("{} {} below the mean beyond chance",
-                                          count(static_cast<long>(below), below == 1 ? "class" : "classe"),
-                                          below == 1 ? "is" : "are"),
+                            : counted(below, "class is", "classes are") + " below the mean beyond chance",
       .note = is_cut ? fmt::format("Of {} classes those with the lowest accuracy. 95 % intervals, Wilson.",
                                    result.classes.size())
                      : "Accuracy of each class. 95 % intervals, Wilson."};

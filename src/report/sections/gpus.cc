@@ -27,12 +27,8 @@ constexpr const char* kGpusDefinition =
 
 const std::string kUntold = "NVML does not report it for this GPU";
 
-TableCell told(const std::optional<double>& number, const std::string& why = kUntold) {
-  return number ? value(*number) : missing(why);
-}
-
 TableCell told_of(const std::optional<double>& number, const std::optional<double>& most, const char* unit) {
-  auto cell = told(number);
+  auto cell = value(number, kUntold);
   if (number && most) cell.note = fmt::format("of {} {}", integer(*most), unit);
   return cell;
 }
@@ -56,7 +52,7 @@ std::string name_of_gpu(const GpuUse& use) {
 
 std::vector<TableCell> row_of_gpu(const GpuUses& uses, const GpuUse& use, Footnotes& footnotes) {
   auto energy =
-      told(use.images_per_j, "no images were trained, or NVML reports neither energy nor power of this GPU");
+      value(use.images_per_j, "no images were trained, or NVML reports neither energy nor power of this GPU");
   if (use.images_per_j && !use.is_energy_counted) {
     energy.mark = "by power";
     footnotes.add(
@@ -65,14 +61,14 @@ std::vector<TableCell> row_of_gpu(const GpuUses& uses, const GpuUse& use, Footno
   return {with_mark(words(uses.name), uses.cell == nullptr ? "" : marks_of(*uses.cell)),
           words(fmt::format("{}", fmt::join(use.ranks, ", "))),
           with_mark(words(name_of_gpu(use)), ""),
-          told(use.utilisation),
-          told(use.busy, use.ranks.size() > 1 ? "several workers share the GPU, and their steps overlap"
-                                              : "there are no steps of a training"),
+          value(use.utilisation, kUntold),
+          value(use.busy, use.ranks.size() > 1 ? "several workers share the GPU, and their steps overlap"
+                                               : "there are no steps of a training"),
           told_of(use.used_bytes, std::nullopt, ""),
           told_of(use.watts, use.watts_limit, "W"),
           std::move(energy),
           told_of(use.sm_mhz, use.sm_mhz_most, "MHz"),
-          told(use.celsius),
+          value(use.celsius, kUntold),
           held_back(use)};
 }
 

@@ -118,7 +118,7 @@ std::optional<Table> loader_table(const Conclusions& conclusions) {
     row = {with_mark(words(cell.name()), marks_of(cell)),
            value(use.used_images_per_s),
            use.ceiling_images_per_s > 0 ? value(use.ceiling_images_per_s) : missing("no time was spent"),
-           use.images_per_s_a_core ? value(*use.images_per_s_a_core) : missing("no time was spent"),
+           value(use.images_per_s_a_core, "no time was spent"),
            value(*use.ready),
            value(*use.queue),
            value(*use.waited_share),

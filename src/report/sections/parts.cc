@@ -31,6 +31,21 @@ std::string with_interval(const analysis::Estimate& estimate, Format format) {
 
 TableCell missing(std::string reason) { return {.text = "-", .note = std::move(reason)}; }
 
+TableCell value(const std::optional<double>& number, const std::string& reason) {
+  return number ? value(*number) : missing(reason);
+}
+
+TableCell figure(const std::optional<analysis::Estimate>& estimate, const std::string& reason) {
+  return estimate ? figure(*estimate) : missing(reason);
+}
+
+TableCell with_error(double number, double standard_error) {
+  return {.value = number,
+          .low = number - standard_error,
+          .high = number + standard_error,
+          .note = "interval: one standard error to either side"};
+}
+
 TableCell with_mark(TableCell cell, const std::string& mark) {
   if (mark.empty()) return cell;
   cell.mark += (cell.mark.empty() ? "" : " ") + mark;
@@ -42,13 +57,19 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
     if (row[i].value) row[i] = with_mark(std::move(row[i]), mark);
 }
 
+Column in_ms(std::string key, std::string label) {
+  return {std::move(key), std::move(label), "s", Format::milliseconds};
+}
+Column in_bytes(std::string key, std::string label, std::string unit) {
+  return {std::move(key), std::move(label), std::move(unit), Format::bytes};
+}
+Column in_rate(std::string key, std::string label, std::string unit) {
+  return {std::move(key), std::move(label), std::move(unit), Format::rate};
+}
+
 Paragraph plain(std::string text) { return {.tone = Paragraph::Tone::plain, .text = std::move(text)}; }
 Paragraph finding(std::string text) { return {.tone = Paragraph::Tone::finding, .text = std::move(text)}; }
 Paragraph warning(std::string text) { return {.tone = Paragraph::Tone::warning, .text = std::move(text)}; }
-
-std::string count(long number, const std::string& noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
-}
 
 std::string marks_of(const analysis::Cell& cell) {
   std::vector<std::string> marks;
@@ -156,10 +177,10 @@ std::string text_about_emulation(const analysis::Cell& cell) {
 }
 
 std::string workers_on_cores(const analysis::Cell& cell) {
-  const std::string workers = count(cell.workers, "worker");
+  const std::string workers = counted(cell.workers, "worker");
   return analysis::is_of_cuda_engine(cell.record())
              ? workers
-             : fmt::format("{} ({})", workers, count(analysis::cores_used(cell.record()), "core"));
+             : fmt::format("{} ({})", workers, counted(analysis::cores_used(cell.record()), "core"));
 }
 
 std::string knee_not_decided(const analysis::Sweep& sweep) {
@@ -167,12 +188,10 @@ std::string knee_not_decided(const analysis::Sweep& sweep) {
   std::vector<std::string> batches;
   for (const std::size_t i : sweep.undecided)
     batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
-  const std::string last = std::move(batches.back());
-  batches.pop_back();
   const bool any_single = std::any_of(sweep.undecided.begin(), sweep.undecided.end(), [&](std::size_t i) {
     return !analysis::has_interval(sweep.points[i].cell->step_s);
   });
-  return fmt::format("{} and {} {}; measure longer", fmt::join(batches, ", "), last,
+  return fmt::format("{} {}; measure longer", listed(batches),
                      any_single ? "overlap or were timed by too few steps" : "overlap");
 }
 
@@ -321,7 +340,7 @@ void add_setup_columns(Table& table, std::size_t at, const std::vector<const ana
 
 std::string words_for(const analysis::Cell& cell) {
   const bool is_strong = cell.record().batch_given_as == "global";
-  return fmt::format("{}, {}, {} {}", cell.part(), count(cell.workers, "worker"),
+  return fmt::format("{}, {}, {} {}", cell.part(), counted(cell.workers, "worker"),
                      is_strong ? "global batch" : "batch", is_strong ? cell.global_batch : cell.local_batch);
 }
 
@@ -360,7 +379,7 @@ void Footnotes::explain(const analysis::Cell& cell) {
       add(fmt::format("{}: a run was not used: {}.", words_for(cell), lost));
   if (disturbed == 0) return;
   disturbed_.push_back(fmt::format("{} ({} of {})", words_for(cell), disturbed,
-                                   count(static_cast<long>(cell.records.size() + cell.lost.size()), "run")));
+                                   counted(cell.records.size() + cell.lost.size(), "run")));
 }
 
 std::vector<std::string> Footnotes::take() {

@@ -4,6 +4,7 @@
 /// marks.
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,16 +24,23 @@ namespace paceline::report {
 [[nodiscard]] std::string with_interval(const analysis::Estimate& estimate, Format format);
 /// "-" and the reason.
 [[nodiscard]] TableCell missing(std::string reason);
+/// The figure if there is one, else "-" and the reason.
+[[nodiscard]] TableCell value(const std::optional<double>& number, const std::string& reason);
+[[nodiscard]] TableCell figure(const std::optional<analysis::Estimate>& estimate, const std::string& reason);
+/// With one standard error to either side, which its note says.
+[[nodiscard]] TableCell with_error(double number, double standard_error);
 [[nodiscard]] TableCell with_mark(TableCell cell, const std::string& mark);
 /// Adds the same mark to every figure of the row, from column `first`.
 void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string& mark);
 
+/// Columns of times in ms, of bytes, and of amounts in a second.
+[[nodiscard]] Column in_ms(std::string key, std::string label);
+[[nodiscard]] Column in_bytes(std::string key, std::string label, std::string unit = "");
+[[nodiscard]] Column in_rate(std::string key, std::string label, std::string unit);
+
 [[nodiscard]] Paragraph plain(std::string text);
 [[nodiscard]] Paragraph finding(std::string text);
 [[nodiscard]] Paragraph warning(std::string text);
-
-/// "2 workers", "1 worker".
-[[nodiscard]] std::string count(long number, const std::string& noun);
 
 /// Marks for special properties of a cell's figures: "*" more worker threads than cores, "†" a worker has
 /// fewer threads than the baseline's, "debug" a build without optimisation, "emulated" an emulated link,

@@ -70,14 +70,14 @@ std::vector<TableCell> sweep_row(const Sweep& sweep, std::size_t i) {
   }
   mark_row(row, 3, marks_of(cell));
   row.push_back(point.plan_bytes > 0 ? value(static_cast<double>(point.plan_bytes)) : missing("no plan"));
-  row.push_back(point.peak_bytes ? value(static_cast<double>(*point.peak_bytes)) : missing("not measured"));
-  row.push_back(point.peak_over_plan ? value(*point.peak_over_plan) : missing("not measured"));
+  row.push_back(value(point.peak_bytes, "not measured"));
+  row.push_back(value(point.peak_over_plan, "not measured"));
   return row;
 }
 
 /// "2 workers", "2 workers, resnet8-cifar, threads of one process".
 std::string name_of_sweep(const Sweep& sweep) {
-  return count(sweep.workers, "worker") + behind(sweep.subject) + behind(sweep.setup);
+  return counted(sweep.workers, "worker") + behind(sweep.subject) + behind(sweep.setup);
 }
 
 Table sweep_table(const Sweep& sweep, const std::string& id) {
@@ -181,7 +181,7 @@ void append_plots(std::vector<Block>& blocks, std::span<const Sweep> sweeps, con
     if (sweep.on_curve > 1)
       knees.push_back(text_about_the_knee(
           sweep,
-          number == 1 ? "" : fmt::format(" on {}{}", count(sweep.workers, "worker"), behind(sweep.setup))));
+          number == 1 ? "" : fmt::format(" on {}{}", counted(sweep.workers, "worker"), behind(sweep.setup))));
   }
   if (knees.empty()) return;
   const bool is_local = std::any_of(sweeps.begin(), sweeps.end(), [&](const Sweep& sweep) {

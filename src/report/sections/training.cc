@@ -74,10 +74,7 @@ std::vector<TableCell> row_of_training(const Variant& variant, const Variant& ba
       ratio_cell(one.total_efficiency, is_baseline, no_ratio, mark),
       seconds_cell(one.to_accuracy_s, variant, never),
       ratio_cell(one.to_accuracy_speedup, is_baseline, one.times.comparable() ? never : kRefused, mark),
-      {.value = variant.accuracy,
-       .low = variant.accuracy - variant.standard_error,
-       .high = variant.accuracy + variant.standard_error,
-       .note = "interval: one standard error to either side"}};
+      with_error(variant.accuracy, variant.standard_error)};
   if (one.times.shares_cores)
     for (const std::size_t at : {kEfficiencyAt, kTotalEfficiencyAt}) row[at] = with_mark(row[at], "†");
   return row;
@@ -120,16 +117,14 @@ const char* part_of_training(const WholeTrainings& whole) {
 using measure::EpochRecord;
 using measure::Record;
 
-TableCell optional_value(const std::optional<double>& number) {
-  return number ? value(*number) : missing("not evaluated after this epoch");
-}
+constexpr const char* kNotEvaluated = "not evaluated after this epoch";
 
 std::string caption_of(const Record& record) {
   const std::string emulated = analysis::emulated(record);
   const auto* seed = measure::find_text(record.settings, "seed");
   const std::string joined = analysis::processes(record) > 1 ? analysis::joined_as(record) : "";
   return fmt::format("{}, global batch {}, {}{}, {}{}{}", record.model.name, record.global_batch,
-                     count(record.workers, "worker"), in_brackets(joined), record.precision,
+                     counted(record.workers, "worker"), in_brackets(joined), record.precision,
                      seed == nullptr ? "" : ", seed " + *seed,
                      emulated.empty() ? "" : fmt::format(", EMULATED {}", emulated));
 }
@@ -159,10 +154,10 @@ Table epochs_table(const Record& record, const std::string& id) {
     table.rows.push_back({value(static_cast<double>(epoch.epoch)), value(static_cast<double>(epoch.updates)),
                           value(epoch.seconds), words(fmt::format("{:.4g}", epoch.lr)),
                           value(epoch.train_loss), value(epoch.train_accuracy),
-                          optional_value(epoch.test_loss), optional_value(epoch.test_accuracy)});
+                          value(epoch.test_loss, kNotEvaluated), value(epoch.test_accuracy, kNotEvaluated)});
     if (!validated) continue;
-    table.rows.back().push_back(optional_value(epoch.validation_loss));
-    table.rows.back().push_back(optional_value(epoch.validation_accuracy));
+    table.rows.back().push_back(value(epoch.validation_loss, kNotEvaluated));
+    table.rows.back().push_back(value(epoch.validation_accuracy, kNotEvaluated));
   }
   for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
     table.footnotes.push_back(fmt::format("Resumed: {}.", measure::sentence(change)));
