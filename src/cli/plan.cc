@@ -21,7 +21,7 @@
 #include "cli/screen/screen.h"
 #include "cluster/make_backend.h"
 #include "study/settle.h"
-#include "train/given/names.h"
+#include "train/given/option_rows.h"
 #include "train/run.h"
 
 namespace paceline::cli {

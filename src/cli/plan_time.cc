@@ -7,7 +7,7 @@
 #include "analysis/compare/cell.h"
 #include "measure/environment.h"
 #include "measure/setting.h"
-#include "train/given/names.h"
+#include "train/given/option_rows.h"
 
 namespace paceline::cli {
 namespace {

@@ -3,9 +3,8 @@
 /// The table of options: the key of each, its role, and what a difference in it does to a comparison of two
 /// runs. The command line, records, comparability checks and labels read it.
 ///
-/// A new option is a row here and a reader in src/cli/options/option_*_rows.cc. The program does not compile
-/// with one of them alone, nor without a row in train/given/names.cc where the role is another than
-/// `unrecorded`.
+/// A new option is a row here and a row in train/given or cli/options (docs/adding.md). The program does not
+/// compile with one of them alone.
 
 #include <array>
 #include <cstddef>
@@ -58,10 +57,9 @@ namespace setting_table {
 using enum SettingRole;
 using enum Effect;
 
-/// The rows are in four parts, one for each file of readers in src/cli; cli/options/option_rows.h says where
-/// each part begins. Notes about options without effect come in the order of the rows.
+/// The rows are in parts, one for each table of the other rows.
 inline constexpr auto kRows = std::to_array<SettingRow>({
-    // One training: option_training_rows.cc.
+    // One training: train/given/option_rows.cc.
     {"model", fixed, refuse, refuse},
     {"data", fixed, refuse, refuse},
     {"device", fixed, refuse, refuse},
@@ -99,7 +97,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"early-stopping", length, none, refuse},
     {"on-nan", rule, remark, none},  // nothing in a training that does not diverge
 
-    // The learning rule: option_rule_rows.cc.
+    // The learning rule: train/given/rule_rows.cc.
     {"optimizer", remedy, refuse, none},
     {"lr", rule, remark, none},
     {"scale-lr", lr_scaling, remark, none},
@@ -130,8 +128,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"lookahead-keep", fixed, refuse, refuse},
     {"lookahead-power", fixed, refuse, refuse},
 
-    // Between workers, processes and hosts: option_launch_rows.cc.
-    {"sizes", unrecorded},
+    // Between workers, and what is timed: train/given/option_rows.cc.
     {"parallel", execution, refuse, none},    // the same sums, by another way
     {"gradients-as", fixed, refuse, refuse},  // sums are rounded to bf16: more than the order of additions
     {"shared-memory", execution, refuse, none},
@@ -139,6 +136,12 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"emulate-straggler", execution, refuse, none},
     {"emulate-same-order", rule, remark, none},
     {"placement", size, none, none},  // nodes are what scaling varies, and the baseline has one
+    {"window-steps", window, none, none},
+    {"warmup-steps", window, none, none},
+    {"window-seconds", window, none, none},
+
+    // Messages, processes and hosts: cli/options/option_launch_rows.cc.
+    {"sizes", unrecorded},
     {"processes", unrecorded},
     {"hosts", unrecorded},
     {"by", unrecorded},
@@ -174,13 +177,10 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"plan", unrecorded},
     {"calibrate", unrecorded},
 
-    // What is varied and timed, and left behind: option_study_rows.cc.
+    // What is varied, and left behind: cli/options/option_study_rows.cc.
     {"batches", unrecorded},
     {"mode", unrecorded},
     {"repeats", unrecorded},
-    {"window-steps", window, none, none},
-    {"warmup-steps", window, none, none},
-    {"window-seconds", window, none, none},
     {"compare", unrecorded},
     {"baseline-batch", unrecorded},
     {"large-batch", unrecorded},

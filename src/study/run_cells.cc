@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "study/settle.h"
 #include "study/study.h"
-#include "train/given/names.h"
+#include "train/given/option_rows.h"
 #include "train/prepare/memory.h"
 #include "train/record/run_record.h"
 #include "train/run.h"

@@ -15,7 +15,7 @@
 #include "measure/disturbance.h"
 #include "measure/setting.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/given/names.h"
+#include "train/given/option_rows.h"
 #include "train/record/run_record.h"
 #include "train/run.h"
 

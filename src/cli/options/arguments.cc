@@ -280,10 +280,11 @@ ParsedLine read_line(const std::vector<std::string>& words, Command command) {
     if (option->count() == 0) continue;
     if (!assignment.option->value.empty()) {
       if (const auto said = text_about_repeated(*option, assignment.where);
-          !said.empty() && !assignment.option->is_list)
+          !said.empty() && !assignment.option->rules.is_list)
         line.notes.push_back(said);
-      assignment.text = assignment.option->is_list ? fmt::format("{}", fmt::join(option->results(), "\n"))
-                                                   : option->results().back();
+      assignment.text = assignment.option->rules.is_list
+                            ? fmt::format("{}", fmt::join(option->results(), "\n"))
+                            : option->results().back();
       line.typed.push_back(std::move(assignment));
       continue;
     }
@@ -327,9 +328,9 @@ std::string keys_of(const std::vector<Assignment>& given) {
 
 }  // namespace
 
-std::vector<CheckpointOption> options_of_checkpoint(const std::filesystem::path& checkpoint) {
+std::vector<Assignment> options_of_checkpoint(const std::filesystem::path& checkpoint) {
   const auto info = train::read_checkpoint_info(checkpoint);
-  std::vector<CheckpointOption> given;
+  std::vector<Assignment> given;
   const auto take = [&](const std::string& key, const std::string& text, const std::string& where) {
     if (const auto* option = find_option(key, kEvaluate); option != nullptr && !text.empty())
       given.push_back({option, text, where + ": " + key});
@@ -366,9 +367,7 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
     base::fail(ErrorKind::usage,
                "evaluate takes one checkpoint: a .safetensors file, or the directory of a training");
   std::vector<Assignment> trained;
-  if (command == kEvaluate)
-    for (auto& [option, text, where] : options_of_checkpoint(rest.front()))
-      trained.push_back({option, std::move(text), std::move(where)});
+  if (command == kEvaluate) trained = options_of_checkpoint(rest.front());
   Recipe recipe;
   const auto file = take_recipe(rest, command);
   if (!file.empty()) recipe = read_recipe(file, command);

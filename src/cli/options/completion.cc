@@ -145,7 +145,7 @@ std::string zsh_script(std::span<const CommandWords> commands) {
                          : words.empty()
                              ? fmt::format(":{}:_files", quoted(option.value, ":\\"))
                              : fmt::format(":{}:({})", quoted(option.value, ":\\"), fmt::join(words, " "));
-      text += fmt::format("      '{}--{}[{}]{}' \\\n", option.is_list ? "*" : "",
+      text += fmt::format("      '{}--{}[{}]{}' \\\n", option.rules.is_list ? "*" : "",
                           name_to_type(option, one.command),
                           quoted(help_to_type(option, one.command), "[]\\"), value);
     }

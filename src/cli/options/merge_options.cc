@@ -9,63 +9,31 @@
 #include "base/text.h"
 #include "cli/options/options.h"
 #include "cli/options/recipe.h"
+#include "comm/emulate.h"
 #include "measure/setting.h"
-#include "train/given/names.h"
+#include "train/given/option_rows.h"
 
 namespace paceline::cli {
-
-// Finds given options that have no effect beside the other given options.
-
-struct UnreadOption {
-  measure::Setting setting;
-  std::string why;  ///< "without --optimizer lars", "with --no-augment"
-};
-
-/// Such options of one training. For commands whose trainings set options themselves (converge, study), some
-/// of them may have an effect after all.
-[[nodiscard]] std::vector<UnreadOption> unread_options(const Settings& settings);
-
-/// "--trust changes nothing without --optimizer lars"
-[[nodiscard]] std::string sentence(const UnreadOption& unread);
-
-using measure::Setting;
-
-std::vector<UnreadOption> unread_options(const Settings& settings) {
-  const auto& train = settings.train;
-  std::vector<UnreadOption> unread;
-  const auto read = train::settings(train);  // numbers without effect are absent there
-  for (std::size_t row = 0; row < Setting::count(); ++row) {
-    const auto setting = Setting::at(row);
-    if (!settings.is_given(setting) || measure::find_text(read, setting) != nullptr) continue;
-    const auto* option = find_option(setting.key(), settings.command);
-    if (option != nullptr && !option->needs.empty())
-      unread.push_back({setting, fmt::format("without {}", option->needs)});
-  }
-  const auto add = [&](Setting setting, bool is_unread, const char* why) {
-    if (is_unread && settings.is_given(setting)) unread.push_back({setting, why});
-  };
-  for (const Setting setting : {Setting("crop-padding"), Setting("crop-fill"), Setting("flip"),
-                                Setting("rotate"), Setting("shear"), Setting("shift")})
-    add(setting, !train.augment, "with --no-augment");
-  using engine::UpdateKind;
-  const auto kind = train.rule.kind;
-  const bool has_momentum =
-      kind == UpdateKind::sgd || kind == UpdateKind::lars || kind == UpdateKind::rmsprop;
-  add(Setting("momentum"), !has_momentum, "without --optimizer sgd, lars or rmsprop");
-  add(Setting("momentum-correction"), train.momentum_correction && kind != UpdateKind::lars,
-      "without --optimizer lars");
-  add(Setting("warmup-start"), train.schedule.warmup_start > 0 && train.schedule.warmup_epochs == 0,
-      "without --warmup");
-  return unread;
-}
-
-std::string sentence(const UnreadOption& unread) {
-  return fmt::format("--{} changes nothing {}", unread.setting.key(), unread.why);
-}
 
 namespace {
 
 using base::ErrorKind;
+using measure::Setting;
+
+/// The given options that have no effect beside the others of one training, unless they were given as off.
+/// For commands whose trainings set options themselves (converge, study), some may have an effect after all.
+std::vector<const Option*> unread_options(const Settings& settings) {
+  std::vector<const Option*> unread;
+  for (const auto& option : options()) {
+    const auto& rule = option.rules.read_if;
+    if (!(option.commands & settings.command) || !settings.is_given(option.setting) ||
+        rule.holds(settings.train))
+      continue;
+    const bool is_off = rule.leaves_records_if_unread() && option.of_training->text(settings.train).empty();
+    if (!is_off) unread.push_back(&option);
+  }
+  return unread;
+}
 
 /// Joins the layers: keeps the last text of every option, and of two rivals the one in the later layer.
 std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers) {
@@ -77,14 +45,14 @@ std::vector<Assignment> join(const std::vector<std::vector<Assignment>>& layers)
           base::fail(ErrorKind::usage, "{} and {} contradict each other; give one of them", given.where,
                      other.where);
       for (const auto& other : layer)
-        if (given.option->rival == other.option->setting)
+        if (given.option->rules.rival == other.option->setting)
           base::fail(ErrorKind::usage,
                      "{} {} and {} {} are both given, and one follows from the other; give one of them",
                      given.where, given.text, other.where, other.text);
     }
     for (const auto& given : layer) {
       std::erase_if(joined, [&](const Assignment& earlier) {
-        return earlier.option == given.option || given.option->rival == earlier.option->setting;
+        return earlier.option == given.option || given.option->rules.rival == earlier.option->setting;
       });
       joined.push_back(given);
     }
@@ -99,6 +67,8 @@ void take_values(Settings& settings, const std::vector<Assignment>& joined) {
       if (given.option != &option) continue;
       try {
         if (given.text.empty()) base::fail(ErrorKind::usage, "must not be empty");
+        if (option.setting == "emulate-link") (void)comm::parse_link(given.text);
+        if (option.setting == "emulate-straggler") (void)comm::parse_straggler(given.text);
         option.set(settings, given.text);
       } catch (const base::Error& error) {
         throw base::Error(error.kind(), given.where + " " + error.what());
@@ -130,10 +100,13 @@ void take_defaults(Settings& settings) {
 }
 
 /// Notes options that were given but have no effect, unless some runs use other options (remedies set their
-/// own).
+/// own; the batch of the rate is the baseline's for all of them).
 void note_unread(Settings& settings) {
-  if ((settings.command & (kTrain | kSweep | kScale | kSearch)) == 0) return;
-  for (const auto& unread : unread_options(settings)) settings.notes.push_back(sentence(unread));
+  const bool has_remedies = (settings.command & (kTrain | kSweep | kScale | kSearch)) == 0;
+  for (const auto* option : unread_options(settings))
+    if (!has_remedies || option->setting == "lr-batch")
+      settings.notes.push_back(
+          fmt::format("--{} changes nothing {}", option->name(), option->rules.read_if.why_not()));
   const auto& train = settings.train;
   if ((settings.command & (kTrain | kSearch)) != 0 && train.epochs > 0 &&
       train.schedule.warmup_epochs > train.epochs)
@@ -150,8 +123,6 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--nesterov needs --optimizer sgd with a --momentum above 0, and momentum is {:g}",
                train.rule.momentum);
-  if (train.scale_lr == train::LrScaling::none && settings.is_given("lr-batch"))
-    settings.notes.push_back("--lr-batch changes nothing without --scale-lr linear or sqrt");
   if (settings.command == kScale && settings.study.scale.automatic_batches)
     base::fail(ErrorKind::usage,
                "--batches auto is for sweep: scale compares the same batches on every number of workers; "
@@ -234,8 +205,7 @@ std::string name_of_combination(const std::vector<Assignment>& combination,
 /// Everything on which a training with these settings depends: equal texts mean equal trainings.
 std::map<std::string, std::string> what_is_read(const Settings& settings) {
   auto read = train::settings(settings.train);
-  for (const auto& unread : unread_options(settings)) read.erase(std::string(unread.setting.key()));
-  if (settings.train.scale_lr == train::LrScaling::none) read.erase(std::string(Setting("lr-batch").key()));
+  for (const auto* option : unread_options(settings)) read.erase(std::string(option->name()));
   return read;
 }
 

@@ -1,4 +1,4 @@
-/// The rows of options about collectives, emulated links, processes and hosts.
+/// The rows of options about the messages of `comm`, processes, hosts and jobs.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,14 +8,12 @@
 
 #include "base/error.h"
 #include "cli/options/option_rows.h"
-#include "comm/emulate.h"
 
 namespace paceline::cli {
 namespace {
 
-constexpr const char* kBetween = "Between workers";
-constexpr const char* kProcesses = "Processes and hosts";
-constexpr unsigned kLinked = kTrain | kScale | kComm;
+using Batch = cluster::BatchOptions;
+using Launch = cluster::LaunchOptions;
 
 /// "64", "1K", "256M": units of 1024.
 std::size_t size_of(Text text) {
@@ -38,49 +36,53 @@ std::string size_text(std::size_t bytes) {
   return bytes % 1024 == 0 ? fmt::format("{}K", bytes >> 10) : fmt::format("{}", bytes);
 }
 
+/// `text`, if all of it has the form; else fails with the rule.
+std::string formed(Text text, const std::regex& form, const char* rule) {
+  const std::string word(text);
+  if (!std::regex_match(word, form)) base::fail(base::ErrorKind::usage, "must be {}, got '{}'", rule, word);
+  return word;
+}
+
 /// A word for the #SBATCH lines of a job script, without spaces. A job's name is also part of its log's name.
 std::string job_word(Text text) {
   static const std::regex form("[A-Za-z0-9._][A-Za-z0-9._,-]*");
-  const std::string word(text);
-  if (!std::regex_match(word, form))
-    base::fail(base::ErrorKind::usage, "must be of letters, digits, '.', '_', ',' and '-', got '{}'", word);
-  return word;
+  return formed(text, form, "of letters, digits, '.', '_', ',' and '-'");
 }
 
 /// A time in one of Slurm's forms: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS.
 std::string job_time(Text text) {
   static const std::regex form("[0-9]+(:[0-9]{1,2}){0,2}|[0-9]+-[0-9]{1,2}(:[0-9]{1,2}){0,2}");
-  const std::string time(text);
-  if (!std::regex_match(time, form))
-    base::fail(base::ErrorKind::usage, "must be HH:MM:SS, D-HH:MM:SS or minutes, got '{}'", time);
-  return time;
+  return formed(text, form, "HH:MM:SS, D-HH:MM:SS or minutes");
 }
 
 /// Slurm's --mem: "16G", "16000" (megabytes).
 std::string job_memory(Text text) {
   static const std::regex form("[0-9]+[KMGT]?");
-  const std::string memory(text);
-  if (!std::regex_match(memory, form))
-    base::fail(base::ErrorKind::usage, "must be a number followed by K, M, G or T, such as 16G, got '{}'",
-               memory);
-  return memory;
+  return formed(text, form, "a number followed by K, M, G or T, such as 16G");
 }
 
 std::string job_constraint(Text text) {
   static const std::regex form("[A-Za-z0-9_.,:|&*!()\\[\\]=-]+");
-  const std::string constraint(text);
-  if (!std::regex_match(constraint, form))
-    base::fail(base::ErrorKind::usage, "must be names of features joined by & or |, without blanks, got '{}'",
-               constraint);
-  return constraint;
+  return formed(text, form, "names of features joined by & or |, without blanks");
 }
 
 std::string mail_address(Text text) {
   static const std::regex form("[A-Za-z0-9._%+-]+(@[A-Za-z0-9.-]+)?");
-  const std::string address(text);
-  if (!std::regex_match(address, form))
-    base::fail(base::ErrorKind::usage, "must be one address, such as me@example.org, got '{}'", address);
-  return address;
+  return formed(text, form, "one address, such as me@example.org");
+}
+
+/// A directory that is written between double quotes in the script: variables are expanded on the node;
+/// commands are refused.
+std::string stage_directory(Text text) {
+  static const std::regex form("[A-Za-z0-9_./${}:@%+-]+");
+  return formed(text, form,
+                "a directory, in which variables may stand ('$SLURM_TMPDIR/data'), without blanks");
+}
+
+/// A name that Linux allows for an interface: no blanks or slashes. Each host later checks that it exists.
+std::string network_interface(Text text) {
+  static const std::regex form("[A-Za-z0-9_.:@-]{1,15}");
+  return formed(text, form, "the name of a network interface, such as eth0 or ib0");
 }
 
 /// The values of an option that may be given several times.
@@ -103,31 +105,6 @@ std::vector<std::string> slurm_options(Text text) {
   return options;
 }
 
-/// A directory that is written between double quotes in the script: variables are expanded on the node;
-/// commands are refused.
-std::string stage_directory(Text text) {
-  static const std::regex form("[A-Za-z0-9_./${}:@%+-]+");
-  const std::string directory(text);
-  if (!std::regex_match(directory, form))
-    base::fail(
-        base::ErrorKind::usage,
-        "must be a directory, in which variables may stand ('$SLURM_TMPDIR/data'), without blanks, got "
-        "'{}'",
-        directory);
-  return directory;
-}
-
-/// A name that Linux allows for an interface: no blanks or slashes. Each host later checks that it exists.
-std::string network_interface(Text text) {
-  constexpr std::size_t kLongest = 15;
-  static const std::regex form("[A-Za-z0-9_.:@-]+");
-  const std::string name(text);
-  if (name.size() > kLongest || !std::regex_match(name, form))
-    base::fail(base::ErrorKind::usage,
-               "must be the name of a network interface, such as eth0 or ib0, got '{}'", name);
-  return name;
-}
-
 void choose_array(cluster::BatchOptions& options, Text text) {
   constexpr int kMostTasks = 1000;  // Slurm's default limit
   const auto percent = text.find('%');
@@ -139,232 +116,128 @@ void choose_array(cluster::BatchOptions& options, Text text) {
                                                                  text.substr(percent + 1), 1, kMostTasks));
 }
 
-const std::vector<std::string> kBatchMpis{"auto", "pmix", "none"};           // as BatchMpi
-const std::vector<std::string> kStarters{"auto", "mpirun", "srun", "here"};  // as LaunchBy
-const std::vector<std::string> kParallel{"all-reduce", "data-parallel"};
-
-using train::Placement;
-
-std::vector<Placement> placements_of(Text text) {
-  if (text == "packed") return {Placement::packed};
-  if (text == "spread") return {Placement::spread};
-  if (text == "both" || text == "packed,spread") return {Placement::packed, Placement::spread};
-  base::fail(base::ErrorKind::usage, "must be packed, spread or both, got '{}'", text);
-}
-
-std::string text_of_placements(const std::vector<Placement>& placements) {
-  if (placements.size() > 1) return "both";
-  return placements.front() == Placement::packed ? "packed" : "spread";
-}
-
-constexpr Option kLaunchRows[] = {
+constexpr Row kCommRows[] = {
     {"sizes", "A:B", kBetween,
      "message sizes in bytes, from A to B, each 4 times the one before (K, M, G: 1024)", kComm,
-     [](S& s, Text t) { choose_sizes(s, t); },
-     [](const S& s) { return size_text(s.comm.smallest) + ":" + size_text(s.comm.largest); }, kNoRival,
-     false},
+     Field<S>([](S& s, Text t) { choose_sizes(s, t); },
+              [](const S& s) { return size_text(s.comm.smallest) + ":" + size_text(s.comm.largest); })},
     {"repeats", "N", kBetween, "measurements of each size (5 times as many up to 64K)", kComm,
-     [](S& s, Text t) { s.comm.repeats = small(t, 1, 100000); },
-     [](const S& s) { return whole(s.comm.repeats); }, kNoRival, false},
-    {"parallel", "HOW", kBetween,
-     "all-reduce: every worker has data, weights and optimizer, and gradients are summed among all; "
-     "data-parallel: only worker 0 has them, and sends or receives all inputs, outputs, weights and "
-     "gradients in each step, as in torch.nn.DataParallel (one process)",
-     kRuns, [](S& s, Text t) { s.train.data_parallel = one_of(t, kParallel) == 1; },
-     [](const S& s) { return kParallel[s.train.data_parallel ? 1 : 0]; }},
-    {"gradients-as", "fp32|bf16", kBetween,
-     "format in which gradients are sent between processes; bf16 halves the bytes, and sums are "
-     "rounded to it",
-     kTrain,
-     [](S& s, Text t) {
-       if (t != "fp32" && t != "bf16")
-         base::fail(base::ErrorKind::usage, "must be fp32 or bf16, got '{}'", t);
-       s.train.gradients_as_bf16 = t == "bf16";
-     },
-     [](const S& s) { return std::string(s.train.gradients_as_bf16 ? "bf16" : "fp32"); }},
-    {"shared-memory", "", kBetween,
-     "processes of one host reduce in shared memory; off: by messages, as between hosts", kRuns | kComm,
-     [](S& s, Text t) { s.train.shared_memory = truth(t); },
-     [](const S& s) { return yes_no(s.train.shared_memory); }},
-    {"emulate-link", "SPEC", kBetween,
-     "delay messages as this link between workers would: latency=50us,bandwidth=1GB/s; with "
-     ",between=hosts only between hosts; every table says so",
-     kLinked,
-     [](S& s, Text t) {
-       (void)comm::parse_link(t);
-       s.train.emulate_link = t;
-     },
-     [](const S& s) { return s.train.emulate_link; }},
-    {"emulate-straggler", "SPEC", kBetween,
-     "slow down all of one worker's own work: rank=3,slower=1.3x; every table says so", kLinked,
-     [](S& s, Text t) {
-       (void)comm::parse_straggler(t);
-       s.train.emulate_straggler = t;
-     },
-     [](const S& s) { return s.train.emulate_straggler; }},
-    {"emulate-same-order", "", kBetween,
-     "give every epoch the order of the first, as PyTorch's DistributedSampler does if set_epoch is not called",
-     kTrain | kConverge, [](S& s, Text t) { s.train.same_order = truth(t); },
-     [](const S& s) { return yes_no(s.train.same_order); }},
-    {"placement", "packed|spread|both", kProcesses,
-     "which processes get the workers, if there are fewer workers than processes: packed fills one "
-     "node before the next, spread uses all nodes evenly; both runs each cell of a study both ways, "
-     "where they differ",
-     kRuns,
-     [](S& s, Text t) {
-       s.study.placements = placements_of(t);
-       s.train.placement = s.study.placements.front();
-     },
-     [](const S& s) { return text_of_placements(s.study.placements); }},
+     at<&S::comm, &S::Comm::repeats>({.least = 1, .most = 100000})},
+};
+
+constexpr Row kLaunchRows[] = {
     {"processes", "N", kProcesses,
      "processes to start; also written -n N (default: the places of --hosts; with --device cuda one for each GPU of this host)",
-     kLaunch, [](S& s, Text t) { s.launch.processes = small(t, 1, kManyWorkers); },
-     [](const S& s) { return whole_or_none(s.launch.processes); }, kNoRival, false},
+     kLaunch, at<&S::launch, &Launch::processes>({.least = 1, .most = kManyWorkers})},
     {"hosts", "LIST", kProcesses, "where: a:2,b:2 is two processes on each of hosts a and b (default: here)",
-     kLaunch, [](S& s, Text t) { s.launch.hosts = t; }, [](const S& s) { return s.launch.hosts; }, kNoRival,
-     false},
+     kLaunch, at<&S::launch, &Launch::hosts>()},
     {"by", "WHO", kProcesses,
-     "what starts them: mpirun, srun, here (launch itself, on this host), or auto: mpirun for "
-     "--hosts, srun in a Slurm allocation, else mpirun if installed, else here",
-     kLaunch, [](S& s, Text t) { s.launch.by = static_cast<cluster::LaunchBy>(one_of(t, kStarters)); },
-     [](const S& s) { return kStarters[static_cast<std::size_t>(s.launch.by)]; }, kNoRival, false},
+     "what starts them: mpirun, srun, here (launch itself, on this host), or auto: mpirun for --hosts, srun "
+     "in a Slurm allocation, else mpirun if installed, else here",
+     kLaunch, at<&S::launch, &Launch::by>({.words = "auto|mpirun|srun|here"})},
     {"meet-within", "SECONDS", kProcesses,
-     "how long processes wait at the start until all have come (default: 60; 600 where RANK or torchrun started "
-     "them one by one)",
-     kInProcesses, [](S& s, Text t) { s.meet_within_s = small(t, 1, 86400); },
-     [](const S& s) { return whole_or_none(s.meet_within_s); }, kNoRival, false},
+     "how long processes wait at the start until all have come (default: 60; 600 where RANK or torchrun "
+     "started them one by one)",
+     kInProcesses, at<&S::meet_within_s>({.least = 1, .most = 86400}), kOnlyTyped},
     {"meeting-secret", "FILE", kProcesses,
-     "a file that you alone can read (mode 0600) with the secret by which processes recognise one another where they "
-     "meet over TCP (default: PACELINE_SECRET, which launch and sbatch set; without one the meeting is open)",
-     kInProcesses, [](S& s, Text t) { s.meeting_secret = t; },
-     [](const S& s) { return s.meeting_secret.string(); }, kNoRival, false},
+     "a file that you alone can read (mode 0600) with the secret by which processes recognise one another "
+     "where they meet over TCP (default: PACELINE_SECRET, which launch and sbatch set; without one the "
+     "meeting is open)",
+     kInProcesses, at<&S::meeting_secret>(), kOnlyTyped},
     {"interface", "NAME", kProcesses,
      "network interface between hosts, such as ib0 (default: the system's route to the first process)",
-     kInProcesses | kLaunch, [](S& s, Text t) { s.interface = network_interface(t); },
-     [](const S& s) { return s.interface; }, kNoRival, false},
+     kInProcesses | kLaunch, parsed_at<network_interface, &S::interface>(), kOnlyTyped},
     {"restarts", "K", kProcesses,
      "when a process is lost, start all again from the last checkpoint, at most K times", kLaunch,
-     [](S& s, Text t) { s.launch.restarts = small(t, 0, 1000); },
-     [](const S& s) { return whole(s.launch.restarts); }, kNoRival, false},
+     at<&S::launch, &Launch::restarts>({.most = 1000})},
     {"grace", "SECONDS", kProcesses,
-     "how long a run that is told to stop (SIGTERM, Ctrl-C) may take to end its step and write its checkpoint, "
-     "before it is ended by force",
-     kLaunch, [](S& s, Text t) { s.launch.grace_s = small(t, 0, 86400); },
-     [](const S& s) { return whole(s.launch.grace_s); }, kNoRival, false},
+     "how long a run that is told to stop (SIGTERM, Ctrl-C) may take to end its step and write its "
+     "checkpoint, before it is ended by force",
+     kLaunch, at<&S::launch, &Launch::grace_s>({.most = 86400})},
     {"print", "", kProcesses, "print the command line that starts them, and start nothing", kLaunch,
-     [](S& s, Text t) { s.launch.print = truth(t); }, [](const S& s) { return yes_no(s.launch.print); },
-     kNoRival, false},
+     at<&S::launch, &Launch::print>()},
     {"nodes", "N", kProcesses, "hosts of the job", kSbatch,
-     [](S& s, Text t) { s.batch.nodes = small(t, 1, 100000); },
-     [](const S& s) { return whole(s.batch.nodes); }, kNoRival, false},
+     at<&S::batch, &Batch::nodes>({.least = 1, .most = 100000})},
     {"workers-per-node", "N", kProcesses, "processes of one worker on each host", kSbatch,
-     [](S& s, Text t) { s.batch.workers_per_node = small(t, 1, kManyWorkers); },
-     [](const S& s) { return whole(s.batch.workers_per_node); }, kNoRival, false},
+     at<&S::batch, &Batch::workers_per_node>({.least = 1, .most = kManyWorkers})},
     {"cores", "N", kProcesses, "cores for each worker (default: the cluster's choice)", kSbatch,
-     [](S& s, Text t) { s.batch.cores_per_worker = small(t, 1, kManyWorkers); },
-     [](const S& s) { return whole_or_none(s.batch.cores_per_worker); }, kNoRival, false},
+     at<&S::batch, &Batch::cores_per_worker>({.least = 1, .most = kManyWorkers})},
     {"gpus-per-node", "N", kProcesses,
      "GPUs on each host (default: none are asked for; with --device cuda one for each worker)", kSbatch,
-     [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
-     [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, Setting("gpus"), false},
+     at<&S::batch, &Batch::gpus_per_node>({.least = 1, .most = 64}), rival("gpus")},
     {"gpus", "N", kProcesses, "older name of --gpus-per-node", kSbatch,
-     [](S& s, Text t) { s.batch.gpus_per_node = small(t, 1, 64); },
-     [](const S& s) { return whole_or_none(s.batch.gpus_per_node); }, Setting("gpus-per-node"), false},
+     at<&S::batch, &Batch::gpus_per_node>({.least = 1, .most = 64}), rival("gpus-per-node")},
     {"memory", "SIZE", kProcesses, "memory of each host, 16G (default: the cluster's choice)", kSbatch,
-     [](S& s, Text t) { s.batch.memory = job_memory(t); }, [](const S& s) { return s.batch.memory; },
-     kNoRival, false},
+     parsed_at<job_memory, &S::batch, &Batch::memory>()},
     {"time", "HH:MM:SS", kProcesses,
-     "time limit, after which Slurm ends the job; a minute or two before it the run stops and keeps "
-     "its results",
-     kSbatch, [](S& s, Text t) { s.batch.time = job_time(t); }, [](const S& s) { return s.batch.time; },
-     kNoRival, false},
+     "time limit, after which Slurm ends the job; a minute or two before it the run stops and keeps its "
+     "results",
+     kSbatch, parsed_at<job_time, &S::batch, &Batch::time>()},
     {"account", "NAME", kProcesses, "account that is charged (default: the cluster's choice)", kSbatch,
-     [](S& s, Text t) { s.batch.account = job_word(t); }, [](const S& s) { return s.batch.account; },
-     kNoRival, false},
+     parsed_at<job_word, &S::batch, &Batch::account>()},
     {"partition", "NAME", kProcesses, "partition of the cluster (default: the cluster's choice)", kSbatch,
-     [](S& s, Text t) { s.batch.partition = job_word(t); }, [](const S& s) { return s.batch.partition; },
-     kNoRival, false},
+     parsed_at<job_word, &S::batch, &Batch::partition>()},
     {"qos", "NAME", kProcesses, "quality of service (default: the cluster's choice)", kSbatch,
-     [](S& s, Text t) { s.batch.qos = job_word(t); }, [](const S& s) { return s.batch.qos; }, kNoRival,
-     false},
+     parsed_at<job_word, &S::batch, &Batch::qos>()},
     {"constraint", "EXPRESSION", kProcesses, "features that hosts must have, such as avx512|bigmem", kSbatch,
-     [](S& s, Text t) { s.batch.constraint = job_constraint(t); },
-     [](const S& s) { return s.batch.constraint; }, kNoRival, false},
+     parsed_at<job_constraint, &S::batch, &Batch::constraint>()},
     {"mail", "ADDRESS", kProcesses, "address that gets a mail when the job ends, fails or is requeued",
-     kSbatch, [](S& s, Text t) { s.batch.mail = mail_address(t); }, [](const S& s) { return s.batch.mail; },
-     kNoRival, false},
-    {.setting = "setup",
-     .value = "COMMAND",
-     .group = kProcesses,
-     .help = "a line of shell at the beginning of the script, \"module load openmpi\"; may be given several "
-             "times",
-     .commands = kSbatch,
-     .set = [](S& s, Text t) { s.batch.setup = lines_of(t); },
-     .get = [](const S& s) { return fmt::format("{}", fmt::join(s.batch.setup, "; ")); },
-     .in_recipes = false,
-     .is_list = true},
+     kSbatch, parsed_at<mail_address, &S::batch, &Batch::mail>()},
+    {"setup", "COMMAND", kProcesses,
+     "a line of shell at the beginning of the script, \"module load openmpi\"; may be given several times",
+     kSbatch,
+     Field<S>([](S& s, Text t) { s.batch.setup = lines_of(t); },
+              [](const S& s) { return fmt::format("{}", fmt::join(s.batch.setup, "; ")); }),
+     kList},
     {"container", "FILE", kProcesses,
      "run the program of this image, by apptainer or singularity, whichever is there", kSbatch,
-     [](S& s, Text t) { s.batch.container = t; }, [](const S& s) { return s.batch.container; }, kNoRival,
-     false},
+     at<&S::batch, &Batch::container>()},
     {"stage", "DIR", kProcesses,
      "copy the data to this directory of each host first, such as '$SLURM_TMPDIR', and read them there",
-     kSbatch, [](S& s, Text t) { s.batch.stage = stage_directory(t); },
-     [](const S& s) { return s.batch.stage; }, kNoRival, false},
+     kSbatch, parsed_at<stage_directory, &S::batch, &Batch::stage>()},
     {"mpi", "auto|pmix|none", kProcesses,
      "what joins the processes: MPI through PMIx, or TCP (none); auto: MPI where Slurm offers PMIx", kSbatch,
-     [](S& s, Text t) { s.batch.mpi = static_cast<cluster::BatchMpi>(one_of(t, kBatchMpis)); },
-     [](const S& s) { return kBatchMpis[static_cast<std::size_t>(s.batch.mpi)]; }, kNoRival, false},
-    {.setting = "slurm",
-     .value = "OPTION",
-     .group = kProcesses,
-     .help = "any other option of sbatch as it takes it, \"--reservation=x\"; may be given several times",
-     .commands = kSbatch,
-     .set = [](S& s, Text t) { s.batch.slurm = slurm_options(t); },
-     .get = [](const S& s) { return fmt::format("{}", fmt::join(s.batch.slurm, "; ")); },
-     .in_recipes = false,
-     .is_list = true},
+     at<&S::batch, &Batch::mpi>({.words = "auto|pmix|none"})},
+    {"slurm", "OPTION", kProcesses,
+     "any other option of sbatch as it takes it, \"--reservation=x\"; may be given several times", kSbatch,
+     Field<S>([](S& s, Text t) { s.batch.slurm = slurm_options(t); },
+              [](const S& s) { return fmt::format("{}", fmt::join(s.batch.slurm, "; ")); }),
+     kList},
     {"array", "N[%M]", kProcesses,
-     "divide the cells of a study among N jobs, of which at most M run at once; a last job joins "
-     "them into one report",
-     kSbatch, [](S& s, Text t) { choose_array(s.batch, t); },
-     [](const S& s) {
-       if (s.batch.array == 0) return std::string();
-       return s.batch.array_at_once == 0 ? whole(s.batch.array)
-                                         : fmt::format("{}%{}", s.batch.array, s.batch.array_at_once);
-     },
-     kNoRival, false},
+     "divide the cells of a study among N jobs, of which at most M run at once; a last job joins them into "
+     "one report",
+     kSbatch,
+     Field<S>([](S& s, Text t) { choose_array(s.batch, t); },
+              [](const S& s) {
+                if (s.batch.array == 0) return std::string();
+                return s.batch.array_at_once == 0
+                           ? std::to_string(s.batch.array)
+                           : fmt::format("{}%{}", s.batch.array, s.batch.array_at_once);
+              })},
     {"name", "NAME", kProcesses, "name of the job, and beginning of its log's name", kSbatch,
-     [](S& s, Text t) { s.batch.name = job_word(t); }, [](const S& s) { return s.batch.name; }, kNoRival,
-     false},
+     parsed_at<job_word, &S::batch, &Batch::name>()},
     {"requeue", "", kProcesses, "restart from the last checkpoint when a host or a process is lost", kSbatch,
-     [](S& s, Text t) { s.batch.requeue = truth(t); }, [](const S& s) { return yes_no(s.batch.requeue); },
-     kNoRival, false},
+     at<&S::batch, &Batch::requeue>()},
     {"script", "FILE", kProcesses, "the job script to write; its directory must exist", kSbatch,
-     [](S& s, Text t) { s.batch.script = t; }, [](const S& s) { return s.batch.script.string(); }, kNoRival,
-     false},
-    {"submit", "", kProcesses, "hand the script to sbatch", kSbatch,
-     [](S& s, Text t) { s.batch.submit = truth(t); }, [](const S& s) { return yes_no(s.batch.submit); },
-     kNoRival, false},
+     at<&S::batch, &Batch::script>()},
+    {"submit", "", kProcesses, "hand the script to sbatch", kSbatch, at<&S::batch, &Batch::submit>()},
     {"status", "JOB", kProcesses,
      "instead of writing a script: ask Slurm why JOB waits and until when, and say what begins earlier",
-     kSbatch, [](S& s, Text t) { s.batch.status = t; }, [](const S& s) { return s.batch.status; }, kNoRival,
-     false},
+     kSbatch, at<&S::batch, &Batch::status>()},
     {"plan", "", kProcesses,
-     "show what the command would do, and do nothing: each setting and where it comes from, steps, "
-     "memory, files, disk, and the time, from older records or a few steps that are timed now",
-     kRuns | kLaunch | kSbatch, [](S& s, Text t) { s.plan = truth(t); },
-     [](const S& s) { return yes_no(s.plan); }, kNoRival, false},
+     "show what the command would do, and do nothing: each setting and where it comes from, steps, memory, "
+     "files, disk, and the time, from older records or a few steps that are timed now",
+     kRuns | kLaunch | kSbatch, at<&S::plan>(), kOnlyTyped},
     {"calibrate", "", kProcesses,
      "with --plan: time a few steps, for some seconds, where no older record tells the time",
-     kRuns | kLaunch | kSbatch, [](S& s, Text t) { s.calibrate = truth(t); },
-     [](const S& s) { return yes_no(s.calibrate); }, kNoRival, false},
+     kRuns | kLaunch | kSbatch, at<&S::calibrate>(), kOnlyTyped},
 };
-static_assert(reads_all(kLaunchRows, kLaunchPart, kStudyPart),
-              "a setting of this part of measure/setting.h has no row here");
+static_assert(train::has_rows<S>(kCommRows, "sizes", "sizes"));
+static_assert(train::has_rows<S>(kLaunchRows, "processes", "calibrate"));
 
 }  // namespace
 
-std::span<const Option> launch_rows() { return kLaunchRows; }
+std::span<const Row> comm_rows() { return kCommRows; }
+std::span<const Row> launch_rows() { return kLaunchRows; }
 
 }  // namespace paceline::cli

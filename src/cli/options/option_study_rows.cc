@@ -2,25 +2,24 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include "cli/options/option_rows.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "cli/options/options.h"
+#include "cli/options/option_rows.h"
 #include "study/study.h"
 #include "table/table.h"
 
 namespace paceline::cli {
 namespace {
 
-const std::vector<std::string> kModes{"weak", "strong", "both"};
+using train::Options;
+using Study = study::StudyOptions;
+
 const std::vector<std::string> kCompared{"remedies", "workers"};
 const std::vector<std::string> kChoosers{"validation"};
-const std::vector<std::string> kParts{"test", "validation"};
 const std::vector<std::string> kFailures{"regressed"};
 
-constexpr const char* kCells = "What is varied and timed";
 constexpr const char* kOutput = "Output";
 constexpr const char* kServed = "What is served";
 
@@ -52,8 +51,8 @@ void read_bounds(Settings& settings, std::string_view text) {
 
 std::string expectations_in_words() {
   return fmt::format(
-      "a bound for a figure, such as 'efficiency>=0.9'; may be given several times. Ends with exit code 1 where one "
-      "fails, with 2 where one was not measured or is not decided. Figures: {}",
+      "a bound for a figure, such as 'efficiency>=0.9'; may be given several times. Ends with exit code 1 "
+      "where one fails, with 2 where one was not measured or is not decided. Figures: {}",
       report::names_of_figures());
 }
 
@@ -83,305 +82,251 @@ Settings::CellPart cell_part_of(std::string_view text) {
   return {.number = static_cast<int>(number), .of = static_cast<int>(parts)};
 }
 
-constexpr Option kStudyRows[] = {
+constexpr Row kCellRows[] = {
     {"batches", "LIST|auto", kCells,
      "batch sizes to compare, such as 32,128,512; auto: doubled until memory or the data set ends (sweep)",
-     kTimed, [](S& s, Text t) { choose_batches(s, t); },
-     [](const S& s) { return fmt::format("{}", fmt::join(s.study.scale.batches, ",")); }},
+     kTimed,
+     Field<S>([](S& s, Text t) { choose_batches(s, t); },
+              [](const S& s) { return fmt::format("{}", fmt::join(s.study.scale.batches, ",")); })},
     {"mode", "MODE", kCells,
      "weak: --batches are local, the global batch grows with the workers; strong: they are global; or both",
-     kScale | kStudy, [](S& s, Text t) { s.study.scale.mode = kModes[one_of(t, kModes)]; },
-     [](const S& s) { return s.study.scale.mode; }},
+     kScale | kStudy, at<&S::study, &Study::scale, &study::Axes::mode>({.words = "weak|strong|both"})},
     {"repeats", "N", kCells, "runs of every cell, interleaved; an interval needs at least 3", kStudies,
-     [](S& s, Text t) {
-       s.study.sweep.repeats = s.study.scale.repeats = s.study.converge.repeats = small(t, 1, 1000);
-     },
-     [](const S& s) {
-       return whole(s.command == kConverge ? s.study.converge.repeats : s.study.scale.repeats);
-     }},
-    {"window-steps", "K", kCells, "time K steps instead of a whole epoch (train also stops after them)",
-     kTrain | kTimed, [](S& s, Text t) { s.train.window_steps = whole_number(t, 1); },
-     [](const S& s) { return whole_or_none(std::max<std::int64_t>(0, s.train.window_steps)); }},
-    {"warmup-steps", "K", kCells, "steps before the clock starts", kTrain | kTimed,
-     [](S& s, Text t) { s.train.warmup_steps = whole_number(t, 0); },
-     [](const S& s) { return whole(s.train.warmup_steps); }},
-    {"window-seconds", "X", kCells,
-     "timed steps that take longer stop early, after at least 3 of them; 0: no limit", kTrain | kTimed,
-     [](S& s, Text t) { s.train.window_seconds = decimal(t); },
-     [](const S& s) { return as_text(s.train.window_seconds); }},
+     Field<S>(
+         [](S& s, Text t) {
+           s.study.sweep.repeats = s.study.scale.repeats = s.study.converge.repeats =
+               static_cast<int>(whole_number(t, 1, 1000));
+         },
+         [](const S& s) {
+           return std::to_string(s.command == kConverge ? s.study.converge.repeats : s.study.scale.repeats);
+         })},
+};
+
+constexpr Row kStudyRows[] = {
     {"compare", "WHAT", kCells,
      "what converge compares: remedies of one large batch, or workers: a training for each number of "
      "workers, each with the baseline's local batch, with its learning rate kept and scaled linearly",
      kConverge | kStudy,
-     [](S& s, Text t) {
-       // In the table's order --workers was set before.
-       s.study.converge.workers = one_of(t, kCompared) == 1 ? s.study.scale.workers : std::vector<int>{};
-     },
-     [](const S& s) { return kCompared[s.study.converge.workers.empty() ? 0 : 1]; }},
+     Field<S>(
+         [](S& s, Text t) {
+           // In the table's order --workers was set before.
+           s.study.converge.workers = one_of(t, kCompared) == 1 ? s.study.scale.workers : std::vector<int>{};
+         },
+         [](const S& s) { return kCompared[s.study.converge.workers.empty() ? 0 : 1]; })},
     {"baseline-batch", "B", kCells,
      "converge: the global batch that the others are compared with; with --compare workers: the local batch of every worker",
      kConverge | kStudy,
-     [](S& s, Text t) { s.study.converge.baseline_batch = whole_number(t, 1, kLargestBatch); },
-     [](const S& s) { return whole(s.study.converge.baseline_batch); }},
+     at<&S::study, &Study::converge, &study::ConvergeAxes::baseline_batch>(
+         {.least = 1, .most = kLargestBatch})},
     {"large-batch", "B", kCells, "converge: the large global batch whose accuracy is to be kept",
      kConverge | kStudy,
-     [](S& s, Text t) { s.study.converge.large_batch = whole_number(t, 1, kLargestBatch); },
-     [](const S& s) { return whole(s.study.converge.large_batch); }},
+     at<&S::study, &Study::converge, &study::ConvergeAxes::large_batch>({.least = 1, .most = kLargestBatch})},
     {"choose-on", "PART", kCells,
-     "the set on which candidates are compared, by accuracy or, if that is equal, by loss: validation; the test set is read once, with "
-     "the chosen configuration",
-     kSearch, [](S&, Text t) { (void)one_of(t, kChoosers); }, [](const S&) { return kChoosers.front(); }},
+     "the set on which candidates are compared, by accuracy or, if that is equal, by loss: validation; the "
+     "test set is read once, with the chosen configuration",
+     kSearch,
+     Field<S>([](S&, Text t) { (void)one_of(t, kChoosers); }, [](const S&) { return kChoosers.front(); })},
     {"seeds", "N", kCells,
-     "trainings of every candidate, with seeds --seed, --seed + 1 and on; intervals include their "
-     "spread",
-     kSearch, [](S& s, Text t) { s.study.search.seeds = small(t, 1, 1000); },
-     [](const S& s) { return whole(s.study.search.seeds); }},
+     "trainings of every candidate, with seeds --seed, --seed + 1 and on; intervals include their spread",
+     kSearch, at<&S::study, &Study::search, &study::SearchOptions::seeds>({.least = 1, .most = 1000})},
     {"halving", "", kCells,
-     "successive halving: all candidates train for a few epochs, the worse half is dropped, the "
-     "others continue from their checkpoints for twice as many; off: a grid, all are trained "
-     "completely",
-     kSearch, [](S& s, Text t) { s.study.search.halving = truth(t); },
-     [](const S& s) { return yes_no(s.study.search.halving); }},
-    {"variants", "LIST", kCells, variants_in_words, kConverge | kStudy, choose_variants,
-     [](const S& s) { return fmt::format("{}", fmt::join(s.study.converge.variants, "; ")); }},
+     "successive halving: all candidates train for a few epochs, the worse half is dropped, the others "
+     "continue from their checkpoints for twice as many; off: a grid, all are trained completely",
+     kSearch, at<&S::study, &Study::search, &study::SearchOptions::halving>()},
+    {"variants", "LIST", kCells, variants_in_words, kConverge | kStudy,
+     Field<S>([](S& s, Text t) { choose_variants(s, t); },
+              [](const S& s) { return fmt::format("{}", fmt::join(s.study.converge.variants, "; ")); })},
     {"quick", "", kCells,
-     "the short form: for a recipe its table [quick]; for a study sizes that take a minute and a half "
-     "on two quiet cores, and two and a half beside other programs",
-     kRuns, [](S& s, Text t) { s.study.quick = truth(t); }, [](const S& s) { return yes_no(s.study.quick); }},
+     "the short form: for a recipe its table [quick]; for a study sizes that take a minute and a half on two "
+     "quiet cores, and two and a half beside other programs",
+     kRuns, at<&S::study, &Study::quick>()},
     {"with-sweep", "", kCells, "time the batch sizes on one worker", kStudy,
-     [](S& s, Text t) { s.study.with_sweep = truth(t); },
-     [](const S& s) { return yes_no(s.study.with_sweep); }},
-    {"with-scale", "", kCells, "compare the numbers of workers", kStudy,
-     [](S& s, Text t) { s.study.with_scale = truth(t); },
-     [](const S& s) { return yes_no(s.study.with_scale); }},
+     at<&S::study, &Study::with_sweep>()},
+    {"with-scale", "", kCells, "compare the numbers of workers", kStudy, at<&S::study, &Study::with_scale>()},
     {"with-comm", "", kCells,
      "time the all-reduce alone, for each message size, some seconds for each number of workers", kStudy,
-     [](S& s, Text t) { s.study.with_comm = truth(t); },
-     [](const S& s) { return yes_no(s.study.with_comm); }},
+     at<&S::study, &Study::with_comm>()},
     {"with-converge", "", kCells, "measure the effect of a large batch on the accuracy", kStudy,
-     [](S& s, Text t) { s.study.with_converge = truth(t); },
-     [](const S& s) { return yes_no(s.study.with_converge); }},
+     at<&S::study, &Study::with_converge>()},
     {"only-cells", "I/N", kCells,
-     "run only part I of N of the cells, for jobs that share a study: give each its own --out, and "
-     "report joins them (sbatch --array does all of it)",
-     kStudies, [](S& s, Text t) { s.cell_part = cell_part_of(t); },
-     [](const S& s) {
-       return s.cell_part.of == 0 ? std::string() : fmt::format("{}/{}", s.cell_part.number, s.cell_part.of);
-     },
-     kNoRival, false},
+     "run only part I of N of the cells, for jobs that share a study: give each its own --out, and report "
+     "joins them (sbatch --array does all of it)",
+     kStudies,
+     Field<S>([](S& s, Text t) { s.cell_part = cell_part_of(t); },
+              [](const S& s) {
+                return s.cell_part.of == 0 ? std::string()
+                                           : fmt::format("{}/{}", s.cell_part.number, s.cell_part.of);
+              }),
+     kOnlyTyped},
     {"measure-again", "N", kCells,
      "at most so many cells that decide the answer are measured again, in a quiet moment if there is one, "
      "where other programs worked meanwhile; 0: none",
-     kTimed, [](S& s, Text t) { s.study.most_repeats = static_cast<std::size_t>(whole_number(t, 0)); },
-     [](const S& s) { return whole(static_cast<std::int64_t>(s.study.most_repeats)); }},
+     kTimed, at<&S::study, &Study::most_repeats>()},
     {"out", "DIR", kOutput,
-     "directory for records, checkpoints and reports, made if needed; study continues what is there; "
-     "train and comm refuse a directory with another run, unless train resumes it",
-     kRuns | kComm | kEvaluate, [](S& s, Text t) { s.train.out = t; },
-     [](const S& s) { return s.train.out.string(); }},
+     "directory for records, checkpoints and reports, made if needed; study continues what is there; train "
+     "and comm refuse a directory with another run, unless train resumes it",
+     kRuns | kComm | kEvaluate, at<&S::train, &Options::out>()},
     {"resume", "PATH", kOutput,
-     "continue from a checkpoint: a file, or the newest undamaged one of a directory; auto: continue "
-     "what is in --out, begin if there is nothing, end with 0 if it is complete: one command for "
-     "every start",
+     "continue from a checkpoint: a file, or the newest undamaged one of a directory; auto: continue what is "
+     "in --out, begin if there is nothing, end with 0 if it is complete: one command for every start",
      kTrain,
-     [](S& s, Text t) {
-       s.train.resume_auto = t == "auto";
-       s.train.resume = s.train.resume_auto ? Text() : t;
-     },
-     [](const S& s) { return s.train.resume_auto ? std::string("auto") : s.train.resume.string(); }},
+     Field<S>(
+         [](S& s, Text t) {
+           s.train.resume_auto = t == "auto";
+           s.train.resume = s.train.resume_auto ? Text() : t;
+         },
+         [](const S& s) { return s.train.resume_auto ? std::string("auto") : s.train.resume.string(); })},
     {"checkpoints", "", kOutput, "write checkpoints (into --out)", kTrain,
-     [](S& s, Text t) { s.train.save_checkpoints = truth(t); },
-     [](const S& s) { return yes_no(s.train.save_checkpoints); }},
+     at<&S::train, &Options::save_checkpoints>()},
     {"checkpoint-every", "N", kOutput,
      "interval between checkpoints: 500steps, 60s or 2epochs (a bare number: epochs)", kTrain,
-     [](S& s, Text t) {
-       const auto interval = train::checkpoint_interval(t);
-       if (!interval)
-         base::fail(
-             base::ErrorKind::usage,
-             "must be a number above 0 of steps, seconds or epochs, such as 500steps, 60s or 1epochs (the "
-             "same as 1), got '{}'",
-             t);
-       s.train.checkpoint_every = *interval;
-     },
-     [](const S& s) { return train::text_of(s.train.checkpoint_every); }},
+     Field<S>(
+         [](S& s, Text t) {
+           const auto interval = train::checkpoint_interval(t);
+           if (!interval)
+             base::fail(
+                 base::ErrorKind::usage,
+                 "must be a number above 0 of steps, seconds or epochs, such as 500steps, 60s or 1epochs "
+                 "(the same as 1), got '{}'",
+                 t);
+           s.train.checkpoint_every = *interval;
+         },
+         [](const S& s) { return train::text_of(s.train.checkpoint_every); })},
     {"keep-checkpoints", "K", kOutput,
      "how many of the last checkpoints to keep, besides that of the best epoch on validation", kTrain,
-     [](S& s, Text t) { s.train.keep_checkpoints = small(t, 1, 1000000); },
-     [](const S& s) { return whole(s.train.keep_checkpoints); }},
+     at<&S::train, &Options::keep_checkpoints>({.least = 1, .most = 1000000})},
     {"log-steps", "", kOutput, "keep the loss of every step in the record", kTrainings,
-     [](S& s, Text t) { s.train.log_steps = truth(t); },
-     [](const S& s) { return yes_no(s.train.log_steps); }},
+     at<&S::train, &Options::log_steps>()},
     {"json", "", kOutput,
-     "print only the record on standard output (a list, if there are several; runs: the runs, "
-     "verify: the files), everything else goes to standard error",
-     kRuns | kComm | kEvaluate | kRunList | kVerify, [](S& s, Text t) { s.json = truth(t); },
-     [](const S& s) { return yes_no(s.json); }},
+     "print only the record on standard output (a list, if there are several; runs: the runs, verify: the "
+     "files), everything else goes to standard error",
+     kRuns | kComm | kEvaluate | kRunList | kVerify, at<&S::json>()},
     {"timeline", "FILE", kOutput,
      "every rank's spans on one time axis, in the Chrome trace format (open it with ui.perfetto.dev); its "
      "directory must exist",
-     kTrain, [](S& s, Text t) { s.train.timeline = t; },
-     [](const S& s) { return s.train.timeline.string(); }},
+     kTrain, at<&S::train, &Options::timeline>()},
     {"tensorboard", "", kOutput,
-     "event files for TensorBoard in tensorboard/ of --out: loss, accuracy, learning rate and images/s, by update "
-     "and by epoch",
-     kTrain, [](S& s, Text t) { s.tensorboard = truth(t); },
-     [](const S& s) { return yes_no(s.tensorboard); }},
+     "event files for TensorBoard in tensorboard/ of --out: loss, accuracy, learning rate and images/s, by "
+     "update and by epoch",
+     kTrain, at<&S::tensorboard>()},
     {"tables", "", kOutput, "print all tables of the report, not its beginning alone; comm: each size",
-     (kRuns & ~kTrain) | kComm | kEvaluate | kReport | kCompare, [](S& s, Text t) { s.tables = truth(t); },
-     [](const S& s) { return yes_no(s.tables); }},
+     (kRuns & ~kTrain) | kComm | kEvaluate | kReport | kCompare, at<&S::tables>()},
     {"html", "FILE", kOutput, "one self-contained page; its directory must exist", kReport | kCompare,
-     [](S& s, Text t) { s.report.html = t; }, [](const S& s) { return s.report.html.string(); }, kNoRival,
-     false},
+     at<&S::report, &S::Report::html>()},
     {"markdown", "FILE", kOutput, "the tables as Markdown; its directory must exist", kReport | kCompare,
-     [](S& s, Text t) { s.report.markdown = t; }, [](const S& s) { return s.report.markdown.string(); },
-     kNoRival, false},
+     at<&S::report, &S::Report::markdown>()},
     {"csv", "DIR", kOutput, "a CSV file for each table and plot, in this directory, which is made if needed",
-     kReport | kCompare, [](S& s, Text t) { s.report.csv = t; },
-     [](const S& s) { return s.report.csv.string(); }, kNoRival, false},
+     kReport | kCompare, at<&S::report, &S::Report::csv>()},
     {"records-csv", "FILE", kOutput,
-     "a row per record, with stable names of columns and every setting: for pandas, R or a "
-     "spreadsheet, and for paceline check",
-     kReport, [](S& s, Text t) { s.report.records_csv = t; },
-     [](const S& s) { return s.report.records_csv.string(); }, kNoRival, false},
+     "a row per record, with stable names of columns and every setting: for pandas, R or a spreadsheet, and "
+     "for paceline check",
+     kReport, at<&S::report, &S::Report::records_csv>()},
     {"latex", "DIR", kOutput,
-     "a LaTeX file for each table, in this directory, which is made if needed, and tables.tex, which shows them all; "
-     "they need the package booktabs",
-     kReport | kCompare, [](S& s, Text t) { s.report.latex = t; },
-     [](const S& s) { return s.report.latex.string(); }, kNoRival, false},
+     "a LaTeX file for each table, in this directory, which is made if needed, and tables.tex, which shows "
+     "them all; they need the package booktabs",
+     kReport | kCompare, at<&S::report, &S::Report::latex>()},
     {"figures", "DIR", kOutput,
-     "an SVG file for each figure of the page, in this directory, which is made if needed; and a PDF of each where "
-     "rsvg-convert is installed",
-     kReport, [](S& s, Text t) { s.report.figures = t; },
-     [](const S& s) { return s.report.figures.string(); }, kNoRival, false},
+     "an SVG file for each figure of the page, in this directory, which is made if needed; and a PDF of each "
+     "where rsvg-convert is installed",
+     kReport, at<&S::report, &S::Report::figures>()},
     {"summary", "", kOutput,
-     "print only a summary in Markdown on standard output, at most 25 lines, for the page of a CI's job; everything "
-     "else goes to standard error",
-     kReport | kCompare, [](S& s, Text t) { s.report.summary = truth(t); },
-     [](const S& s) { return yes_no(s.report.summary); }, kNoRival, false},
-    {.setting = "expect",
-     .value = "BOUND",
-     .group = kOutput,
-     .help = expectations_in_words,
-     .commands = kReport | kTrain | kStudies,
-     .set = read_bounds,
-     .get = [](const S&) { return std::string(); },
-     .is_list = true},
+     "print only a summary in Markdown on standard output, at most 25 lines, for the page of a CI's job; "
+     "everything else goes to standard error",
+     kReport | kCompare, at<&S::report, &S::Report::summary>()},
+    {"expect", "BOUND", kOutput, expectations_in_words, kReport | kTrain | kStudies,
+     Field<S>([](S& s, Text t) { read_bounds(s, t); }, [](const S&) { return std::string(); }), kList},
     {"json", "FILE", kOutput, "the report as JSON, as the page reads it; its directory must exist",
-     kReport | kCompare, [](S& s, Text t) { s.report.json = t; },
-     [](const S& s) { return s.report.json.string(); }, kNoRival, false},
+     kReport | kCompare, at<&S::report, &S::Report::json>()},
     {"json", "FILE", kOutput, "the findings as JSON (docs/check.md); its directory must exist", kCheck,
-     [](S& s, Text t) { s.check.json = t; }, [](const S& s) { return s.check.json.string(); }, kNoRival,
-     false},
+     at<&S::check, &S::Check::json>()},
     {"sarif", "FILE", kOutput, "the findings in SARIF, for CI systems; its directory must exist", kCheck,
-     [](S& s, Text t) { s.check.sarif = t; }, [](const S& s) { return s.check.sarif.string(); }, kNoRival,
-     false},
+     at<&S::check, &S::Check::sarif>()},
     {"strict", "", kOutput,
-     "end with exit code 1 for warnings too, for claimed ratios that were compared with nothing, and if nothing was "
-     "compared at all",
-     kCheck, [](S& s, Text t) { s.check.strict = truth(t); },
-     [](const S& s) { return yes_no(s.check.strict); }, kNoRival, false},
+     "end with exit code 1 for warnings too, for claimed ratios that were compared with nothing, and if "
+     "nothing was compared at all",
+     kCheck, at<&S::check, &S::Check::strict>()},
     {"why", "", kOutput, "list every finding, and every rule that was not checked with what it needs", kCheck,
-     [](S& s, Text t) { s.check.shows_all = truth(t); }, [](const S& s) { return yes_no(s.check.shows_all); },
-     kNoRival, false},
+     at<&S::check, &S::Check::shows_all>()},
     {"same-machine", "", kOutput,
-     "the tables and the records were measured on one machine: a row of a table may name a record's id as its "
-     "baseline",
-     kCheck | kReport, [](S& s, Text t) { s.report.is_same_machine = truth(t); },
-     [](const S& s) { return yes_no(s.report.is_same_machine); }, kNoRival, false},
+     "the tables and the records were measured on one machine: a row of a table may name a record's id as "
+     "its baseline",
+     kCheck | kReport, at<&S::report, &S::Report::is_same_machine>()},
     {"template", "NAME", kOutput, templates_in_words, kCheck,
-     [](S& s, Text t) {
-       const auto names = table::template_names();
-       s.check.template_name = names[one_of(t, names)];
-     },
-     [](const S& s) { return s.check.template_name; }, kNoRival, false},
+     Field<S>(
+         [](S& s, Text t) {
+           const auto names = table::template_names();
+           s.check.template_name = names[one_of(t, names)];
+         },
+         [](const S& s) { return s.check.template_name; })},
     {"out", "FILE", kOutput, "the recipe that is written; its directory must exist", kInit,
-     [](S& s, Text t) { s.init.out = t; }, [](const S& s) { return s.init.out.string(); }, kNoRival, false},
-    {"force", "", kOutput, "overwrite an existing recipe", kInit,
-     [](S& s, Text t) { s.init.force = truth(t); }, [](const S& s) { return yes_no(s.init.force); }, kNoRival,
-     false},
+     at<&S::init, &S::Init::out>()},
+    {"force", "", kOutput, "overwrite an existing recipe", kInit, at<&S::init, &S::Init::force>()},
     {"out", "FILE", kOutput, "the table that is written (default: standard output); its directory must exist",
-     kImport, [](S& s, Text t) { s.import.out = t; }, [](const S& s) { return s.import.out.string(); },
-     kNoRival, false},
-    {.setting = "set",
-     .value = "COLUMN=TEXT",
-     .group = kOutput,
-     .help =
-         "what the files do not say, for all rows, such as workers=8; may be given several times. For "
-         "metrics of a trainer also which column is meant, and its unit: accuracy=top1%, time_s=minutes[min]",
-     .commands = kImport,
-     .set = set_facts,
-     .get = [](const S&) { return std::string(); },
-     .in_recipes = false,
-     .is_list = true},
+     kImport, at<&S::import, &S::Import::out>()},
+    {"set", "COLUMN=TEXT", kOutput,
+     "what the files do not say, for all rows, such as workers=8; may be given several times. For metrics of "
+     "a trainer also which column is meant, and its unit: accuracy=top1%, time_s=minutes[min]",
+     kImport, Field<S>([](S& s, Text t) { set_facts(s, t); }, [](const S&) { return std::string(); }), kList},
     {"noise", "PERCENT", kOutput,
      "differences below this, in percent, count as noise, however precisely they were measured", kCompare,
-     [](S& s, Text t) { s.compare.noise = decimal(t, {.least = 0, .most = 100}) / 100; },
-     [](const S& s) { return as_text(100 * s.compare.noise); }, kNoRival, false},
+     Field<S>([](S& s, Text t) { s.compare.noise = decimal(t, {.least = 0, .most = 100}) / 100; },
+              [](const S& s) { return base::as_text(100 * s.compare.noise); })},
     {"fail-on", "regressed", kOutput,
      "end with exit code 1 where a time or an accuracy regressed, for a CI; with 2 where nothing could be "
      "compared",
-     kCompare, [](S& s, Text t) { s.compare.fails_on_regressed = one_of(t, kFailures) == 0; },
-     [](const S& s) { return std::string(s.compare.fails_on_regressed ? "regressed" : ""); }, kNoRival,
-     false},
+     kCompare,
+     Field<S>([](S& s, Text t) { s.compare.fails_on_regressed = one_of(t, kFailures) == 0; },
+              [](const S& s) { return s.compare.fails_on_regressed ? "regressed" : ""; })},
     {"part", "PART", kOutput, "what is evaluated: test or validation", kEvaluate,
-     [](S& s, Text t) { s.evaluate.part = kParts[one_of(t, kParts)]; },
-     [](const S& s) { return s.evaluate.part; }, kNoRival, false},
+     at<&S::evaluate, &train::EvaluationRequest::part>({.words = "test|validation"})},
     {"mistakes", "N", kOutput, "how many of the most confident mistakes are listed", kEvaluate,
-     [](S& s, Text t) { s.evaluate.mistakes = small(t, 0, 100000); },
-     [](const S& s) { return whole(s.evaluate.mistakes); }, kNoRival, false},
+     at<&S::evaluate, &train::EvaluationRequest::mistakes>({.most = 100000})},
     {"decoded", "", kOutput,
-     "pack: store pixels instead of JPEG and PNG files: several times larger, but not decoded when "
-     "read",
-     kData, [](S& s, Text t) { s.data.decoded = truth(t); },
-     [](const S& s) { return yes_no(s.data.decoded); }, kNoRival, false},
+     "pack: store pixels instead of JPEG and PNG files: several times larger, but not decoded when read",
+     kData, at<&S::data, &S::DataOptions::decoded>()},
     {"cache", "DIR", kOutput, "get: where the data set goes (default: paceline/ in the user's cache)", kData,
-     [](S& s, Text t) { s.data.cache = t; }, [](const S& s) { return s.data.cache.string(); }, kNoRival,
-     false},
+     at<&S::data, &S::DataOptions::cache>()},
     {"from", "URL", kOutput, "get: the address of a folder with the same files, instead of the publisher's",
-     kData, [](S& s, Text t) { s.data.from = t; }, [](const S& s) { return s.data.from; }, kNoRival, false},
+     kData, at<&S::data, &S::DataOptions::from>()},
     {"kernels", "MODEL", kOutput,
-     "list the implementation of each op of this model, its measured rate, and why no other was "
-     "chosen",
-     kDoctor, [](S& s, Text t) { s.doctor.kernels_model = t; },
-     [](const S& s) { return s.doctor.kernels_model; }, kNoRival, false},
+     "list the implementation of each op of this model, its measured rate, and why no other was chosen",
+     kDoctor, at<&S::doctor, &DoctorOptions::kernels_model>()},
     {"measure", "", kOutput,
      "measure the memory's and the all-reduce's bandwidth, about two seconds, and the rates of --kernels",
-     kDoctor, [](S& s, Text t) { s.doctor.measure = truth(t); },
-     [](const S& s) { return yes_no(s.doctor.measure); }, kNoRival, false},
-    {"yes", "", kOutput, "rm: remove without asking", kRunList, [](S& s, Text t) { s.runs.yes = truth(t); },
-     [](const S& s) { return yes_no(s.runs.yes); }, kNoRival, false},
+     kDoctor, at<&S::doctor, &DoctorOptions::measure>()},
+    {"yes", "", kOutput, "rm: remove without asking", kRunList, at<&S::runs, &S::RunList::yes>()},
     {"host", "ADDRESS", kServed,
      "address to listen on; whoever reaches it and has the token can read all runs", kServe,
-     [](S& s, Text t) { s.serve.host = t; }, [](const S& s) { return s.serve.host; }, kNoRival, false},
+     at<&S::serve, &S::Serve::host>()},
     {"port", "N", kServed, "port to listen on; 0: any that is free", kServe,
-     [](S& s, Text t) { s.serve.port = small(t, 0, 65535); }, [](const S& s) { return whole(s.serve.port); },
-     kNoRival, false},
+     at<&S::serve, &S::Serve::port>({.most = 65535})},
     {"token", "TEXT", kServed,
-     "clients must send it, as ?token=TEXT or 'Authorization: Bearer TEXT' (default: PACELINE_TOKEN, else one is made "
-     "and printed with the address); other users see it in the list of processes",
+     "clients must send it, as ?token=TEXT or 'Authorization: Bearer TEXT' (default: PACELINE_TOKEN, else "
+     "one is made and printed with the address); other users see it in the list of processes",
      kServe,
-     [](S& s, Text t) {
-       constexpr std::size_t kFewest = 8;
-       if (t.size() < kFewest)
-         base::fail(base::ErrorKind::usage, "must have at least {} characters, got {}", kFewest, t.size());
-       s.serve.token = t;
-     },
-     [](const S& s) { return s.serve.token; }, Setting("token-file"), false},
+     Field<S>(
+         [](S& s, Text t) {
+           constexpr std::size_t kFewest = 8;
+           if (t.size() < kFewest)
+             base::fail(base::ErrorKind::usage, "must have at least {} characters, got {}", kFewest,
+                        t.size());
+           s.serve.token = t;
+         },
+         [](const S& s) { return s.serve.token; }),
+     rival("token-file")},
     {"token-file", "FILE", kServed,
      "the token is the text of this file, which you alone may read (mode 0600)", kServe,
-     [](S& s, Text t) { s.serve.token_file = t; }, [](const S& s) { return s.serve.token_file.string(); },
-     Setting("token"), false},
+     at<&S::serve, &S::Serve::token_file>(), rival("token")},
     {"no-token", "", kServed,
      "answer without a token, on the loopback address alone: every user of this machine can then read all runs",
-     kServe, [](S& s, Text t) { s.serve.has_no_token = truth(t); },
-     [](const S& s) { return yes_no(s.serve.has_no_token); }, kNoRival, false},
+     kServe, at<&S::serve, &S::Serve::has_no_token>()},
 };
-static_assert(reads_all(kStudyRows, kStudyPart, Setting::count()),
-              "a setting of this part of measure/setting.h has no row here");
+static_assert(train::has_rows<S>(kCellRows, "batches", "repeats"));
+static_assert(train::has_rows<S>(kStudyRows, "compare", "no-token"));
 
 }  // namespace
 
-std::span<const Option> study_rows() { return kStudyRows; }
+std::span<const Row> cell_rows() { return kCellRows; }
+std::span<const Row> study_rows() { return kStudyRows; }
 
 }  // namespace paceline::cli

@@ -1,7 +1,7 @@
 #pragma once
 
-/// How each option of measure/setting.h is written, read and explained. The command line, recipes, `--help`
-/// and docs/switches.md are made from these rows.
+/// The options of all commands, and the settings that they set. The command line, recipes, `--help` and
+/// docs/switches.md are made from their rows.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,6 +23,7 @@
 #include "study/study.h"
 #include "train/evaluate_checkpoint.h"
 #include "train/given/backend.h"
+#include "train/given/option_rows.h"
 #include "train/given/options.h"
 
 namespace paceline::cluster {
@@ -31,36 +32,8 @@ class Session;
 
 namespace paceline::cli {
 
-/// The commands, as bits: an option's row says which of them accept it.
-enum Command : unsigned {
-  kTrain = 1u << 0,
-  kSweep = 1u << 1,
-  kScale = 1u << 2,
-  kConverge = 1u << 3,
-  kStudy = 1u << 4,
-  kReport = 1u << 5,
-  kDoctor = 1u << 6,
-  kData = 1u << 7,
-  kComm = 1u << 8,
-  kLaunch = 1u << 9,
-  kSbatch = 1u << 10,
-  kSearch = 1u << 11,
-  kEvaluate = 1u << 12,
-  kRunList = 1u << 13,
-  kServe = 1u << 14,
-  kExplain = 1u << 16,
-  kCompare = 1u << 15,
-  kVerify = 1u << 17,
-  kCheck = 1u << 18,
-  kImport = 1u << 19,
-  kCompletion = 1u << 20,
-  kManual = 1u << 21,
-  kInit = 1u << 22,
-  /// commands that train and may use a recipe
-  kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
-  kMeasuring = kRuns | kComm,           ///< commands that measure and write records
-  kInProcesses = kMeasuring | kDoctor,  ///< commands that several processes can run together
-};
+using train::Command;
+using enum train::Command;
 /// The tables of commands (options.cc, commands/command_rows.cc) do not compile unless they have as many
 /// rows.
 inline constexpr std::size_t kNumberOfCommands = 23;
@@ -193,46 +166,34 @@ struct Settings {
 /// Errors   Error(usage): the end of a sentence that begins with the option
 void choose_variants(Settings& settings, std::string_view text);
 
-/// A help text, or a function that makes one from other tables.
-class Help {
- public:
-  constexpr Help(const char* text) : text_(text) {}
-  constexpr Help(std::string (*write)()) : write_(write) {}
-  [[nodiscard]] std::string text() const { return write_ != nullptr ? write_() : text_; }
-
- private:
-  const char* text_ = "";
-  std::string (*write_)() = nullptr;
-};
-
+/// An option of some commands: a row of a training's options (train/given/option_rows.h), or one of this
+/// folder (option_*_rows.cc).
 struct Option {
   measure::Setting setting;  ///< its meaning; its key is the option's name
-  std::string_view
-      value;  ///< how its value is written in help texts, "B"; empty: a switch, --name or --no-name
-  std::string_view group;  ///< heading in help
-  Help help;               ///< what it does, and its consequences
-  unsigned commands;       ///< Command bits that accept it
+  std::string_view value;    ///< how its value is written in help texts; empty: a switch
+  std::string_view group;    ///< heading in help
+  train::Help help;
+  unsigned commands;  ///< Command bits that accept it
+  train::OptionRules rules;
+  const train::Field<Settings>* of_settings;  ///< nullptr: it is of_training
+  const train::Field<train::Options>* of_training;
+
   /// Parses `text` into the settings.
   ///
   /// Errors   Error(usage): the end of a sentence that begins with the option's name (base/text.h)
-  void (*set)(Settings& settings, std::string_view text);
+  void set(Settings& settings, std::string_view text) const {
+    of_settings != nullptr ? of_settings->set(settings, text) : of_training->set(settings.train, text);
+  }
   /// The current value as text, "" for none: the default that help shows.
-  std::string (*get)(const Settings& settings);
-  /// An option that cannot be given together with this one; a later layer's overrides an earlier's.
-  std::optional<measure::Setting> rival = {};
-  bool in_recipes = true;  ///< false: only on the command line
-  /// What must be chosen for the option to have an effect, "--schedule step". If it is missing, the user is
-  /// told, and records lack the option (train/given/names.cc).
-  std::string_view needs = {};
-  /// May be given several times; the reader gets all values, joined by "\n".
-  bool is_list = false;
-
+  [[nodiscard]] std::string get(const Settings& settings) const {
+    return of_settings != nullptr ? of_settings->shown(settings) : of_training->shown(settings.train);
+  }
   /// "global-batch": --global-batch on the command line, global-batch = ... in a recipe
-  [[nodiscard]] constexpr std::string_view name() const { return setting.key(); }
+  [[nodiscard]] std::string_view name() const { return setting.key(); }
+  [[nodiscard]] bool in_recipes() const { return (commands & kRuns) != 0 && !rules.is_only_typed; }
 };
 
-/// All options, grouped, in the order in which they are set. An option from which others derive defaults
-/// comes first (the optimizer sets defaults for lr and momentum).
+/// All options, grouped, in the order in which they are set.
 [[nodiscard]] const std::vector<Option>& options();
 
 /// The row of `name` for a command, or nullptr.

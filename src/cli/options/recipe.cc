@@ -68,8 +68,8 @@ const std::vector<SiteTable>& tables() {
 
 /// Whether the option may change figures: options that recipes accept determine what is run and how.
 bool changes_figures(std::string_view key) {
-  return std::ranges::any_of(options(),
-                             [&](const Option& option) { return option.name() == key && option.in_recipes; });
+  return std::ranges::any_of(
+      options(), [&](const Option& option) { return option.name() == key && option.in_recipes(); });
 }
 
 /// Fails with the reason why `key` is not allowed at `where`.
@@ -96,7 +96,7 @@ void take_table(const toml::table& table, const SiteTable& kind, const std::stri
     // meet-within is an option of the command that launch starts.
     const Command reader = find_option(key, kind.command) != nullptr ? kind.command : kTrain;
     const Option& option = *find_option(key, reader);
-    const auto text = typed_text(node, option.is_list ? '\n' : ',');
+    const auto text = typed_text(node, option.rules.is_list ? '\n' : ',');
     if (!text) base::fail(ErrorKind::usage, "{} must be a text, a number or a list of them", where);
     check_layer(reader,
                 {{&option, *text, where}});  // checked here, not only by the first command that uses it
@@ -128,7 +128,7 @@ void take_data(const toml::table& table, const std::string& file, Site& site) {
 
 bool known_anywhere(std::string_view name) {
   for (const auto& option : options())
-    if (option.name() == name && option.in_recipes) return true;
+    if (option.name() == name && option.in_recipes()) return true;
   return false;
 }
 
@@ -156,7 +156,7 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
                  "{}:{}: the only table of a recipe is [quick], but here is [{}]; write its keys at the top "
                  "level",
                  file, line, key);
-    if (option != nullptr && !option->in_recipes)
+    if (option != nullptr && !option->in_recipes())
       base::fail(ErrorKind::usage, "{} is for the command line only; remove the line", where);
     if (option == nullptr && known_anywhere(key)) {
       unused += (unused.empty() ? "" : ", ") + key;

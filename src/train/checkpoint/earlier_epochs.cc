@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "train/checkpoint/kept_record.h"
-#include "train/given/names.h"
+#include "train/given/option_rows.h"
 #include "train/given/schedule.h"
 
 namespace paceline::train {

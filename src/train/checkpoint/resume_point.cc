@@ -13,6 +13,7 @@
 #include "train/checkpoint/checkpoint_header.h"
 #include "train/checkpoint/kept_record.h"
 #include "train/given/names.h"
+#include "train/given/option_rows.h"
 
 namespace paceline::train {
 namespace {
@@ -213,7 +214,7 @@ engine::Precision precision_from(const SafetensorsFile& file, const Options& opt
                                   number_in(file, "update")));
     return resolved.precision;
   }
-  const auto kept = precision_of_name(then);
+  const auto kept = choice_named<engine::Precision>(then);
   if (!kept)
     fail(ErrorKind::data,
          "{}: its precision is '{}', and this version knows fp32 and bf16; give one of them as --precision",
@@ -270,7 +271,7 @@ std::optional<engine::Precision> precision_to_keep(const Options& options) {
   const auto& from = options.resume_auto ? options.out : options.resume;
   if (options.precision != "auto" || from.empty()) return std::nullopt;
   try {
-    return precision_of_name(read_checkpoint_info(from).precision);
+    return choice_named<engine::Precision>(read_checkpoint_info(from).precision);
   } catch (const base::Error&) {
     return std::nullopt;  // the run says what is wrong with it, or begins anew
   }

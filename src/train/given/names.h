@@ -2,25 +2,75 @@
 
 /// The names of the choices in train::Options, as used on the command line, in recipes, records and tables.
 
-#include <map>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
-#include "measure/record.h"
 #include "train/given/options.h"
 
 namespace paceline::train {
 
-/// The options that can change a figure, as the record has them: command-line names and texts.
-[[nodiscard]] std::map<std::string, std::string> settings(const Options& options);
+/// The names of `Choice`, in the order in which messages list them. A choice without rows here has none.
+template <typename Choice>
+inline constexpr std::array<std::pair<Choice, std::string_view>, 0> kChoices{};
+template <>
+inline constexpr std::array<std::pair<ScheduleKind, std::string_view>, 5> kChoices<ScheduleKind>{
+    {{ScheduleKind::constant, "constant"},
+     {ScheduleKind::step, "step"},
+     {ScheduleKind::cosine, "cosine"},
+     {ScheduleKind::one_cycle, "one-cycle"},
+     {ScheduleKind::plateau, "plateau"}}};
+template <>
+inline constexpr std::array<std::pair<engine::Precision, std::string_view>, 2> kChoices<engine::Precision>{
+    {{engine::Precision::f32, "fp32"}, {engine::Precision::bf16, "bf16"}}};
+template <>
+inline constexpr std::array<std::pair<TestSet, std::string_view>, 3> kChoices<TestSet>{
+    {{TestSet::last, "last"}, {TestSet::every, "every"}, {TestSet::never, "never"}}};
+template <>
+inline constexpr std::array<std::pair<OnNan, std::string_view>, 3> kChoices<OnNan>{
+    {{OnNan::stop, "stop"}, {OnNan::rollback, "rollback"}, {OnNan::skip, "skip"}}};
+template <>
+inline constexpr std::array<std::pair<LrScaling, std::string_view>, 3> kChoices<LrScaling>{
+    {{LrScaling::none, "none"}, {LrScaling::linear, "linear"}, {LrScaling::sqrt, "sqrt"}}};
+template <>
+inline constexpr std::array<std::pair<data::CropFill, std::string_view>, 2> kChoices<data::CropFill>{
+    {{data::CropFill::black, "black"}, {data::CropFill::reflect, "reflect"}}};
+template <>
+inline constexpr std::array<std::pair<data::Flip, std::string_view>, 3> kChoices<data::Flip>{
+    {{data::Flip::none, "none"}, {data::Flip::random, "random"}, {data::Flip::alternating, "alternating"}}};
 
-/// All settings in which two runs differ, by name; `update` stays 0. A setting that only some choices use is
-/// absent otherwise; if one side lacks it, that is a difference too.
-[[nodiscard]] std::vector<measure::ChangeRecord> differences(const std::map<std::string, std::string>& then,
-                                                             const std::map<std::string, std::string>& now);
+template <typename Choice>
+concept NamedChoice = !kChoices<Choice>.empty();
+
+template <NamedChoice Choice>
+[[nodiscard]] constexpr std::string_view name(Choice choice) {
+  for (const auto& [candidate, text] : kChoices<Choice>)
+    if (candidate == choice) return text;
+  return "?";
+}
+
+/// The inverse: the choice with that name, or nothing.
+template <NamedChoice Choice>
+[[nodiscard]] constexpr std::optional<Choice> choice_named(std::string_view name) {
+  for (const auto& [choice, text] : kChoices<Choice>)
+    if (text == name) return choice;
+  return std::nullopt;
+}
+
+template <NamedChoice Choice>
+[[nodiscard]] std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (const auto& [choice, text] : kChoices<Choice>) names.emplace_back(text);
+  return names;
+}
+
+[[nodiscard]] std::string_view name(engine::UpdateKind kind);  ///< "sgd", "adam", ... (engine/update_rule.h)
+/// "local", "sync", "ghost:16"
+[[nodiscard]] std::string name(engine::BatchNormMode mode, int ghost_size);
 
 // Converts the algorithms of a run to the text in checkpoints and back: one JSON object from convolution
 // problem (layer shape and direction) to algorithm.
@@ -30,38 +80,5 @@ namespace paceline::train {
 ///
 /// Errors   Error(data) naming `where`, a file
 [[nodiscard]] engine::KernelAlgorithms algorithms_from(const std::string& text, const std::string& where);
-
-[[nodiscard]] std::string_view name(engine::UpdateKind kind);  ///< "sgd", "adam", ...
-/// "constant", "step", "cosine", "one-cycle", "plateau"
-[[nodiscard]] std::string_view name(ScheduleKind kind);
-[[nodiscard]] std::string_view name(engine::Precision precision);  ///< "fp32", "bf16"
-[[nodiscard]] std::string_view name(TestSet policy);               ///< "every", "last", "never"
-[[nodiscard]] std::string_view name(OnNan on_nan);                 ///< "stop", "rollback", "skip"
-[[nodiscard]] std::string_view name(LrScaling scaling);            ///< "none", "linear", "sqrt"
-[[nodiscard]] std::string_view name(data::CropFill fill);          ///< "black", "reflect"
-[[nodiscard]] std::string_view name(data::Flip flip);              ///< "none", "random", "alternating"
-[[nodiscard]] std::string_view name_of_views(int views);           ///< 1, 2, 6: "none", "flip", "flip-shift"
-/// "local", "sync", "ghost:16"
-[[nodiscard]] std::string name(engine::BatchNormMode mode, int ghost_size);
-
-/// The inverse: the choice with that name, or nothing.
-[[nodiscard]] std::optional<engine::UpdateKind> update_kind(std::string_view name);
-[[nodiscard]] std::optional<ScheduleKind> schedule_kind(std::string_view name);
-[[nodiscard]] std::optional<TestSet> test_set(std::string_view name);
-[[nodiscard]] std::optional<OnNan> on_nan(std::string_view name);
-[[nodiscard]] std::optional<LrScaling> lr_scaling(std::string_view name);
-[[nodiscard]] std::optional<data::CropFill> crop_fill(std::string_view name);
-[[nodiscard]] std::optional<data::Flip> flip(std::string_view name);
-[[nodiscard]] std::optional<int> views_of_name(std::string_view name);
-[[nodiscard]] std::optional<engine::Precision> precision_of_name(std::string_view name);
-
-[[nodiscard]] std::vector<std::string> update_kind_names();
-[[nodiscard]] std::vector<std::string> schedule_kind_names();
-[[nodiscard]] std::vector<std::string> test_set_names();
-[[nodiscard]] std::vector<std::string> on_nan_names();
-[[nodiscard]] std::vector<std::string> lr_scaling_names();
-[[nodiscard]] std::vector<std::string> crop_fill_names();
-[[nodiscard]] std::vector<std::string> flip_names();
-[[nodiscard]] std::vector<std::string> views_names();
 
 }  // namespace paceline::train

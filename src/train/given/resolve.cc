@@ -187,7 +187,7 @@ void require_data_parallel(const Options& options, const RunConditions& circumst
 
 engine::Precision precision_of(const std::string& asked, engine::Precision of_auto) {
   if (asked == "auto") return of_auto;
-  if (const auto found = precision_of_name(asked)) return *found;
+  if (const auto found = choice_named<engine::Precision>(asked)) return *found;
   fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", asked);
 }
 

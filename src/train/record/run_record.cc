@@ -11,6 +11,7 @@
 #include "measure/disturbance.h"
 #include "measure/environment.h"
 #include "train/given/names.h"
+#include "train/given/option_rows.h"
 #include "train/step/data_parallel.h"
 #include "train/step/queued_steps.h"
 

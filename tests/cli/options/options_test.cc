@@ -6,7 +6,6 @@
 #include "cli/options_of.h"
 #include "cli/parsed.h"
 #include "study/study.h"
-#include "train/given/names.h"
 
 namespace paceline::cli {
 namespace {
@@ -22,22 +21,25 @@ TEST(Options, EverySettingThatRecordsHoldIsAnOptionOfTrain) {
   }
 }
 
-// The note "--beta1 changes nothing without ..." is made where the record lacks what was given.
-TEST(Options, WhatNeedsAChoiceIsRecordedWithThatChoiceOnly) {
-  const auto recorded = train::settings(train::Options{});  // sgd at a constant rate
-  for (const auto& option : options()) {
-    if (option.needs.empty()) continue;
-    EXPECT_TRUE(option.setting.is_recorded()) << option.name();
-    EXPECT_EQ(measure::find_text(recorded, option.setting), nullptr) << option.name();
-  }
+// A recipe is read by commands that train; what only others take, or what is about one start, is typed.
+TEST(Options, OfRecipesAreThoseOfTrainings) {
+  for (const char* name : {"meet-within", "meeting-secret", "interface", "plan", "calibrate", "only-cells",
+                           "by", "html", "strict", "force", "port"})
+    for (const auto& option : options()) {
+      EXPECT_FALSE(option.name() == name && option.in_recipes()) << name;
+    }
+  for (const char* name : {"lr", "batches", "workers", "expect", "tables", "placement", "timeline"})
+    for (const auto& option : options()) {
+      EXPECT_TRUE(option.name() != name || option.in_recipes()) << name;
+    }
 }
 
 TEST(Options, RivalsNameEachOther) {
   for (const auto& option : options()) {
-    if (!option.rival) continue;
+    if (!option.rules.rival) continue;
     for (const auto& other : options()) {
-      if (other.setting != *option.rival) continue;
-      EXPECT_EQ(other.rival, option.setting) << option.name();
+      if (other.setting != *option.rules.rival) continue;
+      EXPECT_EQ(other.rules.rival, option.setting) << option.name();
     }
   }
 }
