@@ -9,24 +9,6 @@
 namespace paceline::cli {
 namespace {
 
-/// `text` up to its first full stop, to be shown beside a name.
-std::string first_words(const std::string& text) {
-  auto end = text.size();
-  for (const char* stop : {"; ", ": ", " (", ". "}) end = std::min(end, text.find(stop));
-  return text.substr(0, end);
-}
-
-/// The forms of an option that change something: --lr, --strict, or --no-augment if it is on by default.
-std::string name_to_type(const Option& option, Command command) {
-  const bool is_on = option.value.empty() && option.get(defaults(command)) == "true";
-  return (is_on ? "no-" : "") + std::string(option.name());
-}
-
-std::string help_to_type(const Option& option, Command command) {
-  const bool is_on = option.value.empty() && option.get(defaults(command)) == "true";
-  return (is_on ? "without: " : "") + first_words(option.help.text());
-}
-
 /// The options of a command that have a value: "--lr --data".
 std::string names_with_a_value(Command command) {
   std::vector<std::string> names;
@@ -39,7 +21,7 @@ std::string names_with_a_value(Command command) {
 std::string names_to_type(Command command) {
   std::vector<std::string> names;
   for (const auto& option : options())
-    if (option.commands & command) names.push_back("--" + name_to_type(option, command));
+    if (option.commands & command) names.push_back("--" + typed_form(option, command).name);
   names.emplace_back("--help");
   return fmt::format("{}", fmt::join(names, " "));
 }
@@ -127,7 +109,7 @@ std::string zsh_script(std::span<const CommandWords> commands) {
       "  if (( CURRENT == at )); then\n"
       "    commands=(\n";
   for (const auto& one : commands)
-    text += fmt::format("      '{}:{}'\n", one.name, quoted(first_words(std::string(one.summary)), ":\\"));
+    text += fmt::format("      '{}:{}'\n", one.name, quoted(beginning_of(std::string(one.summary)), ":\\"));
   text +=
       "    )\n"
       "    _describe command commands\n"
@@ -145,9 +127,9 @@ std::string zsh_script(std::span<const CommandWords> commands) {
                          : words.empty()
                              ? fmt::format(":{}:_files", quoted(option.value, ":\\"))
                              : fmt::format(":{}:({})", quoted(option.value, ":\\"), fmt::join(words, " "));
-      text += fmt::format("      '{}--{}[{}]{}' \\\n", option.rules.is_list ? "*" : "",
-                          name_to_type(option, one.command),
-                          quoted(help_to_type(option, one.command), "[]\\"), value);
+      const auto form = typed_form(option, one.command);
+      text += fmt::format("      '{}--{}[{}]{}' \\\n", option.rules.is_list ? "*" : "", form.name,
+                          quoted(form.help, "[]\\"), value);
     }
     const auto first = first_of(one.command);
     text += first.empty() ? "      '*:file:_files' ;;\n"
@@ -176,32 +158,30 @@ end
 )";
   for (const auto& one : commands)
     text += fmt::format("complete -c paceline -n __paceline_is -f -a {} -d '{}'\n", one.name,
-                        quoted(first_words(std::string(one.summary)), ""));
+                        quoted(beginning_of(std::string(one.summary)), ""));
   for (const auto& one : commands)
     if (const auto first = first_of(one.command); !first.empty())
       text += fmt::format("complete -c paceline -n '__paceline_is {}' -a '{}'\n", one.name,
                           fmt::join(first, " "));
   for (const auto& option : options()) {
-    // A switch that is on for one command and off for another has two names.
-    std::vector<std::pair<std::string, std::vector<std::string_view>>> forms;
+    // A switch that is on for one command and off for another has two names, each with its takers.
+    std::vector<std::pair<TypedForm, std::string>> forms;
     for (const auto& one : commands) {
       if (!(option.commands & one.command)) continue;
-      const auto name = name_to_type(option, one.command);
-      const auto found =
-          std::ranges::find(forms, name, &std::pair<std::string, std::vector<std::string_view>>::first);
-      if (found == forms.end())
-        forms.push_back({name, {one.name}});
+      const auto form = typed_form(option, one.command);
+      const auto same = [&](const auto& known) { return known.first.name == form.name; };
+      if (const auto found = std::ranges::find_if(forms, same); found != forms.end())
+        found->second += fmt::format(" {}", one.name);
       else
-        found->second.push_back(one.name);
+        forms.push_back({form, std::string(one.name)});
     }
     const auto words = words_of_value(option);
     const auto value = option.value.empty() ? std::string()
                        : words.empty()      ? std::string(" -r")
                                             : fmt::format(" -x -a '{}'", fmt::join(words, " "));
-    for (const auto& [name, takers] : forms)
-      text += fmt::format(
-          "complete -c paceline -n '__paceline_is {}' -l {}{} -d '{}{}'\n", fmt::join(takers, " "), name,
-          value, name == option.name() ? "" : "without: ", quoted(first_words(option.help.text()), ""));
+    for (const auto& [form, takers] : forms)
+      text += fmt::format("complete -c paceline -n '__paceline_is {}' -l {}{} -d '{}'\n", takers, form.name,
+                          value, quoted(form.help, ""));
   }
   return text;
 }
@@ -215,14 +195,11 @@ const std::vector<std::string>& completed_shells() {
 
 std::vector<std::string> words_of_value(const Option& option) {
   constexpr std::string_view kOfWords = "abcdefghijklmnopqrstuvwxyz0123456789-";
-  std::vector<std::string> words;
-  for (std::string_view rest = option.value; !rest.empty();) {
-    const auto end = std::min(rest.find('|'), rest.size());
-    words.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (words.back().empty() || words.back().find_first_not_of(kOfWords) != std::string::npos) return {};
-  }
-  return words;
+  const auto words = train::words_of(option.value);
+  const bool are_words = std::ranges::all_of(words, [&](const std::string& word) {
+    return !word.empty() && word.find_first_not_of(kOfWords) == std::string::npos;
+  });
+  return are_words ? words : std::vector<std::string>();
 }
 
 std::string completion_script(const std::string& shell, std::span<const CommandWords> commands) {

@@ -97,12 +97,6 @@ constexpr std::string_view kMain[] = {
     "fail-on",     "halving", "nodes",   "submit",      "directory",    "n",       "hosts",
     "port",        "by",      "script",  "kernels"};
 
-/// A help text up to its first break in thought.
-std::string beginning_of(const std::string& text) {
-  const auto end = std::min({text.find("; "), text.find(" ("), text.find(": "), text.size()});
-  return text.substr(0, end);
-}
-
 /// `text` behind `left`, broken between words and indented to the right column.
 std::string two_columns(const std::string& left, std::string_view text, std::size_t width) {
   std::string result = left.size() + 2 > kLeft ? left + "\n" : fmt::format("{:{}}", left, kLeft);
@@ -197,7 +191,6 @@ std::string help_text(Command command, bool is_short) {
         "\nOptions of the rule, the model, the batch and the like take lists here, such as --lr 0.1,0.03; every "
         "combination\nis trained, and the best on the validation part is chosen.\n";
   const auto width = static_cast<std::size_t>(std::min(terminal_width(STDOUT_FILENO, kWidthOfHelp), kWidest));
-  const Settings settings = defaults(command);
   std::string group;
   constexpr int kFew = 12;
   const bool has_few =
@@ -210,16 +203,9 @@ std::string help_text(Command command, bool is_short) {
       continue;
     }
     if (option.group != group && !is_short) text += fmt::format("\n{}\n", group = option.group);
-    const auto present = option.get(settings);
-    const auto help = is_short ? beginning_of(option.help.text()) : option.help.text();
-    if (option.value.empty()) {
-      const bool on = present == "true";
-      text += two_columns(fmt::format("  --{}{}", on ? "no-" : "", option.name()),
-                          on ? fmt::format("without: {}", help) : help, width);
-    } else {
-      text += two_columns(fmt::format("  --{} {}", option.name(), option.value),
-                          present.empty() ? help : fmt::format("{} [{}]", help, present), width);
-    }
+    const auto [name, help, present] = typed_form(option, command, is_short);
+    text += two_columns(fmt::format("  --{}{}{}", name, option.value.empty() ? "" : " ", option.value),
+                        present.empty() ? help : fmt::format("{} [{}]", help, present), width);
   }
   if (left_out > 0)
     text += fmt::format("  {} more, and all of each: paceline {} --help\n", left_out, command_name(command));

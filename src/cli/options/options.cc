@@ -216,6 +216,20 @@ const Option* find_option(std::string_view name, Command command) {
   return nullptr;
 }
 
+TypedForm typed_form(const Option& option, Command command, bool is_short) {
+  const auto present = option.get(defaults(command));
+  const auto help = is_short ? beginning_of(option.help.text()) : option.help.text();
+  if (!option.value.empty()) return {std::string(option.name()), help, present};
+  const bool is_on = present == "true";
+  return {(is_on ? "no-" : "") + std::string(option.name()), (is_on ? "without: " : "") + help, ""};
+}
+
+std::string beginning_of(const std::string& text) {
+  auto end = text.size();
+  for (const char* stop : {"; ", ": ", " (", ". "}) end = std::min(end, text.find(stop));
+  return text.substr(0, end);
+}
+
 std::string command_name(Command command) { return commands_of(command); }
 
 std::string why_unknown(std::string_view name, Command command, std::string_view prefix) {

@@ -202,6 +202,18 @@ struct Option {
 /// Why `name` is no option of this command, and what was probably meant: the end of a sentence "--batch ...".
 [[nodiscard]] std::string why_unknown(std::string_view name, Command command, std::string_view prefix = "--");
 
+/// What can be typed to change something about an option in one command.
+struct TypedForm {
+  std::string name;     ///< "lr", "strict"; "no-augment" for a switch that is on
+  std::string help;     ///< what that does: "without: ..." for a switch that is on
+  std::string present;  ///< the value if it is not given; "" for a switch
+};
+/// `is_short`: with the help text up to its first break in thought, to be shown beside a name.
+[[nodiscard]] TypedForm typed_form(const Option& option, Command command, bool is_short = true);
+
+/// A text up to its first break in thought.
+[[nodiscard]] std::string beginning_of(const std::string& text);
+
 /// The name of a command as typed: "train".
 [[nodiscard]] std::string command_name(Command command);
 
