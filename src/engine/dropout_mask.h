@@ -35,6 +35,8 @@ class DropoutMask {
   [[nodiscard]] std::array<std::uint32_t, 4> block(std::uint32_t group) const {
     return base::philox({group, position_, step_, step_high_}, key_);
   }
+  /// Stochastic depth: whether the whole sample is kept. The decision is that of element 0.
+  [[nodiscard]] bool keeps_sample() const { return block(0)[0] >= threshold_; }
   /// An element is kept if its word is at least this: P(drop) = probability, to 2^-32.
   [[nodiscard]] std::uint32_t threshold() const { return threshold_; }
 

@@ -162,7 +162,7 @@ std::vector<FusedGroup> fuse(const graph::Graph& graph) { return Fuser(graph).ru
 bool backward_reads_src(const graph::Graph& graph, const FusedGroup& group, std::size_t input,
                         LossKeeps loss) {
   const graph::OpRule& rule = rule_of(graph, group);
-  if (static_cast<int>(input) >= rule.inputs) return false;  // the residual input of a batch norm
+  if (group.sum && static_cast<int>(input) >= rule.inputs) return false;  // the residual of a batch norm
   return is_loss(graph, group) ? loss == LossKeeps::logits : rule.saved.src;
 }
 

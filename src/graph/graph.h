@@ -13,6 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "graph/elementwise.h"
+
 namespace paceline::graph {
 
 /// One sample's activation: [channels][height][width] logically; features are [channels][1][1]. Engines
@@ -46,11 +48,15 @@ struct Rates {
   bool operator==(const Rates&) const = default;
 };
 
-struct Conv2d {  ///< weight [K, C, R, S], bias [K] if `bias`; cross-correlation, zero padding on all sides
+/// Weight [K, C / groups, R, S], bias [K] if `bias`; cross-correlation, zero padding on all sides. Output
+/// channels of the g-th of `groups` equal groups read the g-th group of input channels; a depthwise one has C
+/// groups.
+struct Conv2d {
   int channels = 0;
   int kernel = 3;
   int stride = 1;
   int padding = 0;
+  int groups = 1;
   bool bias = false;
   Init init = Init::usual;
   Rates rates = {};
@@ -67,8 +73,14 @@ struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   Init init = Init::usual;  ///< of the weight; usual is 1
   Rates rates = {};
 };
-struct Relu {};
-struct Gelu {};  ///< exact: x * Phi(x)
+struct Relu {};         ///< max(x, 0)
+struct Relu6 {};        ///< min(max(x, 0), 6)
+struct Gelu {};         ///< exact: x * Phi(x)
+struct Silu {};         ///< x * sigmoid(x)
+struct Sigmoid {};      ///< 1 / (1 + exp(-x))
+struct Tanh {};         ///< tanh(x)
+struct HardSigmoid {};  ///< min(max(x + 3, 0), 6) / 6
+struct HardSwish {};    ///< x * hard_sigmoid(x)
 struct MaxPool {
   int kernel = 2;
   int stride = 2;
@@ -80,7 +92,20 @@ struct AveragePool {
   int padding = 0;  ///< zeros, counted in the divisor (PyTorch's default)
 };
 struct GlobalAveragePool {};
-struct Add {};    ///< two inputs of one shape
+struct Add {};  ///< two inputs of one shape
+struct Mul {};  ///< two inputs of one shape; or the second is [C,1,1], a factor for each channel of the first
+struct Concat {};  ///< two or more inputs of one height and width; their channels one after the other
+struct Slice {     ///< channels begin .. begin + channels - 1
+  int begin = 0;
+  int channels = 0;
+};
+struct ChannelShuffle {  ///< channel g * (C / groups) + i becomes channel i * groups + g (ShuffleNet)
+  int groups = 2;
+};
+struct StochasticDepth {  ///< drops whole samples with this probability and scales the others by 1 / (1 -
+                          ///< it); identity in evaluation (Huang et al., 2016)
+  double probability = 0.2;
+};
 struct Dropout {  ///< keeps with 1 - probability and scales by its inverse; identity in evaluation
   double probability = 0.5;
 };
@@ -88,8 +113,9 @@ struct SoftmaxCrossEntropy {  ///< input: logits [classes]; the graph's last nod
   double label_smoothing = 0;
 };
 
-using Attributes = std::variant<Input, Conv2d, Dense, BatchNorm, Relu, Gelu, MaxPool, AveragePool,
-                                GlobalAveragePool, Add, Dropout, SoftmaxCrossEntropy>;
+using Attributes = std::variant<Input, Conv2d, Dense, BatchNorm, Relu, Relu6, Gelu, Silu, Sigmoid, Tanh,
+                                HardSigmoid, HardSwish, MaxPool, AveragePool, GlobalAveragePool, Add, Mul,
+                                Concat, Slice, ChannelShuffle, StochasticDepth, Dropout, SoftmaxCrossEntropy>;
 
 /// What a parameter is. It decides its initial value and how the optimizer treats it.
 enum class Role { weight, bias, norm_weight, norm_bias, running_mean, running_var };

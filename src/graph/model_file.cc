@@ -122,15 +122,21 @@ Attributes pool(const LayerTable& layer) {
       .kernel = kernel, .stride = layer.integer("stride", kernel), .padding = layer.integer("padding", 0)};
 }
 
+template <typename Drop>
+Attributes drop(const LayerTable& layer) {
+  return Drop{.probability = layer.number("probability", Drop{}.probability)};
+}
+
 std::vector<LayerKind> layer_kinds() {
   return {
       {"conv2d",
-       {"channels", "kernel", "stride", "padding", "bias", "init", "weight_rate", "bias_rate"},
+       {"channels", "kernel", "stride", "padding", "groups", "bias", "init", "weight_rate", "bias_rate"},
        [](const LayerTable& layer) -> Attributes {
          return Conv2d{.channels = layer.count("channels"),
                        .kernel = layer.integer("kernel", Conv2d{}.kernel),
                        .stride = layer.integer("stride", Conv2d{}.stride),
                        .padding = layer.integer("padding", Conv2d{}.padding),
+                       .groups = layer.integer("groups", Conv2d{}.groups),
                        .bias = layer.flag("bias", Conv2d{}.bias),
                        .init = init_of_layer(layer),
                        .rates = rates_of(layer)};
@@ -151,17 +157,27 @@ std::vector<LayerKind> layer_kinds() {
                           .init = init_of_layer(layer),
                           .rates = rates_of(layer)};
        }},
-      {"relu", {}, [](const LayerTable&) -> Attributes { return Relu{}; }},
-      {"gelu", {}, [](const LayerTable&) -> Attributes { return Gelu{}; }},
-      {"max_pool", {"kernel", "stride", "padding"}, pool<MaxPool>},
+#define PACELINE_KIND(Op, name) {#name, {}, [](const LayerTable&) -> Attributes { return Op{}; }},
+      PACELINE_ELEMENTWISE_OPS(PACELINE_KIND)
+#undef PACELINE_KIND
+          {"max_pool", {"kernel", "stride", "padding"}, pool<MaxPool>},
       {"average_pool", {"kernel", "stride", "padding"}, pool<AveragePool>},
       {"global_average_pool", {}, [](const LayerTable&) -> Attributes { return GlobalAveragePool{}; }},
       {"add", {}, [](const LayerTable&) -> Attributes { return Add{}; }},
-      {"dropout",
-       {"probability"},
+      {"mul", {}, [](const LayerTable&) -> Attributes { return Mul{}; }},
+      {"concat", {}, [](const LayerTable&) -> Attributes { return Concat{}; }},
+      {"slice",
+       {"begin", "channels"},
        [](const LayerTable& layer) -> Attributes {
-         return Dropout{.probability = layer.number("probability", Dropout{}.probability)};
+         return Slice{.begin = layer.integer("begin", Slice{}.begin), .channels = layer.count("channels")};
        }},
+      {"channel_shuffle",
+       {"groups"},
+       [](const LayerTable& layer) -> Attributes {
+         return ChannelShuffle{.groups = layer.integer("groups", ChannelShuffle{}.groups)};
+       }},
+      {"stochastic_depth", {"probability"}, drop<StochasticDepth>},
+      {"dropout", {"probability"}, drop<Dropout>},
   };
 }
 
@@ -237,10 +253,12 @@ class ModelReader {
     } else {
       inputs.push_back(last_);
     }
-    if (static_cast<int>(inputs.size()) != wanted)
+    if (wanted == kSeveral ? inputs.size() < 2 : static_cast<int>(inputs.size()) != wanted)
       fail_at(source_, table,
-              fmt::format("op {} takes {}, but has {}; {}", op, base::counted(wanted, "input"), inputs.size(),
-                          wanted == 2 ? "write inputs = [\"a\", \"b\"]" : "write input = \"a\""));
+              fmt::format("op {} takes {}, but has {}; {}", op,
+                          wanted == kSeveral ? "two or more inputs" : base::counted(wanted, "input"),
+                          inputs.size(),
+                          wanted == 1 ? "write input = \"a\"" : "write inputs = [\"a\", \"b\"]"));
     return inputs;
   }
 

@@ -32,6 +32,18 @@ Shape conv2d_shape(const OpSite& site) {
                "conv2d '{}': channels must be at least 1, but is {}; say how many it makes", site.name,
                conv.channels);
   check_rates(site, conv.rates);
+  const int channels_in = site.src[0].channels;
+  if (conv.groups < 1 || channels_in % conv.groups != 0 || conv.channels % conv.groups != 0)
+    base::fail(base::ErrorKind::usage,
+               "conv2d '{}': groups must divide its input's {} channels and its own {}, but is {}; take a "
+               "divisor of both",
+               site.name, channels_in, conv.channels, conv.groups);
+  if (conv.groups > 1 && (conv.init == Init::whiten || conv.init == Init::dirac))
+    base::fail(
+        base::ErrorKind::usage,
+        "conv2d '{}': init \"dirac\" and \"whiten\" are for one group, but groups is {}; leave init out or "
+        "take \"zero\"",
+        site.name, conv.groups);
   const int most = 2 * site.src[0].channels * conv.kernel * conv.kernel;
   if (conv.init == Init::whiten && (conv.channels % 2 != 0 || conv.channels > most))
     base::fail(
@@ -44,23 +56,25 @@ Shape conv2d_shape(const OpSite& site) {
 
 std::vector<ParameterRule> conv2d_parameters(const OpSite& site) {
   const auto& conv = site.as<Conv2d>();
-  std::vector<ParameterRule> rules = {{"weight",
-                                       {conv.channels, site.src[0].channels, conv.kernel, conv.kernel},
-                                       Role::weight,
-                                       conv.rates.weight}};
+  std::vector<ParameterRule> rules = {
+      {"weight",
+       {conv.channels, site.src[0].channels / conv.groups, conv.kernel, conv.kernel},
+       Role::weight,
+       conv.rates.weight}};
   if (conv.bias) rules.push_back({"bias", {conv.channels}, Role::bias, conv.rates.bias});
   return rules;
 }
 
 std::int64_t conv2d_multiply_adds(const OpSite& site, const Shape& dst) {
   const auto& conv = site.as<Conv2d>();
-  return dst.elements() * site.src[0].channels * conv.kernel * conv.kernel;
+  return dst.elements() * (site.src[0].channels / conv.groups) * conv.kernel * conv.kernel;
 }
 
 std::string conv2d_attributes(const Attributes& op) {
   const auto& own = std::get<Conv2d>(op);
-  return fmt::format("channels {}, kernel {}, stride {}, padding {}, bias {}", own.channels, own.kernel,
-                     own.stride, own.padding, own.bias);
+  return fmt::format("channels {}, kernel {}, stride {}, padding {}, bias {}{}", own.channels, own.kernel,
+                     own.stride, own.padding, own.bias,
+                     own.groups > 1 ? fmt::format(", groups {}", own.groups) : "");
 }
 
 Shape dense_shape(const OpSite& site) {
@@ -153,18 +167,73 @@ Shape add_shape(const OpSite& site) {
   return site.src[0];
 }
 
-Shape dropout_shape(const OpSite& site) {
-  const double probability = site.as<Dropout>().probability;
-  if (!(probability >= 0 && probability < 1))
+Shape mul_shape(const OpSite& site) {
+  const Shape &left = site.src[0], &right = site.src[1];
+  if (right != left && right != Shape{.channels = left.channels})
     base::fail(base::ErrorKind::usage,
-               "dropout '{}': probability must be in [0, 1), but is {}; 0.5 is common", site.name,
-               probability);
+               "mul '{}': the second input must have the first one's shape {}, or be [{},1,1], a factor for "
+               "each channel, but is {}; exchange the inputs, or pool the second one first",
+               site.name, text(left), left.channels, text(right));
+  return left;
+}
+
+Shape concat_shape(const OpSite& site) {
+  Shape dst = site.src[0];
+  for (const Shape& src : site.src.subspan(1)) {
+    if (src.height != dst.height || src.width != dst.width)
+      base::fail(
+          base::ErrorKind::usage,
+          "concat '{}': all inputs must have one height and width, but the first is {} and another {}; "
+          "give both the same stride before",
+          site.name, text(site.src[0]), text(src));
+    dst.channels += src.channels;
+  }
+  return dst;
+}
+
+Shape slice_shape(const OpSite& site) {
+  const auto& slice = site.as<Slice>();
+  const Shape& src = site.src[0];
+  if (slice.begin < 0 || slice.channels < 1 || slice.begin > src.channels - slice.channels)
+    base::fail(base::ErrorKind::usage,
+               "slice '{}': begin and channels must lie within the {} channels of its input, but are {} and "
+               "{}; correct them",
+               site.name, src.channels, slice.begin, slice.channels);
+  return {slice.channels, src.height, src.width};
+}
+
+std::string slice_attributes(const Attributes& op) {
+  const auto& own = std::get<Slice>(op);
+  return fmt::format("begin {}, channels {}", own.begin, own.channels);
+}
+
+Shape channel_shuffle_shape(const OpSite& site) {
+  const int groups = site.as<ChannelShuffle>().groups, channels = site.src[0].channels;
+  if (groups < 1 || channels % groups != 0)
+    base::fail(base::ErrorKind::usage,
+               "channel_shuffle '{}': groups must divide the {} channels of its input, but is {}; take the "
+               "number of groups of the convolution before",
+               site.name, channels, groups);
   return site.src[0];
 }
 
-std::string dropout_attributes(const Attributes& op) {
-  const auto& own = std::get<Dropout>(op);
-  return fmt::format("probability {}", own.probability);
+std::string channel_shuffle_attributes(const Attributes& op) {
+  return fmt::format("groups {}", std::get<ChannelShuffle>(op).groups);
+}
+
+/// Of dropout and stochastic_depth.
+template <typename Drop>
+Shape drop_shape(const OpSite& site) {
+  const double probability = site.as<Drop>().probability;
+  if (!(probability >= 0 && probability < 1))
+    base::fail(base::ErrorKind::usage, "{} '{}': probability must be in [0, 1), but is {}; {} is common",
+               rule_of(site.op).kind, site.name, probability, Drop{}.probability);
+  return site.src[0];
+}
+
+template <typename Drop>
+std::string drop_attributes(const Attributes& op) {
+  return fmt::format("probability {}", std::get<Drop>(op).probability);
 }
 
 Shape softmax_cross_entropy_shape(const OpSite& site) {
@@ -180,6 +249,14 @@ Shape softmax_cross_entropy_shape(const OpSite& site) {
                "softmax_cross_entropy '{}': label smoothing must be in [0, 1), but is {}; 0.1 is common",
                site.name, smoothing);
   return {1, 1, 1};
+}
+
+/// The gradient of these is a function of the output; all others need the input.
+template <typename Op>
+constexpr Saved kept_by_elementwise(const Op&) {
+  const bool is_of_dst = std::is_same_v<Op, Relu> || std::is_same_v<Op, Relu6> ||
+                         std::is_same_v<Op, Sigmoid> || std::is_same_v<Op, Tanh>;
+  return {.src = !is_of_dst, .dst = is_of_dst};
 }
 
 /// The rules in the order of the variant's alternatives.
@@ -225,13 +302,12 @@ OpRule make_rule(const BatchNorm&) {
           .parameters = batch_norm_parameters};
 }
 
-OpRule make_rule(const Relu&) {
-  return {.kind = "relu", .saved = {.dst = true}, .in_place = true, .shape = same_shape};
-}
-
-OpRule make_rule(const Gelu&) {
-  return {.kind = "gelu", .saved = {.src = true}, .in_place = true, .shape = same_shape};
-}
+#define PACELINE_RULE(Op, name)                                                                        \
+  OpRule make_rule(const Op&) {                                                                        \
+    return {.kind = #name, .saved = kept_by_elementwise(Op{}), .in_place = true, .shape = same_shape}; \
+  }
+PACELINE_ELEMENTWISE_OPS(PACELINE_RULE)
+#undef PACELINE_RULE
 
 OpRule make_rule(const MaxPool&) {
   return {.kind = "max_pool",
@@ -255,10 +331,36 @@ OpRule make_rule(const GlobalAveragePool&) {
 
 OpRule make_rule(const Add&) { return {.kind = "add", .inputs = 2, .in_place = true, .shape = add_shape}; }
 
+OpRule make_rule(const Mul&) {
+  return {.kind = "mul", .inputs = 2, .saved = {.src = true}, .shape = mul_shape};
+}
+
+OpRule make_rule(const Concat&) { return {.kind = "concat", .inputs = kSeveral, .shape = concat_shape}; }
+
+OpRule make_rule(const Slice&) {
+  return {.kind = "slice", .attributes = slice_attributes, .shape = slice_shape};
+}
+
+OpRule make_rule(const ChannelShuffle&) {
+  return {
+      .kind = "channel_shuffle", .attributes = channel_shuffle_attributes, .shape = channel_shuffle_shape};
+}
+
+// Which samples are dropped is a pure function of seed and position, as with dropout.
+OpRule make_rule(const StochasticDepth&) {
+  return {.kind = "stochastic_depth",
+          .in_place = true,
+          .attributes = drop_attributes<StochasticDepth>,
+          .shape = drop_shape<StochasticDepth>};
+}
+
 // Nothing is saved: the mask is a pure function of seed and position and is computed again in the backward
 // pass.
 OpRule make_rule(const Dropout&) {
-  return {.kind = "dropout", .in_place = true, .attributes = dropout_attributes, .shape = dropout_shape};
+  return {.kind = "dropout",
+          .in_place = true,
+          .attributes = drop_attributes<Dropout>,
+          .shape = drop_shape<Dropout>};
 }
 
 OpRule make_rule(const SoftmaxCrossEntropy&) {

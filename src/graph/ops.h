@@ -45,9 +45,11 @@ struct Saved {
   bool statistics = false;  ///< mean and inverse deviation of each channel
 };
 
+constexpr int kSeveral = -1;
+
 struct OpRule {
   std::string_view kind;  ///< "conv2d": in generated names, in errors, in model files
-  int inputs = 1;
+  int inputs = 1;         ///< kSeveral: two or more
   Saved saved = {};
   /// Each element of d_src depends only on the same element of d_dst (and, for a batch norm, on sums). So an
   /// engine may store d_src over d_dst.
@@ -106,12 +108,18 @@ OpRule make_rule(const Input&);
 OpRule make_rule(const Conv2d&);
 OpRule make_rule(const Dense&);
 OpRule make_rule(const BatchNorm&);
-OpRule make_rule(const Relu&);
-OpRule make_rule(const Gelu&);
+#define PACELINE_RULE(Op, name) OpRule make_rule(const Op&);
+PACELINE_ELEMENTWISE_OPS(PACELINE_RULE)
+#undef PACELINE_RULE
 OpRule make_rule(const MaxPool&);
 OpRule make_rule(const AveragePool&);
 OpRule make_rule(const GlobalAveragePool&);
 OpRule make_rule(const Add&);
+OpRule make_rule(const Mul&);
+OpRule make_rule(const Concat&);
+OpRule make_rule(const Slice&);
+OpRule make_rule(const ChannelShuffle&);
+OpRule make_rule(const StochasticDepth&);
 OpRule make_rule(const Dropout&);
 OpRule make_rule(const SoftmaxCrossEntropy&);
 

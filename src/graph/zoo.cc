@@ -118,7 +118,8 @@ int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
   const int index = static_cast<int>(graph_.nodes.size());
   expects((index == 0) == std::holds_alternative<Input>(op), "the input, and only it, is the first op");
   expects(index == 0 || !graph_.nodes.back().as<SoftmaxCrossEntropy>(), "nothing follows the loss");
-  expects(static_cast<int>(inputs.size()) == rule.inputs, "an op has as many inputs as its rule says");
+  expects(rule.inputs == kSeveral ? inputs.size() >= 2 : static_cast<int>(inputs.size()) == rule.inputs,
+          "an op has as many inputs as its rule says");
 
   std::vector<Shape> src;
   for (const int input : inputs) {

@@ -36,8 +36,10 @@ class Builder {
   int batch_norm(int src, std::string name, const BatchNorm& attributes = {}) {
     return append(attributes, {src}, std::move(name));
   }
-  int relu(int src, std::string name = "") { return append(Relu{}, {src}, std::move(name)); }
-  int gelu(int src, std::string name = "") { return append(Gelu{}, {src}, std::move(name)); }
+#define PACELINE_SHORT_FORM(Op, function) \
+  int function(int src, std::string name = "") { return append(Op{}, {src}, std::move(name)); }
+  PACELINE_ELEMENTWISE_OPS(PACELINE_SHORT_FORM)
+#undef PACELINE_SHORT_FORM
   int max_pool(int src, const MaxPool& attributes, std::string name = "") {
     return append(attributes, {src}, std::move(name));
   }
@@ -49,6 +51,21 @@ class Builder {
   }
   int add(int left, int right, std::string name = "") {
     return append(Add{}, {left, right}, std::move(name));
+  }
+  int mul(int left, int right, std::string name = "") {
+    return append(Mul{}, {left, right}, std::move(name));
+  }
+  int concat(std::vector<int> src, std::string name = "") {
+    return append(Concat{}, std::move(src), std::move(name));
+  }
+  int slice(int src, const Slice& attributes, std::string name = "") {
+    return append(attributes, {src}, std::move(name));
+  }
+  int channel_shuffle(int src, int groups, std::string name = "") {
+    return append(ChannelShuffle{groups}, {src}, std::move(name));
+  }
+  int stochastic_depth(int src, const StochasticDepth& attributes, std::string name = "") {
+    return append(attributes, {src}, std::move(name));
   }
   int dropout(int src, const Dropout& attributes, std::string name = "") {
     return append(attributes, {src}, std::move(name));

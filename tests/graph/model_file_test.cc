@@ -88,6 +88,48 @@ TEST(ModelFile, TakesFirstWeightsAndRates) {
   EXPECT_EQ(graph.trainable_elements(), 12 + 12 + 5 * 48 + 5);  // what is frozen does not count
 }
 
+TEST(ModelFile, BuildsGroupsGatesAndJoins) {
+  const Graph graph = parse_model(R"(
+[[layer]]
+op = "conv2d"
+name = "depthwise"
+channels = 6
+padding = 1
+groups = 3
+[[layer]]
+op = "global_average_pool"
+[[layer]]
+op = "sigmoid"
+name = "gate"
+[[layer]]
+op = "mul"
+name = "gated"
+inputs = ["depthwise", "gate"]
+[[layer]]
+op = "slice"
+name = "front"
+channels = 2
+[[layer]]
+op = "concat"
+inputs = ["gated", "front"]
+[[layer]]
+op = "channel_shuffle"
+[[layer]]
+op = "stochastic_depth"
+probability = 0.1
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+)",
+                                  "gates.toml", {3, 5, 5}, 4, 0);
+  EXPECT_EQ(graph.parameters[0].shape, (std::vector<std::int64_t>{6, 1, 3, 3}));
+  EXPECT_EQ(multiply_adds(graph, 1), 6 * 25 * 9);
+  EXPECT_EQ(graph.nodes[6].shape, (Shape{8, 5, 5}));
+  EXPECT_EQ(graph.nodes[8].as<StochasticDepth>()->probability, 0.1);
+  EXPECT_EQ(graph.trainable_elements(), 6 * 9 + 4 * 8 * 25 + 4);
+}
+
 TEST(ModelFile, RefusesWrongFirstWeightsAndRates) {
   const auto refusal = [](const std::string& from, const std::string& to) -> std::string {
     std::string text = kRates;
@@ -219,6 +261,23 @@ INSTANTIATE_TEST_SUITE_P(
                   "my.toml:1:", "conv2d 'c'"},
         WrongFile{"DropoutOutOfRange", "[[layer]]\nop = \"dropout\"\nprobability = 1\n",
                   "my.toml:1:", "[0, 1)"},
+        WrongFile{"OneInputForConcat", "[[layer]]\nop = \"concat\"\n",
+                  "my.toml:1:", "takes two or more inputs, but has 1"},
+        WrongFile{"SliceBeyondItsInput", "[[layer]]\nop = \"slice\"\nbegin = 2\nchannels = 2\n",
+                  "my.toml:1:", "must lie within the 3 channels of its input, but are 2 and 2"},
+        WrongFile{"GroupsThatDoNotDivide", "[[layer]]\nop = \"conv2d\"\nchannels = 8\ngroups = 3\n",
+                  "my.toml:1:", "groups must divide its input's 3 channels and its own 8, but is 3"},
+        WrongFile{"ShuffleThatDoesNotDivide", "[[layer]]\nop = \"channel_shuffle\"\n",
+                  "my.toml:1:", "groups must divide the 3 channels of its input, but is 2"},
+        WrongFile{
+            "MulOfOtherShapes",
+            "[[layer]]\nop = \"max_pool\"\nname = \"half\"\n[[layer]]\nop = \"mul\"\ninputs = [\"input\", "
+            "\"half\"]\n",
+            "my.toml:4:", "must have the first one's shape [3,8,8], or be [3,1,1]"},
+        WrongFile{"ConcatOfOtherSizes",
+                  "[[layer]]\nop = \"max_pool\"\nname = \"half\"\n[[layer]]\nop = \"concat\"\ninputs = "
+                  "[\"input\", \"half\"]\n",
+                  "my.toml:4:", "one height and width, but the first is [3,8,8] and another [3,4,4]"},
         WrongFile{"NoClassifier", "[[layer]]\nop = \"relu\"\n", "my.toml:1:", "10 classes"},
         WrongFile{"UnusedLayer", "[[layer]]\nop = \"relu\"\nname = \"lost\"\n" + kFc + "input = \"input\"\n",
                   "my.toml:4:", "no op uses 'lost'"}),

@@ -139,6 +139,35 @@ class SmallCnn(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class SmallMobile(nn.Module):
+    """recipes/models/small-mobile.toml, which was recorded from this class: the ops of mobile networks. Depthwise and grouped
+    convolutions, a gate for each channel, halves that are shuffled, activations with few kinks."""
+
+    def __init__(self, channels=3, classes=10):
+        super().__init__()
+        self.stem = nn.Conv2d(channels, 16, 3, 1, 1, bias=False)
+        self.stem_norm = nn.BatchNorm2d(16)
+        self.depthwise = nn.Conv2d(16, 16, 5, 2, 2, groups=16, bias=False)
+        self.depthwise_norm = nn.BatchNorm2d(16)
+        self.squeeze, self.excite = nn.Conv2d(16, 8, 1), nn.Conv2d(8, 16, 1)
+        self.widen = nn.Conv2d(16, 32, 1, groups=2)
+        self.branch = nn.Conv2d(16, 16, 3, 1, 1, groups=4, bias=False)
+        self.branch_norm = nn.BatchNorm2d(16)
+        self.fc = nn.Linear(48, classes)
+
+    def forward(self, x):
+        x = F.hardswish(self.stem_norm(self.stem(x)))
+        x = F.silu(self.depthwise_norm(self.depthwise(x)))
+        gate = torch.sigmoid(self.excite(F.silu(self.squeeze(x.mean((2, 3), keepdim=True)))))
+        x = self.widen(x * gate)
+        left, right = x.chunk(2, dim=1)
+        right = torch.tanh(self.branch_norm(self.branch(right)))
+        x = torch.cat([left, right, F.hardsigmoid(left) * right], dim=1)
+        n, c, h, w = x.shape
+        x = x.view(n, 3, c // 3, h, w).transpose(1, 2).reshape(n, c, h, w)
+        return self.fc(x.mean((2, 3)))
+
+
 RESNET18 = [(64, 2), (128, 2), (256, 2), (512, 2)]
 
 
@@ -153,4 +182,6 @@ def make(name, channels, height, width, classes):
         return MnistCnn(channels, classes, height, width)
     if name.endswith("/small-cnn.toml"):
         return SmallCnn(channels, classes)
+    if name.endswith("/small-mobile.toml"):
+        return SmallMobile(channels, classes)
     raise SystemExit(f"parity: model '{name}' has no PyTorch model in models.py; add it there")

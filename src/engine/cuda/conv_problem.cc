@@ -35,6 +35,19 @@ void require_positions(const ConvProblem& problem, const char* along, int out, i
                    follows, out);
 }
 
+/// A depthwise layer has more groups where its channels are padded; other groups must not be padded.
+int padded_groups(const graph::Node& node, const graph::Conv2d& conv, int channels) {
+  const bool is_padded =
+      channels != padded_channels(channels) || conv.channels != padded_channels(conv.channels);
+  if (conv.groups == 1 || !is_padded) return conv.groups;
+  if (conv.groups != channels || conv.channels != channels)
+    base::fail(base::ErrorKind::usage,
+               "conv2d '{}': with several groups of several channels the cuda engine needs input and output "
+               "channels that are multiples of 8, but they are {} and {}; change them, or take --device cpu",
+               node.name, channels, conv.channels);
+  return padded_channels(channels);
+}
+
 }  // namespace
 
 AlgorithmRefused::AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm,
@@ -58,6 +71,7 @@ ConvProblem conv_problem(const graph::Graph& graph, const graph::Node& node, int
     problem.kernel_height = problem.kernel_width = conv->kernel;
     problem.stride = conv->stride;
     problem.padding = conv->padding;
+    problem.groups = padded_groups(node, *conv, src.channels);
   } else {
     base::expects(node.as<graph::Dense>() != nullptr, "only conv2d and dense are convolutions");
     problem.channels_in *= src.height * src.width;
@@ -77,10 +91,11 @@ std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Pre
 }
 
 std::string describe(const ConvProblem& p) {
-  return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}",
+  return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}",
                      name_of_direction(p.direction), p.precision == Precision::f32 ? "f32" : "bf16",
                      p.samples, p.height_in, p.width_in, p.channels_in, p.samples, p.height_out, p.width_out,
-                     p.channels_out, p.kernel_height, p.kernel_width, p.stride, p.padding);
+                     p.channels_out, p.kernel_height, p.kernel_width, p.stride, p.padding,
+                     p.groups > 1 ? fmt::format(", groups {}", p.groups) : "");
 }
 
 void check(const ConvProblem& problem) {
@@ -97,7 +112,8 @@ void check(const ConvProblem& problem) {
                {"kernel's height", problem.kernel_height, 1},
                {"kernel's width", problem.kernel_width, 1},
                {"stride", problem.stride, 1},
-               {"padding", problem.padding, 0}};
+               {"padding", problem.padding, 0},
+               {"number of groups", problem.groups, 1}};
   for (const auto& size : sizes)
     require_of_shape(size.value >= size.least, problem, "its {} must be at least {}, but is {}", size.name,
                      size.least, size.value);
@@ -105,6 +121,8 @@ void check(const ConvProblem& problem) {
        {std::pair{"input", problem.channels_in}, std::pair{"output", problem.channels_out}})
     require_of_shape(channels == padded_channels(channels), problem,
                      "its {}'s channels must be padded to a multiple of 8, but are {}", name, channels);
+  require_of_shape(problem.channels_in % problem.groups == 0 && problem.channels_out % problem.groups == 0,
+                   problem, "its groups must divide both numbers of channels, but are {}", problem.groups);
   require_positions(problem, "height", problem.height_out, problem.height_in, problem.kernel_height);
   require_positions(problem, "width", problem.width_out, problem.width_in, problem.kernel_width);
 }

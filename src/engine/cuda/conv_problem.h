@@ -3,9 +3,9 @@
 /// ConvProblem describes one convolution or dense layer in one direction on the GPU; Convolution is the
 /// interface of an implementation that is ready to compute it.
 ///
-/// Layouts  activations [N][H][W][C] and weights [K][R][S][C], both stored in `precision`; input and output
-///          channels are padded with zeros to multiples of 8. A dense layer is a 1x1 convolution of one pixel
-///          whose channels are the flattened input.
+/// Layouts  activations [N][H][W][C] and weights [K][R][S][C / groups], both stored in `precision`; input and
+///          output channels are padded with zeros to multiples of 8. A dense layer is a 1x1 convolution of
+///          one pixel whose channels are the flattened input.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +32,7 @@ struct ConvProblem {
   int channels_out = 0, height_out = 0, width_out = 0;  ///< channels padded
   int kernel_height = 1, kernel_width = 1;
   int stride = 1, padding = 0;
+  int groups = 1;  ///< of the padded channels: a depthwise layer has one for each, padding included
   bool operator==(const ConvProblem&) const = default;
 
   [[nodiscard]] std::int64_t src_elements() const {
@@ -41,7 +42,7 @@ struct ConvProblem {
     return std::int64_t{samples} * height_out * width_out * channels_out;
   }
   [[nodiscard]] std::int64_t weight_elements() const {
-    return std::int64_t{channels_out} * kernel_height * kernel_width * channels_in;
+    return std::int64_t{channels_out} * kernel_height * kernel_width * (channels_in / groups);
   }
 };
 
@@ -93,6 +94,8 @@ class AlgorithmRefused : public base::Error {
 /// The convolution that computes `node` for `batch` samples. A Dense layer reads its input as one pixel of
 /// height * width * padded channels.
 ///
+/// Errors    Error(usage) for groups that padding would cut: of more than one channel, where input or output
+///           channels are no multiple of 8
 /// Requires  batch >= 1; `node` is a Conv2d or Dense of `graph`
 [[nodiscard]] ConvProblem conv_problem(const graph::Graph& graph, const graph::Node& node, int batch,
                                        Precision precision, ConvDirection direction);

@@ -74,6 +74,23 @@ PACELINE_INSTANTIATE(double)
 
 #undef PACELINE_INSTANTIATE
 
+namespace {
+
+/// One group of a convolution in its arrays: output channels, rows of the unfolded matrix, and where they
+/// begin.
+struct Group {
+  std::int64_t channels, rows;
+  std::int64_t weight, unfolded, dst;  // first elements
+  Group(const graph::Conv2d& conv, const Unfolding& matrix, int number)
+      : channels(conv.channels / conv.groups),
+        rows(matrix.rows / conv.groups),
+        weight(number * channels * rows),
+        unfolded(number * rows * matrix.columns),
+        dst(number * channels * matrix.columns) {}
+};
+
+}  // namespace
+
 template <typename T>
 void conv2d_forward(const OpShapes& shapes, const graph::Conv2d& conv, const T* src, const T* weight,
                     const T* bias, T* dst) {
@@ -86,7 +103,11 @@ void conv2d_forward(const OpShapes& shapes, const graph::Conv2d& conv, const T* 
     for_each_tap(shapes, conv, [&](std::int64_t to, std::int64_t from) { unfolded[to] = image[from]; });
     for (int k = 0; k < conv.channels; ++k)
       std::fill_n(out + k * matrix.columns, matrix.columns, bias != nullptr ? bias[k] : T{0});
-    add_product<T>(conv.channels, matrix.rows, matrix.columns, weight, unfolded.data(), out);
+    for (int g = 0; g < conv.groups; ++g) {
+      const Group group(conv, matrix, g);
+      add_product<T>(group.channels, group.rows, matrix.columns, weight + group.weight,
+                     unfolded.data() + group.unfolded, out + group.dst);
+    }
   }
 }
 
@@ -94,13 +115,19 @@ template <typename T>
 void conv2d_backward_data(const OpShapes& shapes, const graph::Conv2d& conv, const T* d_dst, const T* weight,
                           T* d_src) {
   const Unfolding matrix(shapes, conv);
-  std::vector<T> transposed(static_cast<std::size_t>(matrix.rows * conv.channels));
-  transpose<T>(conv.channels, matrix.rows, weight, transposed.data());
+  std::vector<T> transposed(static_cast<std::size_t>(matrix.rows / conv.groups * conv.channels));
+  for (int g = 0; g < conv.groups; ++g) {
+    const Group group(conv, matrix, g);
+    transpose<T>(group.channels, group.rows, weight + group.weight, transposed.data() + group.weight);
+  }
   std::vector<T> d_unfolded(static_cast<std::size_t>(matrix.rows * matrix.columns));
   for (int n = 0; n < shapes.batch; ++n) {
     std::fill(d_unfolded.begin(), d_unfolded.end(), T{0});
-    add_product<T>(matrix.rows, conv.channels, matrix.columns, transposed.data(),
-                   d_dst + n * shapes.dst.elements(), d_unfolded.data());
+    for (int g = 0; g < conv.groups; ++g) {
+      const Group group(conv, matrix, g);
+      add_product<T>(group.rows, group.channels, matrix.columns, transposed.data() + group.weight,
+                     d_dst + n * shapes.dst.elements() + group.dst, d_unfolded.data() + group.unfolded);
+    }
     T* d_image = d_src + n * shapes.src.elements();
     for_each_tap(shapes, conv, [&](std::int64_t from, std::int64_t to) { d_image[to] += d_unfolded[from]; });
   }
@@ -110,7 +137,7 @@ template <typename T>
 void conv2d_backward_weight(const OpShapes& shapes, const graph::Conv2d& conv, const T* src, const T* d_dst,
                             T* d_weight, T* d_bias) {
   const Unfolding matrix(shapes, conv);
-  std::fill_n(d_weight, conv.channels * matrix.rows, T{0});
+  std::fill_n(d_weight, conv.channels * matrix.rows / conv.groups, T{0});
   if (d_bias != nullptr) std::fill_n(d_bias, conv.channels, T{0});
   std::vector<T> unfolded(static_cast<std::size_t>(matrix.rows * matrix.columns));
   std::vector<T> transposed(unfolded.size());
@@ -118,8 +145,13 @@ void conv2d_backward_weight(const OpShapes& shapes, const graph::Conv2d& conv, c
     const T* image = src + n * shapes.src.elements();
     const T* d_out = d_dst + n * shapes.dst.elements();
     for_each_tap(shapes, conv, [&](std::int64_t to, std::int64_t from) { unfolded[to] = image[from]; });
-    transpose<T>(matrix.rows, matrix.columns, unfolded.data(), transposed.data());
-    add_product<T>(conv.channels, matrix.columns, matrix.rows, d_out, transposed.data(), d_weight);
+    for (int g = 0; g < conv.groups; ++g) {
+      const Group group(conv, matrix, g);
+      T* const columns = transposed.data() + group.unfolded;
+      transpose<T>(group.rows, matrix.columns, unfolded.data() + group.unfolded, columns);
+      add_product<T>(group.channels, matrix.columns, group.rows, d_out + group.dst, columns,
+                     d_weight + group.weight);
+    }
     if (d_bias == nullptr) continue;
     for (int k = 0; k < conv.channels; ++k)
       for (std::int64_t i = 0; i < matrix.columns; ++i) d_bias[k] += d_out[k * matrix.columns + i];

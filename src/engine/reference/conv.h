@@ -39,7 +39,7 @@ void dense_backward_weight(const OpShapes& shapes, const T* src, const T* d_dst,
 // Convolution (cross-correlation) of the reference engine by im2col: each sample's windows become the
 // columns of a matrix.
 //
-// Shapes   src [N, C, H, W], weight [K, C, R, S], bias [K] or null, dst [N, K, P, Q]
+// Shapes   src [N, C, H, W], weight [K, C / groups, R, S], bias [K] or null, dst [N, K, P, Q]
 
 /// dst = weight * src + bias.
 template <typename T>

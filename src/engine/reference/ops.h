@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/channel_copies.h"
 #include "engine/dropout_mask.h"
 #include "engine/engine.h"
 #include "graph/graph.h"
@@ -102,20 +103,29 @@ void add_forward(const OpShapes& shapes, const T* left, const T* right, T* dst);
 template <typename T>
 void add_backward(const OpShapes& shapes, const T* d_dst, T* d_src);
 
-/// max(x, 0); NaN stays NaN.
-template <typename T>
-void relu_forward(const OpShapes& shapes, const T* src, T* dst);
+/// dst = f(src) for an elementwise op (graph/elementwise.h); NaN stays NaN.
+template <typename Op, typename T>
+void elementwise_forward(const OpShapes& shapes, const T* src, T* dst);
 
-/// d_src += d_dst where dst is not <= 0. Reads dst and not src, so that a fast engine may compute in place.
-template <typename T>
-void relu_backward(const OpShapes& shapes, const T* dst, const T* d_dst, T* d_src);
+/// d_src += the gradient, a function of d_dst and of what the op's rule keeps: src or dst.
+template <typename Op, typename T>
+void elementwise_backward(const OpShapes& shapes, const T* kept, const T* d_dst, T* d_src);
 
-/// x * Phi(x), exact (Hendrycks & Gimpel, 2016); Phi is the normal distribution function.
+/// dst = left * right. Of `pixels` adjacent elements of left, all meet one of right: 1, or a plane's pixels.
 template <typename T>
-void gelu_forward(const OpShapes& shapes, const T* src, T* dst);
+void mul_forward(const OpShapes& shapes, std::int64_t pixels, const T* left, const T* right, T* dst);
 
+/// d_left += d_dst * right, d_right += the sums of d_dst * left over `pixels`; either may be null.
 template <typename T>
-void gelu_backward(const OpShapes& shapes, const T* src, const T* d_dst, T* d_src);
+void mul_backward(const OpShapes& shapes, std::int64_t pixels, const T* left, const T* right, const T* d_dst,
+                  T* d_left, T* d_right);
+
+/// One copy of concat, slice or channel_shuffle; `shapes.src` is that of the copy's input.
+template <typename T>
+void copy_channels(const OpShapes& shapes, const ChannelCopy& copy, const T* src, T* dst);
+/// d_src += d_dst for the copied channels.
+template <typename T>
+void copy_channels_backward(const OpShapes& shapes, const ChannelCopy& copy, const T* d_dst, T* d_src);
 
 // Pooling of the reference engine: the maximum or the mean of each window, and the mean of each whole plane.
 //

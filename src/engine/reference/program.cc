@@ -89,12 +89,12 @@ struct Program<T>::Forward {
       batch_norm_evaluate(program.shapes(i), op, program.src(i), program.weight(i, 0), program.weight(i, 1),
                           program.weight(i, 2), program.weight(i, 3), program.dst(i));
   }
-  void operator()(const graph::Relu&) const {
-    relu_forward(program.shapes(i), program.src(i), program.dst(i));
+#define PACELINE_FORWARD(Op, name)                                                     \
+  void operator()(const graph::Op&) const {                                            \
+    elementwise_forward<graph::Op>(program.shapes(i), program.src(i), program.dst(i)); \
   }
-  void operator()(const graph::Gelu&) const {
-    gelu_forward(program.shapes(i), program.src(i), program.dst(i));
-  }
+  PACELINE_ELEMENTWISE_OPS(PACELINE_FORWARD)
+#undef PACELINE_FORWARD
   void operator()(const graph::MaxPool& op) const {
     max_pool_forward(program.shapes(i), op, program.src(i), program.dst(i),
                      program.winners_[static_cast<std::size_t>(i)].template as<std::int32_t>().data());
@@ -107,6 +107,23 @@ struct Program<T>::Forward {
   }
   void operator()(const graph::Add&) const {
     add_forward(program.shapes(i), program.src(i, 0), program.src(i, 1), program.dst(i));
+  }
+  void operator()(const graph::Mul&) const {
+    mul_forward(program.shapes(i), program.pixels_of_factor(i), program.src(i, 0), program.src(i, 1),
+                program.dst(i));
+  }
+  void operator()(const graph::Concat&) const { copy(); }
+  void operator()(const graph::Slice&) const { copy(); }
+  void operator()(const graph::ChannelShuffle&) const { copy(); }
+  void copy() const {
+    for (const ChannelCopy& one : channel_copies(program.graph_, i))
+      copy_channels(program.shapes(i, one.input), one, program.src(i, one.input), program.dst(i));
+  }
+  void operator()(const graph::StochasticDepth& op) const {
+    program.drop_samples(i, op.probability, [&](int n, std::int64_t sample, T scale) {
+      std::transform(program.src(i) + n * sample, program.src(i) + (n + 1) * sample,
+                     program.dst(i) + n * sample, [&](T x) { return scale == 0 ? T{0} : x * scale; });
+    });
   }
   void operator()(const graph::Dropout& op) const {
     if (program.pass_.training)
@@ -172,12 +189,14 @@ struct Program<T>::Backward {
     std::transform(statistics.batch_variance.begin(), statistics.batch_variance.end(), program.d_weight(i, 3),
                    [&](double variance) { return static_cast<T>(variance * share); });
   }
-  void operator()(const graph::Relu&) const {
-    if (T* d = program.d_src(i)) relu_backward(program.shapes(i), program.dst(i), program.d_dst(i), d);
+#define PACELINE_BACKWARD(Op, name)                                                  \
+  void operator()(const graph::Op& op) const {                                       \
+    const T* kept = graph::rule_of(op).saved.dst ? program.dst(i) : program.src(i);  \
+    if (T* d = program.d_src(i))                                                     \
+      elementwise_backward<graph::Op>(program.shapes(i), kept, program.d_dst(i), d); \
   }
-  void operator()(const graph::Gelu&) const {
-    if (T* d = program.d_src(i)) gelu_backward(program.shapes(i), program.src(i), program.d_dst(i), d);
-  }
+  PACELINE_ELEMENTWISE_OPS(PACELINE_BACKWARD)
+#undef PACELINE_BACKWARD
   void operator()(const graph::MaxPool&) const {
     if (T* d = program.d_src(i))
       max_pool_backward(program.shapes(i),
@@ -193,6 +212,25 @@ struct Program<T>::Backward {
   void operator()(const graph::Add&) const {
     for (int input = 0; input < 2; ++input)
       if (T* d = program.d_src(i, input)) add_backward(program.shapes(i), program.d_dst(i), d);
+  }
+  void operator()(const graph::Mul&) const {
+    mul_backward(program.shapes(i), program.pixels_of_factor(i), program.src(i, 0), program.src(i, 1),
+                 program.d_dst(i), program.d_src(i, 0), program.d_src(i, 1));
+  }
+  void operator()(const graph::Concat&) const { copy_back(); }
+  void operator()(const graph::Slice&) const { copy_back(); }
+  void operator()(const graph::ChannelShuffle&) const { copy_back(); }
+  void copy_back() const {
+    for (const ChannelCopy& one : channel_copies(program.graph_, i))
+      if (T* d = program.d_src(i, one.input))
+        copy_channels_backward(program.shapes(i, one.input), one, program.d_dst(i), d);
+  }
+  void operator()(const graph::StochasticDepth& op) const {
+    T* const d = program.d_src(i);
+    if (d == nullptr) return;
+    program.drop_samples(i, op.probability, [&](int n, std::int64_t sample, T scale) {
+      for (std::int64_t at = n * sample; at < (n + 1) * sample; ++at) d[at] += program.d_dst(i)[at] * scale;
+    });
   }
   void operator()(const graph::Dropout& op) const {
     if (T* d = program.d_src(i))
@@ -322,9 +360,28 @@ void Program<T>::backward(std::span<const T> weights, std::span<T> gradients, co
 }
 
 template <typename T>
-OpShapes Program<T>::shapes(int index) const {
+OpShapes Program<T>::shapes(int index, int input) const {
   const graph::Node& node = graph_.nodes[static_cast<std::size_t>(index)];
-  return {pass_.batch, graph_.nodes[static_cast<std::size_t>(node.inputs.front())].shape, node.shape};
+  const auto from = static_cast<std::size_t>(node.inputs[static_cast<std::size_t>(input)]);
+  return {pass_.batch, graph_.nodes[from].shape, node.shape};
+}
+
+template <typename T>
+std::int64_t Program<T>::pixels_of_factor(int node) const {
+  return shapes(node, 0).src.elements() / shapes(node, 1).src.elements();
+}
+
+template <typename T>
+template <typename Visit>
+void Program<T>::drop_samples(int node, double probability, Visit visit) const {
+  for (int n = 0; n < pass_.batch; ++n) {
+    const DropoutMask mask(seed_, pass_.step, pass_.first_position + n, node, probability);
+    const bool is_kept = !pass_.training || mask.keeps_sample();
+    visit(n, shapes(node).dst.elements(),
+          !is_kept         ? T{0}
+          : pass_.training ? static_cast<T>(1 / (1 - probability))
+                           : T{1});
+  }
 }
 
 template <typename T>

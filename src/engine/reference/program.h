@@ -64,7 +64,12 @@ class Program {
   struct Forward;
   struct Backward;
 
-  [[nodiscard]] OpShapes shapes(int node) const;
+  [[nodiscard]] OpShapes shapes(int node, int input = 0) const;
+  /// How many adjacent elements of a product's first input one of the second multiplies.
+  [[nodiscard]] std::int64_t pixels_of_factor(int node) const;
+  /// Stochastic depth: calls visit(sample, elements of a sample, its factor), which is 0 for dropped ones.
+  template <typename Visit>
+  void drop_samples(int node, double probability, Visit visit) const;
   [[nodiscard]] const T* src(int node, int input = 0) const;
   [[nodiscard]] T* dst(int node);
   [[nodiscard]] T* d_src(int node, int input = 0);  ///< null if no gradient is needed

@@ -156,11 +156,30 @@ TEST(CudaEngine, AddsTheGradientsOfAllReadersOfABatchNorm) {
 
 TEST(CudaEngine, ComputesElementwiseOpsLikeTheReference) {
   const std::vector<std::pair<const char*, std::function<int(Builder&, int)>>> ops = {
-      {"relu", [](Builder& m, int src) { return m.relu(src); }},
-      {"gelu", [](Builder& m, int src) { return m.gelu(src); }},
-      {"relu of gelu", [](Builder& m, int src) { return m.relu(m.gelu(src)); }},
+#define PACELINE_CASE(Op, name) {#name, [](Builder& m, int src) { return m.name(src); }},
+      PACELINE_ELEMENTWISE_OPS(PACELINE_CASE)
+#undef PACELINE_CASE
+          {"relu of gelu", [](Builder& m, int src) { return m.relu(m.gelu(src)); }},
       {"twice", [](Builder& m, int src) { return m.add(src, src); }},
       {"add", [](Builder& m, int src) { return m.add(m.gelu(src), m.relu(src)); }},
+      {"product", [](Builder& m, int src) { return m.mul(m.gelu(src), src); }},
+      {"product by channels",
+       [](Builder& m, int src) { return m.mul(src, m.sigmoid(m.global_average_pool(src))); }},
+      {"square", [](Builder& m, int src) { return m.mul(src, src); }},
+      {"concat",
+       [](Builder& m, int src) {
+         return m.concat({m.gelu(src), src, m.slice(src, {.channels = 1})});
+       }},
+      {"shuffle",
+       [](Builder& m, int src) {
+         return m.channel_shuffle(m.concat({src, m.tanh(src)}), 2);
+       }},
+      {"slices",
+       [](Builder& m, int src) {
+         const int channels = m.shape_of(src).channels;
+         return m.add(m.slice(src, {.begin = channels / 2, .channels = 1}), m.slice(src, {.channels = 1}));
+       }},
+      {"depth", [](Builder& m, int src) { return m.stochastic_depth(src, {.probability = 0.4}); }},
       {"dropout", [](Builder& m, int src) { return m.dropout(src, {.probability = 0.4}); }},
       {"dropout, dropout",
        [](Builder& m, int src) {
@@ -174,6 +193,33 @@ TEST(CudaEngine, ComputesElementwiseOpsLikeTheReference) {
         SCOPED_TRACE(testing::Message() << name << ", " << channels << " channels, size " << size);
         expect_like_reference(sandwich(channels, size, op), {.batch = 7, .seed = 11}, 60);
       }
+}
+
+TEST(CudaEngine, ConvolvesGroupsLikeTheReference) {
+  for (const graph::Conv2d& conv :
+       {graph::Conv2d{.channels = 16, .padding = 1, .groups = 16},
+        {.channels = 16, .kernel = 5, .stride = 2, .padding = 2, .groups = 16, .bias = true},
+        {.channels = 32, .padding = 1, .groups = 2},
+        {.channels = 16, .padding = 1, .groups = 4, .bias = true}})
+    for (const int channels : {16, 13}) {
+      graph::Conv2d own = conv;
+      if (channels == 13 && conv.groups != 16) continue;  // padding would cut the groups
+      if (channels == 13) own.channels = own.groups = 13;
+      SCOPED_TRACE(testing::Message() << own.groups << " groups, kernel " << own.kernel);
+      const auto graph = sandwich(channels, 7, [&](Builder& model, int src) {
+        return model.relu(model.batch_norm(model.conv2d(src, "grouped", own), "bn"));
+      });
+      expect_like_reference(graph, {.batch = 5}, 150);
+    }
+}
+
+TEST(CudaEngine, RefusesGroupsThatPaddingWouldCut) {
+  const auto graph = sandwich(12, 7, [&](Builder& model, int src) {
+    return model.conv2d(src, "grouped", {.channels = 12, .padding = 1, .groups = 3});
+  });
+  EXPECT_THAT(
+      [&] { expect_like_reference(graph, {.batch = 5}, 150); },
+      testing::ThrowsMessage<base::Error>(testing::HasSubstr("multiples of 8, but they are 12 and 12")));
 }
 
 TEST(CudaEngine, PoolsLikeTheReference) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -60,10 +61,53 @@ GradientCase conv(int batch, Shape input, graph::Conv2d attributes) {
           }};
 }
 
+GradientCase unary(std::string name, int batch, Shape input, std::function<int(Builder&, int)> op) {
+  return {std::move(name), batch, [=] { return around(input, 3, op); }};
+}
+
+/// Groups of channels, and ops that join, take apart or multiply values.
+std::vector<GradientCase> cases_of_channels() {
+  return {
+      unary("Conv2dInTwoGroups", 3, {4, 5, 4},
+            [](Builder& model, int value) {
+              const int four = model.concat({model.slice(value, {.channels = 1}), value});
+              return model.conv2d(four, "op", {.channels = 6, .padding = 1, .groups = 2, .bias = true});
+            }),
+      unary("Conv2dDepthwise", 3, {2, 6, 5},
+            [](Builder& model, int value) {
+              return model.conv2d(value, "op", {.channels = 3, .stride = 2, .padding = 1, .groups = 3});
+            }),
+      unary("MulOfOneShape", 3, {2, 3, 5},
+            [](Builder& model, int value) {
+              return model.mul(model.conv2d(model.tanh(value), "op", {.channels = 3, .padding = 1}), value);
+            }),
+      unary("MulByAFactorForEachChannel", 3, {2, 3, 5},
+            [](Builder& model, int value) {
+              const int factor = model.sigmoid(model.global_average_pool(value));
+              return model.mul(value, factor);
+            }),
+      unary("MulByItself", 1, {2, 3, 5}, [](Builder& model, int value) { return model.mul(value, value); }),
+      unary("Concat", 3, {2, 3, 5},
+            [](Builder& model, int value) {
+              const int other = model.conv2d(value, "op", {.channels = 2, .padding = 1});
+              return model.concat({value, model.tanh(value), other, value});
+            }),
+      unary("Slices", 3, {2, 3, 5},
+            [](Builder& model, int value) {
+              const int last = model.slice(value, {.begin = 1, .channels = 2});
+              return model.add(last, model.slice(value, {.begin = 0, .channels = 2}));
+            }),
+      unary("ChannelShuffle", 3, {2, 3, 5},
+            [](Builder& model, int value) {
+              const int six = model.concat({value, model.tanh(value)});
+              return model.channel_shuffle(six, 2);
+            }),
+      unary("StochasticDepth", 5, {2, 3, 5}, [](Builder& model, int value) {
+        return model.add(model.stochastic_depth(model.tanh(value), {.probability = 0.4}), value);
+      })};
+}
+
 std::vector<GradientCase> cases() {
-  const auto unary = [](std::string name, int batch, Shape input, std::function<int(Builder&, int)> op) {
-    return GradientCase{std::move(name), batch, [=] { return around(input, 3, op); }};
-  };
   const auto norm = [](Builder& model, int value) { return model.batch_norm(value, "op"); };
   std::vector<GradientCase> all = {
       conv(1, {2, 5, 7}, {.channels = 3, .kernel = 1}),
@@ -80,9 +124,11 @@ std::vector<GradientCase> cases() {
           [](Builder& model, int value) { return model.dense(value, "op", {.features = 5, .bias = false}); }),
       unary("BatchNormLocal", 3, {2, 3, 5}, norm),
       unary("BatchNormOfOneSample", 1, {2, 5, 3}, norm),
-      unary("Relu", 3, {2, 3, 5}, [](Builder& model, int value) { return model.relu(value); }),
-      unary("Gelu", 3, {2, 3, 5}, [](Builder& model, int value) { return model.gelu(value); }),
-      unary("MaxPool", 3, {2, 6, 5}, [](Builder& model, int value) { return model.max_pool(value, {}); }),
+#define PACELINE_CASE(Op, op) \
+  unary(#Op, 3, {2, 3, 5}, [](Builder& model, int value) { return model.op(value); }),
+      PACELINE_ELEMENTWISE_OPS(PACELINE_CASE)
+#undef PACELINE_CASE
+          unary("MaxPool", 3, {2, 6, 5}, [](Builder& model, int value) { return model.max_pool(value, {}); }),
       unary("MaxPoolOverlappingWithPadding", 1, {2, 7, 5},
             [](Builder& model, int value) {
               return model.max_pool(value, {.kernel = 3, .stride = 2, .padding = 1});
@@ -124,6 +170,7 @@ std::vector<GradientCase> cases() {
        },
        BatchNormMode::synchronised},
   };
+  std::ranges::move(cases_of_channels(), std::back_inserter(all));
   return all;
 }
 

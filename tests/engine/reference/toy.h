@@ -29,7 +29,16 @@ inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
   value = model.max_pool(value, {.kernel = 3, .stride = 2, .padding = 1});
   value = model.average_pool(value, {.kernel = 2, .stride = 2});
   if (dropout > 0) value = model.dropout(value, {.probability = dropout});
-  value = model.add(model.dense(value, "hidden", {.features = 6}), model.global_average_pool(value));
+  int hidden = model.dense(value, "hidden", {.features = 6});
+#define PACELINE_APPLY(Op, op) hidden = model.op(hidden);
+  PACELINE_ELEMENTWISE_OPS(PACELINE_APPLY)
+#undef PACELINE_APPLY
+  value = model.mul(value, hidden);  // a factor for each channel
+  const int front = model.slice(value, {.channels = 2}),
+            back = model.slice(value, {.begin = 2, .channels = 4});
+  value = model.channel_shuffle(model.concat({back, front}), 3);
+  value = model.stochastic_depth(value, {.probability = dropout});
+  value = model.add(hidden, model.global_average_pool(value));
   value = model.dense(value, "fc", {.features = 4});
   model.loss(value, smoothing);
   return model.finish();

@@ -45,6 +45,15 @@ ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, const tiles::TileKernels& 
                             const WgradKernel*) { return algorithm.make_wgrad(chunk, kernels); }};
 }
 
+/// The project's own algorithms multiply each input channel with each output channel.
+ConvAlgorithm for_one_group(ConvAlgorithm row) {
+  row.refusal = [refusal = std::move(row.refusal)](const ConvProblem& problem) -> std::optional<std::string> {
+    if (problem.shape.groups > 1) return "computes one group";
+    return refusal(problem);
+  };
+  return row;
+}
+
 std::vector<ConvAlgorithm> make_table() {
   std::vector<ConvAlgorithm> table;
   for (const tiles::Unit unit : tiles::kUnits)
@@ -52,6 +61,7 @@ std::vector<ConvAlgorithm> make_table() {
   table.push_back(winograd_algorithm());
   table.push_back(gemm_per_tap_algorithm());
   table.push_back(dgrad_as_forward_algorithm());
+  for (ConvAlgorithm& row : table) row = for_one_group(std::move(row));
   table.push_back(onednn_algorithm());
   return table;
 }

@@ -16,6 +16,11 @@
 namespace paceline::engine::cpu {
 namespace {
 
+int groups_of(const graph::Node& op) {
+  const auto* conv = op.as<graph::Conv2d>();
+  return conv != nullptr ? conv->groups : 1;
+}
+
 class Conv2dOp final : public ConvOp {
  public:
   Conv2dOp(const BuildContext& build, const Value& src, const Value& dst, bool relu, BufferId d_src)
@@ -26,7 +31,7 @@ class Conv2dOp final : public ConvOp {
         d_src_(d_src),
         batch_(build.options.batch),
         bias_at_(build.parameter(1)),
-        weights_(build, kernels_, src.shape.channels),
+        weights_(build, kernels_, src.shape.channels / groups_of(build.op())),
         backward_order_(in_ranges(gradient_tasks_,
                                   !backward_ ? 0
                                   : direct_  ? backward_->tasks()

@@ -47,6 +47,8 @@ memory::desc activation(int samples, const graph::Shape& shape, Storage type) {
 /// C, H, W].
 memory::dims weight_dims(const ConvShape& s) {
   if (s.is_dense) return {s.dst.channels, s.src.channels, s.src.height, s.src.width};
+  if (s.groups > 1)
+    return {s.groups, s.dst.channels / s.groups, s.src.channels / s.groups, s.kernel, s.kernel};
   return {s.dst.channels, s.src.channels, s.kernel, s.kernel};
 }
 
@@ -70,7 +72,8 @@ Descriptors descriptors(const ConvShape& s) {
   }
   d.weight = d.any_weight = {weight_dims(s), type_of(s.type), any};
   d.d_weight = {weight_dims(s), memory::data_type::f32, any};
-  d.flat_weight = {weight_dims(s), memory::data_type::f32, memory::format_tag::oihw};
+  d.flat_weight = {weight_dims(s), memory::data_type::f32,
+                   s.groups > 1 ? memory::format_tag::goihw : memory::format_tag::oihw};
   if (s.bias) d.bias = {{s.dst.channels}, memory::data_type::f32, memory::format_tag::x};
   d.strides = {s.stride, s.stride};
   d.padding = {s.padding, s.padding};

@@ -39,6 +39,7 @@ ConvShape conv_shape(const BuildContext& build, const Value& src, const Value& d
     shape.kernel = conv->kernel;
     shape.stride = conv->stride;
     shape.padding = conv->padding;
+    shape.groups = conv->groups;
     shape.bias = conv->bias;
   } else {
     shape.is_dense = true;

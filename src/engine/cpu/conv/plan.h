@@ -96,7 +96,7 @@ struct PackTask {
 class ConvWeights {
  public:
   /// Requests memory for the packed weights, and scratch memory for each thread's updates. `kernels` must
-  /// outlive this object. `ins`: input channels.
+  /// outlive this object. `ins`: input channels of a group.
   ConvWeights(const BuildContext& build, const ConvPlan& kernels, int ins);
 
   /// First element in the flat arrays, and number of elements.

@@ -17,7 +17,7 @@ struct ConvShape {
   bool is_dense = false;
   int samples = 0;
   graph::Shape src, dst;
-  int kernel = 1, stride = 1, padding = 0;  ///< convolution only
+  int kernel = 1, stride = 1, padding = 0, groups = 1;  ///< convolution only
   bool bias = false;
   bool training = true;
   bool is_alone = false;        ///< the batch is one chunk: threads can share it only by its parts

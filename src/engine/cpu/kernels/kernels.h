@@ -18,13 +18,7 @@
 
 #include "engine/cpu/kernels/isa.h"
 #include "engine/update_rule.h"
-
-// The list of elementwise ops: X(op of graph::Attributes, name of its kernels). elementwise.inc defines the
-// kernels `name` and `name_backward`; the tables of kernels and the compiled ops are made from this list.
-
-#define PACELINE_MAP_OPS(X) \
-  X(Relu, relu)             \
-  X(Gelu, gelu)
+#include "graph/elementwise.h"
 
 namespace paceline::engine::cpu {
 
@@ -98,13 +92,23 @@ struct TypedKernels {
   void (*norm_backward_apply)(const NormBackward& args, std::int64_t rows, int channels);
 
   // Elementwise, over `count` elements. The result may overwrite an operand.
-  /// `kept` is src or dst, whichever the op's rule saves (graph/ops.h).
+  /// The ops of graph/elementwise.h, defined in elementwise.inc; `kept` is src or dst, whichever the op's
+  /// rule saves (graph/ops.h).
 #define PACELINE_MEMBERS(Op, function)                              \
   void (*function)(const void* src, void* dst, std::int64_t count); \
   void (*function##_backward)(const void* kept, const void* d_dst, void* d_src, std::int64_t count);
-  PACELINE_MAP_OPS(PACELINE_MEMBERS)
+  PACELINE_ELEMENTWISE_OPS(PACELINE_MEMBERS)
 #undef PACELINE_MEMBERS
   void (*add)(const void* left, const void* right, void* dst, bool relu, std::int64_t count);
+  // Products. Items begin .. end - 1 are `pixels` rows of src that share a row of factors.
+  /// dst = src * factor
+  void (*scale)(const void* src, const void* factor, void* dst, int pixels, int channels, std::int64_t begin,
+                std::int64_t end);
+  /// d_factor = the sum of d_dst * src over the item's pixels, in float
+  void (*scale_gradient)(const void* src, const void* d_dst, void* d_factor, int pixels, int channels,
+                         std::int64_t begin, std::int64_t end);
+  /// dst = src * factor, one for all
+  void (*times)(const void* src, float factor, void* dst, std::int64_t count);
   /// dst = keep ? src * scale : 0; keep has one byte an element.
   void (*dropout)(const void* src, const std::uint8_t* keep, float scale, void* dst, std::int64_t count);
   void (*from_float)(const float* src, void* dst, bool relu, std::int64_t count);

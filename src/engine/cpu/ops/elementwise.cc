@@ -258,7 +258,7 @@ std::unique_ptr<CompiledOp> make_op(const graph::Add&, const OpArguments& a) {
         a.build, *a.src[0], a.dst, a.d_src[0],                                                           \
         MapKernels{.forward = &TypedKernels::function, .backward = &TypedKernels::function##_backward}); \
   }
-PACELINE_MAP_OPS(PACELINE_DEFINE)
+PACELINE_ELEMENTWISE_OPS(PACELINE_DEFINE)
 #undef PACELINE_DEFINE
 
 }  // namespace paceline::engine::cpu

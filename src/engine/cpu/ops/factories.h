@@ -52,6 +52,11 @@ std::unique_ptr<CompiledOp> make_op(const graph::Dense& op, const OpArguments& a
 /// is one, else in the first term.
 std::unique_ptr<CompiledOp> make_op(const graph::BatchNorm& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Add& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Mul& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Concat& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Slice& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::ChannelShuffle& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Dropout& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::MaxPool& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::AveragePool& op, const OpArguments& arguments);
@@ -59,7 +64,7 @@ std::unique_ptr<CompiledOp> make_op(const graph::GlobalAveragePool& op, const Op
 std::unique_ptr<CompiledOp> make_op(const graph::SoftmaxCrossEntropy& op, const OpArguments& arguments);
 #define PACELINE_DECLARE(Op, function) \
   std::unique_ptr<CompiledOp> make_op(const graph::Op& op, const OpArguments& arguments);
-PACELINE_MAP_OPS(PACELINE_DECLARE)
+PACELINE_ELEMENTWISE_OPS(PACELINE_DECLARE)
 #undef PACELINE_DECLARE
 
 }  // namespace paceline::engine::cpu

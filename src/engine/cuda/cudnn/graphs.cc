@@ -133,15 +133,16 @@ void TargetDevice::apply_to_plan(Descriptor& plan) const {
 
 ConvTensors conv_tensors(const ConvProblem& p) {
   return {.src = channels_last(p.samples, p.channels_in, p.height_in, p.width_in),
-          .weight = channels_last(p.channels_out, p.channels_in, p.kernel_height, p.kernel_width),
+          .weight = channels_last(p.channels_out, p.channels_in / p.groups, p.kernel_height, p.kernel_width),
           .dst = channels_last(p.samples, p.channels_out, p.height_out, p.width_out)};
 }
 
 void check(const ConvTensors& tensors, const ConvProblem& problem) {
   const auto& [src, weight, dst] = tensors;
-  require_of_graph(weight.sizes[kChannels] == src.sizes[kChannels], problem,
-                   "the weight's channels must be the input's, {}, but are {} (cuDNN would compute groups)",
-                   src.sizes[kChannels], weight.sizes[kChannels]);
+  // cuDNN takes the quotient of these for the number of groups.
+  require_of_graph(weight.sizes[kChannels] * problem.groups == src.sizes[kChannels], problem,
+                   "the weight's channels must be the input's {} over {} groups, but are {}",
+                   src.sizes[kChannels], problem.groups, weight.sizes[kChannels]);
   require_of_graph(weight.sizes[kSamples] == dst.sizes[kChannels], problem,
                    "the weight must make the output's {} channels, but makes {}", dst.sizes[kChannels],
                    weight.sizes[kSamples]);

@@ -61,8 +61,8 @@ struct ConvTensors {
 /// The tensors of a convolution, channels last.
 [[nodiscard]] ConvTensors conv_tensors(const ConvProblem& problem);
 
-/// Refuses tensors that cuDNN would interpret differently: weights with fewer channels than the input (a
-/// grouped convolution), channels that are not contiguous, sizes that do not fit together.
+/// Refuses tensors that cuDNN would interpret differently: weights whose channels mean another number of
+/// groups, channels that are not contiguous, sizes that do not fit together.
 ///
 /// Errors   Error(device) with problem, tensor, rule and value
 void check(const ConvTensors& tensors, const ConvProblem& problem);

@@ -3,7 +3,7 @@
 /// Elementwise kernels: ReLU, GELU, the sum of two values, and the sum of gradient terms.
 ///
 /// Each op is a functor of fp32 values, which Map1 or Map2 applies to arrays in storage T. An output may be
-/// one of the inputs. Padding stays 0.
+/// one of the inputs. Padding becomes f(0): 0 for all but sigmoids; no kernel lets it reach a used channel.
 ///
 /// Shapes   arrays of 8 * `vectors` elements
 /// Cost     each input is read once, the output written once
@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "engine/cuda/kernels/kernel.h"
+#include "graph/elementwise.h"
 
 namespace paceline::engine::cuda {
 
@@ -156,6 +157,55 @@ struct GeluGradient {
     return d_dst * (phi + x * kDensity * expf(-x * x / 2));
   }
 };
+// The activations of mobile networks. The sides of a kink are PyTorch's.
+
+struct Relu6Function {
+  PACELINE_HD static float apply(float x) { return x < 0 ? 0 : x > 6 ? 6 : x; }
+};
+/// A function of dst and d_dst.
+struct Relu6Gradient {
+  PACELINE_HD static float apply(float dst, float d_dst) { return dst > 0 && dst < 6 ? d_dst : 0; }
+};
+struct SigmoidFunction {
+  PACELINE_HD static float apply(float x) { return 1.0f / (1.0f + expf(-x)); }
+};
+/// A function of dst and d_dst.
+struct SigmoidGradient {
+  PACELINE_HD static float apply(float dst, float d_dst) { return d_dst * dst * (1.0f - dst); }
+};
+struct SiluFunction {
+  PACELINE_HD static float apply(float x) { return x * SigmoidFunction::apply(x); }
+};
+/// A function of src and d_dst.
+struct SiluGradient {
+  PACELINE_HD static float apply(float x, float d_dst) {
+    const float below = SigmoidFunction::apply(x);
+    return d_dst * below * (1.0f + x * (1.0f - below));
+  }
+};
+struct TanhFunction {
+  PACELINE_HD static float apply(float x) { return tanhf(x); }
+};
+/// A function of dst and d_dst.
+struct TanhGradient {
+  PACELINE_HD static float apply(float dst, float d_dst) { return d_dst * (1.0f - dst * dst); }
+};
+struct HardSigmoidFunction {
+  PACELINE_HD static float apply(float x) { return Relu6Function::apply(x + 3.0f) / 6.0f; }
+};
+/// A function of src and d_dst.
+struct HardSigmoidGradient {
+  PACELINE_HD static float apply(float x, float d_dst) { return x > -3 && x < 3 ? d_dst / 6.0f : 0; }
+};
+struct HardSwishFunction {
+  PACELINE_HD static float apply(float x) { return x * HardSigmoidFunction::apply(x); }
+};
+/// A function of src and d_dst.
+struct HardSwishGradient {
+  PACELINE_HD static float apply(float x, float d_dst) {
+    return x < -3 ? 0 : x > 3 ? d_dst : d_dst * (x / 3.0f + 0.5f);
+  }
+};
 struct AddFunction {
   PACELINE_HD static float apply(float left, float right) { return left + right; }
 };
@@ -203,14 +253,16 @@ struct Map2 {
   }
 };
 
-template <typename T>
-using Relu = Map1<ReluFunction, T>;
-template <typename T>
-using ReluBackward = Map2<ReluGradient, T>;  ///< first = dst, second = d_dst, dst = d_src
-template <typename T>
-using Gelu = Map1<GeluFunction, T>;
-template <typename T>
-using GeluBackward = Map2<GeluGradient, T>;  ///< first = src, second = d_dst, dst = d_src
+// Of each op of graph/elementwise.h `Op` and `OpBackward`, whose first input is what the op's rule keeps (src
+// or dst), the second d_dst, and whose dst is d_src.
+#define PACELINE_MAPS(Op, name)     \
+  template <typename T>             \
+  using Op = Map1<Op##Function, T>; \
+  template <typename T>             \
+  using Op##Backward = Map2<Op##Gradient, T>;
+PACELINE_ELEMENTWISE_OPS(PACELINE_MAPS)
+#undef PACELINE_MAPS
+
 /// The sum of two values. With dst = first it adds a gradient term to another.
 template <typename T>
 using Add = Map2<AddFunction, T>;

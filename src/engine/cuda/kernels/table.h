@@ -15,6 +15,7 @@
 #include "engine/cuda/kernels/gather.h"
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/pool.h"
+#include "engine/cuda/kernels/products.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
 #include "engine/cuda/kernels/step_report.h"
 #include "engine/cuda/kernels/update.h"
@@ -26,10 +27,14 @@ namespace paceline::engine::cuda {
 template <typename T>
 using StorageKernels = std::tuple<
     InputImages<T>, BatchNormSums<T>, BatchNormApply<T>, BatchNormGradientSums<T>, BatchNormGradientApply<T>,
-    Relu<T>, ReluBackward<T>, Gelu<T>, GeluBackward<T>, Add<T>, AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>,
-    MaxPoolForward<T>, MaxPoolBackward<T>, AveragePoolForward<T>, AveragePoolBackward<T>,
-    GlobalAveragePoolForward<T>, GlobalAveragePoolBackward<T>, Dropout<T>, SoftmaxLoss<T>, SoftmaxBackward<T>,
-    PackWeights<T>, UnpackGradient<T>, GatherImages<T>, Update<SgdRule, T>, Update<AdamRule<false>, T>,
+#define PACELINE_KERNELS(Op, name) Op<T>, Op##Backward<T>,
+    PACELINE_ELEMENTWISE_OPS(PACELINE_KERNELS)
+#undef PACELINE_KERNELS
+        Add<T>,
+    AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>, MaxPoolForward<T>, MaxPoolBackward<T>, AveragePoolForward<T>,
+    AveragePoolBackward<T>, GlobalAveragePoolForward<T>, GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>,
+    ScaleGradient<T>, StochasticDepth<T>, CopyChannels<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
+    UnpackGradient<T>, GatherImages<T>, Update<SgdRule, T>, Update<AdamRule<false>, T>,
     Update<AdamRule<true>, T>, Update<RmspropRule, T>, Update<AdadeltaRule, T>, Update<LarsRule, T>>;
 
 using Kernels =

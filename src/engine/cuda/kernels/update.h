@@ -28,6 +28,7 @@ struct UpdateTile {
 
 /// Whether a layer's weight can be cut into such tiles; otherwise PackWeights packs it after the update.
 [[nodiscard]] inline bool fits_update_tiles(const WeightShape& shape) {
+  if (shape.padded_ins % kVector != 0) return false;
   return std::int64_t{shape.ins < kVector ? shape.ins : kVector} * shape.taps <= UpdateTile::kMost;
 }
 

@@ -4,8 +4,8 @@
 /// to the order and storage that convolutions read ("packed"), and their gradients back.
 ///
 /// Layouts  for both kinds of layer a weight is [outs][ins][taps] in the flat arrays, and [outs][taps][ins]
-///          when packed, with outs and ins padded to multiples of 8. A convolution has kernel height * width
-///          taps; a dense layer has a tap for each pixel of its input
+///          when packed, with outs and ins padded to multiples of 8; ins of several groups are not padded. A
+///          convolution has kernel height * width taps; a dense layer has a tap for each pixel of its input
 
 #include "engine/cuda/kernels/kernel.h"
 
@@ -61,19 +61,31 @@ struct PackWeights {
     const std::int64_t begin = std::int64_t{at.block - layer.first_block} * PackedWeight<T>::kVectorsOfBlock;
     std::int64_t end = begin + PackedWeight<T>::kVectorsOfBlock;
     if (end > vectors) end = vectors;
-    const int lanes = shape.padded_ins / kVector;
     for (std::int64_t v = begin + at.thread; v < end; v += at.threads) {
-      const int in = static_cast<int>(v % lanes) * kVector;
-      const int tap = static_cast<int>(v / lanes % shape.taps);
-      const auto out = static_cast<int>(v / lanes / shape.taps);
       Float8 values{};
-      PACELINE_UNROLL
-      for (int k = 0; k < kVector; ++k)
-        if (out < shape.outs && in + k < shape.ins)
-          values.value[k] =
-              weights[layer.offset + (std::int64_t{out} * shape.ins + in + k) * shape.taps + tap];
+      if (shape.padded_ins % kVector == 0) {
+        const int lanes = shape.padded_ins / kVector;
+        const int in = static_cast<int>(v % lanes) * kVector;
+        PACELINE_UNROLL
+        for (int k = 0; k < kVector; ++k) values.value[k] = value(layer, v / lanes, in + k);
+      } else {  // a vector spans taps, and perhaps output channels
+        PACELINE_UNROLL
+        for (int k = 0; k < kVector; ++k) {
+          const std::int64_t i = v * kVector + k;
+          values.value[k] = value(layer, i / shape.padded_ins, static_cast<int>(i % shape.padded_ins));
+        }
+      }
       store8(values, layer.dst + v * kVector);
     }
+  }
+
+ private:
+  /// `row`: out * taps + tap.
+  PACELINE_HD float value(const PackedWeight<T>& layer, std::int64_t row, int in) const {
+    const WeightShape& shape = layer.shape;
+    const std::int64_t out = row / shape.taps, tap = row % shape.taps;
+    if (out >= shape.outs || in >= shape.ins) return 0;
+    return weights[layer.offset + (out * shape.ins + in) * shape.taps + tap];
   }
 };
 

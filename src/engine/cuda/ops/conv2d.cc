@@ -17,13 +17,15 @@
 namespace paceline::engine::cuda {
 namespace {
 
-/// A Conv2d has kernel height * width taps; a Dense layer has one for each pixel of its input.
+/// A Conv2d has kernel height * width taps; a Dense layer has one for each pixel of its input. The input
+/// channels of a group are not padded (conv_problem.h).
 WeightShape weight_shape(const graph::Node& node, const Value& src, const Value& dst) {
   const auto* conv = node.as<graph::Conv2d>();
+  const int groups = conv != nullptr ? conv->groups : 1;
   return {.outs = dst.shape.channels,
           .padded_outs = dst.channels(),
-          .ins = src.shape.channels,
-          .padded_ins = src.channels(),
+          .ins = groups == 1 ? src.shape.channels : src.shape.channels / groups,
+          .padded_ins = groups == 1 ? src.channels() : src.shape.channels / groups,
           .taps = conv != nullptr ? conv->kernel * conv->kernel : src.pixels()};
 }
 

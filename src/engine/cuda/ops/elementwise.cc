@@ -204,12 +204,12 @@ std::unique_ptr<CompiledOp> make_op(const graph::Dropout& op, const OpArguments&
 std::unique_ptr<CompiledOp> make_op(const graph::Input&, const OpArguments& a) {
   return std::make_unique<InputOp>(a);
 }
-std::unique_ptr<CompiledOp> make_op(const graph::Relu&, const OpArguments& a) {
-  return std::make_unique<MapOp<ReluFunction, ReluGradient>>(a);
-}
-std::unique_ptr<CompiledOp> make_op(const graph::Gelu&, const OpArguments& a) {
-  return std::make_unique<MapOp<GeluFunction, GeluGradient>>(a);
-}
+#define PACELINE_DEFINE(Op, name)                                               \
+  std::unique_ptr<CompiledOp> make_op(const graph::Op&, const OpArguments& a) { \
+    return std::make_unique<MapOp<Op##Function, Op##Gradient>>(a);              \
+  }
+PACELINE_ELEMENTWISE_OPS(PACELINE_DEFINE)
+#undef PACELINE_DEFINE
 std::unique_ptr<CompiledOp> make_op(const graph::Add&, const OpArguments& a) {
   return std::make_unique<AddOp>(a);
 }

@@ -51,9 +51,16 @@ std::unique_ptr<CompiledOp> make_op(const graph::Input& op, const OpArguments& a
 std::unique_ptr<CompiledOp> make_op(const graph::Conv2d& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Dense& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::BatchNorm& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Relu& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Gelu& op, const OpArguments& arguments);
+#define PACELINE_DECLARE(Op, name) \
+  std::unique_ptr<CompiledOp> make_op(const graph::Op& op, const OpArguments& arguments);
+PACELINE_ELEMENTWISE_OPS(PACELINE_DECLARE)
+#undef PACELINE_DECLARE
 std::unique_ptr<CompiledOp> make_op(const graph::Add& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Mul& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Concat& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Slice& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::ChannelShuffle& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Dropout& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::MaxPool& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::AveragePool& op, const OpArguments& arguments);

@@ -234,9 +234,61 @@ void backward_weights(HostLoops loops, const ConvProblem& p, const ConvOperands&
   store_all(d_weight.data(), p.weight_elements(), operands.weight, 0, p.precision);
 }
 
+/// Calls visit(element of src, of dst, of weight) for all products of a convolution with several groups.
+template <typename Visit>
+void for_each_product(HostLoops loops, const ConvProblem& p, const Visit& visit) {
+  const Side in = source(p), out = destination(p);
+  const int ins = in.channels / p.groups, outs = out.channels / p.groups;
+  for (int n = 0; n < p.samples; ++n)
+    for (int y = 0; y < out.height; ++y)
+      for (int x = 0; x < out.width; ++x)
+        for_each_in(loops, p.kernel_height * p.kernel_width, [&](int tap) {
+          const int h = source_position(p, y, tap / p.kernel_width),
+                    w = source_position(p, x, tap % p.kernel_width);
+          if (h < 0 || h >= in.height || w < 0 || w >= in.width) return;
+          const std::int64_t from = (n * in.pixels() + std::int64_t{1} * h * in.width + w) * in.channels;
+          const std::int64_t to = (n * out.pixels() + std::int64_t{1} * y * out.width + x) * out.channels;
+          for (int k = 0; k < out.channels; ++k)
+            for (int c = 0; c < ins; ++c)
+              visit(from + k / outs * ins + c, to + k,
+                    (std::int64_t{k} * p.kernel_height * p.kernel_width + tap) * ins + c);
+        });
+}
+
+/// Plain loops: only tests and small networks come here.
+void convolve_groups(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
+  const auto sums = [](std::int64_t elements) {
+    return std::vector<float>(static_cast<std::size_t>(elements));
+  };
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  const FloatView src(operands.src, p.src_elements(), p.precision);
+  const FloatView dst(operands.dst, p.dst_elements(), p.precision);
+  const FloatView weight(operands.weight, p.weight_elements(), p.precision);
+  if (p.direction == ConvDirection::forward) {
+    auto sum = sums(p.dst_elements());
+    for_each_product(loops, p, [&](std::int64_t s, std::int64_t d, std::int64_t w) {
+      sum[at(d)] += src.data()[s] * weight.data()[w];
+    });
+    store_all(sum.data(), p.dst_elements(), operands.dst, 0, p.precision);
+  } else if (p.direction == ConvDirection::backward_data) {
+    auto sum = sums(p.src_elements());
+    for_each_product(loops, p, [&](std::int64_t s, std::int64_t d, std::int64_t w) {
+      sum[at(s)] += dst.data()[d] * weight.data()[w];
+    });
+    store_all(sum.data(), p.src_elements(), operands.src, 0, p.precision);
+  } else {
+    auto sum = sums(p.weight_elements());
+    for_each_product(loops, p, [&](std::int64_t s, std::int64_t d, std::int64_t w) {
+      sum[at(w)] += src.data()[s] * dst.data()[d];
+    });
+    store_all(sum.data(), p.weight_elements(), operands.weight, 0, p.precision);
+  }
+}
+
 }  // namespace
 
 void convolve_on_host(const ConvProblem& problem, const ConvOperands& operands, HostLoops loops) {
+  if (problem.groups > 1) return convolve_groups(loops, problem, operands);
   switch (problem.direction) {
     case ConvDirection::forward:
       return forward(loops, problem, operands);

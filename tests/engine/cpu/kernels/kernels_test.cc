@@ -4,13 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/rng.h"
 #include "engine/dropout_mask.h"
+#include "engine/reference/ops.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -81,6 +84,44 @@ TEST(Kernels, ComputeGeluToFloatAccuracyAlsoInTheTail) {
       EXPECT_NEAR(static_cast<double>(y[i]), v * below, relative * std::abs(v * below) + 1e-37) << v;
       EXPECT_NEAR(static_cast<double>(d[i]), slope, 1e-6 + relative * std::abs(slope)) << v;
     }
+  }
+}
+
+TEST(Kernels, ComputeActivationsToFloatAccuracy) {
+  std::vector<float> x, kept, ones;
+  for (float v = -20; v < 20; v += 0.0317f) x.push_back(v);
+  x.insert(x.end(), {0.0f, -0.0f, 1e-4f, -1e-4f, 1e-30f, 3.0f, -3.0f, 6.0f, 0.6249f, 0.6251f, 87.0f, -87.0f});
+  ones.assign(x.size(), 1.0f);
+  const auto count = static_cast<std::int64_t>(x.size());
+  const std::vector<double> wide(x.begin(), x.end()), wide_ones(x.size(), 1.0);
+  const reference::OpShapes shapes{
+      .batch = 1, .src = {static_cast<int>(count)}, .dst = {static_cast<int>(count)}};
+  for (const Isa isa : isas_here()) {
+    const TypedKernels& f32 = kernels_for(isa).f32;
+    const auto expect_near = [&](const std::vector<float>& got, const std::vector<double>& want,
+                                 const char* op) {
+      for (std::size_t i = 0; i < x.size(); ++i)
+        EXPECT_NEAR(static_cast<double>(got[i]), want[i], 5e-7 * std::abs(want[i]) + 1e-37)
+            << name_of(isa) << " " << op << " " << x[i];
+    };
+    std::vector<float> y(x.size()), d(x.size());
+    std::vector<double> value(x.size()), slope(x.size());
+#define PACELINE_EXPECT(Op, name)                                               \
+  f32.name(x.data(), y.data(), count);                                          \
+  reference::elementwise_forward<graph::Op>(shapes, wide.data(), value.data()); \
+  if (std::string_view(#name) != "gelu") expect_near(y, value, #name);
+    PACELINE_ELEMENTWISE_OPS(PACELINE_EXPECT)
+#undef PACELINE_EXPECT
+    // The gradient of what is kept: x itself, taken as an output where the rule keeps the output.
+#define PACELINE_EXPECT(Op, name)                                                                  \
+  f32.name##_backward(x.data(), ones.data(), d.data(), count);                                     \
+  std::ranges::fill(slope, 0.0);                                                                   \
+  reference::elementwise_backward<graph::Op>(shapes, wide.data(), wide_ones.data(), slope.data()); \
+  for (std::size_t i = 0; i < x.size() && std::string_view(#name) != "gelu"; ++i)                  \
+    EXPECT_NEAR(static_cast<double>(d[i]), slope[i], 1e-6 * (1 + std::abs(slope[i])))              \
+        << name_of(isa) << " gradient of " << #name << " " << x[i];
+    PACELINE_ELEMENTWISE_OPS(PACELINE_EXPECT)
+#undef PACELINE_EXPECT
   }
 }
 

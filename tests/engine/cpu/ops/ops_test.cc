@@ -169,11 +169,30 @@ TEST(CpuEngine, FusesResidualBlocksWithoutChangingThem) {
 TEST(CpuEngine, ComputesElementwiseOpsLikeTheReference) {
   for (const int channels : {1, 3, 24, 32}) {
     const std::vector<std::pair<const char*, std::function<int(Builder&, int)>>> ops = {
-        {"relu", [](Builder& m, int src) { return m.relu(src); }},
-        {"gelu", [](Builder& m, int src) { return m.gelu(src); }},
-        {"relu of gelu", [](Builder& m, int src) { return m.relu(m.gelu(src)); }},
+#define PACELINE_CASE(Op, name) {#name, [](Builder& m, int src) { return m.name(src); }},
+        PACELINE_ELEMENTWISE_OPS(PACELINE_CASE)
+#undef PACELINE_CASE
+            {"relu of gelu", [](Builder& m, int src) { return m.relu(m.gelu(src)); }},
         {"twice", [](Builder& m, int src) { return m.add(src, src); }},
         {"add", [](Builder& m, int src) { return m.add(m.gelu(src), m.relu(src)); }},
+        {"product", [](Builder& m, int src) { return m.mul(m.gelu(src), src); }},
+        {"product by channels",
+         [](Builder& m, int src) { return m.mul(src, m.sigmoid(m.global_average_pool(src))); }},
+        {"square", [](Builder& m, int src) { return m.mul(src, src); }},
+        {"concat",
+         [](Builder& m, int src) {
+           return m.concat({m.gelu(src), src, m.slice(src, {.channels = 1})});
+         }},
+        {"shuffle",
+         [](Builder& m, int src) {
+           return m.channel_shuffle(m.concat({src, m.tanh(src)}), 2);
+         }},
+        {"slices",
+         [](Builder& m, int src) {
+           const int channels = m.shape_of(src).channels;
+           return m.add(m.slice(src, {.begin = channels / 2, .channels = 1}), m.slice(src, {.channels = 1}));
+         }},
+        {"depth", [](Builder& m, int src) { return m.stochastic_depth(src, {.probability = 0.4}); }},
         {"dropout", [](Builder& m, int src) { return m.dropout(src, {.probability = 0.4}); }},
         {"dropout, dropout",
          [](Builder& m, int src) {
@@ -189,6 +208,26 @@ TEST(CpuEngine, ComputesElementwiseOpsLikeTheReference) {
           expect_like_reference(graph, {.batch = 7, .seed = 11}, variant, tolerance(variant.precision, 60));
       }
   }
+}
+
+TEST(CpuEngine, ConvolvesGroupsLikeTheReference) {
+  for (const graph::Conv2d& conv :
+       {graph::Conv2d{.channels = 24, .padding = 1, .groups = 24},
+        {.channels = 24, .kernel = 5, .stride = 2, .padding = 2, .groups = 24, .bias = true},
+        {.channels = 48, .padding = 1, .groups = 24},
+        {.channels = 12, .padding = 1, .groups = 3, .bias = true},
+        {.channels = 32, .kernel = 1, .groups = 2}})
+    for (const int batch : {1, 7})
+      for (const bool relu : {false, true}) {
+        SCOPED_TRACE(testing::Message()
+                     << conv.groups << " groups, kernel " << conv.kernel << ", batch " << batch);
+        const auto graph = sandwich(24, 9, [&](Builder& model, int src) {
+          const int value = model.conv2d(src, "grouped", conv);
+          return relu ? model.relu(value) : model.batch_norm(value, "bn");
+        });
+        for (const Variant& variant : variants())
+          expect_like_reference(graph, {.batch = batch}, variant, tolerance(variant.precision, 100));
+      }
 }
 
 TEST(CpuEngine, PoolsLikeTheReference) {

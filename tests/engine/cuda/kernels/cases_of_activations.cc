@@ -7,15 +7,22 @@
 namespace paceline::engine::cuda {
 namespace {
 
-/// One neighbour in T, or what erff and expf of two libraries may differ by for inputs of a few units.
+/// One neighbour in T, or what erff, expf and tanhf of two libraries may differ by for inputs of a few units.
 template <typename T>
-bool is_near_gelu(const std::byte* device, const std::byte* host) {
+bool is_near_function(const std::byte* device, const std::byte* host) {
   T of_device, of_host;
   std::memcpy(&of_device, device, sizeof(T));
   std::memcpy(&of_host, host, sizeof(T));
   const double got = static_cast<double>(load(of_device)), expected = static_cast<double>(load(of_host));
   const double size = std::abs(expected);
   return std::abs(got - expected) <= (sizeof(T) == 2 ? 0x1p-7 * size : 0) + 0x1p-19 * (1 + size);
+}
+
+/// Ops of comparisons, sums and products have the same bits everywhere.
+template <typename T>
+IsNear nearness(std::string_view op) {
+  const bool has_function = op == "gelu" || op == "silu" || op == "sigmoid" || op == "tanh";
+  return has_function ? is_near_function<T> : has_same_bits<T>;
 }
 
 template <typename T>
@@ -57,10 +64,11 @@ std::vector<ImageShape> bias_shapes(bool is_small) {
 void add_elementwise_cases(KernelCases& cases) {
   for_each_storage([&]<typename T>(T) {
     for (const int vectors : cases.is_small ? std::vector{3} : std::vector{257, 3001}) {
-      add_map1<Relu<T>, T>(cases, named<T>("Relu"), vectors);
-      add_map1<Gelu<T>, T>(cases, named<T>("Gelu"), vectors, is_near_gelu<T>);
-      add_map2<ReluBackward<T>, T>(cases, named<T>("ReluBackward"), vectors);
-      add_map2<GeluBackward<T>, T>(cases, named<T>("GeluBackward"), vectors, is_near_gelu<T>);
+#define PACELINE_CASES(Op, name)                                         \
+  add_map1<Op<T>, T>(cases, named<T>(#Op), vectors, nearness<T>(#name)); \
+  add_map2<Op##Backward<T>, T>(cases, named<T>(#Op "Backward"), vectors, nearness<T>(#name));
+      PACELINE_ELEMENTWISE_OPS(PACELINE_CASES)
+#undef PACELINE_CASES
       add_map2<Add<T>, T>(cases, named<T>("Add"), vectors);
       add_map2<AddRelu<T>, T>(cases, named<T>("AddRelu"), vectors);
     }
@@ -112,6 +120,57 @@ void add_bias_cases(KernelCases& cases) {
                             shape.padded() + 4};
       });
   }
+}
+
+void add_product_cases(KernelCases& cases) {
+  const std::vector<ImageShape> shapes =
+      cases.is_small ? std::vector<ImageShape>{{2, 3, 2, 1}}
+                     : std::vector<ImageShape>{{5, 13, 9, 7}, {3, 130, 1, 1}, {2, 64, 20, 20}};
+  for (const ImageShape& shape : shapes)
+    for_each_storage([&]<typename T>(T) {
+      const ImageShape factors{shape.samples, shape.channels};
+      cases.add(named<T>("Scale"), [=](KernelArrays& arrays, std::mt19937& generator) {
+        const T* src = arrays.input(random_images<T>(generator, shape));
+        const T* factor = arrays.input(random_images<T>(generator, factors));
+        return Scale<T>{shape.samples, shape.pixels(), shape.padded(),
+                        src,           factor,         arrays.output<T>(shape.stored_elements())};
+      });
+      cases.add(named<T>("ScaleGradient"), [=](KernelArrays& arrays, std::mt19937& generator) {
+        const T* src = arrays.input(random_images<T>(generator, shape));
+        const T* d_dst = arrays.input(random_images<T>(generator, shape));
+        return ScaleGradient<T>{shape.samples, shape.pixels(), shape.padded(),
+                                src,           d_dst,          arrays.output<T>(factors.stored_elements())};
+      });
+      cases.add(named<T>("StochasticDepth"), [=](KernelArrays& arrays, std::mt19937& generator) {
+        const T* src = arrays.input(random_images<T>(generator, shape));
+        const StepNumbers* step = arrays.input(std::vector<StepNumbers>{
+            {.step = 0x700000003ull, .first_position = (std::int64_t{1} << 32) - 1}});
+        return StochasticDepth<T>{.src = src,
+                                  .dst = arrays.output<T>(shape.stored_elements()),
+                                  .step = step,
+                                  .samples = shape.samples,
+                                  .vectors = shape.pixels() * shape.padded() / 8,
+                                  .key0 = 0x89abcdefu,
+                                  .key1 = 0x01234567u,
+                                  .threshold = 0x7ccccccdu,
+                                  .scale = 1 / 0.5f};
+      });
+      // Every second channel of the destination is left as it was.
+      cases.add(named<T>("CopyChannels"), [=](KernelArrays& arrays, std::mt19937& generator) {
+        const ImageShape to{shape.samples, 2 * shape.channels + 1, shape.height, shape.width};
+        const T* src = arrays.input(random_images<T>(generator, shape));
+        return CopyChannels<T>{.rows = shape.rows(),
+                               .channels = shape.channels,
+                               .src = src,
+                               .src_channels = shape.padded(),
+                               .from = 0,
+                               .from_step = 1,
+                               .dst = arrays.in_place(random_images<T>(generator, to)),
+                               .dst_channels = to.padded(),
+                               .to = 1,
+                               .to_step = 2};
+      });
+    });
 }
 
 void add_dropout_cases(KernelCases& cases) {

@@ -46,38 +46,27 @@ class CudaElementwise : public ::testing::Test {
 };
 TYPED_TEST_SUITE(CudaElementwise, Storages);
 
-TYPED_TEST(CudaElementwise, ReluIsTheReference) {
-  std::vector<double> expected(this->kCount);
-  reference::relu_forward(this->shapes(), this->first_.data(), expected.data());
-  EXPECT_EQ(this->template map1<Relu<TypeParam>>(), expected);
-  EXPECT_EQ(this->template map1<Relu<TypeParam>>(true), expected);
-}
-
 TYPED_TEST(CudaElementwise, ReluKeepsNan) {
   this->first_[0] = kNan;
   EXPECT_TRUE(std::isnan(this->template map1<Relu<TypeParam>>()[0]));
   EXPECT_TRUE(std::isnan(this->template map2<AddRelu<TypeParam>>()[0]));
 }
 
-TYPED_TEST(CudaElementwise, ReluBackwardIsTheReference) {
-  std::vector<double> expected(this->kCount, 0.0);
-  reference::relu_backward(this->shapes(), this->first_.data(), this->second_.data(), expected.data());
-  EXPECT_EQ(this->template map2<ReluBackward<TypeParam>>(), expected);
-}
-
-TYPED_TEST(CudaElementwise, GeluIsTheReference) {
-  this->first_[5] = 1;
-  std::vector<double> expected(this->kCount);
-  reference::gelu_forward(this->shapes(), this->first_.data(), expected.data());
-  expect_near<TypeParam>(this->template map1<Gelu<TypeParam>>(), expected);
-}
-
-TYPED_TEST(CudaElementwise, GeluBackwardIsTheReference) {
-  this->first_[5] = 1;
-  std::vector<double> expected(this->kCount, 0.0);
-  reference::gelu_backward(this->shapes(), this->first_.data(), this->second_.data(), expected.data());
-  expect_near<TypeParam>(this->template map2<GeluBackward<TypeParam>>(), expected);
-}
+// At the kinks, too: 0, 6 and 3.
+#define PACELINE_TEST(Op, name)                                                                           \
+  TYPED_TEST(CudaElementwise, Op##IsTheReference) {                                                       \
+    this->first_[5] = 1;                                                                                  \
+    for (const double kink : {-3.0, 3.0, 6.0}) this->first_[static_cast<std::size_t>(20 + kink)] = kink;  \
+    std::vector<double> expected(this->kCount), d_src(this->kCount, 0.0);                                 \
+    reference::elementwise_forward<graph::Op>(this->shapes(), this->first_.data(), expected.data());      \
+    expect_near<TypeParam>(this->template map1<Op<TypeParam>>(), expected);                               \
+    expect_near<TypeParam>(this->template map1<Op<TypeParam>>(true), expected);                           \
+    reference::elementwise_backward<graph::Op>(this->shapes(), this->first_.data(), this->second_.data(), \
+                                               d_src.data());                                             \
+    expect_near<TypeParam>(this->template map2<Op##Backward<TypeParam>>(), d_src);                        \
+  }
+PACELINE_ELEMENTWISE_OPS(PACELINE_TEST)
+#undef PACELINE_TEST
 
 TYPED_TEST(CudaElementwise, AddIsTheReference) {
   std::vector<double> expected(this->kCount);

@@ -143,6 +143,7 @@ struct KernelFamily {
 
 void add_elementwise_cases(KernelCases& cases);
 void add_bias_cases(KernelCases& cases);
+void add_product_cases(KernelCases& cases);
 void add_dropout_cases(KernelCases& cases);
 void add_pool_cases(KernelCases& cases);
 void add_batch_norm_cases(KernelCases& cases);
@@ -154,10 +155,15 @@ void add_update_cases(KernelCases& cases);
 /// Together they have every kernel of table.h, in both sizes.
 inline const std::vector<KernelFamily>& kernel_families() {
   static const std::vector<KernelFamily> all = {
-      {"Elementwise", add_elementwise_cases}, {"Bias", add_bias_cases},
-      {"Dropout", add_dropout_cases},         {"Pool", add_pool_cases},
-      {"BatchNorm", add_batch_norm_cases},    {"BatchNormBackward", add_batch_norm_backward_cases},
-      {"Softmax", add_softmax_cases},         {"Flat", add_flat_cases},
+      {"Elementwise", add_elementwise_cases},
+      {"Bias", add_bias_cases},
+      {"Product", add_product_cases},
+      {"Dropout", add_dropout_cases},
+      {"Pool", add_pool_cases},
+      {"BatchNorm", add_batch_norm_cases},
+      {"BatchNormBackward", add_batch_norm_backward_cases},
+      {"Softmax", add_softmax_cases},
+      {"Flat", add_flat_cases},
       {"Update", add_update_cases},
   };
   return all;

@@ -50,6 +50,23 @@ std::int64_t traffic_of(const Dropout<T>& kernel) {
 }
 
 template <typename T>
+std::int64_t traffic_of(const Scale<T>& kernel) {
+  return 2 * bytes_of_vectors<T>(kernel.vectors());
+}
+template <typename T>
+std::int64_t traffic_of(const ScaleGradient<T>& kernel) {
+  return 2 * bytes_of_vectors<T>(kernel.vectors() * kernel.pixels);
+}
+template <typename T>
+std::int64_t traffic_of(const StochasticDepth<T>& kernel) {
+  return 2 * bytes_of_vectors<T>(kernel.samples * kernel.vectors);
+}
+template <typename T>
+std::int64_t traffic_of(const CopyChannels<T>& kernel) {
+  return 2 * kernel.rows * kernel.channels * static_cast<std::int64_t>(sizeof(T));
+}
+
+template <typename T>
 std::int64_t traffic_of(const BatchNormSums<T>& kernel) {
   return bytes_of_rows<T>(kernel.columns);
 }

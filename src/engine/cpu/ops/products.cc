@@ -1,0 +1,120 @@
+// Compiled products of two values, and stochastic depth, which multiplies samples.
+
+#include <algorithm>
+
+#include "engine/cpu/ops/factories.h"
+#include "engine/cpu/parallel.h"
+#include "engine/dropout_mask.h"
+
+namespace paceline::engine::cpu {
+namespace {
+
+/// dst = src * factor, where one row of factors belongs to all pixels of a sample, or to one pixel.
+class MulOp final : public CompiledOp {
+ public:
+  explicit MulOp(const OpArguments& a)
+      : name_(a.build.op().name),
+        src_(*a.src[0]),
+        factor_(*a.src[1]),
+        dst_(a.dst),
+        d_src_(a.d_src[0]),
+        d_factor_(a.d_src[1]),
+        pixels_(src_.pixels() / factor_.pixels()),
+        items_(std::int64_t{1} * a.build.options.batch * factor_.pixels()) {}
+
+  void forward(ExecContext& exec) override {
+    over_items(exec, [&](Range part) {
+      exec.typed(dst_.storage)
+          .scale(exec.memory.at(src_.buffer), exec.memory.at(factor_.buffer), exec.memory.at(dst_.buffer),
+                 pixels_, src_.shape.channels, part.begin, part.end);
+    });
+  }
+  void backward(ExecContext& exec) override {
+    if (!d_src_ && !d_factor_) return;
+    const void* d_dst = merged_gradient(exec, dst_);
+    const TypedKernels& typed = exec.typed(dst_.gradient_storage);
+    over_items(exec, [&](Range part) {
+      const int channels = src_.shape.channels;
+      if (d_factor_)
+        typed.scale_gradient(exec.memory.at(src_.buffer), d_dst, exec.memory.at(d_factor_), pixels_, channels,
+                             part.begin, part.end);
+      if (d_src_)
+        typed.scale(d_dst, exec.memory.at(factor_.buffer), exec.memory.at(d_src_), pixels_, channels,
+                    part.begin, part.end);
+    });
+  }
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(exec, name_));
+  }
+
+ private:
+  template <typename Work>
+  void over_items(const ExecContext& exec, const Work& work) const {
+    parallel_ranges(exec.pool, items_, least_of(std::int64_t{1} * pixels_ * src_.shape.channels),
+                    [&](int, Range part) { work(part); });
+  }
+
+  const std::string name_;
+  const Value& src_;
+  const Value& factor_;
+  const Value& dst_;
+  const BufferId d_src_, d_factor_;
+  const int pixels_;          ///< that share a row of factors
+  const std::int64_t items_;  ///< rows of factors
+};
+
+class StochasticDepthOp final : public CompiledOp {
+ public:
+  explicit StochasticDepthOp(const OpArguments& a)
+      : name_(a.build.op().name),
+        node_(a.build.node),
+        src_(*a.src[0]),
+        dst_(a.dst),
+        d_src_(a.d_src[0]),
+        probability_(a.build.op().as<graph::StochasticDepth>()->probability) {}
+
+  void forward(ExecContext& exec) override {
+    apply(exec, exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer), dst_.storage);
+  }
+  void backward(ExecContext& exec) override {
+    if (d_src_) apply(exec, merged_gradient(exec, dst_), exec.memory.at(d_src_), dst_.gradient_storage);
+  }
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(exec, name_));
+  }
+
+ private:
+  void apply(const ExecContext& exec, const void* src, void* dst, Storage storage) const {
+    const std::int64_t elements = src_.shape.elements(), bytes = elements * bytes_of(storage);
+    exec.pool.run(exec.options.batch, [&](int n, int) {
+      const auto* from = static_cast<const std::byte*>(src) + n * bytes;
+      auto* to = static_cast<std::byte*>(dst) + n * bytes;
+      const DropoutMask mask(exec.options.seed, exec.input.step, exec.input.first_position + n, node_,
+                             probability_);
+      if (!exec.training)
+        exec.typed(storage).times(from, 1, to, elements);
+      else if (mask.keeps_sample())
+        exec.typed(storage).times(from, static_cast<float>(1 / (1 - probability_)), to, elements);
+      else
+        std::fill_n(to, bytes, std::byte{0});
+    });
+  }
+
+  const std::string name_;
+  const int node_;
+  const Value& src_;
+  const Value& dst_;
+  const BufferId d_src_;
+  const double probability_;
+};
+
+}  // namespace
+
+std::unique_ptr<CompiledOp> make_op(const graph::Mul&, const OpArguments& a) {
+  return std::make_unique<MulOp>(a);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth&, const OpArguments& a) {
+  return std::make_unique<StochasticDepthOp>(a);
+}
+
+}  // namespace paceline::engine::cpu
