@@ -35,7 +35,8 @@ const std::vector<FormatRow>& table() {
         "JPEG and PNG files, a folder a class, in train/ and test/ or in one folder"},
        {"size", "crop-area", "jitter", "flip", "classes", "test"},
        open_folder},
-      {{"synthetic[,train=N][,test=N][,seed=S][,delay-us=T]", "drawn images of 10 classes, no files"},
+      {{"synthetic[,train=N][,test=N][,seed=S][,size=P][,classes=N][,delay-us=T]",
+        "drawn images of 10 classes, no files"},
        {"test", "seed", "delay-us"},
        open_synthetic},
   };

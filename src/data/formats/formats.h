@@ -95,9 +95,11 @@ struct CifarPythonBatch {
 /// No two classes share two cues.
 [[nodiscard]] Cues cues_of_class(int label);
 
-/// Opens `synthetic[,train=N][,test=N][,seed=S][,delay-us=T]`; defaults: 50,000 and 10,000 images, seed 0.
-/// With a delay the reading thread sleeps that long before each image, to emulate a slow disk. Training and
-/// test images never coincide, whatever the sizes.
+/// Opens `synthetic[,train=N][,test=N][,seed=S][,size=P][,classes=N][,delay-us=T]`; defaults: 50,000 and
+/// 10,000 images, seed 0, 32x32, 10 classes. Another size repeats or leaves out pixels; of more than ten
+/// classes several share their pictures, so that nothing can tell them apart: for measurements of speed. With
+/// a delay the reading thread sleeps that long before each image, to emulate a slow disk. Training and test
+/// images never coincide, whatever the sizes.
 ///
 /// Errors   Error(usage) for a size or seed out of range
 [[nodiscard]] Source open_synthetic(const Spec& spec);

@@ -292,45 +292,74 @@ int label_of(std::int64_t index, base::Rng& rng) {
 
 enum class SyntheticSplit : std::uint64_t { train = 0, test = 1 };
 
+/// What a spec asks for beside the numbers of images.
+struct SyntheticForm {
+  std::uint64_t seed = 0;
+  int side = kSide;        ///< of an image; other than kSide: each pixel is the drawn one at its place
+  int classes = kClasses;  ///< fewer: some share a label; more: some labels share a picture
+  std::chrono::microseconds delay = {};
+  /// The label of image `index`, whose picture is that of one of the ten classes.
+  [[nodiscard]] std::int32_t label(int picture, std::int64_t index) const {
+    if (classes <= kClasses) return picture % classes;
+    const int label =
+        picture + kClasses * static_cast<int>(index / kClasses % ((classes + kClasses - 1) / kClasses));
+    return label < classes ? label : picture;
+  }
+};
+
 class SyntheticDataset final : public Dataset {
  public:
-  SyntheticDataset(std::int64_t size, std::uint64_t seed, SyntheticSplit split,
-                   std::chrono::microseconds delay)
-      : size_(size), seed_(seed), split_(split), delay_(delay) {}
+  SyntheticDataset(std::int64_t size, SyntheticSplit split, const SyntheticForm& form)
+      : size_(size), split_(split), form_(form) {}
 
   [[nodiscard]] std::int64_t size() const override { return size_; }
   [[nodiscard]] ImageFormat format() const override {
-    return {.height = kSide, .width = kSide, .channels = 3};
+    return {.height = form_.side, .width = form_.side, .channels = 3};
   }
 
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t) const override { return 0; }
-  [[nodiscard]] bool reads_from_memory() const override { return delay_.count() == 0; }
+  [[nodiscard]] bool reads_from_memory() const override { return form_.delay.count() == 0; }
 
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
     base::expects(index >= 0 && index < size_, "0 <= index < size");
     base::expects(static_cast<std::int64_t>(pixels.size()) == format().bytes(), "pixels hold one image");
-    if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
+    if (form_.delay.count() > 0) std::this_thread::sleep_for(form_.delay);
     // Streams: 2 * split for the order of labels, 2 * split + 1 for the images, so that all four are
     // independent.
     const auto split = static_cast<std::uint64_t>(split_);
-    base::Rng order(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index / kClasses), 2 * split);
-    const int label = label_of(index, order);
-    base::Rng rng(seed_, base::Purpose::synthetic, static_cast<std::uint64_t>(index), 2 * split + 1);
-    Cues cues = cues_of_class(label);
+    base::Rng order(form_.seed, base::Purpose::synthetic, static_cast<std::uint64_t>(index / kClasses),
+                    2 * split);
+    const int picture = label_of(index, order);
+    base::Rng rng(form_.seed, base::Purpose::synthetic, static_cast<std::uint64_t>(index), 2 * split + 1);
+    Cues cues = cues_of_class(picture);
     const std::uint32_t word = rng.next_u32();
     if (word % 16 < kFalseCueOf16) {
       int* const all[] = {&cues.shape, &cues.texture, &cues.scheme};
       *all[(word >> 4) % 3] = static_cast<int>((word >> 8) % 5);
     }
-    draw_synthetic(cues, rng, pixels);
-    return label;
+    if (form_.side == kSide) {
+      draw_synthetic(cues, rng, pixels);
+    } else {
+      std::array<std::uint8_t, kSide * kSide * 3> drawn;
+      draw_synthetic(cues, rng, drawn);
+      spread(drawn, pixels);
+    }
+    return form_.label(picture, index);
   }
 
  private:
+  void spread(std::span<const std::uint8_t> drawn, std::span<std::uint8_t> pixels) const {
+    auto to = pixels.begin();
+    for (int y = 0; y < form_.side; ++y)
+      for (int x = 0; x < form_.side; ++x) {
+        const auto at = static_cast<std::size_t>(y * kSide / form_.side * kSide + x * kSide / form_.side) * 3;
+        to = std::copy_n(drawn.begin() + static_cast<std::ptrdiff_t>(at), 3, to);
+      }
+  }
+
   std::int64_t size_;
-  std::uint64_t seed_;
   SyntheticSplit split_;
-  std::chrono::microseconds delay_;
+  SyntheticForm form_;
 };
 
 }  // namespace
@@ -355,32 +384,38 @@ Source open_synthetic(const Spec& spec) {
   constexpr std::int64_t kMost = 1'000'000'000;
   const std::int64_t train = integer_option(spec, "train", 50'000, 1, kMost);
   const std::int64_t test = integer_option(spec, "test", 10'000, 1, kMost);
-  const auto seed = static_cast<std::uint64_t>(
-      integer_option(spec, "seed", 0, 0, std::numeric_limits<std::int64_t>::max()));
-  const std::chrono::microseconds delay(integer_option(spec, "delay-us", 0, 0, 10'000'000));
+  const SyntheticForm form{
+      .seed = static_cast<std::uint64_t>(
+          integer_option(spec, "seed", 0, 0, std::numeric_limits<std::int64_t>::max())),
+      .side = static_cast<int>(integer_option(spec, "size", kSide, 8, 1024)),
+      .classes = static_cast<int>(integer_option(spec, "classes", kClasses, 2, 100'000)),
+      .delay = std::chrono::microseconds(integer_option(spec, "delay-us", 0, 0, 10'000'000))};
   Source source;
   source.spec = spec.text;
   source.name = "synthetic";
   source.description = fmt::format(
-      "synthetic data (drawn, not photographed; seed {}): {} training images, {} test images, 32x32x3", seed,
-      train, test);
-  if (delay.count() > 0)
-    source.description += fmt::format(", EMULATED slow storage: {} us an image", delay.count());
+      "synthetic data (drawn, not photographed; seed {}): {} training images, {} test images, {}x{}x3",
+      form.seed, train, test, form.side, form.side);
+  if (form.classes > kClasses)
+    source.description += fmt::format(", {} labels for 10 kinds of pictures", form.classes);
+  if (form.delay.count() > 0)
+    source.description += fmt::format(", EMULATED slow storage: {} us an image", form.delay.count());
   source.synthetic = true;
-  source.train = std::make_unique<SyntheticDataset>(train, seed, SyntheticSplit::train, delay);
-  source.test = std::make_unique<SyntheticDataset>(test, seed, SyntheticSplit::test, delay);
+  source.train = std::make_unique<SyntheticDataset>(train, SyntheticSplit::train, form);
+  source.test = std::make_unique<SyntheticDataset>(test, SyntheticSplit::test, form);
   constexpr const char* kShapes[] = {"disc", "square", "triangle", "cross", "ring"};
   constexpr const char* kTextures[] = {"striped", "checked", "dotted", "banded", "halved"};
   constexpr const char* kSchemes[] = {"red-yellow", "yellow-green", "green-blue", "blue-violet",
                                       "violet-red"};
-  for (int label = 0; label < kClasses; ++label) {
-    const Cues cues = cues_of_class(label);
+  for (int label = 0; label < form.classes; ++label) {
+    const Cues cues = cues_of_class(label % kClasses);
     source.class_names.push_back(
-        fmt::format("{} {} {}", kTextures[cues.texture], kSchemes[cues.scheme], kShapes[cues.shape]));
+        fmt::format("{} {} {}", kTextures[cues.texture], kSchemes[cues.scheme], kShapes[cues.shape]) +
+        (label < kClasses ? "" : fmt::format(" {}", label / kClasses + 1)));
   }
   source.mean = {0.408f, 0.362f, 0.364f};  // measured over the training images of seed 0; a test checks them
   source.stddev = {0.178f, 0.153f, 0.174f};
-  source.crop_padding = 4;
+  source.crop_padding = form.side / 8;
   source.flip = Flip::random;
   return source;
 }

@@ -122,6 +122,29 @@ TEST(Synthetic, HasEveryClassOnceInEveryTenSamples) {
   EXPECT_GT(orders.size(), 30u);  // of 40
 }
 
+TEST(Synthetic, HasOtherSizesAndClassesOnDemand) {
+  const Source usual = open("synthetic"), large = open("synthetic,size=96,classes=25");
+  const ImageFormat format{.height = 96, .width = 96, .channels = 3};
+  EXPECT_EQ(large.train->format(), format);
+  EXPECT_EQ(large.classes(), 25);
+  EXPECT_EQ(std::set<std::string>(large.class_names.begin(), large.class_names.end()).size(), 25u);
+  EXPECT_THAT(large.description, testing::HasSubstr("96x96x3, 25 labels for 10 kinds of pictures"));
+  Bytes small(kPixels), pixels(static_cast<std::size_t>(format.bytes()));
+  std::set<std::int32_t> labels;
+  for (std::int64_t i = 0; i < 300; ++i) {
+    const std::int32_t picture = usual.train->read(i, small), label = large.train->read(i, pixels);
+    EXPECT_EQ(label % 10, picture);
+    labels.insert(label);
+    for (int at = 0; at < 96; at += 5)  // each drawn pixel is three wide and high
+      ASSERT_EQ(pixels[static_cast<std::size_t>((at * 96 + at) * 3)],
+                small[static_cast<std::size_t>((at / 3 * 32 + at / 3) * 3)]);
+  }
+  EXPECT_EQ(labels.size(), 25u);
+  const Source few = open("synthetic,classes=3");
+  for (std::int64_t i = 0; i < 30; ++i) EXPECT_LT(few.train->read(i, small), 3);
+  EXPECT_THROW((void)open("synthetic,size=4"), base::Error);
+}
+
 // The bits that every machine must draw: figures of two machines are compared on the same images.
 TEST(Synthetic, DrawsTheSameBitsEverywhere) {
   EXPECT_EQ(hash(read_first(*open("synthetic").train, 500)), 4291655194716892262u);
