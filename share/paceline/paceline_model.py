@@ -1,0 +1,511 @@
+#!/usr/bin/python3
+"""Records a PyTorch model as a model file of Paceline, with its weights.
+
+    paceline_model.py torchvision.models:resnet50 --input 3x224x224 --out resnet50
+    paceline train --model resnet50.toml --data folder:flowers --epochs 5
+
+MODULE:CALLABLE is any importable name, also of the current folder, that returns an nn.Module. The model runs once, in
+evaluation; each call becomes a layer with its real shapes, parameters keep their names. NAME.toml has the layers,
+NAME.safetensors the weights. The layers are then computed again by plain PyTorch calls: files are written only where
+the logits are the model's own. What cannot be said in a model file is named, with its module, call and shape.
+
+Needs PyTorch 1.13 or later, and nothing else: this file may be copied and run anywhere.
+"""
+import argparse
+import ast
+import importlib
+import json
+import os
+import struct
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+
+DROPS_SAMPLES = ("StochasticDepth", "DropPath")  # modules by name, which are not looked into
+
+
+class Refused(Exception):
+    """What a model file cannot hold, as a sentence."""
+
+
+class Value:
+    """What a tensor of the recorded pass is: the output of layer `name`. `seen_as` says what views made of it; one that
+    `is_spread` is a factor for each channel that was copied to all pixels."""
+
+    def __init__(self, name, seen_as="images", groups=1, is_spread=False):
+        self.name, self.seen_as, self.groups, self.is_spread = name, seen_as, groups, is_spread
+
+
+def pair(value):
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def square(value, what):
+    """The one number of a pair of equal ones."""
+    a, b = pair(value) if len(pair(value)) == 2 else pair(value) * 2
+    if a != b:
+        raise Refused(f"its {what} is {a}x{b}, and must be square")
+    return a
+
+
+class Recorder(TorchFunctionMode):
+    """Turns the calls of one pass into layers."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.parameters = {id(p): name for name, p in list(model.named_parameters()) + list(model.named_buffers())}
+        self.layers, self.values, self.alive = [], {}, []
+        self.used, self.numbers, self.path = set(), {}, []
+        for name, module in model.named_modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                raise Refused(f"{name or 'the model'} was compiled by torch.jit, and its calls cannot be seen; record the model before it is compiled")
+            if type(module).__name__ in DROPS_SAMPLES:
+                module.forward = self.stochastic_depth(module)
+            module.register_forward_pre_hook(lambda *_, name=name: self.path.append(name))
+            module.register_forward_hook(lambda *_: self.leave())
+
+    def leave(self):
+        self.path.pop()  # a hook that returned something would replace the module's result
+
+    def begin(self, image):
+        self.keep(image, Value("input"))
+
+    def keep(self, tensor, value):
+        self.values[id(tensor)] = value
+        self.alive.append(tensor)  # so that no other tensor gets its id
+        return tensor
+
+    def of(self, tensor, seen_as="images", spread_is_ok=False):
+        """The layer behind a tensor."""
+        value = self.values.get(id(tensor)) if isinstance(tensor, torch.Tensor) else None
+        if value is None:
+            kind = "a parameter or constant" if isinstance(tensor, torch.Tensor) else f"the number {tensor}"
+            raise Refused(f"one of its operands is {kind}, where only results of layers may stand")
+        if value.is_spread and not spread_is_ok:
+            raise Refused("its input is a value for each channel that was copied to all pixels; only products may use it")
+        if value.seen_as != seen_as and not (seen_as == "images" and value.seen_as == "features"):
+            raise Refused(f"its input was reshaped ({value.seen_as})")
+        return value.name
+
+    def add(self, op, inputs, result, name=None, **keys):
+        if name is None:
+            self.numbers[op] = self.numbers.get(op, 0) + 1
+            name = f"{op}{self.numbers[op]}"
+        self.layers.append({"op": op, "name": name, "inputs": inputs, **keys})
+        flat = result.dim() == 2
+        return self.keep(result, Value(name, "features" if flat else "images"))
+
+    def owner(self, weight, *others):
+        """The module whose parameters these are; each may serve one layer."""
+        name = self.parameters.get(id(weight))
+        if name is None or not name.endswith(".weight"):
+            raise Refused(f"its weight is {'no parameter of the model' if name is None else name}, and must be named <module>.weight")
+        if name in self.used:
+            raise Refused(f"{name} is used twice: layers cannot share weights")
+        self.used.add(name)
+        for other, suffix in others:
+            if other is not None:
+                if self.parameters.get(id(other)) != name[:-len("weight")] + suffix:
+                    raise Refused(f"its {suffix} is not that of {name[:-len('.weight')]}")
+                self.used.add(self.parameters[id(other)])
+        return name[:-len(".weight")]
+
+    def stochastic_depth(self, module):
+        def forward(x):
+            if getattr(module, "mode", "row") != "row":
+                raise Refused(f"{self.path[-1]}: it drops whole batches (mode '{module.mode}'); only mode 'row' is known")
+            p = getattr(module, "p", getattr(module, "drop_prob", None))
+            return self.add("stochastic_depth", [self.of(x)], x.clone(), probability=float(p or 0))
+        return forward
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        name = getattr(func, "__name__", str(func)).strip("_")
+        tracked = [a for a in flatten([args, kwargs]) if isinstance(a, torch.Tensor) and id(a) in self.values]
+        made = [r for r in flatten([result]) if isinstance(r, torch.Tensor)]
+        if not tracked or not made:  # shapes, flags, parameters among themselves
+            return result
+        handler = HANDLERS.get(name)
+        try:
+            if handler is None:
+                raise Refused("it is not known")
+            handler(self, result, *args, **kwargs)
+        except Refused as why:
+            shape = "x".join(map(str, tracked[0].shape[1:]))
+            raise Refused(f"{self.path[-1] if self.path and self.path[-1] else 'the model'}: {name} of [{shape}]: {why}") from None
+        return result
+
+
+def flatten(values):
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from flatten(value)
+        elif isinstance(value, dict):
+            yield from flatten(value.values())
+        else:
+            yield value
+
+
+# ---- one handler for each call: (recorder, result, the call's own arguments)
+
+def conv2d(r, result, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    if square(dilation, "dilation") != 1:
+        raise Refused(f"its dilation is {dilation}, and must be 1")
+    if isinstance(padding, str):
+        raise Refused(f"its padding is '{padding}'; give a number")
+    kernel = square(weight.shape[2:], "kernel")
+    r.add("conv2d", [r.of(input)], result, r.owner(weight, (bias, "bias")), channels=weight.shape[0], kernel=kernel,
+          stride=square(stride, "stride"), padding=square(padding, "padding"), groups=groups, bias=bias is not None)
+
+
+def batch_norm(r, result, input, mean, var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    if weight is None or bias is None or mean is None or momentum is None:
+        raise Refused("it must have weight, bias, running statistics and a momentum")
+    name = r.owner(weight, (bias, "bias"), (mean, "running_mean"), (var, "running_var"))
+    r.add("batch_norm", [r.of(input)], result, name, epsilon=eps, momentum=momentum)
+
+
+def linear(r, result, input, weight, bias=None):
+    if input.dim() != 2:
+        raise Refused("it is applied at each place of an image; flatten it before")
+    r.add("dense", [r.of(input)], result, r.owner(weight, (bias, "bias")), features=weight.shape[0], bias=bias is not None)
+
+
+def elementwise(op):
+    def handler(r, result, input, *args, **kwargs):
+        if op == "gelu" and kwargs.get("approximate", "none") != "none":
+            raise Refused("only the exact GELU is known")
+        r.add(op, [r.of(input)], result)
+    return handler
+
+
+def hardtanh(r, result, input, min_val=-1.0, max_val=1.0, inplace=False):
+    if (min_val, max_val) != (0, 6):
+        raise Refused(f"its limits are {min_val} and {max_val}; only those of ReLU6, 0 and 6, are known")
+    r.add("relu6", [r.of(input)], result)
+
+
+def clamp(r, result, input, min=None, max=None):
+    hardtanh(r, result, input, min, max)
+
+
+def add(r, result, input, other, alpha=1, out=None):
+    if alpha != 1 or not isinstance(other, torch.Tensor) or not isinstance(input, torch.Tensor) or input.shape != other.shape:
+        raise Refused("only two tensors of one shape can be added")
+    r.add("add", [r.of(input), r.of(other)], result)
+
+
+def mul(r, result, input, other, out=None):
+    if not isinstance(other, torch.Tensor) or not isinstance(input, torch.Tensor):
+        raise Refused("only two tensors can be multiplied")
+    is_spread = [r.values[id(x)].is_spread for x in (input, other) if id(x) in r.values]
+    if input.shape != result.shape or is_spread == [True, False]:  # the factor comes first
+        input, other = other, input
+    if input.shape != result.shape or (other.shape != input.shape and other.shape[2:] != (1, 1)):
+        raise Refused("only tensors of one shape, or a factor for each channel, can be multiplied")
+    r.add("mul", [r.of(input), r.of(other, spread_is_ok=True)], result)
+
+
+def cat(r, result, tensors, dim=0, out=None):
+    if dim not in (1, 1 - result.dim()):
+        raise Refused(f"it joins along dimension {dim}; only channels, dimension 1, can be joined")
+    r.add("concat", [r.of(tensor) for tensor in tensors], result)
+
+
+def pooled(length, kernel, stride, padding):
+    return (length + 2 * padding - kernel) // stride + 1
+
+
+def pool_keys(input, result, kernel_size, stride, padding):
+    kernel = square(kernel_size, "kernel")
+    stride = square(stride if stride not in (None, []) else kernel_size, "stride")
+    padding = square(padding, "padding")
+    if [pooled(length, kernel, stride, padding) for length in input.shape[2:]] != list(result.shape[2:]):
+        raise Refused("it rounds its size up (ceil_mode); only rounding down is known")
+    return {"kernel": kernel, "stride": stride, "padding": padding}
+
+
+def max_pool2d(r, result, input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    if square(dilation, "dilation") != 1 or return_indices:
+        raise Refused("dilation and indices are not known")
+    r.add("max_pool", [r.of(input)], result, **pool_keys(input, result, kernel_size, stride, padding))
+
+
+def avg_pool2d(r, result, input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    if divisor_override is not None or (square(padding, "padding") > 0 and not count_include_pad):
+        raise Refused("it must count its padding and have no divisor of its own")
+    r.add("average_pool", [r.of(input)], result, **pool_keys(input, result, kernel_size, stride, padding))
+
+
+def adaptive_avg_pool2d(r, result, input, output_size):
+    if tuple(result.shape[2:]) == tuple(input.shape[2:]):
+        r.keep(result, r.values[id(input)])  # it changes nothing
+    elif tuple(result.shape[2:]) == (1, 1):
+        r.add("global_average_pool", [r.of(input)], result)
+    else:
+        raise Refused(f"it makes {tuple(result.shape[2:])} of {tuple(input.shape[2:])}; only 1x1 is known, or to leave the size")
+
+
+def mean(r, result, input, dim=None, keepdim=False, dtype=None, out=None):
+    if dim is None or sorted(d % input.dim() for d in pair(dim)) != [2, 3]:
+        raise Refused(f"it is over dimensions {dim}; only that over height and width, [2, 3], is known")
+    r.add("global_average_pool", [r.of(input)], result)
+
+
+def dropout(r, result, input, p=0.5, training=True, inplace=False):
+    r.add("dropout", [r.of(input)], result, probability=float(p))
+
+
+def slices(r, result, input, sizes):
+    begin = 0
+    for part, channels in zip(result, sizes):
+        r.add("slice", [r.of(input)], part, begin=begin, channels=channels)
+        begin += channels
+
+
+def chunk(r, result, input, chunks, dim=0):
+    if dim not in (1, 1 - input.dim()):
+        raise Refused(f"it divides dimension {dim}; only channels, dimension 1, can be divided")
+    slices(r, result, input, [part.shape[1] for part in result])
+
+
+def getitem(r, result, input, index):
+    index = index if isinstance(index, tuple) else (index,)
+    rest = [i for at, i in enumerate(index) if at != 1]
+    if len(index) < 2 or any(i not in (slice(None), Ellipsis) for i in rest) or not isinstance(index[1], slice) or index[1].step not in (None, 1):
+        raise Refused("only a range of channels, [:, begin:end], can be taken")
+    begin, end, _ = index[1].indices(input.shape[1])
+    slices_of = [end - begin]
+    r.add("slice", [r.of(input)], result, begin=begin, channels=slices_of[0])
+
+
+def reshape(r, result, input, *sizes):
+    """To features, or the steps of a channel shuffle: [N,C,H,W] to [N,groups,C/groups,H,W], exchanged, and back."""
+    value, n, shape = r.values[id(input)], input.shape[0], tuple(result.shape)
+    if shape == tuple(input.shape):
+        r.keep(result, value)
+    elif value.seen_as in ("images", "features") and len(shape) == 2 and shape[0] == n:
+        r.keep(result, Value(value.name, "features"))
+    elif value.seen_as in ("images", "features") and shape == tuple(input.shape[:2]) + (1, 1):
+        r.keep(result, Value(value.name))
+    elif value.seen_as == "images" and len(shape) == 5 and shape[0] == n and shape[3:] == tuple(input.shape[2:]):
+        r.keep(result, Value(value.name, "groups", shape[1]))
+    elif value.seen_as == "exchanged groups" and len(shape) == 4 and shape[2:] == tuple(input.shape[3:]):
+        value = Value(value.name, "images", value.groups)
+        r.values[id(input)] = value
+        r.add("channel_shuffle", [value.name], result, groups=value.groups)
+    else:
+        raise Refused(f"it makes [{'x'.join(map(str, shape[1:]))}]")
+
+
+def transpose(r, result, input, first, second):
+    value = r.values[id(input)]
+    if value.seen_as != "groups" or {first, second} != {1, 2}:
+        raise Refused(f"it exchanges dimensions {first} and {second}; only a channel shuffle may")
+    r.keep(result, Value(value.name, "exchanged groups", value.groups))
+
+
+def expand(r, result, input, *sizes):
+    if input.dim() != 4 or tuple(input.shape[2:]) != (1, 1) or result.shape[:2] != input.shape[:2]:
+        raise Refused("only a value for each channel can be copied to all pixels")
+    r.keep(result, Value(r.of(input), is_spread=True))
+
+
+def permute(r, result, input, *order):
+    order = tuple(order[0]) if len(order) == 1 else order
+    if order != (0, 2, 1, 3, 4):
+        raise Refused(f"it orders dimensions as {order}; only a channel shuffle may")
+    transpose(r, result, input, 1, 2)
+
+
+def same(r, result, input, *args, **kwargs):
+    if result.shape != input.shape:
+        raise Refused("it changes the shape")
+    r.keep(result, r.values[id(input)])
+
+
+def dropout2d(r, result, input, p=0.5, training=True, inplace=False):
+    if input.dim() == 4 and tuple(input.shape[2:]) != (1, 1):
+        raise Refused("it drops whole channels; only dropout of single values is known")
+    dropout(r, result, input, p)
+
+
+def squeezed(r, result, input, *args, **kwargs):
+    reshape(r, result, input)
+
+
+def ending(r, result, *args, **kwargs):
+    raise Refused("Paceline adds the softmax itself; end the model with its logits")
+
+
+HANDLERS = {
+    "conv2d": conv2d, "batch_norm": batch_norm, "linear": linear, "hardtanh": hardtanh, "clamp": clamp, "cat": cat, "concat": cat,
+    "relu": elementwise("relu"), "relu6": elementwise("relu6"), "silu": elementwise("silu"), "gelu": elementwise("gelu"),
+    "hardswish": elementwise("hard_swish"), "hardsigmoid": elementwise("hard_sigmoid"), "sigmoid": elementwise("sigmoid"),
+    "tanh": elementwise("tanh"), "add": add, "iadd": add, "radd": add, "mul": mul, "imul": mul, "rmul": mul,
+    "max_pool2d": max_pool2d, "boolean_dispatch": max_pool2d, "avg_pool2d": avg_pool2d,
+    "adaptive_avg_pool2d": adaptive_avg_pool2d, "mean": mean, "dropout": dropout, "dropout2d": dropout2d, "feature_dropout": dropout2d, "permute": permute,
+    "expand": expand, "expand_as": expand,
+    "get": same, "chunk": chunk, "split": chunk, "getitem": getitem,
+    "flatten": squeezed, "view": reshape, "reshape": reshape, "squeeze": squeezed, "transpose": transpose, "contiguous": same, "clone": same, "to": same,
+    "unsqueeze": squeezed, "softmax": ending, "log_softmax": ending,
+}
+
+
+# ---- the recorded layers, computed again
+
+def compute(layer, x, weights):
+    op, name = layer["op"], layer["name"]
+    weight, bias = weights.get(name + ".weight"), weights.get(name + ".bias")
+    if op == "conv2d":
+        return F.conv2d(x[0], weight, bias, layer["stride"], layer["padding"], 1, layer["groups"])
+    if op == "batch_norm":
+        return F.batch_norm(x[0], weights[name + ".running_mean"], weights[name + ".running_var"], weight, bias, False, 0, layer["epsilon"])
+    if op == "dense":
+        return F.linear(x[0].flatten(1), weight, bias)
+    if op == "max_pool":
+        return F.max_pool2d(x[0], layer["kernel"], layer["stride"], layer["padding"])
+    if op == "average_pool":
+        return F.avg_pool2d(x[0], layer["kernel"], layer["stride"], layer["padding"])
+    if op == "slice":
+        return x[0][:, layer["begin"]:layer["begin"] + layer["channels"]]
+    if op == "channel_shuffle":
+        n, c, h, w = x[0].shape
+        return x[0].view(n, layer["groups"], c // layer["groups"], h, w).transpose(1, 2).reshape(n, c, h, w)
+    plain = {"relu": F.relu, "relu6": F.relu6, "gelu": F.gelu, "silu": F.silu, "sigmoid": torch.sigmoid, "tanh": torch.tanh,
+             "hard_sigmoid": F.hardsigmoid, "hard_swish": F.hardswish, "dropout": lambda a: a, "stochastic_depth": lambda a: a,
+             "global_average_pool": lambda a: a.mean((2, 3), keepdim=True), "add": torch.add,
+             "mul": lambda a, b: a * b.reshape(b.shape + (1,) * (a.dim() - b.dim())), "concat": lambda *a: torch.cat(a, 1)}
+    return plain[op](*x)
+
+
+def replay(layers, image, weights):
+    """The logits of the recorded layers."""
+    values = {"input": image}
+    for layer in layers:
+        inputs = [values[name] for name in layer["inputs"]]
+        if len({value.dim() for value in inputs}) > 1:  # features beside [C,1,1]
+            inputs = [value.reshape(value.shape[:2] + (1, 1)) if value.dim() == 2 else value for value in inputs]
+        values[layer["name"]] = compute(layer, inputs, weights)
+    return values[layers[-1]["name"]].flatten(1)
+
+
+def record(model, shape, unused_is_ok=False):
+    """Layers and weights of the model, proven on a random image."""
+    model.eval()
+    torch.manual_seed(1)
+    image = torch.rand(2, *shape)
+    with torch.no_grad():
+        expected = model(image.clone())
+        recorder = Recorder(model)
+        recorder.begin(image)
+        with recorder:
+            result = model(image)
+        if not isinstance(result, torch.Tensor) or result.dim() != 2:
+            raise Refused("the model must return logits [images, classes]")
+        last = recorder.of(result, "features")
+        layers = used_by(recorder.layers, last)
+        names = [name for name, _ in model.named_parameters()]
+        unused = [name for name in names if name not in recorder.used]
+        if unused and not unused_is_ok:
+            raise Refused(f"{len(unused)} parameters took no part, {unused[0]} first: a part of the model was not seen (torch.jit), "
+                          "or serves training alone (an auxiliary head); --unused ok leaves them out")
+        weights = {name: value for name, value in model.state_dict().items() if name in recorder.used}
+        got = replay(layers, image, weights)
+    difference = (got - expected).abs().max().item()
+    if not difference <= 1e-5 * max(1.0, expected.abs().max().item()):
+        raise Refused(f"the recorded layers give other logits than the model: {difference:.3g} apart")
+    if layers[-1]["op"] == "dense":
+        layers[-1]["features"] = "classes"
+    return layers, weights, difference
+
+
+def used_by(layers, last):
+    """The layers that `last` depends on, in order, `last` at the end."""
+    wanted = {last}
+    for layer in reversed(layers):
+        if layer["name"] in wanted:
+            wanted.update(layer["inputs"])
+    return [layer for layer in layers if layer["name"] in wanted]
+
+
+# ---- the files
+
+DEFAULTS = {"stride": 1, "padding": 0, "groups": 1, "begin": 0, "epsilon": 1e-5, "momentum": 0.1}
+
+
+def toml(layers, title):
+    lines, above = [f"name = {json.dumps(title)}"], "input"
+    for layer in layers:
+        lines += ["", "[[layer]]", f'op = "{layer["op"]}"', f'name = {json.dumps(layer["name"])}']
+        if layer["inputs"] != [above]:
+            lines.append(f"inputs = {json.dumps(layer['inputs'])}" if len(layer["inputs"]) > 1 else f"input = {json.dumps(layer['inputs'][0])}")
+        for key, value in layer.items():
+            default = DEFAULTS.get(key)
+            if layer["op"].endswith("pool") and key == "stride":
+                default = layer["kernel"]
+            if key in ("op", "name", "inputs") or (default is not None and value == default):
+                continue
+            lines.append(f"{key} = {json.dumps(value)}")
+        above = layer["name"]
+    return "\n".join(lines) + "\n"
+
+
+def safetensors(weights):
+    header, parts, offset = {}, [], 0
+    for name, value in weights.items():
+        data = value.detach().to(torch.float32).contiguous().numpy().tobytes()
+        header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [offset, offset + len(data)]}
+        parts.append(data)
+        offset += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + b"".join(parts)
+
+
+def literal(text):
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", metavar="MODULE:CALLABLE")
+    parser.add_argument("--input", default="3x224x224", metavar="CxHxW", help="an image's shape (3x224x224)")
+    parser.add_argument("--with", action="append", default=[], metavar="KEY=VALUE", dest="arguments", help="an argument of CALLABLE")
+    parser.add_argument("--state", metavar="FILE.pth", help="a state dict to load into the model first")
+    parser.add_argument("--unused", choices=["ok"], help="leave out parameters that take no part in an evaluation")
+    parser.add_argument("--out", metavar="NAME", help="files' name without ending (CALLABLE)")
+    options = parser.parse_args()
+    sys.path.insert(0, os.getcwd())
+    module, _, name = options.model.partition(":")
+    if not name:
+        parser.error(f"MODULE:CALLABLE is needed, but is '{options.model}'; write torchvision.models:resnet50")
+    try:
+        shape = [int(size) for size in options.input.split("x")]
+        make = importlib.import_module(module)
+        for part in name.split("."):
+            make = getattr(make, part)
+        model = make(**{key: literal(value) for key, _, value in (text.partition("=") for text in options.arguments)})
+        if options.state:
+            model.load_state_dict(torch.load(options.state, map_location="cpu"))
+        layers, weights, difference = record(model, shape, options.unused == "ok")
+    except (Refused, ImportError, AttributeError, ValueError, TypeError, RuntimeError) as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        sys.exit(f"paceline_model: {options.model}: {first}")
+    out = options.out or name.split(".")[-1]
+    with open(out + ".toml", "w") as file:
+        file.write(toml(layers, os.path.basename(out)))
+    with open(out + ".safetensors", "wb") as file:
+        file.write(safetensors(weights))
+    count = sum(value.numel() for value in model.parameters())
+    print(f"{out}.toml: {len(layers)} layers, {count:,} parameters; their logits are PyTorch's within {difference:.1e}\n{out}.safetensors: the weights")
+
+
+if __name__ == "__main__":
+    main()

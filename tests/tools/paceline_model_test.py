@@ -1,0 +1,157 @@
+#!/usr/bin/python3
+"""share/paceline/paceline_model.py: records models, proves the layers, names what it cannot say. Skipped without PyTorch.
+
+    paceline_model_test.py --program build/release/paceline
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+except ImportError as error:
+    print(f"skipped: PyTorch is not there ({error}); on Debian: apt-get install python3-torch")
+    sys.exit(77)
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "share/paceline"), str(ROOT / "tests/parity")]
+sys.dont_write_bytecode = True
+import models  # noqa: E402
+import paceline_model  # noqa: E402
+
+PROGRAM = None
+
+
+class Plain(nn.Module):
+    """Layers around one call."""
+
+    def __init__(self, call, channels=8):
+        super().__init__()
+        self.call, self.stem, self.fc = call, nn.Conv2d(3, channels, 3), nn.LazyLinear(4)
+
+    def forward(self, x):
+        return self.fc(self.call(self.stem(x)).flatten(1))
+
+
+class Named(nn.Module):
+    """Stands for torchvision's module of that name, which a pass must not look into."""
+
+    def __init__(self):
+        super().__init__()
+        self.p, self.mode = 0.3, "row"
+
+    def forward(self, x):
+        return x * torch.ones(1)
+
+
+Named.__name__ = "StochasticDepth"
+
+
+def record(call, channels=8, size=16):
+    model = Plain(call, channels)
+    model(torch.rand(1, 3, size, size))
+    return paceline_model.record(model, (3, size, size))[0][1:-1]
+
+
+def shuffle(x):
+    n, c, h, w = x.shape
+    return x.view(n, 2, c // 2, h, w).transpose(1, 2).contiguous().view(n, -1, h, w)
+
+
+class Records(unittest.TestCase):
+    def test_each_call_becomes_its_layer(self):
+        for call, expected in [
+            (F.relu, [("relu", {})]), (lambda x: x.relu_(), [("relu", {})]), (nn.ReLU6(), [("relu6", {})]),
+            (F.silu, [("silu", {})]), (F.gelu, [("gelu", {})]), (nn.Hardswish(), [("hard_swish", {})]),
+            (nn.Hardsigmoid(), [("hard_sigmoid", {})]), (torch.sigmoid, [("sigmoid", {})]), (torch.tanh, [("tanh", {})]),
+            (lambda x: F.max_pool2d(x, 3, 2, 1), [("max_pool", {"kernel": 3, "stride": 2, "padding": 1})]),
+            (lambda x: F.avg_pool2d(x, 2), [("average_pool", {"kernel": 2, "stride": 2, "padding": 0})]),
+            (nn.AdaptiveAvgPool2d(1), [("global_average_pool", {})]), (lambda x: x.mean([2, 3]), [("global_average_pool", {})]),
+            (nn.AdaptiveAvgPool2d(14), []), (nn.Dropout(0.2), [("dropout", {"probability": 0.2})]),
+            (Named(), [("stochastic_depth", {"probability": 0.3})]),
+            (lambda x: x + x, [("add", {})]), (lambda x: x.mul(torch.sigmoid(x)), [("sigmoid", {}), ("mul", {})]),
+            (lambda x: torch.cat([x, x], 1), [("concat", {})]), (lambda x: x[:, 2:5], [("slice", {"begin": 2, "channels": 3})]),
+            (lambda x: x.chunk(2, 1)[1], [("slice", {"begin": 4, "channels": 4})]), (shuffle, [("channel_shuffle", {"groups": 2})]),
+            (lambda x: F.adaptive_avg_pool2d(x, 1).sigmoid().expand_as(x) * x,
+             [("global_average_pool", {}), ("sigmoid", {}), ("mul", {})]),
+        ]:
+            layers = record(call)
+            self.assertEqual([layer["op"] for layer in layers], [op for op, _ in expected])
+            for layer, (_, keys) in zip(layers, expected):
+                self.assertEqual({key: layer[key] for key in keys}, keys)
+
+    def test_what_it_does_not_know_is_named(self):
+        for call, sentence in [
+            (lambda x: torch.fft.fft(x).real, r"the model: fft_fft of \[8x14x14\]: it is not known"),
+            (nn.Conv2d(8, 8, (1, 7)), r"call: conv2d of \[8x14x14\]: its kernel is 1x7, and must be square"),
+            (nn.MaxPool2d(3, 2, ceil_mode=True), r"rounds its size up"),
+            (lambda x: x * 2.0, r"mul of .*only two tensors"),
+            (lambda x: x + 1, r"add of .*only two tensors"),
+            (nn.AdaptiveAvgPool2d(3), r"only 1x1 is known"),
+            (lambda x: F.softmax(x.mean((2, 3)), 1), r"Paceline adds the softmax itself"),
+        ]:
+            with self.assertRaisesRegex(paceline_model.Refused, sentence):
+                record(call)
+
+    def test_shared_and_unused_weights_are_refused(self):
+        conv = nn.Conv2d(8, 8, 3, padding=1)
+        with self.assertRaisesRegex(paceline_model.Refused, "call.weight is used twice"):
+            model = Plain(conv)
+            model.forward = lambda x: model.fc(conv(conv(model.stem(x))).flatten(1))
+            model(torch.rand(1, 3, 16, 16))
+            paceline_model.record(model, (3, 16, 16))
+        model = Plain(F.relu)
+        model(torch.rand(1, 3, 16, 16))
+        model.head = nn.Linear(3, 3)
+        with self.assertRaisesRegex(paceline_model.Refused, "2 parameters took no part, head.weight first"):
+            paceline_model.record(model, (3, 16, 16))
+        self.assertEqual(len(paceline_model.record(model, (3, 16, 16), unused_is_ok=True)[0]), 3)
+
+    def test_wrong_layers_are_not_written(self):
+        """A handler that says another thing than the call did is noticed by the logits."""
+        kept = paceline_model.HANDLERS["relu"]
+        paceline_model.HANDLERS["relu"] = paceline_model.HANDLERS["tanh"]
+        try:
+            with self.assertRaisesRegex(paceline_model.Refused, "other logits than the model"):
+                record(F.relu)
+        finally:
+            paceline_model.HANDLERS["relu"] = kept
+
+    def test_the_recorded_file_is_that_of_the_recipes(self):
+        layers = paceline_model.record(models.SmallMobile(), (3, 16, 16))[0]
+        stored = (ROOT / "recipes/models/small-mobile.toml").read_text()
+        self.assertEqual(paceline_model.toml(layers, "small-mobile"), stored)
+
+
+class Files(unittest.TestCase):
+    def test_paceline_reads_model_and_weights(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-B", ROOT / "share/paceline/paceline_model.py", "models:SmallMobile", "--input", "3x16x16",
+                                   "--with", "classes=7", "--out", Path(folder, "mine")], cwd=ROOT / "tests/parity", capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("mine.toml: 24 layers, 2,415 parameters; their logits are PyTorch's within", done.stdout)
+            trained = subprocess.run([PROGRAM, "train", "--model", Path(folder, "mine.toml"), "--data", "synthetic,train=64,test=16",
+                                      "--steps", "2", "--local-batch", "8", "--out", Path(folder, "run")], capture_output=True, text=True)
+            self.assertEqual(trained.returncode, 0, trained.stderr)
+
+    def test_an_unknown_name_is_a_sentence(self):
+        for words, sentence in [(["nowhere:model"], "No module named 'nowhere'"), (["models:Nothing"], "Nothing"),
+                                (["models"], "MODULE:CALLABLE is needed, but is 'models'")]:
+            done = subprocess.run([sys.executable, "-B", ROOT / "share/paceline/paceline_model.py", *words], cwd=ROOT / "tests/parity",
+                                  capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(sentence, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True, type=os.path.abspath)
+    PROGRAM = parser.parse_known_args()[0].program
+    unittest.main(argv=sys.argv[:1])
