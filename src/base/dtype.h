@@ -8,7 +8,7 @@
 
 namespace paceline::base {
 
-enum class DType { f64, f32, bf16, i64, i32, u8 };
+enum class DType { f64, f32, f16, bf16, i64, i32, u8 };
 
 [[nodiscard]] constexpr std::size_t size_of(DType type) {
   switch (type) {
@@ -18,6 +18,7 @@ enum class DType { f64, f32, bf16, i64, i32, u8 };
     case DType::f32:
     case DType::i32:
       return 4;
+    case DType::f16:
     case DType::bf16:
       return 2;
     case DType::u8:

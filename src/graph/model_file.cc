@@ -254,11 +254,11 @@ class ModelReader {
       inputs.push_back(last_);
     }
     if (wanted == kSeveral ? inputs.size() < 2 : static_cast<int>(inputs.size()) != wanted)
-      fail_at(source_, table,
-              fmt::format("op {} takes {}, but has {}; {}", op,
-                          wanted == kSeveral ? "two or more inputs" : base::counted(wanted, "input"),
-                          inputs.size(),
-                          wanted == 1 ? "write input = \"a\"" : "write inputs = [\"a\", \"b\"]"));
+      fail_at(
+          source_, table,
+          fmt::format("op {} takes {}, but has {}; {}", op,
+                      wanted == kSeveral ? "two or more inputs" : base::counted(wanted, "input"),
+                      inputs.size(), wanted == 1 ? "write input = \"a\"" : "write inputs = [\"a\", \"b\"]"));
     return inputs;
   }
 

@@ -114,6 +114,47 @@ TEST_F(Bits, SpeedrunGivesTheSameBitsForAnyNumberOfWorkersAndResumed) {
   EXPECT_EQ(checkpoint_of(options, "parts"), one);
 }
 
+TEST_F(Bits, MobileLayersGiveTheSameBits) {
+  std::string model = base::read_file(std::string(PACELINE_SOURCE_DIR) + "/recipes/models/small-mobile.toml");
+  const std::string last = "[[layer]]\nop = \"global_average_pool\"\nname = \"global_average_pool2\"\n";
+  ASSERT_NE(model.find(last), std::string::npos);
+  model.insert(model.find(last), "[[layer]]\nop = \"stochastic_depth\"\nprobability = 0.3\n");
+  base::write_file(directory_ / "mobile.toml", std::string_view(model));
+  Options options = small();
+  options.model = (directory_ / "mobile.toml").string();
+  options.shard = 4;
+  options.threads = 1;
+  const std::string one = checkpoint_of(options, "one");
+  for (const int workers : {2, 4}) {
+    options.workers = workers;
+    EXPECT_EQ(checkpoint_of(options, std::to_string(workers)), one) << workers << " workers";
+  }
+  options.workers = 1;
+  options.out = directory_ / "parts";
+  options.steps = 4;
+  (void)train(options);
+  options.resume = options.out;
+  options.steps = 10;
+  EXPECT_EQ(checkpoint_of(options, "parts"), one);
+}
+
+TEST_F(Bits, GivenWeightsAreThoseOfTheFile) {
+  Options options = small();
+  options.shard = 4;
+  options.threads = 1;
+  options.out = directory_ / "before";
+  options.steps = 3;
+  (void)train(options);
+  options.weights = checkpoints_in(options.out).front().string();
+  options.steps = 5;
+  options.seed = 8;  // the first weights would be others
+  const std::string one = checkpoint_of(options, "one");
+  options.workers = 2;
+  EXPECT_EQ(checkpoint_of(options, "two"), one);
+  options.weights.clear();
+  EXPECT_NE(checkpoint_of(options, "none"), one);
+}
+
 TEST_F(Bits, EveryAugmentationOptionChangesTheTraining) {
   const Options plain = small();
   const std::string usual = checkpoint_of(plain, "usual");

@@ -174,7 +174,7 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
       base::fail(ErrorKind::usage, "{} must be a text, a number, true or false, or a list of them", where);
     if (option->value.empty() && !node.is_boolean())
       base::fail(ErrorKind::usage, "{} must be true or false, got '{}'", where, *typed);
-    if (option->setting == "model") typed = beside(file, *typed);
+    if (option->setting == "model" || option->setting == "weights") typed = beside(file, *typed);
     found.push_back({line, {option, *typed, where}});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -117,8 +117,9 @@ Next steps_after_evaluation(const Record& record) {
   if (!record.settings.contains("test-time-augmentation") && !record.command.empty())
     next.steps.push_back(
         {.title = "Evaluate each image and its mirror image",
-         .why = "Where a mirrored image keeps its class, as photographs do and digits do not, this often gains some "
-                "tenths of a point, at twice the time of an evaluation.",
+         .why =
+             "Where a mirrored image keeps its class, as photographs do and digits do not, this often gains some "
+             "tenths of a point, at twice the time of an evaluation.",
          .command = into_a_new_directory(record.command) + " --test-time-augmentation flip"});
   next.not_answered.emplace_back("Whether another training would reach the same: one was evaluated.");
   if (record.data.synthetic) next.not_answered.emplace_back("What real images would give: these are drawn.");

@@ -9,6 +9,7 @@
 
 #include "data/augment.h"
 #include "graph/initialise.h"
+#include "train/checkpoint/given_weights.h"
 #include "train/evaluate.h"
 #include "train/given/options.h"
 
@@ -179,12 +180,20 @@ void share_arrays(const Job& job, comm::Communicator& communicator, engine::Engi
 
 }  // namespace
 
-void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine) {
+void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
+                   std::vector<std::string>& notes) {
   graph::initialise(job.graph, engine.layout(), job.options.seed, engine.weights());
-  if (graph::wants_whitening(job.graph)) {
-    // Computed once and broadcast: sums of doubles may differ between different processors.
-    if (communicator.rank() == 0)
-      graph::whiten(job.graph, engine.layout(), images_to_whiten_by(job.source), engine.weights());
+  const bool is_given = !job.options.weights.empty();
+  if (is_given || graph::wants_whitening(job.graph)) {
+    // Computed once and broadcast: sums of doubles may differ between different processors, and a file may be
+    // on one host alone.
+    if (communicator.rank() == 0) {
+      if (is_given)
+        notes.push_back(
+            read_given_weights(job.options.weights, job.graph, engine.layout(), engine.weights()).sentence);
+      else
+        graph::whiten(job.graph, engine.layout(), images_to_whiten_by(job.source), engine.weights());
+    }
     communicator.broadcast(std::as_writable_bytes(engine.weights()), 0);
   }
   engine.weights_changed();
@@ -196,7 +205,7 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
   const bool is_resumed = !job.options.resume.empty();
   communicator.at(0, is_resumed ? "the reading of the checkpoint" : "the first weights");
   if (!is_resumed) {
-    first_weights(job, communicator, engine);
+    first_weights(job, communicator, engine, notes);
     lookahead.begin(engine.weights());
     return {};
   }

@@ -50,11 +50,13 @@ class BestWeights {
   std::vector<float> weights_;  ///< rank 0; empty: none yet
 };
 
-/// Fills the engine's weights as the model says (graph/initialise.h). Whitened layers use images spread
-/// evenly over the training set. Collective: the same bytes on all ranks.
+/// Fills the engine's weights as the model says (graph/initialise.h), or from the file of `--weights`
+/// (given_weights.h), which rank 0 reads and names in `notes`. Whitened layers use images spread evenly over
+/// the training set. Collective: the same bytes on all ranks.
 ///
-/// Errors   Error(data) when an image cannot be read
-void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine);
+/// Errors   Error(data) when an image or the file cannot be read
+void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
+                   std::vector<std::string>& notes);
 
 /// The restored state, the same on every rank. Trivially copyable, since it is broadcast.
 struct Restored {

@@ -37,8 +37,9 @@ struct DTypeName {
   DType dtype;
   std::string_view name;
 };
-constexpr std::array<DTypeName, 6> kDTypes = {{{DType::f64, "F64"},
+constexpr std::array<DTypeName, 7> kDTypes = {{{DType::f64, "F64"},
                                                {DType::f32, "F32"},
+                                               {DType::f16, "F16"},
                                                {DType::bf16, "BF16"},
                                                {DType::i64, "I64"},
                                                {DType::i32, "I32"},
@@ -240,7 +241,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     const auto dtype = dtype_named(*dtype_);
     if (!dtype)
       refuse(fmt::format(
-          " has the dtype {}, but only F64, F32, BF16, I64, I32, U8 are known; convert it first", *dtype_));
+          " has the dtype {}, but only F64, F32, F16, BF16, I64, I32, U8 are known; convert it first",
+          *dtype_));
     const auto begin = static_cast<std::uint64_t>((*offsets_)[0]),
                end = static_cast<std::uint64_t>((*offsets_)[1]);
     const auto needed = bytes_of(*dtype, *shape_);

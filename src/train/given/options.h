@@ -139,6 +139,7 @@ struct Options {
   int ghost_size = 0;
   bool momentum_correction = false;  ///< see rule_of_update()
   bool zero_gamma = false;           ///< see graph/initialise.h
+  std::string weights;  ///< the file of the first weights, see checkpoint/given_weights.h; or empty
   double label_smoothing = 0;
   bool augment = true;  ///< random crop and flip: the data set's defaults, or as set below
   std::optional<int> crop_padding;

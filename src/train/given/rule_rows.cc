@@ -59,6 +59,10 @@ constexpr OptionRow<Options> kRuleRows[] = {
      "the batch norm at the end of every residual branch begins with weight 0, so that each block first "
      "passes its input on",
      kRuns, at<&O::zero_gamma>({.left_out = "false"})},
+    {"weights", "FILE", kRule,
+     "begin with the weights of a safetensors file that has the model's names and shapes; a last layer of "
+     "other classes is drawn anew",
+     kRuns, at<&O::weights>()},
     {"beta1", "X", kRule, "adam, adamw: decay rate of the gradient's running mean", kRuns,
      at<&O::rule, &Rule::beta1>({.most = 0.999999}), kWithAdam},
     {"beta2", "X", kRule, "adam, adamw: decay rate of the squared gradient's running mean", kRuns,

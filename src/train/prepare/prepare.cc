@@ -13,6 +13,7 @@
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/given_weights.h"
 #include "train/evaluate.h"
 #include "train/record/run_record.h"
 
@@ -259,6 +260,8 @@ Prepared prepare(const Options& options, const Backend& backend) {
   run.source = open_data(options, backend);
   tell_preparation(backend, "the planning of the run");
   run.graph = make_graph(options, run.source);
+  if (!options.weights.empty() && options.resume.empty() && backend.place.is_first())
+    (void)check_given_weights(options.weights, run.graph);
   const auto circumstances = circumstances_of(run.source, backend);
   run.resolved = resolve(options, circumstances);
   require_trainable(run.graph, options, run.resolved);
