@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -220,15 +218,6 @@ void check_child(Settings& settings) {
              fmt::join(names, ", "), child.front(), base::suggestion(child.front(), names));
 }
 
-/// A note for an option that was given twice with different values, saying which one counts; else "".
-std::string text_about_repeated(const CLI::Option& option, const std::string& name) {
-  const auto values = option.results();
-  for (const auto& value : values)
-    if (value != values.back())
-      return fmt::format("{} is given as {} and as {}; the last one counts", name, value, values.back());
-  return "";
-}
-
 /// The parts of a command line.
 struct ParsedLine {
   bool asks_for_help = false;
@@ -237,58 +226,54 @@ struct ParsedLine {
   std::vector<std::string> notes;
 };
 
+/// The option that `name` (without dashes) gives or, as "no-augment", switches off.
+std::pair<const Option*, bool> option_typed(const std::string& name, Command command) {
+  if (const auto* option = find_option(name, command)) return {option, false};
+  if (!name.starts_with("no-") || name.starts_with("no-no-")) return {nullptr, false};
+  const auto* option = find_option(name.substr(3), command);
+  return {option != nullptr && option->value.empty() ? option : nullptr, true};
+}
+
 ParsedLine read_line(const std::vector<std::string>& words, Command command) {
-  CLI::App app;
-  app.set_help_flag("-h,--help");
-  app.allow_extras();
-  std::deque<std::string> values;  // stable addresses for CLI11
-  std::vector<std::pair<CLI::Option*, Assignment>> known;
-  for (const auto& option : options()) {
-    if (!(option.commands & command)) continue;
-    const auto dashed = fmt::format("--{}", option.name()), negated = fmt::format("--no-{}", option.name());
-    if (option.value.empty()) {
-      known.push_back({app.add_flag(dashed), {&option, "true", dashed}});
-      if (!option.name().starts_with("no-"))
-        known.push_back({app.add_flag(negated), {&option, "false", negated}});
+  ParsedLine line;
+  std::map<std::pair<const Option*, bool>, std::vector<std::string>> given;  // in the order of the table
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    const auto equals = std::min(word->find('='), word->size());
+    const auto name = word->starts_with("--") ? word->substr(2, equals - 2) : "";
+    const auto [option, is_off] = option_typed(name, command);
+    if (*word == "-h" || name == "help") {
+      line.asks_for_help = true;
+    } else if (*word == "--") {  // behind it nothing is an option
+      line.rest.insert(line.rest.end(), word, words.end());
+      break;
+    } else if (option == nullptr) {
+      line.rest.push_back(*word);
     } else {
-      auto* added = app.add_option(dashed, values.emplace_back());
-      added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-      added->expected(1)->allow_extra_args(false);
-      known.push_back({added, {&option, "", dashed}});
+      std::string text = word->substr(std::min(equals + 1, word->size()));
+      if (text.empty() && option->value.empty()) text = "true";
+      if (text.empty() && ++word == words.end())
+        base::fail(ErrorKind::usage, "--{} needs a value; 'paceline {} --help' says which", name,
+                   command_name(command));
+      given[{option, is_off}].push_back(text.empty() ? *word : text);
     }
   }
-  try {
-    // CLI11 expects the words in reverse order.
-    std::vector<std::string> reversed(words.rbegin(), words.rend());
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    return {.asks_for_help = true};
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string text = error.what();
-    base::fail(ErrorKind::usage, "{} needs a value; 'paceline {} --help' says which",
-               text.substr(0, text.find(':')), command_name(command));
-  } catch (const CLI::ParseError& error) {
-    base::fail(ErrorKind::usage, "{}; see 'paceline {} --help'", error.what(), command_name(command));
-  }
-
-  ParsedLine line;
-  for (const auto& word : app.remaining()) {
+  if (line.asks_for_help) return line;
+  for (const auto& word : line.rest)
     if (looks_like_option(word)) refuse_unknown(word, command);
-    line.rest.push_back(word);
-  }
-  for (auto& [option, assignment] : known) {
-    if (option->count() == 0) continue;
-    if (!assignment.option->value.empty()) {
-      if (const auto said = text_about_repeated(*option, assignment.where);
-          !said.empty() && !assignment.option->rules.is_list)
-        line.notes.push_back(said);
-      assignment.text = assignment.option->rules.is_list
-                            ? fmt::format("{}", fmt::join(option->results(), "\n"))
-                            : option->results().back();
-      line.typed.push_back(std::move(assignment));
+  for (const auto& [typed, texts] : given) {
+    const auto& [option, is_off] = typed;
+    const auto where = fmt::format("--{}{}", is_off ? "no-" : "", option->name());
+    if (option->value.empty()) {
+      for (const auto& text : texts)
+        line.typed.push_back(switched({option, is_off ? "false" : "true", where}, text));
       continue;
     }
-    for (const auto& text : option->results()) line.typed.push_back(switched(assignment, text));
+    const auto other = std::ranges::find_if(texts, [&](const auto& text) { return text != texts.back(); });
+    if (other != texts.end() && !option->rules.is_list)
+      line.notes.push_back(
+          fmt::format("{} is given as {} and as {}; the last one counts", where, *other, texts.back()));
+    line.typed.push_back(
+        {option, option->rules.is_list ? fmt::format("{}", fmt::join(texts, "\n")) : texts.back(), where});
   }
   return line;
 }
