@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <set>
 
 #include "base/file.h"
@@ -13,7 +15,40 @@
 namespace paceline::check {
 namespace {
 
-std::string page() { return base::read_file(std::string(PACELINE_SOURCE_DIR) + "/docs/check.md"); }
+const std::string kPage = std::string(PACELINE_SOURCE_DIR) + "/docs/check.md";
+constexpr const char* kBegin =
+    "<!-- made from the rules in src/check: PACELINE_UPDATE_DOCS=1 test_check -->\n";
+constexpr const char* kEnd = "<!-- end of what is made -->\n";
+
+std::string page() { return base::read_file(kPage); }
+
+/// "`claimed_speedup`, `time_s` or `rate_per_s`", of "claimed_speedup time_s|rate_per_s".
+std::string columns_in_words(std::string_view needs) {
+  std::string text;
+  for (const char letter : needs)
+    text += letter == ' '   ? std::string("`, `")
+            : letter == '|' ? std::string("` or `")
+                            : std::string(1, letter);
+  return text.empty() ? "" : fmt::format("`{}`", text);
+}
+
+std::string table_of_rules() {
+  std::string text = "| rule | at worst | finds | needs |\n|---|---|---|---|\n";
+  for (const auto& rule : catalogue())
+    text += fmt::format("| `{}` | {} | {} | {} |\n", rule.name, check::name(rule.worst), rule.what,
+                        columns_in_words(rule.needs));
+  return text;
+}
+
+TEST(CheckPage, ListsTheRulesOfTheCatalogue) {
+  const auto text = page();
+  const auto begin = text.find(kBegin), end = text.find(kEnd);
+  ASSERT_NE(begin, std::string::npos);
+  ASSERT_NE(end, std::string::npos);
+  const auto wanted = text.substr(0, begin) + kBegin + table_of_rules() + text.substr(end);
+  if (std::getenv("PACELINE_UPDATE_DOCS") != nullptr) std::ofstream(kPage) << wanted;
+  EXPECT_EQ(page(), wanted) << "run test_check with PACELINE_UPDATE_DOCS=1 and commit " << kPage;
+}
 
 /// The section of a rule, without its heading; "" where there is none.
 std::string section_of(const std::string& text, const std::string& rule) {

@@ -285,6 +285,9 @@ struct OptionRow {
 [[nodiscard]] std::span<const OptionRow<Options>> link_rows();      ///< between workers
 [[nodiscard]] std::span<const OptionRow<Options>> window_rows();    ///< which steps are timed
 
+/// Declared only: a call in a constant expression is an error, which shows this name.
+void a_setting_of_this_part_of_measure_setting_h_has_no_row();
+
 /// Whether `rows` have one for each setting from `first` to `last`, as measure/setting.h orders them.
 template <typename Target>
 consteval bool has_rows(std::span<const OptionRow<Target>> rows, measure::Setting first,
@@ -292,7 +295,7 @@ consteval bool has_rows(std::span<const OptionRow<Target>> rows, measure::Settin
   for (std::size_t at = first.row(); at <= last.row(); ++at) {
     bool is_found = false;
     for (const auto& row : rows) is_found |= row.setting == measure::Setting::at(at);
-    if (!is_found) return false;
+    if (!is_found) a_setting_of_this_part_of_measure_setting_h_has_no_row();
   }
   return true;
 }
