@@ -13,7 +13,7 @@
 namespace paceline::cli {
 namespace {
 
-constexpr const char* kBegin = "<!-- made from the table in src/cli: PACELINE_UPDATE_DOCS=1 test_cli -->\n";
+constexpr const char* kBegin = "<!-- made from the table of options: PACELINE_UPDATE_DOCS=1 test_cli -->\n";
 
 /// The options of each command with their defaults, as a Markdown table: the body of the page.
 std::string options_markdown() {
