@@ -37,7 +37,7 @@ const std::vector<FormatRow>& table() {
        open_folder},
       {{"synthetic[,train=N][,test=N][,seed=S][,size=P][,classes=N][,delay-us=T]",
         "drawn images of 10 classes, no files"},
-       {"test", "seed", "delay-us"},
+       {"test", "seed", "size", "classes", "delay-us"},
        open_synthetic},
   };
   return rows;
