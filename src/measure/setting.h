@@ -108,7 +108,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"decay-norm-and-bias", remedy, refuse, none},
     {"momentum-correction", rule, remark, none},
     {"zero-gamma", rule, remark, none},
-    {"weights", rule, refuse, none},
+    {"weights", rule, remark, none},
     {"schedule", rule, remark, none},
     {"warmup", rule, remark, none},
     {"warmup-start", rule, remark, none},

@@ -76,7 +76,7 @@ class Records(unittest.TestCase):
             (nn.AdaptiveAvgPool2d(14), []), (nn.Dropout(0.2), [("dropout", {"probability": 0.2})]),
             (Named(), [("stochastic_depth", {"probability": 0.3})]),
             (lambda x: x + x, [("add", {})]), (lambda x: x.mul(torch.sigmoid(x)), [("sigmoid", {}), ("mul", {})]),
-            (lambda x: torch.cat([x, x], 1), [("concat", {})]), (lambda x: x[:, 2:5], [("slice", {"begin": 2, "channels": 3})]),
+            (lambda x: torch.cat([x, x], 1), [("concat", {})]), (lambda x: torch.cat([x], 1), []), (lambda x: x[:, 2:5], [("slice", {"begin": 2, "channels": 3})]),
             (lambda x: x.chunk(2, 1)[1], [("slice", {"begin": 4, "channels": 4})]), (shuffle, [("channel_shuffle", {"groups": 2})]),
             (lambda x: F.adaptive_avg_pool2d(x, 1).sigmoid().expand_as(x) * x,
              [("global_average_pool", {}), ("sigmoid", {}), ("mul", {})]),

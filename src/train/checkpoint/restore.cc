@@ -180,8 +180,7 @@ void share_arrays(const Job& job, comm::Communicator& communicator, engine::Engi
 
 }  // namespace
 
-void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                   std::vector<std::string>& notes) {
+void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine) {
   graph::initialise(job.graph, engine.layout(), job.options.seed, engine.weights());
   const bool is_given = !job.options.weights.empty();
   if (is_given || graph::wants_whitening(job.graph)) {
@@ -189,8 +188,7 @@ void first_weights(const Job& job, comm::Communicator& communicator, engine::Eng
     // on one host alone.
     if (communicator.rank() == 0) {
       if (is_given)
-        notes.push_back(
-            read_given_weights(job.options.weights, job.graph, engine.layout(), engine.weights()).sentence);
+        read_given_weights(job.options.weights, job.graph, engine.layout(), engine.weights());
       else
         graph::whiten(job.graph, engine.layout(), images_to_whiten_by(job.source), engine.weights());
     }
@@ -205,7 +203,7 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
   const bool is_resumed = !job.options.resume.empty();
   communicator.at(0, is_resumed ? "the reading of the checkpoint" : "the first weights");
   if (!is_resumed) {
-    first_weights(job, communicator, engine, notes);
+    first_weights(job, communicator, engine);
     lookahead.begin(engine.weights());
     return {};
   }

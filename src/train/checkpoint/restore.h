@@ -51,12 +51,11 @@ class BestWeights {
 };
 
 /// Fills the engine's weights as the model says (graph/initialise.h), or from the file of `--weights`
-/// (given_weights.h), which rank 0 reads and names in `notes`. Whitened layers use images spread evenly over
+/// (given_weights.h), which rank 0 reads. Whitened layers use images spread evenly over
 /// the training set. Collective: the same bytes on all ranks.
 ///
 /// Errors   Error(data) when an image or the file cannot be read
-void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                   std::vector<std::string>& notes);
+void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine);
 
 /// The restored state, the same on every rank. Trivially copyable, since it is broadcast.
 struct Restored {

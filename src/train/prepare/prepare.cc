@@ -260,8 +260,9 @@ Prepared prepare(const Options& options, const Backend& backend) {
   run.source = open_data(options, backend);
   tell_preparation(backend, "the planning of the run");
   run.graph = make_graph(options, run.source);
+  std::string given_weights;  // a resumed training has those of its checkpoint
   if (!options.weights.empty() && options.resume.empty() && backend.place.is_first())
-    (void)check_given_weights(options.weights, run.graph);
+    given_weights = check_given_weights(options.weights, run.graph).sentence;
   const auto circumstances = circumstances_of(run.source, backend);
   run.resolved = resolve(options, circumstances);
   require_trainable(run.graph, options, run.resolved);
@@ -305,6 +306,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   run.earlier = read_earlier(options, run.resume, run.resolved.global_batch);
   auto& notes = run.record.notes;
   if (kernels.algorithms != nullptr) run.record.kernels = describe(kernels);
+  if (!given_weights.empty()) notes.push_back(given_weights);
   if (!kernels.note.empty()) notes.push_back(kernels.note);
   if (!planned.sentence.empty()) notes.push_back(planned.sentence);
   if (!run.earlier.note.empty()) notes.push_back(run.earlier.note);

@@ -141,7 +141,7 @@ void check(const ConvTensors& tensors, const ConvProblem& problem) {
   const auto& [src, weight, dst] = tensors;
   // cuDNN takes the quotient of these for the number of groups.
   require_of_graph(weight.sizes[kChannels] * problem.groups == src.sizes[kChannels], problem,
-                   "the weight's channels must be the input's {} over {} groups, but are {}",
+                   "the weight's channels must be the input's, {}, over the number of groups, {}, but are {}",
                    src.sizes[kChannels], problem.groups, weight.sizes[kChannels]);
   require_of_graph(weight.sizes[kSamples] == dst.sizes[kChannels], problem,
                    "the weight must make the output's {} channels, but makes {}", dst.sizes[kChannels],

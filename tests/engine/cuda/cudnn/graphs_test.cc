@@ -67,7 +67,7 @@ TEST(CudnnGraphs, HalvedChannelsAreRefusedBeforeCudnnSeesThem) {
         t.weight.strides = {3 * 3 * 16, 1, 3 * 16, 16};
       }),
       "convolution (forward, bf16, 2x6x4x32 to 2x3x2x16, kernel 3x3, stride 2, padding 1): the weight's "
-      "channels must be the input's, 32, but are 16 (cuDNN would compute groups)");
+      "channels must be the input's, 32, over the number of groups, 1, but are 16");
   EXPECT_THAT(refusal([](ConvTensors& t) { t.weight.sizes[0] = 8; }),
               HasSubstr("the weight must make the output's 16 channels, but makes 8"));
   // Input and weight halved alike.

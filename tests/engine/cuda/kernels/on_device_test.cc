@@ -218,14 +218,16 @@ TEST(CudaKernelComparison, WithoutTheKernelEachOutputDiffers) {
 
 /// What is found in Relu and Gelu where the device's dst is altered.
 std::vector<std::string> relu_and_gelu(const std::function<void(float* dst)>& alter) {
-  const std::vector<KernelCase> cases = kernel_families()[0].cases(CaseSize::small);
+  std::vector<KernelCase> cases = kernel_families()[0].cases(CaseSize::small);
+  std::erase_if(cases,
+                [](const KernelCase& one) { return one.name != "Relu f32" && one.name != "Gelu f32"; });
   std::vector<std::string> found;
   on_fake_device(
       [&](int kernel, const void* arguments, const Grid& grid) {
         run_on_host(kernel, arguments, grid);
         alter(static_cast<const Relu<float>*>(arguments)->dst);  // Gelu has the same members
       },
-      {cases[0], cases[1]}, [&](const BothSides& sides) { found.push_back(sides.differences()); });
+      cases, [&](const BothSides& sides) { found.push_back(sides.differences()); });
   return found;
 }
 
