@@ -146,7 +146,7 @@ TEST_F(Bits, GivenWeightsAreThoseOfTheFile) {
   options.steps = 3;
   (void)train(options);
   options.weights = checkpoints_in(options.out).front().string();
-  options.steps = 5;
+  options.steps = 10;
   options.seed = 8;  // the first weights would be others
   const std::string one = checkpoint_of(options, "one");
   options.workers = 2;
