@@ -13,8 +13,8 @@ import unittest
 from pathlib import Path
 
 TARGETS = ("sm_80", "sm_90", "sm_100")
-# The vendor's erff and expf are made of fma. Nothing else may be; exp and log in double are fma.rn.f64.
-MAY_FMA_F32 = ("GeluFunction", "GeluGradient")
+# The vendor's erff, expf and tanhf are made of fma. Nothing else may be; exp and log in double are fma.rn.f64.
+MAY_FMA_F32 = ("GeluFunction", "GeluGradient", "SiluFunction", "SiluGradient", "SigmoidFunction", "TanhFunction")
 MAY_FMA_F64 = ("SoftmaxLoss",)
 # Kernels that move whole tensors, and how many 16-byte loads and stores they have at least, in bf16.
 VECTORS = {
@@ -25,7 +25,8 @@ VECTORS = {
     "Map2<AddReluFunction, Bf16>": (2, 1), "MaxPoolForward<Bf16>": (1, 2), "MaxPoolBackward<Bf16>": (2, 1),
     "AveragePoolForward<Bf16>": (1, 1), "AveragePoolBackward<Bf16>": (1, 1), "GlobalAveragePoolForward<Bf16>": (1, 1),
     "GlobalAveragePoolBackward<Bf16>": (1, 1), "Dropout<Bf16>": (1, 1), "PackWeights<Bf16>": (0, 1),
-    "Update<SgdRule, Bf16>": (3, 3), "Update<AdamRule<true>, Bf16>": (4, 4),
+    "Map1<SiluFunction, Bf16>": (1, 1), "Map2<HardSwishGradient, Bf16>": (2, 1), "Scale<Bf16>": (2, 1), "ScaleGradient<Bf16>": (2, 1),
+    "StochasticDepth<Bf16>": (1, 1), "Update<SgdRule, Bf16>": (3, 3), "Update<AdamRule<true>, Bf16>": (4, 4),
 }
 
 
