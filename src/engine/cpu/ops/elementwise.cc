@@ -1,4 +1,5 @@
-// Compiled elementwise ops: conversion of the input, ReLU, GELU, the sum of two values, and dropout.
+// Compiled elementwise ops: conversion of the input, activations, the sum of two values, dropout, stochastic
+// depth.
 
 #include <vector>
 
@@ -97,10 +98,59 @@ class DropoutOp final : public CompiledOp {
   BufferId keep_;
 };
 
+/// Drops whole samples.
+class StochasticDepthOp final : public CompiledOp {
+ public:
+  explicit StochasticDepthOp(const OpArguments& a)
+      : name_(a.build.op().name),
+        node_(a.build.node),
+        src_(*a.src[0]),
+        dst_(a.dst),
+        d_src_(a.d_src[0]),
+        probability_(a.build.op().as<graph::StochasticDepth>()->probability) {}
+
+  void forward(ExecContext& exec) override {
+    apply(exec, exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer), dst_.storage);
+  }
+  void backward(ExecContext& exec) override {
+    if (d_src_) apply(exec, merged_gradient(exec, dst_), exec.memory.at(d_src_), dst_.gradient_storage);
+  }
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(exec, name_));
+  }
+
+ private:
+  void apply(const ExecContext& exec, const void* src, void* dst, Storage storage) const {
+    const std::int64_t elements = src_.shape.elements(), bytes = elements * bytes_of(storage);
+    exec.pool.run(exec.options.batch, [&](int n, int) {
+      const auto* from = static_cast<const std::byte*>(src) + n * bytes;
+      auto* to = static_cast<std::byte*>(dst) + n * bytes;
+      const DropoutMask mask(exec.options.seed, exec.input.step, exec.input.first_position + n, node_,
+                             probability_);
+      if (!exec.training)
+        std::copy_n(from, bytes, to);
+      else if (mask.keeps_sample())
+        exec.typed(storage).times(from, static_cast<float>(1 / (1 - probability_)), to, elements);
+      else
+        std::fill_n(to, bytes, std::byte{0});
+    });
+  }
+
+  const std::string name_;
+  const int node_;
+  const Value& src_;
+  const Value& dst_;
+  const BufferId d_src_;
+  const double probability_;
+};
+
 }  // namespace
 
 std::unique_ptr<CompiledOp> make_op(const graph::Dropout&, const OpArguments& a) {
   return std::make_unique<DropoutOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth&, const OpArguments& a) {
+  return std::make_unique<StochasticDepthOp>(a);
 }
 
 namespace {

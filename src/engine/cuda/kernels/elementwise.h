@@ -1,6 +1,7 @@
 #pragma once
 
-/// Elementwise kernels: ReLU, GELU, the sum of two values, and the sum of gradient terms.
+/// Elementwise kernels: activations, the sum of two values and of gradient terms, dropout and stochastic
+/// depth.
 ///
 /// Each op is a functor of fp32 values, which Map1 or Map2 applies to arrays in storage T. An output may be
 /// one of the inputs. Padding becomes f(0): 0 for all but sigmoids; no kernel lets it reach a used channel.
@@ -133,6 +134,39 @@ struct Dropout {
       x.value[k] = kept(x.value[k], word, channel + k);
     }
     store8(x, dst + i);
+  }
+};
+
+/// Stochastic depth: dst = src * scale for kept samples, 0 for others; dst may be src. The decision is that
+/// of DropoutMask::keeps_sample(). Forward: activations; backward: src = d_dst, dst = d_src.
+///
+/// Shapes   src, dst [samples][vectors * 8]
+/// Cost     reads src once, writes dst once; a Philox call for 8 elements
+template <typename T>
+struct StochasticDepth {
+  const T* src;
+  T* dst;
+  const StepNumbers* step;
+  int samples;
+  std::int64_t vectors;      ///< of a sample
+  std::uint32_t key0, key1;  ///< DropoutMask::key(): seed and op
+  std::uint32_t threshold;   ///< DropoutMask::threshold()
+  float scale;               ///< float(1 / (1 - probability))
+
+  [[nodiscard]] Grid grid() const { return grid_for(samples * vectors); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    for (std::int64_t v = at.global(); v < samples * vectors; v += at.global_count()) {
+      const auto position =
+          static_cast<std::uint32_t>(step->first_position) + static_cast<std::uint32_t>(v / vectors);
+      const PhiloxWords words = philox({{0, position, static_cast<std::uint32_t>(step->step),
+                                         static_cast<std::uint32_t>(step->step >> 32)}},
+                                       key0, key1);
+      Float8 x = load8(src + v * kVector);
+      PACELINE_UNROLL
+      for (int k = 0; k < kVector; ++k) x.value[k] = words.word[0] >= threshold ? x.value[k] * scale : 0;
+      store8(x, dst + v * kVector);
+    }
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include "engine/cuda/kernels/batch_norm.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
+#include "engine/cuda/kernels/channel_copies.h"
 #include "engine/cuda/kernels/columns.h"
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"

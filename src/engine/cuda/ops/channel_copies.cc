@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/cuda/kernels/products.h"
+#include "engine/cuda/kernels/channel_copies.h"
 #include "engine/cuda/ops/factories.h"
 
 namespace paceline::engine::cuda {

@@ -1,4 +1,5 @@
-// Elementwise compiled ops: conversion of the input, ReLU, GELU, the sum of two values, and dropout.
+// Compiled elementwise ops: conversion of the input, activations, the sum of two values, dropout, stochastic
+// depth.
 
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
@@ -10,18 +11,18 @@ namespace paceline::engine::cuda {
 
 namespace {
 
-// Dropout. The backward pass computes the mask again, so it is not stored.
-
-class DropoutOp final : public CompiledOp {
+/// Dropout and stochastic depth. The backward pass computes the mask again, so it is not stored.
+template <typename Op>
+class DropOp final : public CompiledOp {
  public:
-  DropoutOp(const graph::Dropout& dropout, const OpArguments& a)
+  DropOp(const Op& op, const OpArguments& a)
       : name_(a.build.op().name),
         // The kernel adds step and position.
-        mask_(a.build.options.seed, 0, 0, a.build.node, dropout.probability),
+        mask_(a.build.options.seed, 0, 0, a.build.node, op.probability),
         src_(*a.src[0]),
         dst_(a.dst),
         d_src_(a.d_src[0]),
-        scale_(static_cast<float>(1 / (1 - dropout.probability))) {}
+        scale_(static_cast<float>(1 / (1 - op.probability))) {}
 
   void forward(ExecContext& exec) override {
     if (exec.training)
@@ -39,17 +40,28 @@ class DropoutOp final : public CompiledOp {
  private:
   void apply(const ExecContext& exec, const void* src, void* dst) const {
     with_storage(exec.options.precision, [&]<typename T>(T) {
-      exec.launch(Dropout<T>{.src = static_cast<const T*>(src),
-                             .dst = static_cast<T*>(dst),
-                             .step = exec.numbers,
-                             .samples = exec.options.batch,
-                             .pixels = src_.pixels(),
-                             .channels = src_.channels(),
-                             .used = src_.shape.channels,
-                             .key0 = mask_.key()[0],
-                             .key1 = mask_.key()[1],
-                             .threshold = mask_.threshold(),
-                             .scale = scale_});
+      if constexpr (std::is_same_v<Op, graph::Dropout>)
+        exec.launch(Dropout<T>{.src = static_cast<const T*>(src),
+                               .dst = static_cast<T*>(dst),
+                               .step = exec.numbers,
+                               .samples = exec.options.batch,
+                               .pixels = src_.pixels(),
+                               .channels = src_.channels(),
+                               .used = src_.shape.channels,
+                               .key0 = mask_.key()[0],
+                               .key1 = mask_.key()[1],
+                               .threshold = mask_.threshold(),
+                               .scale = scale_});
+      else
+        exec.launch(StochasticDepth<T>{.src = static_cast<const T*>(src),
+                                       .dst = static_cast<T*>(dst),
+                                       .step = exec.numbers,
+                                       .samples = exec.options.batch,
+                                       .vectors = src_.elements() / kVector,
+                                       .key0 = mask_.key()[0],
+                                       .key1 = mask_.key()[1],
+                                       .threshold = mask_.threshold(),
+                                       .scale = scale_});
     });
   }
 
@@ -198,7 +210,10 @@ class AddOp final : public CompiledOp {
 }  // namespace
 
 std::unique_ptr<CompiledOp> make_op(const graph::Dropout& op, const OpArguments& a) {
-  return std::make_unique<DropoutOp>(op, a);
+  return std::make_unique<DropOp<graph::Dropout>>(op, a);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth& op, const OpArguments& a) {
+  return std::make_unique<DropOp<graph::StochasticDepth>>(op, a);
 }
 
 std::unique_ptr<CompiledOp> make_op(const graph::Input&, const OpArguments& a) {
