@@ -218,6 +218,29 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::vector<std::string> command_lines(std::string_view command, std::size_t width) {
+  std::vector<std::string> words(1);
+  char quote = 0;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char letter = command[i];
+    if (quote != 0 ? letter == quote : letter == '\'' || letter == '"') quote = quote != 0 ? 0 : letter;
+    if (letter == ' ' && quote == 0)
+      words.emplace_back();
+    else
+      words.back() += letter;
+    if (letter == '\\' && quote != '\'' && i + 1 < command.size()) words.back() += command[++i];
+  }
+  std::vector<std::string> lines;
+  for (const std::string& word : words) {
+    if (!lines.empty() && (width == 0 || display_width(lines.back()) + 1 + display_width(word) + 2 <= width))
+      lines.back() += " " + word;
+    else
+      lines.push_back(word);
+  }
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) lines[i] += " \\";
+  return lines;
+}
+
 std::string lower_case(std::string_view text) {
   std::string result(text);
   for (char& letter : result)

@@ -81,6 +81,11 @@ struct Bounds {
 /// `text` broken between words into lines of at most `width` columns; a longer word gets its own line.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
+/// A command of the shell in lines of at most `width` columns, of which all but the last end with a
+/// backslash, so that it can be copied. Never broken inside quotes; a longer word gets its own line. 0: one
+/// line.
+[[nodiscard]] std::vector<std::string> command_lines(std::string_view command, std::size_t width);
+
 /// `text` with the letters A to Z in lower case.
 [[nodiscard]] std::string lower_case(std::string_view text);
 

@@ -142,16 +142,15 @@ std::string warnings(const Document& document, const Style& style) {
   return style.warning(out);
 }
 
-/// A command longer than the line is continued after a backslash, so that it can be copied; `takes` follows
-/// its last line if there is room.
-std::string command_lines(const std::string& command, const std::string& takes, std::size_t indent,
-                          int width) {
-  const auto room = static_cast<std::size_t>(width) - indent - 2;
-  auto lines = wrapped(command, room);
-  if (!lines.empty() && display_width(lines.back()) + display_width(takes) <= room) lines.back() += takes;
+/// The command, with `takes` behind its last line if there is room.
+std::string indented_command(const std::string& command, const std::string& takes, std::size_t indent,
+                             int width) {
+  const auto room = static_cast<std::size_t>(width) - indent;
+  auto lines = base::command_lines(command, room);
+  if (display_width(lines.back()) + display_width(takes) + 2 <= room) lines.back() += takes;
   std::string out;
   for (std::size_t i = 0; i < lines.size(); ++i)
-    out += (i == 0 ? "" : std::string(indent, ' ')) + lines[i] + (i + 1 < lines.size() ? " \\\n" : "\n");
+    out += (i == 0 ? "" : std::string(indent, ' ')) + lines[i] + "\n";
   return out;
 }
 
@@ -164,7 +163,7 @@ std::string lines_of_next(const Next& next, const Style& style) {
     if (step.command.empty() || shown == kMost) continue;
     const std::string takes = step.seconds ? fmt::format("   ({})", duration(*step.seconds)) : "";
     out += (shown == 0 ? " next   " : std::string(kIndent, ' ')) +
-           command_lines(step.command, takes, kIndent + 2, style.width);
+           indented_command(step.command, takes, kIndent + 2, style.width);
     ++shown;
   }
   return out;

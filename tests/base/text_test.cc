@@ -192,5 +192,15 @@ TEST(Values, DecimalsReadBackAsTheSame) {
   for (const double value : {0.1, 5e-4, 128.0, 1.0 / 3.0, 1e-8}) EXPECT_EQ(decimal(as_text(value)), value);
 }
 
+TEST(Text, BreaksACommandBetweenItsWords) {
+  EXPECT_THAT(command_lines("paceline train --model a --lr 0.1", 0),
+              ElementsAre("paceline train --model a --lr 0.1"));
+  EXPECT_THAT(command_lines("paceline train --model a --lr 0.1", 24),
+              ElementsAre("paceline train --model \\", "a --lr 0.1"));
+  EXPECT_THAT(command_lines("run --data 'folder:my own photos' --out \"a b\" c\\ d", 16),
+              ElementsAre("run --data \\", "'folder:my own photos' \\", "--out \"a b\" \\", "c\\ d"));
+  EXPECT_THAT(command_lines("echo 'it'\\''s one'", 5), ElementsAre("echo \\", "'it'\\''s one'"));
+}
+
 }  // namespace
 }  // namespace paceline::base

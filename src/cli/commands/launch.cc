@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +18,7 @@
 #include "base/topology.h"
 #include "cli/commands/commands.h"
 #include "cli/plan.h"
+#include "cli/screen/screen.h"
 #include "cluster/child.h"
 #include "cluster/gpu_table.h"
 #include "cluster/interrupt.h"
@@ -142,9 +145,10 @@ int launch_command(const Settings& settings) {
                           options.processes > base::usable_cores();
   for (const auto& note : settings.notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
   const auto first = launch_line_of(options, program, child);
-  std::printf("%s\n", options.by == cluster::LaunchBy::here
-                          ? cluster::here_in_shell(options, program, child).c_str()
-                          : cluster::shell_line(first).c_str());
+  const auto shown = options.by == cluster::LaunchBy::here ? cluster::here_in_shell(options, program, child)
+                                                           : cluster::shell_line(first);
+  const auto width = static_cast<std::size_t>(std::max(0, terminal_width(STDOUT_FILENO, 0) - 2));
+  std::printf("%s\n", fmt::format("{}", fmt::join(base::command_lines(shown, width), "\n  ")).c_str());
   std::fflush(stdout);
   if (options.print) return 0;
   require_what_joins(options);
