@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "cli/options/options.h"
 #include "cli/options/recipe.h"
-#include "comm/emulate.h"
 #include "measure/setting.h"
 #include "train/given/option_rows.h"
 
@@ -67,8 +66,6 @@ void take_values(Settings& settings, const std::vector<Assignment>& joined) {
       if (given.option != &option) continue;
       try {
         if (given.text.empty()) base::fail(ErrorKind::usage, "must not be empty");
-        if (option.setting == "emulate-link") (void)comm::parse_link(given.text);
-        if (option.setting == "emulate-straggler") (void)comm::parse_straggler(given.text);
         option.set(settings, given.text);
       } catch (const base::Error& error) {
         throw base::Error(error.kind(), given.where + " " + error.what());

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/options/option_rows.h"
+#include "comm/emulate.h"
 
 namespace paceline::cli {
 namespace {
@@ -26,13 +27,24 @@ void choose_worker_list(Settings& settings, std::string_view text) {
     settings.study.scale.workers.push_back(static_cast<int>(count));
 }
 
-/// Options of a training that mean more to a study: read so by these commands.
-struct OfStudies {
+/// Options of a training that these commands read in a way of their own: a study takes more of them, and
+/// train does not know the forms of emulations.
+struct OfCommands {
   Setting setting;
   unsigned commands;
   Field<S> field;
 };
-constexpr OfStudies kOfStudies[] = {
+template <auto Member, auto parse>
+constexpr Field<S> emulation() {
+  return Field<S>(
+      [](S& s, Text t) {
+        (void)parse(t);
+        s.train.*Member = t;
+      },
+      [](const S& s) { return s.train.*Member; });
+}
+
+constexpr OfCommands kOfCommands[] = {
     {"workers", kConverge,
      Field<S>(
          [](S& s, Text t) {
@@ -51,6 +63,9 @@ constexpr OfStudies kOfStudies[] = {
            const double epochs = s.study.converge.warmup_epochs;
            return epochs < 0 ? std::string() : base::as_text(epochs);
          })},
+    {"emulate-link", kTrain | kScale | kComm, emulation<&train::Options::emulate_link, comm::parse_link>()},
+    {"emulate-straggler", kTrain | kScale | kComm,
+     emulation<&train::Options::emulate_straggler, comm::parse_straggler>()},
     {"placement", kRuns,
      Field<S>(
          [](S& s, Text t) {
@@ -68,10 +83,10 @@ Option option_of(const Row& row) {
 }
 
 Option option_of(const train::OptionRow<train::Options>& row) {
-  const auto found = std::ranges::find_if(kOfStudies, [&](const OfStudies& one) {
+  const auto found = std::ranges::find_if(kOfCommands, [&](const OfCommands& one) {
     return one.setting == row.setting && (one.commands & row.commands) != 0;
   });
-  const auto* const of_settings = found == std::end(kOfStudies) ? nullptr : &found->field;
+  const auto* const of_settings = found == std::end(kOfCommands) ? nullptr : &found->field;
   return {row.setting, row.value, row.group, row.help, row.commands, row.rules, of_settings, &row.field};
 }
 
