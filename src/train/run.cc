@@ -293,6 +293,7 @@ Setup inspected(const Options& options, const Backend& backend, bool opens_all) 
   if (opens_all) {
     require_trainable(graph, options, resolved);
     if (!options.kernels_from.empty()) (void)kernel_request(options, {});
+    (void)sentence_on_given_weights(options, graph);
     if (!options.resume.empty()) {
       resolved.data = data::identity_of(source, base::usable_cores());
       (void)find_resume_point(options, resolved, graph);

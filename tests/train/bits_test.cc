@@ -10,7 +10,18 @@ namespace paceline::train {
 namespace {
 
 /// What a training computes does not depend on who computes it.
-class Bits : public TrainingTest {};
+class Bits : public TrainingTest {
+ protected:
+  /// Of ten steps, of which the last six are a resumed training's.
+  std::string checkpoint_in_parts(Options options) {
+    options.out = directory_ / "parts";
+    options.steps = 4;
+    (void)train(options);
+    options.resume = options.out;
+    options.steps = 10;
+    return checkpoint_of(options, "parts");
+  }
+};
 
 TEST_F(Bits, TwiceGivesTheSameBits) {
   for (const int workers : {1, 2}) {
@@ -106,12 +117,7 @@ TEST_F(Bits, SpeedrunGivesTheSameBitsForAnyNumberOfWorkersAndResumed) {
     EXPECT_EQ(checkpoint_of(options, std::to_string(workers)), one) << workers << " workers";
     EXPECT_EQ(train(options).epochs.back().test_loss.value(), loss) << workers << " workers";
   }
-  options.out = directory_ / "parts";
-  options.steps = 4;
-  (void)train(options);
-  options.resume = options.out;
-  options.steps = 10;
-  EXPECT_EQ(checkpoint_of(options, "parts"), one);
+  EXPECT_EQ(checkpoint_in_parts(options), one);
 }
 
 TEST_F(Bits, MobileLayersGiveTheSameBits) {
@@ -130,12 +136,7 @@ TEST_F(Bits, MobileLayersGiveTheSameBits) {
     EXPECT_EQ(checkpoint_of(options, std::to_string(workers)), one) << workers << " workers";
   }
   options.workers = 1;
-  options.out = directory_ / "parts";
-  options.steps = 4;
-  (void)train(options);
-  options.resume = options.out;
-  options.steps = 10;
-  EXPECT_EQ(checkpoint_of(options, "parts"), one);
+  EXPECT_EQ(checkpoint_in_parts(options), one);
 }
 
 TEST_F(Bits, GivenWeightsAreThoseOfTheFile) {
@@ -151,6 +152,14 @@ TEST_F(Bits, GivenWeightsAreThoseOfTheFile) {
   const std::string one = checkpoint_of(options, "one");
   options.workers = 2;
   EXPECT_EQ(checkpoint_of(options, "two"), one);
+  // A resumed training has its checkpoint's, and says so.
+  options.resume = options.out = directory_ / "one";
+  options.steps = 12;
+  EXPECT_THAT(
+      train(options).notes,
+      testing::Contains("the weights are those of the checkpoint, not of --weights " + options.weights));
+  options.resume.clear();
+  options.steps = 10;
   options.weights.clear();
   EXPECT_NE(checkpoint_of(options, "none"), one);
 }

@@ -26,8 +26,23 @@ bool is_number(DType type) {
   return type == DType::f64 || type == DType::f32 || type == DType::f16 || type == DType::bf16;
 }
 
-/// PyTorch counts batches beside each batch norm; this program does not need them.
-bool is_counter(const std::string& name) { return name.ends_with(".num_batches_tracked"); }
+/// PyTorch counts batches beside each batch norm, and a checkpoint has the state of its training: nothing
+/// that a reader of the sentence would miss.
+bool is_beside_the_weights(const std::string& name) {
+  return name.ends_with(".num_batches_tracked") || name.starts_with("optimizer.") ||
+         name.starts_with("lookahead.");
+}
+
+/// Errors   also Error(usage) for a file of torch.save()
+SafetensorsFile opened(const std::filesystem::path& path) {
+  const std::string ending = base::lower_case(path.extension().string());
+  if (ending == ".pth" || ending == ".pt" || ending == ".bin" || ending == ".ckpt")
+    base::fail(ErrorKind::usage,
+               "--weights {}: must be a safetensors file, but is named like one of torch.save(); "
+               "'paceline_model.py MODULE:CALLABLE --state {}' converts it (docs/models.md)",
+               path.string(), path.filename().string());
+  return SafetensorsFile(path);
+}
 
 /// Whether the shapes are those of one layer with other numbers of classes.
 bool differ_in_classes_alone(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
@@ -45,6 +60,14 @@ int last_layer(const graph::Graph& graph) {
   return node;
 }
 
+/// The end of a sentence on a missing array.
+std::string what_is_there(const std::string& missing, const std::vector<std::string>& known) {
+  if (base::nearest_name(missing, known)) return base::suggestion(missing, known);
+  return fmt::format("; it has {}, {} first: take the weights of this model",
+                     base::counted(static_cast<std::int64_t>(known.size()), "array"),
+                     known.empty() ? "none" : known.front());
+}
+
 /// Decides for each parameter; `file` is named in errors.
 GivenWeights compare(const SafetensorsFile& file, const graph::Graph& graph) {
   GivenWeights given;
@@ -59,9 +82,7 @@ GivenWeights compare(const SafetensorsFile& file, const graph::Graph& graph) {
     if (tensor == nullptr)
       base::fail(ErrorKind::usage, "{}: model '{}' needs an array '{}' of shape {}, but the file has none{}",
                  name, graph.name, parameter.name, shape_text(parameter.shape),
-                 known.size() > 40 && !base::nearest_name(parameter.name, known)
-                     ? fmt::format(" among its {} arrays; take the weights of this model", known.size())
-                     : base::suggestion(parameter.name, known));
+                 what_is_there(parameter.name, known));
     if (!is_number(tensor->dtype))
       base::fail(ErrorKind::usage,
                  "{}: '{}' must have numbers of type F32, F16, BF16 or F64, but has whole "
@@ -79,7 +100,8 @@ GivenWeights compare(const SafetensorsFile& file, const graph::Graph& graph) {
                              : "; take the weights of this model");
   }
   for (const Tensor& tensor : file.tensors())
-    if (!wanted.contains(tensor.name) && !is_counter(tensor.name)) given.left_out.push_back(tensor.name);
+    if (!wanted.contains(tensor.name) && !is_beside_the_weights(tensor.name))
+      given.left_out.push_back(tensor.name);
 
   given.sentence = fmt::format(
       "weights from {}: {}", name,
@@ -115,12 +137,12 @@ float value_at(const Tensor& tensor, std::int64_t index) {
 }  // namespace
 
 GivenWeights check_given_weights(const std::filesystem::path& path, const graph::Graph& graph) {
-  return compare(SafetensorsFile(path), graph);
+  return compare(opened(path), graph);
 }
 
 GivenWeights read_given_weights(const std::filesystem::path& path, const graph::Graph& graph,
                                 const graph::Layout& layout, std::span<float> weights) {
-  const SafetensorsFile file(path);
+  const SafetensorsFile file = opened(path);
   GivenWeights given = compare(file, graph);
   const std::unordered_set<std::string> drawn(given.drawn.begin(), given.drawn.end());
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {

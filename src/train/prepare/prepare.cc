@@ -254,15 +254,21 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
   return graph;
 }
 
+std::string sentence_on_given_weights(const Options& options, const graph::Graph& graph) {
+  if (options.weights.empty()) return "";
+  if (!options.resume.empty())
+    return fmt::format("the weights are those of the checkpoint, not of --weights {}", options.weights);
+  return check_given_weights(options.weights, graph).sentence;
+}
+
 Prepared prepare(const Options& options, const Backend& backend) {
   Prepared run;
   tell_preparation(backend, "the opening of the data");
   run.source = open_data(options, backend);
   tell_preparation(backend, "the planning of the run");
   run.graph = make_graph(options, run.source);
-  std::string given_weights;  // a resumed training has those of its checkpoint
-  if (!options.weights.empty() && options.resume.empty() && backend.place.is_first())
-    given_weights = check_given_weights(options.weights, run.graph).sentence;
+  const auto given_weights =
+      backend.place.is_first() ? sentence_on_given_weights(options, run.graph) : std::string();
   const auto circumstances = circumstances_of(run.source, backend);
   run.resolved = resolve(options, circumstances);
   require_trainable(run.graph, options, run.resolved);

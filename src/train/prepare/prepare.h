@@ -60,6 +60,10 @@ struct PlannedImages {
 [[nodiscard]] RunConditions circumstances_of(const data::Source& source, const Backend& backend);
 /// Errors   Error(usage): there is no such model, or it does not suit the options
 [[nodiscard]] graph::Graph make_graph(const Options& options, const data::Source& source);
+/// What the file of --weights gives the model, or that a resumed training does not read it; "" without it.
+///
+/// Errors   as check_given_weights()
+[[nodiscard]] std::string sentence_on_given_weights(const Options& options, const graph::Graph& graph);
 
 /// What is known of a run before its first worker starts.
 struct Prepared {

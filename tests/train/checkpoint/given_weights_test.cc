@@ -136,6 +136,7 @@ TEST_F(GivenWeights, LeavesALastLayerOfOtherClasses) {
 TEST_F(GivenWeights, LeavesOutWhatTheModelLacks) {
   set("aux.weight", {2, 2});
   set("bn.num_batches_tracked", {});
+  set("optimizer.momentum_buffer.fc.weight", {5, 48});  // a checkpoint's
   (void)read(graph_);
   EXPECT_THAT(given_.left_out, ElementsAre("aux.weight"));
   EXPECT_THAT(given_.sentence,
@@ -161,6 +162,18 @@ TEST_F(GivenWeights, RefusesWhatDoesNotFit) {
   set("conv.weight", {4, 2, 3, 3});
   EXPECT_THAT(reading(graph_),
               ThrowsMessage<base::Error>(HasSubstr("'conv.weight' must have the shape [3,2,3,3]")));
+}
+
+TEST_F(GivenWeights, AreNotThoseOfAnotherModel) {
+  arrays_.clear();
+  set("stem.0.weight", {3, 2, 3, 3});
+  set("head.weight", {5, 48});
+  EXPECT_THAT(
+      reading(graph_),
+      ThrowsMessage<base::Error>(HasSubstr(
+          "but the file has none; it has 2 arrays, head.weight first: take the weights of this model")));
+  path_.replace_extension(".pth");
+  EXPECT_THAT(reading(graph_), ThrowsMessage<base::Error>(HasSubstr("--state given.pth' converts it")));
 }
 
 TEST_F(GivenWeights, RefusesNumbersThatAreNone) {
