@@ -16,6 +16,7 @@ import ast
 import importlib
 import json
 import os
+import re
 import struct
 import sys
 
@@ -490,22 +491,26 @@ def main():
     if not name:
         parser.error(f"MODULE:CALLABLE is needed, but is '{options.model}'; write torchvision.models:resnet50")
     try:
+        if not re.fullmatch(r"\d+x\d+x\d+", options.input):
+            raise Refused(f"--input must be channels x height x width, such as 3x224x224, but is '{options.input}'")
         shape = [int(size) for size in options.input.split("x")]
         make = importlib.import_module(module)
         for part in name.split("."):
             make = getattr(make, part)
         model = make(**{key: literal(value) for key, _, value in (text.partition("=") for text in options.arguments)})
+        if not isinstance(model, torch.nn.Module):
+            raise Refused(f"it must return an nn.Module, but returns a {type(model).__name__}")
         if options.state:
-            model.load_state_dict(torch.load(options.state, map_location="cpu"))
+            model.load_state_dict(torch.load(options.state, map_location="cpu", weights_only=True))  # no code runs
         layers, weights, difference = record(model, shape, options.unused == "ok")
-    except (Refused, ImportError, AttributeError, ValueError, TypeError, RuntimeError) as error:
+        out = options.out or name.split(".")[-1]
+        with open(out + ".toml", "w") as file:
+            file.write(toml(layers, os.path.basename(out)))
+        with open(out + ".safetensors", "wb") as file:
+            file.write(safetensors(weights))
+    except Exception as error:  # also what the model's own code throws
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         sys.exit(f"paceline_model: {options.model}: {first}")
-    out = options.out or name.split(".")[-1]
-    with open(out + ".toml", "w") as file:
-        file.write(toml(layers, os.path.basename(out)))
-    with open(out + ".safetensors", "wb") as file:
-        file.write(safetensors(weights))
     count = sum(value.numel() for value in model.parameters())
     print(f"{out}.toml: {len(layers)} layers, {count:,} parameters; their logits are PyTorch's within {difference:.1e}\n{out}.safetensors: the weights")
 

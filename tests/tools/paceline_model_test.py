@@ -5,6 +5,7 @@
 """
 import argparse
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -140,9 +141,28 @@ class Files(unittest.TestCase):
                                       "--steps", "2", "--local-batch", "8", "--out", Path(folder, "run")], capture_output=True, text=True)
             self.assertEqual(trained.returncode, 0, trained.stderr)
 
+    def test_a_state_is_loaded_and_runs_no_code(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state = models.SmallMobile().state_dict()
+            state["fc.bias"][0] = 41.5
+            torch.save(state, Path(folder, "state.pth"))
+            torch.save({"fc.bias": Path("call")}, Path(folder, "hostile.pth"))  # a class that is no tensor
+            for name, code in [("state", 0), ("hostile", 1)]:
+                done = subprocess.run([sys.executable, "-B", "-W", "ignore", ROOT / "share/paceline/paceline_model.py", "models:SmallMobile",
+                                       "--input", "3x16x16", "--state", Path(folder, f"{name}.pth"), "--out", Path(folder, name)],
+                                      cwd=ROOT / "tests/parity", capture_output=True, text=True)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+            self.assertIn(struct.pack("<f", 41.5), Path(folder, "state.safetensors").read_bytes())
+            self.assertFalse(Path(folder, "hostile.safetensors").exists())
+
     def test_an_unknown_name_is_a_sentence(self):
         for words, sentence in [(["nowhere:model"], "No module named 'nowhere'"), (["models:Nothing"], "Nothing"),
-                                (["models"], "MODULE:CALLABLE is needed, but is 'models'")]:
+                                (["models"], "MODULE:CALLABLE is needed, but is 'models'"),
+                                (["models:SmallMobile", "--input", "32"], "such as 3x224x224, but is '32'"),
+                                (["models:SmallMobile", "--state", "nothing.pth"], "nothing.pth"),
+                                (["models:SmallMobile", "--input", "3x16x16", "--out", "/nowhere/x"], "/nowhere/x.toml"),
+                                (["os:getcwd"], "must return an nn.Module, but returns a str")]:
             done = subprocess.run([sys.executable, "-B", ROOT / "share/paceline/paceline_model.py", *words], cwd=ROOT / "tests/parity",
                                   capture_output=True, text=True)
             self.assertNotEqual(done.returncode, 0)
