@@ -23,7 +23,8 @@ SMALL = ["--model", "resnet8-cifar", "--data", "synthetic,train=64,test=32"]
 SHORT = ["--window-steps", "2", "--window-seconds", "0.1", "--measure-again", "0"]
 LINES = 25
 
-# (command, whether it is a listing); each runs in the directory that the ones before it filled.
+# (command, whether it is a listing); each runs in the directory that the ones before it filled. Without those that print a file for
+# another program (man, completion) and serve, which does not end.
 COMMANDS = [
     (["--help"], True),
     (["version"], False),
@@ -54,6 +55,11 @@ COMMANDS = [
     (["runs", "show", "scale"], False),
     (["verify", "train"], False),
     (["data", "info", "synthetic,train=64,test=32"], True),
+    (["data", "verify", "synthetic,train=64,test=32"], False),
+    (["init", "photos"], False),
+    (["import", "metrics.csv", "--out", "imported.csv"], False),
+    (["launch", "-n", "2", "--by", "here", "--", "train", *SMALL, "--local-batch", "8", "--steps", "3", "--out", "launched"], False),
+    (["runs", "rm", "launched", "--yes"], False),
     (["check", "table.csv"], False),
     (["sbatch", "--nodes", "1", "--workers-per-node", "2", "--cores", "1", "--", "train", *SMALL], False),
 ]
@@ -82,6 +88,11 @@ def main(program):
     for columns in (80, 100, 140) if "PACELINE_LONG" in os.environ else (100,):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "table.csv").write_text(TABLE)
+            (Path(folder) / "metrics.csv").write_text("epoch,train_loss,val_acc\n" + "".join(f"{i},{2 / i:.3f},{40 + i}\n" for i in range(1, 9)))
+            for at in range(24):  # two classes of photographs
+                path = Path(folder, "photos", "train" if at < 16 else "test", "cat" if at % 2 else "dog", f"{at}.ppm")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(b"P6 32 32 255\n" + bytes((at * 7 + i) % 256 for i in range(32 * 32 * 3)))
             for words, is_listing in COMMANDS:
                 code = 0
                 text = on_terminal([program, *words], columns, folder, code)
