@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <sstream>
 #include <utility>
 
 #include "base/topology.h"
@@ -43,21 +42,6 @@ class LongerDeadline {
   const std::chrono::seconds before_;
 };
 
-/// The `algorithms` of the first process, in all processes. Collective.
-engine::KernelAlgorithms of_first(comm::ProcessGroup& processes, const engine::KernelAlgorithms& algorithms) {
-  std::string text;
-  for (const auto& [problem, algorithm] : algorithms) text += problem + '\t' + algorithm + '\n';
-  std::uint64_t size = text.size();
-  processes.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  text.resize(size);
-  if (size > 0) processes.broadcast(std::as_writable_bytes(std::span(text)), 0);
-  engine::KernelAlgorithms all;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    all[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
-  return all;
-}
-
 engine::KernelAlgorithms algorithms_of(const engine::PreparedKernels& prepared) {
   return prepared.algorithms == nullptr ? engine::KernelAlgorithms() : *prepared.algorithms;
 }
@@ -67,17 +51,15 @@ engine::KernelAlgorithms algorithms_of(const engine::PreparedKernels& prepared) 
 std::vector<OtherKernels> find_other_kernels(Session& session, const engine::PreparedKernels& prepared) {
   auto& processes = session.processes();
   const auto mine = algorithms_of(prepared);
-  const auto first = of_first(processes, mine);
+  const auto first = comm::value_of_first(processes, mine);
   const auto differing = std::ranges::count_if(mine, [&](const auto& one) {
     const auto found = first.find(one.first);
     return found == first.end() || found->second != one.second;
   });
   using Report = std::array<std::int32_t, 2>;  // number of the process, problems
   const Report report{session.place().process, static_cast<std::int32_t>(differing)};
-  std::vector<Report> reports(static_cast<std::size_t>(processes.processes()));
-  processes.all_gather(std::as_bytes(std::span(&report, 1)), std::as_writable_bytes(std::span(reports)));
   std::vector<OtherKernels> others;
-  for (const auto& [process, problems] : reports)
+  for (const auto& [process, problems] : comm::gather_values(processes, processes.processes(), report))
     if (problems > 0)
       others.push_back({process, session.members()[static_cast<std::size_t>(process)].host, problems});
   return others;
@@ -91,14 +73,14 @@ engine::PreparedKernels prepare_together(const std::string& device, Session& ses
   auto& processes = session.processes();
   processes.at(0, "the measuring of kernels");
   engine::KernelRequest request = asked;
-  request.given = of_first(processes, asked.given);
+  request.given = comm::value_of_first(processes, asked.given);
   const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
   const LongerDeadline longer(processes, is_gpu ? kForPlans : std::chrono::minutes(0));
   engine::PreparedKernels prepared;
   const bool is_measured = request.is_measured && request.given.empty();
   if (is_measured) {
     if (session.is_first()) prepared = engine::prepare(device, graph, how, request);
-    request.given = of_first(processes, algorithms_of(prepared));
+    request.given = comm::value_of_first(processes, algorithms_of(prepared));
     request.is_measured = false;
   }
   if (!is_measured || !session.is_first()) prepared = engine::prepare(device, graph, how, request);

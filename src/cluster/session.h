@@ -16,6 +16,7 @@
 #include "base/process.h"
 #include "cluster/assign_gpus.h"
 #include "cluster/guard.h"
+#include "comm/communicator.h"
 #include "comm/failure/probes.h"
 #include "comm/launch.h"
 #include "comm/process_group.h"
@@ -35,7 +36,22 @@ struct ProcessInfo {
   int pid = 0;                     ///< its process id, as it sees it
   int node = -1;                   ///< memory node of its cores; -1: unknown, or several
   std::vector<SeenGpu> sees = {};  ///< GPUs visible to it, if the command needs them
+  std::string command = {};        ///< that started it
 };
+template <typename A>
+void fields(A& archive, base::In<A, ProcessInfo>& value) {
+  archive("process", value.process);
+  archive("host", value.host);
+  archive("cores", value.cores);
+  archive("cores_of_host", value.cores_of_host);
+  archive("local", value.local);
+  archive("gpus", value.gpus);
+  archive("usable", value.usable);
+  archive("pid", value.pid);
+  archive("node", value.node);
+  archive("sees", value.sees);
+  archive("command", value.command);
+}
 
 /// Threads  made, used and destroyed by the main thread
 class Session {
@@ -74,8 +90,11 @@ class Session {
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<ProcessInfo>& members() const { return members_; }
 
-  /// Returns the text of every process, in their order. All processes must call it.
-  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) const;
+  /// Returns the value of every process, in their order. All processes must call it.
+  template <typename T>
+  [[nodiscard]] std::vector<T> gather(const T& mine) const {
+    return comm::gather_values(*processes_, place_.processes, mine);
+  }
 
   /// Call at the end of a successful command: all leave together. Returns the exit code of this process: that
   /// of the highest signal that stopped one of them, or else `exit_code`.

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "data/loader.h"
 #include "measure/environment.h"
+#include "measure/record_fields.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_schedule.h"
 #include "train/checkpoint/restore.h"
@@ -179,11 +180,10 @@ class Worker {
     result_.rank.process = job_.backend.place.process;
     if (job_.peak_is_ours) result_.rank.peak_bytes = measure::peak_resident_bytes();
     if (!has_compared_) compare();
-    auto ranks = gather_ranks(communicator_, result_.rank);
+    result_.all_ranks = comm::gather_at_first(communicator_, result_.rank);
     evaluator_.reset();  // stops reading ahead
     const bool counts = local_rank() == 0 && job_.backend.place.process != 0;
     result_.test_reads_elsewhere = sum_of(communicator_, counts ? job_.test_reads.reads() : 0);
-    if (is_root()) result_.all_ranks = std::move(ranks);
   }
 
   void compare() {

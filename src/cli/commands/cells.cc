@@ -62,9 +62,7 @@ std::vector<int> send(cluster::Session& session, const std::vector<study::Planne
 /// Checks that all processes have the same list of cells. Each makes it itself, and it may depend on a host's
 /// memory.
 void require_same_cells(const cluster::Session& session, const std::vector<study::PlannedCell>& cells) {
-  const std::uint64_t mine = std::hash<std::string>()(study::agreed_on(cells));
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(session.place().processes));
-  session.processes().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  const auto all = session.gather(std::hash<std::string>()(study::agreed_on(cells)));
   for (std::size_t process = 0; process < all.size(); ++process)
     if (all[process] != all[0])
       base::fail(

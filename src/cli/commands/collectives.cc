@@ -21,6 +21,7 @@
 #include "engine/make.h"
 #include "measure/environment.h"
 #include "measure/events.h"
+#include "measure/gpu_record_fields.h"
 #include "measure/statistics.h"
 #include "train/record/run_record.h"
 #include "train/run_ranks.h"
@@ -244,10 +245,7 @@ void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const cl
   if (session == nullptr) return train::add_gpus(record, std::vector{watch->end(0)});
   auto mine = watch->end(session->place().process * local);
   for (auto& gpu : mine.gpus) gpu.host = session->place().host;
-  std::vector<measure::GpuReport> all;
-  for (const auto& text : session->gather(measure::to_json(mine)))
-    all.push_back(measure::gpu_report_from_json(text));
-  train::add_gpus(record, all);
+  train::add_gpus(record, session->gather(mine));
 }
 
 /// Prints what is measured, before the first row.
