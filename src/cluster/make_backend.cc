@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <system_error>
 #include <utility>
 
 #include "base/topology.h"
@@ -185,15 +186,21 @@ std::vector<std::unique_ptr<comm::Communicator>> make_communicators(const Joinin
     how.session->processes().set_deadline(deadline);
     how.session->processes().set_wire_format(how.wire_format);
     options.across = &how.session->processes();
-    hangs = [session = how.session](const std::string& what) { session->hurry_the_end(what); };
+    hangs = [session = how.session](const std::string& what) { session->exit_watchdog().hurry(what); };
   } else {
     options.stall_options.say = [stalls = how.stalls](const std::string& text) {
       log_line(text);
       stalls->hear(text);
     };
-    const auto exit_watchdog = std::make_shared<ExitWatchdog>();
+    const auto exit_watchdog = std::make_shared<ExitWatchdog>("this process");
     options.stall_options.failed = [exit_watchdog](const std::string& text, base::ErrorKind kind) {
-      exit_watchdog->begin(text, kind);
+      try {
+        exit_watchdog->watch([failure = ExitWatchdog::Failure{text, kind, base::Clock::now()}] {
+          return std::optional(failure);
+        });
+      } catch (const std::system_error&) {
+        // The system refuses threads, which most likely made the run fail; it then ends without a watchdog.
+      }
     };
     hangs = [exit_watchdog](const std::string& what) { exit_watchdog->hurry(what); };
   }

@@ -178,7 +178,14 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
           log_line(text);
           stalls->hear(text);
         });
-    exit_watchdog_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
+    exit_watchdog_.emplace(fmt::format("process {} on host {}", place_.process, base::host_name()));
+    exit_watchdog_->watch([this]() -> std::optional<ExitWatchdog::Failure> {
+      const auto failure = processes_->failure();
+      if (!failure) return std::nullopt;
+      // Its own failure the first process would print on its way out.
+      const bool is_unsaid = is_first() && processes_->failure_is_own();
+      return ExitWatchdog::Failure{is_unsaid ? failure->text : "", failure->kind, failure->known_at};
+    });
   } catch (...) {      // most likely the system refused a thread
     wire_->give_up();  // otherwise its end would wait for the others, and they for this process
     throw;
@@ -197,7 +204,7 @@ Session::~Session() {
   } catch (const std::system_error&) {
     // The system refuses threads, which most likely made the run fail; it then ends without a last resort.
   }
-  exit_watchdog_ = {};
+  exit_watchdog_.reset();
   processes_.reset();
   wire_.reset();
 }
@@ -206,42 +213,6 @@ int Session::leave(int exit_code) {
   constexpr int kBySignal = 128;
   const int signal = processes_->leave(std::max(0, exit_code - kBySignal));
   return signal > 0 ? kBySignal + signal : exit_code;
-}
-
-void Session::end_if_overdue(const std::stop_token& stop) const {
-  constexpr auto kLook = std::chrono::milliseconds(500);
-  const auto within = time_to_end();
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  std::optional<base::TimePoint> hangs_since;
-  while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
-    const auto failure = processes_->failure();
-    const auto now = base::Clock::now();
-    std::string hang;
-    {
-      const std::lock_guard guard(mutex_);
-      hang = hang_;
-    }
-    if (!hang.empty() && !hangs_since) hangs_since = now;
-    const bool by_gpu = hangs_since && now - *hangs_since >= kToEndWithoutGpu;
-    if (!failure || (!by_gpu && now - failure->known_at < within)) continue;
-    // Its own failure the first process would print on its way out.
-    if (is_first() && processes_->failure_is_own()) log_line(failure->text);
-    log_line(fmt::format(
-        "process {} on host {} {}; it is ended", place_.process, base::host_name(),
-        by_gpu ? fmt::format("cannot end by itself after the run failed: {}", hang)
-               : fmt::format(
-                     "has not ended {} s after the run failed, most likely in a read or write that hangs",
-                     within.count())));
-    Guard::dismiss();
-    std::_Exit(static_cast<int>(failure->kind));
-  }
-}
-
-void Session::hurry_the_end(const std::string& what) {
-  const std::lock_guard lock(mutex_);
-  if (hang_.empty()) hang_ = what;
 }
 
 void Session::require_one_version(const std::string& version) {

@@ -6,11 +6,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/process.h"
@@ -113,20 +111,13 @@ class Session {
   /// For Interrupt: whether a signal should be handled without a message, because this is not the first
   /// process, or because the launcher sent it when another process was lost.
   [[nodiscard]] bool silent() const;
-  /// Call when the run has failed and a GPU of this process does not answer any more; `what` says which call
-  /// does not return. The process is then ended after kToEndWithoutGpu, with the exit code of the failure,
-  /// unless it ends by itself.
-  ///
-  /// Threads  any
-  void hurry_the_end(const std::string& what);
+  /// Ends this process if its run has failed but it does not exit.
+  [[nodiscard]] ExitWatchdog& exit_watchdog() { return *exit_watchdog_; }
   /// Gets warnings about processes that keep the others waiting.
   [[nodiscard]] const std::shared_ptr<train::StallListener>& stalls() const { return stalls_; }
 
  private:
   void require_one_version(const std::string& version);
-  /// Ends the process if its run has failed but it does not exit: a thread that hangs in a read of a dead
-  /// disk or in a call of its GPU cannot be joined.
-  void end_if_overdue(const std::stop_token& stop) const;
 
   const std::chrono::seconds deadline_;
   const std::optional<std::int64_t> kills_before_ = base::out_of_memory_kills();
@@ -136,10 +127,8 @@ class Session {
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::ProcessGroup> processes_;
   train::ProcessPlacement place_;
-  std::vector<ProcessInfo> members_;  ///< in the order of processes
-  mutable std::mutex mutex_;
-  std::string hang_;            ///< guarded by mutex_; "": none
-  std::jthread exit_watchdog_;  ///< last: it uses the above
+  std::vector<ProcessInfo> members_;           ///< in the order of processes
+  std::optional<ExitWatchdog> exit_watchdog_;  ///< last: it uses the above
 };
 
 }  // namespace paceline::cluster
