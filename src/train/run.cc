@@ -166,12 +166,14 @@ void tell_end(const Record& record, const Options& options, const Progress& prog
   if (progress.event) progress.event(end_event(record, base::seconds_since(options.started)));
 }
 
-/// Joins the record with the runs before this one, and adds sentences on validation and test set.
-void conclude(Record& record, const Earlier& earlier, const Progress& progress) {
+/// Joins the record with the runs before this one, and adds sentences on validation and test set, and the
+/// options' note.
+void conclude(Record& record, const Options& options, const Earlier& earlier, const Progress& progress) {
   record.epochs = joined(earlier.epochs, std::move(record.epochs));
   fill_in_tested(record);
   const auto best = best_epoch(record);
-  if (!best.empty()) record.notes.push_back(best);
+  for (const auto& note : {best, options.note})
+    if (!note.empty()) record.notes.push_back(note);
   for (const auto& note : record.notes)
     if (progress.say && (note == best || note.starts_with(kStoppedEarly))) progress.say(note);
 }
@@ -274,7 +276,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
     tell_end(record, options, progress);
     throw;
   }
-  conclude(record, earlier, progress);
+  conclude(record, options, earlier, progress);
   keep_record(options, record);
   update_count.forget();
   // After the record, so that a timeline that cannot be written loses no measurement.

@@ -79,10 +79,6 @@ void print_records(const std::vector<measure::Record>& records) {
   std::printf("\n]\n");
 }
 
-bool says_recipe(const measure::Record& record, const std::string& recipe) {
-  return std::find(record.notes.begin(), record.notes.end(), recipe) != record.notes.end();
-}
-
 /// Tells the user what will run, before the first cell.
 void introduce_cells(const Settings& settings, std::size_t cells, const std::filesystem::path& directory,
                      Screen& screen) {
@@ -282,6 +278,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.interrupted = [&] { interrupt.hear(0); };
   runner.directory = directory;
   runner.command = settings.typed;
+  runner.note = settings.recipe;
   runner.progress.step = [&](std::int64_t, std::int64_t, double, double images_per_s) {
     progress.step(images_per_s);
   };
@@ -300,12 +297,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.done = [&](const measure::Record& record) {
     progress.done(record);
     events.done(record);
-    if (settings.recipe.empty() || says_recipe(record, settings.recipe)) return;
-    auto with_recipe = record;
-    with_recipe.notes.push_back(settings.recipe);
-    measure::write_record(directory / "records" / (record.id + ".json"), with_recipe);
   };
-  auto records = log.guard([&] { return run(cells, runner); });
+  const auto records = log.guard([&] { return run(cells, runner); });
   events.end(records);
   if (session != nullptr) dismiss(*session, interrupt);
   progress.finish();
@@ -317,9 +310,6 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     screen.explain("stopped before the first cell was done: no report; the same command begins again");
     return interrupt.exit_code();
   }
-  for (auto& record : records)
-    if (!settings.recipe.empty() && !says_recipe(record, settings.recipe))
-      record.notes.push_back(settings.recipe);
   const int expected = show_report(settings, records, directory, screen);
   const int stopped = interrupt.exit_code();
   if (stopped != 0) screen.explain(text_of_stop(records, not_begun));
