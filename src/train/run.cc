@@ -71,10 +71,6 @@ void say_of_resume(const Progress& progress, const Options& options, const Resum
                       : ""));
 }
 
-void tell_run(const Backend& backend, const char* phase) {
-  if (backend.at) backend.at(phase);
-}
-
 /// The record of the epoch with which the checkpoint ended.
 std::optional<EpochRecord> last_epoch(const Prepared& run) {
   if (!run.resume || run.earlier.epochs.empty()) return std::nullopt;
@@ -250,12 +246,12 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   job.peak_is_ours = start_peak_memory(record);
   const auto gpu_watch = watch_gpus(backend, prepared.resolved.local_workers);
   job.gpu_watch = gpu_watch.get();
-  auto communicators =
-      backend.communicators(prepared.resolved.local_workers, std::chrono::seconds(options.deadline_s));
+  auto communicators = backend.machine->communicators(prepared.resolved.local_workers,
+                                                      std::chrono::seconds(options.deadline_s));
   std::string trace;
   try {
     auto results = run_workers(job, communicators);
-    tell_run(backend, "the writing of the record");
+    backend.machine->at("the writing of the record");
     if (job.peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     backend.history->has_run = true;
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
@@ -266,7 +262,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
     record.status = "failed";
     record.reason = error.what();
     if (updates_done > 0) record.updates_done = updates_done;
-    const auto loss = backend.loss ? backend.loss() : std::nullopt;
+    const auto loss = backend.machine->lost_rank();
     if (loss) record.loss = loss->record;
     note_first_step(record, options, earlier, first_step_s);
     record.epochs = so_far;

@@ -101,7 +101,7 @@ class Worker {
     options.all_workers_say = [this](std::string_view text) {
       return is_same_everywhere(communicator_, text);
     };
-    engine_ = job_.backend.compile(job_.graph, options);
+    engine_ = job_.backend.machine->compile(job_.graph, options);
     checkpoint_schedule_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
     best_weights_.emplace(communicator_, *engine_);
   }
