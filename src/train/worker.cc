@@ -46,10 +46,12 @@ class Worker {
     bind_worker(job_, local_rank(), result_.rank, notes());
     compile();
     restore();
-    steps_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard(), notes());
-    steps_->fill_in_bytes(result_);
+    steps_ =
+        make_step_runner(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard(), notes());
+    result_.gradient_bytes = static_cast<std::int64_t>(sizeof(float)) * engine_->layout().elements;
+    result_.vote_bytes = steps_->vote_bytes();
     if (is_window() && communicator_.size() > 1)  // before loaders take the cores
-      result_.allreduce_peak_gb_per_s = steps_->allreduce_peak();
+      result_.allreduce_peak_gb_per_s = allreduce_peak(communicator_, *steps_);
     communicator_.at(0, "the opening of the loader");
     open_loader();
     communicator_.barrier();
@@ -414,7 +416,7 @@ class Worker {
   std::optional<ImageStore> image_store_;  ///< where the engine keeps the images
   std::optional<data::Loader> loader_;
   std::optional<Evaluator> evaluator_;
-  std::optional<StepRunner> steps_;
+  std::unique_ptr<StepRunner> steps_;
   std::optional<CheckpointSchedule> checkpoint_schedule_;
   std::optional<BestWeights> best_weights_;
   ValidationWatch watch_;
