@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/archive.h"
+
 namespace paceline::base {
 
 /// The reason why a GPU's clocks are lowered.
@@ -37,6 +39,12 @@ struct GpuProcessReading {
   std::string name;  ///< empty: unknown, for example a process of another container
   std::optional<std::int64_t> memory_bytes;
 };
+template <typename A>
+void fields(A& archive, In<A, GpuProcessReading>& value) {
+  archive("pid", value.pid);
+  archive("name", value.name);
+  archive("memory_bytes", value.memory_bytes);
+}
 
 struct PcieLink {
   int generation = 0, width = 0;

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/archive.h"
+
 namespace paceline::base {
 
 // Finds the cores and the memory node (NUMA) near a PCI device, such as a GPU.
@@ -21,6 +23,11 @@ struct PciLocality {
   std::vector<int> cores;
   std::optional<int> numa;  ///< empty: unknown
 };
+template <typename A>
+void fields(A& archive, In<A, PciLocality>& value) {
+  archive("cores", value.cores);
+  archive("numa", value.numa);
+}
 
 /// `bus_id`: as CUDA or NVML write it, "00000000:C1:00.0" or "0000:c1:00.0". Returns nothing if the kernel
 /// does not know the device or its place.

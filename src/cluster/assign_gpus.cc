@@ -6,11 +6,9 @@
 #include <cctype>
 #include <map>
 #include <numeric>
-#include <sstream>
 #include <string_view>
 
 #include "base/text.h"
-#include "base/topology.h"
 
 namespace paceline::cluster {
 
@@ -130,27 +128,6 @@ std::string gpu_identity(const std::string& bus_id, std::size_t index, const cha
   if (list.starts_with("MIG-")) identity += list.substr(0, list.find(','));
   std::erase_if(identity, [](unsigned char letter) { return std::isspace(letter) != 0; });
   return base::lower_case(identity);
-}
-
-std::string to_text(std::span<const SeenGpu> gpus) {
-  std::string text;
-  for (const auto& gpu : gpus) text += fmt::format("{} {} {}\n", gpu.id, gpu.node, core_ranges(gpu.cores));
-  return text;
-}
-
-std::vector<SeenGpu> seen_gpus_from_text(const std::string& text) {
-  std::vector<SeenGpu> gpus;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    SeenGpu gpu;
-    if (!(words >> gpu.id >> gpu.node)) continue;
-    std::string cores;
-    words >> cores;
-    gpu.cores = base::parse_core_list(cores).value_or(std::vector<int>());
-    gpus.push_back(std::move(gpu));
-  }
-  return gpus;
 }
 
 }  // namespace paceline::cluster

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/archive.h"
+
 namespace paceline::cluster {
 
 /// `cores` (ascending) as text, in the form of taskset and Slurm: "0-3,8".
@@ -21,6 +23,12 @@ struct SeenGpu {
   int node = -1;           ///< memory node near it; -1: unknown
   std::vector<int> cores;  ///< near it, ascending; empty: unknown
 };
+template <typename A>
+void fields(A& archive, base::In<A, SeenGpu>& value) {
+  archive("id", value.id);
+  archive("node", value.node);
+  archive("cores", value.cores);
+}
 
 /// SeenGpu::id of the GPU with number `index` of this process. `bus_id`: as CUDA or NVML writes it; empty for
 /// a lost GPU, which is then known by its number. `visible`: CUDA_VISIBLE_DEVICES, or null.
@@ -65,10 +73,5 @@ struct AssignedGpus {
 
 /// The workers on the GPU that has the most, if `workers` use `gpus` GPUs in turn.
 [[nodiscard]] constexpr int most_on_one(int workers, int gpus) { return (workers + gpus - 1) / gpus; }
-
-/// Convert GPUs to text and back, one line for each, to send them to other processes. Lines that to_text()
-/// did not write are ignored.
-[[nodiscard]] std::string to_text(std::span<const SeenGpu> gpus);
-[[nodiscard]] std::vector<SeenGpu> seen_gpus_from_text(const std::string& text);
 
 }  // namespace paceline::cluster

@@ -26,6 +26,16 @@ struct RankOnGpu {
   std::optional<base::PciLocality> near;      ///< cores and memory node near the GPU; empty: unknown
   std::string why_none;                       ///< why it has no GPU: a sentence, or ""
 };
+template <typename A>
+void fields(A& archive, base::In<A, RankOnGpu>& value) {
+  archive("rank", value.rank);
+  archive("host", value.host);
+  archive("cores", value.cores);
+  archive("driver", value.driver);
+  archive("gpu", value.gpu);
+  archive("near", value.near);
+  archive("why_none", value.why_none);
+}
 
 /// Problems, one sentence each with its remedy: two ranks on one GPU, cores on another socket than the GPU, a
 /// link slower than possible, lowered clocks, other processes, memory errors, drivers or GPUs that differ
@@ -36,14 +46,9 @@ struct RankOnGpu {
 /// cores and memory node near it. Prints nothing if no rank sees a GPU.
 void show_gpu_table(const std::vector<RankOnGpu>& ranks, std::ostream& out);
 
-/// The rank of this process with its GPU; for a process without a launcher, one rank for each GPU that it
-/// sees. Asks NVML and CUDA, and creates no CUDA context.
+/// Each process's rank with its GPU (collective); for a process without a launcher, one rank for each GPU
+/// that it sees. Asks NVML and CUDA, and creates no CUDA context.
 [[nodiscard]] std::vector<RankOnGpu> ranks_on_gpus(const Session* session);
-/// Convert ranks to text and back, to send them to the first process.
-///
-/// Errors   Error(data): the text is of another version
-[[nodiscard]] std::string to_text(const std::vector<RankOnGpu>& ranks);
-[[nodiscard]] std::vector<RankOnGpu> ranks_from_text(const std::string& text);
 
 /// The GPUs that this process sees, cuda:0 first, with the cores and the memory node near each. In NVML's
 /// order if CUDA does not start. Creates no CUDA context. Empty if it sees none.

@@ -10,8 +10,8 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
-#include <system_error>
 
 #include "base/process.h"
 #include "base/text.h"
@@ -87,31 +87,35 @@ std::chrono::seconds time_to_end() {
   return std::chrono::seconds(seconds >= 1 ? seconds : kSeconds);
 }
 
-void ExitWatchdog::begin(const std::string& text, base::ErrorKind kind) {
+void ExitWatchdog::watch(std::function<std::optional<Failure>()> failure) {
   if (thread_.joinable()) return;
-  const auto end = [this, text, kind, within = time_to_end()](const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    const bool hangs = wake_.wait_for(lock, stop, within, [this] { return !hang_.empty(); });
-    if (hangs) wake_.wait_for(lock, stop, kToEndWithoutGpu, [] { return false; });
-    if (stop.stop_requested()) return;
-    log_line(hangs ? fmt::format("{}; this process cannot end by itself: {}; it is ended", text, hang_)
-                   : fmt::format("{}; this process has not ended {} s after that, most likely in a read "
-                                 "or write that hangs; it is ended",
-                                 text, within.count()));
-    Guard::dismiss();
-    std::_Exit(static_cast<int>(kind));
-  };
-  try {
-    thread_ = std::jthread(end);
-  } catch (const std::system_error&) {
-    // The system refuses threads, which most likely made the run fail; it then ends without a watchdog.
-  }
+  thread_ =
+      std::jthread([this, failure = std::move(failure), within = time_to_end()](const std::stop_token& stop) {
+        constexpr std::chrono::milliseconds kLook(500);
+        std::condition_variable_any wake;
+        std::unique_lock lock(mutex_);
+        while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
+          const auto failed = failure();
+          const bool by_gpu = !hang_.empty() && base::Clock::now() - hangs_since_ >= kToEndWithoutGpu;
+          if (!failed || (!by_gpu && base::Clock::now() - failed->known_at < within)) continue;
+          const auto why = by_gpu ? fmt::format("cannot end by itself after the run failed: {}", hang_)
+                                  : fmt::format(
+                                        "has not ended {} s after the run failed, most likely in a read "
+                                        "or write that hangs",
+                                        within.count());
+          if (!failed->unsaid.empty()) log_line(failed->unsaid);
+          log_line(fmt::format("{} {}; it is ended", who_, why));
+          Guard::dismiss();
+          std::_Exit(static_cast<int>(failed->kind));
+        }
+      });
 }
 
 void ExitWatchdog::hurry(const std::string& what) {
   const std::lock_guard lock(mutex_);
-  if (hang_.empty()) hang_ = what;
-  wake_.notify_one();
+  if (!hang_.empty()) return;
+  hang_ = what;
+  hangs_since_ = base::Clock::now();
 }
 
 }  // namespace paceline::cluster

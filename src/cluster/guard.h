@@ -14,18 +14,20 @@
 /// process is lost.
 
 #include <chrono>
-#include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace paceline::cluster {
 
 // Ends a process whose run has failed but that does not exit: a worker that hangs in a read of a dead disk
-// or in a call of its GPU cannot be joined. With several processes the Session does this, since it knows all
-// their failures.
+// or in a call of its GPU cannot be joined.
 
 /// The time from a run's failure to the forced end, for writing a record to a slow disk: 20 s, or the seconds
 /// of PACELINE_END_WITHIN, which tests set so as not to wait. Anything but a whole number from 1 is 20 s too.
@@ -36,11 +38,21 @@ namespace paceline::cluster {
 /// that a process that can exit gives them too (ProcessGroup::leave_after_failure).
 inline constexpr std::chrono::seconds kToEndWithoutGpu{5};
 
+/// Ends this process if its run has failed but it does not exit within time_to_end().
 class ExitWatchdog {
  public:
-  /// Call once, when the run has failed: ends the process with a message unless this object is destroyed
-  /// within time_to_end().
-  void begin(const std::string& text, base::ErrorKind kind);
+  /// `who`: "process 1 on host a", for the message.
+  explicit ExitWatchdog(std::string who) : who_(std::move(who)) {}
+
+  struct Failure {
+    std::string unsaid;  ///< what the message begins with; "": it was printed
+    base::ErrorKind kind;
+    base::TimePoint known_at;
+  };
+  /// From now on asks `failure`, from a thread. A second call does nothing.
+  ///
+  /// Errors   std::system_error: the system refuses the thread
+  void watch(std::function<std::optional<Failure>()> failure);
   /// Call when a GPU does not answer any more; `what` says which call does not return. From now on the time
   /// is kToEndWithoutGpu.
   ///
@@ -48,9 +60,10 @@ class ExitWatchdog {
   void hurry(const std::string& what);
 
  private:
+  const std::string who_;
   std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::string hang_;     ///< "": none
+  std::string hang_;  ///< "": none
+  base::TimePoint hangs_since_{};
   std::jthread thread_;  ///< last: it uses all of the above
 };
 

@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "base/topology.h"
@@ -43,21 +42,6 @@ class LongerDeadline {
   const std::chrono::seconds before_;
 };
 
-/// The `algorithms` of the first process, in all processes. Collective.
-engine::KernelAlgorithms of_first(comm::ProcessGroup& processes, const engine::KernelAlgorithms& algorithms) {
-  std::string text;
-  for (const auto& [problem, algorithm] : algorithms) text += problem + '\t' + algorithm + '\n';
-  std::uint64_t size = text.size();
-  processes.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  text.resize(size);
-  if (size > 0) processes.broadcast(std::as_writable_bytes(std::span(text)), 0);
-  engine::KernelAlgorithms all;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    all[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
-  return all;
-}
-
 engine::KernelAlgorithms algorithms_of(const engine::PreparedKernels& prepared) {
   return prepared.algorithms == nullptr ? engine::KernelAlgorithms() : *prepared.algorithms;
 }
@@ -67,17 +51,15 @@ engine::KernelAlgorithms algorithms_of(const engine::PreparedKernels& prepared) 
 std::vector<OtherKernels> find_other_kernels(Session& session, const engine::PreparedKernels& prepared) {
   auto& processes = session.processes();
   const auto mine = algorithms_of(prepared);
-  const auto first = of_first(processes, mine);
+  const auto first = comm::value_of_first(processes, mine);
   const auto differing = std::ranges::count_if(mine, [&](const auto& one) {
     const auto found = first.find(one.first);
     return found == first.end() || found->second != one.second;
   });
   using Report = std::array<std::int32_t, 2>;  // number of the process, problems
   const Report report{session.place().process, static_cast<std::int32_t>(differing)};
-  std::vector<Report> reports(static_cast<std::size_t>(processes.processes()));
-  processes.all_gather(std::as_bytes(std::span(&report, 1)), std::as_writable_bytes(std::span(reports)));
   std::vector<OtherKernels> others;
-  for (const auto& [process, problems] : reports)
+  for (const auto& [process, problems] : comm::gather_values(processes, processes.processes(), report))
     if (problems > 0)
       others.push_back({process, session.members()[static_cast<std::size_t>(process)].host, problems});
   return others;
@@ -91,14 +73,14 @@ engine::PreparedKernels prepare_together(const std::string& device, Session& ses
   auto& processes = session.processes();
   processes.at(0, "the measuring of kernels");
   engine::KernelRequest request = asked;
-  request.given = of_first(processes, asked.given);
+  request.given = comm::value_of_first(processes, asked.given);
   const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
   const LongerDeadline longer(processes, is_gpu ? kForPlans : std::chrono::minutes(0));
   engine::PreparedKernels prepared;
   const bool is_measured = request.is_measured && request.given.empty();
   if (is_measured) {
     if (session.is_first()) prepared = engine::prepare(device, graph, how, request);
-    request.given = of_first(processes, algorithms_of(prepared));
+    request.given = comm::value_of_first(processes, algorithms_of(prepared));
     request.is_measured = false;
   }
   if (!is_measured || !session.is_first()) prepared = engine::prepare(device, graph, how, request);
@@ -145,45 +127,91 @@ std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int wor
   return near;
 }
 
-/// The GPUs of this process's workers, one for each. A process without a session has all that it sees.
-class GpusOfProcess {
+/// A process that was started alone: it has all GPUs that it sees.
+class Alone : public train::Machine {
  public:
-  /// `members`: like make_backend()'s.
-  GpusOfProcess(std::string device, const Session* session, std::span<const int> members)
-      : device_(std::move(device)), session_(session), members_(members.begin(), members.end()) {
-    if (session != nullptr && members_.empty()) members_ = session->all_processes();
+  explicit Alone(Joining joining) : joining_(std::move(joining)) {}
+
+  std::unique_ptr<engine::Engine> compile(const graph::Graph& graph,
+                                          const engine::CompileOptions& how) const override {
+    return engine::compile(device_name(), graph, how);
+  }
+  graph::MemoryPlan plan(const graph::Graph& graph, const engine::CompileOptions& how) const override {
+    return engine::plan(device_name(), graph, how);
+  }
+  engine::PreparedKernels prepare(const graph::Graph& graph, const engine::CompileOptions& how,
+                                  const engine::KernelRequest& asked) const override {
+    return engine::prepare(device_name(), graph, how, asked);
+  }
+  std::vector<std::unique_ptr<comm::Communicator>> communicators(
+      int ranks, std::chrono::seconds deadline) const override {
+    return make_communicators(joining_, ranks, deadline);
+  }
+  std::optional<train::DeviceShare> device(int local_workers) const override {
+    const auto info = engine::device_info(device_name(), device_numbers(local_workers));
+    if (!info) return std::nullopt;
+    const int workers = most_on_one(local_workers, info->devices);
+    return train::DeviceShare{.info = *info, .workers = workers, .is_any_shared = workers > 1};
+  }
+  measure::OpenGpus gpus(int local_workers) const override {
+    return engine::gpu_source(device_name(), device_numbers(local_workers));
+  }
+  std::vector<std::vector<int>> cores_near(int local_workers) const override {
+    return is_gpu(device_name()) ? cores_near_gpus(device_name(), local_workers)
+                                 : std::vector<std::vector<int>>();
+  }
+  std::optional<std::vector<std::string>> describe_gpus() const override {
+    return is_gpu(device_name()) ? std::optional(engine::cuda::gpu_facts()) : std::nullopt;
   }
 
-  [[nodiscard]] std::vector<int> numbers(int local_workers) const {
-    if (session_ != nullptr) return dealt(local_workers).numbers;
-    std::vector<int> numbers(static_cast<std::size_t>(local_workers));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    return numbers;
+ protected:
+  [[nodiscard]] const std::string& device_name() const { return joining_.device; }
+
+ private:
+  const Joining joining_;
+};
+
+/// A process of several, which share the host's GPUs.
+class InSession final : public Alone {
+ public:
+  /// `members`: like make_backend()'s.
+  InSession(Joining joining, std::span<const int> members)
+      : Alone(joining), session_(*joining.session), members_(members.begin(), members.end()) {
+    if (members_.empty()) members_ = session_.all_processes();
   }
-  [[nodiscard]] std::optional<train::DeviceShare> share(int local_workers) const {
-    const auto info = engine::device_info(device_, numbers(local_workers));
-    if (!info) return std::nullopt;
-    if (session_ == nullptr) {
-      const int workers = most_on_one(local_workers, info->devices);
-      return train::DeviceShare{.info = *info, .workers = workers, .is_any_shared = workers > 1};
-    }
+
+  engine::PreparedKernels prepare(const graph::Graph& graph, const engine::CompileOptions& how,
+                                  const engine::KernelRequest& asked) const override {
+    return prepare_together(device_name(), session_, graph, how, asked);
+  }
+  std::vector<int> device_numbers(int local_workers) const override { return dealt(local_workers).numbers; }
+  std::optional<train::DeviceShare> device(int local_workers) const override {
     const AssignedGpus dealt = this->dealt(local_workers);
+    const auto info = engine::device_info(device_name(), dealt.numbers);
+    if (!info) return std::nullopt;
     return train::DeviceShare{
         .info = *info,
         .workers = dealt.workers_on_one.value_or(most_on_one(dealt.workers_here, info->devices)),
         .is_any_shared = dealt.is_any_shared};
   }
-  [[nodiscard]] std::vector<std::vector<int>> cores_near(int local_workers) const {
-    if (session_ != nullptr) return dealt(local_workers).cores_near;
-    return cores_near_gpus(device_, local_workers);
+  std::vector<std::vector<int>> cores_near(int local_workers) const override {
+    return is_gpu(device_name()) ? dealt(local_workers).cores_near : std::vector<std::vector<int>>();
   }
+  void at(const char* phase) const override { session_.processes().at(0, phase); }
+  std::optional<train::Loss> lost_rank() const override {
+    const auto failure = session_.processes().failure();
+    if (!failure || !failure->detection_s) return std::nullopt;
+    return train::Loss{.record = {.known_at_s = measure::unix_now() - base::seconds_since(failure->known_at),
+                                  .detection_s = failure->detection_s},
+                       .of_first = failure->of_first()};
+  }
+  void from_first(std::span<std::byte> bytes) const override { session_.processes().broadcast(bytes, 0); }
 
  private:
   [[nodiscard]] AssignedGpus dealt(int local_workers) const {
-    return session_->gpus_of(members_, local_workers, engine::device_index(device_));
+    return session_.gpus_of(members_, local_workers, engine::device_index(device_name()));
   }
-  std::string device_;
-  const Session* session_;
+  Session& session_;
   std::vector<int> members_;
 };
 
@@ -203,15 +231,21 @@ std::vector<std::unique_ptr<comm::Communicator>> make_communicators(const Joinin
     how.session->processes().set_deadline(deadline);
     how.session->processes().set_wire_format(how.wire_format);
     options.across = &how.session->processes();
-    hangs = [session = how.session](const std::string& what) { session->hurry_the_end(what); };
+    hangs = [session = how.session](const std::string& what) { session->exit_watchdog().hurry(what); };
   } else {
     options.stall_options.say = [stalls = how.stalls](const std::string& text) {
       log_line(text);
       stalls->hear(text);
     };
-    const auto exit_watchdog = std::make_shared<ExitWatchdog>();
+    const auto exit_watchdog = std::make_shared<ExitWatchdog>("this process");
     options.stall_options.failed = [exit_watchdog](const std::string& text, base::ErrorKind kind) {
-      exit_watchdog->begin(text, kind);
+      try {
+        exit_watchdog->watch([failure = ExitWatchdog::Failure{text, kind, base::Clock::now()}] {
+          return std::optional(failure);
+        });
+      } catch (const std::system_error&) {
+        // The system refuses threads, which most likely made the run fail; it then ends without a watchdog.
+      }
     };
     hangs = [exit_watchdog](const std::string& what) { exit_watchdog->hurry(what); };
   }
@@ -228,59 +262,24 @@ train::Backend make_backend(const std::string& device, Session* session, const c
   train::ProcessPlacement place;
   if (session != nullptr) place = members.empty() ? session->place() : session->place_among(members);
   const auto stalls = session != nullptr ? session->stalls() : std::make_shared<train::StallListener>();
-  const GpusOfProcess gpus(device, session, members);
   Joining joining{.device = device,
                   .session = session,
                   .emulation = emulation,
                   .wire_format = wire_format,
                   .stalls = stalls};
   joining.emulation.hosts = place.hosts;
-  return {
-      .compile = [device](const graph::Graph& graph,
-                          const engine::CompileOptions& how) { return engine::compile(device, graph, how); },
-      .prepare =
-          [device, session](const graph::Graph& graph, const engine::CompileOptions& how,
-                            const engine::KernelRequest& asked) {
-            return session == nullptr ? engine::prepare(device, graph, how, asked)
-                                      : prepare_together(device, *session, graph, how, asked);
-          },
-      .at =
-          [session](const char* phase) {
-            if (session != nullptr) session->processes().at(0, phase);
-          },
-      .plan = [device](const graph::Graph& graph,
-                       const engine::CompileOptions& how) { return engine::plan(device, graph, how); },
-      .communicators =
-          [joining](int ranks, std::chrono::seconds deadline) {
-            return make_communicators(joining, ranks, deadline);
-          },
-      .device_sum_bytes = joining.joins_gpus() ? comm::nccl::kBufferBytes : 0,
-      .loss = [session]() -> std::optional<train::Loss> {
-        const auto failure = session == nullptr ? std::nullopt : session->processes().failure();
-        if (!failure || !failure->detection_s) return std::nullopt;
-        return train::Loss{
-            .record = {.known_at_s = measure::unix_now() - base::seconds_since(failure->known_at),
-                       .detection_s = failure->detection_s},
-            .of_first = failure->of_first()};
-      },
-      .device_numbers = [gpus](int local_workers) { return gpus.numbers(local_workers); },
-      .device = [gpus](int local_workers) { return gpus.share(local_workers); },
-      .describe_gpus = is_gpu(device) ? engine::cuda::gpu_facts : std::function<std::vector<std::string>()>(),
-      .gpus = [device, gpus](int local_workers) -> measure::OpenGpus {
-        return engine::gpu_source(device, gpus.numbers(local_workers));
-      },
-      .cores_near = is_gpu(device) ? [gpus](int local_workers) { return gpus.cores_near(local_workers); }
-                                   : std::function<std::vector<std::vector<int>>(int)>(),
-      .neighbour_pids = session != nullptr ? session->neighbour_pids() : std::vector<int>(),
-      .place = place,
-      .auto_precision = engine::auto_precision(device).precision,
-      .keeps_images = engine::keeps_images(device),
-      .libraries = libraries(),
-      .stalls = stalls,
-      .from_first = session == nullptr
-                        ? std::function<void(std::span<std::byte>)>()
-                        : [session](std::span<std::byte> bytes) { session->processes().broadcast(bytes, 0); },
+  const auto make_machine = [&]() -> std::shared_ptr<const train::Machine> {
+    if (session == nullptr) return std::make_shared<Alone>(joining);
+    return std::make_shared<InSession>(joining, members);
   };
+  return {.machine = make_machine(),
+          .device_sum_bytes = joining.joins_gpus() ? comm::nccl::kBufferBytes : 0,
+          .neighbour_pids = session != nullptr ? session->neighbour_pids() : std::vector<int>(),
+          .place = place,
+          .auto_precision = engine::auto_precision(device).precision,
+          .keeps_images = engine::keeps_images(device),
+          .libraries = libraries(),
+          .stalls = stalls};
 }
 
 std::vector<std::string> libraries() {

@@ -24,8 +24,6 @@
 namespace paceline::cluster {
 namespace {
 
-constexpr std::size_t kMaxCores = 8192;
-
 /// How long the end of a killed process is hidden from an mpiexec of MPICH's family, which then kills all.
 constexpr std::chrono::seconds kToNameTheLost{5};
 
@@ -77,19 +75,6 @@ class LastResort {
   std::jthread thread_;
 };
 
-/// The message about itself that each process sends to the others at the start.
-struct PackedProcessInfo {
-  std::array<char, base::kHostNameBytes> host{};
-  std::array<char, 512> command{};                  ///< the beginning of the command
-  std::uint64_t whole_command = 0;                  ///< hash of the whole command
-  std::array<std::uint8_t, kMaxCores / 8> cores{};  ///< a bit for each core that the process may use
-  std::int32_t cores_of_host = 0;                   ///< inside a Slurm job: the job's cores on the host
-  std::int32_t usable = 0;
-  std::array<char, 64> gpus{};
-  std::int32_t pid = 0;
-  std::int32_t node = -1;
-};
-
 template <std::size_t size>
 void put(std::array<char, size>& place, const std::string& text) {
   std::strncpy(place.data(), text.c_str(), size - 1);
@@ -118,37 +103,21 @@ int own_memory_node() {
   return nodes.size() == 1 ? *nodes.begin() : -1;
 }
 
-PackedProcessInfo own_process_info(const std::string& command, bool sees_gpus) {
-  PackedProcessInfo packed;
-  put(packed.host, base::host_name());
-  put(packed.command, command);
-  packed.whole_command = std::hash<std::string>()(command);
-  packed.cores_of_host = static_cast<std::int32_t>(::sysconf(_SC_NPROCESSORS_ONLN));
+ProcessInfo own_process_info(int process, const std::string& command, std::span<const SeenGpu> gpus) {
+  ProcessInfo mine{.process = process,
+                   .host = base::host_name(),
+                   .cores = base::current_affinity(),
+                   .cores_of_host = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)),
+                   .gpus = my_gpus(),
+                   .usable = base::usable_cores(),
+                   .pid = ::getpid(),
+                   .node = gpus.empty() ? -1 : own_memory_node(),
+                   .sees = {gpus.begin(), gpus.end()},
+                   .command = command};
   if (const char* of_job = std::getenv("SLURM_CPUS_ON_NODE"))
     if (const int cores = std::atoi(of_job); cores > 0)
-      packed.cores_of_host = std::min(packed.cores_of_host, cores);
-  packed.usable = base::usable_cores();
-  put(packed.gpus, my_gpus());
-  packed.pid = ::getpid();
-  if (sees_gpus) packed.node = own_memory_node();
-  for (const int core : base::current_affinity())
-    if (core >= 0 && core < static_cast<int>(kMaxCores))
-      packed.cores[static_cast<std::size_t>(core) / 8] |= static_cast<std::uint8_t>(1u << (core % 8));
-  return packed;
-}
-
-ProcessInfo unpack(const PackedProcessInfo& packed, int process) {
-  ProcessInfo info{.process = process,
-                   .host = packed.host.data(),
-                   .cores = {},
-                   .cores_of_host = packed.cores_of_host,
-                   .gpus = packed.gpus.data(),
-                   .usable = packed.usable,
-                   .pid = packed.pid,
-                   .node = packed.node};
-  for (int core = 0; core < static_cast<int>(kMaxCores); ++core)
-    if (packed.cores[static_cast<std::size_t>(core) / 8] & (1u << (core % 8))) info.cores.push_back(core);
-  return info;
+      mine.cores_of_host = std::min(mine.cores_of_host, cores);
+  return mine;
 }
 
 /// The number of cores that the processes of `host` may use together: each set of cores counts once, limited
@@ -209,7 +178,14 @@ Session::Session(const comm::Launch& launch, std::chrono::seconds deadline)
           log_line(text);
           stalls->hear(text);
         });
-    exit_watchdog_ = std::jthread([this](const std::stop_token& stop) { end_if_overdue(stop); });
+    exit_watchdog_.emplace(fmt::format("process {} on host {}", place_.process, base::host_name()));
+    exit_watchdog_->watch([this]() -> std::optional<ExitWatchdog::Failure> {
+      const auto failure = processes_->failure();
+      if (!failure) return std::nullopt;
+      // Its own failure the first process would print on its way out.
+      const bool is_unsaid = is_first() && processes_->failure_is_own();
+      return ExitWatchdog::Failure{is_unsaid ? failure->text : "", failure->kind, failure->known_at};
+    });
   } catch (...) {      // most likely the system refused a thread
     wire_->give_up();  // otherwise its end would wait for the others, and they for this process
     throw;
@@ -228,7 +204,7 @@ Session::~Session() {
   } catch (const std::system_error&) {
     // The system refuses threads, which most likely made the run fail; it then ends without a last resort.
   }
-  exit_watchdog_ = {};
+  exit_watchdog_.reset();
   processes_.reset();
   wire_.reset();
 }
@@ -237,42 +213,6 @@ int Session::leave(int exit_code) {
   constexpr int kBySignal = 128;
   const int signal = processes_->leave(std::max(0, exit_code - kBySignal));
   return signal > 0 ? kBySignal + signal : exit_code;
-}
-
-void Session::end_if_overdue(const std::stop_token& stop) const {
-  constexpr auto kLook = std::chrono::milliseconds(500);
-  const auto within = time_to_end();
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  std::optional<base::TimePoint> hangs_since;
-  while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
-    const auto failure = processes_->failure();
-    const auto now = base::Clock::now();
-    std::string hang;
-    {
-      const std::lock_guard guard(mutex_);
-      hang = hang_;
-    }
-    if (!hang.empty() && !hangs_since) hangs_since = now;
-    const bool by_gpu = hangs_since && now - *hangs_since >= kToEndWithoutGpu;
-    if (!failure || (!by_gpu && now - failure->known_at < within)) continue;
-    // Its own failure the first process would print on its way out.
-    if (is_first() && processes_->failure_is_own()) log_line(failure->text);
-    log_line(fmt::format(
-        "process {} on host {} {}; it is ended", place_.process, base::host_name(),
-        by_gpu ? fmt::format("cannot end by itself after the run failed: {}", hang)
-               : fmt::format(
-                     "has not ended {} s after the run failed, most likely in a read or write that hangs",
-                     within.count())));
-    Guard::dismiss();
-    std::_Exit(static_cast<int>(failure->kind));
-  }
-}
-
-void Session::hurry_the_end(const std::string& what) {
-  const std::lock_guard lock(mutex_);
-  if (hang_.empty()) hang_ = what;
 }
 
 void Session::require_one_version(const std::string& version) {
@@ -293,44 +233,22 @@ void Session::require_one_version(const std::string& version) {
           all[0].version.data());
 }
 
-std::vector<std::string> Session::gather(const std::string& mine) const {
-  std::uint64_t size = mine.size();
-  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(place_.processes));
-  processes_->all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
-  std::string padded = mine;
-  padded.resize(*std::max_element(sizes.begin(), sizes.end()) + 1);
-  std::string all(padded.size() * sizes.size(), '\0');
-  processes_->all_gather(std::as_bytes(std::span(padded)), std::as_writable_bytes(std::span(all)));
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < sizes.size(); ++i) texts.push_back(all.substr(i * padded.size(), sizes[i]));
-  return texts;
-}
-
 void Session::meet(const std::string& version, const std::string& command, bool shared_memory,
                    std::span<const SeenGpu> gpus) {
   require_one_version(version);
   if (shared_memory) processes_->share_memory();
-  const PackedProcessInfo mine = own_process_info(command, !gpus.empty());
-  std::vector<PackedProcessInfo> all(static_cast<std::size_t>(place_.processes));
-  processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
-  place_.host = mine.host.data();
-  for (int process = 0; process < place_.processes; ++process) {
-    const PackedProcessInfo& other = all[static_cast<std::size_t>(process)];
-    const PackedProcessInfo& first = all[0];
-    if (other.whole_command != first.whole_command)
+  members_ = gather(own_process_info(place_.process, command, gpus));
+  place_.host = members_[static_cast<std::size_t>(place_.process)].host;
+  std::map<std::string, int> of_hosts;
+  const auto& first = members_.front();
+  for (auto& info : members_) {
+    if (info.command != first.command)
       base::fail(base::ErrorKind::comm,
                  "process {} on {} was started with another command than process 0 on {}: '{}' against '{}'; "
                  "give all the same",
-                 process, other.host.data(), first.host.data(), other.command.data(), first.command.data());
-    ProcessInfo info = unpack(other, process);
-    info.local = static_cast<int>(std::count_if(
-        members_.begin(), members_.end(), [&](const ProcessInfo& one) { return one.host == info.host; }));
-    members_.push_back(std::move(info));
+                 info.process, info.host, first.host, info.command, first.command);
+    info.local = of_hosts[info.host]++;
   }
-  // After the check of the commands: with different commands not all processes would call gather().
-  const auto seen = gather(to_text(gpus));
-  for (std::size_t process = 0; process < seen.size(); ++process)
-    members_[process].sees = seen_gpus_from_text(seen[process]);
   place_ = place_among(all_processes());
 }
 

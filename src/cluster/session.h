@@ -6,16 +6,15 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/process.h"
 #include "cluster/assign_gpus.h"
 #include "cluster/guard.h"
+#include "comm/communicator.h"
 #include "comm/failure/probes.h"
 #include "comm/launch.h"
 #include "comm/process_group.h"
@@ -35,7 +34,22 @@ struct ProcessInfo {
   int pid = 0;                     ///< its process id, as it sees it
   int node = -1;                   ///< memory node of its cores; -1: unknown, or several
   std::vector<SeenGpu> sees = {};  ///< GPUs visible to it, if the command needs them
+  std::string command = {};        ///< that started it
 };
+template <typename A>
+void fields(A& archive, base::In<A, ProcessInfo>& value) {
+  archive("process", value.process);
+  archive("host", value.host);
+  archive("cores", value.cores);
+  archive("cores_of_host", value.cores_of_host);
+  archive("local", value.local);
+  archive("gpus", value.gpus);
+  archive("usable", value.usable);
+  archive("pid", value.pid);
+  archive("node", value.node);
+  archive("sees", value.sees);
+  archive("command", value.command);
+}
 
 /// Threads  made, used and destroyed by the main thread
 class Session {
@@ -74,8 +88,11 @@ class Session {
   [[nodiscard]] bool is_first() const { return place_.is_first(); }
   [[nodiscard]] const std::vector<ProcessInfo>& members() const { return members_; }
 
-  /// Returns the text of every process, in their order. All processes must call it.
-  [[nodiscard]] std::vector<std::string> gather(const std::string& mine) const;
+  /// Returns the value of every process, in their order. All processes must call it.
+  template <typename T>
+  [[nodiscard]] std::vector<T> gather(const T& mine) const {
+    return comm::gather_values(*processes_, place_.processes, mine);
+  }
 
   /// Call at the end of a successful command: all leave together. Returns the exit code of this process: that
   /// of the highest signal that stopped one of them, or else `exit_code`.
@@ -94,20 +111,13 @@ class Session {
   /// For Interrupt: whether a signal should be handled without a message, because this is not the first
   /// process, or because the launcher sent it when another process was lost.
   [[nodiscard]] bool silent() const;
-  /// Call when the run has failed and a GPU of this process does not answer any more; `what` says which call
-  /// does not return. The process is then ended after kToEndWithoutGpu, with the exit code of the failure,
-  /// unless it ends by itself.
-  ///
-  /// Threads  any
-  void hurry_the_end(const std::string& what);
+  /// Ends this process if its run has failed but it does not exit.
+  [[nodiscard]] ExitWatchdog& exit_watchdog() { return *exit_watchdog_; }
   /// Gets warnings about processes that keep the others waiting.
   [[nodiscard]] const std::shared_ptr<train::StallListener>& stalls() const { return stalls_; }
 
  private:
   void require_one_version(const std::string& version);
-  /// Ends the process if its run has failed but it does not exit: a thread that hangs in a read of a dead
-  /// disk or in a call of its GPU cannot be joined.
-  void end_if_overdue(const std::stop_token& stop) const;
 
   const std::chrono::seconds deadline_;
   const std::optional<std::int64_t> kills_before_ = base::out_of_memory_kills();
@@ -117,10 +127,8 @@ class Session {
   std::unique_ptr<comm::Wire> wire_;
   std::unique_ptr<comm::ProcessGroup> processes_;
   train::ProcessPlacement place_;
-  std::vector<ProcessInfo> members_;  ///< in the order of processes
-  mutable std::mutex mutex_;
-  std::string hang_;            ///< guarded by mutex_; "": none
-  std::jthread exit_watchdog_;  ///< last: it uses the above
+  std::vector<ProcessInfo> members_;           ///< in the order of processes
+  std::optional<ExitWatchdog> exit_watchdog_;  ///< last: it uses the above
 };
 
 }  // namespace paceline::cluster

@@ -7,13 +7,16 @@
 /// devices' arrays this holds where sums_in_tree() is true. A rank that fails calls abort(); then every
 /// waiting or later call on any rank throws Error(comm).
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/archive.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -145,6 +148,40 @@ class Communicator {
   virtual void check() const {}
   [[nodiscard]] virtual Traffic traffic() const = 0;
 };
+
+/// The values of all `members` of `group` (a Communicator, or a ProcessGroup), in their order; of any type
+/// that base/archive.h carries. Collective; the same on every member, but nothing where not `is_wanted`.
+///
+/// Cost     sends and stores members * the bytes of the longest value, on every member
+template <typename T, typename Group>
+[[nodiscard]] std::vector<T> gather_values(Group& group, int members, const T& mine, bool is_wanted = true) {
+  std::string bytes = base::to_bytes(mine);
+  std::uint64_t size = bytes.size();
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(members));
+  group.all_gather(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(sizes)));
+  bytes.resize(*std::ranges::max_element(sizes));
+  std::string all(bytes.size() * sizes.size(), '\0');
+  if (!all.empty()) group.all_gather(std::as_bytes(std::span(bytes)), std::as_writable_bytes(std::span(all)));
+  std::vector<T> values;
+  for (std::size_t i = 0; is_wanted && i < sizes.size(); ++i)
+    values.push_back(base::from_bytes<T>(std::string_view(all).substr(i * bytes.size(), sizes[i])));
+  return values;
+}
+/// The first member's value, on every member of `group`. Collective.
+template <typename T, typename Group>
+[[nodiscard]] T value_of_first(Group& group, const T& mine) {
+  std::string bytes = base::to_bytes(mine);
+  std::uint64_t size = bytes.size();
+  group.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
+  bytes.resize(size);
+  group.broadcast(std::as_writable_bytes(std::span(bytes)), 0);
+  return base::from_bytes<T>(bytes);
+}
+/// gather_values(), at rank 0; the other ranks get nothing.
+template <typename T>
+[[nodiscard]] std::vector<T> gather_at_first(Communicator& ranks, const T& mine) {
+  return gather_values(ranks, ranks.size(), mine, ranks.rank() == 0);
+}
 
 // Base class of communicators that wrap another one: forwards every call; subclasses override some.
 

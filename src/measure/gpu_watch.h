@@ -127,10 +127,4 @@ class GpuWatch {
   std::shared_ptr<Shared> shared_;  ///< shared with the thread, which may outlive this object
 };
 
-/// Convert reports for messages between the processes of a run.
-///
-/// Errors   Error(data), like record_from_json()
-[[nodiscard]] std::string to_json(const GpuReport& report);
-[[nodiscard]] GpuReport gpu_report_from_json(const std::string& text);
-
 }  // namespace paceline::measure

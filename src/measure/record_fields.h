@@ -2,23 +2,22 @@
 
 /// The keys of a record's JSON. One list for each struct serves both directions: `fields(archive, value)`
 /// names every key once, with its member. The JsonWriter of record_json.cc turns members into JSON, its
-/// JsonReader JSON into members. So everything that is written can be read, and a key has one spelling. Those
-/// of GPUs are in measure/gpu_record_fields.h.
+/// JsonReader JSON into members, and base/archive.h both into messages between processes. So everything that
+/// is written can be read, and a key has one spelling. Those of GPUs are in measure/gpu_record_fields.h.
 
 #include <type_traits>
 
+#include "base/archive.h"
 #include "measure/record.h"
 
 namespace paceline::measure {
 
-/// T for an archive that reads into the value, const T for one that writes it.
-template <typename Archive, typename T>
-using In = std::conditional_t<Archive::kWrites, const T, T>;
+using base::In;
 
-/// An optional key: not written if the value is absent.
+/// An optional key: not written if the value is absent. Bytes have no keys, so all is written there.
 template <typename A, typename T>
 void where_present(A& archive, const char* key, T& value) {
-  if (A::kWrites && !value.has_value()) return;
+  if (A::kWrites && !std::is_same_v<A, base::BytesWriter> && !value.has_value()) return;
   archive(key, value);
 }
 

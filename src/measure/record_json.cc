@@ -304,25 +304,6 @@ std::string to_json(const Record& record) {
   return text;
 }
 
-std::string to_json(const GpuReport& report) {
-  JsonWriter writer;
-  fields(writer, report);
-  return dump(writer.object());
-}
-
-GpuReport gpu_report_from_json(const std::string& text) {
-  GpuReport report;
-  try {
-    const Parsed json = Parsed::parse(text);
-    const std::string where = "the GPU report of a process";
-    const JsonReader reader(json, where, "");
-    fields(reader, report);
-  } catch (const Parsed::exception& error) {
-    base::fail(base::ErrorKind::data, "the GPU report of a process is not JSON: {}", error.what());
-  }
-  return report;
-}
-
 std::string why_no_record(const std::string& text) {
   // Only the schema is kept of a file that may be of any program.
   const auto keeps = [](int depth, Parsed::parse_event_t event, Parsed& value) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/archive.h"
 #include "measure/ledger.h"
 #include "measure/record.h"
 #include "measure/spans.h"
@@ -30,6 +31,14 @@ struct RankTimeline {
   bool is_cut = false;       ///< some spans were not kept
   std::vector<TimelineSpan> spans;
 };
+template <typename A>
+void fields(A& archive, base::In<A, RankTimeline>& value) {
+  archive("rank", value.rank);
+  archive("host", value.host);
+  archive("clock_error_s", value.clock_error_s);
+  archive("is_cut", value.is_cut);
+  archive("spans", value.spans);
+}
 
 /// Changes those parts of Phase::exposed_transfer spans that lie inside `waits` into exposed_wait, as the
 /// ledger does later. All other spans stay.
@@ -69,6 +78,11 @@ struct RankSteps {
   RankTimeline timeline;
   std::vector<double> steps_s;
 };
+template <typename A>
+void fields(A& archive, base::In<A, RankSteps>& value) {
+  archive("timeline", value.timeline);
+  archive("steps_s", value.steps_s);
+}
 
 /// The last steps that all ranks have, at most `most_steps`; fewer steps, and then fewer ranks, if there are
 /// more than kMostSpansShown spans. Spans are cut at the begin and the end of these steps; spans shorter than

@@ -18,14 +18,15 @@ namespace {
 
 using measure::Record;
 
-void label(Record& record, const PlannedCell& cell) {
+void label(Record& record, const Runner& runner, const PlannedCell& cell) {
   record.id = cell.id;
   record.kind = cell.kind;
   record.scaling = cell.scaling;
   if (!cell.also.empty()) record.also = cell.also;
   record.variant = cell.variant;
   record.repeat = cell.repeat;
-  if (!cell.note.empty()) record.notes.push_back(cell.note);
+  for (const auto& note : {cell.note, runner.note})
+    if (!note.empty()) record.notes.push_back(note);
 }
 
 void describe_without_plan(Record& record, const Runner& runner, const PlannedCell& cell) {
@@ -57,7 +58,7 @@ void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& 
 /// The record of a cell that is not run: its settings, its plan, and the reason.
 Record skipped(const Runner& runner, const PlannedCell& cell) {
   Record record;
-  label(record, cell);
+  label(record, runner, cell);
   record.status = "skipped";
   record.reason = cell.skip;
   describe_as_asked(record, runner, cell);
@@ -84,7 +85,7 @@ Record skipped(const Runner& runner, const PlannedCell& cell) {
 /// the program should end quickly. Model and data are copied from `other`, a record of the same study.
 Record not_begun(const Runner& runner, const PlannedCell& cell, const Record* other) {
   Record record;
-  label(record, cell);
+  label(record, runner, cell);
   record.status = "interrupted";
   record.reason = kNotBegun;
   describe_as_asked(record, runner, cell);
@@ -144,7 +145,7 @@ Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool r
     }
     Record record = cell.is_of_collectives() ? time_collectives(runner, cell, options, backend)
                                              : train::run(options, backend, runner.stop, runner.progress);
-    label(record, cell);
+    label(record, runner, cell);
     if (record.status == "interrupted" && runner.interrupted) runner.interrupted();
     if (record.status == "complete" && !options.out.empty() && !cell.keeps_training)
       std::filesystem::remove_all(options.out);

@@ -217,6 +217,7 @@ std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells, con
   record.id = kChosen;
   record.variant = chosen.variant;
   record.evaluation->reads += reads_of(before);
+  if (!runner.note.empty()) record.notes.push_back(runner.note);
   measure::write_record(path, record);
   return record;
 }

@@ -92,7 +92,8 @@ struct Runner {
   /// Holds records/<id>.json, and trainings/<id> while they are unfinished; empty: nothing is kept or
   /// resumed.
   std::filesystem::path directory;
-  std::string command;                                                               ///< for the records
+  std::string command;    ///< for the records
+  std::string note = {};  ///< added to the notes of each record that is made; empty: none
   std::function<void(int index, int cells, const std::string& id, Begin how)> cell;  ///< before each cell
   std::function<void(const measure::Record&)> done;                                  ///< after each cell
   /// Called after a cell that a process of the run was asked to end, not necessarily this one: requests

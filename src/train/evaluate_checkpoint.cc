@@ -77,7 +77,7 @@ engine::LossSums evaluate_part(const Shared& shared, int rank) {
   // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
   if (compiled.batch_norm == engine::BatchNormMode::synchronised)
     compiled.reduce_statistics = [](std::span<double>) {};
-  const auto engine = shared.backend.compile(shared.graph, compiled);
+  const auto engine = shared.backend.machine->compile(shared.graph, compiled);
   read_weights(shared.checkpoint, engine->graph(), engine->layout(), engine->weights());
   engine->weights_changed();
 
@@ -305,11 +305,10 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   const auto limits = memory_limits(backend, resolved.local_workers);
   const auto plan = plan_run(options, resolved, graph, source, backend, limits);
   require_memory(options, resolved, graph, source, backend, conditions, plan, limits);
-  if (backend.prepare)
-    resolved.algorithms = backend
-                              .prepare(graph, planning_options(options, resolved, backend),
-                                       kernel_request(options, info.algorithms))
-                              .algorithms;
+  resolved.algorithms = backend.machine
+                            ->prepare(graph, planning_options(options, resolved, backend),
+                                      kernel_request(options, info.algorithms))
+                            .algorithms;
 
   Record record = begin_record(options, resolved, graph, source, plan, limits, backend);
   record.kind = record.id = "evaluate";
@@ -342,7 +341,7 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
                       .pool = pool,
                       .outcomes = outcomes};
   auto communicators =
-      backend.communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
+      backend.machine->communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
   std::vector<engine::LossSums> parts(communicators.size());
   const auto gpu_watch = watch_gpus(backend, resolved.local_workers);
   if (gpu_watch) gpu_watch->begin();

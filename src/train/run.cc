@@ -71,10 +71,6 @@ void say_of_resume(const Progress& progress, const Options& options, const Resum
                       : ""));
 }
 
-void tell_run(const Backend& backend, const char* phase) {
-  if (backend.at) backend.at(phase);
-}
-
 /// The record of the epoch with which the checkpoint ended.
 std::optional<EpochRecord> last_epoch(const Prepared& run) {
   if (!run.resume || run.earlier.epochs.empty()) return std::nullopt;
@@ -166,12 +162,14 @@ void tell_end(const Record& record, const Options& options, const Progress& prog
   if (progress.event) progress.event(end_event(record, base::seconds_since(options.started)));
 }
 
-/// Joins the record with the runs before this one, and adds sentences on validation and test set.
-void conclude(Record& record, const Earlier& earlier, const Progress& progress) {
+/// Joins the record with the runs before this one, and adds sentences on validation and test set, and the
+/// options' note.
+void conclude(Record& record, const Options& options, const Earlier& earlier, const Progress& progress) {
   record.epochs = joined(earlier.epochs, std::move(record.epochs));
   fill_in_tested(record);
   const auto best = best_epoch(record);
-  if (!best.empty()) record.notes.push_back(best);
+  for (const auto& note : {best, options.note})
+    if (!note.empty()) record.notes.push_back(note);
   for (const auto& note : record.notes)
     if (progress.say && (note == best || note.starts_with(kStoppedEarly))) progress.say(note);
 }
@@ -248,12 +246,12 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   job.peak_is_ours = start_peak_memory(record);
   const auto gpu_watch = watch_gpus(backend, prepared.resolved.local_workers);
   job.gpu_watch = gpu_watch.get();
-  auto communicators =
-      backend.communicators(prepared.resolved.local_workers, std::chrono::seconds(options.deadline_s));
+  auto communicators = backend.machine->communicators(prepared.resolved.local_workers,
+                                                      std::chrono::seconds(options.deadline_s));
   std::string trace;
   try {
     auto results = run_workers(job, communicators);
-    tell_run(backend, "the writing of the record");
+    backend.machine->at("the writing of the record");
     if (job.peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     backend.history->has_run = true;
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
@@ -264,7 +262,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
     record.status = "failed";
     record.reason = error.what();
     if (updates_done > 0) record.updates_done = updates_done;
-    const auto loss = backend.loss ? backend.loss() : std::nullopt;
+    const auto loss = backend.machine->lost_rank();
     if (loss) record.loss = loss->record;
     note_first_step(record, options, earlier, first_step_s);
     record.epochs = so_far;
@@ -274,7 +272,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
     tell_end(record, options, progress);
     throw;
   }
-  conclude(record, earlier, progress);
+  conclude(record, options, earlier, progress);
   keep_record(options, record);
   update_count.forget();
   // After the record, so that a timeline that cannot be written loses no measurement.

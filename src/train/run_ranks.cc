@@ -14,8 +14,7 @@ namespace paceline::train {
 std::vector<std::vector<int>> choose_cores(const Resolved& resolved, const Backend& backend,
                                            std::vector<std::string>& notes) {
   const ProcessPlacement& place = backend.place;
-  const auto near =
-      backend.cores_near ? backend.cores_near(resolved.local_workers) : std::vector<std::vector<int>>();
+  const auto near = backend.machine->cores_near(resolved.local_workers);
   const auto plan = base::plan_cores(resolved.local_workers * place.core_sharers, resolved.threads, near);
   notes.push_back(plan.note);
   const auto first = plan.cores.begin() + place.core_share_index * resolved.local_workers;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "data/loader.h"
 #include "measure/environment.h"
+#include "measure/record_fields.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_schedule.h"
 #include "train/checkpoint/restore.h"
@@ -45,10 +46,12 @@ class Worker {
     bind_worker(job_, local_rank(), result_.rank, notes());
     compile();
     restore();
-    steps_.emplace(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard(), notes());
-    steps_->fill_in_bytes(result_);
+    steps_ =
+        make_step_runner(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard(), notes());
+    result_.gradient_bytes = static_cast<std::int64_t>(sizeof(float)) * engine_->layout().elements;
+    result_.vote_bytes = steps_->vote_bytes();
     if (is_window() && communicator_.size() > 1)  // before loaders take the cores
-      result_.allreduce_peak_gb_per_s = steps_->allreduce_peak();
+      result_.allreduce_peak_gb_per_s = allreduce_peak(communicator_, *steps_);
     communicator_.at(0, "the opening of the loader");
     open_loader();
     communicator_.barrier();
@@ -100,7 +103,7 @@ class Worker {
     options.all_workers_say = [this](std::string_view text) {
       return is_same_everywhere(communicator_, text);
     };
-    engine_ = job_.backend.compile(job_.graph, options);
+    engine_ = job_.backend.machine->compile(job_.graph, options);
     checkpoint_schedule_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
     best_weights_.emplace(communicator_, *engine_);
   }
@@ -179,11 +182,10 @@ class Worker {
     result_.rank.process = job_.backend.place.process;
     if (job_.peak_is_ours) result_.rank.peak_bytes = measure::peak_resident_bytes();
     if (!has_compared_) compare();
-    auto ranks = gather_ranks(communicator_, result_.rank);
+    result_.all_ranks = comm::gather_at_first(communicator_, result_.rank);
     evaluator_.reset();  // stops reading ahead
     const bool counts = local_rank() == 0 && job_.backend.place.process != 0;
     result_.test_reads_elsewhere = sum_of(communicator_, counts ? job_.test_reads.reads() : 0);
-    if (is_root()) result_.all_ranks = std::move(ranks);
   }
 
   void compare() {
@@ -414,7 +416,7 @@ class Worker {
   std::optional<ImageStore> image_store_;  ///< where the engine keeps the images
   std::optional<data::Loader> loader_;
   std::optional<Evaluator> evaluator_;
-  std::optional<StepRunner> steps_;
+  std::unique_ptr<StepRunner> steps_;
   std::optional<CheckpointSchedule> checkpoint_schedule_;
   std::optional<BestWeights> best_weights_;
   ValidationWatch watch_;

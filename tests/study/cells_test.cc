@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "study/cpu_backend.h"
 #include "study/study.h"
 #include "train/fixture.h"
 
@@ -233,7 +232,7 @@ std::vector<PlannedCell> small_study(int threads, int cores, bool with_sweep = t
   options.scale.cores_each = [cores](int workers) { return cores / workers; };
   options.with_sweep = with_sweep;
   options.with_converge = false;
-  return study_cells(base, options, cpu_backend());
+  return study_cells(base, options, train::backend_of("cpu"));
 }
 
 std::vector<std::string> ids_of(const std::vector<PlannedCell>& cells, const std::string& kind) {

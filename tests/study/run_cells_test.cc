@@ -4,9 +4,8 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "comm/make.h"
-#include "study/cpu_backend.h"
 #include "study/study.h"
+#include "train/made_up_machine.h"
 
 namespace paceline::study {
 namespace {
@@ -23,7 +22,7 @@ class StudyDirectory : public testing::Test {
     base_.threads = 1;
     base_.window_steps = 1;
     base_.evaluate_every = 0;
-    runner_.backend = cpu_backend();
+    runner_.backend = train::backend_of("cpu");
     runner_.backend.libraries = {"made up 1.0"};
     runner_.directory = directory_;
     runner_.cell = [this](int, int, const std::string&, Begin how) {
@@ -155,10 +154,12 @@ TEST_F(StudyDirectory, ScalingSkipsWhatASweepSkips) {
 }
 
 TEST_F(StudyDirectory, WhatGoesWrongWhileItRunsHasFailed) {
-  runner_.backend.communicators =
+  auto backend = train::backend_of("cpu");
+  backend.made_up->on_communicators =
       [](int, std::chrono::seconds) -> std::vector<std::unique_ptr<comm::Communicator>> {
     base::fail(base::ErrorKind::comm, "a worker is lost");
   };
+  runner_.backend.machine = backend.machine;
   const auto records = scale({4});
   EXPECT_EQ(records.front().status, "failed");
   EXPECT_THAT(records.front().reason, HasSubstr("a worker is lost"));

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "engine/make.h"
 #include "measure/statistics.h"
-#include "study/cpu_backend.h"
+#include "train/made_up_machine.h"
 
 namespace paceline::study {
 namespace {
@@ -64,7 +64,7 @@ op = "dense"
 name = "fc"
 features = "classes"
 )"));
-    runner_.backend = cpu_backend();
+    runner_.backend = train::backend_of("cpu");
     runner_.cell = [this](int, int, const std::string& id, Begin how) {
       if (how == Begin::kept) ++kept_;
       if (how == Begin::resumed) ++resumed_;
@@ -221,12 +221,13 @@ TEST_F(SearchDirectory, AReadingOfTheTestSetThatDidNotComeToItsEndCounts) {
   const auto asked = search(false, 1, {1e-5, 0.003});
   std::stop_source stop;
   runner_.stop = stop.get_token();
-  const auto compile = runner_.backend.compile;
+  auto backend = train::backend_of("cpu");
   int compiled = 0;
-  runner_.backend.compile = [&](const graph::Graph& graph, const engine::CompileOptions& how) {
+  backend.made_up->on_compile = [&](const graph::Graph& graph, const engine::CompileOptions& how) {
     if (++compiled == 3) stop.request_stop();  // behind both trainings
-    return compile(graph, how);
+    return engine::compile("cpu", graph, how);
   };
+  runner_.backend.machine = backend.machine;
   EXPECT_EQ(run(asked, "s").size(), 2u);
   const auto left = measure::read_record(directory_ / "s/records" / (std::string(kChosen) + ".json"));
   EXPECT_FALSE(left.evaluation.has_value());

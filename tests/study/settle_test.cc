@@ -9,7 +9,7 @@
 #include <set>
 
 #include "golden/records.h"
-#include "study/cpu_backend.h"
+#include "train/made_up_machine.h"
 
 namespace paceline::study {
 namespace {
@@ -247,7 +247,7 @@ class SettledStudy : public testing::Test {
     base_.threads = 1;
     base_.window_steps = 1;
     base_.evaluate_every = 0;
-    runner_.backend = cpu_backend();
+    runner_.backend = train::backend_of("cpu");
     runner_.directory = directory_;
     runner_.chosen = [this](const std::vector<std::size_t>& places, const std::string& why) {
       EXPECT_THAT(places, ElementsAre(1U));

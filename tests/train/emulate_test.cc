@@ -27,7 +27,7 @@ class Emulated : public TrainingTest {
     options.window_steps = kSteps;
     options.warmup_steps = 2;
     auto backend = backend_of(options.device);
-    backend.communicators = [&](int ranks, std::chrono::seconds deadline) {
+    backend.made_up->on_communicators = [&](int ranks, std::chrono::seconds deadline) {
       return comm::emulate(comm::make_local(ranks, {.deadline = deadline}), emulation);
     };
     return run(options, backend, {}, {});

@@ -12,36 +12,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "comm/host_staging.h"
-#include "comm/make.h"
-#include "engine/make.h"
+#include "train/made_up_machine.h"
 #include "train/run.h"
 
 namespace paceline::train {
-
-/// The backend of `device`: "reference", "cpu" or "cuda-on-host".
-inline Backend backend_of(const std::string& device) {
-  return {.compile =
-              [device](const graph::Graph& graph, const engine::CompileOptions& options) {
-                return engine::compile(device, graph, options);
-              },
-          .plan = [device](
-                      const graph::Graph& graph,
-                      const engine::CompileOptions& options) { return engine::plan(device, graph, options); },
-          .communicators =
-              [device](int ranks, std::chrono::seconds deadline) {
-                auto joined = comm::make_local(ranks, {.deadline = deadline});
-                return engine::computes_on_host(device) ? std::move(joined)
-                                                        : comm::host_staging(std::move(joined));
-              },
-          .device = [device](int workers) -> std::optional<DeviceShare> {
-            const auto info =
-                engine::device_info(device, std::vector<int>(static_cast<std::size_t>(workers)));
-            if (!info) return std::nullopt;
-            return DeviceShare{.info = *info, .workers = workers};
-          },
-          .keeps_images = engine::keeps_images(device)};
-}
 
 /// A directory of its own for each test, removed afterwards.
 class TrainingTest : public testing::Test {

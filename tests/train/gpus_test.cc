@@ -33,9 +33,9 @@ class WatchedGpus : public TrainingTest {
   }
 
   /// A GPU for each worker; all read what `reading` gives.
-  [[nodiscard]] Backend with_gpus(std::function<base::GpuReading(std::size_t)> reading) {
-    Backend backend = backend_of("cuda-on-host");
-    backend.gpus = [this, reading](int workers) -> measure::OpenGpus {
+  [[nodiscard]] MadeUpBackend with_gpus(std::function<base::GpuReading(std::size_t)> reading) {
+    auto backend = backend_of("cuda-on-host");
+    backend.made_up->on_gpus = [this, reading](int workers) -> measure::OpenGpus {
       return [this, workers, reading]() -> std::unique_ptr<base::GpuSource> {
         std::vector<base::GpuIdentity> gpus;
         for (int i = 0; i < workers; ++i)
@@ -78,13 +78,13 @@ TEST_F(WatchedGpus, OfSeveralProcessesAllStandInTheRecordOfTheFirst) {
   const auto work = [&](int process) {
     comm::FakeWire wire(network, process);
     comm::ProcessGroup joined(wire, {.shared_memory = false}, [](const std::string&) {});
-    Backend backend = with_gpus([&](std::size_t) { return base::GpuReading{.celsius = 40 + process}; });
+    auto backend = with_gpus([&](std::size_t) { return base::GpuReading{.celsius = 40 + process}; });
     backend.place.process = process;
     backend.place.processes = 2;
     backend.place.hosts = 2;
     backend.place.is_beside_first = process == 0;
     backend.place.host = process == 0 ? "a" : "b";
-    backend.communicators = [&](int ranks, std::chrono::seconds deadline) {
+    backend.made_up->on_communicators = [&](int ranks, std::chrono::seconds deadline) {
       joined.set_ranks_each(ranks);
       return comm::host_staging(comm::make_local(ranks, {.deadline = deadline, .across = &joined}));
     };
@@ -138,8 +138,8 @@ TEST_F(WatchedGpus, WhatIsNotToldIsANoteAndEndsNothing) {
   EXPECT_EQ(record.status, "complete");
   EXPECT_THAT(record.notes,
               Contains("the GPUs did not report everything: nvmlDeviceGetPowerUsage: Unknown Error"));
-  Backend without_driver = backend_of("cuda-on-host");
-  without_driver.gpus = [](int) -> measure::OpenGpus {
+  auto without_driver = backend_of("cuda-on-host");
+  without_driver.made_up->on_gpus = [](int) -> measure::OpenGpus {
     return []() -> std::unique_ptr<base::GpuSource> {
       base::fail(base::ErrorKind::device, "NVML: nvmlInit_v2: Driver Not Loaded");
     };

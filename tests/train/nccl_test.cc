@@ -53,9 +53,9 @@ class NcclTraining : public TrainingTest {
     return options;
   }
 
-  [[nodiscard]] Backend joined_backend() {
-    Backend backend = backend_of("cuda-on-host");
-    backend.compile = [this](const graph::Graph& graph, const engine::CompileOptions& options) {
+  [[nodiscard]] MadeUpBackend joined_backend() {
+    auto backend = backend_of("cuda-on-host");
+    backend.made_up->on_compile = [this](const graph::Graph& graph, const engine::CompileOptions& options) {
       const auto worker = options.worker_on_host;
       auto runtime = std::make_unique<HostRuntime>(
           HostRuntimeOptions{.order = StreamOrder::random, .seed = static_cast<std::uint64_t>(worker) + 7});
@@ -68,7 +68,7 @@ class NcclTraining : public TrainingTest {
             allocated_[worker] = kept.allocated_bytes();
           });
     };
-    backend.communicators = [](int ranks, std::chrono::seconds deadline) {
+    backend.made_up->on_communicators = [](int ranks, std::chrono::seconds deadline) {
       return comm::nccl::around(
           comm::host_staging(comm::make_local(ranks, {.deadline = deadline})),
           {.open = []() -> const comm::nccl::Api& { return Imitation::api(); }, .deadline = deadline});
@@ -102,8 +102,8 @@ TEST_F(NcclTraining, GivesTheSameWeightsOnBothRanksAndSaysWhoCarriedThem) {
   EXPECT_EQ(library_.living_comms(), 0);
   // Two operands have but one sum, so that it is also that of the way over the host.
   const auto by_nccl = weights_[0];
-  Backend bounced = joined_backend();
-  bounced.communicators = backend_of("cuda-on-host").communicators;
+  auto bounced = joined_backend();
+  bounced.made_up->on_communicators = nullptr;
   (void)run(on_devices(2), bounced, {}, {});
   EXPECT_EQ(weights_[0], by_nccl);
 }
@@ -135,13 +135,13 @@ TEST_F(NcclTraining, WithShardsHoldsTheBuffersThatThePlanHas) {
     options.bucket_auto = is_auto;
     (void)train_joined(options);
     const auto joined = allocated_[0];
-    Backend bounced = joined_backend();
-    bounced.communicators = backend_of("cuda-on-host").communicators;
+    auto bounced = joined_backend();
+    bounced.made_up->on_communicators = nullptr;
     (void)run(options, bounced, {}, {});
     // As on a device of its own for each worker.
-    Backend planner = joined_backend();
+    auto planner = joined_backend();
     planner.device_sum_bytes = 1;
-    planner.device = [](int) {
+    planner.made_up->on_device = [](int) {
       return DeviceShare{.info = {.memory_bytes = 1, .free_memory_bytes = std::int64_t{1} << 40}};
     };
     const auto source = open_data(options, planner);

@@ -116,10 +116,10 @@ TEST_F(Run, TellsEveryEngineWhetherAllSayTheSame) {
       options.workers = workers;
       std::atomic<int> engines = 0, agreed = 0;
       auto backend = backend_of("cpu");
-      backend.compile = [&, compile = backend.compile](const auto& graph, const auto& how) {
+      backend.made_up->on_compile = [&](const auto& graph, const auto& how) {
         const int number = engines++;
         if (how.all_workers_say(alike ? "tiles" : std::to_string(number))) ++agreed;
-        return compile(graph, how);
+        return engine::compile("cpu", graph, how);
       };
       EXPECT_EQ(run(options, backend, {}, {}).status, "complete");
       EXPECT_EQ(engines, workers);

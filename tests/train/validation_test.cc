@@ -248,7 +248,7 @@ TEST_F(Validation, AKillInTheLastPassOverTheTestSetHidesNoReading) {
   auto killed = options;
   killed.out = killed.resume = directory_ / "killed";
   auto backend = backend_of(options.device);
-  backend.at = [&](const char* phase) {
+  backend.made_up->on_at = [&](const char* phase) {
     if (std::string(phase) == "the writing of the record")
       std::filesystem::copy(options.out, killed.out, std::filesystem::copy_options::recursive);
   };

@@ -63,9 +63,7 @@ std::vector<int> send(cluster::Session& session, const std::vector<study::Planne
 /// Checks that all processes have the same list of cells. Each makes it itself, and it may depend on a host's
 /// memory.
 void require_same_cells(const cluster::Session& session, const std::vector<study::PlannedCell>& cells) {
-  const std::uint64_t mine = std::hash<std::string>()(study::agreed_on(cells));
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(session.place().processes));
-  session.processes().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  const auto all = session.gather(std::hash<std::string>()(study::agreed_on(cells)));
   for (std::size_t process = 0; process < all.size(); ++process)
     if (all[process] != all[0])
       base::fail(
@@ -80,10 +78,6 @@ void print_records(const std::vector<measure::Record>& records) {
   for (std::size_t i = 0; i < records.size(); ++i)
     std::printf("%s\n%s", i == 0 ? "" : ",", measure::to_json(records[i]).c_str());
   std::printf("\n]\n");
-}
-
-bool says_recipe(const measure::Record& record, const std::string& recipe) {
-  return std::find(record.notes.begin(), record.notes.end(), recipe) != record.notes.end();
 }
 
 /// Tells the user what will run, before the first cell.
@@ -285,6 +279,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.interrupted = [&] { interrupt.hear(0); };
   runner.directory = directory;
   runner.command = settings.typed;
+  runner.note = settings.recipe;
   runner.progress.step = [&](std::int64_t, std::int64_t, double, double images_per_s) {
     progress.step(images_per_s);
   };
@@ -303,12 +298,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.done = [&](const measure::Record& record) {
     progress.done(record);
     events.done(record);
-    if (settings.recipe.empty() || says_recipe(record, settings.recipe)) return;
-    auto with_recipe = record;
-    with_recipe.notes.push_back(settings.recipe);
-    measure::write_record(directory / "records" / (record.id + ".json"), with_recipe);
   };
-  auto records = log.guard([&] { return run(cells, runner); });
+  const auto records = log.guard([&] { return run(cells, runner); });
   events.end(records);
   if (session != nullptr) dismiss(*session, interrupt);
   progress.finish();
@@ -320,9 +311,6 @@ int run_cells(const Settings& settings, const train::Backend& backend,
     screen.explain("stopped before the first cell was done: no report; the same command begins again");
     return interrupt.exit_code();
   }
-  for (auto& record : records)
-    if (!settings.recipe.empty() && !says_recipe(record, settings.recipe))
-      record.notes.push_back(settings.recipe);
   const int expected = show_report(settings, records, directory, screen);
   const int stopped = interrupt.exit_code();
   if (stopped != 0) screen.explain(text_of_stop(records, not_begun));

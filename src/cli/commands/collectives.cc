@@ -21,6 +21,7 @@
 #include "engine/make.h"
 #include "measure/environment.h"
 #include "measure/events.h"
+#include "measure/gpu_record_fields.h"
 #include "measure/statistics.h"
 #include "train/record/run_record.h"
 #include "train/run_ranks.h"
@@ -229,7 +230,7 @@ std::vector<std::unique_ptr<ProbeMemory>> open_memory(
     const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Settings& settings,
     const train::Backend& backend) {
   std::vector<std::unique_ptr<ProbeMemory>> memory(communicators.size());
-  const auto numbers = train::device_numbers(backend, static_cast<int>(communicators.size()));
+  const auto numbers = backend.machine->device_numbers(static_cast<int>(communicators.size()));
   train::run_ranks(communicators, [&](std::size_t rank) {
     memory[rank] = std::make_unique<ProbeMemory>(*communicators[rank], settings.train.device, numbers[rank],
                                                  settings.comm.largest);
@@ -244,10 +245,7 @@ void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const cl
   if (session == nullptr) return train::add_gpus(record, std::vector{watch->end(0)});
   auto mine = watch->end(session->place().process * local);
   for (auto& gpu : mine.gpus) gpu.host = session->place().host;
-  std::vector<measure::GpuReport> all;
-  for (const auto& text : session->gather(measure::to_json(mine)))
-    all.push_back(measure::gpu_report_from_json(text));
-  train::add_gpus(record, all);
+  train::add_gpus(record, session->gather(mine));
 }
 
 /// Prints what is measured, before the first row.
@@ -340,13 +338,13 @@ measure::Record measure_all_reduce(const train::Options& options, const train::B
                                    double seconds) {
   const auto& place = backend.place;
   const int local = options.workers / place.processes;
-  const auto communicators = backend.communicators(local, std::chrono::seconds(options.deadline_s));
+  const auto communicators = backend.machine->communicators(local, std::chrono::seconds(options.deadline_s));
   const auto cores = base::plan_cores(local * place.core_sharers, 1);
   auto record = begin_collectives(place, cores, *communicators.front(), backend.libraries);
   record.device = options.device;
   if (!place.placement.empty()) record.communication.placement = place.placement;
   if (place.processes > 1) record.communication.nodes = place.hosts;
-  const auto numbers = train::device_numbers(backend, local);
+  const auto numbers = backend.machine->device_numbers(local);
   train::run_ranks(communicators, [&](std::size_t rank) {
     auto& communicator = *communicators[rank];
     if (options.pin)
@@ -380,7 +378,7 @@ int comm_command(const Settings& settings) {
   const int local = workers_among(settings, place) / place.processes;
   const auto& device = settings.train.device;
   const auto backend = cluster::make_backend(device, settings.session, cluster::emulation_of(settings.train));
-  auto communicators = backend.communicators(local, std::chrono::seconds(settings.train.deadline_s));
+  auto communicators = backend.machine->communicators(local, std::chrono::seconds(settings.train.deadline_s));
   const auto memory = open_memory(communicators, settings, backend);
   const auto cores = base::plan_cores(local * place.core_sharers, 1);
   const auto gpu_watch = train::watch_gpus(backend, local);

@@ -17,14 +17,8 @@ int doctor_command(const Settings& settings) {
   options.precision = settings.train.precision;
   options.threads = settings.train.threads;
   if (settings.train.local_batch > 0) options.local_batch = settings.train.local_batch;
-  std::vector<cluster::RankOnGpu> ranks = cluster::ranks_on_gpus(settings.session);
-  if (settings.session != nullptr) {
-    const auto all = settings.session->gather(cluster::to_text(ranks));
-    if (!settings.session->is_first()) return 0;  // the first process prints for all
-    ranks.clear();
-    for (const auto& text : all)
-      for (auto& one : cluster::ranks_from_text(text)) ranks.push_back(std::move(one));
-  }
+  const auto ranks = cluster::ranks_on_gpus(settings.session);
+  if (settings.session != nullptr && !settings.session->is_first()) return 0;  // the first prints for all
   std::ostringstream text;
   doctor(options, settings.session, ranks, text);
   print(text.str());

@@ -110,6 +110,7 @@ int follow_session(const train::Options& options, cluster::Session& session,
 int train_command(const Settings& settings) {
   train::Options options = settings.train;
   options.lost = cluster::read_lost(std::getenv(cluster::kLost));
+  options.note = settings.recipe;
   cluster::Session* const session = settings.session;
   if (session != nullptr && !settings.is_given("workers")) options.workers = session->place().processes;
   if (settings.plan && !settings.is_given("workers")) options.workers = settings.planned_processes;
@@ -152,16 +153,11 @@ int train_command(const Settings& settings) {
     if (event.name() == "start" && !watch.empty()) screen.say(watch);  // not if the run is refused
     if (board) board->take(event);
   };
-  measure::Record record = std::move(
+  const measure::Record record = std::move(
       log.guard([&] { return std::vector{train::run(options, backend, interrupt.token(), progress)}; })
           .front());
   screen.clear_bar();
   const auto path = options.out / "record.json";
-  const bool is_told = std::ranges::find(record.notes, settings.recipe) != record.notes.end();
-  if (!settings.recipe.empty() && !is_told) {  // false if --resume auto found nothing left to do
-    record.notes.push_back(settings.recipe);
-    measure::write_record(path, record);
-  }
 
   if (!record.ranks.empty() && record.window.wall_s > 0) {
     screen.explain(ledger_line(record.ranks.front()));

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Backend: what a run gets from outside of train: functions that make engines and communicators, and the
+/// Backend: what a run gets from outside of train: the Machine that makes engines and communicators, and the
 /// place of its process.
 
 #include <atomic>
@@ -83,41 +83,62 @@ struct DeviceShare {
   bool is_any_shared = false;  ///< workers of the run share a device, here or on another host
 };
 
-/// The concrete backends. cli passes them in; train itself names none.
-struct Backend {
-  std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)> compile;
-  /// Chooses the algorithms; measured ones are the same in all processes. Empty: engines have no choice.
-  std::function<engine::PreparedKernels(const graph::Graph&, const engine::CompileOptions&,
-                                        const engine::KernelRequest&)>
-      prepare;
-  /// Publishes the phase of this process before and after its steps; may be empty.
-  std::function<void(const char* phase)> at = {};
-  std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> plan;
+/// What this process computes and communicates with. cluster makes it; train itself names no concrete engine
+/// or communicator.
+class Machine {
+ public:
+  virtual ~Machine() = default;
+
+  [[nodiscard]] virtual std::unique_ptr<engine::Engine> compile(const graph::Graph& graph,
+                                                                const engine::CompileOptions& how) const = 0;
+  [[nodiscard]] virtual graph::MemoryPlan plan(const graph::Graph& graph,
+                                               const engine::CompileOptions& how) const = 0;
+  /// Chooses the algorithms; measured ones are the same in all processes.
+  [[nodiscard]] virtual engine::PreparedKernels prepare(const graph::Graph& /*graph*/,
+                                                        const engine::CompileOptions& /*how*/,
+                                                        const engine::KernelRequest& /*asked*/) const {
+    return {};
+  }
   /// The communicators of this process's `ranks` workers.
-  std::function<std::vector<std::unique_ptr<comm::Communicator>>(int ranks, std::chrono::seconds deadline)>
-      communicators;
+  [[nodiscard]] virtual std::vector<std::unique_ptr<comm::Communicator>> communicators(
+      int ranks, std::chrono::seconds deadline) const = 0;
+
+  // Of the devices of `local_workers` workers of this process.
+
+  /// The number of the device that each takes, for engine::CompileOptions::worker_on_host.
+  [[nodiscard]] virtual std::vector<int> device_numbers(int local_workers) const {
+    std::vector<int> numbers(static_cast<std::size_t>(local_workers));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return numbers;
+  }
+  /// The device on which they would compute; nothing for engines that compute on the host.
+  ///
+  /// Errors   Error(device): what is missing
+  [[nodiscard]] virtual std::optional<DeviceShare> device(int /*local_workers*/) const { return {}; }
+  /// A function that opens their GPUs, to read them while they compute; empty if the run uses none.
+  [[nodiscard]] virtual measure::OpenGpus gpus(int /*local_workers*/) const { return {}; }
+  /// The cores near the GPU of each, for the processes that may use the same cores as this one
+  /// (`local_workers` each), in their order: one list per worker, empty if unknown. No lists: nothing is
+  /// known, or the run uses no GPU.
+  [[nodiscard]] virtual std::vector<std::vector<int>> cores_near(int /*local_workers*/) const { return {}; }
+  /// Describes the host's GPUs, a sentence each, for the record; nothing if the run uses none.
+  [[nodiscard]] virtual std::optional<std::vector<std::string>> describe_gpus() const { return {}; }
+
+  // Of the other processes.
+
+  /// Publishes the phase of this process before and after its steps.
+  virtual void at(const char* /*phase*/) const {}
+  /// The lost rank, once a communicator has failed; nothing if none was lost.
+  [[nodiscard]] virtual std::optional<Loss> lost_rank() const { return {}; }
+  /// Sends the first process's bytes to every process; blocks until the first process calls it.
+  virtual void from_first(std::span<std::byte> /*bytes*/) const {}
+};
+
+struct Backend {
+  std::shared_ptr<const Machine> machine;
   /// Bytes of the buffers on each GPU for sums that GPUs compute among themselves (when every worker has its
   /// own GPU). 0: all sums go through the host's memory.
   std::int64_t device_sum_bytes = 0;
-  /// The lost rank, once a communicator has failed; empty if none was lost.
-  std::function<std::optional<Loss>()> loss;
-  /// The number of the device that each of `local_workers` workers of this process takes, for
-  /// engine::CompileOptions::worker_on_host. If the function is empty: worker i takes i.
-  std::function<std::vector<int>(int local_workers)> device_numbers = {};
-  /// The device on which `local_workers` workers of this process would compute; empty for engines that
-  /// compute on the host. If the function is empty: the same.
-  ///
-  /// Errors   Error(device): what is missing
-  std::function<std::optional<DeviceShare>(int local_workers)> device = {};
-  /// Describes the host's GPUs, a sentence each, for the record; empty if the run uses none.
-  std::function<std::vector<std::string>()> describe_gpus = {};
-  /// Returns a function that opens the GPUs of `local_workers` workers of this process, to read them while
-  /// they compute. If empty, or if it returns an empty function, the run uses none.
-  std::function<measure::OpenGpus(int local_workers)> gpus = {};
-  /// The cores near the GPU of each worker, for the processes that may use the same cores as this one
-  /// (`local_workers` each), in their order: one list per worker, empty if unknown. No lists: nothing is
-  /// known. If the function is empty, the run uses no GPU.
-  std::function<std::vector<std::vector<int>>(int local_workers)> cores_near = {};
   /// The process ids of the run's other processes on this host, also of those without workers.
   std::vector<int> neighbour_pids = {};
   /// The measured peak of the cores, if there is one.
@@ -128,23 +149,12 @@ struct Backend {
   std::vector<std::string> libraries;  ///< that compute, with versions: for the record
   std::shared_ptr<ProcessCache> history = std::make_shared<ProcessCache>();
   std::shared_ptr<StallListener> stalls = {};  ///< gets the communicators' warnings; may be empty
-  /// Sends the first process's bytes to every process; blocks until the first process calls it. Empty: there
-  /// is only one process.
-  std::function<void(std::span<std::byte> bytes)> from_first = {};
 };
-
-/// Backend::device_numbers(), also if it is empty.
-[[nodiscard]] inline std::vector<int> device_numbers(const Backend& backend, int local_workers) {
-  if (backend.device_numbers) return backend.device_numbers(local_workers);
-  std::vector<int> numbers(static_cast<std::size_t>(local_workers));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
 
 /// The first process's `word`, on every process. Collective.
 template <typename T>
 [[nodiscard]] T first_says(const Backend& backend, T word) {
-  if (backend.from_first) backend.from_first(std::as_writable_bytes(std::span(&word, 1)));
+  backend.machine->from_first(std::as_writable_bytes(std::span(&word, 1)));
   return word;
 }
 

@@ -11,24 +11,25 @@ constexpr int kBatchesAhead = 2;
 
 engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
                                        const Backend& backend, int local_rank) {
-  return {.batch = static_cast<int>(resolved.engine_batch),
-          .precision = resolved.precision,
-          .threads = resolved.threads,
-          .training = true,
-          .rule = options.rule,
-          .batch_norm = options.batch_norm,
-          .ghost_size = options.ghost_size,
-          .shard = resolved.engine_shard,
-          .seed = options.seed,
-          .algorithms = resolved.algorithms,
-          .reduce_statistics = {},
-          .world_size = resolved.workers,
-          .gradient_memory = {},
-          .all_workers_say = {},
-          .stored_images = resolved.stored.total(),
-          .worker_on_host =
-              device_numbers(backend, resolved.local_workers).at(static_cast<std::size_t>(local_rank)),
-          .device_index = {}};
+  return {
+      .batch = static_cast<int>(resolved.engine_batch),
+      .precision = resolved.precision,
+      .threads = resolved.threads,
+      .training = true,
+      .rule = options.rule,
+      .batch_norm = options.batch_norm,
+      .ghost_size = options.ghost_size,
+      .shard = resolved.engine_shard,
+      .seed = options.seed,
+      .algorithms = resolved.algorithms,
+      .reduce_statistics = {},
+      .world_size = resolved.workers,
+      .gradient_memory = {},
+      .all_workers_say = {},
+      .stored_images = resolved.stored.total(),
+      .worker_on_host =
+          backend.machine->device_numbers(resolved.local_workers).at(static_cast<std::size_t>(local_rank)),
+      .device_index = {}};
 }
 
 engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,

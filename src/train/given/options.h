@@ -173,6 +173,7 @@ struct Options {
   std::filesystem::path resume;  ///< a checkpoint file, or a directory whose newest one is used
   bool resume_auto = false;      ///< continues from what is in `out`, or starts afresh (resume_point.h)
   std::string command;           ///< as typed, for the record
+  std::string note;              ///< for the record: the recipe; empty: none
   base::TimePoint
       started{};  ///< when the command, or the cell of a study, began; default: when run() was called
   std::optional<LostBefore> lost;  ///< this run restarts one that was lost

@@ -75,7 +75,7 @@ MemoryLimits memory_limits(const Backend& backend, int local_workers) {
   limits.host =
       std::min(measure::available_memory_bytes() / backend.place.neighbours, measure::address_space_left()) +
       measure::resident_bytes();
-  if (backend.device) limits.share = backend.device(local_workers);
+  limits.share = backend.machine->device(local_workers);
   if (limits.share && limits.share->info.memory_bytes > 0)
     limits.device = limits.share->info.free_memory_bytes;
   return limits;
@@ -97,7 +97,7 @@ std::string excess(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
 
 graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                            const data::Source& source, const Backend& backend, const MemoryLimits& limits) {
-  graph::MemoryPlan plan = backend.plan(graph, planning_options(options, resolved, backend));
+  graph::MemoryPlan plan = backend.machine->plan(graph, planning_options(options, resolved, backend));
   const auto scale = [&](graph::MemoryPlan::Line& line) {
     if (!limits.device) line.place = Place::host;  // the device uses the host's memory
     line.bytes *= line.place == Place::device ? limits.share->workers : resolved.local_workers;

@@ -134,10 +134,6 @@ void add_identity(const data::DataIdentity& from, measure::Record::Data& to) {
     if (!list->sha256.empty()) lists[part] = list->sha256;
 }
 
-void tell_preparation(const Backend& backend, const char* phase) {
-  if (backend.at) backend.at(phase);
-}
-
 /// Checkpoints of older versions hold no best epoch: epochs validated before such a checkpoint can no longer
 /// be chosen. Returns the warning about it; empty if it does not apply.
 std::string forgotten_validation(const Prepared& run, const Options& options) {
@@ -263,9 +259,9 @@ std::string sentence_on_given_weights(const Options& options, const graph::Graph
 
 Prepared prepare(const Options& options, const Backend& backend) {
   Prepared run;
-  tell_preparation(backend, "the opening of the data");
+  backend.machine->at("the opening of the data");
   run.source = open_data(options, backend);
-  tell_preparation(backend, "the planning of the run");
+  backend.machine->at("the planning of the run");
   run.graph = make_graph(options, run.source);
   const auto given_weights =
       backend.place.is_first() ? sentence_on_given_weights(options, run.graph) : std::string();
@@ -277,7 +273,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   if (options.window_steps == 0) run.resolved.data = data::identity_of(run.source, base::usable_cores());
   // The first process reads the checkpoint for all; only its host needs the file.
   if (!options.resume.empty() && backend.place.is_first()) {
-    tell_preparation(backend, "the reading of the checkpoint");
+    backend.machine->at("the reading of the checkpoint");
     run.resume = find_resume_point(options, run.resolved, run.graph);
     run.is_finished = run.resume->is_finished;
     run.resolved.precision = run.resume->precision;
@@ -295,17 +291,14 @@ Prepared prepare(const Options& options, const Backend& backend) {
     return planned;
   };
   auto planned = plan_that_fits();
-  engine::PreparedKernels
-      kernels;  // measured only if the plan fits; the plan is then made again for the kernels found
-  if (backend.prepare) {
-    kernels = backend.prepare(
-        run.graph, planning_options(options, run.resolved, backend),
-        kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
-    run.resolved.algorithms = kernels.algorithms;
-    measure::release_free_memory();  // memory freed by measuring must not count as the process's own
-    planned = plan_that_fits();
-  }
-  tell_preparation(backend, "the preparation of the run");
+  // Measured only if the plan fits; the plan is then made again for the kernels found.
+  const auto kernels = backend.machine->prepare(
+      run.graph, planning_options(options, run.resolved, backend),
+      kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
+  run.resolved.algorithms = kernels.algorithms;
+  measure::release_free_memory();  // memory freed by measuring must not count as the process's own
+  planned = plan_that_fits();
+  backend.machine->at("the preparation of the run");
   run.record = begin_record(options, run.resolved, run.graph, run.source, planned.plan, limits, backend);
   add_identity(run.resolved.data, run.record.data);
   if (planned.on_device) run.record.data.images_on = *planned.on_device ? "device" : "host";

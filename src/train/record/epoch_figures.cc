@@ -43,28 +43,16 @@ void RecentSteps::after_fold() {
 std::optional<measure::LastStepsRecord> RecentSteps::gather(comm::Communicator& communicator,
                                                             bool shares_clock, std::size_t collectives) {
   const ClockOffset offset = shares_clock ? ClockOffset{} : clock_offset(communicator);
-  auto timelines = gather_timelines(
-      communicator, {.clock_error_s = offset.error_s, .spans = spans_of(kept_, offset.seconds, collectives)});
-  struct Times {
-    std::size_t count = 0;
-    std::array<double, kSteps + 1> seconds{};
-  };
-  Times mine;
+  measure::RankSteps mine{.timeline = {.rank = communicator.rank(),
+                                       .clock_error_s = offset.error_s,
+                                       .spans = spans_of(kept_, offset.seconds, collectives)}};
   const auto add_time = [&](base::TimePoint time) {
-    mine.seconds[mine.count++] = base::seconds(time.time_since_epoch()) - offset.seconds;
+    mine.steps_s.push_back(base::seconds(time.time_since_epoch()) - offset.seconds);
   };
   for (const Step& step : steps_) add_time(step.begin);
   if (!steps_.empty()) add_time(steps_.back().end);
-  std::vector<Times> all(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  const auto ranks = comm::gather_at_first(communicator, mine);
   if (communicator.rank() != 0) return std::nullopt;
-  std::vector<measure::RankSteps> ranks;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const auto& times = all[rank];
-    ranks.push_back({.timeline = std::move(timelines[rank]),
-                     .steps_s = {times.seconds.begin(),
-                                 times.seconds.begin() + static_cast<std::ptrdiff_t>(times.count)}});
-  }
   return measure::last_steps(ranks, kSteps, shares_clock);
 }
 

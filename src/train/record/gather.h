@@ -1,7 +1,6 @@
 #pragma once
 
-/// WorkerResult is what a worker measured; gathers these of every rank when ranks are processes, and checks
-/// that ranks agree.
+/// WorkerResult is what a worker measured; checks that ranks agree, and sums counts.
 
 #include <cstdint>
 #include <optional>
@@ -57,14 +56,6 @@ struct WorkerResult {
   std::vector<std::string> notes;
 };
 
-/// The records of all ranks, in their order. Collective; the same result on every rank.
-///
-/// Requires  the same number of steps on every rank
-///
-/// Cost     8 bytes a rank and step, on every rank
-[[nodiscard]] std::vector<measure::RankRecord> gather_ranks(comm::Communicator& communicator,
-                                                            const measure::RankRecord& mine);
-
 /// The first rank whose `weights` differ from rank 0's in any bit. Collective; the same answer on every rank.
 ///
 /// Cost     one pass over the weights, 8 bytes per rank
@@ -77,12 +68,6 @@ struct WorkerResult {
 
 /// Whether every rank has this text. Collective; the same answer on every rank.
 [[nodiscard]] bool is_same_everywhere(comm::Communicator& communicator, std::string_view text);
-
-/// The texts of all ranks, in the order of ranks. Collective; the same on every rank.
-///
-/// Cost     sends and stores ranks * the longest text, on every rank
-[[nodiscard]] std::vector<std::string> gather_texts(comm::Communicator& communicator,
-                                                    const std::string& mine);
 
 /// The sum of `count` over all ranks. Collective.
 ///

@@ -121,7 +121,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   if (limits.share && !limits.share->info.libraries.empty())
     libraries.push_back(limits.share->info.libraries);
   record.environment = machine_of(backend.place, std::move(libraries));
-  if (backend.describe_gpus) record.environment.gpus = backend.describe_gpus();
+  record.environment.gpus = backend.machine->describe_gpus();
   record.model = describe(options, graph, resolved.precision);
   record.data = describe(source);
   record.data.dropped_per_epoch = resolved.dropped_per_epoch;
@@ -190,7 +190,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
 }
 
 std::unique_ptr<measure::GpuWatch> watch_gpus(const Backend& backend, int local_workers) {
-  auto open = backend.gpus ? backend.gpus(local_workers) : measure::OpenGpus();
+  auto open = backend.machine->gpus(local_workers);
   return open ? std::make_unique<measure::GpuWatch>(std::move(open), measure::GpuWatch::kPeriod,
                                                     backend.neighbour_pids)
               : nullptr;

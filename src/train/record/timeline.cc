@@ -1,12 +1,8 @@
 #include "train/record/timeline.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <limits>
 #include <span>
-
-#include "base/text.h"
 
 namespace paceline::train {
 namespace {
@@ -22,14 +18,6 @@ std::vector<double> gather(comm::Communicator& communicator, double mine) {
 using measure::TimelineSpan;
 
 double seconds_of_time(base::TimePoint time) { return base::seconds(time.time_since_epoch()); }
-
-/// The message that a rank sends before its spans.
-struct Head {
-  std::array<char, base::kHostNameBytes> host{};
-  double clock_error_s = 0;
-  bool is_cut = false;
-  std::int64_t spans = 0;
-};
 
 /// The waits for gradients and statistics in order of time: a rank waits for one of them at a time.
 std::vector<measure::Interval> waits_of(const KeptSpans& kept, double shift) {
@@ -76,36 +64,6 @@ std::vector<TimelineSpan> spans_of(const KeptSpans& kept, double shift, std::siz
   return spans;
 }
 
-std::vector<measure::RankTimeline> gather_timelines(comm::Communicator& communicator,
-                                                    const measure::RankTimeline& mine) {
-  Head head{.clock_error_s = mine.clock_error_s,
-            .is_cut = mine.is_cut,
-            .spans = static_cast<std::int64_t>(mine.spans.size())};
-  std::strncpy(head.host.data(), mine.host.c_str(), head.host.size() - 1);
-  const auto ranks = static_cast<std::size_t>(communicator.size());
-  std::vector<Head> heads(ranks);
-  communicator.all_gather(std::as_bytes(std::span(&head, 1)), std::as_writable_bytes(std::span(heads)));
-  std::size_t places = 0;  // the same on every rank: as many as the longest list has
-  for (const auto& one : heads) places = std::max(places, static_cast<std::size_t>(one.spans));
-  auto spans = mine.spans;
-  spans.resize(places);
-  std::vector<TimelineSpan> all(places * ranks);
-  communicator.all_gather(std::as_bytes(std::span(spans)), std::as_writable_bytes(std::span(all)));
-  if (communicator.rank() != 0) return {};
-
-  std::vector<measure::RankTimeline> timelines;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const Head& one = heads[rank];
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rank * places);
-    timelines.push_back({.rank = static_cast<int>(rank),
-                         .host = one.host.data(),
-                         .clock_error_s = one.clock_error_s,
-                         .is_cut = one.is_cut,
-                         .spans = {begin, begin + static_cast<std::ptrdiff_t>(one.spans)}});
-  }
-  return timelines;
-}
-
 void Timeline::start(comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& gradients,
                      CollectiveLog& statistics) {
   kept_ = {};
@@ -120,10 +78,12 @@ void Timeline::start(comm::Communicator& communicator, measure::Ledger& ledger, 
 std::vector<measure::RankTimeline> Timeline::gather(comm::Communicator& communicator, const std::string& host,
                                                     std::size_t buckets) {
   const bool is_full = kept_.phases.size() == kMost || kept_.gradients.timings.size() + buckets > kMost;
-  return gather_timelines(communicator, {.host = host,
-                                         .clock_error_s = offset_.error_s,
-                                         .is_cut = is_full,
-                                         .spans = spans_of(kept_, offset_.seconds + origin_s_, buckets)});
+  return comm::gather_at_first<measure::RankTimeline>(
+      communicator, {.rank = communicator.rank(),
+                     .host = host,
+                     .clock_error_s = offset_.error_s,
+                     .is_cut = is_full,
+                     .spans = spans_of(kept_, offset_.seconds + origin_s_, buckets)});
 }
 
 }  // namespace paceline::train

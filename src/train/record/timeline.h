@@ -40,13 +40,6 @@ struct KeptSpans {
 [[nodiscard]] std::vector<measure::TimelineSpan> spans_of(const KeptSpans& kept, double shift,
                                                           std::size_t buckets);
 
-/// Gathers all ranks' spans at rank 0; the others get nothing. Collective. Of `mine` it sends host, clock
-/// error, is_cut and spans.
-///
-/// Cost     24 bytes a span on every rank, for the spans of all ranks
-[[nodiscard]] std::vector<measure::RankTimeline> gather_timelines(comm::Communicator& communicator,
-                                                                  const measure::RankTimeline& mine);
-
 /// Threads  one, the worker's own
 class Timeline {
  public:
@@ -55,7 +48,9 @@ class Timeline {
   void start(comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& gradients,
              CollectiveLog& statistics);
 
-  /// gather_timelines() of the collected spans.
+  /// Gathers all ranks' spans at rank 0; the others get nothing. Collective.
+  ///
+  /// Cost     24 bytes a span on every rank, for the spans of all ranks
   [[nodiscard]] std::vector<measure::RankTimeline> gather(comm::Communicator& communicator,
                                                           const std::string& host, std::size_t buckets);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "measure/gpu_record_fields.h"
 
 namespace paceline::train {
 
@@ -143,22 +144,16 @@ void Window::find_others(WorkerResult& result) {
 
 /// Gathers the GPU reports of all processes at rank 0.
 void Window::find_gpus(WorkerResult& result) {
-  std::string mine;
-  if (is_first_of_process()) {
-    auto report = job_.gpu_watch->end(communicator_.rank());
-    if (job_.backend.place.processes > 1)
-      for (auto& gpu : report.gpus) gpu.host = job_.backend.place.host;
-    if (job_.backend.place.processes == 1) {
-      result.gpus.push_back(std::move(report));
-      return;
-    }
-    mine = measure::to_json(report);
+  std::optional<measure::GpuReport> mine;
+  if (is_first_of_process()) mine = job_.gpu_watch->end(communicator_.rank());
+  if (job_.backend.place.processes == 1) {
+    if (mine) result.gpus.push_back(std::move(*mine));
+    return;
   }
-  if (job_.backend.place.processes == 1) return;
-  const auto all = gather_texts(communicator_, mine);
-  if (communicator_.rank() != 0) return;
-  for (const auto& text : all)
-    if (!text.empty()) result.gpus.push_back(measure::gpu_report_from_json(text));
+  if (mine)
+    for (auto& gpu : mine->gpus) gpu.host = job_.backend.place.host;
+  for (auto& report : comm::gather_at_first(communicator_, mine))
+    if (report) result.gpus.push_back(std::move(*report));
 }
 
 /// The name of this run's processes, which do not count as others. A second run on the same host is therefore

@@ -1,7 +1,6 @@
 #include "train/step/data_parallel.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 #include "train/given/resolve.h"
@@ -37,12 +36,7 @@ std::int64_t data_parallel_bytes(const Resolved& resolved, std::int64_t pixels, 
 DataParallelStepper::DataParallelStepper(const Job& job, engine::Engine& engine,
                                          comm::Communicator& communicator, measure::Ledger& ledger,
                                          CollectiveLog& log, LossGuard& guard)
-    : job_(job),
-      engine_(engine),
-      communicator_(communicator),
-      ledger_(ledger),
-      log_(log),
-      guard_(guard),
+    : WaitedSteps(job, engine, communicator, ledger, log, guard),
       outputs_(outputs_of(job.resolved.local_batch, job.graph.classes())) {
   const auto samples = static_cast<std::size_t>(job.resolved.local_batch);
   if (is_root()) {
@@ -67,7 +61,7 @@ void DataParallelStepper::exchange(const char* phase, std::int64_t update,
   log_.timings().push_back({.posted = posted, .done = base::Clock::now()});
 }
 
-const data::Batch& DataParallelStepper::scatter(const data::Batch* whole, const Counters& done) {
+const data::Batch& DataParallelStepper::part_of(const data::Batch* whole, const Counters& done) {
   const std::int64_t samples = job_.resolved.local_batch;
   batch_ = {.images = images_,
             .labels = labels_,
@@ -94,16 +88,12 @@ const data::Batch& DataParallelStepper::scatter(const data::Batch* whole, const 
   return batch_;
 }
 
-Votes DataParallelStepper::agree(const engine::LossSums& local, std::int64_t update, bool enough) {
+Votes DataParallelStepper::agree(const engine::LossSums& local, const StepOrder& order) {
   const auto votes = std::span(outputs_).last(kVoteFloats);
-  std::ranges::copy(as_floats({.stop = job_.stop.stop_requested(),
-                               .not_finite = !std::isfinite(local.loss),
-                               .enough = enough,
-                               .loss = local.loss}),
-                    votes.begin());
+  std::ranges::copy(as_floats(votes_of(local, order)), votes.begin());
   const auto mine = std::as_writable_bytes(std::span(outputs_));
   const auto all = std::as_writable_bytes(std::span(all_outputs_));
-  exchange("the gather of outputs", update, [&] { communicator_.gather(mine, all, 0); });
+  exchange("the gather of outputs", order.update, [&] { communicator_.gather(mine, all, 0); });
   if (is_root()) {
     const auto vote = [&](std::size_t worker, std::size_t which) -> float& {
       return all_outputs_[(worker + 1) * outputs_.size() - kVoteFloats + which];
@@ -115,7 +105,8 @@ Votes DataParallelStepper::agree(const engine::LossSums& local, std::int64_t upd
       for (std::size_t worker = 0; worker < workers; ++worker) vote(worker, which) = sum;
     }
   }
-  exchange("the scatter of the outputs' gradients", update, [&] { communicator_.scatter(all, mine, 0); });
+  exchange("the scatter of the outputs' gradients", order.update,
+           [&] { communicator_.scatter(all, mine, 0); });
   return votes_from(votes);
 }
 
@@ -137,25 +128,23 @@ void DataParallelStepper::send_weights(std::int64_t update) {
   if (!is_root()) engine_.weights_changed();
 }
 
-StepResult DataParallelStepper::run(const data::Batch& batch, std::int64_t update, double lr, bool enough) {
+StepResult DataParallelStepper::run(const data::Batch& batch, const StepOrder& order) {
   ledger_.enter(measure::Phase::forward);
-  communicator_.at(update + 1, "forward");
+  communicator_.at(order.update + 1, "forward");
   const auto local = engine_.forward({.images = batch.images,
                                       .labels = batch.labels,
                                       .gradient_scale = 1.0 / static_cast<double>(job_.resolved.global_batch),
-                                      .step = static_cast<std::uint64_t>(update),
+                                      .step = static_cast<std::uint64_t>(order.update),
                                       .first_position = batch.first_position});
-  StepResult result{.local = local, .all = agree(local, update, enough)};
+  StepResult result{.local = local, .all = agree(local, order)};
   result.verdict = guard_.see(result.all);
   ledger_.enter(measure::Phase::backward);
-  communicator_.at(update + 1, "backward");
+  communicator_.at(order.update + 1, "backward");
   engine_.backward([](std::int64_t) {});
-  reduce_gradients(update);
+  reduce_gradients(order.update);
   ledger_.enter(measure::Phase::update);
-  if (is_root() && result.is_updated())
-    engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, update, job_.resolved.length), lr,
-                   update + 1);
-  send_weights(update);
+  if (is_root() && result.is_updated()) apply_update(order);
+  send_weights(order.update);
   ledger_.enter(measure::Phase::other);
   return result;
 }

@@ -35,43 +35,37 @@
 
 namespace paceline::train {
 
-/// Collectives per step, the same on every worker.
-inline constexpr std::size_t kDataParallelCollectives = 5;
-
 /// Bytes of arrays that the workers of `resolved` need for it, besides engines and worker 0's loader; for the
 /// memory plan.
 [[nodiscard]] std::int64_t data_parallel_bytes(const Resolved& resolved, std::int64_t pixels, int classes);
 
 /// Threads  one, the worker's own
-class DataParallelStepper {
+class DataParallelStepper final : public WaitedSteps {
  public:
   DataParallelStepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
                       measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard);
 
-  /// This worker's part of the step after `done`; valid until the next call. `whole` is the global batch at
-  /// worker 0, null at the others.
-  ///
-  /// Errors   Error(comm) when a peer is lost
-  [[nodiscard]] const data::Batch& scatter(const data::Batch* whole, const Counters& done);
-
-  /// As Stepper::run().
-  StepResult run(const data::Batch& batch, std::int64_t update, double lr, bool enough);
+  [[nodiscard]] const Buckets* buckets() const override { return nullptr; }
+  [[nodiscard]] base::Array array() const override { return {}; }
+  [[nodiscard]] std::size_t collectives() const override { return 5; }  ///< the calls of exchange()
+  void begin_window(std::vector<measure::BucketRecord>& /*records*/, std::size_t /*steps*/,
+                    bool /*keeps_ready*/) override {}
 
  private:
+  /// `whole` is the global batch at worker 0, null at the others.
+  ///
+  /// Errors   Error(comm) when a peer is lost
+  const data::Batch& part_of(const data::Batch* whole, const Counters& done) override;
+  StepResult run(const data::Batch& batch, const StepOrder& order) override;
+
   [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
   /// Runs a blocking collective; all of its time is exposed.
   void exchange(const char* phase, std::int64_t update, const std::function<void()>& collective);
   /// Sends the outputs to worker 0 and back, together with the votes on stopping and failure.
-  Votes agree(const engine::LossSums& local, std::int64_t update, bool enough);
+  Votes agree(const engine::LossSums& local, const StepOrder& order);
   void reduce_gradients(std::int64_t update);
   void send_weights(std::int64_t update);
 
-  const Job& job_;
-  engine::Engine& engine_;
-  comm::Communicator& communicator_;
-  measure::Ledger& ledger_;
-  CollectiveLog& log_;
-  LossGuard& guard_;
   std::vector<float> images_;         ///< this worker's part; worker 0's is in its loader
   std::vector<std::int32_t> labels_;  ///< likewise
   data::Batch batch_;

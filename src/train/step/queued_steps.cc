@@ -35,13 +35,14 @@ engine::StepQueue* queue_of(const Job& job, engine::Engine& engine) {
 
 QueuedStepper::QueuedStepper(const Job& job, engine::Engine& engine, engine::StepQueue& queue,
                              comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& log,
-                             double bucket_mb)
+                             LossGuard& guard, double bucket_mb)
     : job_(job),
       engine_(engine),
       queue_(queue),
       communicator_(communicator),
       ledger_(ledger),
       log_(log),
+      guard_(guard),
       buckets_(with_votes(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6)),
                           job.options.gradients_as_bf16)),
       reducer_(buckets_, communicator),
@@ -59,6 +60,19 @@ void QueuedStepper::begin_window(std::vector<measure::BucketRecord>& records, st
                                  bool keeps_ready) {
   base::expects(is_empty(), "a window begins when all steps before it are taken");
   ready_records_ = begin_records(records, buckets_, steps, keeps_ready);
+}
+
+std::int64_t QueuedStepper::vote_bytes() const {
+  return static_cast<std::int64_t>(kVoteFloats * sizeof(float));
+}
+
+const data::Batch& QueuedStepper::next_batch(data::Loader* loader, const Counters& /*done*/,
+                                             StepOrder& order) {
+  order.begin = base::Clock::now();
+  communicator_.at(order.update + 1, "waiting for data");
+  const data::Batch& batch = loader->next();
+  order.has_batch = base::Clock::now();
+  return batch;
 }
 
 void QueuedStepper::mark_ready(std::int64_t ready, Posted& step) {
@@ -112,16 +126,25 @@ void QueuedStepper::post(const data::Batch& batch, const StepOrder& order) {
   posted_.push_back(std::move(step));
 }
 
-DoneStep QueuedStepper::take() {
+TakenStep QueuedStepper::drop() {
   if (read_.empty()) read();
-  const DoneStep step = read_.front();
+  const TakenStep step = read_.front();
   read_.pop_front();
   return step;
 }
 
-const std::deque<DoneStep>& QueuedStepper::read_all() {
+TakenStep QueuedStepper::take() {
+  TakenStep step = drop();
+  step.result.verdict = guard_.see(step.result.all);
+  return step;
+}
+
+std::optional<GuardState> QueuedStepper::guard_when_empty() {
   while (!posted_.empty()) read();
-  return read_;
+  LossGuard guard = guard_;
+  for (const TakenStep& step : read_)
+    if (guard.see(step.result.all) == Verdict::diverged) return std::nullopt;
+  return guard.state();
 }
 
 /// After a collective was abandoned the device continues on meaningless numbers. Whatever error it then
@@ -143,17 +166,19 @@ void QueuedStepper::read() {
   posted_.pop_front();
   communicator_.at(posted.order.update + 1, "the end of the step on its device");
   const engine::QueuedStep step = collect();
-  DoneStep done{
-      .order = posted.order, .epoch = posted.epoch, .local = step.local, .all = votes_from(step.votes)};
-  done.begin = posted.is_first ? posted.order.begin : last_end_;
+  TakenStep done{.order = posted.order,
+                 .epoch = posted.epoch,
+                 .result = {.local = step.local, .all = votes_from(step.votes)},
+                 .begin = posted.is_first ? posted.order.begin : last_end_,
+                 .end = base::TimePoint{}};
   book(step, posted, done);
-  last_end_ = done.end;
+  last_end_ = *done.end;
   for (const auto& sum : posted.sums) log_.timings().push_back(sum->timing());
   note_ready(step, posted);
   read_.push_back(done);
 }
 
-void QueuedStepper::book(const engine::QueuedStep& step, const Posted& posted, DoneStep& done) {
+void QueuedStepper::book(const engine::QueuedStep& step, const Posted& posted, TakenStep& done) {
   base::TimePoint booked{};
   bool is_first_pass = true;
   for (const auto& [until, at] : step.marks) switch (until) {

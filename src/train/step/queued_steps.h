@@ -4,7 +4,7 @@
 /// StepQueue). docs/decisions/queued-steps.md says why the results are the same as with waiting.
 ///
 /// Every rank posts and takes steps by the same rule, so all act on the same step at the same time. A rank
-/// may read ahead (read_all) on its own; it still takes the results in their turn.
+/// may read ahead (guard_when_empty) on its own; it still takes the results in their turn.
 
 #include <cstdint>
 #include <deque>
@@ -34,58 +34,32 @@ namespace paceline::train {
 /// engines.
 [[nodiscard]] engine::StepQueue* queue_of(const Job& job, engine::Engine& engine);
 
-/// What the host knows of a step when it posts it.
-struct StepOrder {
-  std::int64_t update = 0;  ///< global step, from 0
-  double lr = 0;
-  bool enough = false;          ///< this rank's vote to end the measured window after this step
-  base::TimePoint begin{};      ///< when the host turned to the step,
-  base::TimePoint has_batch{};  ///< and when its loader had delivered the batch
-};
-
-/// The result of a step.
-struct DoneStep {
-  StepOrder order;
-  std::int64_t epoch = 0;  ///< from 0
-  engine::LossSums local;  ///< this worker's samples
-  Votes all;               ///< of all ranks
-  /// From the end of the previous step (or `order.begin` if the queue was empty) to the end of its update.
-  base::TimePoint begin{}, end{};
-  double blocked_s = 0;  ///< of it, time waiting for sums over the ranks
-};
-
 /// Buckets of gradients followed by the votes: in the last bucket, or if `are_apart` in a bucket of their
 /// own, which is too small to be rounded when gradients are sent as bf16.
 [[nodiscard]] Buckets with_votes(Buckets buckets, bool are_apart);
 
 /// Threads  one, the worker's own
-class QueuedStepper {
+class QueuedStepper final : public StepRunner {
  public:
   QueuedStepper(const Job& job, engine::Engine& engine, engine::StepQueue& queue,
                 comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& log,
-                double bucket_mb);
+                LossGuard& guard, double bucket_mb);
 
-  /// Queues a step.
-  ///
-  /// Requires  not is_full()
-  /// Errors    Error(comm) when a peer is lost
-  void post(const data::Batch& batch, const StepOrder& order);
-
-  /// Whether the oldest step must be taken before the next is posted.
-  [[nodiscard]] bool is_full() const;
-  /// Whether all posted steps were taken.
-  [[nodiscard]] bool is_empty() const { return posted_.empty() && read_.empty(); }
-  /// Waits for the oldest step, not for later ones, and returns its result. Its times are added to ledger and
-  /// log when it is read.
-  [[nodiscard]] DoneStep take();
-  /// Waits for all posted steps and reads them; they are taken later, in order.
-  [[nodiscard]] const std::deque<DoneStep>& read_all();
-
-  /// As Stepper::buckets(), with the votes in the last one.
-  [[nodiscard]] const Buckets& buckets() const { return buckets_; }
-  /// The array that is cut into buckets.
-  [[nodiscard]] base::Array array() const { return queue_.gradients_and_votes(); }
-  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready);
+  /// With the votes in the last one.
+  [[nodiscard]] const Buckets* buckets() const override { return &buckets_; }
+  [[nodiscard]] base::Array array() const override { return queue_.gradients_and_votes(); }
+  [[nodiscard]] std::int64_t vote_bytes() const override;
+  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
+                    bool keeps_ready) override;
+  const data::Batch& next_batch(data::Loader* loader, const Counters& done, StepOrder& order) override;
+  void post(const data::Batch& batch, const StepOrder& order) override;
+  [[nodiscard]] bool is_full() const override;
+  [[nodiscard]] bool is_empty() const override { return posted_.empty() && read_.empty(); }
+  /// Waits for the oldest step, not for later ones. Its times are added to ledger and log when it is read.
+  [[nodiscard]] TakenStep take() override;
+  [[nodiscard]] TakenStep drop() override;
+  /// Reads all posted steps; they are taken later, in order.
+  [[nodiscard]] std::optional<GuardState> guard_when_empty() override;
 
  private:
   struct Posted {
@@ -100,7 +74,7 @@ class QueuedStepper {
   void mark_ready(std::int64_t ready, Posted& step);
   [[nodiscard]] engine::QueuedStep collect();
   void read();
-  void book(const engine::QueuedStep& step, const Posted& posted, DoneStep& done);
+  void book(const engine::QueuedStep& step, const Posted& posted, TakenStep& done);
   void note_ready(const engine::QueuedStep& step, const Posted& posted);
 
   const Job& job_;
@@ -109,11 +83,12 @@ class QueuedStepper {
   comm::Communicator& communicator_;
   measure::Ledger& ledger_;
   CollectiveLog& log_;
+  LossGuard& guard_;
   Buckets buckets_;
   BucketReducer reducer_;
   ShardSums shard_sums_;
-  std::deque<Posted> posted_;  ///< posted, not read
-  std::deque<DoneStep> read_;  ///< read, not taken
+  std::deque<Posted> posted_;   ///< posted, not read
+  std::deque<TakenStep> read_;  ///< read, not taken
   base::TimePoint last_end_{};
   std::span<measure::BucketRecord> ready_records_;
 };

@@ -1,6 +1,7 @@
 #include "train/step/step.h"
 
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "train/given/resolve.h"
@@ -38,21 +39,49 @@ void ShardSums::join_last(base::Array gradient, std::int64_t begin, std::int64_t
       [&](int level) { gradient.memory->add(kept(level).subarray(first, count), part, part); });
 }
 
+const data::Batch& WaitedSteps::next_batch(data::Loader* loader, const Counters& done, StepOrder& order) {
+  order.begin = base::Clock::now();
+  ledger_.enter(measure::Phase::data_wait);
+  communicator_.at(order.update + 1, "waiting for data");
+  const data::Batch* own = loader != nullptr ? &loader->next() : nullptr;
+  order.has_batch = base::Clock::now();
+  ledger_.enter(measure::Phase::other);
+  return part_of(own, done);
+}
+
+void WaitedSteps::post(const data::Batch& batch, const StepOrder& order) {
+  base::expects(!waited_, "a step is taken before another is posted");
+  waited_ =
+      TakenStep{.order = order, .epoch = batch.epoch, .result = run(batch, order), .begin = order.begin};
+}
+
+TakenStep WaitedSteps::take() {
+  base::expects(waited_.has_value(), "a step is taken that was posted");
+  return *std::exchange(waited_, std::nullopt);
+}
+
+Votes WaitedSteps::votes_of(const engine::LossSums& sums, const StepOrder& order) const {
+  return {.stop = job_.stop.stop_requested(),
+          .not_finite = !std::isfinite(sums.loss),
+          .enough = order.enough,
+          .loss = sums.loss};
+}
+
+void WaitedSteps::apply_update(const StepOrder& order) {
+  engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, order.update, job_.resolved.length),
+                 order.lr, order.update + 1);
+}
+
 Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
                  measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard, double bucket_mb)
-    : job_(job),
-      engine_(engine),
-      communicator_(communicator),
-      ledger_(ledger),
-      log_(log),
+    : WaitedSteps(job, engine, communicator, ledger, log, guard),
       buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
       reducer_(buckets_, communicator),
-      shard_sums_(job.resolved.shards_per_worker, engine.gradients()),
-      guard_(guard) {
+      shard_sums_(job.resolved.shards_per_worker, engine.gradients()) {
   engine_.cut_backward(buckets_.ends);
 }
 
-engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough) {
+engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, const StepOrder& order) {
   const auto gradients = engine_.gradients();
   const std::int64_t shards = job_.resolved.shards_per_worker;
   engine::LossSums sums;
@@ -61,17 +90,17 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, std::in
   for (std::int64_t shard = 0; shard < shards; ++shard) {
     const bool last = shard + 1 == shards;
     ledger_.enter(measure::Phase::forward);
-    communicator_.at(update + 1, "forward");
-    sums += engine_.forward(shard_input(batch, job_.resolved, shard, update));
+    communicator_.at(order.update + 1, "forward");
+    sums += engine_.forward(shard_input(batch, job_.resolved, shard, order.update));
     if (last && communicator_.size() > 1) {
       // The votes are summed in a small all-reduce beside the gradients, which is done long before the step
       // ends.
-      control_ = as_floats(votes_of(sums, enough));
+      control_ = as_floats(votes_of(sums, order));
       control_pending_ = communicator_.all_reduce(control_);
       reducer_.begin(gradients);
     }
     ledger_.enter(measure::Phase::backward);
-    communicator_.at(update + 1, "backward");
+    communicator_.at(order.update + 1, "backward");
     backward_begin_ = base::Clock::now();
     if (!last) {
       engine_.backward([](std::int64_t) {});
@@ -105,16 +134,9 @@ void Stepper::note_ready(std::int64_t ready) {
     add_ready_time(ready_records_[ready_buckets_], seconds);
 }
 
-Votes Stepper::votes_of(const engine::LossSums& sums, bool enough) const {
-  return {.stop = job_.stop.stop_requested(),
-          .not_finite = !std::isfinite(sums.loss),
-          .enough = enough,
-          .loss = sums.loss};
-}
-
-Votes Stepper::agree(const engine::LossSums& local, std::int64_t update, bool enough) {
-  if (communicator_.size() == 1) return votes_from(as_floats(votes_of(local, enough)));
-  communicator_.at(update + 1, "the reduction of gradients");
+Votes Stepper::agree(const engine::LossSums& local, const StepOrder& order) {
+  if (communicator_.size() == 1) return votes_from(as_floats(votes_of(local, order)));
+  communicator_.at(order.update + 1, "the reduction of gradients");
   ledger_.enter(
       measure::Phase::exposed_transfer);  // the part that was waiting is separated later (exposed_comm.h)
   log_.begin_blocked();
@@ -125,14 +147,12 @@ Votes Stepper::agree(const engine::LossSums& local, std::int64_t update, bool en
   return votes_from(control_);
 }
 
-StepResult Stepper::run(const data::Batch& batch, std::int64_t update, double lr, bool enough) {
-  StepResult result{.local = forward_and_backward(batch, update, enough)};
-  result.all = agree(result.local, update, enough);
+StepResult Stepper::run(const data::Batch& batch, const StepOrder& order) {
+  StepResult result{.local = forward_and_backward(batch, order)};
+  result.all = agree(result.local, order);
   result.verdict = guard_.see(result.all);
   ledger_.enter(measure::Phase::update);
-  if (result.is_updated())
-    engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, update, job_.resolved.length), lr,
-                   update + 1);
+  if (result.is_updated()) apply_update(order);
   ledger_.enter(measure::Phase::other);
   return result;
 }

@@ -1,9 +1,11 @@
 #pragma once
 
-/// Stepper runs a global step of one worker: forward and backward by shards, reduction of buckets, update.
+/// StepRunner is the interface of the ways to run the steps of a worker. The way of Stepper: forward and
+/// backward by shards, reduction of buckets, update, each waited for.
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -70,6 +72,15 @@ class ShardSums {
   std::vector<base::OwnedArray> levels_;  ///< the partial sum of 2^level shards
 };
 
+/// What the host knows of a step when it posts it.
+struct StepOrder {
+  std::int64_t update = 0;  ///< global step, from 0
+  double lr = 0;
+  bool enough = false;          ///< this rank's vote to end the measured window after this step
+  base::TimePoint begin{};      ///< when the host turned to the step,
+  base::TimePoint has_batch{};  ///< and when its loader had delivered the batch
+};
+
 /// The result of a step.
 struct StepResult {
   engine::LossSums local;           ///< this worker's samples
@@ -80,40 +91,114 @@ struct StepResult {
   [[nodiscard]] bool is_updated() const { return verdict == Verdict::good || verdict == Verdict::above; }
 };
 
+/// A step that was done.
+struct TakenStep {
+  StepOrder order;
+  std::int64_t epoch = 0;  ///< from 0
+  StepResult result;
+  /// Of a queued step: from the end of the previous step (or `order.begin` if the queue was empty) to the end
+  /// of its update. No end: it lasts until the worker has dealt with it.
+  base::TimePoint begin{};
+  std::optional<base::TimePoint> end = {};
+  double blocked_s = 0;  ///< of a queued step: waiting for sums over the ranks
+};
+
+/// The steps of a worker are waited for one by one (Stepper), queued on a device (queued_steps.h), or run
+/// with all data passing worker 0 (data_parallel.h). In each way they are posted and taken; a step that is
+/// waited for is done when it is posted.
+///
 /// Threads  one, the worker's own
-class Stepper {
+class StepRunner {
  public:
-  Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator, measure::Ledger& ledger,
-          CollectiveLog& log, LossGuard& guard, double bucket_mb);
+  virtual ~StepRunner() = default;
 
-  /// Runs global step `update` (from 0) on `batch` at learning rate `lr`. `enough` is this rank's vote to end
-  /// the measured window after this step.
-  ///
-  /// Errors   Error(comm) when a peer is lost
-  StepResult run(const data::Batch& batch, std::int64_t update, double lr, bool enough);
-
-  [[nodiscard]] const Buckets& buckets() const { return buckets_; }
+  /// The buckets of a step, and the array that is cut into them; null: nothing is reduced in buckets.
+  [[nodiscard]] virtual const Buckets* buckets() const = 0;
+  [[nodiscard]] virtual base::Array array() const = 0;
+  /// Collectives per step, the same on every rank.
+  [[nodiscard]] virtual std::size_t collectives() const { return buckets()->count(); }
+  /// Bytes of the votes that are in the buckets, behind the gradients.
+  [[nodiscard]] virtual std::int64_t vote_bytes() const { return 0; }
   /// Makes one record per bucket in `records`, without times. With `keeps_ready` each step from now on adds
   /// the time at which every bucket was posted (with one worker: could have been). There is room for `steps`
   /// steps; later ones are not kept. `records` must outlive this.
-  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready);
+  virtual void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
+                            bool keeps_ready) = 0;
 
- private:
-  engine::LossSums forward_and_backward(const data::Batch& batch, std::int64_t update, bool enough);
-  /// Gradients in [0, ready) are final: records the time of every bucket that is now complete.
-  void note_ready(std::int64_t ready);
-  [[nodiscard]] Votes votes_of(const engine::LossSums& sums, bool enough) const;
-  Votes agree(const engine::LossSums& local, std::int64_t update, bool enough);
+  /// The batch of the step after `done`, from `loader` (with --parallel data-parallel only worker 0 has one).
+  /// Fills in order.begin and order.has_batch. Valid until the next call.
+  [[nodiscard]] virtual const data::Batch& next_batch(data::Loader* loader, const Counters& done,
+                                                      StepOrder& order) = 0;
+  /// Posts a step.
+  ///
+  /// Requires  not is_full()
+  /// Errors    Error(comm) when a peer is lost
+  virtual void post(const data::Batch& batch, const StepOrder& order) = 0;
+  /// Whether the oldest step must be taken before the next is posted.
+  [[nodiscard]] virtual bool is_full() const = 0;
+  /// Whether all posted steps were taken.
+  [[nodiscard]] virtual bool is_empty() const = 0;
+  /// Returns the oldest step, after the guard has judged its loss.
+  [[nodiscard]] virtual TakenStep take() = 0;
+  /// Returns the oldest step without judging its loss.
+  [[nodiscard]] virtual TakenStep drop() = 0;
+  /// The guard's state after all posted steps, for which it waits; nothing if one of them ends the training.
+  [[nodiscard]] virtual std::optional<GuardState> guard_when_empty() = 0;
+};
+
+/// Steps that are done when they are posted.
+class WaitedSteps : public StepRunner {
+ public:
+  WaitedSteps(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
+              measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard)
+      : job_(job), engine_(engine), communicator_(communicator), ledger_(ledger), log_(log), guard_(guard) {}
+
+  const data::Batch& next_batch(data::Loader* loader, const Counters& done, StepOrder& order) override;
+  void post(const data::Batch& batch, const StepOrder& order) override;
+  [[nodiscard]] bool is_full() const override { return waited_.has_value(); }
+  [[nodiscard]] bool is_empty() const override { return !waited_; }
+  [[nodiscard]] TakenStep take() override;
+  [[nodiscard]] TakenStep drop() override { return take(); }
+  [[nodiscard]] std::optional<GuardState> guard_when_empty() override { return guard_.state(); }
+
+ protected:
+  /// This worker's part of the step after `done`; `whole`: what the worker's loader has, if it has one.
+  virtual const data::Batch& part_of(const data::Batch* whole, const Counters& /*done*/) { return *whole; }
+  virtual StepResult run(const data::Batch& batch, const StepOrder& order) = 0;
+  [[nodiscard]] Votes votes_of(const engine::LossSums& sums, const StepOrder& order) const;
+  void apply_update(const StepOrder& order);
 
   const Job& job_;
   engine::Engine& engine_;
   comm::Communicator& communicator_;
   measure::Ledger& ledger_;
   CollectiveLog& log_;
+  LossGuard& guard_;
+
+ private:
+  std::optional<TakenStep> waited_;  ///< posted, not taken
+};
+
+class Stepper final : public WaitedSteps {
+ public:
+  Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator, measure::Ledger& ledger,
+          CollectiveLog& log, LossGuard& guard, double bucket_mb);
+
+  [[nodiscard]] const Buckets* buckets() const override { return &buckets_; }
+  [[nodiscard]] base::Array array() const override { return engine_.gradients(); }
+  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
+                    bool keeps_ready) override;
+
+ private:
+  StepResult run(const data::Batch& batch, const StepOrder& order) override;
+  engine::LossSums forward_and_backward(const data::Batch& batch, const StepOrder& order);
+  /// Gradients in [0, ready) are final: records the time of every bucket that is now complete.
+  void note_ready(std::int64_t ready);
+  Votes agree(const engine::LossSums& local, const StepOrder& order);
+
   Buckets buckets_;
   BucketReducer reducer_;
   ShardSums shard_sums_;
-  LossGuard& guard_;
   std::span<measure::BucketRecord> ready_records_;
   std::size_t ready_buckets_ = 0;             ///< of this step
   double backward_before_s_ = 0;              ///< of this step's earlier shards

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <utility>
 
-#include "base/error.h"
 #include "measure/statistics.h"
+#include "train/step/data_parallel.h"
+#include "train/step/queued_steps.h"
 
 namespace paceline::train {
 namespace {
@@ -71,7 +71,10 @@ double bucket_mb(const Job& job, comm::Communicator& communicator, engine::Engin
   return choice.megabytes;
 }
 
-double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets, base::Array gradients) {
+double allreduce_peak(comm::Communicator& communicator, const StepRunner& steps) {
+  if (steps.buckets() == nullptr) return 0;
+  const Buckets& buckets = *steps.buckets();
+  const auto gradients = steps.array();
   constexpr int kTries = 6;  // the first one touches memory and is not counted
   gradients.memory->fill(gradients, 0);
   std::vector<double> durations;
@@ -94,92 +97,17 @@ double allreduce_peak(comm::Communicator& communicator, const Buckets& buckets, 
   return algbw * 2 * (ranks - 1) / ranks / 1e9;
 }
 
-using measure::Phase;
-
-StepRunner::StepRunner(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-                       measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard,
-                       std::vector<std::string>& notes)
-    : job_(job), engine_(engine), communicator_(communicator), ledger_(ledger), guard_(guard) {
+std::unique_ptr<StepRunner> make_step_runner(const Job& job, engine::Engine& engine,
+                                             comm::Communicator& communicator, measure::Ledger& ledger,
+                                             CollectiveLog& log, LossGuard& guard,
+                                             std::vector<std::string>& notes) {
   communicator.at(0, "the trial of collectives");
   const double megabytes = bucket_mb(job, communicator, engine, notes);
   if (auto* queue = queue_of(job, engine))
-    queued_.emplace(job, engine, *queue, communicator, ledger, log, megabytes);
-  else if (is_data_parallel(job.options))
-    data_parallel_.emplace(job, engine, communicator, ledger, log, guard);
-  else
-    stepper_.emplace(job, engine, communicator, ledger, log, guard, megabytes);
-}
-
-std::size_t StepRunner::collectives() const {
-  if (data_parallel_) return kDataParallelCollectives;
-  return queued_ ? queued_->buckets().count() : stepper_->buckets().count();
-}
-
-void StepRunner::fill_in_bytes(WorkerResult& result) const {
-  constexpr std::int64_t kFloat = sizeof(float);
-  result.gradient_bytes = kFloat * engine_.layout().elements;
-  result.vote_bytes = queued_ ? kFloat * static_cast<std::int64_t>(kVoteFloats) : 0;
-}
-
-double StepRunner::allreduce_peak() const {
-  if (data_parallel_) return 0;
-  return queued_ ? train::allreduce_peak(communicator_, queued_->buckets(), queued_->array())
-                 : train::allreduce_peak(communicator_, stepper_->buckets(), engine_.gradients());
-}
-
-void StepRunner::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
-                              bool keeps_ready) {
-  if (queued_) queued_->begin_window(records, steps, keeps_ready);
-  if (stepper_) stepper_->begin_window(records, steps, keeps_ready);
-}
-
-const data::Batch& StepRunner::next_batch(data::Loader* loader, const Counters& done, StepOrder& order) {
-  order.begin = base::Clock::now();
-  if (!queued_) ledger_.enter(Phase::data_wait);
-  communicator_.at(order.update + 1, "waiting for data");
-  const data::Batch* own = loader != nullptr ? &loader->next() : nullptr;
-  order.has_batch = base::Clock::now();
-  if (!queued_) ledger_.enter(Phase::other);
-  return data_parallel_ ? data_parallel_->scatter(own, done) : *own;
-}
-
-void StepRunner::post(const data::Batch& batch, const StepOrder& order) {
-  if (queued_) return queued_->post(batch, order);
-  base::expects(!waited_, "a step is taken before another is posted");
-  waited_ =
-      TakenStep{.order = order,
-                .epoch = batch.epoch,
-                .result = data_parallel_ ? data_parallel_->run(batch, order.update, order.lr, order.enough)
-                                         : stepper_->run(batch, order.update, order.lr, order.enough),
-                .begin = order.begin};
-}
-
-TakenStep StepRunner::take() {
-  TakenStep step = drop();
-  if (queued_) step.result.verdict = guard_.see(step.result.all);
-  return step;
-}
-
-TakenStep StepRunner::drop() {
-  if (!queued_) {
-    base::expects(waited_.has_value(), "a step is taken that was posted");
-    return *std::exchange(waited_, std::nullopt);
-  }
-  const DoneStep done = queued_->take();
-  return {.order = done.order,
-          .epoch = done.epoch,
-          .result = {.local = done.local, .all = done.all},
-          .begin = done.begin,
-          .end = done.end,
-          .blocked_s = done.blocked_s};
-}
-
-std::optional<GuardState> StepRunner::guard_when_empty() {
-  if (!queued_ || queued_->is_empty()) return guard_.state();
-  LossGuard guard = guard_;
-  for (const DoneStep& step : queued_->read_all())
-    if (guard.see(step.all) == Verdict::diverged) return std::nullopt;
-  return guard.state();
+    return std::make_unique<QueuedStepper>(job, engine, *queue, communicator, ledger, log, guard, megabytes);
+  if (is_data_parallel(job.options))
+    return std::make_unique<DataParallelStepper>(job, engine, communicator, ledger, log, guard);
+  return std::make_unique<Stepper>(job, engine, communicator, ledger, log, guard, megabytes);
 }
 
 }  // namespace paceline::train

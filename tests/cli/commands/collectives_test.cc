@@ -5,10 +5,10 @@
 #include "base/file.h"
 #include "cli/commands/collectives.h"
 #include "cli/program.h"
-#include "comm/make.h"
 #include "comm/probe.h"
 #include "measure/events.h"
 #include "measure/record.h"
+#include "train/made_up_machine.h"
 
 namespace paceline::cli {
 namespace {
@@ -138,9 +138,7 @@ TEST(Comm, AllReduceAloneIsTimedOverSizesForAboutAsLongAsAsked) {
   train::Options options;
   options.workers = 2;
   options.pin = false;
-  const train::Backend backend{.communicators = [](int ranks, std::chrono::seconds deadline) {
-    return comm::make_local(ranks, {.deadline = deadline});
-  }};
+  const auto backend = train::backend_of("cpu");
   const auto record = measure_all_reduce(options, backend, 0.05);
   EXPECT_EQ(record.kind, "comm");
   EXPECT_EQ(record.status, "complete");

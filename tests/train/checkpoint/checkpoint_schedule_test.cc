@@ -110,7 +110,7 @@ TEST_F(Checkpoints, StandBeforeTheEvaluationWhichAResumeMakesUpFor) {
     const auto last = whole.epochs.back().updates;
     options.out = directory_ / ("lost" + std::to_string(validated));
     auto backend = backend_of(options.device);
-    backend.compile = [](const graph::Graph& graph, const engine::CompileOptions& compiled) {
+    backend.made_up->on_compile = [](const graph::Graph& graph, const engine::CompileOptions& compiled) {
       return std::make_unique<EndsInEvaluation>(engine::compile("cpu", graph, compiled), 4);
     };
     EXPECT_THROW((void)run(options, backend, {}, {}), base::Error);

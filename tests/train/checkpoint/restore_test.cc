@@ -64,8 +64,8 @@ class Recover : public TrainingTest {
       if (++steps_done == stop_at) stop.request_stop();
     };
     auto backend = backend_of(options.device);
-    backend.compile = [steps, device = options.device](const graph::Graph& graph,
-                                                       const engine::CompileOptions& compiled) {
+    backend.made_up->on_compile = [steps, device = options.device](const graph::Graph& graph,
+                                                                   const engine::CompileOptions& compiled) {
       return std::make_unique<BadLoss>(engine::compile(device, graph, compiled), steps);
     };
     return run(options, backend, stop.get_token(), progress);

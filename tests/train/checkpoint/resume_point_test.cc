@@ -70,7 +70,7 @@ TEST_F(ResumePointOf, SaysThatAResumedTrainingHasAnotherLearningRate) {
 /// Trainings on a made-up kind of machine, for which --precision auto takes `of_auto`.
 class PrecisionAfterAResume : public TrainingTest {
  protected:
-  static Backend machine(engine::Precision of_auto) {
+  static MadeUpBackend machine(engine::Precision of_auto) {
     auto backend = backend_of("cpu");
     backend.auto_precision = of_auto;
     return backend;
@@ -142,7 +142,7 @@ TEST_F(PrecisionAfterAResume, IsThatOfTheFirstProcess) {
   Options options = small();
   options.precision = "auto";
   auto backend = machine(engine::Precision::f32);
-  backend.from_first = [](std::span<std::byte> bytes) {  // what a first process with bf16 sends
+  backend.made_up->on_from_first = [](std::span<std::byte> bytes) {  // what a first process with bf16 sends
     const auto bf16 = engine::Precision::bf16;
     ASSERT_EQ(bytes.size(), sizeof bf16);
     std::ranges::copy(std::as_bytes(std::span(&bf16, 1)), bytes.begin());

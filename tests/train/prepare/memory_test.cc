@@ -21,16 +21,16 @@ using Place = graph::MemoryPlan::Place;
 constexpr std::int64_t kGiga = 1'000'000'000;
 
 /// Plans for a device of `gigabytes` that `share` workers use: a sample takes 1 GB there and 1 kB here.
-Backend with_device(std::int64_t gigabytes, int share = 1) {
-  Backend backend = backend_of("reference");
-  backend.plan = [](const graph::Graph&, const engine::CompileOptions& options) {
+MadeUpBackend with_device(std::int64_t gigabytes, int share = 1) {
+  auto backend = backend_of("reference");
+  backend.made_up->on_plan = [](const graph::Graph&, const engine::CompileOptions& options) {
     graph::MemoryPlan plan;
     plan.lines = {{"activations", options.batch * kGiga, Place::device},
                   {"weights", 2 * kGiga, Place::device},
                   {"pinned buffers", options.batch * std::int64_t{1000}, Place::host}};
     return plan;
   };
-  backend.device = [=](int) {
+  backend.made_up->on_device = [=](int) {
     return DeviceShare{.info = {.name = "a GPU",
                                 .libraries = "its library 1.0",
                                 .memory_bytes = (gigabytes + 1) * kGiga,
@@ -100,7 +100,7 @@ std::int64_t planned(const Options& options, const Backend& backend, const std::
 }
 
 TEST_F(DeviceMemory, HoldsWhatSumsAmongGpusTake) {
-  Backend backend = with_device(80);
+  auto backend = with_device(80);
   backend.device_sum_bytes = kGiga / 2;
   const char* const buffers = "NCCL's buffers";
   const char* const parts = "gathered parts of shards";
@@ -108,10 +108,10 @@ TEST_F(DeviceMemory, HoldsWhatSumsAmongGpusTake) {
   EXPECT_EQ(planned(of_batch(4, 1), backend, buffers), 0) << "one worker sums with nobody";
   EXPECT_EQ(planned(of_batch(4, 2), with_device(80), buffers), 0) << "sums go over the host";
   EXPECT_EQ(planned(of_batch(4, 2), backend, parts), 0) << "without shards nothing is gathered";
-  Backend shared = with_device(80, 2);
+  auto shared = with_device(80, 2);
   shared.device_sum_bytes = kGiga / 2;
   EXPECT_EQ(planned(of_batch(4, 2), shared, buffers), 0) << "workers that share a GPU go over the host";
-  shared.device = [](int) {
+  shared.made_up->on_device = [](int) {
     return DeviceShare{.info = {.memory_bytes = 81 * kGiga, .free_memory_bytes = 80 * kGiga},
                        .workers = 1,
                        .is_any_shared = true};
@@ -174,12 +174,12 @@ class WithDeviceMemory final : public ForwardingEngine {
 };
 
 /// The use that the record of two workers has, of which the first says `first`, the second `second`.
-std::optional<measure::Record::Memory::Device::Use> recorded_use(Options options, Backend backend,
+std::optional<measure::Record::Memory::Device::Use> recorded_use(Options options, MadeUpBackend backend,
                                                                  const engine::DeviceMemoryUse& first,
                                                                  const engine::DeviceMemoryUse& second) {
-  backend.compile = [&, compile = backend.compile](const graph::Graph& graph,
-                                                   const engine::CompileOptions& how) {
-    return std::make_unique<WithDeviceMemory>(compile(graph, how), how.worker_on_host == 0 ? first : second);
+  backend.made_up->on_compile = [&](const graph::Graph& graph, const engine::CompileOptions& how) {
+    return std::make_unique<WithDeviceMemory>(engine::compile("reference", graph, how),
+                                              how.worker_on_host == 0 ? first : second);
   };
   options.out /= first.device + second.device;
   const auto record = run(options, backend, {}, {});
@@ -224,8 +224,8 @@ TEST_F(DeviceMemory, EndsTheBatchesOfTheCudaEngine) {
   options.precision = "bf16";
   std::int64_t smaller = 0;
   for (const std::int64_t gigabytes : {24, 80}) {
-    Backend backend = with_device(gigabytes);
-    backend.plan = [](const graph::Graph& graph, const engine::CompileOptions& how) {
+    auto backend = with_device(gigabytes);
+    backend.made_up->on_plan = [](const graph::Graph& graph, const engine::CompileOptions& how) {
       auto plan = engine::plan("cuda-on-host", graph, how);
       for (auto& line : plan.lines)
         if (line.purpose != "pinned buffers" && line.purpose != "host copies of weights and optimizer state")
@@ -247,8 +247,8 @@ TEST_F(DeviceMemory, EndsTheBatchesOfTheCudaEngine) {
 
 /// A device without memory of its own computes in the host's: its lines count there.
 TEST_F(DeviceMemory, WithoutAnyIsTheHosts) {
-  Backend backend = with_device(80);
-  backend.device = [](int) { return DeviceShare{.info = {.name = "processor (no GPU)"}}; };
+  auto backend = with_device(80);
+  backend.made_up->on_device = [](int) { return DeviceShare{.info = {.name = "processor (no GPU)"}}; };
   const auto limits = memory_limits(backend, 1);
   EXPECT_FALSE(limits.device.has_value());
   const auto setup = inspect(of_batch(10), backend);

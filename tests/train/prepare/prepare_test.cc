@@ -107,7 +107,7 @@ class StoredImagesOfARun : public TrainingTest {
     return options;
   }
   static Backend backend(ImagesOn where) {
-    Backend backend = backend_of("cuda-on-host");
+    auto backend = backend_of("cuda-on-host");
     backend.keeps_images = where == ImagesOn::device;
     return backend;
   }
@@ -230,9 +230,9 @@ TEST_F(StoredImagesOfARun, HasALineInTheMemoryPlanAndASentenceInTheRecord) {
 }
 
 /// A GPU's plan with so much memory that all but `missing` bytes of the images fit.
-Backend too_small(const Options& options, std::int64_t missing) {
-  Backend backend = backend_of("cuda-on-host");
-  backend.plan = [](const graph::Graph& graph, const engine::CompileOptions& how) {
+MadeUpBackend too_small(const Options& options, std::int64_t missing) {
+  auto backend = backend_of("cuda-on-host");
+  backend.made_up->on_plan = [](const graph::Graph& graph, const engine::CompileOptions& how) {
     auto plan = engine::plan("cuda-on-host", graph, how);
     for (auto& line : plan.lines)
       if (line.purpose != "pinned buffers" && line.purpose != "host copies of weights and optimizer state")
@@ -242,19 +242,19 @@ Backend too_small(const Options& options, std::int64_t missing) {
   const auto share = [](std::int64_t bytes) {
     return DeviceShare{.info = {.name = "a GPU", .memory_bytes = 2 * bytes, .free_memory_bytes = bytes}};
   };
-  backend.device = [=](int) { return share(std::int64_t{1} << 40); };
+  backend.made_up->on_device = [=](int) { return share(std::int64_t{1} << 40); };
   const std::int64_t wanted = inspect(options, backend).memory.device->plan_bytes;
-  backend.device = [=](int) { return share(wanted - missing); };
+  backend.made_up->on_device = [=](int) { return share(wanted - missing); };
   return backend;
 }
 
 TEST_F(StoredImagesOfARun, ARecordSaysIfWorkersShareGpus) {
   Options options = on_device();
   options.workers = 2;
-  Backend backend = too_small(options, 0);
+  auto backend = too_small(options, 0);
   for (const bool is_shared : {false, true}) {
     options.out = directory_ / (is_shared ? "shared" : "each");
-    backend.device = [=](int) {
+    backend.made_up->on_device = [=](int) {
       return DeviceShare{.info = {.name = "a GPU",
                                   .memory_bytes = std::int64_t{1} << 40,
                                   .free_memory_bytes = std::int64_t{1} << 40},

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "comm/make.h"
+#include "measure/record_fields.h"
+#include "measure/record_file.h"
 
 namespace paceline::train {
 namespace {
@@ -31,53 +33,39 @@ TEST(Gather, TellsEveryRankWhetherATextIsTheSameEverywhere) {
   EXPECT_EQ(answers({"conv1: tiles", "conv1: tiles", ""}), std::vector<int>({0, 0, 0}));
 }
 
-TEST(Gather, BringsTextsOfAnyLengthToEveryRank) {
-  for (const auto& texts : {std::vector<std::string>{"a"}, {"", ""}, {"one", "", "three of them", "x"}}) {
-    auto communicators = comm::make_local(static_cast<int>(texts.size()));
-    std::vector<std::vector<std::string>> all(texts.size());
-    std::vector<std::jthread> threads;
-    for (std::size_t rank = 0; rank < texts.size(); ++rank)
-      threads.emplace_back([&, rank] { all[rank] = gather_texts(*communicators[rank], texts[rank]); });
-    threads.clear();
-    for (const auto& found : all) EXPECT_EQ(found, texts);
-  }
+/// A record with this rank alone, as text.
+std::string text_of(const measure::RankRecord& rank) {
+  measure::Record record;
+  record.ranks = {rank};
+  return measure::to_json(record);
 }
 
-TEST(Gather, BringsProcessMemoryAndBytesOfEveryRank) {
-  auto communicators = comm::make_local(2);
-  std::vector<std::vector<measure::RankRecord>> all(2);
-  std::vector<std::jthread> threads;
-  for (std::size_t rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      measure::RankRecord mine{.host = "b",
-                               .wall_s = 2,
-                               .step_s = {1, 1},
-                               .own_s = std::vector<double>{0.5, 0.25 + static_cast<double>(rank)}};
-      if (rank == 1) {
-        mine.process = 1;
-        mine.peak_bytes = std::int64_t{5'000'000'000};
-        mine.bytes_sent = 7;
-        mine.bytes_received = 0;
-        mine.steps_s = 9.5;
-      }
-      all[rank] = gather_ranks(*communicators[rank], mine);
-    });
-  threads.clear();
-  for (const auto& ranks : all) {
-    ASSERT_EQ(ranks.size(), 2u);
-    EXPECT_EQ(ranks[1].step_s, std::vector<double>({1, 1}));
-    EXPECT_EQ(ranks[1].own_s, std::vector<double>({0.5, 1.25}));
-    EXPECT_EQ(ranks[0].process, std::nullopt);
-    EXPECT_EQ(ranks[0].peak_bytes, std::nullopt);
-    EXPECT_EQ(ranks[0].bytes_sent, std::nullopt);
-    EXPECT_EQ(ranks[1].host, "b");
-    EXPECT_EQ(ranks[1].process, 1);
-    EXPECT_EQ(ranks[1].peak_bytes, 5'000'000'000);
-    EXPECT_EQ(ranks[1].bytes_sent, 7);
-    EXPECT_EQ(ranks[1].bytes_received, 0);
-    EXPECT_EQ(ranks[0].steps_s, std::nullopt);
-    EXPECT_EQ(ranks[1].steps_s, 9.5);
-  }
+TEST(RankRecord, LosesNothingOnItsWay) {
+  measure::RankRecord full{.rank = 1,
+                           .host = "b",
+                           .cores = {2, 3},
+                           .wall_s = 2.1,
+                           .communication_s = 0.3,
+                           .transfer_s = 0.1,
+                           .late_peer_s = 0.2,
+                           .step_s = {1, 1.1},
+                           .own_s = std::vector<double>{0.5, 0.25},
+                           .steps_s = 9.5,
+                           .loader_prepare_s = 0.7,
+                           .loader_threads = 3,
+                           .loader_processor_s = 0.6,
+                           .loader_waits = 4,
+                           .loader_ready = 1.5,
+                           .loader_queue = 8,
+                           .process = 1,
+                           .peak_bytes = std::int64_t{5'000'000'000},
+                           .bytes_sent = 7,
+                           .bytes_received = 0};
+  for (std::size_t phase = 0; phase < measure::kPhases; ++phase)
+    full.phases[phase] = 0.1 * static_cast<double>(phase);
+  const measure::RankRecord sparse{.wall_s = 2, .step_s = {1}};  // ranks may differ in what they have
+  for (const auto& rank : {full, sparse})
+    EXPECT_EQ(text_of(base::from_bytes<measure::RankRecord>(base::to_bytes(rank))), text_of(rank));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class QueuedSteps : public TrainingTest {
   /// A backend that hides the queues of its engines.
   static Backend waiting(const std::string& device) {
     auto backend = backend_of(device);
-    backend.compile = [device](const graph::Graph& graph, const engine::CompileOptions& options) {
+    backend.made_up->on_compile = [device](const graph::Graph& graph, const engine::CompileOptions& options) {
       return std::make_unique<WithoutQueue>(engine::compile(device, graph, options));
     };
     return backend;

@@ -50,6 +50,25 @@ struct GpuFacts {
   std::vector<GpuProcess> processes;
   std::vector<std::string> unknown;  ///< "nvmlDeviceGetPowerUsage: Unknown Error"
 };
+/// What the first process judges of all ranks' GPUs (cluster/gpu_table.h).
+template <typename A>
+void fields(A& archive, base::In<A, GpuFacts>& value) {
+  archive("index", value.index);
+  archive("name", value.name);
+  archive("uuid", value.uuid);
+  archive("bus_id", value.bus_id);
+  archive("performance_state", value.performance_state);
+  archive("mig", value.mig);
+  archive("pcie", value.pcie);
+  archive("pcie_most", value.pcie_most);
+  archive("brakes", value.brakes);
+  archive("memory_errors", value.memory_errors);
+  archive("needs_reset", value.needs_reset);
+  archive("has_failed_rows", value.has_failed_rows);
+  archive("compute_mode", value.compute_mode);
+  archive("processes", value.processes);
+  archive("unknown", value.unknown);
+}
 
 struct GpuList {
   std::string driver;    ///< "580.65.06"
