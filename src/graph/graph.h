@@ -72,6 +72,7 @@ struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   double momentum = 0.1;    ///< running = (1 - momentum) * running + momentum * batch (variance unbiased)
   Init init = Init::usual;  ///< of the weight; usual is 1
   Rates rates = {};
+  bool is_frozen = false;  ///< training too normalises with the running statistics, and does not move them
 };
 struct Relu {};         ///< max(x, 0)
 struct Relu6 {};        ///< min(max(x, 0), 6)

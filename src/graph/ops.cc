@@ -391,7 +391,8 @@ bool learns(const Graph& graph, int node) {
 std::vector<bool> needs_gradient(const Graph& graph) {
   std::vector<bool> needs(graph.nodes.size(), false);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    needs[i] = learns(graph, static_cast<int>(i)) || graph.nodes[i].as<BatchNorm>() != nullptr;
+    const auto* norm = graph.nodes[i].as<BatchNorm>();
+    needs[i] = learns(graph, static_cast<int>(i)) || (norm != nullptr && !norm->is_frozen);
     for (const int input : graph.nodes[i].inputs)
       needs[i] = needs[i] || needs[static_cast<std::size_t>(input)];
   }

@@ -76,8 +76,8 @@ struct OpRule {
 [[nodiscard]] bool learns(const Graph& graph, int node);
 
 /// For each node, whether its output depends on a parameter that learns. Only then must a consumer send a
-/// gradient back to it (the first convolution never computes d_src). A batch norm, even a frozen one, always
-/// gets one, since its statistics travel with the gradients.
+/// gradient back to it (the first convolution never computes d_src). A batch norm whose running statistics
+/// move always gets one, since they travel with the gradients.
 [[nodiscard]] std::vector<bool> needs_gradient(const Graph& graph);
 
 /// Errors   Error(usage), naming the op, for a rate that is negative or not a number

@@ -109,6 +109,9 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"momentum-correction", rule, remark, none},
     {"zero-gamma", rule, remark, none},
     {"weights", rule, remark, none},
+    {"weights-by", rule, remark, none},
+    {"freeze", remedy, refuse, none},  // frozen layers take no time in backward
+    {"lr-factor", rule, remark, none},
     {"schedule", rule, remark, none},
     {"warmup", rule, remark, none},
     {"warmup-start", rule, remark, none},
@@ -223,6 +226,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"from", unrecorded},
     {"kernels", unrecorded},
     {"measure", unrecorded},
+    {"input", unrecorded},
+    {"classes", unrecorded},
     {"yes", unrecorded},
     {"force", unrecorded},
     {"template", unrecorded},

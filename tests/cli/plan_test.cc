@@ -84,6 +84,7 @@ TEST(Plan, RefusesWhatTheRunWouldRefuse) {
         {"--out", "next", "--timeline", (folder.path() / "run/record.json").string()},
         {"--out", "next", "--kernels-from", "nowhere"},
         {"--out", "next", "--weights", "nowhere.safetensors"},
+        {"--out", "next", "--freeze", "nowhere"},
         {"--out", "run"},
         {"--out", "file/below"}}) {
     const auto planned = run_program(and_more(and_more(kShort, more), {"--plan", "--no-calibrate"}), there);

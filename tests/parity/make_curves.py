@@ -13,6 +13,7 @@ Exit codes: 0 made, or as stored; 1 differed; 77 skipped (no PyTorch here).
 """
 
 import argparse
+import fnmatch
 import json
 import lzma
 import os
@@ -41,7 +42,8 @@ SMALL = ["--model", str(ROOT / "recipes/models/small-cnn.toml"), "--size", "16"]
 MOBILE = ["--model", str(ROOT / "recipes/models/small-mobile.toml"), "--size", "16"]
 CIFAR = ["--model", "resnet18-cifar"]
 # The settings of parity.* in tests/CMakeLists.txt.
-JOBS = [[*MNIST, "--batch", "32", "--lr", "0.01", "--margin", "5e-6"], SMALL, MOBILE, ["--model", "resnet18", "--size", "64", "--batch", "8"],
+JOBS = [[*MNIST, "--batch", "32", "--lr", "0.01", "--margin", "5e-6"], SMALL, MOBILE, [*MOBILE, "--freeze", "depthwise*"],
+        ["--model", "resnet18", "--size", "64", "--batch", "8"],
         ["--model", "resnet18", "--size", "64"], [*CIFAR, "--batch", "4", "--steps", "5"], CIFAR,
         [*MNIST, "--batch", "16", "--lr", "0.05", "--plain"], [*SMALL, "--plain"], [*CIFAR, "--batch", "4"],
         [*CIFAR, "--batch", "32", "--steps", "5"], ["--model", "resnet18", "--size", "64", "--batch", "8", "--lr", "0.01", "--plain"],
@@ -134,7 +136,18 @@ def make_model(job):
     if set(ours) != set(theirs):
         sys.exit(f"make_curves: names differ: only ours {sorted(set(ours) - set(theirs))}, only PyTorch's {sorted(set(theirs) - set(ours))}")
     model.load_state_dict({name: ours[name].to(job.dtype).reshape(value.shape) for name, value in theirs.items()}, strict=False)
+    freeze(model, options.freeze)
     return model
+
+
+def freeze(model, pattern):
+    """Layers of these names do not learn; their batch norms keep their statistics, which PyTorch leaves to the user."""
+    for path, module in model.named_modules():
+        if fnmatch.fnmatchcase(path, pattern) and path:
+            module.requires_grad_(False)
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.eval()
+                module.train = lambda mode: module
 
 
 def compute(job):
@@ -153,7 +166,7 @@ def compute(job):
         loss.backward()
         curve["losses"].append(loss.item())
         if step == 0:
-            curve["gradients"] = job.digests({n: p.grad for n, p in model.named_parameters()})
+            curve["gradients"] = job.digests({n: p.grad for n, p in model.named_parameters() if p.requires_grad})
         optimizer.step()
         if step == 0:
             curve["statistics"] = job.digests({n: v for n, v in model.state_dict().items() if "running" in n})

@@ -59,25 +59,28 @@ def add_settings(parser):
     parser.add_argument("--weight-decay", type=float, default=5e-4)
     parser.add_argument("--label-smoothing", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--freeze", default="", help="a pattern of layers that do not learn (train --freeze)")
     parser.add_argument("--plain", action="store_true", help="fp64 on both sides, without shifting or redrawing anything")
 
 
 def settings_of(options):
     """What a curve depends on."""
-    names = ("channels", "size", "classes", "batch", "steps", "lr", "margin", "momentum", "weight_decay", "label_smoothing", "seed", "plain")
+    names = ("channels", "size", "classes", "batch", "steps", "lr", "margin", "momentum", "weight_decay", "label_smoothing", "seed", "freeze", "plain")
     return {"model": Path(options.model).stem, **{name: getattr(options, name) for name in names}}
 
 
 def curve_path(settings):
-    return CURVES / f"{settings['model']}-b{settings['batch']}-{settings['steps']}{'-plain' if settings['plain'] else ''}.json.xz"
+    kind = ("-frozen" if settings["freeze"] else "") + ("-plain" if settings["plain"] else "")
+    return CURVES / f"{settings['model']}-b{settings['batch']}-{settings['steps']}{kind}.json.xz"
 
 
 def read_curve(settings):
     path = curve_path(settings)
     curve = json.loads(lzma.decompress(path.read_bytes()))
-    other = {name: value for name, value in settings.items() if curve["settings"][name] != value}
+    made = {"freeze": "", **curve["settings"]}
+    other = {name: value for name, value in settings.items() if made[name] != value}
     if other:
-        sys.exit(f"parity: {path.name} was made with other settings: {({name: curve['settings'][name] for name in other})}, and not {other}")
+        sys.exit(f"parity: {path.name} was made with other settings: {({name: made[name] for name in other})}, and not {other}")
     return curve
 
 
@@ -86,6 +89,8 @@ def write_job(directory, model, settings, path, threads=1):
     job = {"model": model, "height": settings["size"], "width": settings["size"], "nesterov": 1, "threads": threads,
            **{name: settings[name] for name in ("channels", "classes", "batch", "steps", "lr", "momentum", "weight_decay",
                                                 "label_smoothing", "seed")}}
+    if settings["freeze"]:
+        job["freeze"] = settings["freeze"]
     for step, counts in path["redraws"].items():
         job[f"redraws_{step}"] = ",".join(map(str, counts))
     for step, shifts in path["shifts"].items():
@@ -109,7 +114,7 @@ def digest_distances(ours, theirs):
         if ours[name][0] != elements:
             sys.exit(f"parity: {name} has {ours[name][0]:.0f} elements, but {elements:.0f} in PyTorch")
         squares = [(a - b) ** 2 for a, b in zip(ours[name][2:], projections, strict=True)]
-        distances[name] = math.sqrt(sum(squares) / len(squares)) / norm
+        distances[name] = math.sqrt(sum(squares) / len(squares)) / (norm or 1)  # the mean that a frozen batch norm keeps is 0
     return distances
 
 

@@ -33,6 +33,7 @@
 #include "engine/make.h"
 #include "engine/reference/engine.h"
 #include "engine/reference/program.h"
+#include "graph/rates.h"
 #include "graph/zoo.h"
 #include "parity/inputs.h"
 
@@ -177,10 +178,10 @@ std::string line_of(const std::string& name, std::span<const Number> values) {
 /// The lines of the parameters for which `wanted` is true.
 template <typename Number>
 std::string lines_of(const std::string& what, const graph::Graph& graph, const graph::Layout& layout,
-                     std::span<const Number> flat, bool (*wanted)(graph::Role)) {
+                     std::span<const Number> flat, bool (*wanted)(const graph::Parameter&)) {
   std::string lines;
   for (const graph::Slot& slot : layout.slots)
-    if (wanted(graph.parameters[static_cast<std::size_t>(slot.parameter)].role))
+    if (wanted(graph.parameters[static_cast<std::size_t>(slot.parameter)]))
       lines += what + " " +
                line_of(name_of(graph, slot), flat.subspan(static_cast<std::size_t>(slot.offset),
                                                           static_cast<std::size_t>(slot.elements)));
@@ -201,7 +202,9 @@ struct Settings {
         classes(whole("classes")),
         seed(static_cast<std::uint64_t>(whole("seed"))),
         shape{whole("channels"), whole("height"), whole("width")},
-        graph(with_dropout(graph::make_model(job.at("model"), shape, classes, real("label_smoothing")), 0)) {}
+        graph(with_dropout(graph::make_model(job.at("model"), shape, classes, real("label_smoothing")), 0)) {
+    if (job.contains("freeze")) graph::set_rates(graph, graph::frozen_rules(job.at("freeze")));
+  }
   [[nodiscard]] int whole(const char* key) const { return std::stoi(job.at(key)); }
   [[nodiscard]] double real(const char* key) const { return std::stod(job.at(key)); }
   [[nodiscard]] Batch batch_at(int step) const {
@@ -232,11 +235,13 @@ void run(const fs::path& directory, const std::string& device) {
     losses += fmt::format("{:.17g}\n", loss / of.batch);
     side.backward();
     if (step == 0)
-      digest += lines_of("gradients", of.graph, side.layout(), side.gradients(), graph::is_trainable);
+      digest +=
+          lines_of("gradients", of.graph, side.layout(), side.gradients(),
+                   [](const graph::Parameter& p) { return graph::is_trainable(p.role) && !p.is_frozen(); });
     side.update(rule, of.real("lr"), step + 1);
     if (step == 0)
       digest += lines_of("statistics", of.graph, side.layout(), std::span<const Number>(side.weights()),
-                         [](graph::Role role) { return !graph::is_trainable(role); });
+                         [](const graph::Parameter& p) { return !graph::is_trainable(p.role); });
   }
   const fs::path out = directory / device;
   base::write_file(out / "digest.txt", digest);

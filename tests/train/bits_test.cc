@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "fixture.h"
+#include "train/checkpoint/safetensors.h"
 
 namespace paceline::train {
 namespace {
@@ -162,6 +164,46 @@ TEST_F(Bits, GivenWeightsAreThoseOfTheFile) {
   options.steps = 10;
   options.weights.clear();
   EXPECT_NE(checkpoint_of(options, "none"), one);
+}
+
+// The gradient of conv1 passes through a frozen batch norm; conv2 and fc learn at rates of their own.
+TEST_F(Bits, FineTuningGivesTheSameBits) {
+  Options options = small();
+  options.shard = 4;
+  options.threads = 1;
+  options.out = directory_ / "before";
+  options.steps = 3;
+  (void)train(options);
+  const auto before = checkpoints_in(options.out).front();
+  options.weights = before.string();
+  options.steps = 10;
+  options.freeze = "bn1,conv2.weight,fc.bias";
+  options.lr_factor = "fc=5";
+  for (const auto mode : {engine::BatchNormMode::local, engine::BatchNormMode::synchronised}) {
+    options.workers = 1;
+    options.batch_norm = mode;
+    const std::string name = mode == engine::BatchNormMode::local ? "local" : "shared";
+    const std::string one = checkpoint_of(options, name);
+    for (const int workers : {2, 4}) {
+      options.workers = workers;
+      EXPECT_EQ(checkpoint_of(options, name + std::to_string(workers)), one) << workers << " workers";
+    }
+    const SafetensorsFile then(before), now(directory_ / name / "checkpoint-00000010.safetensors");
+    for (const auto& tensor : now.tensors()) {
+      const auto& old = then.find(tensor.name)->bytes;
+      const bool stays =
+          tensor.name.starts_with("bn1.") || tensor.name == "conv2.weight" || tensor.name == "fc.bias";
+      if (!tensor.name.starts_with("optimizer.")) {
+        EXPECT_EQ(std::ranges::equal(tensor.bytes, old), stays) << tensor.name;
+      }
+    }
+  }
+  options.workers = 1;
+  EXPECT_EQ(checkpoint_in_parts(options),
+            base::read_file(directory_ / "shared/checkpoint-00000010.safetensors"));
+  options.freeze = "all-but-last";
+  options.lr_factor.clear();
+  EXPECT_LT(train(options).model.parameters, 1000);
 }
 
 TEST_F(Bits, EveryAugmentationOptionChangesTheTraining) {

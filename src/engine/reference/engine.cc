@@ -262,6 +262,7 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
     if (!graph::is_trainable(parameter.role)) {
       const auto* node =
           graph.nodes[static_cast<std::size_t>(parameter.node)].template as<graph::BatchNorm>();
+      if (node->is_frozen) continue;
       for (std::int64_t i = slot.offset; i < slot.offset + slot.elements; ++i) {
         T& running = weights[static_cast<std::size_t>(i)];
         running =

@@ -116,6 +116,30 @@ void batch_norm_backward(const OpShapes& shapes, const BatchNormGroups& groups,
 }
 
 template <typename T>
+void frozen_batch_norm_backward(const OpShapes& shapes, const graph::BatchNorm& norm, const T* src,
+                                const T* weight, const T* running_mean, const T* running_var, const T* d_dst,
+                                T* d_src, T* d_weight, T* d_bias) {
+  const auto channels = static_cast<std::size_t>(shapes.src.channels);
+  const std::int64_t plane = std::int64_t{1} * shapes.src.height * shapes.src.width;
+  std::vector<double> sum(channels, 0.0), products(channels, 0.0);
+  for_each_plane(shapes, 1, 0, [&](int channel, std::int64_t first) {
+    const auto c = static_cast<std::size_t>(channel);
+    const double inverse = 1 / std::sqrt(static_cast<double>(running_var[c]) + norm.epsilon);
+    for (std::int64_t i = first; i < first + plane; ++i) {
+      const double gradient = static_cast<double>(d_dst[i]);
+      sum[c] += gradient;
+      products[c] +=
+          gradient * (static_cast<double>(src[i]) - static_cast<double>(running_mean[c])) * inverse;
+      if (d_src != nullptr) d_src[i] += static_cast<T>(static_cast<double>(weight[c]) * inverse * gradient);
+    }
+  });
+  for (std::size_t c = 0; c < channels; ++c) {
+    d_bias[c] = static_cast<T>(sum[c]);
+    d_weight[c] = static_cast<T>(products[c]);
+  }
+}
+
+template <typename T>
 void batch_norm_evaluate(const OpShapes& shapes, const graph::BatchNorm& norm, const T* src, const T* weight,
                          const T* bias, const T* running_mean, const T* running_var, T* dst) {
   const std::int64_t plane = std::int64_t{1} * shapes.src.height * shapes.src.width;
@@ -133,6 +157,8 @@ void batch_norm_evaluate(const OpShapes& shapes, const graph::BatchNorm& norm, c
                                    const T*, const T*, const T*, T*, BatchNormStatistics&);                 \
   template void batch_norm_backward(const OpShapes&, const BatchNormGroups&, const BatchNormStatistics&,    \
                                     const T*, const T*, const T*, T*, T*, T*);                              \
+  template void frozen_batch_norm_backward(const OpShapes&, const graph::BatchNorm&, const T*, const T*,    \
+                                           const T*, const T*, const T*, T*, T*, T*);                       \
   template void batch_norm_evaluate(const OpShapes&, const graph::BatchNorm&, const T*, const T*, const T*, \
                                     const T*, const T*, T*);
 PACELINE_INSTANTIATE(float)

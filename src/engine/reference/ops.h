@@ -60,7 +60,13 @@ void batch_norm_backward(const OpShapes& shapes, const BatchNormGroups& groups,
                          const BatchNormStatistics& statistics, const T* src, const T* weight, const T* d_dst,
                          T* d_src, T* d_weight, T* d_bias);
 
-/// Evaluation: uses the running statistics.
+/// The same of a batch norm that normalised with the running statistics, as a frozen one does.
+template <typename T>
+void frozen_batch_norm_backward(const OpShapes& shapes, const graph::BatchNorm& norm, const T* src,
+                                const T* weight, const T* running_mean, const T* running_var, const T* d_dst,
+                                T* d_src, T* d_weight, T* d_bias);
+
+/// Evaluation, and training of a frozen batch norm: uses the running statistics.
 template <typename T>
 void batch_norm_evaluate(const OpShapes& shapes, const graph::BatchNorm& norm, const T* src, const T* weight,
                          const T* bias, const T* running_mean, const T* running_var, T* dst);

@@ -81,7 +81,7 @@ struct Program<T>::Forward {
                   program.dst(i));
   }
   void operator()(const graph::BatchNorm& op) const {
-    if (program.pass_.training)
+    if (program.pass_.training && !op.is_frozen)
       batch_norm_forward(program.shapes(i), op, program.groups_, program.src(i), program.weight(i, 0),
                          program.weight(i, 1), program.dst(i),
                          program.statistics_[static_cast<std::size_t>(i)]);
@@ -177,7 +177,13 @@ struct Program<T>::Backward {
     if (T* d = program.d_src(i))
       dense_backward_data(program.shapes(i), program.d_dst(i), program.weight(i, 0), d);
   }
-  void operator()(const graph::BatchNorm&) const {
+  void operator()(const graph::BatchNorm& op) const {
+    if (op.is_frozen) {
+      frozen_batch_norm_backward(program.shapes(i), op, program.src(i), program.weight(i, 0),
+                                 program.weight(i, 2), program.weight(i, 3), program.d_dst(i),
+                                 program.d_src(i), program.d_weight(i, 0), program.d_weight(i, 1));
+      return;
+    }
     const BatchNormStatistics& statistics = program.statistics_[static_cast<std::size_t>(i)];
     batch_norm_backward(program.shapes(i), program.groups_, statistics, program.src(i), program.weight(i, 0),
                         program.d_dst(i), program.d_src(i), program.d_weight(i, 0), program.d_weight(i, 1));

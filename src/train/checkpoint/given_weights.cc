@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/rates.h"
 #include "train/checkpoint/safetensors.h"
 
 namespace paceline::train {
@@ -49,73 +51,124 @@ bool differ_in_classes_alone(const std::vector<std::int64_t>& a, const std::vect
   return a.size() == b.size() && !a.empty() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }
 
-/// The node whose weights make the logits, through ops without weights; -1 if there is none.
-int last_layer(const graph::Graph& graph) {
-  int node = graph.logits();
-  while (graph.nodes[static_cast<std::size_t>(node)].parameters.empty()) {
-    const auto& inputs = graph.nodes[static_cast<std::size_t>(node)].inputs;
-    if (inputs.size() != 1) return -1;
-    node = inputs.front();
+/// What stands before the model's names in all names of the file, "module."; empty: nothing, or the names
+/// differ.
+std::string prefix_of(const SafetensorsFile& file, const graph::Graph& graph) {
+  const std::string& first = graph.parameters.front().name;
+  if (file.find(first) != nullptr) return "";
+  for (const Tensor& tensor : file.tensors()) {
+    if (!tensor.name.ends_with("." + first)) continue;
+    const std::string prefix = tensor.name.substr(0, tensor.name.size() - first.size());
+    if (file.find(prefix + graph.parameters.back().name) != nullptr) return prefix;
   }
-  return node;
+  return "";
 }
 
-/// The end of a sentence on a missing array.
-std::string what_is_there(const std::string& missing, const std::vector<std::string>& known) {
-  if (base::nearest_name(missing, known)) return base::suggestion(missing, known);
-  return fmt::format("; it has {}, {} first: take the weights of this model",
-                     base::counted(static_cast<std::int64_t>(known.size()), "array"),
-                     known.empty() ? "none" : known.front());
-}
+/// The file's array of each parameter.
+class Match {
+ public:
+  Match(const SafetensorsFile& file, const graph::Graph& graph, bool by_order)
+      : file_(file), graph_(graph), by_order_(by_order), last_(graph::last_layer(graph)) {
+    by_order ? match_in_order() : match_names();
+    for (std::size_t i = 0; i < arrays_.size(); ++i) check(graph.parameters[i], arrays_[i]);
+    describe();
+  }
 
-/// Decides for each parameter; `file` is named in errors.
-GivenWeights compare(const SafetensorsFile& file, const graph::Graph& graph) {
   GivenWeights given;
-  const std::string name = file.path().filename().string();
-  std::vector<std::string> known;
-  for (const Tensor& tensor : file.tensors()) known.push_back(tensor.name);
-  const int last = last_layer(graph);
-  std::unordered_set<std::string> wanted;
-  for (const graph::Parameter& parameter : graph.parameters) {
-    wanted.insert(parameter.name);
-    const Tensor* tensor = file.find(parameter.name);
-    if (tensor == nullptr)
-      base::fail(ErrorKind::usage, "{}: model '{}' needs an array '{}' of shape {}, but the file has none{}",
-                 name, graph.name, parameter.name, shape_text(parameter.shape),
-                 what_is_there(parameter.name, known));
+  /// Of a parameter; null: it is drawn anew.
+  [[nodiscard]] const Tensor* of(std::size_t parameter) const { return arrays_[parameter]; }
+
+ private:
+  [[nodiscard]] std::string name() const { return file_.path().filename().string(); }
+
+  void match_names() {
+    const std::string prefix = prefix_of(file_, graph_);
+    std::unordered_set<std::string_view> wanted;
+    for (const graph::Parameter& parameter : graph_.parameters) {
+      const Tensor* tensor = file_.find(prefix + parameter.name);
+      if (tensor == nullptr) fail_without(parameter);
+      wanted.insert(tensor->name);
+      arrays_.push_back(tensor);
+    }
+    for (const Tensor& tensor : file_.tensors())
+      if (!wanted.contains(tensor.name) && !is_beside_the_weights(tensor.name))
+        given.left_out.push_back(tensor.name);
+    if (!prefix.empty()) how_ = fmt::format(", whose names begin with '{}'", prefix);
+  }
+
+  void match_in_order() {
+    for (const Tensor& tensor : file_.tensors())
+      if (!is_beside_the_weights(tensor.name)) arrays_.push_back(&tensor);
+    if (arrays_.size() != graph_.parameters.size())
+      base::fail(ErrorKind::usage,
+                 "{}: model '{}' has {}, but the file has {}; --weights-by order needs one for each", name(),
+                 graph_.name, base::counted(std::ssize(graph_.parameters), "array"), arrays_.size());
+    how_ = fmt::format(" in their order, {} for {} first", arrays_.front()->name,
+                       graph_.parameters.front().name);
+  }
+
+  [[noreturn]] void fail_without(const graph::Parameter& parameter) const {
+    std::vector<std::string> known;
+    for (const Tensor& tensor : file_.tensors()) known.push_back(tensor.name);
+    const auto weights =
+        std::ranges::count_if(known, [](const auto& k) { return !is_beside_the_weights(k); });
+    base::fail(
+        ErrorKind::usage, "{}: model '{}' needs an array '{}' of shape {}, but the file has none{}", name(),
+        graph_.name, parameter.name, shape_text(parameter.shape),
+        base::nearest_name(parameter.name, known) ? base::suggestion(parameter.name, known)
+        : weights == std::ssize(graph_.parameters)
+            ? fmt::format("; it has as many arrays as the model, {} first: if only their names differ, "
+                          "--weights-by order takes them one after the other",
+                          known.front())
+            : fmt::format("; it has {}, {} first: take the weights of this model",
+                          base::counted(std::ssize(known), "array"), known.empty() ? "none" : known.front()));
+  }
+
+  /// Fails unless the parameter can take the array; null afterwards if it is drawn anew.
+  void check(const graph::Parameter& parameter, const Tensor*& tensor) {
     if (!is_number(tensor->dtype))
       base::fail(ErrorKind::usage,
                  "{}: '{}' must have numbers of type F32, F16, BF16 or F64, but has whole "
                  "numbers; take the weights themselves, not quantised ones",
-                 name, parameter.name);
-    if (tensor->shape == parameter.shape) continue;
-    if (parameter.node == last && differ_in_classes_alone(tensor->shape, parameter.shape)) {
+                 name(), tensor->name);
+    if (tensor->shape == parameter.shape) return;
+    if (parameter.node == last_ && differ_in_classes_alone(tensor->shape, parameter.shape)) {
       given.drawn.push_back(parameter.name);
-      continue;
+      classes_of_file_ = tensor->shape.front();
+      tensor = nullptr;
+      return;
     }
     const bool is_transposed = std::vector(tensor->shape.rbegin(), tensor->shape.rend()) == parameter.shape;
-    base::fail(ErrorKind::usage, "{}: '{}' must have the shape {} of model '{}', but has {}{}", name,
-               parameter.name, shape_text(parameter.shape), graph.name, shape_text(tensor->shape),
+    base::fail(ErrorKind::usage, "{}: '{}' must have the shape {} of {}, but has {}{}", name(), tensor->name,
+               shape_text(parameter.shape),
+               by_order_ ? fmt::format("'{}', the model's next", parameter.name)
+                         : fmt::format("model '{}'", graph_.name),
+               shape_text(tensor->shape),
                is_transposed ? ": it is transposed; save it in PyTorch's order [out, in]"
                              : "; take the weights of this model");
   }
-  for (const Tensor& tensor : file.tensors())
-    if (!wanted.contains(tensor.name) && !is_beside_the_weights(tensor.name))
-      given.left_out.push_back(tensor.name);
 
-  given.sentence = fmt::format(
-      "weights from {}: {}", name,
-      base::counted(static_cast<std::int64_t>(graph.parameters.size() - given.drawn.size()), "array"));
-  if (!given.drawn.empty())
-    given.sentence += fmt::format(
-        "; {} drawn anew, because the file's last layer has {} classes and the data {}",
-        fmt::join(given.drawn, " and "), file.find(given.drawn.front())->shape.front(), graph.classes());
-  if (!given.left_out.empty())
-    given.sentence += fmt::format("; {} of the file that the model does not have {} left out, {} first",
-                                  base::counted(static_cast<std::int64_t>(given.left_out.size()), "array"),
-                                  given.left_out.size() == 1 ? "is" : "are", given.left_out.front());
-  return given;
-}
+  void describe() {
+    given.sentence = fmt::format("weights from {}: {}{}", name(),
+                                 base::counted(std::ssize(arrays_) - std::ssize(given.drawn), "array"), how_);
+    if (!given.drawn.empty())
+      given.sentence +=
+          fmt::format("; {} drawn anew, because the file's last layer has {} classes and the data {}",
+                      fmt::join(given.drawn, " and "), classes_of_file_, graph_.classes());
+    if (!given.left_out.empty())
+      given.sentence += fmt::format("; {} of the file that the model does not have {} left out, {} first",
+                                    base::counted(std::ssize(given.left_out), "array"),
+                                    given.left_out.size() == 1 ? "is" : "are", given.left_out.front());
+  }
+
+  const SafetensorsFile& file_;
+  const graph::Graph& graph_;
+  const bool by_order_;
+  const int last_;
+  std::vector<const Tensor*> arrays_;  ///< [parameters]
+  std::string how_;
+  std::int64_t classes_of_file_ = 0;
+};
 
 float value_at(const Tensor& tensor, std::int64_t index) {
   const auto read = [&]<typename T>(T value) {
@@ -136,31 +189,31 @@ float value_at(const Tensor& tensor, std::int64_t index) {
 
 }  // namespace
 
-GivenWeights check_given_weights(const std::filesystem::path& path, const graph::Graph& graph) {
-  return compare(opened(path), graph);
+GivenWeights check_given_weights(const WeightsFile& from, const graph::Graph& graph) {
+  const SafetensorsFile file = opened(from.path);
+  return Match(file, graph, from.by_order).given;
 }
 
-GivenWeights read_given_weights(const std::filesystem::path& path, const graph::Graph& graph,
+GivenWeights read_given_weights(const WeightsFile& from, const graph::Graph& graph,
                                 const graph::Layout& layout, std::span<float> weights) {
-  const SafetensorsFile file = opened(path);
-  GivenWeights given = compare(file, graph);
-  const std::unordered_set<std::string> drawn(given.drawn.begin(), given.drawn.end());
+  const SafetensorsFile file = opened(from.path);
+  const Match match(file, graph, from.by_order);
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const graph::Parameter& parameter = graph.parameters[i];
-    if (drawn.contains(parameter.name)) continue;
-    const Tensor& tensor = *file.find(parameter.name);
+    const Tensor* tensor = match.of(i);
+    if (tensor == nullptr) continue;
     const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
     for (std::int64_t element = 0; element < parameter.elements(); ++element) {
-      const float value = value_at(tensor, element);
+      const float value = value_at(*tensor, element);
       if (!std::isfinite(value))
         base::fail(ErrorKind::data,
                    "{}: '{}' must have finite numbers, but element {} is {}; take weights of a "
                    "training that did not diverge",
-                   path.string(), parameter.name, element, value);
+                   from.path.string(), tensor->name, element, value);
       weights[static_cast<std::size_t>(slot.offset + element)] = value;
     }
   }
-  return given;
+  return match.given;
 }
 
 }  // namespace paceline::train

@@ -3,9 +3,9 @@
 /// `--weights FILE`: begins a training with weights that another program or training made.
 ///
 /// The file is a safetensors file with PyTorch's names and shapes, in F32, F16, BF16 or F64; a checkpoint of
-/// this program is one too. Every parameter of the model and every running statistic must be there. Two
-/// things may differ: the last layer, if only its number of classes does, keeps its random values; and arrays
-/// that the model does not have are left out.
+/// this program is one too. Every parameter of the model and every running statistic must be there. Three
+/// things may differ: the last layer, if only its number of classes does, keeps its random values; arrays
+/// that the model does not have are left out; and all names may have one prefix ("module.", "model.").
 
 #include <filesystem>
 #include <span>
@@ -16,6 +16,13 @@
 #include "graph/layout.h"
 
 namespace paceline::train {
+
+/// Which file, and how its arrays find the model's parameters.
+struct WeightsFile {
+  std::filesystem::path path;
+  /// The file's arrays one after the other, whatever they are called; else by name.
+  bool by_order = false;
+};
 
 /// Which arrays of a file a model takes.
 struct GivenWeights {
@@ -29,14 +36,13 @@ struct GivenWeights {
 ///
 /// Cost     reads the header
 /// Errors   Error(data): the file is damaged; Error(usage): an array is missing, has another shape or type;
-/// with
-///          the array, both shapes and what to do
-[[nodiscard]] GivenWeights check_given_weights(const std::filesystem::path& path, const graph::Graph& graph);
+///          with the array, both shapes and what to do
+[[nodiscard]] GivenWeights check_given_weights(const WeightsFile& file, const graph::Graph& graph);
 
 /// Copies the file's arrays into the flat `weights`; others keep their values.
 ///
 /// Errors   as check_given_weights(); Error(data) for a value that is no finite number
-GivenWeights read_given_weights(const std::filesystem::path& path, const graph::Graph& graph,
+GivenWeights read_given_weights(const WeightsFile& file, const graph::Graph& graph,
                                 const graph::Layout& layout, std::span<float> weights);
 
 }  // namespace paceline::train

@@ -188,7 +188,8 @@ void first_weights(const Job& job, comm::Communicator& communicator, engine::Eng
     // on one host alone.
     if (communicator.rank() == 0) {
       if (is_given)
-        read_given_weights(job.options.weights, job.graph, engine.layout(), engine.weights());
+        read_given_weights({job.options.weights, job.options.weights_by_order}, job.graph, engine.layout(),
+                           engine.weights());
       else
         graph::whiten(job.graph, engine.layout(), images_to_whiten_by(job.source), engine.weights());
     }

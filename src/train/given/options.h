@@ -140,6 +140,9 @@ struct Options {
   bool momentum_correction = false;  ///< see rule_of_update()
   bool zero_gamma = false;           ///< see graph/initialise.h
   std::string weights;  ///< the file of the first weights, see checkpoint/given_weights.h; or empty
+  bool weights_by_order = false;
+  std::string freeze;     ///< "layer1,bn*": patterns of graph/rates.h
+  std::string lr_factor;  ///< "fc=10,layer4=2"
   double label_smoothing = 0;
   bool augment = true;  ///< random crop and flip: the data set's defaults, or as set below
   std::optional<int> crop_padding;

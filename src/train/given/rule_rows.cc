@@ -1,5 +1,6 @@
 /// The rows of options about the learning rule: optimizer, learning rate, schedule.
 
+#include "graph/rates.h"
 #include "train/given/option_rows.h"
 
 namespace paceline::train {
@@ -39,6 +40,10 @@ std::string optimizer_help() {
   return text + "; each brings its usual lr, momentum and weight decay";
 }
 
+// Checked here, read where the model is made.
+std::string frozen_text(Text text) { return (void)graph::frozen_rules(text), std::string(text); }
+std::string factors_text(Text text) { return (void)graph::factor_rules(text), std::string(text); }
+
 constexpr OptionRow<Options> kRuleRows[] = {
     {"optimizer", "NAME", kRule, optimizer_help, kRuns,
      Field<O>([](O& o, Text t) { choose_optimizer(o, t); }, [](const O& o) { return name(o.rule.kind); })},
@@ -62,7 +67,19 @@ constexpr OptionRow<Options> kRuleRows[] = {
     {"weights", "FILE", kRule,
      "begin with the weights of a safetensors file that has the model's names and shapes; a last layer of "
      "other classes is drawn anew",
-     kRuns, at<&O::weights>()},
+     kRuns | kInit, at<&O::weights>()},
+    {"weights-by", "name|order", kRule,
+     "how the arrays of --weights find their places: by name, or one after the other for a file whose names "
+     "all differ",
+     kRuns, at<&O::weights_by_order>({.words = "name|order", .left_out = "name"}), read_if("weights")},
+    {"freeze", "PATTERNS", kRule,
+     "do not train these layers or parameters, fc or layer1 or '*.bias', separated by commas; !PATTERN "
+     "excepts some; all-but-last is every layer but the one that makes the logits. A frozen batch norm uses "
+     "its running statistics and leaves them",
+     kRuns, parsed_at<frozen_text, &O::freeze>()},
+    {"lr-factor", "PATTERN=X,..", kRule,
+     "learning rate of these layers or parameters as a multiple of the others': fc=10,layer4=2", kRuns,
+     parsed_at<factors_text, &O::lr_factor>()},
     {"beta1", "X", kRule, "adam, adamw: decay rate of the gradient's running mean", kRuns,
      at<&O::rule, &Rule::beta1>({.most = 0.999999}), kWithAdam},
     {"beta2", "X", kRule, "adam, adamw: decay rate of the squared gradient's running mean", kRuns,

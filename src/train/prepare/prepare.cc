@@ -10,6 +10,7 @@
 #include "base/topology.h"
 #include "data/loader.h"
 #include "graph/initialise.h"
+#include "graph/rates.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
 #include "train/checkpoint/checkpoint.h"
@@ -152,6 +153,21 @@ std::string forgotten_validation(const Prepared& run, const Options& options) {
       run.resume->standing.counters.epoch + 1);
 }
 
+/// --freeze and --lr-factor.
+void freeze_layers(const Options& options, graph::Graph& graph) {
+  const auto set = [&](const char* option, const std::vector<graph::RateRule>& rules) {
+    const std::string unused = graph::set_rates(graph, rules);
+    if (unused.empty()) return;
+    std::vector<std::string> known;
+    for (const graph::Node& node : graph.nodes)
+      if (!node.parameters.empty()) known.push_back(node.name);
+    base::fail(base::ErrorKind::usage, "{} {}: model '{}' has no layer or parameter of this name{}", option,
+               unused, options.model, base::suggestion(unused, known));
+  };
+  set("--freeze", graph::frozen_rules(options.freeze));
+  set("--lr-factor", graph::factor_rules(options.lr_factor));
+}
+
 }  // namespace
 
 engine::KernelRequest kernel_request(const Options& options, const engine::KernelAlgorithms& earlier) {
@@ -171,7 +187,8 @@ void require_trainable(const graph::Graph& graph, const Options& options, const 
         graph.name);
   const auto group = group_of(options, resolved);
   for (const auto& node : graph.nodes) {
-    if (node.as<graph::BatchNorm>() == nullptr) continue;
+    const auto* norm = node.as<graph::BatchNorm>();
+    if (norm == nullptr || norm->is_frozen) continue;
     if (group.samples * node.shape.height * node.shape.width > 1) continue;
     base::fail(
         base::ErrorKind::usage,
@@ -238,6 +255,7 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
     base::fail(base::ErrorKind::usage,
                "--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
                options.model);
+  freeze_layers(options, graph);
   const auto is_norm = [](const graph::Node& node) { return node.as<graph::BatchNorm>() != nullptr; };
   if (options.batch_norm != engine::BatchNormMode::local && std::ranges::none_of(graph.nodes, is_norm))
     base::fail(base::ErrorKind::usage,
@@ -254,7 +272,7 @@ std::string sentence_on_given_weights(const Options& options, const graph::Graph
   if (options.weights.empty()) return "";
   if (!options.resume.empty())
     return fmt::format("the weights are those of the checkpoint, not of --weights {}", options.weights);
-  return check_given_weights(options.weights, graph).sentence;
+  return check_given_weights({options.weights, options.weights_by_order}, graph).sentence;
 }
 
 Prepared prepare(const Options& options, const Backend& backend) {

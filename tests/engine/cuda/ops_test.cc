@@ -125,6 +125,21 @@ TEST(CudaEngine, NormalisesGroupsOfTheBatch) {
     expect_like_reference(graph, {.batch = 8, .batch_norm = BatchNormMode::ghost, .ghost_size = ghost}, 60);
 }
 
+TEST(CudaEngine, LeavesFrozenBatchNormsAtTheirRunningStatistics) {
+  // Beside one that moves; with a residual, ReLUs and two readers; its weight and bias learn. The large
+  // epsilon makes it more than the identity, which its first statistics are.
+  const graph::BatchNorm frozen{.epsilon = 0.5, .is_frozen = true};
+  const auto graph = sandwich(24, 4, [&](Builder& model, int src) {
+    const int first = model.relu(model.batch_norm(src, "n1", frozen));
+    const int branch =
+        model.batch_norm(model.conv2d(first, "a", {.channels = 24, .padding = 1}), "n2", frozen);
+    const int sum = model.relu(model.add(branch, first));
+    return model.batch_norm(model.conv2d(sum, "b", {.channels = 24, .kernel = 1}), "n3");
+  });
+  expect_like_reference(graph, {.batch = 7}, 200);
+  expect_like_reference(graph, {.batch = 8, .batch_norm = BatchNormMode::ghost, .ghost_size = 2}, 200);
+}
+
 TEST(CudaEngine, FusesResidualBlocksWithoutChangingThem) {
   for (const int channels : {16, 20}) {
     const auto graph = sandwich(channels, 5, [&](Builder& model, int src) {

@@ -133,7 +133,7 @@ TEST_P(CudaOrdersOfModels, LongShowEachWaitThatIsMissing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, CudaOrdersOfModels,
-                         testing::Combine(testing::ValuesIn(graph::model_names()),
+                         testing::Combine(testing::ValuesIn(graph::models_in_code()),
                                           testing::ValuesIn(kPrecisions)),
                          [](const auto& info) {
                            std::string name =

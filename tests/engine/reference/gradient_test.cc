@@ -124,6 +124,10 @@ std::vector<GradientCase> cases() {
           [](Builder& model, int value) { return model.dense(value, "op", {.features = 5, .bias = false}); }),
       unary("BatchNormLocal", 3, {2, 3, 5}, norm),
       unary("BatchNormOfOneSample", 1, {2, 5, 3}, norm),
+      unary("BatchNormFrozen", 3, {2, 3, 5},
+            [](Builder& model, int value) {
+              return model.batch_norm(value, "op", {.epsilon = 0.1, .is_frozen = true});
+            }),
 #define PACELINE_CASE(Op, op) \
   unary(#Op, 3, {2, 3, 5}, [](Builder& model, int value) { return model.op(value); }),
       PACELINE_ELEMENTWISE_OPS(PACELINE_CASE)

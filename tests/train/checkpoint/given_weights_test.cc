@@ -81,7 +81,7 @@ class GivenWeights : public testing::Test {
     write();
     layout_ = graph::flat_layout(graph);
     std::vector<float> weights(static_cast<std::size_t>(layout_.elements), -7);
-    given_ = read_given_weights(path_, graph, layout_, weights);
+    given_ = read_given_weights({path_, by_order_}, graph, layout_, weights);
     return weights;
   }
   /// Element `at` of the parameter with this name.
@@ -96,12 +96,13 @@ class GivenWeights : public testing::Test {
   }
   auto reading(const graph::Graph& graph) {
     write();
-    return [this, &graph] { (void)check_given_weights(path_, graph); };
+    return [this, &graph] { (void)check_given_weights({path_, by_order_}, graph); };
   }
 
   ~GivenWeights() override { std::filesystem::remove_all(path_.parent_path()); }
 
   std::filesystem::path path_ = folder() / "given.safetensors";
+  bool by_order_ = false;
   graph::Graph graph_;
   std::map<std::string, Array> arrays_;
   graph::Layout layout_;
@@ -174,6 +175,45 @@ TEST_F(GivenWeights, AreNotThoseOfAnotherModel) {
           "but the file has none; it has 2 arrays, head.weight first: take the weights of this model")));
   path_.replace_extension(".pth");
   EXPECT_THAT(reading(graph_), ThrowsMessage<base::Error>(HasSubstr("--state given.pth' converts it")));
+}
+
+TEST_F(GivenWeights, MayAllHaveOnePrefix) {
+  std::map<std::string, Array> wrapped;
+  for (auto& [name, array] : arrays_) wrapped["module." + name] = array;
+  arrays_ = std::move(wrapped);
+  const auto weights = read(graph_);
+  EXPECT_EQ(element(graph_, weights, "conv.weight", 53), 13.5f);
+  EXPECT_EQ(given_.sentence, "weights from given.safetensors: 7 arrays, whose names begin with 'module.'");
+  arrays_.erase("module.bn.bias");
+  EXPECT_THAT(reading(graph_), ThrowsMessage<base::Error>(HasSubstr("needs an array 'bn.bias'")));
+}
+
+TEST_F(GivenWeights, ByOrderNeedNoName) {
+  // The file has its arrays in the order of their names here.
+  const graph::Graph other = [] {
+    graph::Builder model("renamed");
+    int value = model.batch_norm(model.input({2, 4, 4}), "norm");
+    model.loss(model.dense(value, "head", {.features = 3}), 0);
+    return model.finish();
+  }();
+  arrays_.clear();
+  const char* names[] = {"a.gamma", "a.beta", "a.mean", "a.var", "b.kernel", "b.offset"};
+  for (std::size_t i = 0; i < other.parameters.size(); ++i)
+    set(std::to_string(i) + names[i], other.parameters[i].shape);
+  EXPECT_THAT(reading(other), ThrowsMessage<base::Error>(HasSubstr("--weights-by order takes them")));
+  by_order_ = true;
+  const auto weights = read(other);
+  EXPECT_EQ(element(other, weights, "norm.running_var", 1), 0.5f);
+  EXPECT_EQ(element(other, weights, "head.weight", 95), 24.0f);
+  EXPECT_EQ(given_.sentence,
+            "weights from given.safetensors: 6 arrays in their order, 0a.gamma for norm.weight first");
+  set("3a.var", {3});
+  EXPECT_THAT(reading(other),
+              ThrowsMessage<base::Error>(HasSubstr(
+                  "'3a.var' must have the shape [2] of 'norm.running_var', the model's next, but has [3]")));
+  arrays_.erase("3a.var");
+  EXPECT_THAT(reading(other),
+              ThrowsMessage<base::Error>(HasSubstr("model 'renamed' has 6 arrays, but the file has 5")));
 }
 
 TEST_F(GivenWeights, RefusesNumbersThatAreNone) {

@@ -8,9 +8,14 @@
 // The first pass of each is omitted if the convolution that writes its rows takes the sums meanwhile
 // (norm_epilogue.h): in forward the convolution before the batch norm, in backward the one whose d_src is the
 // gradient's last term.
+//
+// A frozen batch norm normalises with its running statistics in training too. They do not depend on the
+// batch, as if infinitely many rows shared them: so `count_` says, and the terms of the gradient that come
+// from the statistics are zero.
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "engine/cpu/conv/norm_epilogue.h"
@@ -34,14 +39,16 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
         relu_(relu),
         d_src_(d_src),
         channels_(src.shape.channels),
-        groups_(build.options.batch_norm == BatchNormMode::ghost
+        is_frozen_(build.op().as<graph::BatchNorm>()->is_frozen),
+        groups_(build.options.batch_norm == BatchNormMode::ghost && !is_frozen_
                     ? build.options.batch / build.options.ghost_size
                     : 1),
         rows_(std::int64_t{1} * (build.options.batch / groups_) * src.pixels()),
         is_shared_(build.options.batch_norm == BatchNormMode::synchronised &&
                    (build.options.world_size > 1 || build.options.shard > 0)),
         shards_(build.options.shard > 0 ? build.options.batch / build.options.shard : 1),
-        count_(static_cast<double>(rows_) * (is_shared_ ? build.options.world_size : 1)),
+        count_(is_frozen_ ? std::numeric_limits<double>::infinity()
+                          : static_cast<double>(rows_) * (is_shared_ ? build.options.world_size : 1)),
         epsilon_(build.op().as<graph::BatchNorm>()->epsilon),
         weight_at_(build.parameter(0)),
         bias_at_(build.parameter(1)),
@@ -65,6 +72,7 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
 
   /// A chunk must not span samples of two groups or shards.
   bool accept(const Writer& writer, MemoryRequests& memory) override {
+    if (is_frozen_ && writer.pass == Pass::forward) return false;
     const std::int64_t samples = rows_ / src_.pixels() / shards_;
     if (groups_ * shards_ > 1 && samples % writer.samples != 0) return false;
     if (writer.pass == Pass::backward && dst_.gradient.size() > 2) return false;
@@ -88,7 +96,7 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
   }
 
   void forward(ExecContext& exec) override {
-    exec.training ? find_statistics(exec) : take_running_statistics(exec);
+    exec.training && !is_frozen_ ? find_statistics(exec) : take_running_statistics(exec);
     const bool by_group = exec.training;
     for (int group = 0; group < groups_; ++group) {
       NormForward args{.params = params(exec, by_group ? group : 0), .relu = relu_};
@@ -215,7 +223,7 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     join_as_tree(shards_, [&](int into, int from) {
       for (int i = 0; i < 2 * channels_; ++i) of_shard(into)[i] += of_shard(from)[i];
     });
-    if (is_shared_ && exec.options.reduce_statistics)
+    if (is_shared_ && !is_frozen_ && exec.options.reduce_statistics)
       exec.options.reduce_statistics({of_shard(0), 2 * static_cast<std::size_t>(channels_)});
     return of_shard(0);
   }
@@ -349,6 +357,10 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     for (int c = 0; c < channels_; ++c) {
       exec.gradients[bias_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(c)]);
       exec.gradients[weight_at_ + c] = static_cast<float>(own_sums_[static_cast<std::size_t>(channels_ + c)]);
+      if (is_frozen_) {  // nobody reads them
+        exec.gradients[mean_at_ + c] = exec.gradients[var_at_ + c] = 0;
+        continue;
+      }
       double mean = 0, variance = 0;
       for (int group = 0; group < groups_; ++group) {
         mean += statistic(exec, 1, group)[c];
@@ -375,12 +387,13 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
   const bool relu_;
   const BufferId d_src_;
   const int channels_;
+  const bool is_frozen_;
   const int groups_;
   const std::int64_t rows_;  ///< of one group
   std::int64_t least_ = 0;   ///< rows of a part
   const bool is_shared_;     ///< statistics over all workers, or over shards
   const int shards_;         ///< of this engine's batch; see CompileOptions::shard
-  const double count_;       ///< rows that share statistics
+  const double count_;       ///< rows that share statistics; infinity if frozen
   const double epsilon_;
   const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
   const int forward_at_, backward_at_;  ///< on the time axis of live buffers

@@ -75,8 +75,9 @@ void Update::apply_running() const {
   for (const graph::Slot& slot : layout_.slots) {
     const graph::Parameter& parameter = graph_.parameters[static_cast<std::size_t>(slot.parameter)];
     if (graph::is_trainable(parameter.role)) continue;
-    const double momentum =
-        graph_.nodes[static_cast<std::size_t>(parameter.node)].as<graph::BatchNorm>()->momentum;
+    const auto& norm = *graph_.nodes[static_cast<std::size_t>(parameter.node)].as<graph::BatchNorm>();
+    if (norm.is_frozen) continue;
+    const double momentum = norm.momentum;
     for (std::int64_t i = slot.offset; i < slot.offset + slot.elements; ++i)
       arrays_.weights[i] = static_cast<float>((1 - momentum) * static_cast<double>(arrays_.weights[i]) +
                                               momentum * static_cast<double>(arrays_.gradients[i]));

@@ -139,7 +139,7 @@ struct BatchNormStatistics {
   }
 };
 
-/// Computes the parameters for evaluation from running statistics.
+/// Computes the parameters for evaluation, and for a frozen batch norm, from running statistics.
 struct BatchNormRunning {
   int channels;
   int used;
@@ -149,18 +149,22 @@ struct BatchNormRunning {
   const float* running_mean;  ///< [used]
   const float* running_var;   ///< [used]
   float* parameters;          ///< [3][channels]
+  double* statistics;         ///< [3][channels], as BatchNormStatistics writes them, for backward; null: none
 
   [[nodiscard]] Grid grid() const { return grid_for(channels); }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
     for (std::int64_t c = at.global(); c < channels; c += at.global_count()) {
       const bool is_used = c < used;
+      const double variance = is_used ? static_cast<double>(running_var[c]) : 0;
+      const double deviation = std::sqrt(variance + epsilon);
       parameters[c] = is_used ? running_mean[c] : 0;
-      parameters[channels + c] =
-          is_used ? static_cast<float>(static_cast<double>(weight[c]) /
-                                       std::sqrt(static_cast<double>(running_var[c]) + epsilon))
-                  : 0;
+      parameters[channels + c] = is_used ? static_cast<float>(static_cast<double>(weight[c]) / deviation) : 0;
       parameters[2 * channels + c] = is_used ? bias[c] : 0;
+      if (statistics == nullptr) continue;
+      statistics[c] = static_cast<double>(parameters[c]);
+      statistics[channels + c] = is_used ? 1 / deviation : 0;
+      statistics[2 * channels + c] = variance;
     }
   }
 };

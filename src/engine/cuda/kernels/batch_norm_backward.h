@@ -130,11 +130,11 @@ struct BatchNormGradients {
   ColumnFold<2> fold;  ///< sums of blocks; partial == nullptr: `sums` are read instead
   const double* sums;  ///< [groups][2][channels]: of g, of g * (src - mean)
   int used;
-  double count;              ///< number of rows that share statistics, of all workers
+  double count;              ///< number of rows that share statistics, of all workers; infinity if frozen
   const double* statistics;  ///< as BatchNormStatistics wrote them
   const float* weight;       ///< [used]
   const StepNumbers* step;
-  int batch;        ///< samples whose statistics these are
+  int batch;        ///< samples whose statistics these are; 0 if frozen
   float* d_weight;  ///< [used]; null: parameter gradients and statistics are not stored
   float* d_bias;
   float* d_running_mean;

@@ -84,8 +84,9 @@ UpdateTables update_tables(const graph::Graph& graph, const graph::Layout& layou
     if (!graph::is_trainable(parameter.role)) {
       const auto* norm =
           graph.nodes[static_cast<std::size_t>(parameter.node)].template as<graph::BatchNorm>();
-      tables.running.push_back(
-          {.offset = slot.offset, .elements = slot.elements, .momentum = norm->momentum});
+      if (!norm->is_frozen)
+        tables.running.push_back(
+            {.offset = slot.offset, .elements = slot.elements, .momentum = norm->momentum});
       continue;
     }
     if (parameter.is_frozen()) continue;

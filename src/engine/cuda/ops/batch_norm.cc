@@ -2,9 +2,12 @@
 //
 // If statistics are shared over workers or shards, the sums of each pass are copied to the host, which adds
 // shards in the tree's order and workers through CompileOptions::reduce_statistics, and back. This waits for
-// the device once for each batch norm and pass.
+// the device once for each batch norm and pass. A frozen batch norm shares none: its statistics are the
+// running ones, as if infinitely many rows shared them (count_), so that their terms of the gradient are
+// zero.
 
 #include <algorithm>
+#include <limits>
 
 #include "base/summation_tree.h"
 #include "engine/cuda/kernels/batch_norm.h"
@@ -28,14 +31,16 @@ class BatchNormOp final : public CompiledOp {
         d_src_(a.d_src[0]),
         channels_(src_.channels()),
         used_(src_.shape.channels),
-        groups_(a.build.options.batch_norm == BatchNormMode::ghost
+        is_frozen_(a.build.op().as<graph::BatchNorm>()->is_frozen),
+        groups_(a.build.options.batch_norm == BatchNormMode::ghost && !is_frozen_
                     ? a.build.options.batch / a.build.options.ghost_size
                     : 1),
         rows_(std::int64_t{1} * (a.build.options.batch / groups_) * src_.pixels()),
         is_shared_(a.build.options.batch_norm == BatchNormMode::synchronised &&
                    (a.build.options.world_size > 1 || a.build.options.shard > 0)),
         shards_(a.build.options.shard > 0 ? a.build.options.batch / a.build.options.shard : 1),
-        count_(static_cast<double>(rows_) * (is_shared_ ? a.build.options.world_size : 1)),
+        count_(is_frozen_ ? std::numeric_limits<double>::infinity()
+                          : static_cast<double>(rows_) * (is_shared_ ? a.build.options.world_size : 1)),
         epsilon_(a.build.op().as<graph::BatchNorm>()->epsilon),
         weight_at_(a.build.parameter(0)),
         bias_at_(a.build.parameter(1)),
@@ -58,7 +63,7 @@ class BatchNormOp final : public CompiledOp {
   }
 
   void forward(ExecContext& exec) override {
-    exec.training ? find_statistics(exec) : take_running_statistics(exec);
+    exec.training && !is_frozen_ ? find_statistics(exec) : take_running_statistics(exec);
     const Columns columns =
         exec.training ? Columns::for_rows(rows_, groups_, channels_)
                       : Columns::for_rows(std::int64_t{1} * exec.options.batch * src_.pixels(), 1, channels_);
@@ -95,7 +100,7 @@ class BatchNormOp final : public CompiledOp {
   }
 
   [[nodiscard]] std::string needs_host() const override {
-    return is_shared_ ? name_ + " sums its statistics on the host" : std::string();
+    return is_shared_ && !is_frozen_ ? name_ + " sums its statistics on the host" : std::string();
   }
 
   void describe(std::vector<KernelChoice>& choices) const override {
@@ -194,7 +199,8 @@ class BatchNormOp final : public CompiledOp {
                                  .bias = exec.weights + bias_at_,
                                  .running_mean = exec.weights + mean_at_,
                                  .running_var = exec.weights + var_at_,
-                                 .parameters = exec.memory.at<float>(parameters_)});
+                                 .parameters = exec.memory.at<float>(parameters_),
+                                 .statistics = is_frozen_ ? exec.memory.at<double>(statistics_) : nullptr});
   }
 
   [[nodiscard]] std::int64_t first_of_shard(int shard) const { return shard * (rows_ / shards_) * channels_; }
@@ -247,7 +253,7 @@ class BatchNormOp final : public CompiledOp {
             .statistics = exec.memory.at<double>(statistics_),
             .weight = exec.weights + weight_at_,
             .step = exec.numbers,
-            .batch = exec.options.batch / shards_,
+            .batch = is_frozen_ ? 0 : exec.options.batch / shards_,
             .d_weight = nullptr,
             .d_bias = nullptr,
             .d_running_mean = nullptr,
@@ -285,7 +291,7 @@ class BatchNormOp final : public CompiledOp {
       exec.launch(ArrayCopy{.src = sum, .dst = exec.gradients + at, .count = used_});
       sum += channels_;
     }
-    join_shards(exec);
+    if (!is_frozen_) join_shards(exec);
     if (!d_src_) return;  // every worker takes part in the reduction above, even if it needs no d_src
     BatchNormGradients all = gradients_of(exec, false, sums(exec));
     all.coefficients = coefficients(exec);
@@ -299,11 +305,12 @@ class BatchNormOp final : public CompiledOp {
   const bool relu_;
   const BufferId d_src_;
   const int channels_, used_;  ///< with padding and without
+  const bool is_frozen_;
   const int groups_;
   const std::int64_t rows_;  ///< of one group
   const bool is_shared_;     ///< whether statistics are shared over workers or shards
   const int shards_;         ///< shards in this engine's batch, see CompileOptions::shard
-  const double count_;       ///< rows that share statistics
+  const double count_;       ///< rows that share statistics; infinity if frozen
   const double epsilon_;
   const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
   const ShardSum shard_sum_;  ///< for the gradients of the four parameters, [4][channels]

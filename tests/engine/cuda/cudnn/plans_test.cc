@@ -36,7 +36,7 @@ std::vector<ConvProblem> problems_of_the_zoo(int batch) {
                {"resnet18", {3, 224, 224}, 1000},
                {"resnet18-cifar", {3, 32, 32}, 10},
                {"resnet8-cifar", {3, 32, 32}, 10}};
-  EXPECT_EQ(std::size(usual), graph::model_names().size()) << "a model of the zoo is missing here";
+  EXPECT_EQ(std::size(usual), graph::models_in_code().size()) << "a model of the zoo is missing here";
   std::vector<ConvProblem> problems;
   for (const auto& [model, input, classes] : usual)
     for (const Precision precision : {Precision::bf16, Precision::f32})

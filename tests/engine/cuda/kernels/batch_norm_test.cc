@@ -186,7 +186,7 @@ TYPED_TEST(CudaBatchNorm, EvaluatesWithRunningStatistics) {
     for (double& value : variance) value = static_cast<double>(static_cast<float>(std::abs(value) + 0.1));
     const auto mean_f = floats(mean), variance_f = floats(variance);
     run(BatchNormRunning{shape.padded(), shape.channels, kEpsilon, runs.weight_f_.data(), runs.bias_f_.data(),
-                         mean_f.data(), variance_f.data(), runs.parameters_.data()},
+                         mean_f.data(), variance_f.data(), runs.parameters_.data(), nullptr},
         {output(runs.parameters_)}, Blocks::any);
     runs.apply(nullptr, false);
     std::vector<double> expected(shape.elements());

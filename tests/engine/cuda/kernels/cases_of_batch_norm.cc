@@ -86,21 +86,24 @@ void add_statistics(KernelCases& cases, const Norm& norm) {
                                  parameters,
                                  arrays.output<double>(norm.channels_of_groups(3))};
     });
-  cases.add("BatchNormRunning", [=](KernelArrays& arrays, std::mt19937& generator) {
-    const float* weight = arrays.input(random_floats(generator, channels));
-    const float* bias = arrays.input(random_floats(generator, channels));
-    const float* mean = arrays.input(random_floats(generator, channels));
-    const float* var = arrays.input(positive_floats(generator, channels));
-    const int padded = norm.shape.padded();
-    return BatchNormRunning{padded,
-                            norm.shape.channels,
-                            kEpsilonOfCases,
-                            weight,
-                            bias,
-                            mean,
-                            var,
-                            arrays.output<float>(3 * static_cast<std::size_t>(padded))};
-  });
+  for (const bool trains : {false, true})
+    cases.add(trains ? "BatchNormRunning of a frozen one" : "BatchNormRunning", [=](KernelArrays& arrays,
+                                                                                    std::mt19937& generator) {
+      const float* weight = arrays.input(random_floats(generator, channels));
+      const float* bias = arrays.input(random_floats(generator, channels));
+      const float* mean = arrays.input(random_floats(generator, channels));
+      const float* var = arrays.input(positive_floats(generator, channels));
+      const int padded = norm.shape.padded();
+      return BatchNormRunning{padded,
+                              norm.shape.channels,
+                              kEpsilonOfCases,
+                              weight,
+                              bias,
+                              mean,
+                              var,
+                              arrays.output<float>(3 * static_cast<std::size_t>(padded)),
+                              trains ? arrays.output<double>(3 * static_cast<std::size_t>(padded)) : nullptr};
+    });
 }
 
 struct Ways {
