@@ -214,9 +214,15 @@ std::string Builder::unique_name(const std::string& kind) {
   }
 }
 
-std::vector<std::string> model_names() {
+std::vector<std::string> models_in_code() {
   std::vector<std::string> names;
   for (const ModelRow& row : kModels) names.emplace_back(row.name);
+  return names;
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names = models_in_code();
+  for (const ModelText& file : zoo_files()) names.emplace_back(file.name);
   return names;
 }
 
@@ -224,6 +230,10 @@ Graph make_model(const std::string& name, Shape input, int classes, double label
   if (name.ends_with(".toml")) return read_model_file(name, input, classes, label_smoothing);
   for (const ModelRow& row : kModels)
     if (name == row.name) return row.make(input, classes, label_smoothing);
+  for (const ModelText& file : zoo_files())
+    if (name == file.name)
+      return parse_model(file.text, fmt::format("{} (a model of this program)", name), input, classes,
+                         label_smoothing);
   base::fail(base::ErrorKind::usage, "model '{}' is not known{} (a file of layers ends in .toml)", name,
              base::suggestion(name, model_names()));
 }

@@ -3,6 +3,7 @@
 /// Makes models by name or from TOML files of layers.
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -105,7 +106,18 @@ class Builder {
 [[nodiscard]] Graph parse_model(std::string_view toml, const std::string& source, Shape input, int classes,
                                 double label_smoothing);
 
-/// "mnist-cnn", "resnet18", "resnet18-cifar", "resnet8-cifar".
+/// A model file inside the program: those of recipes/models/.
+struct ModelText {
+  std::string_view name;
+  std::string_view text;
+};
+[[nodiscard]] std::span<const ModelText> zoo_files();
+
+/// "mnist-cnn", "resnet18", "resnet18-cifar", "resnet8-cifar": they take images of any size from 17 pixels
+/// on.
+[[nodiscard]] std::vector<std::string> models_in_code();
+
+/// Those, then the names of zoo_files().
 [[nodiscard]] std::vector<std::string> model_names();
 
 /// The model for images of shape `input` in `classes` classes. A name ending in ".toml" is a model file

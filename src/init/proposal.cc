@@ -24,6 +24,7 @@ constexpr double kWishedSeconds = 1800;   ///< wanted time of the whole training
 constexpr std::int64_t kUpdates = 3'000;  ///< updates that a training should have
 constexpr std::int64_t kUpdatesAnEpoch = 40;
 constexpr int kFewestEpochs = 20, kMostEpochs = 60;
+constexpr double kTuningPart = 0.2;  ///< of the rate, and of the updates, of a training from random weights
 
 /// Why a mirrored image may be of another class; "" if it is not.
 std::string against_mirroring(const DataFacts& facts) {
@@ -62,7 +63,8 @@ double flops_of(const DataFacts& facts, const std::string& model, int side) {
   return static_cast<double>(graph::training_flops(graph::make_model(model, input, facts.classes(), 0)));
 }
 
-std::string model_for(const DataFacts& facts, int side) {
+std::string model_for(const DataFacts& facts, int side, const GivenModel& given) {
+  if (!given.model.empty()) return given.model;
   if (facts.train < kFewImages) return "resnet8-cifar";
   return side >= kLeastPhotoSide ? "resnet18" : "resnet18-cifar";
 }
@@ -74,21 +76,31 @@ std::int64_t batch_for(const DataFacts& facts, std::int64_t most) {
   return batch;
 }
 
-int epochs_for(const DataFacts& facts, std::int64_t batch) {
+int epochs_for(const DataFacts& facts, std::int64_t batch, const GivenModel& given) {
   const auto updates = std::max<std::int64_t>(1, facts.train / batch);
-  return static_cast<int>(
-      std::clamp<std::int64_t>((kUpdates + updates / 2) / updates, kFewestEpochs, kMostEpochs));
+  const auto epochs =
+      std::clamp<std::int64_t>((kUpdates + updates / 2) / updates, kFewestEpochs, kMostEpochs);
+  return static_cast<int>(given.weights.empty() ? epochs
+                                                : std::llround(kTuningPart * static_cast<double>(epochs)));
 }
 
 double seconds_of(const DataFacts& facts, const MachineFacts& machine, double flops, int epochs) {
   return flops * static_cast<double>(facts.train) * epochs / (kCountedFlops * machine.cores);
 }
 
+/// The side below which no size is tried: of photographs, or what a network made for larger images needs.
+int least_side(const GivenModel& given) {
+  constexpr int kLeastOfLargeNetworks = 128;  // they divide the side by 32
+  const bool is_for_large = !given.model.empty() && given.model.find("cifar") == std::string::npos &&
+                            !given.model.starts_with("wide-resnet");
+  return is_for_large ? kLeastOfLargeNetworks : kLeastPhotoSide;
+}
+
 /// Chooses the image size: the largest for which images need not be enlarged and the training ends within
 /// kWishedSeconds, but at least large enough to recognise something.
-Outline shape_for(const DataFacts& facts, const MachineFacts& machine, int epochs) {
+Outline shape_for(const DataFacts& facts, const MachineFacts& machine, const GivenModel& given, int epochs) {
   const int natural = facts.median_side();
-  Outline shape{.is_characters = facts.is_mostly_grey() && natural <= kDigitSide};
+  Outline shape{.is_characters = facts.is_mostly_grey() && natural <= kDigitSide && given.model.empty()};
   if (shape.is_characters) {
     shape.side = std::clamp(natural, 16, kDigitSide);
     shape.model = "mnist-cnn";
@@ -97,22 +109,25 @@ Outline shape_for(const DataFacts& facts, const MachineFacts& machine, int epoch
   }
   if (!facts.has_sizes) {
     shape.side = natural;
-    shape.model = model_for(facts, natural);
+    shape.model = model_for(facts, natural, given);
     shape.flops = flops_of(facts, shape.model, natural);
-    if (seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds && natural < kLeastPhotoSide) {
+    if (given.model.empty() && seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds &&
+        natural < kLeastPhotoSide) {
       shape.model = "resnet8-cifar";
       shape.flops = flops_of(facts, shape.model, natural);
     }
     return shape;
   }
+  const int least = least_side(given);
   for (const int side : kSides) {
-    if (side > std::max(natural, kSides.back())) continue;
+    if (side > std::max({natural, kSides.back(), least})) continue;
     shape.side = side;
-    shape.model = model_for(facts, side);
+    shape.model = model_for(facts, side, given);
     shape.flops = flops_of(facts, shape.model, side);
-    if (side <= kLeastPhotoSide || seconds_of(facts, machine, shape.flops, epochs) <= kWishedSeconds) break;
+    if (side <= least || seconds_of(facts, machine, shape.flops, epochs) <= kWishedSeconds) break;
   }
-  if (shape.model == "resnet18-cifar" && seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds) {
+  if (given.model.empty() && shape.model == "resnet18-cifar" &&
+      seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds) {
     shape.model = "resnet8-cifar";
     shape.flops = flops_of(facts, shape.model, shape.side);
   }
@@ -146,6 +161,7 @@ struct Inputs {
   const DataFacts& whole;
   const DataFacts& facts;
   const MachineFacts& machine;
+  const GivenModel& given;
   const Outline& shape;
   double held_back;  ///< part of every training class, for validation; 0: none
   std::int64_t batch;
@@ -218,7 +234,7 @@ Row row_of_data(const DataFacts& facts, const Outline& shape, const std::string&
 }
 
 std::vector<Row> rows_of_images(const Inputs& in, const std::string& mirror) {
-  const auto& [whole, facts, machine, shape, held_back, batch, epochs] = in;
+  const auto& [whole, facts, machine, given, shape, held_back, batch, epochs] = in;
   return {
       {"flip", "\"none\"", !facts.has_sizes && !mirror.empty() && facts.format.channels == 3,
        "flip: " + mirror + "."},
@@ -249,13 +265,15 @@ std::vector<Row> rows_of_images(const Inputs& in, const std::string& mirror) {
 }
 
 std::vector<Row> rows_of_model(const Inputs& in) {
-  const auto& [whole, facts, machine, shape, held_back, batch, epochs] = in;
+  const auto& [whole, facts, machine, given, shape, held_back, batch, epochs] = in;
   const auto model = toml_string(shape.model), size = std::to_string(batch);
   const auto updates = facts.train / batch;
+  const bool is_tuning = !given.weights.empty();
   const auto of_batch = [&](const std::string& why) {
     return fmt::format("{} updates an epoch: {}.", updates, why);
   };
   return {
+      {"model", model, !given.model.empty(), "Given with --model."},
       {"model", model, shape.is_characters,
        "Small grey images: a convolutional network of two layers is enough, 99 % on MNIST (recipes/mnist.toml)."},
       {"model", model, facts.train < kFewImages,
@@ -270,6 +288,10 @@ std::vector<Row> rows_of_model(const Inputs& in) {
       {"model", model, true,
        fmt::format("{} training images are enough for ResNet-18{}.", facts.train,
                    shape.model == "resnet18" ? "" : ", in its form for small images")},
+      {"weights", toml_string(given.weights), is_tuning,
+       "Given with --weights: the training goes on from them, and a last layer for other classes is drawn anew. All "
+       "layers learn; --freeze all-but-last trains that one alone, in a fraction of the time, and often "
+       "less accurately."},
       {"global-batch", size, updates < kUpdatesAnEpoch,
        of_batch("there are few images, and a smaller batch would leave too few of them in a step")},
       {"global-batch", size, batch == machine.most_batch && batch < 128,
@@ -280,23 +302,31 @@ std::vector<Row> rows_of_model(const Inputs& in) {
                             kUpdatesAnEpoch))},
       {"epochs", std::to_string(epochs), true,
        fmt::format(
-           "{} updates in all ({} to {} epochs, about {} updates where that lies between). Counted with 20 "
-           "GFLOP/s a core, {} need about {}, evaluations and decoding apart; --plan knows better once a "
-           "short run was measured.",
-           epochs * updates, kFewestEpochs, kMostEpochs, kUpdates, base::counted(machine.cores, "core"),
+           "{} updates in all ({}). Counted with 20 GFLOP/s a core, {} need about {}, evaluations and decoding "
+           "apart; --plan knows better once a short run was measured.",
+           epochs * updates,
+           is_tuning ? "a fifth of what random weights would get"
+                     : fmt::format("{} to {} epochs, about {} updates where that lies between", kFewestEpochs,
+                                   kMostEpochs, kUpdates),
+           base::counted(machine.cores, "core"),
            base::rough_time(std::max(1.0, seconds_of(facts, machine, shape.flops, epochs))))}};
 }
 
 std::vector<Row> rows_of_rule(const Inputs& in) {
-  const auto& [whole, facts, machine, shape, held_back, batch, epochs] = in;
+  const auto& [whole, facts, machine, given, shape, held_back, batch, epochs] = in;
   // The rate was tested with batches from 32 on; smaller batches have noisier steps.
   constexpr double kProvenBatch = 32;
   const bool is_sgd = !shape.is_characters, is_small = shape.model == "resnet8-cifar";
   const double proven = is_small ? 0.1 : 0.05;
-  const double part = std::min(1.0, static_cast<double>(batch) / kProvenBatch);
+  const bool is_tuning = !given.weights.empty();
+  const double part =
+      std::min(1.0, static_cast<double>(batch) / kProvenBatch) * (is_tuning ? kTuningPart : 1);
   return {
       {"optimizer", "\"adamw\"", !is_sgd,
        "AdamW at 0.002 with a one-cycle schedule, as in recipes/mnist.toml, which was tested."},
+      {"optimizer", "\"sgd\"", is_tuning,
+       "SGD with Nesterov momentum and a one-cycle schedule. The rate is a fifth of what random weights get: larger "
+       "steps would undo what the weights know."},
       {"optimizer", "\"sgd\"", true,
        fmt::format(
            "SGD with Nesterov momentum and a one-cycle schedule: the usual rule for this network; a peak of "
@@ -366,23 +396,24 @@ std::vector<std::string> warnings_of(const DataFacts& facts) {
 
 }  // namespace
 
-Proposal propose(const DataFacts& whole, const MachineFacts& machine) {
+Proposal propose(const DataFacts& whole, const MachineFacts& machine, const GivenModel& given) {
   const double held_back = held_back_of(whole);
   DataFacts facts = whole;  // as they are trained on: without the images held back
   for (const auto count : whole.per_class)
     facts.train -= std::min<std::int64_t>(count - 1, std::llround(held_back * static_cast<double>(count)));
   const auto batch = batch_for(facts, machine.most_batch);
-  const auto epochs = epochs_for(facts, batch);
-  const auto shape = shape_for(facts, machine, epochs);
+  const auto epochs = epochs_for(facts, batch, given);
+  const auto shape = shape_for(facts, machine, given, epochs);
   const auto mirror = against_mirroring(facts);
   Proposal proposal{.warnings = warnings_of(whole),
                     .is_long = seconds_of(facts, machine, shape.flops, epochs) > 3600};
   auto& options = proposal.options;
   take({row_of_data(facts, shape, mirror, options.data)}, proposal.choices);
-  const Inputs in{whole, facts, machine, shape, held_back, batch, epochs};
+  const Inputs in{whole, facts, machine, given, shape, held_back, batch, epochs};
   for (const auto& rows : {rows_of_images(in, mirror), rows_of_model(in), rows_of_rule(in)})
     take(rows, proposal.choices);
   options.model = shape.model;
+  options.weights = given.weights;
   options.validation_split = held_back;
   options.global_batch = batch;
   options.epochs = epochs;

@@ -20,6 +20,12 @@ struct MachineFacts {
   std::int64_t most_batch = 128;         ///< that fits into memory; a power of two
 };
 
+/// What the user has already chosen; empty: nothing.
+struct GivenModel {
+  std::string model;    ///< a name of the zoo, or a file
+  std::string weights;  ///< a file for it, from which training begins
+};
+
 /// A line of the recipe.
 struct Choice {
   std::string key;     ///< "global-batch"
@@ -39,7 +45,8 @@ struct Proposal {
 /// measured time.
 inline constexpr double kCountedFlops = 2e10;
 
-[[nodiscard]] Proposal propose(const DataFacts& facts, const MachineFacts& machine);
+[[nodiscard]] Proposal propose(const DataFacts& facts, const MachineFacts& machine,
+                               const GivenModel& given = {});
 
 /// The recipe as text: a head with the findings, each choice below its reason, and a short form. `file`: its
 /// name, for the commands in the head.

@@ -10,7 +10,7 @@ namespace paceline::graph {
 namespace {
 
 TEST(Layout, CoversEveryParameterOnceWithoutOverlap) {
-  for (const std::string& name : model_names()) {
+  for (const std::string& name : models_in_code()) {
     const Graph graph = make_model(name, {3, 32, 32}, 10, 0);
     const Layout layout = flat_layout(graph);
     ASSERT_EQ(layout.slots.size(), graph.parameters.size());

@@ -91,7 +91,7 @@ TEST(Place, NeverOverlapsRandomRequests) {
 
 TEST(Place, ComesWithinAFewPerCentOfThePeakOnEveryModel) {
   for (const std::string& name : model_names()) {
-    const Graph graph = make_model(name, {3, 32, 32}, 10, 0);
+    const Graph graph = make_model(name, {3, 64, 64}, 10, 0);
     const auto requests = training_requests(graph, 32);
     const Placement placement = place(requests);
     expect_valid(requests, placement);

@@ -59,6 +59,21 @@ TEST(Proposal, EnlargesNoImageAndTakesABatchThatFits) {
   EXPECT_LE(propose(photographs(4, 2, 50), {.cores = 2}).options.global_batch, 4);
 }
 
+TEST(Proposal, GoesOnFromGivenWeights) {
+  const auto facts = photographs(1'000, 10, 300);
+  const GivenModel given{.model = "mobilenet_v2", .weights = "m.safetensors"};
+  const auto random = propose(facts, {.cores = 2}, {.model = "mobilenet_v2"}),
+             tuned = propose(facts, {.cores = 2}, given);
+  EXPECT_EQ(tuned.options.model, "mobilenet_v2");
+  EXPECT_EQ(value_of(tuned, "weights"), "\"m.safetensors\"");
+  EXPECT_EQ(value_of(random, "weights"), "");
+  EXPECT_EQ(tuned.options.epochs, random.options.epochs / 5);
+  EXPECT_DOUBLE_EQ(std::stod(value_of(tuned, "lr")), std::stod(value_of(random, "lr")) / 5);
+  EXPECT_THAT(recipe_text(facts, tuned, "p.toml"), HasSubstr("the training goes on from them"));
+  // A network that divides the side by 32 gets no small images.
+  EXPECT_THAT(propose(photographs(1'000, 10, 50), {.cores = 2}, given).options.data, HasSubstr(",size=128,"));
+}
+
 TEST(Proposal, HoldsNothingBackWhereNothingCanBeSpared) {
   const auto few = propose(photographs(40, 10, 50), {});
   EXPECT_EQ(few.options.validation_split, 0);

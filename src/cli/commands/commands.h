@@ -56,6 +56,7 @@ int compare_command(const Settings& settings);
 int verify_command(const Settings& settings);
 int check_command(const Settings& settings);
 int import_command(const Settings& settings);
+int model_command(const Settings& settings);
 int doctor_command(const Settings& settings);
 int init_command(const Settings& settings);
 int data_command(const Settings& settings);

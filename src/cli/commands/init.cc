@@ -35,11 +35,26 @@ void require_free(const std::filesystem::path& out, bool force) {
                out.string());
 }
 
+/// Files as the recipe finds them, which looks beside itself.
+init::GivenModel given_in(const Settings& settings) {
+  init::GivenModel given{.weights = settings.train.weights};
+  if (settings.is_given("model")) given.model = settings.train.model;
+  if (!given.weights.empty() && given.model.empty())
+    base::fail(base::ErrorKind::usage,
+               "init: --weights {} needs the model whose weights they are; add --model NAME or FILE.toml",
+               given.weights);
+  if (settings.init.out.has_parent_path())
+    for (std::string* file : {&given.model, &given.weights})
+      if (std::filesystem::exists(*file)) *file = std::filesystem::absolute(*file).string();
+  return given;
+}
+
 /// A proposal with a batch that fits this machine's memory.
-init::Proposal propose_what_fits(const init::DataFacts& facts, train::Setup& setup) {
+init::Proposal propose_what_fits(const init::DataFacts& facts, const init::GivenModel& given,
+                                 train::Setup& setup) {
   init::MachineFacts machine{.cores = base::usable_cores(), .precision = engine::auto_precision("cpu")};
   while (true) {
-    auto proposal = init::propose(facts, machine);
+    auto proposal = init::propose(facts, machine, given);
     const auto backend = cluster::make_backend(proposal.options.device, nullptr, {});
     setup = train::inspect(proposal.options, backend);
     if (setup.excess.empty()) return proposal;
@@ -61,7 +76,7 @@ int init_command(const Settings& settings) {
   for (const auto& line : init::findings(facts)) print(line + "\n");
   std::fflush(stdout);
   train::Setup setup;
-  const auto proposal = propose_what_fits(facts, setup);
+  const auto proposal = propose_what_fits(facts, given_in(settings), setup);
   const auto file = base::shell_word(out.string());
   base::write_file(out, init::recipe_text(facts, proposal, file));
   (void)parse(kTrain, {out.string()});  // checks that the recipe can be read

@@ -75,6 +75,20 @@ void take_runs_words(const std::vector<std::string>& words, Settings& settings) 
     base::fail(ErrorKind::usage, "runs list takes one directory, got {}", runs.paths.size());
 }
 
+void take_model_words(const std::vector<std::string>& words, Settings& settings) {
+  const std::vector<std::string> actions{"list", "show"};
+  const bool is_list = words.size() == 1 && words.front() == "list";
+  if (!is_list && (words.size() != 2 || words.front() != "show"))
+    base::fail(ErrorKind::usage,
+               "model takes list, or show and one model: paceline model show resnet50; got {}{}",
+               words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")),
+               words.empty() || std::ranges::find(actions, words.front()) != actions.end()
+                   ? ""
+                   : base::suggestion(words.front(), actions));
+  settings.model.action = words.front();
+  settings.model.name = words.back();
+}
+
 /// Assigns words that are neither options nor their values: a recipe, records, a data set.
 void take_words(const std::vector<std::string>& words, Settings& settings) {
   switch (settings.command) {
@@ -102,6 +116,8 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       return;
     case kRunList:
       return take_runs_words(words, settings);
+    case kModel:
+      return take_model_words(words, settings);
     case kServe:
       if (words.size() > 1)
         base::fail(ErrorKind::usage, "serve takes one directory, got {}: {}", words.size(),

@@ -140,6 +140,9 @@ std::string usage_line(Command command) {
     return "paceline evaluate CHECKPOINT [options]   CHECKPOINT: a .safetensors file, or a training's "
            "directory (its best epoch, else its last)\nOptions that are not given are taken from the record "
            "beside the checkpoint.";
+  if (command == kModel)
+    return "paceline model list                    every model that --model takes by name\n"
+           "paceline model show MODEL              its layers; MODEL: a name, or a file of layers";
   if (command == kRunList)
     return "paceline runs list [DIR]               runs below DIR (default: paceline-out)\n"
            "paceline runs show RUN..               one run: what, how far, its best figures\n"

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/error.h"
 #include "cli/options/option_rows.h"
@@ -22,6 +23,18 @@ const std::vector<std::string> kFailures{"regressed"};
 
 constexpr const char* kOutput = "Output";
 constexpr const char* kServed = "What is served";
+
+/// "3x224x224".
+graph::Shape shape_named(std::string_view text) {
+  graph::Shape shape;
+  char end = 0;
+  if (std::sscanf(std::string(text).c_str(), "%6dx%6dx%6d%c", &shape.channels, &shape.height, &shape.width,
+                  &end) != 3 ||
+      shape.channels < 1 || shape.height < 1 || shape.width < 1)
+    base::fail(base::ErrorKind::usage, "must be channels x height x width, such as 3x224x224, got '{}'",
+               text);
+  return shape;
+}
 
 std::string templates_in_words() {
   return fmt::format("print a table to fill in: {}", fmt::join(table::template_names(), ", "));
@@ -200,7 +213,7 @@ constexpr Row kStudyRows[] = {
     {"json", "", kOutput,
      "print only the record on standard output (a list, if there are several; runs: the runs, verify: the "
      "files), everything else goes to standard error",
-     kRuns | kComm | kEvaluate | kRunList | kVerify, at<&S::json>()},
+     kRuns | kComm | kEvaluate | kRunList | kVerify | kModel, at<&S::json>()},
     {"timeline", "FILE", kOutput,
      "every rank's spans on one time axis, in the Chrome trace format (open it with ui.perfetto.dev); its "
      "directory must exist",
@@ -294,6 +307,16 @@ constexpr Row kStudyRows[] = {
     {"measure", "", kOutput,
      "measure the memory's and the all-reduce's bandwidth, about two seconds, and the rates of --kernels",
      kDoctor, at<&S::doctor, &DoctorOptions::measure>()},
+    {"input", "CxHxW", kOutput,
+     "an image's channels, height and width (default: what the model was made for)", kModel,
+     Field<S>([](S& s, std::string_view text) { s.model.input = shape_named(text); },
+              [](const S& s) {
+                return s.model.input.channels > 0 ? fmt::format("{}x{}x{}", s.model.input.channels,
+                                                                s.model.input.height, s.model.input.width)
+                                                  : std::string();
+              })},
+    {"classes", "N", kOutput, "number of classes", kModel,
+     at<&S::model, &S::ModelRequest::classes>({.least = 2, .most = 1 << 20})},
     {"yes", "", kOutput, "rm: remove without asking", kRunList, at<&S::runs, &S::RunList::yes>()},
     {"host", "ADDRESS", kServed,
      "address to listen on; whoever reaches it and has the token can read all runs", kServe,

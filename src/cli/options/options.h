@@ -36,7 +36,7 @@ using train::Command;
 using enum train::Command;
 /// The tables of commands (options.cc, commands/command_rows.cc) do not compile unless they have as many
 /// rows.
-inline constexpr std::size_t kNumberOfCommands = 23;
+inline constexpr std::size_t kNumberOfCommands = 24;
 
 /// The settings of a command, from defaults, site file, recipe and command line. One struct serves all
 /// commands.
@@ -118,6 +118,13 @@ struct Settings {
     std::vector<std::filesystem::path> paths;  ///< directories; list: the one to search
     bool yes = false;
   } runs;
+
+  struct ModelRequest {
+    std::string action;  ///< "list" or "show"
+    std::string name;    ///< show: of the zoo, or a file
+    graph::Shape input;  ///< no channels: the model's usual one
+    int classes = 10;
+  } model;
 
   struct Serve {
     std::filesystem::path directory = "paceline-out";

@@ -68,7 +68,10 @@ bool holds_test_back(const Options& o) {
 }
 
 std::string models_in_words() {
-  return fmt::format("{}, or a TOML file of layers", fmt::join(graph::model_names(), ", "));
+  return fmt::format(
+      "{} models by name, such as resnet18-cifar, mnist-cnn or resnet50 (paceline model list), or a TOML "
+      "file of layers",
+      graph::model_names().size());
 }
 
 /// "cifar10:DIR (CIFAR-10, ...); mnist:DIR (...); ...".
@@ -80,17 +83,17 @@ std::string formats_in_words() {
 }
 
 constexpr OptionRow<Options> kTrainingRows[] = {
-    {"model", "NAME|FILE", kWhat, models_in_words, kRuns | kEvaluate, at<&O::model>()},
+    {"model", "NAME|FILE", kWhat, models_in_words, kRuns | kEvaluate | kInit, at<&O::model>()},
     {"data", "SPEC", kWhat, formats_in_words, kRuns | kEvaluate, at<&O::data>()},
     {"device", "NAME", kWhat,
      "cpu; cuda: GPUs, worker i of a host uses the visible GPU number i modulo their count; cuda:K: GPU K "
      "for all workers; cuda-on-host: the CUDA engine on the processor, slow, to try it without a GPU; "
      "reference: plain loops, slow, for comparison",
-     kRuns | kDoctor | kEvaluate | kComm, parsed_at<device_named, &O::device>()},
+     kRuns | kDoctor | kEvaluate | kComm | kModel, parsed_at<device_named, &O::device>()},
     {"precision", "P", kWhat,
      "fp32, bf16 (fp32 master weights), or auto: with --resume that of the checkpoint, else bf16 on GPUs and "
      "on kinds of processors on which it was measured to be faster; the record says which",
-     kRuns | kDoctor | kEvaluate, at<&O::precision>({.words = "auto|fp32|bf16"})},
+     kRuns | kDoctor | kEvaluate | kModel, at<&O::precision>({.words = "auto|fp32|bf16"})},
     {"seed", "N", kWhat, "seed of weights, order, augmentation and dropout; the same seed gives the same run",
      kRuns, at<&O::seed>()},
     {"augment", "", kWhat, "the data set's usual random crop and flip", kRuns, at<&O::augment>()},
@@ -140,11 +143,11 @@ constexpr OptionRow<Options> kTrainingRows[] = {
     {"workers", "LIST", kWho, "numbers of workers to compare, such as 1,2,4", kScale | kStudy,
      at<&O::workers>({.least = 1, .most = kManyWorkers})},
     {"threads", "N", kWho, "cores per worker; 0: the machine's cores, divided among the workers",
-     kRuns | kDoctor | kEvaluate, at<&O::threads>({.most = kManyWorkers})},
+     kRuns | kDoctor | kEvaluate | kModel, at<&O::threads>({.most = kManyWorkers})},
     {"local-batch", "b", kWho,
      "samples per worker and step; the global batch is this times the workers (default 128)",
-     kTrain | kDoctor | kSearch | kEvaluate, at<&O::local_batch>({.least = 1, .most = kLargestBatch}),
-     rival("global-batch")},
+     kTrain | kDoctor | kSearch | kEvaluate | kModel,
+     at<&O::local_batch>({.least = 1, .most = kLargestBatch}), rival("global-batch")},
     {"global-batch", "B", kWho, "samples per step, of all workers together", kTrain | kSearch,
      at<&O::global_batch>({.least = 1, .most = kLargestBatch}), rival("local-batch")},
     {"shard", "s", kWho,

@@ -48,6 +48,7 @@ enum Command : unsigned {
   kCompletion = 1u << 20,
   kManual = 1u << 21,
   kInit = 1u << 22,
+  kModel = 1u << 24,
   /// commands that train and may use a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< commands that measure and write records

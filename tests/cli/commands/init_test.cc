@@ -106,6 +106,26 @@ TEST_F(Init, ProposesForThingsOnWhiteAndTheRecipeTrains) {
   EXPECT_EQ(run({"train", "paceline.toml", "--quick", "--threads", "1", "--plan"}).code, 0);
 }
 
+TEST_F(Init, ProposesFineTuningWithGivenWeights) {
+  put_fruits(6, 12, 3);
+  ASSERT_EQ(init("fruits").code, 0);
+  ASSERT_EQ(run({"train", "paceline.toml", "--steps", "2", "--threads", "1", "--out", "t"}).code, 0);
+  put_fruits(4, 12, 3);
+  fs::remove_all(folder_.path() / "fruits/Training/Fruit 5");
+  fs::remove_all(folder_.path() / "fruits/Test/Fruit 5");
+  const auto lonely = init("fruits", {"--weights", "t/latest.safetensors", "--force"});
+  EXPECT_EQ(lonely.code, 2);
+  EXPECT_THAT(lonely.err, HasSubstr("add --model NAME or FILE.toml"));
+  const auto done =
+      init("fruits", {"--model", "resnet8-cifar", "--weights", "t/latest.safetensors", "--force"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(recipe(), AllOf(HasSubstr("weights = \"t/latest.safetensors\""), HasSubstr("epochs = 12")));
+  expect_plan({"weights", "resnet8-cifar"});
+  const auto trained = run({"train", "paceline.toml", "--steps", "1", "--threads", "1", "--out", "u"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.out + trained.err, HasSubstr("fc.weight and fc.bias drawn anew"));
+}
+
 TEST_F(Init, WritesOverNothingUnlessTold) {
   put_fruits(2, 4, 1);
   put("paceline.toml", std::string("lr = 0.5\n"));

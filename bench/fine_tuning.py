@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+"""How many updates fine-tuning saves: a network trained on half of the fruit varieties goes on to the other half.
+
+The varieties of Fruits-360 (folders Training/ and Test/) are dealt in turn to two halves. resnet8-cifar is trained on the first; then on
+the second from random weights, from those weights, and from those weights with --freeze. Each way is tried with longer and longer
+trainings (one-cycle, its whole length), until the last epoch's test accuracy reaches the target. The figure is the number of
+updates of the shortest training that does, by way and seed.
+
+usage: fine_tuning.py PROGRAM FRUITS [--target 0.97] [--seeds 3] [--out record.json]
+Needs nothing but Python. About half an hour on two cores.
+"""
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+from record import header, write
+
+LENGTHS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32]  # epochs
+RULE = ["--model", "resnet8-cifar", "--local-batch", "32", "--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--weight-decay", "1e-3",
+        "--schedule", "one-cycle", "--label-smoothing", "0.1"]
+WAYS = {"scratch": ["--lr", "0.1"], "fine-tuned": ["--lr", "0.02"], "frozen": ["--lr", "0.02", "--freeze", "conv1,bn1,layer1,layer2"]}
+
+
+def halves(fruits, to):
+    """Two folders of links: every other variety each."""
+    for part in ("Training", "Test"):
+        for i, variety in enumerate(sorted((fruits / part).iterdir())):
+            half = to / ("first", "second")[i % 2] / part
+            half.mkdir(parents=True, exist_ok=True)
+            (half / variety.name).symlink_to(variety.resolve())
+    return to / "first", to / "second"
+
+
+def train(program, folder, out, seed, epochs, more):
+    """(updates, accuracy of the last epoch on the test images)."""
+    done = subprocess.run([program, "train", *RULE, "--data", f"folder:{folder},size=64,crop-area=0.4", "--seed", str(seed), "--epochs", str(epochs),
+                           "--test-set", "last", "--evaluate-every", "0", "--json", "--out", out, *more], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"fine_tuning.py: {done.stderr.strip()}")
+    last = json.loads(done.stdout)["epochs"][-1]
+    return last["updates"], last["test_accuracy"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("fruits", type=Path)
+    parser.add_argument("--target", type=float, default=0.97)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out")
+    options = parser.parse_args()
+    record = {**header("updates to a test accuracy on twelve fruit varieties, from random weights and from those of twelve others"),
+              "target": options.target, "lengths": LENGTHS, "rule": RULE, "ways": WAYS, "runs": []}
+    with tempfile.TemporaryDirectory() as directory:
+        first, second = halves(options.fruits, Path(directory))
+        for seed in range(1, options.seeds + 1):
+            out = Path(directory, f"first-{seed}")
+            _, accuracy = train(options.program, first, out, seed, 24, WAYS["scratch"])
+            print(f"seed {seed}: {accuracy:.4f} on the first half", flush=True)
+            weights = ["--weights", str(out / "latest.safetensors")]
+            for way, more in WAYS.items():
+                for epochs in LENGTHS:
+                    updates, accuracy = train(options.program, second, Path(directory, f"{way}-{seed}-{epochs}"), seed, epochs,
+                                              more + ([] if way == "scratch" else weights))
+                    record["runs"].append({"seed": seed, "way": way, "epochs": epochs, "updates": updates, "accuracy": accuracy})
+                    print(f"  {way:<10} {epochs:>2} epochs, {updates:>5} updates: {accuracy:.4f}", flush=True)
+                    if accuracy >= options.target:
+                        break
+    needed = {way: [min((run["updates"] for run in record["runs"] if run["way"] == way and run["seed"] == seed and run["accuracy"] >= options.target),
+                        default=None) for seed in range(1, options.seeds + 1)] for way in WAYS}
+    record["updates"] = needed
+    for way, updates in needed.items():
+        ratios = [u / s for u, s in zip(updates, needed["scratch"]) if u and s]
+        print(f"{way:<10} {updates}" + (f": {statistics.median(ratios):.2f} of those from random weights" if ratios else ""))
+    write(options.out, record)
+
+
+if __name__ == "__main__":
+    main()
