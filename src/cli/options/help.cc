@@ -95,7 +95,7 @@ constexpr std::string_view kMain[] = {
     "large-batch", "epochs",  "lr",      "device",      "precision",    "quick",   "plan",
     "out",         "resume",  "tables",  "html",        "csv",          "json",    "strict",
     "fail-on",     "halving", "nodes",   "submit",      "directory",    "n",       "hosts",
-    "port",        "by",      "script",  "kernels"};
+    "port",        "by",      "script",  "kernels",     "top"};
 
 /// `text` behind `left`, broken between words and indented to the right column.
 std::string two_columns(const std::string& left, std::string_view text, std::size_t width) {
@@ -140,6 +140,9 @@ std::string usage_line(Command command) {
     return "paceline evaluate CHECKPOINT [options]   CHECKPOINT: a .safetensors file, or a training's "
            "directory (its best epoch, else its last)\nOptions that are not given are taken from the record "
            "beside the checkpoint.";
+  if (command == kClassify)
+    return "paceline classify CHECKPOINT IMAGE..   CHECKPOINT: a .safetensors file, or a training's directory; "
+           "IMAGE: a file, or a folder of images";
   if (command == kRunList)
     return "paceline runs list [DIR]               runs below DIR (default: paceline-out)\n"
            "paceline runs show RUN..               one run: what, how far, its best figures\n"

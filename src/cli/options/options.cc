@@ -136,7 +136,7 @@ constexpr std::array kCommands{
     std::pair{kEvaluate, "evaluate"}, std::pair{kExplain, "explain"}, std::pair{kRunList, "runs"},
     std::pair{kServe, "serve"},       std::pair{kCompare, "compare"}, std::pair{kVerify, "verify"},
     std::pair{kCheck, "check"},       std::pair{kImport, "import"},   std::pair{kCompletion, "completion"},
-    std::pair{kManual, "man"},        std::pair{kInit, "init"},
+    std::pair{kManual, "man"},        std::pair{kInit, "init"},       std::pair{kClassify, "classify"},
 };
 static_assert(kCommands.size() == kNumberOfCommands,
               "every command has its name here and its row in command_rows.cc");

@@ -48,6 +48,7 @@ enum Command : unsigned {
   kCompletion = 1u << 20,
   kManual = 1u << 21,
   kInit = 1u << 22,
+  kClassify = 1u << 23,
   /// commands that train and may use a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< commands that measure and write records
