@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -33,6 +35,7 @@
 #include "comm/launch.h"
 #include "comm/line_socket.h"
 #include "comm/nccl/api.h"
+#include "data/image/listing.h"
 #include "measure/environment.h"
 
 namespace {
@@ -54,13 +57,22 @@ std::string as_typed(int count, char** words) {
   return cluster::shell_line(line);
 }
 
-const cli::CommandRow& find_command(const std::string& name) {
+/// The command `name`, behind which `words` stand.
+const cli::CommandRow& find_command(const std::string& name, std::span<char* const> words = {}) {
   for (const auto& row : cli::command_rows())
     if (row.name == name) return row;
-  if (name == "predict")
+  std::vector<std::string> all(words.begin(), words.end());
+  all.insert(all.begin(), name);
+  if (const auto image = std::ranges::find_if(all, data::is_image_name); image != all.end())
     base::fail(base::ErrorKind::usage,
-               "there is no command 'predict': Paceline does not predict larger clusters yet; 'paceline "
-               "scale' measures this one");
+               "there is no command '{}'; did you mean 'paceline classify CHECKPOINT {}'? CHECKPOINT is the "
+               "directory of a training, or one of its .safetensors files",
+               name, base::shell_word(*image));
+  if (name == "predict")
+    base::fail(
+        base::ErrorKind::usage,
+        "there is no command 'predict': 'paceline classify' says what images show; larger clusters are not "
+        "predicted yet, and 'paceline scale' measures this one");
   std::vector<std::string> known;
   for (const auto& row : cli::command_rows()) known.emplace_back(row.name);
   base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));
@@ -128,7 +140,7 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cluste
     std::printf("paceline %s\n", measure::version().c_str());
     return 0;
   }
-  const cli::CommandRow& row = find_command(first);
+  const cli::CommandRow& row = find_command(first, {words + 2, words + count});
   auto parsed = cli::parse(row.command, {words + 2, words + count});
   if (!parsed.help.empty()) {
     cli::print(parsed.help);

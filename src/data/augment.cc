@@ -58,11 +58,6 @@ void fill_black(int count, int channels, const float* table, float* dst) {
     for (int c = 0; c < channels; ++c) *dst++ = table[c * 256];
 }
 
-/// Grey by ITU-R 601 with weights in 1/65536, as PIL computes it.
-int grey_of(const std::uint8_t* rgb) {
-  return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16;
-}
-
 // Colour factors are integers in this unit, so that every compiler gives the same bits.
 constexpr int kFactorOne = 1 << 12;
 

@@ -36,6 +36,11 @@ struct WarpMap {
 void warp(const ImageFormat& format, const WarpMap& map, std::span<const std::uint8_t> src,
           std::span<std::uint8_t> dst);
 
+/// Grey by ITU-R 601 with weights in 1/65536, as PIL computes it.
+[[nodiscard]] constexpr int grey_of(const std::uint8_t* rgb) {
+  return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16;
+}
+
 inline constexpr int kMostViews = 6;  ///< the number of views of evaluate_view()
 
 struct AugmentOptions {

@@ -116,6 +116,7 @@ DataIdentity identity_of(const Source& source, int threads) {
                         .format = source.train->format(),
                         .mean = source.mean,
                         .stddev = source.stddev,
+                        .eval_resize = source.eval_resize,
                         .train = list_of(source.train),
                         .validation = list_of(source.validation),
                         .test = list_of(source.test)};

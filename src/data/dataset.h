@@ -106,6 +106,9 @@ struct Source {
   Flip flip = Flip::none;           ///< and horizontal flip
   double crop_area = 0;             ///< > 0: random-resized-crop of at least this part of the stored image
   double jitter = 0;                ///< > 0: brightness, contrast and saturation change by up to this factor
+  /// How images of sizes of their own are seen in evaluation: > 0: the shorter side is resized to this, then
+  /// the centre is cropped; 0: as much as has the format's proportions, resized.
+  int eval_resize = 0;
   std::vector<std::string> notes;   ///< what was left out or cut, for the record
   std::int64_t resident_bytes = 0;  ///< memory that the source holds once all of it was read, for the plan
   std::int64_t unread_bytes = 0;    ///< of these, bytes of mapped files that opening has not read
@@ -124,6 +127,7 @@ struct DataIdentity {
   std::vector<std::string> classes;  ///< by label, as base::visible() writes them; empty: unknown
   ImageFormat format;
   std::vector<float> mean, stddev;
+  int eval_resize = 0;  ///< as in Source
   List train, validation, test;
 };
 /// Cost     that of list_sha256() for each part

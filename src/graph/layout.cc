@@ -4,11 +4,70 @@
 #include <fmt/ranges.h>
 
 #include <span>
+#include <string_view>
 
+#include "base/error.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "graph/ops.h"
+#include "graph/zoo.h"
 
 namespace paceline::graph {
+namespace {
+
+constexpr std::int64_t kMultiple = 16;  // floats in a cache line and in a 512-bit vector
+
+/// Takes what stands before `end` away from `text`, with `end`; without one all of it.
+std::string_view cut_off(std::string_view& text, std::string_view end) {
+  const auto at = text.find(end);
+  const auto part = text.substr(0, at);
+  text.remove_prefix(at == std::string_view::npos ? text.size() : at + end.size());
+  return part;
+}
+
+std::vector<int> numbers_from(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::vector<int> numbers;
+  for (const auto& part : base::parts(text))
+    numbers.push_back(static_cast<int>(base::whole_number(part, least, most)));
+  return numbers;
+}
+
+Shape shape_from(std::string_view text) {
+  constexpr std::int64_t kMost = 1 << 30;
+  std::vector<int> sides;
+  if (text.starts_with('[') && text.ends_with(']'))
+    sides = numbers_from(text.substr(1, text.size() - 2), 1, kMost);
+  if (sides.size() != 3) base::fail(base::ErrorKind::usage, "'{}' is no shape", text);
+  return {sides[0], sides[1], sides[2]};
+}
+
+/// A line of canonical_text(), "conv2d of 0: channels 8, kernel 3; [8,32,32]; conv1.weight", as a layer of a
+/// model file. `names` are those of the nodes before it; its own is added.
+std::string layer_from(std::string_view line, std::vector<std::string>& names) {
+  const auto in_quotes = [](std::string_view text) {
+    std::string quoted(1, '"');
+    for (const char letter : text) {
+      if (letter == '"' || letter == '\\') quoted += '\\';
+      quoted += letter;
+    }
+    return quoted += '"';
+  };
+  std::string layer = fmt::format("[[layer]]\nop = {}\ninputs = [", in_quotes(cut_off(line, " of ")));
+  for (const int input : numbers_from(cut_off(line, ": "), 0, static_cast<std::int64_t>(names.size()) - 1))
+    layer += fmt::format("{}, ", in_quotes(names[static_cast<std::size_t>(input)]));
+  layer += "]\n";
+  for (auto attributes = cut_off(line, "; "); !attributes.empty();) {
+    const auto key = cut_off(attributes, " ");
+    layer += fmt::format("{} = {}\n", key, cut_off(attributes, ", "));
+  }
+  (void)cut_off(line, "; ");                   // its shape follows from the others
+  const auto parameter = cut_off(line, "; ");  // "layer1.0.conv1.weight": the node's name and a suffix
+  names.push_back(parameter.empty() ? fmt::format("without parameters {}", names.size())
+                                    : std::string(parameter.substr(0, parameter.rfind('.'))));
+  return layer + fmt::format("name = {}\n", in_quotes(names.back()));
+}
+
+}  // namespace
 
 std::string canonical_text(const Graph& graph) {
   std::string lines;
@@ -30,8 +89,29 @@ std::string fingerprint(const Graph& graph) {
   return sum.digits();
 }
 
-namespace {
-constexpr std::int64_t kMultiple = 16;  // floats in a cache line and in a 512-bit vector
+Graph graph_from_text(const std::string& text, const std::string& model, const std::string& source) {
+  try {
+    std::vector<std::string_view> lines;
+    for (std::string_view rest = text; !rest.empty();) lines.push_back(cut_off(rest, "\n"));
+    if (lines.size() < 3) base::fail(base::ErrorKind::usage, "it has {} lines", lines.size());
+    const auto shape_of = [](std::string_view line) {
+      (void)cut_off(line, "; ");
+      return shape_from(cut_off(line, "; "));
+    };
+    std::vector<std::string> names{"input"};
+    std::string layers;
+    for (std::size_t i = 1; i + 1 < lines.size(); ++i) layers += layer_from(lines[i], names);
+    Graph graph =
+        parse_model(layers, model, shape_of(lines.front()), shape_of(lines[lines.size() - 2]).channels, 0);
+    if (canonical_text(graph) != text) base::fail(base::ErrorKind::usage, "read, it gives another text");
+    graph.name = model;
+    return graph;
+  } catch (const base::Error& error) {
+    base::fail(
+        base::ErrorKind::data,
+        "{}: its graph cannot be read: {}; it is damaged, or a later version wrote it: take that version",
+        source, error.what());
+  }
 }
 
 Layout flat_layout(const Graph& graph) {

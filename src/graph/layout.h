@@ -22,6 +22,14 @@ namespace paceline::graph {
 /// SHA-256 of that text: 64 hexadecimal digits.
 [[nodiscard]] std::string fingerprint(const Graph& graph);
 
+/// The graph that the lines of canonical_text() describe, under the name `model`: what a
+/// checkpoint keeps. It computes the same from the same parameters; how it would train (initial values,
+/// rates, label smoothing) is not in the text.
+///
+/// Errors   Error(data) "<source>: ..." for a text that this version would not write
+[[nodiscard]] Graph graph_from_text(const std::string& lines, const std::string& model,
+                                    const std::string& source);
+
 struct Slot {
   int parameter = 0;        ///< index into Graph::parameters
   std::int64_t offset = 0;  ///< in elements; a multiple of 16 (64 bytes of float)

@@ -221,6 +221,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"fail-on", unrecorded},
     {"part", unrecorded},
     {"mistakes", unrecorded},
+    {"top", unrecorded},
     {"decoded", unrecorded},
     {"cache", unrecorded},
     {"from", unrecorded},

@@ -227,6 +227,7 @@ void compare_images(const CheckpointInfo& info, const data::Source& source, cons
                                .format = source.train->format(),
                                .mean = source.mean,
                                .stddev = source.stddev,
+                               .eval_resize = source.eval_resize,
                                .train = {},
                                .validation = {},
                                .test = {}};

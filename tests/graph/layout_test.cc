@@ -1,13 +1,21 @@
+#include "graph/layout.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
 #include <vector>
 
-#include "graph/layout.h"
+#include "base/error.h"
+#include "graph/all_ops.h"
+#include "graph/ops.h"
 #include "graph/zoo.h"
 
 namespace paceline::graph {
 namespace {
+
+using testing::StartsWith;
 
 TEST(Layout, CoversEveryParameterOnceWithoutOverlap) {
   for (const std::string& name : models_in_code()) {
@@ -88,6 +96,120 @@ TEST(Fingerprint, TellsEveryChangedLayerApart) {
   Graph renamed = plain;
   renamed.parameters.front().name += "2";
   EXPECT_TRUE(is_new(renamed)) << "checkpoints know parameters by name";
+}
+
+/// A model with every kind of layer, each with attributes that are not the usual ones where it has some.
+std::string every_kind() {
+  std::string text = R"(
+[[layer]]
+op = "conv2d"
+name = "a \"quoted\\ name.0"
+channels = 8
+kernel = 3
+stride = 2
+padding = 1
+groups = 3
+bias = true
+weight_rate = 0
+[[layer]]
+op = "conv2d"
+name = "c"
+channels = 8
+[[layer]]
+op = "batch_norm"
+name = "n"
+epsilon = 1e-7
+momentum = 1
+)";
+  text.replace(text.find("channels = 8"), 12, "channels = 9");
+  for (const char* op : {"relu", "relu6", "gelu", "silu", "sigmoid", "tanh", "hard_sigmoid", "hard_swish"})
+    text += std::string("[[layer]]\nop = \"") + op + "\"\n";
+  return text + R"(
+[[layer]]
+op = "max_pool"
+name = "m"
+kernel = 3
+stride = 1
+padding = 1
+[[layer]]
+op = "average_pool"
+name = "v"
+kernel = 3
+stride = 1
+padding = 1
+[[layer]]
+op = "add"
+name = "sum"
+inputs = ["v", "n"]
+[[layer]]
+op = "concat"
+name = "all"
+inputs = ["sum", "m", "n"]
+[[layer]]
+op = "channel_shuffle"
+groups = 3
+[[layer]]
+op = "slice"
+name = "some"
+begin = 5
+channels = 10
+[[layer]]
+op = "stochastic_depth"
+probability = 1e-9
+[[layer]]
+op = "global_average_pool"
+name = "pooled"
+[[layer]]
+op = "mul"
+inputs = ["some", "pooled"]
+[[layer]]
+op = "dropout"
+probability = 0.25
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+bias = false
+)";
+}
+
+TEST(Layout, ATextGivesItsGraphAgain) {
+  std::vector<Graph> graphs{parse_model(every_kind(), "all", {3, 16, 12}, 7, 0.1)};
+  for (const auto& name : model_names()) graphs.push_back(make_model(name, {3, 64, 64}, 11, 0));
+  std::set<std::string_view> kinds;
+  for (const Graph& graph : graphs) {
+    const auto text = canonical_text(graph);
+    const Graph read = graph_from_text(text, graph.name, "here");
+    EXPECT_EQ(canonical_text(read), text);
+    EXPECT_EQ(read.name, graph.name);
+    ASSERT_EQ(read.parameters.size(), graph.parameters.size());
+    for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
+      EXPECT_EQ(read.parameters[i].name, graph.parameters[i].name);
+      EXPECT_EQ(read.parameters[i].shape, graph.parameters[i].shape);
+    }
+    for (const Node& node : graph.nodes) kinds.insert(rule_of(node.op).kind);
+  }
+  for (const Attributes& op : all_ops())
+    EXPECT_TRUE(kinds.contains(rule_of(op).kind)) << rule_of(op).kind << " is in no model above";
+}
+
+TEST(Layout, RefusesTextsThatAreNoGraph) {
+  const auto text = canonical_text(make_model("mnist-cnn", {1, 28, 28}, 10, 0));
+  std::vector<std::string> broken{
+      "", "\n\n\n", "x", text.substr(0, text.size() / 2), text + text, text.substr(text.find('\n') + 1)};
+  for (std::size_t at = 0; at < text.size(); at += 7) {
+    broken.push_back(text);
+    broken.back()[at] = text[at] == '9' ? '8' : '9';
+  }
+  for (const auto& lines : broken) {
+    try {
+      // A digit of a name may be another one, and the graph is one all the same: then its text is that one.
+      EXPECT_EQ(canonical_text(graph_from_text(lines, "m", "t/a.safetensors")), lines);
+    } catch (const base::Error& error) {
+      EXPECT_EQ(error.kind(), base::ErrorKind::data);
+      EXPECT_THAT(error.what(), StartsWith("t/a.safetensors: its graph cannot be read: "));
+    }
+  }
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST_F(Rates, ArePatternsOfModulesAndParameters) {
   EXPECT_THAT(after(frozen_rules("fc.bias")), testing::ElementsAre(testing::Pair("fc.bias", 0)));
 }
 
-TEST_F(Rates, FreezeABatchNormAsAWholeOnly) {
+TEST_F(Rates, FreezeABatchNormAsAWhole) {
   (void)after(frozen_rules("bn1.weight"));
   EXPECT_FALSE(is_frozen("bn1"));
   (void)after(frozen_rules("conv1,bn1.weight,bn1.bias"));

@@ -17,6 +17,8 @@ constexpr CommandRow kCommandRows[]{
     {"search", kSearch, "the learning rate, batch, optimizer ... that is best on validation", search_command},
     {"evaluate", kEvaluate, "a checkpoint on a test set: by class, confusions, worst mistakes",
      evaluate_command},
+    {"classify", kClassify, "images of your own by a checkpoint: the likeliest classes of each",
+     classify_command},
     {"study", kStudy, "sweep, scale, converge as one resumable plan, with a report", study_command},
     {"report", kReport, "tables and a page from records, also later and elsewhere", report_command},
     {"runs", kRunList, "the runs below a directory: list, show, rm", runs_command},

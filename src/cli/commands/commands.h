@@ -49,6 +49,7 @@ int scale_command(const Settings& settings);
 int converge_command(const Settings& settings);
 int search_command(const Settings& settings);
 int evaluate_command(const Settings& settings);
+int classify_command(const Settings& settings);
 int study_command(const Settings& settings);
 int report_command(const Settings& settings);
 int explain_command(const Settings& settings);

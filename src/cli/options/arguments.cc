@@ -13,6 +13,7 @@
 #include "cli/options/completion.h"
 #include "data/dataset.h"
 #include "data/get/get.h"
+#include "data/image/listing.h"
 #include "graph/zoo.h"
 #include "measure/record.h"
 #include "train/checkpoint/checkpoint.h"
@@ -89,6 +90,18 @@ void take_model_words(const std::vector<std::string>& words, Settings& settings)
   settings.model.name = words.back();
 }
 
+void take_classify_words(const std::vector<std::string>& words, Settings& settings) {
+  constexpr const char* kForm = "paceline classify CHECKPOINT IMAGE.. (files, or folders of them)";
+  if (words.size() < 2)
+    base::fail(ErrorKind::usage, "classify takes a checkpoint and the images to classify: {}; got {}", kForm,
+               words.empty() ? "neither" : fmt::format("'{}' alone", words.front()));
+  if (data::is_image_name(words.front()))
+    base::fail(ErrorKind::usage, "classify: '{}' stands where the checkpoint is expected: {}", words.front(),
+               kForm);
+  settings.classify.checkpoint = words.front();
+  settings.classify.images.assign(words.begin() + 1, words.end());
+}
+
 /// Assigns words that are neither options nor their values: a recipe, records, a data set.
 void take_words(const std::vector<std::string>& words, Settings& settings) {
   switch (settings.command) {
@@ -151,6 +164,8 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
     case kEvaluate:
       settings.evaluate.checkpoint = words.front();
       return;
+    case kClassify:
+      return take_classify_words(words, settings);
     case kLaunch:
     case kSbatch:
       if (settings.child.empty() && settings.batch.status.empty())

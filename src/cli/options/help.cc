@@ -95,7 +95,7 @@ constexpr std::string_view kMain[] = {
     "large-batch", "epochs",  "lr",      "device",      "precision",    "quick",   "plan",
     "out",         "resume",  "tables",  "html",        "csv",          "json",    "strict",
     "fail-on",     "halving", "nodes",   "submit",      "directory",    "n",       "hosts",
-    "port",        "by",      "script",  "kernels"};
+    "port",        "by",      "script",  "kernels",     "top"};
 
 /// `text` behind `left`, broken between words and indented to the right column.
 std::string two_columns(const std::string& left, std::string_view text, std::size_t width) {
@@ -143,6 +143,9 @@ std::string usage_line(Command command) {
   if (command == kModel)
     return "paceline model list                    every model that --model takes by name\n"
            "paceline model show MODEL              its layers; MODEL: a name, or a file of layers";
+  if (command == kClassify)
+    return "paceline classify CHECKPOINT IMAGE..   CHECKPOINT: a .safetensors file, or a training's directory; "
+           "IMAGE: a file, or a folder of images";
   if (command == kRunList)
     return "paceline runs list [DIR]               runs below DIR (default: paceline-out)\n"
            "paceline runs show RUN..               one run: what, how far, its best figures\n"

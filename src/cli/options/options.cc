@@ -137,6 +137,7 @@ constexpr std::array kCommands{
     std::pair{kServe, "serve"},       std::pair{kCompare, "compare"}, std::pair{kVerify, "verify"},
     std::pair{kCheck, "check"},       std::pair{kImport, "import"},   std::pair{kCompletion, "completion"},
     std::pair{kManual, "man"},        std::pair{kInit, "init"},       std::pair{kModel, "model"},
+    std::pair{kClassify, "classify"},
 };
 static_assert(kCommands.size() == kNumberOfCommands,
               "every command has its name here and its row in command_rows.cc");

@@ -21,6 +21,7 @@
 #include "report/expect.h"
 #include "study/search.h"
 #include "study/study.h"
+#include "train/classify.h"
 #include "train/evaluate_checkpoint.h"
 #include "train/given/backend.h"
 #include "train/given/option_rows.h"
@@ -36,7 +37,7 @@ using train::Command;
 using enum train::Command;
 /// The tables of commands (options.cc, commands/command_rows.cc) do not compile unless they have as many
 /// rows.
-inline constexpr std::size_t kNumberOfCommands = 24;
+inline constexpr std::size_t kNumberOfCommands = 25;
 
 /// The settings of a command, from defaults, site file, recipe and command line. One struct serves all
 /// commands.
@@ -92,6 +93,8 @@ struct Settings {
   DoctorOptions doctor;
 
   train::EvaluationRequest evaluate;
+  train::ClassifyRequest classify;
+  std::filesystem::path classified;  ///< the table that classify writes; empty: lines on standard output
 
   struct DataOptions {
     std::string action;           ///< "info", "verify", "pack", "manifest" or "get"

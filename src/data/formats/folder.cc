@@ -96,6 +96,10 @@ Source open_listed(const Spec& spec, std::shared_ptr<const ImageStore> store, co
 
 }  // namespace
 
+std::shared_ptr<const ImageStore> store_of_files(fs::path top, ImageListing listing) {
+  return std::make_shared<FolderStore>(std::move(top), std::move(listing));
+}
+
 Source open_folder(const Spec& spec) {
   const fs::path top = spec.directory;
   if (std::error_code unknown; fs::is_regular_file(top, unknown)) {

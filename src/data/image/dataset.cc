@@ -119,7 +119,21 @@ struct ImageDataset::Scratch {
   Resizer resizer;
 };
 
-Box centred_box(const ImageFormat& format, int height, int width) {
+Box evaluated_box(const ImageFormat& format, int eval_resize, int height, int width) {
+  if (eval_resize > 0) {
+    const int shorter = std::min(height, width);
+    // Of the whole image, resized: the longer side is rounded down. A crop begins at a whole pixel of it, of
+    // two equally near ones at the even one.
+    const auto resized = [&](int side) {
+      return static_cast<double>(std::int64_t{eval_resize} * side / shorter);
+    };
+    const auto begin = [](double side, int kept) { return std::nearbyint((side - kept) / 2); };
+    const double tall = resized(height), wide = resized(width);
+    return {.top = begin(tall, format.height) * height / tall,
+            .left = begin(wide, format.width) * width / wide,
+            .height = format.height * height / tall,
+            .width = format.width * width / wide};
+  }
   const double scale =
       std::min(static_cast<double>(height) / format.height, static_cast<double>(width) / format.width);
   const double box_height = format.height * scale, box_width = format.width * scale;
@@ -129,10 +143,13 @@ Box centred_box(const ImageFormat& format, int height, int width) {
           .width = box_width};
 }
 
-ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format)
-    : store_(std::move(store)), samples_(std::move(part)), format_(format) {
+ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format,
+                           int eval_resize)
+    : store_(std::move(store)), samples_(std::move(part)), format_(format), eval_resize_(eval_resize) {
   base::expects(samples_.images.size() == samples_.labels.size(), "every image has a label");
   base::expects(format.channels == 3, "images are read as RGB");
+  base::expects(eval_resize == 0 || eval_resize >= std::max(format.height, format.width),
+                "a crop lies inside the resized image");
 }
 
 ImageDataset::~ImageDataset() = default;
@@ -158,29 +175,49 @@ std::int64_t ImageDataset::stored_bytes(std::int64_t index) const {
 }
 
 std::int32_t ImageDataset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
-  return read_part(
-      index, [this](int height, int width) { return centred_box(format_, height, width); }, pixels);
+  try {
+    show(index, pixels);
+  } catch (const BrokenImage& broken) {
+    fail_broken(index, broken);
+  }
+  return label(index);
 }
 
 std::int32_t ImageDataset::read_part(std::int64_t index, const ChooseBox& choose,
                                      std::span<std::uint8_t> pixels) const {
+  try {
+    show_part(index, choose, false, pixels);
+  } catch (const BrokenImage& broken) {
+    fail_broken(index, broken);
+  }
+  return label(index);
+}
+
+void ImageDataset::show(std::int64_t index, std::span<std::uint8_t> pixels) const {
+  const auto choose = [this](int height, int width) {
+    return evaluated_box(format_, eval_resize_, height, width);
+  };
+  show_part(index, choose, eval_resize_ > 0, pixels);
+}
+
+void ImageDataset::show_part(std::int64_t index, const ChooseBox& choose, bool is_whole,
+                             std::span<std::uint8_t> pixels) const {
   base::expects(static_cast<std::int64_t>(pixels.size()) == format_.bytes(), "pixels hold one image");
   const auto scratch = scratch_.acquire();
   const auto bytes = encoded(index, scratch->encoded);
-  try {
-    const ImageHeader header = scratch->decoder.read_header(bytes);
-    const Box box = choose(header.height, header.width);
-    const double scale = std::max(format_.height / box.height, format_.width / box.width);
-    scratch->decoder.decode(bytes, header, scale, scratch->decoded);
-    scratch->resizer.resize(scratch->decoded, reduced(box, header, scratch->decoded), format_.height,
-                            format_.width, pixels);
-  } catch (const BrokenImage& broken) {
-    base::fail(base::ErrorKind::data,
-               "{}: the image cannot be decoded: {}; --bad-images skip trains without such images, and "
-               "'paceline data verify' lists them all",
-               name(index), broken.what());
-  }
-  return label(index);
+  const ImageHeader header = scratch->decoder.read_header(bytes);
+  const Box box = choose(header.height, header.width);
+  const double scale = is_whole ? 1 : std::max(format_.height / box.height, format_.width / box.width);
+  scratch->decoder.decode(bytes, header, scale, scratch->decoded);
+  scratch->resizer.resize(scratch->decoded, reduced(box, header, scratch->decoded), format_.height,
+                          format_.width, pixels);
+}
+
+void ImageDataset::fail_broken(std::int64_t index, const BrokenImage& broken) const {
+  base::fail(base::ErrorKind::data,
+             "{}: the image cannot be decoded: {}; --bad-images skip trains without such images, and "
+             "'paceline data verify' lists them all",
+             name(index), broken.what());
 }
 
 }  // namespace paceline::data

@@ -51,9 +51,10 @@ class Resizer {
 
 /// One part (training, validation, test) of the images of a store.
 ///
-/// read() returns the largest centred part of the stored image that has the format's aspect ratio, scaled.
+/// read() returns what evaluated_box() takes of the stored image, scaled.
 ///
-/// Cost     decoding on every read; a JPEG much larger than the format is decoded at 1/2, 1/4 or 1/8
+/// Cost     decoding on every read; a JPEG much larger than the format is decoded at 1/2, 1/4 or 1/8, but not
+///          where read() resizes as Source::eval_resize says: figures are then those of other programs
 /// Errors   read, read_part: Error(data) naming the image and its fault
 class ImageDataset final : public Dataset {
  public:
@@ -63,7 +64,8 @@ class ImageDataset final : public Dataset {
   };
 
   /// All parts of one source share `store`.
-  ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format);
+  ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format,
+               int eval_resize = 0);
   ~ImageDataset() override;
 
   [[nodiscard]] std::int64_t size() const override {
@@ -74,6 +76,10 @@ class ImageDataset final : public Dataset {
   std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
                          std::span<std::uint8_t> pixels) const override;
   [[nodiscard]] std::int32_t label(std::int64_t index) const override;
+  /// read() without the label.
+  ///
+  /// Errors   BrokenImage; Error(data): the file cannot be read
+  void show(std::int64_t index, std::span<std::uint8_t> pixels) const;
 
   [[nodiscard]] std::string name(std::int64_t index) const;
   [[nodiscard]] std::string sample_name(std::int64_t index) const override { return name(index); }
@@ -89,14 +95,20 @@ class ImageDataset final : public Dataset {
   struct Scratch;
 
   [[nodiscard]] std::size_t at(std::int64_t index) const;
+  void show_part(std::int64_t index, const ChooseBox& choose, bool is_whole,
+                 std::span<std::uint8_t> pixels) const;
+  [[noreturn]] void fail_broken(std::int64_t index, const BrokenImage& broken) const;
 
   std::shared_ptr<const ImageStore> store_;
   LabelledImages samples_;
   ImageFormat format_;
+  int eval_resize_;
   mutable base::ObjectPool<Scratch> scratch_;  ///< as many as reads have ever run at once
 };
 
-/// The largest centred part of a stored image that has the aspect ratio of `format`.
-[[nodiscard]] Box centred_box(const ImageFormat& format, int height, int width);
+/// The part of a stored image that evaluation sees. With `eval_resize` (at least as large as the format) that
+/// of torchvision's Resize(eval_resize) and CenterCrop(format), with its rounding; 0: the largest centred
+/// part that has the aspect ratio of `format`.
+[[nodiscard]] Box evaluated_box(const ImageFormat& format, int eval_resize, int height, int width);
 
 }  // namespace paceline::data

@@ -35,6 +35,26 @@ ImageFormat format_of(const Spec& spec) {
   return {.height = height, .width = width, .channels = 3};
 }
 
+/// From this size on evaluation is that of other programs if nothing else is asked for: 256 for 224, and as
+/// much for others. Smaller images keep all that fits, so that figures of before stay comparable.
+constexpr int kLeastResized = 128;
+
+int eval_resize_of(const Spec& spec, const ImageFormat& format) {
+  const int longer = std::max(format.height, format.width);
+  const auto found = spec.options.find("eval-resize");
+  if (found == spec.options.end())
+    return format.height == format.width && longer >= kLeastResized ? longer * 8 / 7 : 0;
+  if (found->second == "fit") return 0;
+  const auto most = 4 * kMostSide;
+  if (found->second.find_first_not_of("0123456789") != std::string::npos)
+    base::fail(
+        ErrorKind::usage,
+        "data '{}': eval-resize is what the shorter side becomes before the centre is cropped, a whole "
+        "number from {} to {}, or fit, not '{}'; correct it",
+        spec.text, longer, most, found->second);
+  return static_cast<int>(integer_option(spec, "eval-resize", 0, longer, most));
+}
+
 ClassDepth depth_of(const Spec& spec) {
   const auto found = spec.options.find("classes");
   if (found == spec.options.end()) return ClassDepth::unsaid;
@@ -148,6 +168,7 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.spec = spec.text;
   source.crop_area = decimal_option(spec, "crop-area", 0.08, 0.01, 1);
   source.jitter = decimal_option(spec, "jitter", 0, 0, 1);
+  source.eval_resize = eval_resize_of(spec, format);
   source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
 
   Arranged arranged = arrange(spec.text, listing, depth_of(spec), test_part);
@@ -172,16 +193,17 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
     return std::make_unique<ImageDataset>(
         store,
         ImageDataset::LabelledImages{.images = std::move(part.images), .labels = std::move(part.labels)},
-        format);
+        format, source.eval_resize);
   };
   source.train = dataset(arranged.train);
   if (!arranged.validation.images.empty()) source.validation = dataset(arranged.validation);
   source.test = dataset(arranged.test);
-  source.description =
-      fmt::format("images of {} classes: {} to train, {}{} to test, scaled to {}x{}x3", source.classes(),
-                  source.train->size(),
-                  source.validation ? fmt::format("{} to validate, ", source.validation->size()) : "",
-                  source.test->size(), format.height, format.width);
+  source.description = fmt::format(
+      "images of {} classes: {} to train, {}{} to test, scaled to {}x{}x3{}", source.classes(),
+      source.train->size(),
+      source.validation ? fmt::format("{} to validate, ", source.validation->size()) : "",
+      source.test->size(), format.height, format.width,
+      source.eval_resize > 0 ? fmt::format(" (to test: {} and the centre)", source.eval_resize) : "");
   // Over the photographs of ImageNet; the values in common use for data sets without their own.
   source.mean = {0.485f, 0.456f, 0.406f};
   source.stddev = {0.229f, 0.224f, 0.225f};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,6 +51,10 @@ struct FolderScan {
   std::vector<PassedOver>
       passed_over_in;  ///< by folder; read from a manifest, only of folders without images
 };
+
+/// The files `listing` below `top` ("": the current folder, or the root for paths that begin with '/').
+[[nodiscard]] std::shared_ptr<const ImageStore> store_of_files(std::filesystem::path top,
+                                                               ImageListing listing);
 
 /// Walks through all folders below `top`. Skips names that begin with a dot.
 ///

@@ -244,6 +244,7 @@ CheckpointInfo read_checkpoint_info(const std::filesystem::path& path) {
   return {.path = file,
           .model = text_in(opened, "model"),
           .precision = text_in(opened, "precision"),
+          .graph = text_in(opened, "graph"),
           .updates = number_in(opened, "update"),
           .data = data_in(opened),
           .algorithms = algorithms_from(text_in(opened, "kernels"), file.string())};

@@ -111,6 +111,7 @@ void read_weights(const std::filesystem::path& path, const graph::Graph& graph, 
 struct CheckpointInfo {
   std::filesystem::path path;
   std::string model, precision;  ///< "" in older checkpoints without these keys
+  std::string graph;             ///< graph::canonical_text(), likewise
   std::int64_t updates = 0;
   data::DataIdentity data = {};  ///< without classes in older checkpoints
   engine::KernelAlgorithms

@@ -46,6 +46,8 @@ void require_own_format(const SafetensorsFile& file) {
 
 constexpr const char* kClassesKey = "classes";
 constexpr const char* kImageKey = "image";
+constexpr const char* kResizeKey = "eval_resize";  ///< only where evaluation resizes
+constexpr std::int64_t kMostResized = 1 << 16;
 
 [[noreturn]] void fail_damaged(const SafetensorsFile& checkpoint, const char* key) {
   fail(ErrorKind::data, "{}: the checkpoint's '{}' cannot be read; it is damaged: take an earlier one",
@@ -199,6 +201,11 @@ data::DataIdentity data_in(const SafetensorsFile& checkpoint) {
   data.format = {.height = sides[0], .width = sides[1], .channels = sides[2]};
   data.mean = numbers_in<float>(checkpoint, "mean", ':');
   data.stddev = numbers_in<float>(checkpoint, "std", ':');
+  if (!text_in(checkpoint, kResizeKey).empty()) {
+    const auto resize = number_in(checkpoint, kResizeKey);
+    if (resize < std::max(sides[0], sides[1]) || resize > kMostResized) fail_damaged(checkpoint, kResizeKey);
+    data.eval_resize = static_cast<int>(resize);
+  }
   data.train = list_in(checkpoint, "train");
   data.validation = list_in(checkpoint, "validation");
   data.test = list_in(checkpoint, "test");
@@ -212,6 +219,7 @@ Metadata texts_of(const data::DataIdentity& data) {
       {kImageKey, fmt::format("{}x{}x{}", data.format.height, data.format.width, data.format.channels)},
       {"mean", fmt::format("{}", fmt::join(data.mean, ":"))},
       {"std", fmt::format("{}", fmt::join(data.stddev, ":"))}};
+  if (data.eval_resize > 0) texts[kResizeKey] = std::to_string(data.eval_resize);
   for (const auto& [part, list] :
        {std::pair{"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}}) {
     if (list->sha256.empty()) continue;
@@ -257,6 +265,10 @@ FormatDifference difference_of_format(const data::DataIdentity& then, const data
     const auto& [height, width, channels] = data.format;
     if (then.format != now.format) parts.push_back(fmt::format("{}x{}x{}", height, width, channels));
     if (then.mean != now.mean) parts.push_back(fmt::format("of mean {}", fmt::join(data.mean, ":")));
+    if (then.eval_resize != now.eval_resize)
+      parts.push_back(data.eval_resize == 0
+                          ? "to test as much as fits"
+                          : fmt::format("to test resized to {} and cropped", data.eval_resize));
     if (then.stddev != now.stddev) parts.push_back(fmt::format("of std {}", fmt::join(data.stddev, ":")));
     return fmt::format("{}", fmt::join(parts, ", "));
   };

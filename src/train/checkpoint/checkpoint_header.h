@@ -73,8 +73,8 @@ inline constexpr const char* kSlowPrefix = "lookahead.";
 [[nodiscard]] std::string difference_of_classes(const std::vector<std::string>& then,
                                                 const std::vector<std::string>& now);
 
-/// How images are seen `now` and were seen `then`, as far as that differs: size, mean and deviation. Both ""
-/// if nothing does.
+/// How images are seen `now` and were seen `then`, as far as that differs: size, part, mean and
+/// deviation. Both "" if nothing does.
 struct FormatDifference {
   std::string now, then;
 };

@@ -89,11 +89,11 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "cpu; cuda: GPUs, worker i of a host uses the visible GPU number i modulo their count; cuda:K: GPU K "
      "for all workers; cuda-on-host: the CUDA engine on the processor, slow, to try it without a GPU; "
      "reference: plain loops, slow, for comparison",
-     kRuns | kDoctor | kEvaluate | kComm | kModel, parsed_at<device_named, &O::device>()},
+     kRuns | kDoctor | kEvaluate | kClassify | kComm | kModel, parsed_at<device_named, &O::device>()},
     {"precision", "P", kWhat,
-     "fp32, bf16 (fp32 master weights), or auto: with --resume that of the checkpoint, else bf16 on GPUs and "
+     "fp32, bf16 (fp32 master weights), or auto: with --resume, and in classify, that of the checkpoint, else bf16 on GPUs and "
      "on kinds of processors on which it was measured to be faster; the record says which",
-     kRuns | kDoctor | kEvaluate | kModel, at<&O::precision>({.words = "auto|fp32|bf16"})},
+     kRuns | kDoctor | kEvaluate | kClassify | kModel, at<&O::precision>({.words = "auto|fp32|bf16"})},
     {"seed", "N", kWhat, "seed of weights, order, augmentation and dropout; the same seed gives the same run",
      kRuns, at<&O::seed>()},
     {"augment", "", kWhat, "the data set's usual random crop and flip", kRuns, at<&O::augment>()},
@@ -117,7 +117,7 @@ constexpr OptionRow<Options> kTrainingRows[] = {
     {"test-time-augmentation", "KIND", kWhat,
      "evaluate on the mean of the logits of each image and its mirror image (flip), or also of both moved by "
      "a pixel either way (flip-shift); none; flip costs 2 evaluations, flip-shift 6",
-     kTrainings | kSearch | kEvaluate,
+     kTrainings | kSearch | kEvaluate | kClassify,
      Field<O>([](O& o, Text t) { o.test_views = kViews[base::one_of(t, words_of(kNamesOfViews))]; },
               [](const O& o) { return o.test_views == 1 ? std::string() : name_of_views(o); },
               name_of_views)},
@@ -143,7 +143,7 @@ constexpr OptionRow<Options> kTrainingRows[] = {
     {"workers", "LIST", kWho, "numbers of workers to compare, such as 1,2,4", kScale | kStudy,
      at<&O::workers>({.least = 1, .most = kManyWorkers})},
     {"threads", "N", kWho, "cores per worker; 0: the machine's cores, divided among the workers",
-     kRuns | kDoctor | kEvaluate | kModel, at<&O::threads>({.most = kManyWorkers})},
+     kRuns | kDoctor | kEvaluate | kClassify | kModel, at<&O::threads>({.most = kManyWorkers})},
     {"local-batch", "b", kWho,
      "samples per worker and step; the global batch is this times the workers (default 128)",
      kTrain | kDoctor | kSearch | kEvaluate | kModel,

@@ -49,6 +49,7 @@ enum Command : unsigned {
   kManual = 1u << 21,
   kInit = 1u << 22,
   kModel = 1u << 24,
+  kClassify = 1u << 23,
   /// commands that train and may use a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< commands that measure and write records

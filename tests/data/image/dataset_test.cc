@@ -77,5 +77,60 @@ TEST(Resize, AveragesUnderATriangle) {
     }
 }
 
+// Sizes as torchvision's Resize(256) and CenterCrop(224) compute them: the longer side is rounded down, and a
+// crop that begins between two pixels begins at the even one.
+TEST(ImageDataset, TakesTheCentreOfTheResizedImage) {
+  struct Case {
+    int height, width, format, resize, tall, wide, top, left;
+  };
+  for (const Case& c : {Case{256, 256, 224, 256, 256, 256, 16, 16},
+                        {500, 375, 224, 256, 341, 256, 58, 16},
+                        {375, 500, 224, 256, 256, 341, 16, 58},
+                        {100, 233, 224, 256, 256, 596, 16, 186},
+                        {101, 100, 224, 224, 226, 224, 1, 0},
+                        {77, 300, 224, 224, 224, 872, 0, 324},
+                        {301, 300, 128, 146, 146, 146, 9, 9},
+                        {1, 3, 32, 40, 40, 120, 4, 44}}) {
+    const auto box =
+        evaluated_box({.height = c.format, .width = c.format, .channels = 3}, c.resize, c.height, c.width);
+    const double down = static_cast<double>(c.height) / c.tall,
+                 across = static_cast<double>(c.width) / c.wide;
+    EXPECT_NEAR(box.top, c.top * down, 1e-9) << c.height << "x" << c.width;
+    EXPECT_NEAR(box.left, c.left * across, 1e-9) << c.height << "x" << c.width;
+    EXPECT_NEAR(box.height, c.format * down, 1e-9);
+    EXPECT_NEAR(box.width, c.format * across, 1e-9);
+  }
+}
+
+TEST(ImageDataset, WithoutResizingTakesAllThatFits) {
+  const auto wide = evaluated_box({.height = 10, .width = 20, .channels = 3}, 0, 60, 60);
+  EXPECT_EQ(wide.top, 15);
+  EXPECT_EQ(wide.left, 0);
+  EXPECT_EQ(wide.height, 30);
+  EXPECT_EQ(wide.width, 60);
+}
+
+// A JPEG much larger than the format is decoded whole, as other programs do for evaluation.
+TEST(ImageDataset, ResizesAllOfAJpegForEvaluation) {
+  const TemporaryDirectory folder;
+  const RgbImage image = painted(800, 600, [](int y, int x) {
+    return Rgb{static_cast<std::uint8_t>(255 * ((x / 3 + y / 2) % 2)), static_cast<std::uint8_t>(x % 256),
+               static_cast<std::uint8_t>(y % 256)};
+  });
+  const Bytes file = jpeg(image);
+  write_bytes(folder.path() / "a.jpg", file);
+  ImageListing listing;
+  listing.add_image(listing.add_directory(""), "a.jpg");
+  const ImageFormat format{.height = 32, .width = 32, .channels = 3};
+  const ImageDataset set(store_of_files(folder.path(), listing), {.images = {0}, .labels = {7}}, format, 36);
+  std::vector<std::uint8_t> seen(static_cast<std::size_t>(format.bytes())), expected(seen);
+  EXPECT_EQ(set.read(0, seen), 7);
+  ImageDecoder decoder;
+  RgbImage whole;
+  decoder.decode(file, decoder.read_header(file), 1, whole);
+  Resizer().resize(whole, evaluated_box(format, 36, 800, 600), 32, 32, expected);
+  EXPECT_EQ(seen, expected);
+}
+
 }  // namespace
 }  // namespace paceline::data

@@ -125,7 +125,7 @@ TEST(CudaEngine, NormalisesGroupsOfTheBatch) {
     expect_like_reference(graph, {.batch = 8, .batch_norm = BatchNormMode::ghost, .ghost_size = ghost}, 60);
 }
 
-TEST(CudaEngine, LeavesFrozenBatchNormsAtTheirRunningStatistics) {
+TEST(CudaEngine, NormalisesByRunningStatisticsWhereFrozen) {
   // Beside one that moves; with a residual, ReLUs and two readers; its weight and bias learn. The large
   // epsilon makes it more than the identity, which its first statistics are.
   const graph::BatchNorm frozen{.epsilon = 0.5, .is_frozen = true};

@@ -131,14 +131,21 @@ TEST_F(CheckpointHeader, WhatItsDataWereComesBack) {
   EXPECT_EQ(read.format, data.format);
   EXPECT_EQ(read.mean, data.mean);
   EXPECT_EQ(read.stddev, data.stddev);
+  EXPECT_EQ(read.eval_resize, 0);
+  EXPECT_FALSE(texts.contains("eval_resize")) << "where evaluation does not resize";
+  auto resized = data;
+  resized.eval_resize = 40;
+  EXPECT_EQ(data_in(with(texts_of(resized))).eval_resize, 40);
   EXPECT_EQ(read.train, data.train);
   EXPECT_EQ(read.validation, data.validation);
   EXPECT_EQ(read.test, data.test);
   EXPECT_TRUE(texts_of(data::DataIdentity()).empty());
   EXPECT_TRUE(data_in(with({})).classes.empty()) << "of before the keys";
   const std::pair<const char*, const char*> damages[] = {
-      {"classes", "[1, 2]"}, {"classes", "[\"a\""}, {"classes", "[]"}, {"image", "24x32"},
-      {"image", "24x32x"},   {"mean", "0.1:x"},     {"std", "1:"},     {"test_samples", "many"}};
+      {"classes", "[1, 2]"}, {"classes", "[\"a\""},         {"classes", "[]"},
+      {"image", "24x32"},    {"image", "24x32x"},           {"mean", "0.1:x"},
+      {"std", "1:"},         {"test_samples", "many"},      {"eval_resize", "x"},
+      {"eval_resize", "31"}, {"eval_resize", "99999999999"}};
   for (const auto& [key, text] : damages) {
     auto damaged = texts;
     damaged[key] = text;
@@ -164,6 +171,10 @@ TEST_F(CheckpointHeader, SaysHowImagesAreSeen) {
   now.format = {.height = 64, .width = 64, .channels = 3};
   EXPECT_EQ(difference_of_format(then, now).now, "64x64x3");
   EXPECT_EQ(difference_of_format(then, now).then, "24x32x3");
+  now.eval_resize = 73;
+  EXPECT_EQ(difference_of_format(then, now).now, "64x64x3, to test resized to 73 and cropped");
+  EXPECT_EQ(difference_of_format(then, now).then, "24x32x3, to test as much as fits");
+  now.eval_resize = 0;
   now.stddev = {0.5f, 1, 1};
   EXPECT_EQ(difference_of_format(then, now).now, "64x64x3, of std 0.5:1:1");
 }

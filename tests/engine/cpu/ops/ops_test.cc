@@ -145,7 +145,7 @@ TEST(CpuEngine, NormalisesGroupsOfTheBatch) {
                             variant, tolerance(variant.precision, 60));
 }
 
-TEST(CpuEngine, LeavesFrozenBatchNormsAtTheirRunningStatistics) {
+TEST(CpuEngine, NormalisesByRunningStatisticsWhereFrozen) {
   // Beside one that moves; with a residual, ReLUs and two readers; its weight and bias learn. The large
   // epsilon makes it more than the identity, which its first statistics are.
   const graph::BatchNorm frozen{.epsilon = 0.5, .is_frozen = true};

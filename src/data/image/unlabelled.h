@@ -1,0 +1,56 @@
+#pragma once
+
+/// Images that somebody names, by files and folders, without labels: what a trained network is to classify.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/image/dataset.h"
+
+namespace paceline::data {
+
+struct NamedImages {
+  std::vector<std::filesystem::path> files;
+  std::int64_t passed_over = 0;     ///< files in folders whose names are not those of images
+  std::vector<std::string> faults;  ///< what is not there or holds no image, a sentence each
+};
+
+/// The files among `given`, whatever their names, and all images below its folders (scan.h), in this order.
+///
+/// Cost     reads directories, no image
+[[nodiscard]] NamedImages find_images(std::span<const std::filesystem::path> given);
+
+/// The images as evaluation sees them (Source::eval_resize). One that cannot be read does not end the others:
+/// it is black, and fault() says why. Every label is 0.
+///
+/// Threads  as Dataset; fault() too
+class UnlabelledImages final : public Dataset {
+ public:
+  /// `format` has 3 channels, or 1: then images are turned into grey as PIL's convert("L") does.
+  UnlabelledImages(std::span<const std::filesystem::path> files, const ImageFormat& format, int eval_resize);
+
+  [[nodiscard]] std::int64_t size() const override { return images_.size(); }
+  [[nodiscard]] ImageFormat format() const override { return format_; }
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
+  [[nodiscard]] std::int32_t label(std::int64_t) const override { return 0; }
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override { return images_.name(index); }
+  [[nodiscard]] bool reads_from_memory() const override { return false; }
+  /// Why image `index` could not be read when it last was, a sentence that names it; "" if it could.
+  [[nodiscard]] std::string fault(std::int64_t index) const;
+
+ private:
+  void set_fault(std::int64_t index, std::string why) const;
+
+  ImageDataset images_;
+  ImageFormat format_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::int64_t, std::string> faults_;
+};
+
+}  // namespace paceline::data

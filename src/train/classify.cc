@@ -1,0 +1,159 @@
+#include "train/classify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/topology.h"
+#include "data/augment.h"
+#include "data/image/unlabelled.h"
+#include "data/loader.h"
+#include "graph/layout.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/evaluate.h"
+#include "train/prepare/memory.h"
+#include "train/prepare/prepare.h"
+
+namespace paceline::train {
+namespace {
+
+constexpr std::int64_t kMostAtOnce = 32;  ///< images of a step
+
+/// The graph of a checkpoint, whose images and classes fit it.
+graph::Graph graph_in(const CheckpointInfo& info) {
+  const auto where = info.path.string();
+  if (info.graph.empty() || info.data.classes.empty())
+    base::fail(
+        base::ErrorKind::data,
+        "{}: a version wrote it that kept neither the graph nor the names of the classes in checkpoints; "
+        "'paceline evaluate {}' takes both from the training's data, and a resumed training writes a "
+        "checkpoint that holds them",
+        where, where);
+  auto graph = graph::graph_from_text(info.graph, info.model, where);
+  const auto& [height, width, channels] = info.data.format;
+  const auto values = static_cast<std::size_t>(channels);
+  if (graph.input_shape() != graph::Shape{channels, height, width} || (channels != 1 && channels != 3) ||
+      static_cast<std::size_t>(graph.classes()) != info.data.classes.size() ||
+      info.data.mean.size() != values || info.data.stddev.size() != values)
+    base::fail(base::ErrorKind::data,
+               "{}: its images, {}x{}x{} in {}, do not fit its graph; it is damaged: take an earlier one",
+               where, height, width, channels,
+               base::counted(static_cast<std::int64_t>(info.data.classes.size()), "class", "classes"));
+  return graph;
+}
+
+/// The `top` likeliest of `classes`, of equal ones the first, by the logits [classes].
+std::vector<std::pair<std::string, double>> likeliest(std::span<const double> logits, std::size_t top,
+                                                      const std::vector<std::string>& classes) {
+  std::vector<std::size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto kept = std::min(top, order.size());
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+      [&](std::size_t a, std::size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  double total = 0;
+  for (const double logit : logits) total += std::exp(logit - logits[order.front()]);
+  std::vector<std::pair<std::string, double>> chosen;
+  for (std::size_t i = 0; i < kept; ++i)
+    chosen.emplace_back(classes[order[i]], std::exp(logits[order[i]] - logits[order.front()]) / total);
+  return chosen;
+}
+
+}  // namespace
+
+void classify_images(const Options& asked, const ClassifyRequest& request, const Backend& backend,
+                     std::stop_token stop, const std::function<void(const ImagesToClassify&)>& begin,
+                     const std::function<void(const ClassifiedImage&)>& take) {
+  const auto info = read_checkpoint_info(request.checkpoint);
+  const auto graph = graph_in(info);
+  const auto& seen = info.data;
+  auto found = data::find_images(request.images);
+
+  Options options = asked;
+  options.model = info.model;
+  if (options.precision == "auto" && !info.precision.empty()) options.precision = info.precision;
+  options.workers = 1;
+  options.global_batch = 0;
+  options.epochs = 0;
+  options.steps = 1;
+  options.rule = {.momentum = 0, .weight_decay = 0};  // no optimizer state
+  options.pin = false;
+  options.loader_threads = base::usable_cores();
+
+  const auto make_set = [&] {
+    return std::make_unique<data::UnlabelledImages>(found.files, seen.format, seen.eval_resize);
+  };
+  data::Source source;
+  source.spec = request.checkpoint.string();
+  source.train = make_set();
+  auto images = make_set();
+  const auto& set = *images;
+  source.test = std::move(images);
+  source.class_names = seen.classes;
+  source.mean = seen.mean;
+  source.stddev = seen.stddev;
+  const RunConditions conditions{.train_samples = std::max(set.size(), kMostAtOnce * options.test_views),
+                                 .cores = base::usable_cores(),
+                                 .auto_precision = backend.auto_precision,
+                                 .processes = 1,
+                                 .sharers = 1};
+  const auto limits = memory_limits(backend, 1);
+  options.local_batch = std::clamp<std::int64_t>(set.size(), 1, kMostAtOnce) * options.test_views;
+  const auto fits =
+      largest_local_batch(options, graph, source, backend, conditions, limits, options.local_batch);
+  options.local_batch = std::max<std::int64_t>(fits, options.test_views);
+  auto resolved = resolve(options, conditions);
+  ImagesToClassify all{
+      .images = set.size(),
+      .description = fmt::format(
+          "{}: {}, update {}, {}, images {}x{}; {} to classify, {}", info.path.string(), info.model,
+          info.updates, base::counted(static_cast<std::int64_t>(seen.classes.size()), "class", "classes"),
+          seen.format.height, seen.format.width, base::counted(set.size(), "image"),
+          name(resolved.precision)),
+      .notes = {},
+      .faults = std::move(found.faults)};
+  if (found.passed_over > 0)
+    all.notes.push_back(
+        fmt::format("skipped: {} not end in .jpg, .jpeg, .png or .ppm",
+                    base::counted(found.passed_over, "file whose name does", "files whose names do")));
+  begin(all);
+  if (set.size() == 0) return;
+  require_memory(options, resolved, graph, source, backend, conditions,
+                 plan_run(options, resolved, graph, source, backend, limits), limits);
+  resolved.algorithms = backend.machine
+                            ->prepare(graph, planning_options(options, resolved, backend),
+                                      kernel_request(options, info.algorithms))
+                            .algorithms;
+  const auto engine = backend.machine->compile(graph, compile_options(options, resolved, backend, 0));
+  read_weights(info.path, engine->graph(), engine->layout(), engine->weights());
+  engine->weights_changed();
+
+  const int views = options.test_views;
+  const auto classes = static_cast<std::size_t>(graph.classes());
+  auto loading = evaluation_options(set.size(), resolved.engine_batch, views, 0, 1, false);
+  loading.threads = options.loader_threads;
+  loading.passes = 1;
+  const data::Augment augment(seen.format, {.mean = seen.mean, .stddev = seen.stddev});
+  data::EvaluationBatches batches(set, augment, loading);
+  std::vector<double> logits(static_cast<std::size_t>(loading.batch) * classes);
+  while (const auto* batch = stop.stop_requested() ? nullptr : batches.next()) {
+    (void)engine->evaluate(batch->images, batch->labels, static_cast<int>(batch->count()), views, logits);
+    for (std::int64_t i = 0; i < batch->count(); ++i) {
+      ClassifiedImage image{
+          .file = set.sample_name(batch->first + i), .fault = set.fault(batch->first + i), .classes = {}};
+      if (image.fault.empty())
+        image.classes = likeliest(std::span(logits).subspan(static_cast<std::size_t>(i) * classes, classes),
+                                  static_cast<std::size_t>(request.top), seen.classes);
+      take(image);
+    }
+  }
+}
+
+}  // namespace paceline::train
