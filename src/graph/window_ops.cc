@@ -42,21 +42,23 @@ Shape slide(const OpSite& site, const SlidingWindow& window, int channels) {
                "{} '{}': dilation must be at least 1, but is {}; 1 leaves no gaps between taps", kind,
                site.name, text(window.dilation));
   const Pair padding = window.padding, stride = window.stride;
+  const bool is_dilated = window.dilation != 1;
   const Pair taps = {extent(window.kernel.height, window.dilation.height),
                      extent(window.kernel.width, window.dilation.width)};
   if (least(padding) < 0 || padding.height >= taps.height || padding.width >= taps.width)
-    base::fail(
-        base::ErrorKind::usage,
-        "{} '{}': padding must be from 0 to kernel - 1 = {}, but is {}; use kernel / 2 to keep the size",
-        kind, site.name, text(Pair(taps.height - 1, taps.width - 1)), text(padding));
+    base::fail(base::ErrorKind::usage,
+               "{} '{}': padding must be from 0 to {} = {}, but is {}; use half of that to keep the size",
+               kind, site.name, is_dilated ? "dilation * (kernel - 1)" : "kernel - 1",
+               text(Pair(taps.height - 1, taps.width - 1)), text(padding));
   const Shape dst = {channels, positions(src.height, taps.height, stride.height, padding.height, window.ceil),
                      positions(src.width, taps.width, stride.width, padding.width, window.ceil)};
   if (dst.height < 1 || dst.width < 1)
     base::fail(
         base::ErrorKind::usage,
-        "{} '{}': the kernel {} must fit into its input, but that is {} with padding {}; use a larger image "
+        "{} '{}': the kernel {}{} must fit into its input, but that is {} with padding {}; use a larger image "
         "or less downsampling before it",
-        kind, site.name, text(taps), text(src), text(padding));
+        kind, site.name, text(window.kernel), is_dilated ? " with dilation " + text(window.dilation) : "",
+        text(src), text(padding));
   return dst;
 }
 

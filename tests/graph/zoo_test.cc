@@ -147,12 +147,17 @@ INSTANTIATE_TEST_SUITE_P(
               [](Builder& model, int value) {
                 model.conv2d(value, "wide", {.channels = 4, .kernel = {1, 3}, .dilation = {1, 4}});
               },
-              {"conv2d 'wide'", "the kernel 1x9 must fit", "[3,8,8]"}},
+              {"conv2d 'wide'", "the kernel 1x3 with dilation 1x4 must fit", "[3,8,8]"}},
         Wrong{"HugeKernelWithHugeGaps",
               [](Builder& model, int value) {
                 model.conv2d(value, "wide", {.channels = 4, .kernel = 1 << 20, .dilation = 1 << 20});
               },
               {"conv2d 'wide'", "must fit"}},
+        Wrong{"PaddingAsWideAsTheDilatedKernel",
+              [](Builder& model, int value) {
+                model.conv2d(value, "c", {.channels = 1, .padding = {4, 5}, .dilation = 2});
+              },
+              {"from 0 to dilation * (kernel - 1) = 4, but is 4x5;"}},
         Wrong{"DilationZero",
               [](Builder& model, int value) {
                 model.conv2d(value, "c", {.channels = 1, .dilation = {1, 0}});
