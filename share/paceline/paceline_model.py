@@ -24,6 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+SIDES = ("top", "bottom", "left", "right", "front", "back")
 DROPS_SAMPLES = ("StochasticDepth", "DropPath")  # modules by name, which are not looked into
 
 
@@ -43,12 +44,10 @@ def pair(value):
     return (value, value) if isinstance(value, int) else tuple(value)
 
 
-def square(value, what):
-    """The one number of a pair of equal ones."""
+def number(value):
+    """As model files write height and width: one number where both are equal, else a list."""
     a, b = pair(value) if len(pair(value)) == 2 else pair(value) * 2
-    if a != b:
-        raise Refused(f"its {what} is {a}x{b}, and must be square")
-    return a
+    return a if a == b else [a, b]
 
 
 class Recorder(TorchFunctionMode):
@@ -153,13 +152,14 @@ def flatten(values):
 # ---- one handler for each call: (recorder, result, the call's own arguments)
 
 def conv2d(r, result, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    if square(dilation, "dilation") != 1:
-        raise Refused(f"its dilation is {dilation}, and must be 1")
+    kernel = weight.shape[2:]
     if isinstance(padding, str):
-        raise Refused(f"its padding is '{padding}'; give a number")
-    kernel = square(weight.shape[2:], "kernel")
-    r.add("conv2d", [r.of(input)], result, r.owner(weight, (bias, "bias")), channels=weight.shape[0], kernel=kernel,
-          stride=square(stride, "stride"), padding=square(padding, "padding"), groups=groups, bias=bias is not None)
+        all_of = [d * (k - 1) if padding == "same" else 0 for d, k in zip(pair(number(dilation)), kernel)]
+        if any(both % 2 for both in all_of):
+            raise Refused(f"its padding is 'same', which pads only one side of a kernel of {kernel[0]}x{kernel[1]}; give numbers")
+        padding = [both // 2 for both in all_of]
+    r.add("conv2d", [r.of(input)], result, r.owner(weight, (bias, "bias")), channels=weight.shape[0], kernel=number(kernel),
+          stride=number(stride), padding=number(padding), dilation=number(dilation), groups=groups, bias=bias is not None)
 
 
 def batch_norm(r, result, input, mean, var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
@@ -213,44 +213,40 @@ def mul(r, result, input, other, out=None):
 def cat(r, result, tensors, dim=0, out=None):
     if dim not in (1, 1 - result.dim()):
         raise Refused(f"it joins along dimension {dim}; only channels, dimension 1, can be joined")
+    own = [i for i, tensor in enumerate(tensors) if id(tensor) in r.values]
+    if len(own) == 1 and len(tensors) > 1 and result.dim() == 4 and not any(t.any() for i, t in enumerate(tensors) if i not in own):
+        front = sum(t.shape[1] for t in tensors[:own[0]])  # zeros beside one value (a shortcut without weights)
+        padded(r, result, tensors[own[0]], front=front, back=result.shape[1] - front - tensors[own[0]].shape[1])
+        return
     if len(tensors) == 1:
         r.keep(result, r.values[id(tensors[0])])  # it changes nothing
     else:
         r.add("concat", [r.of(tensor) for tensor in tensors], result)
 
 
-def pooled(length, kernel, stride, padding):
-    return (length + 2 * padding - kernel) // stride + 1
-
-
-def pool_keys(input, result, kernel_size, stride, padding):
-    kernel = square(kernel_size, "kernel")
-    stride = square(stride if stride not in (None, []) else kernel_size, "stride")
-    padding = square(padding, "padding")
-    if [pooled(length, kernel, stride, padding) for length in input.shape[2:]] != list(result.shape[2:]):
-        raise Refused("it rounds its size up (ceil_mode); only rounding down is known")
-    return {"kernel": kernel, "stride": stride, "padding": padding}
+def pool_keys(kernel_size, stride, padding, ceil_mode):
+    stride = stride if stride not in (None, []) else kernel_size
+    return {"kernel": number(kernel_size), "stride": number(stride), "padding": number(padding), "ceil": bool(ceil_mode)}
 
 
 def max_pool2d(r, result, input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    if square(dilation, "dilation") != 1 or return_indices:
+    if number(dilation) != 1 or return_indices:
         raise Refused("dilation and indices are not known")
-    r.add("max_pool", [r.of(input)], result, **pool_keys(input, result, kernel_size, stride, padding))
+    r.add("max_pool", [r.of(input)], result, **pool_keys(kernel_size, stride, padding, ceil_mode))
 
 
 def avg_pool2d(r, result, input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-    if divisor_override is not None or (square(padding, "padding") > 0 and not count_include_pad):
-        raise Refused("it must count its padding and have no divisor of its own")
-    r.add("average_pool", [r.of(input)], result, **pool_keys(input, result, kernel_size, stride, padding))
+    if divisor_override is not None:
+        raise Refused("it must have no divisor of its own")
+    keys = pool_keys(kernel_size, stride, padding, ceil_mode)
+    r.add("average_pool", [r.of(input)], result, **keys, count_padding=bool(count_include_pad) or keys["padding"] == 0)
 
 
 def adaptive_avg_pool2d(r, result, input, output_size):
-    if tuple(result.shape[2:]) == tuple(input.shape[2:]):
-        r.keep(result, r.values[id(input)])  # it changes nothing
-    elif tuple(result.shape[2:]) == (1, 1):
+    if tuple(result.shape[2:]) == (1, 1):
         r.add("global_average_pool", [r.of(input)], result)
-    else:
-        raise Refused(f"it makes {tuple(result.shape[2:])} of {tuple(input.shape[2:])}; only 1x1 is known, or to leave the size")
+    else:  # also where it changes nothing: it would at another image size
+        r.add("adaptive_average_pool", [r.of(input)], result, size=number(result.shape[2:]))
 
 
 def mean(r, result, input, dim=None, keepdim=False, dtype=None, out=None):
@@ -276,14 +272,46 @@ def chunk(r, result, input, chunks, dim=0):
     slices(r, result, input, [part.shape[1] for part in result])
 
 
+def padded(r, result, input, **sides):
+    """Zeros on each side; negative numbers cut off."""
+    r.add("pad", [r.of(input)], result, **{side: sides.get(side, 0) for side in SIDES})
+
+
+def pad(r, result, input, pad, mode="constant", value=None):
+    pad = list(pad)
+    if mode != "constant" or value not in (None, 0):
+        raise Refused(f"its padding is {'of mode ' + repr(mode) if mode != 'constant' else value}; only zeros are known")
+    if input.dim() != 4 or any(pad[6:]):
+        raise Refused("only channels, rows and columns can be padded")
+    if any(pad):
+        left, right, top, bottom, front, back = pad[:6] + [0] * (6 - len(pad))
+        padded(r, result, input, top=top, bottom=bottom, left=left, right=right, front=front, back=back)
+    else:
+        r.keep(result, r.values[id(input)])
+
+
 def getitem(r, result, input, index):
-    index = index if isinstance(index, tuple) else (index,)
-    rest = [i for at, i in enumerate(index) if at != 1]
-    if len(index) < 2 or any(i not in (slice(None), Ellipsis) for i in rest) or not isinstance(index[1], slice) or index[1].step not in (None, 1):
-        raise Refused("only a range of channels, [:, begin:end], can be taken")
-    begin, end, _ = index[1].indices(input.shape[1])
-    slices_of = [end - begin]
-    r.add("slice", [r.of(input)], result, begin=begin, channels=slices_of[0])
+    """A range of channels; rows and columns from a first to a last, or every second, third, .. of them."""
+    index = list(index) if isinstance(index, tuple) else [index]
+    if Ellipsis in index:
+        at = index.index(Ellipsis)
+        index[at:at + 1] = [slice(None)] * (input.dim() - len(index) + 1)
+    ranges = [i.indices(size) if isinstance(i, slice) else (0, -1, 1) for i, size in zip(index, input.shape)]
+    ranges += [(0, size, 1) for size in input.shape[len(ranges):]]
+    if any(end <= begin or step < 1 for begin, end, step in ranges) or ranges[0] != (0, input.shape[0], 1) or ranges[1][2] != 1:
+        raise Refused("only a range of channels, rows and columns, [:, begin:end], can be taken, or every second row and column, [:, :, ::2, ::2]")
+    if ranges[1][:2] != (0, input.shape[1]) or input.dim() != 4 or ranges[2:] == [(0, size, 1) for size in input.shape[2:]]:
+        begin, end, _ = ranges[1]
+        part = input[:, begin:end]
+        r.add("slice", [r.of(input)], result if part.shape == result.shape else part, begin=begin, channels=end - begin)
+        input = part
+    if input.dim() == 4 and ranges[2:] != [(0, size, 1) for size in input.shape[2:]]:
+        (top, end, down), (left, last, right) = ranges[2:]
+        cut = input[:, :, top:end, left:last]
+        if cut.shape != input.shape:
+            padded(r, result if cut.shape == result.shape else cut, input, top=-top, bottom=end - input.shape[2], left=-left, right=last - input.shape[3])
+        if cut.shape != result.shape:
+            r.add("average_pool", [r.of(cut if cut.shape != input.shape else input)], result, **pool_keys(1, (down, right), 0, False), count_padding=True)
 
 
 def reshape(r, result, input, *sizes):
@@ -341,6 +369,10 @@ def squeezed(r, result, input, *args, **kwargs):
     reshape(r, result, input)
 
 
+def constant(r, result, *args, **kwargs):
+    """Of the shape of a value, but of none of its numbers."""
+
+
 def ending(r, result, *args, **kwargs):
     raise Refused("Paceline adds the softmax itself; end the model with its logits")
 
@@ -353,9 +385,10 @@ HANDLERS = {
     "max_pool2d": max_pool2d, "boolean_dispatch": max_pool2d, "avg_pool2d": avg_pool2d,
     "adaptive_avg_pool2d": adaptive_avg_pool2d, "mean": mean, "dropout": dropout, "dropout2d": dropout2d, "feature_dropout": dropout2d, "permute": permute,
     "expand": expand, "expand_as": expand,
-    "get": same, "chunk": chunk, "split": chunk, "getitem": getitem,
+    "get": same, "pad": pad, "chunk": chunk, "split": chunk, "getitem": getitem,
     "flatten": squeezed, "view": reshape, "reshape": reshape, "squeeze": squeezed, "transpose": transpose, "contiguous": same, "clone": same, "to": same,
     "unsqueeze": squeezed, "softmax": ending, "log_softmax": ending,
+    "zeros_like": constant, "ones_like": constant, "full_like": constant, "new_zeros": constant, "new_ones": constant, "new_full": constant,
 }
 
 
@@ -365,15 +398,19 @@ def compute(layer, x, weights):
     op, name = layer["op"], layer["name"]
     weight, bias = weights.get(name + ".weight"), weights.get(name + ".bias")
     if op == "conv2d":
-        return F.conv2d(x[0], weight, bias, layer["stride"], layer["padding"], 1, layer["groups"])
+        return F.conv2d(x[0], weight, bias, layer["stride"], layer["padding"], layer["dilation"], layer["groups"])
     if op == "batch_norm":
         return F.batch_norm(x[0], weights[name + ".running_mean"], weights[name + ".running_var"], weight, bias, False, 0, layer["epsilon"])
     if op == "dense":
         return F.linear(x[0].flatten(1), weight, bias)
     if op == "max_pool":
-        return F.max_pool2d(x[0], layer["kernel"], layer["stride"], layer["padding"])
+        return F.max_pool2d(x[0], layer["kernel"], layer["stride"], layer["padding"], ceil_mode=layer["ceil"])
     if op == "average_pool":
-        return F.avg_pool2d(x[0], layer["kernel"], layer["stride"], layer["padding"])
+        return F.avg_pool2d(x[0], layer["kernel"], layer["stride"], layer["padding"], layer["ceil"], layer["count_padding"])
+    if op == "adaptive_average_pool":
+        return F.adaptive_avg_pool2d(x[0], layer["size"])
+    if op == "pad":
+        return F.pad(x[0], [layer[side] for side in ("left", "right", "top", "bottom", "front", "back")])
     if op == "slice":
         return x[0][:, layer["begin"]:layer["begin"] + layer["channels"]]
     if op == "channel_shuffle":
@@ -438,7 +475,7 @@ def used_by(layers, last):
 
 # ---- the files
 
-DEFAULTS = {"stride": 1, "padding": 0, "groups": 1, "begin": 0, "epsilon": 1e-5, "momentum": 0.1}
+DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "ceil": False, "count_padding": True, "begin": 0, **{side: 0 for side in SIDES}, "epsilon": 1e-5, "momentum": 0.1}
 
 
 def toml(layers, title):

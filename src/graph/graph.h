@@ -27,6 +27,16 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
+/// A number for the height and one for the width; a single number is both.
+struct Pair {
+  int height = 0, width = 0;
+  constexpr Pair(int both) : height(both), width(both) {}
+  constexpr Pair(int of_height, int of_width) : height(of_height), width(of_width) {}
+  [[nodiscard]] constexpr bool is_square() const { return height == width; }
+  [[nodiscard]] constexpr std::int64_t product() const { return std::int64_t{1} * height * width; }
+  bool operator==(const Pair&) const = default;
+};
+
 // The attributes of each op. Inputs are other nodes; parameters follow from attributes and input shapes.
 struct Input {
   Shape shape;
@@ -48,14 +58,15 @@ struct Rates {
   bool operator==(const Rates&) const = default;
 };
 
-/// Weight [K, C / groups, R, S], bias [K] if `bias`; cross-correlation, zero padding on all sides. Output
-/// channels of the g-th of `groups` equal groups read the g-th group of input channels; a depthwise one has C
-/// groups.
+/// Weight [K, C / groups, R, S], bias [K] if `bias`; cross-correlation, zero padding on both sides of each
+/// axis. Output channels of the g-th of `groups` equal groups read the g-th group of input channels; a
+/// depthwise one has C groups.
 struct Conv2d {
   int channels = 0;
-  int kernel = 3;
-  int stride = 1;
-  int padding = 0;
+  Pair kernel = 3;
+  Pair stride = 1;
+  Pair padding = 0;
+  Pair dilation = 1;  ///< distance between two taps
   int groups = 1;
   bool bias = false;
   Init init = Init::usual;
@@ -83,14 +94,22 @@ struct Tanh {};         ///< tanh(x)
 struct HardSigmoid {};  ///< min(max(x + 3, 0), 6) / 6
 struct HardSwish {};    ///< x * hard_sigmoid(x)
 struct MaxPool {
-  int kernel = 2;
-  int stride = 2;
-  int padding = 0;  ///< with -infinity
+  Pair kernel = 2;
+  Pair stride = 2;
+  Pair padding = 0;   ///< with -infinity
+  bool ceil = false;  ///< round the size up, see positions() in ops.h
 };
 struct AveragePool {
-  int kernel = 2;
-  int stride = 2;
-  int padding = 0;  ///< zeros, counted in the divisor (PyTorch's default)
+  Pair kernel = 2;
+  Pair stride = 2;
+  Pair padding = 0;  ///< with zeros
+  bool ceil = false;
+  bool count_padding = true;  ///< in the divisor; but never what lies beyond the padding (PyTorch's rule)
+};
+/// Output i of n along an axis of `length` is the mean of elements floor(i length / n) to
+/// ceil((i + 1) length / n) - 1.
+struct AdaptiveAveragePool {
+  Pair size = 1;
 };
 struct GlobalAveragePool {};
 struct Add {};  ///< two inputs of one shape
@@ -103,6 +122,11 @@ struct Slice {     ///< channels begin .. begin + channels - 1
 struct ChannelShuffle {  ///< channel g * (C / groups) + i becomes channel i * groups + g (ShuffleNet)
   int groups = 2;
 };
+/// Zeros around the image, and channels of zeros before (`front`) and after (`back`) its own; negative ones
+/// are cut off instead.
+struct Pad {
+  int top = 0, bottom = 0, left = 0, right = 0, front = 0, back = 0;
+};
 struct StochasticDepth {  ///< drops whole samples with this probability and scales the others by 1 / (1 -
                           ///< it); identity in evaluation (Huang et al., 2016)
   double probability = 0.2;
@@ -114,9 +138,10 @@ struct SoftmaxCrossEntropy {  ///< input: logits [classes]; the graph's last nod
   double label_smoothing = 0;
 };
 
-using Attributes = std::variant<Input, Conv2d, Dense, BatchNorm, Relu, Relu6, Gelu, Silu, Sigmoid, Tanh,
-                                HardSigmoid, HardSwish, MaxPool, AveragePool, GlobalAveragePool, Add, Mul,
-                                Concat, Slice, ChannelShuffle, StochasticDepth, Dropout, SoftmaxCrossEntropy>;
+using Attributes =
+    std::variant<Input, Conv2d, Dense, BatchNorm, Relu, Relu6, Gelu, Silu, Sigmoid, Tanh, HardSigmoid,
+                 HardSwish, MaxPool, AveragePool, AdaptiveAveragePool, GlobalAveragePool, Add, Mul, Concat,
+                 Slice, ChannelShuffle, Pad, StochasticDepth, Dropout, SoftmaxCrossEntropy>;
 
 /// What a parameter is. It decides its initial value and how the optimizer treats it.
 enum class Role { weight, bias, norm_weight, norm_bias, running_mean, running_var };

@@ -65,12 +65,13 @@ void draw_uniformly(std::span<float> part, std::int64_t fan_in, base::Rng& rng) 
   std::ranges::generate(part, [&] { return bound * (2 * rng.uniform() - 1); });
 }
 
-/// weight [K, C, R, R]: filter i is 1 in the middle of channel i and 0 elsewhere, as long as both exist.
+/// weight [K, C, R, S]: filter i is 1 in the middle of channel i and 0 elsewhere, as long as both exist.
 void pass_on(const Parameter& parameter, std::span<float> weight) {
   const auto filters = static_cast<std::size_t>(parameter.shape[0]);
   const auto channels = static_cast<std::size_t>(parameter.shape[1]);
-  const auto kernel = static_cast<std::size_t>(parameter.shape[2]);
-  const std::size_t taps = kernel * kernel, middle = kernel / 2 * kernel + kernel / 2;
+  const auto height = static_cast<std::size_t>(parameter.shape[2]);
+  const auto width = static_cast<std::size_t>(parameter.shape[3]);
+  const std::size_t taps = height * width, middle = height / 2 * width + width / 2;
   for (std::size_t i = 0; i < std::min(filters, channels); ++i) {
     std::ranges::fill(weight.subspan(i * channels * taps, channels * taps), 0.0f);
     weight[i * channels * taps + i * taps + middle] = 1;
@@ -94,8 +95,8 @@ void whiten(const Graph& graph, const Layout& layout, std::span<const float> ima
   for (const Node& node : graph.nodes) {
     const auto* conv = node.as<Conv2d>();
     if (conv == nullptr || conv->init != Init::whiten) continue;
-    const int n = shape.channels * conv->kernel * conv->kernel;
-    const Eigen eigen = eigen_of_symmetric(patch_covariance(images, shape, conv->kernel), n);
+    const int kernel = conv->kernel.height, n = shape.channels * kernel * kernel;
+    const Eigen eigen = eigen_of_symmetric(patch_covariance(images, shape, kernel), n);
     const int slot = layout.slot_of_parameter[static_cast<std::size_t>(node.parameters.front())];
     float* weight = weights.data() + layout.slots[static_cast<std::size_t>(slot)].offset;
     const int directions = conv->channels / 2;
@@ -198,7 +199,7 @@ void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, st
         if (init_of_node(owner) == Init::zero) break;
         if (const auto* conv = owner.as<Conv2d>();
             conv && feeds_norm[static_cast<std::size_t>(parameter.node)]) {
-          const double fan_out = static_cast<double>(conv->channels) * conv->kernel * conv->kernel;
+          const double fan_out = static_cast<double>(conv->channels * conv->kernel.product());
           const auto deviation = static_cast<float>(std::sqrt(2 / fan_out));
           std::ranges::generate(part, [&] { return deviation * rng.normal(); });
         } else {

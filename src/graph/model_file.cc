@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,29 @@ class LayerTable {
   }
   [[nodiscard]] int integer(std::string_view key, int otherwise) const {
     return static_cast<int>(checked(key, get<std::int64_t>(key, "a whole number").value_or(otherwise)));
+  }
+  /// A whole number, 0 if left out, that may be negative.
+  [[nodiscard]] int signed_integer(std::string_view key) const {
+    const auto value = get<std::int64_t>(key, "a whole number").value_or(0);
+    return static_cast<int>(value < 0 ? -checked(key, value == INT64_MIN ? value : -value)
+                                      : checked(key, value));
+  }
+  /// A whole number for both axes, or [height, width].
+  [[nodiscard]] Pair pair(std::string_view key, Pair otherwise) const {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return otherwise;
+    const toml::array* list = node->as_array();
+    if (list != nullptr && (list->size() != 2 || !list->is_homogeneous(toml::node_type::integer)))
+      fail_at(
+          source_, *node,
+          fmt::format("'{}' must be a whole number, or a list of two, [height, width], but is another list; "
+                      "correct it",
+                      key));
+    if (list == nullptr) return integer(key, 0);
+    const auto at = [&](std::size_t i) {
+      return static_cast<int>(checked(key, list->get(i)->value_or(std::int64_t{0})));
+    };
+    return {at(0), at(1)};
   }
   /// A required count; the text "classes" means the data set's number of classes.
   [[nodiscard]] int count(std::string_view key) const {
@@ -117,9 +141,14 @@ Rates rates_of(const LayerTable& layer) {
 
 template <typename Pool>
 Attributes pool(const LayerTable& layer) {
-  const int kernel = layer.integer("kernel", Pool{}.kernel);
-  return Pool{
-      .kernel = kernel, .stride = layer.integer("stride", kernel), .padding = layer.integer("padding", 0)};
+  const Pair kernel = layer.pair("kernel", Pool{}.kernel);
+  Pool pool{.kernel = kernel,
+            .stride = layer.pair("stride", kernel),
+            .padding = layer.pair("padding", Pool{}.padding),
+            .ceil = layer.flag("ceil", Pool{}.ceil)};
+  if constexpr (std::is_same_v<Pool, AveragePool>)
+    pool.count_padding = layer.flag("count_padding", pool.count_padding);
+  return pool;
 }
 
 template <typename Drop>
@@ -130,12 +159,14 @@ Attributes drop(const LayerTable& layer) {
 std::vector<LayerKind> layer_kinds() {
   return {
       {"conv2d",
-       {"channels", "kernel", "stride", "padding", "groups", "bias", "init", "weight_rate", "bias_rate"},
+       {"channels", "kernel", "stride", "padding", "dilation", "groups", "bias", "init", "weight_rate",
+        "bias_rate"},
        [](const LayerTable& layer) -> Attributes {
          return Conv2d{.channels = layer.count("channels"),
-                       .kernel = layer.integer("kernel", Conv2d{}.kernel),
-                       .stride = layer.integer("stride", Conv2d{}.stride),
-                       .padding = layer.integer("padding", Conv2d{}.padding),
+                       .kernel = layer.pair("kernel", Conv2d{}.kernel),
+                       .stride = layer.pair("stride", Conv2d{}.stride),
+                       .padding = layer.pair("padding", Conv2d{}.padding),
+                       .dilation = layer.pair("dilation", Conv2d{}.dilation),
                        .groups = layer.integer("groups", Conv2d{}.groups),
                        .bias = layer.flag("bias", Conv2d{}.bias),
                        .init = init_of_layer(layer),
@@ -160,8 +191,13 @@ std::vector<LayerKind> layer_kinds() {
 #define PACELINE_KIND(Op, name) {#name, {}, [](const LayerTable&) -> Attributes { return Op{}; }},
       PACELINE_ELEMENTWISE_OPS(PACELINE_KIND)
 #undef PACELINE_KIND
-          {"max_pool", {"kernel", "stride", "padding"}, pool<MaxPool>},
-      {"average_pool", {"kernel", "stride", "padding"}, pool<AveragePool>},
+          {"max_pool", {"kernel", "stride", "padding", "ceil"}, pool<MaxPool>},
+      {"average_pool", {"kernel", "stride", "padding", "ceil", "count_padding"}, pool<AveragePool>},
+      {"adaptive_average_pool",
+       {"size"},
+       [](const LayerTable& layer) -> Attributes {
+         return AdaptiveAveragePool{.size = layer.pair("size", AdaptiveAveragePool{}.size)};
+       }},
       {"global_average_pool", {}, [](const LayerTable&) -> Attributes { return GlobalAveragePool{}; }},
       {"add", {}, [](const LayerTable&) -> Attributes { return Add{}; }},
       {"mul", {}, [](const LayerTable&) -> Attributes { return Mul{}; }},
@@ -175,6 +211,16 @@ std::vector<LayerKind> layer_kinds() {
        {"groups"},
        [](const LayerTable& layer) -> Attributes {
          return ChannelShuffle{.groups = layer.integer("groups", ChannelShuffle{}.groups)};
+       }},
+      {"pad",
+       {"top", "bottom", "left", "right", "front", "back"},
+       [](const LayerTable& layer) -> Attributes {
+         return Pad{.top = layer.signed_integer("top"),
+                    .bottom = layer.signed_integer("bottom"),
+                    .left = layer.signed_integer("left"),
+                    .right = layer.signed_integer("right"),
+                    .front = layer.signed_integer("front"),
+                    .back = layer.signed_integer("back")};
        }},
       {"stochastic_depth", {"probability"}, drop<StochasticDepth>},
       {"dropout", {"probability"}, drop<Dropout>},

@@ -25,58 +25,6 @@ Shape input_shape(const OpSite& site) {
   return src;
 }
 
-Shape conv2d_shape(const OpSite& site) {
-  const auto& conv = site.as<Conv2d>();
-  if (conv.channels < 1)
-    base::fail(base::ErrorKind::usage,
-               "conv2d '{}': channels must be at least 1, but is {}; say how many it makes", site.name,
-               conv.channels);
-  check_rates(site, conv.rates);
-  const int channels_in = site.src[0].channels;
-  if (conv.groups < 1 || channels_in % conv.groups != 0 || conv.channels % conv.groups != 0)
-    base::fail(base::ErrorKind::usage,
-               "conv2d '{}': groups must divide its input's {} channels and its own {}, but is {}; take a "
-               "divisor of both",
-               site.name, channels_in, conv.channels, conv.groups);
-  if (conv.groups > 1 && (conv.init == Init::whiten || conv.init == Init::dirac))
-    base::fail(
-        base::ErrorKind::usage,
-        "conv2d '{}': init \"dirac\" and \"whiten\" are for one group, but groups is {}; leave init out or "
-        "take \"zero\"",
-        site.name, conv.groups);
-  const int most = 2 * site.src[0].channels * conv.kernel * conv.kernel;
-  if (conv.init == Init::whiten && (conv.channels % 2 != 0 || conv.channels > most))
-    base::fail(
-        base::ErrorKind::usage,
-        "conv2d '{}': init \"whiten\" makes an even number of channels, at most {} (2 x {} x {} x {}), but "
-        "channels is {}; change it",
-        site.name, most, site.src[0].channels, conv.kernel, conv.kernel, conv.channels);
-  return slide(site, {conv.kernel, conv.stride, conv.padding}, conv.channels);
-}
-
-std::vector<ParameterRule> conv2d_parameters(const OpSite& site) {
-  const auto& conv = site.as<Conv2d>();
-  std::vector<ParameterRule> rules = {
-      {"weight",
-       {conv.channels, site.src[0].channels / conv.groups, conv.kernel, conv.kernel},
-       Role::weight,
-       conv.rates.weight}};
-  if (conv.bias) rules.push_back({"bias", {conv.channels}, Role::bias, conv.rates.bias});
-  return rules;
-}
-
-std::int64_t conv2d_multiply_adds(const OpSite& site, const Shape& dst) {
-  const auto& conv = site.as<Conv2d>();
-  return dst.elements() * (site.src[0].channels / conv.groups) * conv.kernel * conv.kernel;
-}
-
-std::string conv2d_attributes(const Attributes& op) {
-  const auto& own = std::get<Conv2d>(op);
-  return fmt::format("channels {}, kernel {}, stride {}, padding {}, bias {}{}", own.channels, own.kernel,
-                     own.stride, own.padding, own.bias,
-                     own.groups > 1 ? fmt::format(", groups {}", own.groups) : "");
-}
-
 Shape dense_shape(const OpSite& site) {
   const auto& dense = site.as<Dense>();
   if (dense.features < 1)
@@ -140,22 +88,26 @@ std::string batch_norm_attributes(const Attributes& op) {
   return fmt::format("epsilon {}, momentum {}", own.epsilon, own.momentum);
 }
 
-/// Of max_pool and average_pool.
-template <typename Pool>
-Shape pool_shape(const OpSite& site) {
-  const auto& pool = site.as<Pool>();
-  // PyTorch's rule; it also ensures that every window overlaps the image.
-  if (2 * pool.padding > pool.kernel)
-    base::fail(base::ErrorKind::usage,
-               "{} '{}': padding must be at most half the kernel {}, but is {}; lower it",
-               rule_of(site.op).kind, site.name, pool.kernel, pool.padding);
-  return slide(site, {pool.kernel, pool.stride, pool.padding}, site.src[0].channels);
+Shape pad_shape(const OpSite& site) {
+  const auto& pad = site.as<Pad>();
+  const Shape& src = site.src[0];
+  const auto side = [&](const char* what, int size, int before, int after) {
+    const std::int64_t kept = std::int64_t{size} + std::min(before, 0) + std::min(after, 0);
+    const std::int64_t made = std::int64_t{size} + before + after;
+    if (kept < 1 || made > std::int64_t{1} << 28)
+      base::fail(base::ErrorKind::usage,
+                 "pad '{}': it must keep some of its input's {} {}, but adds {} and {}; correct them",
+                 site.name, size, what, before, after);
+    return static_cast<int>(made);
+  };
+  return {side("channels", src.channels, pad.front, pad.back), side("rows", src.height, pad.top, pad.bottom),
+          side("columns", src.width, pad.left, pad.right)};
 }
 
-template <typename Pool>
-std::string pool_attributes(const Attributes& op) {
-  const auto& own = std::get<Pool>(op);
-  return fmt::format("kernel {}, stride {}, padding {}", own.kernel, own.stride, own.padding);
+std::string pad_attributes(const Attributes& op) {
+  const auto& own = std::get<Pad>(op);
+  return fmt::format("top {}, bottom {}, left {}, right {}, front {}, back {}", own.top, own.bottom, own.left,
+                     own.right, own.front, own.back);
 }
 
 Shape add_shape(const OpSite& site) {
@@ -275,15 +227,6 @@ std::vector<Shape> input_shapes(const Graph& graph, const Node& node) {
 
 OpRule make_rule(const Input&) { return {.kind = "input", .inputs = 0, .shape = input_shape}; }
 
-OpRule make_rule(const Conv2d&) {
-  return {.kind = "conv2d",
-          .saved = {.src = true},
-          .attributes = conv2d_attributes,
-          .shape = conv2d_shape,
-          .parameters = conv2d_parameters,
-          .multiply_adds = conv2d_multiply_adds};
-}
-
 OpRule make_rule(const Dense&) {
   return {.kind = "dense",
           .saved = {.src = true},
@@ -309,20 +252,6 @@ OpRule make_rule(const BatchNorm&) {
 PACELINE_ELEMENTWISE_OPS(PACELINE_RULE)
 #undef PACELINE_RULE
 
-OpRule make_rule(const MaxPool&) {
-  return {.kind = "max_pool",
-          .saved = {.mask = true},
-          .attributes = pool_attributes<MaxPool>,
-          .shape = pool_shape<MaxPool>};
-}
-
-OpRule make_rule(const AveragePool&) {
-  return {.kind = "average_pool",
-          .saved = {},
-          .attributes = pool_attributes<AveragePool>,
-          .shape = pool_shape<AveragePool>};
-}
-
 OpRule make_rule(const GlobalAveragePool&) {
   return {.kind = "global_average_pool", .shape = [](const OpSite& site) {
             return Shape{site.src[0].channels, 1, 1};
@@ -345,6 +274,8 @@ OpRule make_rule(const ChannelShuffle&) {
   return {
       .kind = "channel_shuffle", .attributes = channel_shuffle_attributes, .shape = channel_shuffle_shape};
 }
+
+OpRule make_rule(const Pad&) { return {.kind = "pad", .attributes = pad_attributes, .shape = pad_shape}; }
 
 // Which samples are dropped is a pure function of seed and position, as with dropout.
 OpRule make_rule(const StochasticDepth&) {
@@ -413,25 +344,8 @@ std::string text(const Shape& shape) {
   return fmt::format("[{},{},{}]", shape.channels, shape.height, shape.width);
 }
 
-Shape slide(const OpSite& site, const SlidingWindow& window, int channels) {
-  const auto kind = rule_of(site.op).kind;
-  const Shape& src = site.src[0];
-  if (window.kernel < 1 || window.stride < 1)
-    base::fail(base::ErrorKind::usage,
-               "{} '{}': kernel and stride must be at least 1, but are {} and {}; correct them", kind,
-               site.name, window.kernel, window.stride);
-  if (window.padding < 0 || window.padding >= window.kernel)
-    base::fail(
-        base::ErrorKind::usage,
-        "{} '{}': padding must be from 0 to kernel - 1 = {}, but is {}; use kernel / 2 to keep the size",
-        kind, site.name, window.kernel - 1, window.padding);
-  if (src.height + 2 * window.padding < window.kernel || src.width + 2 * window.padding < window.kernel)
-    base::fail(
-        base::ErrorKind::usage,
-        "{} '{}': the kernel {} must fit into its input, but that is {} with padding {}; use a larger image "
-        "or less downsampling before it",
-        kind, site.name, window.kernel, text(src), window.padding);
-  return {channels, positions(src.height, window), positions(src.width, window)};
+std::string text(const Pair& pair) {
+  return pair.is_square() ? fmt::format("{}", pair.height) : fmt::format("{}x{}", pair.height, pair.width);
 }
 
 }  // namespace paceline::graph

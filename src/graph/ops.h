@@ -85,23 +85,17 @@ void check_rates(const OpSite& site, const Rates& rates);
 
 /// "[64,32,32]": channels, height, width.
 [[nodiscard]] std::string text(const Shape& shape);
+/// "3", or "1x7": height, width.
+[[nodiscard]] std::string text(const Pair& pair);
 
 /// The sliding window of convolutions and pooling.
 struct SlidingWindow {
-  int kernel = 1;
-  int stride = 1;
-  int padding = 0;
+  Pair kernel = 1;
+  Pair stride = 1;
+  Pair padding = 0;
+  Pair dilation = 1;
+  bool ceil = false;
 };
-
-/// Number of positions of the window along `length` (rounded down, as in PyTorch).
-[[nodiscard]] inline int positions(int length, const SlidingWindow& window) {
-  return (length + 2 * window.padding - window.kernel) / window.stride + 1;
-}
-
-/// The output shape of a sliding window with `channels` output channels.
-///
-/// Errors   Error(usage) naming the op when the window is invalid or larger than the padded input
-[[nodiscard]] Shape slide(const OpSite& site, const SlidingWindow& window, int channels);
 
 // The rules; rule_of() lists them all.
 OpRule make_rule(const Input&);
@@ -113,12 +107,14 @@ PACELINE_ELEMENTWISE_OPS(PACELINE_RULE)
 #undef PACELINE_RULE
 OpRule make_rule(const MaxPool&);
 OpRule make_rule(const AveragePool&);
+OpRule make_rule(const AdaptiveAveragePool&);
 OpRule make_rule(const GlobalAveragePool&);
 OpRule make_rule(const Add&);
 OpRule make_rule(const Mul&);
 OpRule make_rule(const Concat&);
 OpRule make_rule(const Slice&);
 OpRule make_rule(const ChannelShuffle&);
+OpRule make_rule(const Pad&);
 OpRule make_rule(const StochasticDepth&);
 OpRule make_rule(const Dropout&);
 OpRule make_rule(const SoftmaxCrossEntropy&);

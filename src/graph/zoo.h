@@ -47,6 +47,9 @@ class Builder {
   int average_pool(int src, const AveragePool& attributes, std::string name = "") {
     return append(attributes, {src}, std::move(name));
   }
+  int adaptive_average_pool(int src, Pair size, std::string name = "") {
+    return append(AdaptiveAveragePool{size}, {src}, std::move(name));
+  }
   int global_average_pool(int src, std::string name = "") {
     return append(GlobalAveragePool{}, {src}, std::move(name));
   }
@@ -64,6 +67,9 @@ class Builder {
   }
   int channel_shuffle(int src, int groups, std::string name = "") {
     return append(ChannelShuffle{groups}, {src}, std::move(name));
+  }
+  int pad(int src, const Pad& attributes, std::string name = "") {
+    return append(attributes, {src}, std::move(name));
   }
   int stochastic_depth(int src, const StochasticDepth& attributes, std::string name = "") {
     return append(attributes, {src}, std::move(name));

@@ -57,10 +57,11 @@ TEST(Initialise, DrawsResnetConvolutionsNormallyByFanOut) {
 }
 
 /// One convolution 3 -> `channels` (or a dense layer behind one of 3 -> 3), started as asked.
-std::vector<float> started(Init init, int channels, std::uint64_t seed = 1) {
+std::vector<float> started(Init init, int channels, std::uint64_t seed = 1, Pair kernel = 3) {
   Builder model("one");
-  const int conv = model.conv2d(model.input({3, 8, 8}), "conv",
-                                {.channels = channels, .kernel = 3, .padding = 1, .init = init});
+  const int conv =
+      model.conv2d(model.input({3, 8, 8}), "conv",
+                   {.channels = channels, .kernel = kernel, .padding = {kernel.height / 2, 1}, .init = init});
   model.loss(model.dense(conv, "fc", {.features = 10}), 0);
   const Graph graph = model.finish();
   const Layout layout = flat_layout(graph);
@@ -80,6 +81,12 @@ TEST(Initialise, DiracPassesChannelsOnAndDrawsTheOtherFilters) {
           EXPECT_EQ(dirac[at], k >= 3 ? usual[at] : k == c && tap == 4 ? 1.0f : 0.0f) << k << c << tap;
         }
   }
+}
+
+TEST(Initialise, DiracIsInAnUnevenKernelsMiddle) {
+  const auto dirac = started(Init::dirac, 3, 1, {2, 5});  // as torch.nn.init.dirac_: row 1, column 2
+  for (std::size_t i = 0; i < dirac.size(); ++i)
+    EXPECT_EQ(dirac[i], i / 30 == i / 10 % 3 && i % 10 == 7 ? 1.0f : 0.0f) << i;
 }
 
 TEST(Initialise, ZeroIsZero) { EXPECT_EQ(started(Init::zero, 4), std::vector<float>(4 * 27, 0.0f)); }

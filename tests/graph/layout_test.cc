@@ -84,7 +84,7 @@ TEST(Fingerprint, TellsEveryChangedLayerApart) {
     Graph changed = plain;
     auto& op = changed.nodes[i].op;
     if (auto* conv = std::get_if<Conv2d>(&op))
-      conv->padding += 1;
+      conv->padding.height += 1;
     else if (auto* norm = std::get_if<BatchNorm>(&op))
       norm->epsilon *= 2;
     else if (std::holds_alternative<Relu>(op))

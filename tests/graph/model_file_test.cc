@@ -130,6 +130,51 @@ features = "classes"
   EXPECT_EQ(graph.trainable_elements(), 6 * 9 + 4 * 8 * 25 + 4);
 }
 
+TEST(ModelFile, BuildsUnevenWindows) {
+  const Graph graph = parse_model(R"(
+[[layer]]
+op = "conv2d"
+name = "wide"
+channels = 6
+kernel = [1, 7]
+padding = [0, 3]
+dilation = [4, 1]
+stride = 2
+[[layer]]
+op = "max_pool"
+kernel = [3, 2]
+ceil = true
+[[layer]]
+op = "average_pool"
+kernel = 3
+stride = [2, 1]
+padding = 1
+count_padding = false
+[[layer]]
+op = "pad"
+top = 1
+right = -2
+back = 3
+[[layer]]
+op = "adaptive_average_pool"
+size = [2, 3]
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+)",
+                                  "uneven.toml", {3, 16, 9}, 4, 0);
+  EXPECT_EQ(graph.parameters[0].shape, (std::vector<std::int64_t>{6, 3, 1, 7}));
+  EXPECT_EQ(graph.nodes[1].as<Conv2d>()->dilation, Pair(4, 1));
+  EXPECT_EQ(graph.nodes[1].shape, (Shape{6, 8, 5}));
+  EXPECT_EQ(multiply_adds(graph, 1), 6 * 8 * 5 * 3 * 7);
+  EXPECT_EQ(graph.nodes[2].as<MaxPool>()->stride, Pair(3, 2)) << "a pool's stride is its kernel unless said";
+  EXPECT_EQ(graph.nodes[2].shape, (Shape{6, 3, 3}));
+  EXPECT_FALSE(graph.nodes[3].as<AveragePool>()->count_padding);
+  EXPECT_EQ(graph.nodes[4].shape, (Shape{9, 3, 1}));
+  EXPECT_EQ(graph.nodes[5].shape, (Shape{9, 2, 3}));
+}
+
 TEST(ModelFile, RefusesWrongFirstWeightsAndRates) {
   const auto refusal = [](const std::string& from, const std::string& to) -> std::string {
     std::string text = kRates;
@@ -234,8 +279,22 @@ INSTANTIATE_TEST_SUITE_P(
                   "my.toml:4:", "'bias' must be true or false, but is 1;"},
         WrongFile{"TypeOfAKernel", "[[layer]]\nop = \"conv2d\"\nchannels = 8\nkernel = 3.0\n",
                   "my.toml:4:", "'kernel' must be a whole number, but is 3.0;"},
-        WrongFile{"ListForAKernel", "[[layer]]\nop = \"conv2d\"\nchannels = 8\nkernel = [3, 3]\n",
-                  "my.toml:4:", "'kernel' must be a whole number, but is a list;"},
+        WrongFile{"ListOfThreeForAKernel", "[[layer]]\nop = \"conv2d\"\nchannels = 8\nkernel = [3, 3, 3]\n",
+                  "my.toml:4:", "'kernel' must be a whole number, or a list of two, [height, width], but is"},
+        WrongFile{"TextsForAKernel", "[[layer]]\nop = \"conv2d\"\nchannels = 8\nkernel = [\"3\", 3]\n",
+                  "my.toml:4:", "or a list of two, [height, width], but is another list;"},
+        WrongFile{"NegativeInAList", "[[layer]]\nop = \"conv2d\"\nchannels = 8\npadding = [0, -1]\n",
+                  "my.toml:4:", "'padding' must be from 0 to 1048576, but is -1"},
+        WrongFile{"ListOfChannels", "[[layer]]\nop = \"conv2d\"\nchannels = [8, 8]\n",
+                  "my.toml:3:", "'channels' must be a whole number, but is a list;"},
+        WrongFile{"PadThatKeepsNothing", "[[layer]]\nop = \"pad\"\ntop = -5\nbottom = -3\n",
+                  "my.toml:1:", "must keep some of its input's 8 rows, but adds -5 and -3;"},
+        WrongFile{"PadBeyondAllNumbers", "[[layer]]\nop = \"pad\"\ntop = -9223372036854775808\n",
+                  "my.toml:3:", "'top' must be"},
+        WrongFile{"TypeOfCeil", "[[layer]]\nop = \"max_pool\"\nceil = 1\n",
+                  "my.toml:3:", "'ceil' must be true or false, but is 1;"},
+        WrongFile{"MaximumCountsNoPadding", "[[layer]]\nop = \"max_pool\"\ncount_padding = true\n",
+                  "my.toml:3:", "a max_pool layer has no key 'count_padding'"},
         WrongFile{"TypeOfANumber", "[[layer]]\nop = \"dropout\"\nprobability = true\n",
                   "my.toml:3:", "'probability' must be a number, but is true;"},
         WrongFile{"TypeOfAText", "[[layer]]\nop = 2020-01-01\n",

@@ -158,6 +158,41 @@ INSTANTIATE_TEST_SUITE_P(
                 model.conv2d(value, "c", {.channels = 1, .kernel = 3, .padding = 3});
               },
               {"padding", "2", "3"}},
+        Wrong{"KernelWithGapsLargerThanItsInput",
+              [](Builder& model, int value) {
+                model.conv2d(value, "wide", {.channels = 4, .kernel = {1, 3}, .dilation = {1, 4}});
+              },
+              {"conv2d 'wide'", "the kernel 1x3 with dilation 1x4 must fit", "[3,8,8]"}},
+        Wrong{"HugeKernelWithHugeGaps",
+              [](Builder& model, int value) {
+                model.conv2d(value, "wide", {.channels = 4, .kernel = 1 << 20, .dilation = 1 << 20});
+              },
+              {"conv2d 'wide'", "must fit"}},
+        Wrong{"PaddingAsWideAsTheDilatedKernel",
+              [](Builder& model, int value) {
+                model.conv2d(value, "c", {.channels = 1, .padding = {4, 5}, .dilation = 2});
+              },
+              {"from 0 to dilation * (kernel - 1) = 4, but is 4x5;"}},
+        Wrong{"DilationZero",
+              [](Builder& model, int value) {
+                model.conv2d(value, "c", {.channels = 1, .dilation = {1, 0}});
+              },
+              {"dilation must be at least 1, but is 1x0"}},
+        Wrong{"RoundedUpPoolThatDoesNotFit",
+              [](Builder& model, int value) {
+                model.max_pool(value, {.kernel = 10, .stride = 2, .ceil = true});
+              },
+              {"the kernel 10 must fit"}},
+        Wrong{"AdaptivePoolToNothing",
+              [](Builder& model, int value) {
+                model.adaptive_average_pool(value, {0, 2}, "a");
+              },
+              {"adaptive_average_pool 'a': size must be at least 1, but is 0x2"}},
+        Wrong{"WhiteningByAnUnevenKernel",
+              [](Builder& model, int value) {
+                model.conv2d(value, "c", {.channels = 6, .kernel = {1, 3}, .init = Init::whiten});
+              },
+              {"\"whiten\" is for a square kernel", "1x3"}},
         Wrong{"PoolWithTooMuchPadding",
               [](Builder& model, int value) {
                 model.max_pool(value, {.kernel = 3, .stride = 1, .padding = 2});
@@ -255,6 +290,38 @@ TEST(Builder, SizesConvolutionsAndPoolsAsPyTorchDoes) {
             (Shape{3, 17, 9}));
   EXPECT_EQ(model.shape_of(model.average_pool(image, {.kernel = 2, .stride = 2})), (Shape{3, 16, 8}));
   EXPECT_EQ(model.shape_of(model.global_average_pool(image)), (Shape{3, 1, 1}));
+  EXPECT_EQ(model.shape_of(model.adaptive_average_pool(image, {7, 40})), (Shape{3, 7, 40}));
+  const Conv2d uneven{
+      .channels = 5, .kernel = {1, 7}, .stride = {2, 1}, .padding = {0, 3}, .dilation = {9, 2}};
+  EXPECT_EQ(model.shape_of(model.conv2d(image, "b", uneven)), (Shape{5, 17, 11}));
+}
+
+// torch.nn.functional.max_pool2d(ceil_mode=True) of PyTorch 1.13 makes these: the last window must begin
+// inside the image or the padding before it.
+TEST(Builder, RoundsPoolsUpAsPyTorchDoes) {
+  struct {
+    int size, kernel, stride, padding, expected;
+  } cases[] = {{8, 3, 2, 0, 4}, {7, 3, 2, 0, 3}, {2, 3, 2, 0, 1}, {5, 2, 2, 1, 3}, {6, 2, 2, 1, 4},
+               {7, 2, 3, 1, 3}, {6, 2, 5, 0, 2}, {5, 2, 5, 0, 1}, {4, 2, 6, 1, 1}, {9, 4, 3, 2, 4}};
+  for (const auto& c : cases) {
+    Builder model("test");
+    const int image = model.input({1, c.size, 4});
+    const int pool = model.max_pool(
+        image, {.kernel = {c.kernel, 1}, .stride = {c.stride, 1}, .padding = {c.padding, 0}, .ceil = true});
+    EXPECT_EQ(model.shape_of(pool), (Shape{1, c.expected, 4})) << c.size << " by " << c.kernel;
+  }
+}
+
+TEST(Rules, TellUnevenWindowsApartInAttributes) {
+  const auto text_of = [](const Attributes& op) { return rule_of(op).attributes(op); };
+  EXPECT_EQ(text_of(Conv2d{.channels = 8, .padding = 1}),
+            "channels 8, kernel 3, stride 1, padding 1, bias false");  // checkpoints hold it
+  EXPECT_EQ(text_of(Conv2d{.channels = 8, .kernel = {1, 7}, .padding = {0, 3}, .dilation = 2, .groups = 2}),
+            "channels 8, kernel 1x7, stride 1, padding 0x3, bias false, groups 2, dilation 2");
+  EXPECT_EQ(text_of(AveragePool{}), "kernel 2, stride 2, padding 0");
+  EXPECT_EQ(text_of(AveragePool{.ceil = true, .count_padding = false}),
+            "kernel 2, stride 2, padding 0, ceil, padding not counted");
+  EXPECT_EQ(text_of(AdaptiveAveragePool{{3, 2}}), "size 3x2");
 }
 
 TEST(Rules, NameEveryOpOnce) {

@@ -39,10 +39,11 @@ import parity
 ROOT = Path(__file__).resolve().parents[2]
 MNIST = ["--model", "mnist-cnn", "--channels", "1", "--size", "28"]
 SMALL = ["--model", str(ROOT / "recipes/models/small-cnn.toml"), "--size", "16"]
+INCEPTION = ["--model", str(ROOT / "recipes/models/small-inception.toml"), "--size", "16"]
 MOBILE = ["--model", str(ROOT / "recipes/models/small-mobile.toml"), "--size", "16"]
 CIFAR = ["--model", "resnet18-cifar"]
 # The settings of parity.* in tests/CMakeLists.txt.
-JOBS = [[*MNIST, "--batch", "32", "--lr", "0.01", "--margin", "5e-6"], SMALL, MOBILE, [*MOBILE, "--freeze", "depthwise*"],
+JOBS = [[*MNIST, "--batch", "32", "--lr", "0.01", "--margin", "5e-6"], SMALL, MOBILE, INCEPTION, [*MOBILE, "--freeze", "depthwise*"],
         ["--model", "resnet18", "--size", "64", "--batch", "8"],
         ["--model", "resnet18", "--size", "64"], [*CIFAR, "--batch", "4", "--steps", "5"], CIFAR,
         [*MNIST, "--batch", "16", "--lr", "0.05", "--plain"], [*SMALL, "--plain"], [*CIFAR, "--batch", "4"],

@@ -37,18 +37,19 @@ class MaxPool(nn.Module):
     margin = 0.0
     tied = None
 
-    def __init__(self, kernel, stride, padding=0):
+    def __init__(self, kernel, stride, padding=0, ceil=False):
         super().__init__()
-        self.kernel, self.stride, self.padding = kernel, stride, padding
+        self.kernel, self.stride, self.padding, self.ceil = kernel, stride, padding, ceil
 
     def forward(self, x):
         if self.margin:
             n, c = x.shape[:2]
-            windows = F.unfold(x, self.kernel, padding=self.padding, stride=self.stride).reshape(n, c, self.kernel**2, -1)
+            beyond = (self.stride - 1) * self.ceil
+            windows = F.unfold(F.pad(x, (0, beyond) * 2, value=-torch.inf), self.kernel, padding=self.padding, stride=self.stride).reshape(n, c, self.kernel**2, -1)
             best = windows.topk(2, dim=2).values
             close = (best[:, :, 0] != 0) & (best[:, :, 0] - best[:, :, 1] < self.margin)
             self.tied = close.flatten(1).any(1)
-        return F.max_pool2d(x, self.kernel, self.stride, self.padding)
+        return F.max_pool2d(x, self.kernel, self.stride, self.padding, ceil_mode=self.ceil)
 
 
 class BasicBlock(nn.Module):
@@ -168,6 +169,34 @@ class SmallMobile(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class SmallInception(nn.Module):
+    """recipes/models/small-inception.toml, which was recorded from this class: windows that are not square, gaps between taps,
+    pools that round up, that do not count their padding, that make a given size."""
+
+    def __init__(self, channels=3, classes=10):
+        super().__init__()
+        self.stem = nn.Conv2d(channels, 16, 3, 1, 1, bias=False)
+        self.stem_norm = nn.BatchNorm2d(16)
+        self.pool = MaxPool(3, 2, ceil=True)
+        self.wide = nn.Conv2d(16, 16, (1, 7), padding=(0, 3), bias=False)
+        self.wide_norm = nn.BatchNorm2d(16)
+        self.tall = nn.Conv2d(16, 24, (5, 1), padding=(2, 0))
+        self.far = nn.Conv2d(16, 16, 3, padding=2, dilation=2, groups=2)
+        self.flat = nn.Conv2d(16, 8, 1)
+        self.last = nn.Conv2d(48, 24, (2, 3), stride=(1, 2), padding=(1, 0), bias=False)
+        self.last_norm = nn.BatchNorm2d(24)
+        self.fc = nn.Linear(24 * 6, classes)
+
+    def forward(self, x):
+        x = self.pool(F.pad(F.silu(self.stem_norm(self.stem(x))), (-1, 2, 0, 1)))
+        wide = F.silu(self.tall(F.silu(self.wide_norm(self.wide(x)))))
+        near = self.flat(F.avg_pool2d(x, 3, 1, 1, count_include_pad=False))
+        x = torch.cat([wide, F.silu(self.far(x)), near], dim=1)
+        x = F.avg_pool2d(x, (3, 2), (2, 1), (1, 0), ceil_mode=True)
+        x = F.silu(self.last_norm(self.last(x)))
+        return self.fc(F.adaptive_avg_pool2d(x, (3, 2)).flatten(1))
+
+
 RESNET18 = [(64, 2), (128, 2), (256, 2), (512, 2)]
 
 
@@ -182,6 +211,8 @@ def make(name, channels, height, width, classes):
         return MnistCnn(channels, classes, height, width)
     if name.endswith("/small-cnn.toml"):
         return SmallCnn(channels, classes)
+    if name.endswith("/small-inception.toml"):
+        return SmallInception(channels, classes)
     if name.endswith("/small-mobile.toml"):
         return SmallMobile(channels, classes)
     raise SystemExit(f"parity: model '{name}' has no PyTorch model in models.py; add it there")

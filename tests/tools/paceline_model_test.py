@@ -74,7 +74,23 @@ class Records(unittest.TestCase):
             (lambda x: F.max_pool2d(x, 3, 2, 1), [("max_pool", {"kernel": 3, "stride": 2, "padding": 1})]),
             (lambda x: F.avg_pool2d(x, 2), [("average_pool", {"kernel": 2, "stride": 2, "padding": 0})]),
             (nn.AdaptiveAvgPool2d(1), [("global_average_pool", {})]), (lambda x: x.mean([2, 3]), [("global_average_pool", {})]),
-            (nn.AdaptiveAvgPool2d(14), []), (nn.Dropout(0.2), [("dropout", {"probability": 0.2})]),
+            (nn.Conv2d(8, 8, (1, 7), padding=(0, 3), bias=False),
+             [("conv2d", {"kernel": [1, 7], "stride": 1, "padding": [0, 3], "dilation": 1})]),
+            (nn.Conv2d(8, 8, (3, 5), padding="same", dilation=(2, 1)), [("conv2d", {"kernel": [3, 5], "padding": 2, "dilation": [2, 1]})]),
+            (nn.Conv2d(8, 8, 3, padding="valid"), [("conv2d", {"padding": 0})]),
+            (nn.MaxPool2d(3, 2, ceil_mode=True), [("max_pool", {"kernel": 3, "ceil": True})]),
+            (lambda x: F.max_pool2d(x, (3, 1)), [("max_pool", {"kernel": [3, 1], "stride": [3, 1], "ceil": False})]),
+            (nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), [("average_pool", {"ceil": True, "count_padding": False})]),
+            (nn.AvgPool2d((2, 3), count_include_pad=False), [("average_pool", {"kernel": [2, 3], "count_padding": True})]),
+            (nn.AdaptiveAvgPool2d((3, 7)), [("adaptive_average_pool", {"size": [3, 7]})]),
+            (nn.AdaptiveAvgPool2d((None, 20)), [("adaptive_average_pool", {"size": [14, 20]})]),
+            (nn.ZeroPad2d((0, 1, 2, -3)), [("pad", {"top": 2, "bottom": -3, "left": 0, "right": 1, "front": 0, "back": 0})]),
+            (nn.ZeroPad2d(0), []), (lambda x: F.pad(x, (0, 0, 0, 0, 2, 1)), [("pad", {"front": 2, "back": 1, "left": 0})]),
+            (lambda x: x[:, :, ::2, ::2], [("average_pool", {"kernel": 1, "stride": 2, "padding": 0})]),
+            (lambda x: x[..., 1:, 2:-1], [("pad", {"top": -1, "bottom": 0, "left": -2, "right": -1})]),
+            (lambda x: x[:, 1:5, 1::3, ::2], [("slice", {"begin": 1, "channels": 4}), ("pad", {"top": -1}), ("average_pool", {"stride": [3, 2]})]),
+            (lambda x: torch.cat([torch.zeros_like(x), x, x.new_zeros(2, 3, 14, 14)[:len(x)]], 1), [("pad", {"front": 8, "back": 3})]),
+            (nn.AdaptiveAvgPool2d(14), [("adaptive_average_pool", {"size": 14})]), (nn.Dropout(0.2), [("dropout", {"probability": 0.2})]),
             (Named(), [("stochastic_depth", {"probability": 0.3})]),
             (lambda x: x + x, [("add", {})]), (lambda x: x.mul(torch.sigmoid(x)), [("sigmoid", {}), ("mul", {})]),
             (lambda x: torch.cat([x, x], 1), [("concat", {})]), (lambda x: torch.cat([x], 1), []), (lambda x: x[:, 2:5], [("slice", {"begin": 2, "channels": 3})]),
@@ -90,11 +106,16 @@ class Records(unittest.TestCase):
     def test_what_it_does_not_know_is_named(self):
         for call, sentence in [
             (lambda x: torch.fft.fft(x).real, r"the model: fft_fft of \[8x14x14\]: it is not known"),
-            (nn.Conv2d(8, 8, (1, 7)), r"call: conv2d of \[8x14x14\]: its kernel is 1x7, and must be square"),
-            (nn.MaxPool2d(3, 2, ceil_mode=True), r"rounds its size up"),
+            (nn.Conv2d(8, 8, (1, 4), padding="same"), r"call: conv2d of \[8x14x14\]: its padding is 'same', which pads only one side"),
+            (lambda x: F.max_pool2d(x, 3, 2, dilation=2), r"dilation and indices are not known"),
+            (nn.AvgPool2d(2, divisor_override=3), r"no divisor of its own"),
+            (nn.ReflectionPad2d(1), r"its padding is of mode 'reflect'; only zeros are known"),
+            (lambda x: F.pad(x, (1, 1), value=1.5), r"its padding is 1.5; only zeros are known"),
+            (lambda x: x[:, 3], r"only a range of channels, rows and columns"),
+            (lambda x: x[:, ::2], r"only a range of channels, rows and columns"),
+            (lambda x: torch.cat([x, torch.ones_like(x)], 1), r"one of its operands is a parameter or constant"),
             (lambda x: x * 2.0, r"mul of .*only two tensors"),
             (lambda x: x + 1, r"add of .*only two tensors"),
-            (nn.AdaptiveAvgPool2d(3), r"only 1x1 is known"),
             (lambda x: F.softmax(x.mean((2, 3)), 1), r"Paceline adds the softmax itself"),
         ]:
             with self.assertRaisesRegex(paceline_model.Refused, sentence):
@@ -125,9 +146,9 @@ class Records(unittest.TestCase):
             paceline_model.HANDLERS["relu"] = kept
 
     def test_the_recorded_file_is_that_of_the_recipes(self):
-        layers = paceline_model.record(models.SmallMobile(), (3, 16, 16))[0]
-        stored = (ROOT / "recipes/models/small-mobile.toml").read_text()
-        self.assertEqual(paceline_model.toml(layers, "small-mobile"), stored)
+        for model, name in [(models.SmallMobile(), "small-mobile"), (models.SmallInception(), "small-inception")]:
+            layers = paceline_model.record(model, (3, 16, 16))[0]
+            self.assertEqual(paceline_model.toml(layers, name), (ROOT / f"recipes/models/{name}.toml").read_text())
 
 
 class Files(unittest.TestCase):

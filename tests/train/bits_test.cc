@@ -141,6 +141,18 @@ TEST_F(Bits, MobileLayersGiveTheSameBits) {
   EXPECT_EQ(checkpoint_in_parts(options), one);
 }
 
+TEST_F(Bits, UnevenWindowsGiveTheSameBits) {
+  Options options = small();
+  options.model = std::string(PACELINE_SOURCE_DIR) + "/recipes/models/small-inception.toml";
+  options.shard = 4;
+  options.threads = 1;
+  const std::string one = checkpoint_of(options, "one");
+  for (const int workers : {2, 4}) {
+    options.workers = workers;
+    EXPECT_EQ(checkpoint_of(options, std::to_string(workers)), one) << workers << " workers";
+  }
+}
+
 TEST_F(Bits, GivenWeightsAreThoseOfTheFile) {
   Options options = small();
   options.shard = 4;

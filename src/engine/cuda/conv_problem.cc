@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace paceline::engine::cuda {
 namespace {
 
@@ -24,12 +26,14 @@ void require_of_shape(bool holds, const ConvProblem& problem, fmt::format_string
                fmt::format(rule, std::forward<Args>(args)...));
 }
 
-void require_positions(const ConvProblem& problem, const char* along, int out, int in, int kernel) {
-  const int covered = in + 2 * problem.padding;
+void require_positions(const ConvProblem& problem, const char* along, int graph::Pair::*axis, int out, int in,
+                       int taps) {
+  const int kernel = problem.dilation.*axis * (taps - 1) + 1;
+  const int covered = in + 2 * (problem.padding.*axis);
   require_of_shape(kernel <= covered, problem,
                    "its kernel's {} is {}, and may be at most {}, the padded input's", along, kernel,
                    covered);
-  const int follows = (covered - kernel) / problem.stride + 1;
+  const int follows = (covered - kernel) / problem.stride.*axis + 1;
   require_of_shape(out == follows, problem,
                    "its output's {} must be {} by input, kernel, stride and padding, but is {}", along,
                    follows, out);
@@ -68,9 +72,11 @@ ConvProblem conv_problem(const graph::Graph& graph, const graph::Node& node, int
   if (const auto* conv = node.as<graph::Conv2d>()) {
     problem.height_in = src.height;
     problem.width_in = src.width;
-    problem.kernel_height = problem.kernel_width = conv->kernel;
+    problem.kernel_height = conv->kernel.height;
+    problem.kernel_width = conv->kernel.width;
     problem.stride = conv->stride;
     problem.padding = conv->padding;
+    problem.dilation = conv->dilation;
     problem.groups = padded_groups(node, *conv, src.channels);
   } else {
     base::expects(node.as<graph::Dense>() != nullptr, "only conv2d and dense are convolutions");
@@ -91,10 +97,11 @@ std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Pre
 }
 
 std::string describe(const ConvProblem& p) {
-  return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}",
+  return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}{}",
                      name_of_direction(p.direction), p.precision == Precision::f32 ? "f32" : "bf16",
                      p.samples, p.height_in, p.width_in, p.channels_in, p.samples, p.height_out, p.width_out,
-                     p.channels_out, p.kernel_height, p.kernel_width, p.stride, p.padding,
+                     p.channels_out, p.kernel_height, p.kernel_width, text(p.stride), text(p.padding),
+                     p.dilation != 1 ? ", dilation " + text(p.dilation) : "",
                      p.groups > 1 ? fmt::format(", groups {}", p.groups) : "");
 }
 
@@ -111,8 +118,9 @@ void check(const ConvProblem& problem) {
                {"output's width", problem.width_out, 1},
                {"kernel's height", problem.kernel_height, 1},
                {"kernel's width", problem.kernel_width, 1},
-               {"stride", problem.stride, 1},
-               {"padding", problem.padding, 0},
+               {"stride", std::min(problem.stride.height, problem.stride.width), 1},
+               {"padding", std::min(problem.padding.height, problem.padding.width), 0},
+               {"dilation", std::min(problem.dilation.height, problem.dilation.width), 1},
                {"number of groups", problem.groups, 1}};
   for (const auto& size : sizes)
     require_of_shape(size.value >= size.least, problem, "its {} must be at least {}, but is {}", size.name,
@@ -123,8 +131,10 @@ void check(const ConvProblem& problem) {
                      "its {}'s channels must be padded to a multiple of 8, but are {}", name, channels);
   require_of_shape(problem.channels_in % problem.groups == 0 && problem.channels_out % problem.groups == 0,
                    problem, "its groups must divide both numbers of channels, but are {}", problem.groups);
-  require_positions(problem, "height", problem.height_out, problem.height_in, problem.kernel_height);
-  require_positions(problem, "width", problem.width_out, problem.width_in, problem.kernel_width);
+  require_positions(problem, "height", &graph::Pair::height, problem.height_out, problem.height_in,
+                    problem.kernel_height);
+  require_positions(problem, "width", &graph::Pair::width, problem.width_out, problem.width_in,
+                    problem.kernel_width);
 }
 
 void check_operands(const ConvProblem& problem, std::int64_t src_elements, std::int64_t weight_elements,

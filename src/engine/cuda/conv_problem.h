@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "engine/cuda/runtime/stream.h"
 #include "engine/engine.h"
-#include "graph/graph.h"
+#include "graph/ops.h"
 
 namespace paceline::engine::cuda {
 
@@ -31,7 +31,7 @@ struct ConvProblem {
   int channels_in = 0, height_in = 0, width_in = 0;     ///< channels padded
   int channels_out = 0, height_out = 0, width_out = 0;  ///< channels padded
   int kernel_height = 1, kernel_width = 1;
-  int stride = 1, padding = 0;
+  graph::Pair stride = 1, padding = 0, dilation = 1;
   int groups = 1;  ///< of the padded channels: a depthwise layer has one for each, padding included
   bool operator==(const ConvProblem&) const = default;
 

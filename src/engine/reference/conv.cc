@@ -11,25 +11,25 @@ namespace {
 struct Unfolding {
   std::int64_t rows, columns;  // C*R*S, P*Q
   Unfolding(const OpShapes& shapes, const graph::Conv2d& conv)
-      : rows(std::int64_t{1} * shapes.src.channels * conv.kernel * conv.kernel),
+      : rows(std::int64_t{1} * shapes.src.channels * conv.kernel.product()),
         columns(std::int64_t{1} * shapes.dst.height * shapes.dst.width) {}
 };
 
 /// Calls visit(unfolded element, source element) for every pair that is not padding.
 template <typename Visit>
 void for_each_tap(const OpShapes& shapes, const graph::Conv2d& conv, Visit visit) {
-  const int kernel = conv.kernel, height = shapes.src.height, width = shapes.src.width;
+  const int height = shapes.src.height, width = shapes.src.width;
   std::int64_t row = 0;
   for (int c = 0; c < shapes.src.channels; ++c)
-    for (int r = 0; r < kernel; ++r)
-      for (int s = 0; s < kernel; ++s, ++row)
+    for (int r = 0; r < conv.kernel.height; ++r)
+      for (int s = 0; s < conv.kernel.width; ++s, ++row)
         for (int p = 0; p < shapes.dst.height; ++p) {
-          const int h = p * conv.stride + r - conv.padding;
+          const int h = p * conv.stride.height + r * conv.dilation.height - conv.padding.height;
           if (h < 0 || h >= height) continue;
           const std::int64_t unfolded = (row * shapes.dst.height + p) * shapes.dst.width;
           const std::int64_t source = (std::int64_t{c} * height + h) * width;
           for (int q = 0; q < shapes.dst.width; ++q) {
-            const int w = q * conv.stride + s - conv.padding;
+            const int w = q * conv.stride.width + s * conv.dilation.width - conv.padding.width;
             if (w >= 0 && w < width) visit(unfolded + q, source + w);
           }
         }

@@ -138,11 +138,43 @@ void copy_channels_backward(const OpShapes& shapes, const ChannelCopy& copy, con
   });
 }
 
+namespace {
+
+/// Calls visit(element of src, of dst) for each element that a pad keeps.
+template <typename Visit>
+void for_each_kept(const OpShapes& shapes, const graph::Pad& pad, Visit visit) {
+  const graph::Shape &src = shapes.src, &dst = shapes.dst;
+  std::int64_t to = 0;
+  for (int n = 0; n < shapes.batch; ++n)
+    for (int k = 0; k < dst.channels; ++k)
+      for (int p = 0; p < dst.height; ++p)
+        for (int q = 0; q < dst.width; ++q, ++to) {
+          const int c = k - pad.front, h = p - pad.top, w = q - pad.left;
+          if (c >= 0 && c < src.channels && h >= 0 && h < src.height && w >= 0 && w < src.width)
+            visit(((std::int64_t{1} * n * src.channels + c) * src.height + h) * src.width + w, to);
+        }
+}
+
+}  // namespace
+
+template <typename T>
+void pad_forward(const OpShapes& shapes, const graph::Pad& pad, const T* src, T* dst) {
+  std::fill_n(dst, shapes.dst_elements(), T{0});
+  for_each_kept(shapes, pad, [&](std::int64_t from, std::int64_t to) { dst[to] = src[from]; });
+}
+
+template <typename T>
+void pad_backward(const OpShapes& shapes, const graph::Pad& pad, const T* d_dst, T* d_src) {
+  for_each_kept(shapes, pad, [&](std::int64_t to, std::int64_t from) { d_src[to] += d_dst[from]; });
+}
+
 #define PACELINE_INSTANTIATE(T)                                                                    \
   template void add_forward(const OpShapes&, const T*, const T*, T*);                              \
   template void add_backward(const OpShapes&, const T*, T*);                                       \
   template void mul_forward(const OpShapes&, std::int64_t, const T*, const T*, T*);                \
   template void mul_backward(const OpShapes&, std::int64_t, const T*, const T*, const T*, T*, T*); \
+  template void pad_forward(const OpShapes&, const graph::Pad&, const T*, T*);                     \
+  template void pad_backward(const OpShapes&, const graph::Pad&, const T*, T*);                    \
   template void copy_channels(const OpShapes&, const ChannelCopy&, const T*, T*);                  \
   template void copy_channels_backward(const OpShapes&, const ChannelCopy&, const T*, T*);
 PACELINE_INSTANTIATE(float)

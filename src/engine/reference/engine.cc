@@ -116,7 +116,7 @@ std::int64_t workspace_elements(const graph::Graph& graph) {
     if (node.inputs.empty()) continue;
     const graph::Shape& src = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
     if (const auto* conv = node.as<graph::Conv2d>()) {
-      const std::int64_t rows = std::int64_t{1} * src.channels * conv->kernel * conv->kernel;
+      const std::int64_t rows = std::int64_t{1} * src.channels * conv->kernel.product();
       const std::int64_t unfolded = rows * node.shape.height * node.shape.width;
       most = std::max(most, unfolded + std::max(unfolded, rows * conv->channels));
     } else if (node.as<graph::Dense>()) {

@@ -168,19 +168,49 @@ PACELINE_INSTANTIATE(double)
 
 namespace {
 
-/// Calls visit(output element, source element) for every element of every window that is not padding.
-template <typename Visit>
-void for_each_element(const OpShapes& shapes, const graph::AveragePool& pool, Visit visit) {
+/// A window along one axis: elements begin .. end - 1, and how many an average counts.
+struct Span {
+  int begin, end, counted;
+};
+
+/// The windows of an average along the axis that `along` takes from a pair, as PyTorch has them.
+std::vector<Span> spans(const graph::AveragePool& pool, int graph::Pair::*along, int length, int positions) {
+  std::vector<Span> all;
+  for (int i = 0; i < positions; ++i) {
+    const int padding = pool.padding.*along, first = i * (pool.stride.*along) - padding;
+    const int beyond = first + pool.kernel.*along;
+    const int begin = std::max(first, 0), end = std::min(beyond, length);
+    all.push_back(
+        {begin, end, pool.count_padding ? std::min(beyond, length + padding) - first : end - begin});
+  }
+  return all;
+}
+std::vector<Span> spans(const graph::AdaptiveAveragePool&, int graph::Pair::*, int length, int positions) {
+  std::vector<Span> all;
+  for (std::int64_t i = 0; i < positions; ++i) {
+    const auto begin = static_cast<int>(i * length / positions);
+    const auto end = static_cast<int>(((i + 1) * length + positions - 1) / positions);
+    all.push_back({begin, end, end - begin});
+  }
+  return all;
+}
+
+/// Calls visit(output element, source element, the source's factor) for every element of every window that is
+/// not padding.
+template <typename T, typename Pool, typename Visit>
+void for_each_element(const OpShapes& shapes, const Pool& pool, Visit visit) {
   const int height = shapes.src.height, width = shapes.src.width;
+  const std::vector<Span> rows = spans(pool, &graph::Pair::height, height, shapes.dst.height);
+  const std::vector<Span> columns = spans(pool, &graph::Pair::width, width, shapes.dst.width);
   const std::int64_t planes = std::int64_t{1} * shapes.batch * shapes.src.channels;
   std::int64_t out = 0;
   for (std::int64_t plane = 0; plane < planes; ++plane)
-    for (int p = 0; p < shapes.dst.height; ++p)
-      for (int q = 0; q < shapes.dst.width; ++q, ++out) {
-        const int top = p * pool.stride - pool.padding, left = q * pool.stride - pool.padding;
-        for (int h = std::max(top, 0); h < std::min(top + pool.kernel, height); ++h)
-          for (int w = std::max(left, 0); w < std::min(left + pool.kernel, width); ++w)
-            visit(out, (plane * height + h) * width + w);
+    for (const Span& row : rows)
+      for (const Span& column : columns) {
+        const T part = T{1} / static_cast<T>(std::int64_t{row.counted} * column.counted);
+        for (int h = row.begin; h < row.end; ++h)
+          for (int w = column.begin; w < column.end; ++w) visit(out, (plane * height + h) * width + w, part);
+        ++out;
       }
 }
 
@@ -193,12 +223,12 @@ void max_pool_forward(const OpShapes& shapes, const graph::MaxPool& pool, const 
   const std::int64_t planes = std::int64_t{1} * shapes.batch * shapes.src.channels;
   for (std::int64_t plane = 0; plane < planes; ++plane, src += std::int64_t{1} * height * width) {
     for (int p = 0; p < shapes.dst.height; ++p) {
-      const int top = p * pool.stride - pool.padding;
+      const int top = p * pool.stride.height - pool.padding.height;
       for (int q = 0; q < shapes.dst.width; ++q, ++dst, ++winner) {
-        const int left = q * pool.stride - pool.padding;
+        const int left = q * pool.stride.width - pool.padding.width;
         std::int32_t best = -1;
-        for (int h = std::max(top, 0); h < std::min(top + pool.kernel, height); ++h)
-          for (int w = std::max(left, 0); w < std::min(left + pool.kernel, width); ++w) {
+        for (int h = std::max(top, 0); h < std::min(top + pool.kernel.height, height); ++h)
+          for (int w = std::max(left, 0); w < std::min(left + pool.kernel.width, width); ++w) {
             const std::int32_t candidate = h * width + w;
             if (best < 0 || src[candidate] > src[best] || std::isnan(src[candidate])) best = candidate;
           }
@@ -219,17 +249,17 @@ void max_pool_backward(const OpShapes& shapes, const std::int32_t* winner, const
       d_src[plane * src_plane + winner[i]] += d_dst[i];
 }
 
-template <typename T>
-void average_pool_forward(const OpShapes& shapes, const graph::AveragePool& pool, const T* src, T* dst) {
-  const T part = T{1} / static_cast<T>(pool.kernel * pool.kernel);
+template <typename Pool, typename T>
+void average_pool_forward(const OpShapes& shapes, const Pool& pool, const T* src, T* dst) {
   std::fill_n(dst, shapes.dst_elements(), T{0});
-  for_each_element(shapes, pool, [&](std::int64_t out, std::int64_t in) { dst[out] += src[in] * part; });
+  for_each_element<T>(shapes, pool,
+                      [&](std::int64_t out, std::int64_t in, T part) { dst[out] += src[in] * part; });
 }
 
-template <typename T>
-void average_pool_backward(const OpShapes& shapes, const graph::AveragePool& pool, const T* d_dst, T* d_src) {
-  const T part = T{1} / static_cast<T>(pool.kernel * pool.kernel);
-  for_each_element(shapes, pool, [&](std::int64_t out, std::int64_t in) { d_src[in] += d_dst[out] * part; });
+template <typename Pool, typename T>
+void average_pool_backward(const OpShapes& shapes, const Pool& pool, const T* d_dst, T* d_src) {
+  for_each_element<T>(shapes, pool,
+                      [&](std::int64_t out, std::int64_t in, T part) { d_src[in] += d_dst[out] * part; });
 }
 
 template <typename T>
@@ -249,12 +279,14 @@ void global_average_pool_backward(const OpShapes& shapes, const T* d_dst, T* d_s
     for (std::int64_t i = c * plane; i < (c + 1) * plane; ++i) d_src[i] += d_dst[c] / static_cast<T>(plane);
 }
 
-#define PACELINE_INSTANTIATE(T)                                                                        \
-  template void max_pool_forward(const OpShapes&, const graph::MaxPool&, const T*, T*, std::int32_t*); \
-  template void max_pool_backward(const OpShapes&, const std::int32_t*, const T*, T*);                 \
-  template void average_pool_forward(const OpShapes&, const graph::AveragePool&, const T*, T*);        \
-  template void average_pool_backward(const OpShapes&, const graph::AveragePool&, const T*, T*);       \
-  template void global_average_pool_forward(const OpShapes&, const T*, T*);                            \
+#define PACELINE_INSTANTIATE(T)                                                                          \
+  template void max_pool_forward(const OpShapes&, const graph::MaxPool&, const T*, T*, std::int32_t*);   \
+  template void max_pool_backward(const OpShapes&, const std::int32_t*, const T*, T*);                   \
+  template void average_pool_forward(const OpShapes&, const graph::AveragePool&, const T*, T*);          \
+  template void average_pool_backward(const OpShapes&, const graph::AveragePool&, const T*, T*);         \
+  template void average_pool_forward(const OpShapes&, const graph::AdaptiveAveragePool&, const T*, T*);  \
+  template void average_pool_backward(const OpShapes&, const graph::AdaptiveAveragePool&, const T*, T*); \
+  template void global_average_pool_forward(const OpShapes&, const T*, T*);                              \
   template void global_average_pool_backward(const OpShapes&, const T*, T*);
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)

@@ -133,6 +133,13 @@ void copy_channels(const OpShapes& shapes, const ChannelCopy& copy, const T* src
 template <typename T>
 void copy_channels_backward(const OpShapes& shapes, const ChannelCopy& copy, const T* d_dst, T* d_src);
 
+/// dst = src with zeros on each side, or less of it.
+template <typename T>
+void pad_forward(const OpShapes& shapes, const graph::Pad& pad, const T* src, T* dst);
+/// d_src += d_dst where the element was kept.
+template <typename T>
+void pad_backward(const OpShapes& shapes, const graph::Pad& pad, const T* d_dst, T* d_src);
+
 // Pooling of the reference engine: the maximum or the mean of each window, and the mean of each whole plane.
 //
 // Backward functions add to d_src, since several ops may read one value.
@@ -149,13 +156,13 @@ void max_pool_forward(const OpShapes& shapes, const graph::MaxPool& pool, const 
 template <typename T>
 void max_pool_backward(const OpShapes& shapes, const std::int32_t* winner, const T* d_dst, T* d_src);
 
-/// Padding counts as zeros, also in the divisor.
-template <typename T>
-void average_pool_forward(const OpShapes& shapes, const graph::AveragePool& pool, const T* src, T* dst);
+/// The mean of each window. `pool`: an AveragePool, whose padding is zeros, or an AdaptiveAveragePool.
+template <typename Pool, typename T>
+void average_pool_forward(const OpShapes& shapes, const Pool& pool, const T* src, T* dst);
 
 /// d_src += d_dst, divided equally among the elements of each window.
-template <typename T>
-void average_pool_backward(const OpShapes& shapes, const graph::AveragePool& pool, const T* d_dst, T* d_src);
+template <typename Pool, typename T>
+void average_pool_backward(const OpShapes& shapes, const Pool& pool, const T* d_dst, T* d_src);
 
 template <typename T>
 void global_average_pool_forward(const OpShapes& shapes, const T* src, T* dst);

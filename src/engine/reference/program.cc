@@ -102,6 +102,9 @@ struct Program<T>::Forward {
   void operator()(const graph::AveragePool& op) const {
     average_pool_forward(program.shapes(i), op, program.src(i), program.dst(i));
   }
+  void operator()(const graph::AdaptiveAveragePool& op) const {
+    average_pool_forward(program.shapes(i), op, program.src(i), program.dst(i));
+  }
   void operator()(const graph::GlobalAveragePool&) const {
     global_average_pool_forward(program.shapes(i), program.src(i), program.dst(i));
   }
@@ -118,6 +121,9 @@ struct Program<T>::Forward {
   void copy() const {
     for (const ChannelCopy& one : channel_copies(program.graph_, i))
       copy_channels(program.shapes(i, one.input), one, program.src(i, one.input), program.dst(i));
+  }
+  void operator()(const graph::Pad& op) const {
+    pad_forward(program.shapes(i), op, program.src(i), program.dst(i));
   }
   void operator()(const graph::StochasticDepth& op) const {
     program.drop_samples(i, op.probability, [&](int n, std::int64_t sample, T scale) {
@@ -212,6 +218,9 @@ struct Program<T>::Backward {
   void operator()(const graph::AveragePool& op) const {
     if (T* d = program.d_src(i)) average_pool_backward(program.shapes(i), op, program.d_dst(i), d);
   }
+  void operator()(const graph::AdaptiveAveragePool& op) const {
+    if (T* d = program.d_src(i)) average_pool_backward(program.shapes(i), op, program.d_dst(i), d);
+  }
   void operator()(const graph::GlobalAveragePool&) const {
     if (T* d = program.d_src(i)) global_average_pool_backward(program.shapes(i), program.d_dst(i), d);
   }
@@ -230,6 +239,9 @@ struct Program<T>::Backward {
     for (const ChannelCopy& one : channel_copies(program.graph_, i))
       if (T* d = program.d_src(i, one.input))
         copy_channels_backward(program.shapes(i, one.input), one, program.d_dst(i), d);
+  }
+  void operator()(const graph::Pad& op) const {
+    if (T* d = program.d_src(i)) pad_backward(program.shapes(i), op, program.d_dst(i), d);
   }
   void operator()(const graph::StochasticDepth& op) const {
     T* const d = program.d_src(i);

@@ -82,6 +82,10 @@ TEST(ConvShapes, EveryLayerOfTheZooIsAConvolutionThatIsAccepted) {
 TEST(ConvShapes, AProblemIsDescribedInOneLine) {
   EXPECT_EQ(describe(problem()),
             "backward data, bf16, 4x9x10x16 to 4x5x5x24, kernel 3x3, stride 2, padding 1");
+  ConvProblem uneven = problem();
+  uneven.padding = {0, 1};
+  uneven.dilation = 2;
+  EXPECT_THAT(describe(uneven), ::testing::EndsWith("kernel 3x3, stride 2, padding 0x1, dilation 2"));
 }
 
 TEST(ConvShapes, WhatNoLayerIsIsRefusedByNameOfTheRule) {
@@ -104,8 +108,14 @@ TEST(ConvShapes, WhatNoLayerIsIsRefusedByNameOfTheRule) {
   for (int ConvProblem::*size :
        {&ConvProblem::samples, &ConvProblem::channels_in, &ConvProblem::height_in, &ConvProblem::width_in,
         &ConvProblem::channels_out, &ConvProblem::height_out, &ConvProblem::width_out,
-        &ConvProblem::kernel_height, &ConvProblem::kernel_width, &ConvProblem::stride})
+        &ConvProblem::kernel_height, &ConvProblem::kernel_width})
     EXPECT_THAT(refusal([size](ConvProblem& p) { p.*size = 0; }), ::testing::HasSubstr("must be at least 1"));
+  EXPECT_THAT(refusal([](ConvProblem& p) { p.stride = {2, 0}; }), ::testing::HasSubstr("must be at least 1"));
+  EXPECT_THAT(refusal([](ConvProblem& p) { p.dilation = 0; }), ::testing::HasSubstr("must be at least 1"));
+  EXPECT_THAT(refusal([](ConvProblem& p) {
+                p.dilation = {1, 6};
+              }),
+              ::testing::HasSubstr("its kernel's width is 13, and may be at most 12, the padded input's"));
   EXPECT_THAT(refusal([](ConvProblem& p) { p.padding = -1; }), ::testing::HasSubstr("must be at least 0"));
 }
 

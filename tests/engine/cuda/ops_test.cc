@@ -189,6 +189,13 @@ TEST(CudaEngine, ComputesElementwiseOpsLikeTheReference) {
        [](Builder& m, int src) {
          return m.channel_shuffle(m.concat({src, m.tanh(src)}), 2);
        }},
+      {"pad", [](Builder& m, int src) { return m.pad(src, {.top = 2, .bottom = 1, .right = 3}); }},
+      {"pad and cut",
+       [](Builder& m, int src) {
+         const int cut = m.shape_of(src).width > 1 ? -1 : 1;
+         const int five = m.pad(m.relu(src), {.top = 2, .left = 4, .right = cut, .front = 3, .back = 1});
+         return m.pad(five, {.top = -1, .right = 1, .front = -2});
+       }},
       {"slices",
        [](Builder& m, int src) {
          const int channels = m.shape_of(src).channels;
@@ -220,7 +227,7 @@ TEST(CudaEngine, ConvolvesGroupsLikeTheReference) {
       graph::Conv2d own = conv;
       if (channels == 13 && conv.groups != 16) continue;  // padding would cut the groups
       if (channels == 13) own.channels = own.groups = 13;
-      SCOPED_TRACE(testing::Message() << own.groups << " groups, kernel " << own.kernel);
+      SCOPED_TRACE(testing::Message() << own.groups << " groups, kernel " << text(own.kernel));
       const auto graph = sandwich(channels, 7, [&](Builder& model, int src) {
         return model.relu(model.batch_norm(model.conv2d(src, "grouped", own), "bn"));
       });
@@ -237,25 +244,62 @@ TEST(CudaEngine, RefusesGroupsThatPaddingWouldCut) {
       testing::ThrowsMessage<base::Error>(testing::HasSubstr("multiples of 8, but they are 12 and 12")));
 }
 
+// Kernels that are not square, strides and paddings of each axis, gaps between taps; also in groups.
+TEST(CudaEngine, ConvolvesUnevenWindowsLikeTheReference) {
+  for (const graph::Conv2d& conv :
+       {graph::Conv2d{.channels = 16, .kernel = {1, 7}, .padding = {0, 3}, .bias = true},
+        {.channels = 40, .kernel = {5, 1}, .stride = {2, 1}, .padding = {2, 0}},
+        {.channels = 16, .kernel = {2, 3}, .stride = {1, 2}, .padding = {0, 1}, .bias = true},
+        {.channels = 16, .padding = 2, .dilation = 2},
+        {.channels = 3, .kernel = {3, 2}, .stride = 2, .padding = {3, 0}, .dilation = {3, 4}},
+        {.channels = 16, .kernel = {3, 5}, .padding = {2, 2}, .dilation = {2, 1}, .groups = 16}})
+    for (const int batch : {1, 7})
+      for (const bool relu : {false, true}) {
+        SCOPED_TRACE(testing::Message() << "kernel " << text(conv.kernel) << ", dilation "
+                                        << text(conv.dilation) << ", batch " << batch);
+        const auto graph = sandwich(16, 9, [&](Builder& model, int src) {
+          const int value = model.conv2d(src, "uneven", conv);
+          return relu ? model.relu(value) : model.batch_norm(value, "bn");
+        });
+        expect_like_reference(graph, {.batch = batch}, 150);
+      }
+}
+
 TEST(CudaEngine, PoolsLikeTheReference) {
   struct Case {
-    int size, kernel, stride, padding;
+    int size;
+    graph::Pair kernel, stride, padding;
+    bool ceil = false, count_padding = true;
   };
-  for (const Case& c :
-       {Case{4, 2, 2, 0}, Case{11, 3, 2, 1}, Case{5, 3, 1, 1}, Case{7, 2, 3, 0}, Case{8, 5, 2, 2}})
+  for (const Case& c : {Case{4, 2, 2, 0}, Case{11, 3, 2, 1}, Case{5, 3, 1, 1}, Case{7, 2, 3, 0},
+                        Case{8, 5, 2, 2}, Case{8, 3, 2, 0, true}, Case{2, 3, 2, 0, true},
+                        Case{6, 3, 2, 1, true}, Case{5, 3, 1, 1, false, false}, Case{8, 3, 2, 1, true, false},
+                        Case{7, {1, 3}, {1, 2}, {0, 1}, true}, Case{9, {4, 2}, {3, 1}, {2, 0}, false, false}})
     for (const int channels : {3, 16}) {
-      SCOPED_TRACE(testing::Message()
-                   << "size " << c.size << " kernel " << c.kernel << " stride " << c.stride);
+      SCOPED_TRACE(testing::Message() << "size " << c.size << " kernel " << text(c.kernel) << " stride "
+                                      << text(c.stride) << " ceil " << c.ceil);
       const auto max = sandwich(channels, c.size, [&](Builder& model, int src) {
-        return model.max_pool(src, {.kernel = c.kernel, .stride = c.stride, .padding = c.padding});
+        return model.max_pool(src, {c.kernel, c.stride, c.padding, c.ceil});
+      });
+      const auto average = sandwich(channels, c.size, [&](Builder& model, int src) {
+        return model.average_pool(src, {c.kernel, c.stride, c.padding, c.ceil, c.count_padding});
       });
       // Rounded to bf16, two values of a window may tie and another one win: only float is compared.
       expect_like_reference(max, {.batch = 3}, 60, {Precision::f32});
-      const auto average = sandwich(channels, c.size, [&](Builder& model, int src) {
-        return model.average_pool(src, {.kernel = c.kernel, .stride = c.stride, .padding = c.padding});
-      });
       expect_like_reference(average, {.batch = 3}, 60);
     }
+}
+
+TEST(CudaEngine, PoolsToASizeLikeTheReference) {
+  for (const int channels : {3, 16})
+    for (const int size : {1, 5, 8})
+      for (const graph::Pair to : {graph::Pair(1), graph::Pair(3, 2), graph::Pair(2, 11), graph::Pair(8)}) {
+        SCOPED_TRACE(testing::Message() << channels << " channels, size " << size << " to " << text(to));
+        const auto graph = sandwich(channels, size, [&](Builder& model, int src) {
+          return model.adaptive_average_pool(model.relu(src), to);
+        });
+        expect_like_reference(graph, {.batch = 3}, 60);
+      }
 }
 
 TEST(CudaEngine, TakesAReluBehindEachLayerThatHasOne) {

@@ -52,9 +52,9 @@ Graph around(Shape input, int channels, const std::function<int(Builder&, int)>&
 }
 
 GradientCase conv(int batch, Shape input, graph::Conv2d attributes) {
-  return {"Conv" + std::to_string(attributes.kernel) + "Stride" + std::to_string(attributes.stride) +
-              "Padding" + std::to_string(attributes.padding) + (attributes.bias ? "Bias" : "NoBias") +
-              "Batch" + std::to_string(batch),
+  return {"Conv" + text(attributes.kernel) + "Stride" + text(attributes.stride) + "Padding" +
+              text(attributes.padding) + "Dilation" + text(attributes.dilation) +
+              (attributes.bias ? "Bias" : "NoBias") + "Batch" + std::to_string(batch),
           batch, [=] {
             return around(input, 2,
                           [=](Builder& model, int value) { return model.conv2d(value, "op", attributes); });
@@ -102,6 +102,11 @@ std::vector<GradientCase> cases_of_channels() {
               const int six = model.concat({value, model.tanh(value)});
               return model.channel_shuffle(six, 2);
             }),
+      unary("Pad", 3, {2, 4, 5},
+            [](Builder& model, int value) {
+              return model.pad(model.tanh(value),
+                               {.top = 1, .bottom = -2, .left = -1, .right = 2, .front = -1, .back = 2});
+            }),
       unary("StochasticDepth", 5, {2, 3, 5}, [](Builder& model, int value) {
         return model.add(model.stochastic_depth(model.tanh(value), {.probability = 0.4}), value);
       })};
@@ -117,6 +122,12 @@ std::vector<GradientCase> cases() {
       conv(3, {2, 6, 5}, {.channels = 3, .kernel = 3, .stride = 2, .padding = 1, .bias = true}),
       conv(1, {1, 9, 8}, {.channels = 2, .kernel = 7, .stride = 2, .padding = 3}),
       conv(3, {1, 7, 7}, {.channels = 2, .kernel = 7, .bias = true}),
+      conv(3, {2, 5, 7}, {.channels = 3, .kernel = {1, 5}, .padding = {0, 2}}),
+      conv(1, {2, 6, 5},
+           {.channels = 3, .kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 0}, .bias = true}),
+      conv(1, {2, 6, 7}, {.channels = 3, .padding = 2, .dilation = 2}),
+      conv(3, {2, 4, 9},
+           {.channels = 3, .kernel = {2, 3}, .stride = {1, 2}, .padding = {0, 5}, .dilation = {3, 4}}),
       unary("DenseOverAnImage", 3, {2, 3, 5},
             [](Builder& model, int value) { return model.dense(value, "op", {.features = 5}); }),
       unary(
@@ -142,6 +153,28 @@ std::vector<GradientCase> cases() {
       unary("AveragePoolOverlappingWithPadding", 1, {2, 7, 5},
             [](Builder& model, int value) {
               return model.average_pool(value, {.kernel = 3, .stride = 2, .padding = 1});
+            }),
+      unary("MaxPoolRoundedUp", 3, {2, 6, 5},
+            [](Builder& model, int value) {
+              return model.max_pool(value, {.kernel = {3, 2}, .stride = {2, 3}, .ceil = true});
+            }),
+      unary("AveragePoolRoundedUpWithPadding", 3, {2, 6, 5},
+            [](Builder& model, int value) {
+              return model.average_pool(value,
+                                        {.kernel = {3, 2}, .stride = 2, .padding = {1, 1}, .ceil = true});
+            }),
+      unary("AveragePoolThatCountsNoPadding", 1, {2, 7, 5},
+            [](Builder& model, int value) {
+              return model.average_pool(
+                  value, {.kernel = 3, .stride = 1, .padding = {1, 0}, .count_padding = false});
+            }),
+      unary("AdaptiveAveragePool", 3, {2, 7, 5},
+            [](Builder& model, int value) {
+              return model.adaptive_average_pool(value, {3, 2});
+            }),
+      unary("AdaptiveAveragePoolToMoreThanThereIs", 1, {2, 2, 5},
+            [](Builder& model, int value) {
+              return model.adaptive_average_pool(value, {3, 7});
             }),
       unary("GlobalAveragePool", 3, {2, 3, 5},
             [](Builder& model, int value) { return model.global_average_pool(value); }),

@@ -27,6 +27,8 @@ inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
   branch = model.gelu(model.batch_norm(branch, "bn2"));
   value = model.add(branch, trunk);
   value = model.max_pool(value, {.kernel = 3, .stride = 2, .padding = 1});
+  value = model.adaptive_average_pool(value, {4, 3});
+  value = model.pad(value, {.top = -1, .bottom = 1, .left = 1});
   value = model.average_pool(value, {.kernel = 2, .stride = 2});
   if (dropout > 0) value = model.dropout(value, {.probability = dropout});
   int hidden = model.dense(value, "hidden", {.features = 6});

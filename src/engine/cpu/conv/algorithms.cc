@@ -45,10 +45,11 @@ ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, const tiles::TileKernels& 
                             const WgradKernel*) { return algorithm.make_wgrad(chunk, kernels); }};
 }
 
-/// The project's own algorithms multiply each input channel with each output channel.
-ConvAlgorithm for_one_group(ConvAlgorithm row) {
+/// The project's own algorithms multiply each input channel with each output channel, in square windows.
+ConvAlgorithm for_square_windows(ConvAlgorithm row) {
   row.refusal = [refusal = std::move(row.refusal)](const ConvProblem& problem) -> std::optional<std::string> {
     if (problem.shape.groups > 1) return "computes one group";
+    if (problem.shape.uneven) return "has square kernels without dilation";
     return refusal(problem);
   };
   return row;
@@ -61,7 +62,7 @@ std::vector<ConvAlgorithm> make_table() {
   table.push_back(winograd_algorithm());
   table.push_back(gemm_per_tap_algorithm());
   table.push_back(dgrad_as_forward_algorithm());
-  for (ConvAlgorithm& row : table) row = for_one_group(std::move(row));
+  for (ConvAlgorithm& row : table) row = for_square_windows(std::move(row));
   table.push_back(onednn_algorithm());
   return table;
 }

@@ -26,8 +26,9 @@ auto checked(const ConvShape& shape, const char* what, Call call) {
         "{}: oneDNN must offer {} for src [{},{},{}], dst [{},{},{}], kernel {}, stride {}, padding {}, "
         "{} samples, but answered \"{}\" ({}); try --precision fp32 or the reference engine",
         shape.is_dense ? "dense" : "conv2d", what, shape.src.channels, shape.src.height, shape.src.width,
-        shape.dst.channels, shape.dst.height, shape.dst.width, shape.kernel, shape.stride, shape.padding,
-        shape.samples, error.message, static_cast<int>(error.status));
+        shape.dst.channels, shape.dst.height, shape.dst.width, text(shape.window().kernel),
+        text(shape.window().stride), text(shape.window().padding), shape.samples, error.message,
+        static_cast<int>(error.status));
   }
 }
 
@@ -47,15 +48,16 @@ memory::desc activation(int samples, const graph::Shape& shape, Storage type) {
 /// C, H, W].
 memory::dims weight_dims(const ConvShape& s) {
   if (s.is_dense) return {s.dst.channels, s.src.channels, s.src.height, s.src.width};
+  const graph::Pair kernel = s.window().kernel;
   if (s.groups > 1)
-    return {s.groups, s.dst.channels / s.groups, s.src.channels / s.groups, s.kernel, s.kernel};
-  return {s.dst.channels, s.src.channels, s.kernel, s.kernel};
+    return {s.groups, s.dst.channels / s.groups, s.src.channels / s.groups, kernel.height, kernel.width};
+  return {s.dst.channels, s.src.channels, kernel.height, kernel.width};
 }
 
 struct Descriptors {
   memory::desc src, dst, d_dst, weight, d_weight, flat_weight, bias;
-  memory::desc any_weight;  ///< the forward weights, with which backward primitives are described
-  memory::dims strides, padding;
+  memory::desc any_weight;              ///< the forward weights, with which backward primitives are described
+  memory::dims strides, gaps, padding;  ///< gaps: between two taps, 0 without dilation
   dnnl::primitive_attr attributes;
 };
 
@@ -75,8 +77,10 @@ Descriptors descriptors(const ConvShape& s) {
   d.flat_weight = {weight_dims(s), memory::data_type::f32,
                    s.groups > 1 ? memory::format_tag::goihw : memory::format_tag::oihw};
   if (s.bias) d.bias = {{s.dst.channels}, memory::data_type::f32, memory::format_tag::x};
-  d.strides = {s.stride, s.stride};
-  d.padding = {s.padding, s.padding};
+  const graph::SlidingWindow window = s.window();
+  d.strides = {window.stride.height, window.stride.width};
+  d.gaps = {window.dilation.height - 1, window.dilation.width - 1};
+  d.padding = {window.padding.height, window.padding.width};
   d.attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return d;
 }
@@ -106,22 +110,24 @@ Described describe_conv(const ConvShape& shape, Direction direction, const Descr
   const auto kind = shape.training ? prop_kind::forward_training : prop_kind::forward_inference;
   using Forward = dnnl::convolution_forward;
   const auto& weight = direction == Direction::forward ? d.weight : d.any_weight;
-  const Forward::desc forward_op =
-      shape.bias ? Forward::desc(kind, kDirect, d.src, weight, d.bias, d.dst, d.strides, d.padding, d.padding)
-                 : Forward::desc(kind, kDirect, d.src, weight, d.dst, d.strides, d.padding, d.padding);
+  const Forward::desc forward_op = shape.bias ? Forward::desc(kind, kDirect, d.src, weight, d.bias, d.dst,
+                                                              d.strides, d.gaps, d.padding, d.padding)
+                                              : Forward::desc(kind, kDirect, d.src, weight, d.dst, d.strides,
+                                                              d.gaps, d.padding, d.padding);
   const Forward::primitive_desc forward(forward_op, d.attributes, engine);
   if (direction == Direction::forward) return described<Forward>(forward, forward.weights_desc());
   if (direction == Direction::backward_data) {
     using Backward = dnnl::convolution_backward_data;
-    const Backward::primitive_desc pd({kDirect, d.src, d.weight, d.d_dst, d.strides, d.padding, d.padding},
-                                      d.attributes, engine, forward);
+    const Backward::primitive_desc pd(
+        {kDirect, d.src, d.weight, d.d_dst, d.strides, d.gaps, d.padding, d.padding}, d.attributes, engine,
+        forward);
     return described<Backward>(pd, pd.weights_desc());
   }
   using Backward = dnnl::convolution_backward_weights;
-  const Backward::desc op =
-      shape.bias
-          ? Backward::desc(kDirect, d.src, d.d_weight, d.bias, d.d_dst, d.strides, d.padding, d.padding)
-          : Backward::desc(kDirect, d.src, d.d_weight, d.d_dst, d.strides, d.padding, d.padding);
+  const Backward::desc op = shape.bias ? Backward::desc(kDirect, d.src, d.d_weight, d.bias, d.d_dst,
+                                                        d.strides, d.gaps, d.padding, d.padding)
+                                       : Backward::desc(kDirect, d.src, d.d_weight, d.d_dst, d.strides,
+                                                        d.gaps, d.padding, d.padding);
   const Backward::primitive_desc pd(op, d.attributes, engine, forward);
   return described<Backward>(pd, pd.diff_weights_desc());
 }
@@ -153,15 +159,17 @@ Described describe_dense(const ConvShape& shape, Direction direction, const Desc
 std::vector<int> idle_taps(const ConvShape& s) {
   std::vector<int> taps;
   if (s.is_dense) return taps;
-  const auto is_idle = [&](int tap, int pixels, int outputs) {
+  const auto& [kernel, stride, padding, dilation, ceil] = s.window();
+  const auto is_idle = [](int first, int step, int pixels, int outputs) {
     for (int output = 0; output < outputs; ++output)
-      if (const int at = output * s.stride - s.padding + tap; at >= 0 && at < pixels) return false;
+      if (const int at = output * step + first; at >= 0 && at < pixels) return false;
     return true;
   };
-  for (int row = 0; row < s.kernel; ++row)
-    for (int column = 0; column < s.kernel; ++column)
-      if (is_idle(row, s.src.height, s.dst.height) || is_idle(column, s.src.width, s.dst.width))
-        taps.push_back(row * s.kernel + column);
+  for (int row = 0; row < kernel.height; ++row)
+    for (int column = 0; column < kernel.width; ++column)
+      if (is_idle(row * dilation.height - padding.height, stride.height, s.src.height, s.dst.height) ||
+          is_idle(column * dilation.width - padding.width, stride.width, s.src.width, s.dst.width))
+        taps.push_back(row * kernel.width + column);
   return taps;
 }
 
@@ -260,7 +268,7 @@ class OnednnWgrad final : public WgradKernel, private OnednnPrimitive {
     // For bf16 oneDNN (2.6.3) splits a row into one for each remainder modulo the stride. If a row is
     // narrower than the stride, some of these have no pixel, and oneDNN then multiplies undefined values of
     // its scratchpad.
-    const int taps = shape_.kernel * shape_.kernel;
+    const std::int64_t taps = shape_.window().kernel.product();
     for (const int tap : idle_taps_)
       for (std::int64_t at = tap; at < shape_.weights(); at += taps) d_weights[at] = 0;
   }

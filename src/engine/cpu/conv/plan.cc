@@ -36,9 +36,12 @@ ConvShape conv_shape(const BuildContext& build, const Value& src, const Value& d
                   .type = direct ? src.storage : Storage::f32,
                   .dst_type = direct ? dst.storage : Storage::f32};
   if (const auto* conv = build.op().as<graph::Conv2d>()) {
-    shape.kernel = conv->kernel;
-    shape.stride = conv->stride;
-    shape.padding = conv->padding;
+    shape.kernel = conv->kernel.height;
+    shape.stride = conv->stride.height;
+    shape.padding = conv->padding.height;
+    if (!conv->kernel.is_square() || !conv->stride.is_square() || !conv->padding.is_square() ||
+        conv->dilation != 1)
+      shape.uneven = {conv->kernel, conv->stride, conv->padding, conv->dilation};
     shape.groups = conv->groups;
     shape.bias = conv->bias;
   } else {

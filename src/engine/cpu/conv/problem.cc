@@ -18,7 +18,7 @@ const char* name_of(Direction direction) {
 
 std::int64_t ConvShape::weights() const {
   return is_dense ? dst.channels * src.elements()
-                  : std::int64_t{1} * dst.channels * (src.channels / groups) * kernel * kernel;
+                  : std::int64_t{1} * dst.channels * (src.channels / groups) * window().kernel.product();
 }
 std::int64_t ConvShape::products() const { return weights() * dst_pixels(); }
 
@@ -28,11 +28,14 @@ std::string key_of(const ConvProblem& problem) {
   const auto sizes = [](const graph::Shape& shape) {
     return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
   };
-  return fmt::format("{} {} from {} to {}, kernel {} stride {} padding {}{}{}{}{}, {} and {}, {} samples",
+  const graph::SlidingWindow window = s.window();
+  return fmt::format("{} {} from {} to {}, kernel {} stride {} padding {}{}{}{}{}{}, {} and {}, {} samples",
                      s.is_dense ? "dense" : "conv2d", name_of(problem.direction), sizes(s.src), sizes(s.dst),
-                     s.kernel, s.stride, s.padding, s.groups > 1 ? fmt::format(" groups {}", s.groups) : "",
-                     s.bias ? " bias" : "", s.training ? "" : " evaluation", s.in_blocks ? " blocks" : "",
-                     storage(s.type), storage(s.dst_type), s.samples);
+                     text(window.kernel), text(window.stride), text(window.padding),
+                     window.dilation != 1 ? " dilation " + text(window.dilation) : "",
+                     s.groups > 1 ? fmt::format(" groups {}", s.groups) : "", s.bias ? " bias" : "",
+                     s.training ? "" : " evaluation", s.in_blocks ? " blocks" : "", storage(s.type),
+                     storage(s.dst_type), s.samples);
 }
 
 }  // namespace paceline::engine::cpu

@@ -75,11 +75,17 @@ struct Epilogue {
 /// The `winner` of a max pool's window that has none.
 constexpr int kNoWinner = 255;
 
-/// A pool from [height][width][channels] to [out_height][out_width][channels].
+/// One axis of a pool: from `size` pixels to `positions` windows.
+struct PoolAxis {
+  int size = 0, positions = 0;
+  int kernel = 1, stride = 1, padding = 0;  ///< kernel 0: adaptive windows, see graph::AdaptiveAveragePool
+};
+
+/// A pool from [rows.size][columns.size][channels] to [rows.positions][columns.positions][channels].
 struct PoolShape {
-  int channels = 0, height = 0, width = 0;
-  int out_height = 0, out_width = 0;
-  int kernel = 1, stride = 1, padding = 0;
+  int channels = 0;
+  PoolAxis rows, columns;
+  bool count_padding = true;  ///< an average divides by the window's padding too
 };
 
 /// Kernels for one storage type.
@@ -115,9 +121,9 @@ struct TypedKernels {
   void (*to_float)(const void* src, float* dst, std::int64_t count);
 
   // Pools. Forward items are output rows (sample * out_height + y), backward items input rows. `winner`
-  // receives, one byte an output element, the tap (r * kernel + s) of the maximum; null if no backward
-  // follows. With `only_positive` a window whose maximum is 0 or less gets kNoWinner: d_src is then masked as
-  // by a ReLU on the input.
+  // receives, one byte an output element, the tap (r * columns.kernel + s) of the maximum; null if no
+  // backward follows. With `only_positive` a window whose maximum is 0 or less gets kNoWinner: d_src is then
+  // masked as by a ReLU on the input.
   void (*max_pool)(const void* src, void* dst, std::uint8_t* winner, bool only_positive,
                    const PoolShape& shape, std::int64_t begin, std::int64_t end);
   void (*max_pool_backward)(const void* d_dst, const std::uint8_t* winner, void* d_src,

@@ -1,22 +1,29 @@
-// Max, average and global average pooling.
+// Max, average, adaptive average and global average pooling.
 
 #include "base/error.h"
 #include "engine/cpu/ops/factories.h"
 #include "engine/cpu/parallel.h"
+#include "graph/ops.h"
 
 namespace paceline::engine::cpu {
 namespace {
 
-template <typename Pool>
-PoolShape pool_shape(const Pool& pool, const Value& src, const Value& dst) {
-  return {.channels = src.shape.channels,
-          .height = src.shape.height,
-          .width = src.shape.width,
-          .out_height = dst.shape.height,
-          .out_width = dst.shape.width,
-          .kernel = pool.kernel,
-          .stride = pool.stride,
-          .padding = pool.padding};
+PoolShape pool_shape(const graph::Node& op, const Value& src, const Value& dst) {
+  PoolShape shape{.channels = src.shape.channels,
+                  .rows = {.size = src.shape.height, .positions = dst.shape.height, .kernel = 0},
+                  .columns = {.size = src.shape.width, .positions = dst.shape.width, .kernel = 0},
+                  .count_padding = false};
+  const auto slide = [&](const auto& pool) {
+    shape.rows.kernel = pool.kernel.height, shape.columns.kernel = pool.kernel.width;
+    shape.rows.stride = pool.stride.height, shape.columns.stride = pool.stride.width;
+    shape.rows.padding = pool.padding.height, shape.columns.padding = pool.padding.width;
+  };
+  if (const auto* max = op.as<graph::MaxPool>()) slide(*max);
+  if (const auto* average = op.as<graph::AveragePool>()) {
+    slide(*average);
+    shape.count_padding = average->count_padding;
+  }
+  return shape;
 }
 
 class MaxPoolOp final : public CompiledOp {
@@ -26,20 +33,21 @@ class MaxPoolOp final : public CompiledOp {
         src_(src),
         dst_(dst),
         d_src_(d_src),
-        shape_(pool_shape(*build.op().as<graph::MaxPool>(), src, dst)) {
-    if (shape_.kernel > kLargestKernel)
+        shape_(pool_shape(build.op(), src, dst)) {
+    if (taps() > kMostTaps)
       base::fail(
           base::ErrorKind::usage,
-          "max pool '{}': the kernel must be at most {} on the cpu engine, but is {}; use a smaller one "
-          "or global pooling",
-          name_, kLargestKernel, shape_.kernel);
+          "max pool '{}': the kernel must have at most 256 pixels, 16 x 16, on the cpu engine, but is {}; use a "
+          "smaller one or global pooling",
+          name_, graph::text(graph::Pair(shape_.rows.kernel, shape_.columns.kernel)));
     if (d_src_)
       winner_ =
           build.memory.live(build.options.batch * dst.shape.elements(), build.forward_at, build.backward_at);
   }
   void forward(ExecContext& exec) override {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.out_height,
-                    least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Range part) {
+    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.positions,
+                    least_of(std::int64_t{1} * shape_.columns.positions * shape_.channels),
+                    [&](int, Range part) {
                       exec.typed(src_.storage)
                           .max_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer),
                                     exec.training ? exec.memory.at<std::uint8_t>(winner_) : nullptr,
@@ -49,8 +57,8 @@ class MaxPoolOp final : public CompiledOp {
   void backward(ExecContext& exec) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(exec, dst_);
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.height,
-                    least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Range part) {
+    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.size,
+                    least_of(std::int64_t{1} * shape_.columns.size * shape_.channels), [&](int, Range part) {
                       exec.typed(dst_.gradient_storage)
                           .max_pool_backward(d_dst, exec.memory.at<std::uint8_t>(winner_),
                                              exec.memory.at(d_src_), shape_, part.begin, part.end);
@@ -58,14 +66,15 @@ class MaxPoolOp final : public CompiledOp {
   }
   /// Windows whose best is not positive have no winner.
   [[nodiscard]] Masking masking() const override {
-    return shape_.kernel < kLargestKernel ? Masking::on_the_way : Masking::none;
+    return taps() <= kNoWinner ? Masking::on_the_way : Masking::none;
   }
   void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
     choices.push_back(own_kernel(exec, name_));
   }
 
  private:
-  static constexpr int kLargestKernel = 16;  // so that a tap's number fits one byte
+  static constexpr int kMostTaps = 256;  // so that a tap's number fits one byte
+  [[nodiscard]] std::int64_t taps() const { return std::int64_t{shape_.rows.kernel} * shape_.columns.kernel; }
   const std::string name_;
   const Value& src_;
   const Value& dst_;
@@ -88,10 +97,11 @@ class AveragePoolOp final : public CompiledOp {
         src_(src),
         dst_(dst),
         d_src_(d_src),
-        shape_(pool_shape(*build.op().as<graph::AveragePool>(), src, dst)) {}
+        shape_(pool_shape(build.op(), src, dst)) {}
   void forward(ExecContext& exec) override {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.out_height,
-                    least_of(std::int64_t{1} * shape_.out_width * shape_.channels), [&](int, Range part) {
+    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.positions,
+                    least_of(std::int64_t{1} * shape_.columns.positions * shape_.channels),
+                    [&](int, Range part) {
                       exec.typed(src_.storage)
                           .average_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer), shape_,
                                         part.begin, part.end);
@@ -100,8 +110,8 @@ class AveragePoolOp final : public CompiledOp {
   void backward(ExecContext& exec) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(exec, dst_);
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.height,
-                    least_of(std::int64_t{1} * shape_.width * shape_.channels), [&](int, Range part) {
+    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.size,
+                    least_of(std::int64_t{1} * shape_.columns.size * shape_.channels), [&](int, Range part) {
                       exec.typed(dst_.gradient_storage)
                           .average_pool_backward(d_dst, exec.memory.at(d_src_), shape_, part.begin, part.end);
                       mask_rows(exec, src_, d_src_, part);
@@ -161,6 +171,9 @@ std::unique_ptr<CompiledOp> make_op(const graph::MaxPool&, const OpArguments& a)
   return std::make_unique<MaxPoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
 }
 std::unique_ptr<CompiledOp> make_op(const graph::AveragePool&, const OpArguments& a) {
+  return std::make_unique<AveragePoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::AdaptiveAveragePool&, const OpArguments& a) {
   return std::make_unique<AveragePoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
 }
 std::unique_ptr<CompiledOp> make_op(const graph::GlobalAveragePool&, const OpArguments& a) {

@@ -80,9 +80,9 @@ Descriptor tensor(const CallSite& site, const TensorLayout& layout, std::int64_t
 }
 
 Descriptor geometry(const CallSite& site, const ConvProblem& problem) {
-  const std::array<std::int64_t, 2> paddings = {problem.padding, problem.padding};
-  const std::array<std::int64_t, 2> strides = {problem.stride, problem.stride};
-  const std::array<std::int64_t, 2> dilations = {1, 1};
+  const std::array<std::int64_t, 2> paddings = {problem.padding.height, problem.padding.width};
+  const std::array<std::int64_t, 2> strides = {problem.stride.height, problem.stride.width};
+  const std::array<std::int64_t, 2> dilations = {problem.dilation.height, problem.dilation.width};
   Descriptor descriptor(site, DescriptorType::convolution);
   descriptor.set(Attribute::convolution_compute_type, DataType::f32)
       .set(Attribute::convolution_mode, ConvolutionMode::cross_correlation)

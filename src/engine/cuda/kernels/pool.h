@@ -11,19 +11,56 @@
 
 namespace paceline::engine::cuda {
 
-/// Sizes of a pooling op; windows are square.
+/// One axis of a pooling op: from `size` pixels to `positions` windows.
+struct PoolAxis {
+  int size, positions;
+  int kernel, stride, padding;  ///< kernel 0: adaptive windows, see graph::AdaptiveAveragePool
+
+  [[nodiscard]] PACELINE_HD int origin(int window) const {
+    return kernel > 0 ? window * stride - padding : static_cast<int>(std::int64_t{window} * size / positions);
+  }
+  /// The pixels [begin, end) of a window.
+  [[nodiscard]] PACELINE_HD int begin(int window) const {
+    const int first = origin(window);
+    return first < 0 ? 0 : first;
+  }
+  [[nodiscard]] PACELINE_HD int end(int window) const {
+    if (kernel == 0) return static_cast<int>(((window + std::int64_t{1}) * size + positions - 1) / positions);
+    const int beyond = origin(window) + kernel;
+    return beyond < size ? beyond : size;
+  }
+  /// What a window adds to an average's divisor: pixels, and the padding if it counts.
+  [[nodiscard]] PACELINE_HD int counted(int window, bool count_padding) const {
+    if (!count_padding) return end(window) - begin(window);
+    const int beyond = origin(window) + kernel, last = size + padding;
+    return (beyond < last ? beyond : last) - origin(window);
+  }
+  /// The windows [first, end) that contain a pixel.
+  [[nodiscard]] PACELINE_HD int first_window(int position) const {
+    if (kernel == 0) return static_cast<int>(std::int64_t{position} * positions / size);
+    // The last start of a window that ends before the position.
+    const int reach = position + padding - kernel;
+    return reach < 0 ? 0 : reach / stride + 1;
+  }
+  [[nodiscard]] PACELINE_HD int end_window(int position) const {
+    if (kernel == 0) return static_cast<int>(((position + std::int64_t{1}) * positions + size - 1) / size);
+    const int end = (position + padding) / stride + 1;
+    return end < positions ? end : positions;
+  }
+};
+
+/// Sizes of a pooling op.
 struct PoolShape {
   int samples, channels;
-  int height, width;          ///< of src
-  int dst_height, dst_width;  ///< of dst
-  int kernel, stride, padding;
+  PoolAxis rows, columns;
+  bool count_padding;  ///< an average divides by the window's padding too
 
   [[nodiscard]] PACELINE_HD int lanes() const { return channels / kVector; }
   [[nodiscard]] PACELINE_HD std::int64_t src_vectors() const {
-    return std::int64_t{samples} * height * width * lanes();
+    return std::int64_t{samples} * rows.size * columns.size * lanes();
   }
   [[nodiscard]] PACELINE_HD std::int64_t dst_vectors() const {
-    return std::int64_t{samples} * dst_height * dst_width * lanes();
+    return std::int64_t{samples} * rows.positions * columns.positions * lanes();
   }
   /// The position of a vector in src or dst: 8 channels (number `lane`) of the pixel (sample, y, x).
   struct Pixel {
@@ -39,28 +76,24 @@ struct PoolShape {
     return pixel;
   }
   [[nodiscard]] PACELINE_HD std::int64_t src_element(const Pixel& of, int y, int x) const {
-    return ((std::int64_t{of.sample} * height + y) * width + x) * channels + of.lane * kVector;
+    return ((std::int64_t{of.sample} * rows.size + y) * columns.size + x) * channels + of.lane * kVector;
   }
   [[nodiscard]] PACELINE_HD std::int64_t dst_element(const Pixel& of, int y, int x) const {
-    return ((std::int64_t{of.sample} * dst_height + y) * dst_width + x) * channels + of.lane * kVector;
+    return ((std::int64_t{of.sample} * rows.positions + y) * columns.positions + x) * channels +
+           of.lane * kVector;
   }
-  /// The windows [first, end) along one axis that contain a source position.
-  [[nodiscard]] PACELINE_HD int first_window(int position) const {
-    // The last start of a window that ends before the position.
-    const int reach = position + padding - kernel;
-    return reach < 0 ? 0 : reach / stride + 1;
-  }
-  [[nodiscard]] PACELINE_HD int end_window(int position, int windows) const {
-    const int end = (position + padding) / stride + 1;
-    return end < windows ? end : windows;
+  /// The factor of each element of a window's mean.
+  [[nodiscard]] PACELINE_HD float share(int p, int q) const {
+    return 1.0f / static_cast<float>(std::int64_t{rows.counted(p, count_padding)} *
+                                     columns.counted(q, count_padding));
   }
 };
 
 /// The maximum of each window. Padding counts as -infinity, and NaN as larger than all numbers. `winner`
-/// receives the position of the maximum in its window, row * kernel + column: the first of equal values, or
-/// the last NaN.
+/// receives the position of the maximum in its window, row * columns.kernel + column: the first of equal
+/// values, or the last NaN.
 ///
-/// Requires  kernel <= 255; every window contains an element of src
+/// Requires  at most 65535 pixels in a window; every window contains an element of src
 /// Cost       reads src once from memory (overlapping windows from the cache), writes dst and 2 bytes for
 ///            each element
 template <typename T>
@@ -74,20 +107,21 @@ struct MaxPoolForward {
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
     for (std::int64_t v = at.global(); v < shape.dst_vectors(); v += at.global_count()) {
-      const auto pixel = shape.pixel(v, shape.dst_height, shape.dst_width);
-      const int top = pixel.y * shape.stride - shape.padding, left = pixel.x * shape.stride - shape.padding;
+      const auto pixel = shape.pixel(v, shape.rows.positions, shape.columns.positions);
+      const int top = shape.rows.origin(pixel.y), left = shape.columns.origin(pixel.x);
+      const int end_row = shape.rows.end(pixel.y), end_column = shape.columns.end(pixel.x);
       Float8 best{};
       std::uint32_t place[kVector] = {};
       bool is_first = true;
-      for (int r = top < 0 ? -top : 0; r < shape.kernel && top + r < shape.height; ++r)
-        for (int s = left < 0 ? -left : 0; s < shape.kernel && left + s < shape.width; ++s) {
-          const Float8 x = load8(src + shape.src_element(pixel, top + r, left + s));
+      for (int row = shape.rows.begin(pixel.y); row < end_row; ++row)
+        for (int column = shape.columns.begin(pixel.x); column < end_column; ++column) {
+          const Float8 x = load8(src + shape.src_element(pixel, row, column));
           PACELINE_UNROLL
           for (int i = 0; i < kVector; ++i)
             // x != x: it is NaN.
             if (is_first || x.value[i] > best.value[i] || x.value[i] != x.value[i]) {
               best.value[i] = x.value[i];
-              place[i] = static_cast<std::uint32_t>(r * shape.kernel + s);
+              place[i] = static_cast<std::uint32_t>((row - top) * shape.columns.kernel + column - left);
             }
           is_first = false;
         }
@@ -115,18 +149,17 @@ struct MaxPoolBackward {
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
     for (std::int64_t v = at.global(); v < shape.src_vectors(); v += at.global_count()) {
-      const auto pixel = shape.pixel(v, shape.height, shape.width);
-      const int end_p = shape.end_window(pixel.y, shape.dst_height);
-      const int end_q = shape.end_window(pixel.x, shape.dst_width);
+      const auto pixel = shape.pixel(v, shape.rows.size, shape.columns.size);
+      const int end_p = shape.rows.end_window(pixel.y);
+      const int end_q = shape.columns.end_window(pixel.x);
       Float8 sum{};
-      for (int p = shape.first_window(pixel.y); p < end_p; ++p)
-        for (int q = shape.first_window(pixel.x); q < end_q; ++q) {
+      for (int p = shape.rows.first_window(pixel.y); p < end_p; ++p)
+        for (int q = shape.columns.first_window(pixel.x); q < end_q; ++q) {
           const std::int64_t i = shape.dst_element(pixel, p, q);
           const Float8 d = load8(d_dst + i);
           const Words4 places = load16(winner + i);
-          const auto mine =
-              static_cast<std::uint32_t>((pixel.y + shape.padding - p * shape.stride) * shape.kernel +
-                                         pixel.x + shape.padding - q * shape.stride);
+          const auto mine = static_cast<std::uint32_t>(
+              (pixel.y - shape.rows.origin(p)) * shape.columns.kernel + pixel.x - shape.columns.origin(q));
           PACELINE_UNROLL
           for (int k = 0; k < kVector; ++k)
             if ((places.word[k / 2] >> (k % 2 * 16) & 0xffffu) == mine) sum.value[k] += d.value[k];
@@ -136,7 +169,7 @@ struct MaxPoolBackward {
   }
 };
 
-/// The mean of each window. Padding counts as zeros and is included in the divisor.
+/// The mean of each window. Padding is zeros.
 ///
 /// Cost   reads src once from memory, writes dst once
 template <typename T>
@@ -148,14 +181,14 @@ struct AveragePoolForward {
   [[nodiscard]] Grid grid() const { return grid_for(shape.dst_vectors()); }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
-    const float share = 1.0f / static_cast<float>(shape.kernel * shape.kernel);
     for (std::int64_t v = at.global(); v < shape.dst_vectors(); v += at.global_count()) {
-      const auto pixel = shape.pixel(v, shape.dst_height, shape.dst_width);
-      const int top = pixel.y * shape.stride - shape.padding, left = pixel.x * shape.stride - shape.padding;
+      const auto pixel = shape.pixel(v, shape.rows.positions, shape.columns.positions);
+      const float share = shape.share(pixel.y, pixel.x);
+      const int end_row = shape.rows.end(pixel.y), end_column = shape.columns.end(pixel.x);
       Float8 sum{};
-      for (int r = top < 0 ? -top : 0; r < shape.kernel && top + r < shape.height; ++r)
-        for (int s = left < 0 ? -left : 0; s < shape.kernel && left + s < shape.width; ++s) {
-          const Float8 x = load8(src + shape.src_element(pixel, top + r, left + s));
+      for (int row = shape.rows.begin(pixel.y); row < end_row; ++row)
+        for (int column = shape.columns.begin(pixel.x); column < end_column; ++column) {
+          const Float8 x = load8(src + shape.src_element(pixel, row, column));
           PACELINE_UNROLL
           for (int i = 0; i < kVector; ++i) sum.value[i] += x.value[i] * share;
         }
@@ -164,7 +197,7 @@ struct AveragePoolForward {
   }
 };
 
-/// d_src = the sum of d_dst / kernel^2 over the windows that contain the element.
+/// d_src = the sum of d_dst over the windows that contain the element, each over what the window counts.
 ///
 /// Cost   reads d_dst once from memory, writes d_src once
 template <typename T>
@@ -176,14 +209,14 @@ struct AveragePoolBackward {
   [[nodiscard]] Grid grid() const { return grid_for(shape.src_vectors()); }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
-    const float share = 1.0f / static_cast<float>(shape.kernel * shape.kernel);
     for (std::int64_t v = at.global(); v < shape.src_vectors(); v += at.global_count()) {
-      const auto pixel = shape.pixel(v, shape.height, shape.width);
-      const int end_p = shape.end_window(pixel.y, shape.dst_height);
-      const int end_q = shape.end_window(pixel.x, shape.dst_width);
+      const auto pixel = shape.pixel(v, shape.rows.size, shape.columns.size);
+      const int end_p = shape.rows.end_window(pixel.y);
+      const int end_q = shape.columns.end_window(pixel.x);
       Float8 sum{};
-      for (int p = shape.first_window(pixel.y); p < end_p; ++p)
-        for (int q = shape.first_window(pixel.x); q < end_q; ++q) {
+      for (int p = shape.rows.first_window(pixel.y); p < end_p; ++p)
+        for (int q = shape.columns.first_window(pixel.x); q < end_q; ++q) {
+          const float share = shape.share(p, q);
           const Float8 d = load8(d_dst + shape.dst_element(pixel, p, q));
           PACELINE_UNROLL
           for (int k = 0; k < kVector; ++k) sum.value[k] += d.value[k] * share;

@@ -15,6 +15,7 @@
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
 #include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/pad.h"
 #include "engine/cuda/kernels/pool.h"
 #include "engine/cuda/kernels/products.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
@@ -34,8 +35,8 @@ using StorageKernels = std::tuple<
         Add<T>,
     AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>, MaxPoolForward<T>, MaxPoolBackward<T>, AveragePoolForward<T>,
     AveragePoolBackward<T>, GlobalAveragePoolForward<T>, GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>,
-    ScaleGradient<T>, StochasticDepth<T>, CopyChannels<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
-    UnpackGradient<T>, GatherImages<T>, Update<SgdRule, T>, Update<AdamRule<false>, T>,
+    ScaleGradient<T>, StochasticDepth<T>, CopyChannels<T>, PlaceImage<T>, SoftmaxLoss<T>, SoftmaxBackward<T>,
+    PackWeights<T>, UnpackGradient<T>, GatherImages<T>, Update<SgdRule, T>, Update<AdamRule<false>, T>,
     Update<AdamRule<true>, T>, Update<RmspropRule, T>, Update<AdadeltaRule, T>, Update<LarsRule, T>>;
 
 using Kernels =

@@ -26,7 +26,7 @@ WeightShape weight_shape(const graph::Node& node, const Value& src, const Value&
           .padded_outs = dst.channels(),
           .ins = groups == 1 ? src.shape.channels : src.shape.channels / groups,
           .padded_ins = groups == 1 ? src.channels() : src.shape.channels / groups,
-          .taps = conv != nullptr ? conv->kernel * conv->kernel : src.pixels()};
+          .taps = conv != nullptr ? static_cast<int>(conv->kernel.product()) : src.pixels()};
 }
 
 /// The algorithm in `options.algorithms` for `problem`; empty if there is none, so that the default applies.

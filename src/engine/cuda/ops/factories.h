@@ -60,10 +60,12 @@ std::unique_ptr<CompiledOp> make_op(const graph::Mul& op, const OpArguments& arg
 std::unique_ptr<CompiledOp> make_op(const graph::Concat& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Slice& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::ChannelShuffle& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::Pad& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::Dropout& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::MaxPool& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::AveragePool& op, const OpArguments& arguments);
+std::unique_ptr<CompiledOp> make_op(const graph::AdaptiveAveragePool& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::GlobalAveragePool& op, const OpArguments& arguments);
 std::unique_ptr<CompiledOp> make_op(const graph::SoftmaxCrossEntropy& op, const OpArguments& arguments);
 

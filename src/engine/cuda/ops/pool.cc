@@ -1,25 +1,22 @@
-// Max, average and global average pooling.
+// Max, average, adaptive average and global average pooling.
 
 #include "engine/cuda/kernels/pool.h"
 
 #include "base/error.h"
 #include "engine/cuda/ops/factories.h"
+#include "graph/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {
 
-template <typename Pool>
-PoolShape pool_shape(const Pool& pool, const OpArguments& a) {
+PoolShape pool_shape(const OpArguments& a, graph::Pair kernel = 0, graph::Pair stride = 1,
+                     graph::Pair padding = 0, bool count_padding = false) {
   const Value& src = *a.src[0];
   return {.samples = a.build.options.batch,
           .channels = src.channels(),
-          .height = src.shape.height,
-          .width = src.shape.width,
-          .dst_height = a.dst.shape.height,
-          .dst_width = a.dst.shape.width,
-          .kernel = pool.kernel,
-          .stride = pool.stride,
-          .padding = pool.padding};
+          .rows = {src.shape.height, a.dst.shape.height, kernel.height, stride.height, padding.height},
+          .columns = {src.shape.width, a.dst.shape.width, kernel.width, stride.width, padding.width},
+          .count_padding = count_padding};
 }
 
 class MaxPoolOp final : public CompiledOp {
@@ -29,13 +26,13 @@ class MaxPoolOp final : public CompiledOp {
         src_(*a.src[0]),
         dst_(a.dst),
         d_src_(a.d_src[0]),
-        shape_(pool_shape(pool, a)) {
-    constexpr int kLargestKernel = 255;  // so that a position in the window fits 16 bits
-    if (pool.kernel > kLargestKernel)
+        shape_(pool_shape(a, pool.kernel, pool.stride, pool.padding)) {
+    constexpr std::int64_t kMostPixels = 65535;  // so that a position in the window fits 16 bits
+    if (pool.kernel.product() > kMostPixels)
       base::fail(base::ErrorKind::usage,
-                 "max pool '{}': the kernel must be at most {} on the cuda engine, but is {}; use a smaller "
-                 "one or global pooling",
-                 name_, kLargestKernel, pool.kernel);
+                 "max pool '{}': the kernel must have at most {} pixels on the cuda engine, but is {}; use a "
+                 "smaller one or global pooling",
+                 name_, kMostPixels, text(pool.kernel));
     if (d_src_)
       winner_ = a.build.memory.live(std::int64_t{2} * a.build.options.batch * dst_.elements(),
                                     a.build.forward_at, a.build.backward_at);
@@ -72,12 +69,8 @@ class MaxPoolOp final : public CompiledOp {
 
 class AveragePoolOp final : public CompiledOp {
  public:
-  AveragePoolOp(const graph::AveragePool& pool, const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
-        shape_(pool_shape(pool, a)) {}
+  AveragePoolOp(const PoolShape& shape, const OpArguments& a)
+      : name_(a.build.op().name), src_(*a.src[0]), dst_(a.dst), d_src_(a.d_src[0]), shape_(shape) {}
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
       exec.launch(AveragePoolForward<T>{
@@ -141,7 +134,11 @@ std::unique_ptr<CompiledOp> make_op(const graph::MaxPool& op, const OpArguments&
   return std::make_unique<MaxPoolOp>(op, a);
 }
 std::unique_ptr<CompiledOp> make_op(const graph::AveragePool& op, const OpArguments& a) {
-  return std::make_unique<AveragePoolOp>(op, a);
+  return std::make_unique<AveragePoolOp>(pool_shape(a, op.kernel, op.stride, op.padding, op.count_padding),
+                                         a);
+}
+std::unique_ptr<CompiledOp> make_op(const graph::AdaptiveAveragePool&, const OpArguments& a) {
+  return std::make_unique<AveragePoolOp>(pool_shape(a), a);
 }
 std::unique_ptr<CompiledOp> make_op(const graph::GlobalAveragePool&, const OpArguments& a) {
   return std::make_unique<GlobalAveragePoolOp>(a);

@@ -53,13 +53,19 @@ struct Side {
 Side source(const ConvProblem& p) { return {p.height_in, p.width_in, p.channels_in}; }
 Side destination(const ConvProblem& p) { return {p.height_out, p.width_out, p.channels_out}; }
 
+/// An axis of the image: rows or columns.
+using Axis = int graph::Pair::*;
+constexpr Axis kRows = &graph::Pair::height, kColumns = &graph::Pair::width;
+
 /// The position of the window's tap `tap` at output `out`; outside of [0, size): padding.
-int source_position(const ConvProblem& p, int out, int tap) { return out * p.stride - p.padding + tap; }
+int source_position(const ConvProblem& p, Axis axis, int out, int tap) {
+  return out * (p.stride.*axis) - p.padding.*axis + tap * (p.dilation.*axis);
+}
 /// The output whose tap `tap` reads source position `in`; -1: there is none.
-int output_position(const ConvProblem& p, int in, int tap, int size) {
-  const int shifted = in + p.padding - tap;
-  if (shifted < 0 || shifted % p.stride != 0 || shifted / p.stride >= size) return -1;
-  return shifted / p.stride;
+int output_position(const ConvProblem& p, Axis axis, int in, int tap, int size) {
+  const int stride = p.stride.*axis, shifted = in + p.padding.*axis - tap * (p.dilation.*axis);
+  if (shifted < 0 || shifted % stride != 0 || shifted / stride >= size) return -1;
+  return shifted / stride;
 }
 
 /// The addresses of the values of each tap, for kPixels pixels: [tap][pixel]. Padding points to zeros.
@@ -88,8 +94,8 @@ void multiply(HostLoops loops, const Taps& taps, int channels, const float* weig
 }
 
 /// Forward and backward data use the same loop: each pixel of `to` gathers from pixels of `from`.
-/// `position(p, at, tap)` returns the row or column of `from`; weights are packed as [channels of to /
-/// 8][tap][channels of from][8].
+/// `position(axis, at, tap, size)` returns the row or column of `from`; weights are packed as [channels of to
+/// / 8][tap][channels of from][8].
 template <typename Position>
 void gather(HostLoops loops, const ConvProblem& p, const float* from_data, Side from, void* to_data, Side to,
             const std::vector<float>& weights, const Position& position) {
@@ -105,8 +111,8 @@ void gather(HostLoops loops, const ConvProblem& p, const float* from_data, Side 
         for (int r = 0; r < p.kernel_height; ++r)
           for (int s = 0; s < p.kernel_width; ++s)
             for (int i = 0; i < kPixels; ++i, ++tap) {
-              const int h = position(y, r, from.height),
-                        w = position(x + std::min(i, pixels - 1), s, from.width);
+              const int h = position(kRows, y, r, from.height),
+                        w = position(kColumns, x + std::min(i, pixels - 1), s, from.width);
               *tap = h < 0 || w < 0 ? zeros.data()
                                     : from_data + (n * from.pixels() + std::int64_t{1} * h * from.width + w) *
                                                       from.channels;
@@ -149,8 +155,8 @@ void forward(HostLoops loops, const ConvProblem& p, const ConvOperands& operands
   const FloatView src(operands.src, p.src_elements(), p.precision);
   const FloatView weight(operands.weight, p.weight_elements(), p.precision);
   gather(loops, p, src.data(), source(p), operands.dst, destination(p), pack_forward(p, weight.data()),
-         [&](int at, int tap, int size) {
-           const int in = source_position(p, at, tap);
+         [&](Axis axis, int at, int tap, int size) {
+           const int in = source_position(p, axis, at, tap);
            return in < size ? in : -1;
          });
 }
@@ -159,7 +165,7 @@ void backward_data(HostLoops loops, const ConvProblem& p, const ConvOperands& op
   const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
   const FloatView weight(operands.weight, p.weight_elements(), p.precision);
   gather(loops, p, d_dst.data(), destination(p), operands.src, source(p), pack_backward(p, weight.data()),
-         [&](int at, int tap, int size) { return output_position(p, at, tap, size); });
+         [&](Axis axis, int at, int tap, int size) { return output_position(p, axis, at, tap, size); });
 }
 
 /// Pixels of the batch, a chunk at a time, reordered to [channels / 8][pixel][8].
@@ -218,8 +224,8 @@ void backward_weights(HostLoops loops, const ConvProblem& p, const ConvOperands&
     for (int tap = 0; tap < taps; ++tap) {
       for (int i = 0; i < count; ++i) {
         const std::int64_t pixel = first + i, sample = pixel / out.pixels(), at = pixel % out.pixels();
-        const int h = source_position(p, static_cast<int>(at / out.width), tap / p.kernel_width);
-        const int w = source_position(p, static_cast<int>(at % out.width), tap % p.kernel_width);
+        const int h = source_position(p, kRows, static_cast<int>(at / out.width), tap / p.kernel_width);
+        const int w = source_position(p, kColumns, static_cast<int>(at % out.width), tap % p.kernel_width);
         const bool inside = h >= 0 && h < in.height && w >= 0 && w < in.width;
         panels.set(
             i, inside ? src.data() + (sample * in.pixels() + std::int64_t{1} * h * in.width + w) * in.channels
@@ -243,8 +249,8 @@ void for_each_product(HostLoops loops, const ConvProblem& p, const Visit& visit)
     for (int y = 0; y < out.height; ++y)
       for (int x = 0; x < out.width; ++x)
         for_each_in(loops, p.kernel_height * p.kernel_width, [&](int tap) {
-          const int h = source_position(p, y, tap / p.kernel_width),
-                    w = source_position(p, x, tap % p.kernel_width);
+          const int h = source_position(p, kRows, y, tap / p.kernel_width),
+                    w = source_position(p, kColumns, x, tap % p.kernel_width);
           if (h < 0 || h >= in.height || w < 0 || w >= in.width) return;
           const std::int64_t from = (n * in.pixels() + std::int64_t{1} * h * in.width + w) * in.channels;
           const std::int64_t to = (n * out.pixels() + std::int64_t{1} * y * out.width + x) * out.channels;

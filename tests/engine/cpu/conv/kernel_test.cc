@@ -1,6 +1,7 @@
 // Every way to compute a convolution in fp32, alone, against sums in double, over the shapes that break
 // kernels.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -64,6 +65,13 @@ TEST(ConvKernel, RefusesWhatItCannotComputeAndSaysWhy) {
   s.bias = false;
   s.stride = 3;
   EXPECT_EQ(find_algorithm("winograd")->refusal({.shape = s}), "is for 3x3 convolutions with stride 1 or 2");
+  ConvShape uneven = s;
+  uneven.uneven = {.kernel = {1, 3}, .padding = {0, 1}};
+  for (const ConvAlgorithm& own : conv_algorithms().first(conv_algorithms().size() - 1))
+    EXPECT_EQ(own.refusal({.shape = uneven}), "has square kernels without dilation") << own.name;
+  EXPECT_FALSE(find_algorithm("onednn")->refusal({.shape = uneven}));
+  EXPECT_THAT(key_of({.shape = s}), testing::HasSubstr(", kernel 3 stride 3 padding 1, fp32"));
+  EXPECT_THAT(key_of({.shape = uneven}), testing::HasSubstr(", kernel 1x3 stride 1 padding 0x1, fp32"));
   s.stride = 2;
   EXPECT_FALSE(find_algorithm("winograd")->refusal({.shape = s}));
   s.padding = 0;

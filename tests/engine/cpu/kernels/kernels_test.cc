@@ -162,8 +162,8 @@ TEST(Kernels, KeepNaNThroughReluAndMaxPool) {
     kernels_for(isa).f32.relu(x.data(), y.data(), 33);
     for (std::size_t i = 0; i < 33; ++i) EXPECT_EQ(std::isnan(y[i]), std::isnan(x[i]));
     // One window of four pixels, two channels: NaN at any place wins.
-    const PoolShape shape{
-        .channels = 2, .height = 2, .width = 2, .out_height = 1, .out_width = 1, .kernel = 2, .stride = 2};
+    const PoolAxis axis{.size = 2, .positions = 1, .kernel = 2, .stride = 2};
+    const PoolShape shape{.channels = 2, .rows = axis, .columns = axis};
     for (std::size_t place = 0; place < 4; ++place) {
       std::vector<float> image = {1, 2, 3, 4, 5, 6, 7, 8}, best(2);
       std::vector<std::uint8_t> winner(2);
@@ -179,14 +179,8 @@ TEST(Kernels, KeepNaNThroughReluAndMaxPool) {
 // What a ReLU's mask would keep of d_src, without looking at src again: overlapping windows, values of both
 // signs and zeros of both, NaN.
 TEST(Kernels, LeaveWindowsWithoutPositiveValuesWithoutAWinner) {
-  const PoolShape shape{.channels = 19,
-                        .height = 7,
-                        .width = 7,
-                        .out_height = 4,
-                        .out_width = 4,
-                        .kernel = 3,
-                        .stride = 2,
-                        .padding = 1};
+  const PoolAxis axis{.size = 7, .positions = 4, .kernel = 3, .stride = 2, .padding = 1};
+  const PoolShape shape{.channels = 19, .rows = axis, .columns = axis};
   constexpr std::size_t kSrc = 7 * 7 * 19, kDst = 4 * 4 * 19;
   for (const Isa isa : isas_here()) {
     std::vector<float> src = random_values(kSrc, 6);

@@ -150,5 +150,21 @@ TEST(CudnnGraphs, EachDirectionIsToldWithItsOwnAttributes) {
   }
 }
 
+TEST(CudnnGraphs, SayTheWindowOfEachAxis) {
+  FakeCudnn fake;
+  ConvProblem asked = small_problem();
+  asked.kernel_width = 2;
+  asked.stride = {2, 1};
+  asked.padding = {1, 0};
+  asked.dilation = {1, 3};
+  asked.width_out = 1;
+  const ConvGraph graph = make_conv_graph(TargetDevice::of(fake.api(), nullptr), asked, conv_tensors(asked));
+  const FakeDescriptor& geometry = fake.finalized[3];
+  EXPECT_THAT(values<std::int64_t>(geometry, Attribute::convolution_strides), ElementsAre(2, 1));
+  EXPECT_THAT(values<std::int64_t>(geometry, Attribute::convolution_pre_paddings), ElementsAre(1, 0));
+  EXPECT_THAT(values<std::int64_t>(geometry, Attribute::convolution_post_paddings), ElementsAre(1, 0));
+  EXPECT_THAT(values<std::int64_t>(geometry, Attribute::convolution_dilations), ElementsAre(1, 3));
+}
+
 }  // namespace
 }  // namespace paceline::engine::cuda::cudnn

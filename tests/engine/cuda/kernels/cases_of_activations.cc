@@ -155,6 +155,18 @@ void add_product_cases(KernelCases& cases) {
                                   .threshold = 0x7ccccccdu,
                                   .scale = 1 / 0.5f};
       });
+      // More rows and less columns, channels moved: of each side some is cut off and some is added.
+      cases.add(named<T>("PlaceImage"), [=](KernelArrays& arrays, std::mt19937& generator) {
+        const ImageShape to{shape.samples, shape.channels + 3, shape.height + 2, shape.width};
+        return PlaceImage<T>{.samples = shape.samples,
+                             .from = arrays.input(random_images<T>(generator, shape)),
+                             .from_image = {shape.height, shape.width, shape.channels, shape.padded()},
+                             .to = arrays.output<T>(to.stored_elements()),
+                             .to_image = {to.height, to.width, to.channels, to.padded()},
+                             .row = 2,
+                             .column = -1,
+                             .channel = 2};
+      });
       // Every second channel of the destination is left as it was.
       cases.add(named<T>("CopyChannels"), [=](KernelArrays& arrays, std::mt19937& generator) {
         const ImageShape to{shape.samples, 2 * shape.channels + 1, shape.height, shape.width};
@@ -202,22 +214,20 @@ namespace {
 
 struct Pool {
   PoolShape shape;
-  [[nodiscard]] ImageShape src() const { return {shape.samples, shape.channels, shape.height, shape.width}; }
+  [[nodiscard]] ImageShape src() const {
+    return {shape.samples, shape.channels, shape.rows.size, shape.columns.size};
+  }
   [[nodiscard]] ImageShape dst() const {
-    return {shape.samples, shape.channels, shape.dst_height, shape.dst_width};
+    return {shape.samples, shape.channels, shape.rows.positions, shape.columns.positions};
   }
 };
 
 Pool pool(const ImageShape& src, int kernel, int stride, int padding) {
   return {{.samples = src.samples,
            .channels = src.padded(),
-           .height = src.height,
-           .width = src.width,
-           .dst_height = (src.height + 2 * padding - kernel) / stride + 1,
-           .dst_width = (src.width + 2 * padding - kernel) / stride + 1,
-           .kernel = kernel,
-           .stride = stride,
-           .padding = padding}};
+           .rows = {src.height, (src.height + 2 * padding - kernel) / stride + 1, kernel, stride, padding},
+           .columns = {src.width, (src.width + 2 * padding - kernel) / stride + 1, kernel, stride, padding},
+           .count_padding = true}};
 }
 
 template <typename T>
@@ -231,7 +241,7 @@ void add_window_pools(KernelCases& cases, const Pool& pool) {
           keeps_winner ? arrays.output<std::uint16_t>(pool.dst().stored_elements()) : nullptr};
     });
   cases.add(named<T>("MaxPoolBackward"), [=](KernelArrays& arrays, std::mt19937& generator) {
-    std::uniform_int_distribution<int> draw(0, pool.shape.kernel * pool.shape.kernel - 1);
+    std::uniform_int_distribution<int> draw(0, pool.shape.rows.kernel * pool.shape.columns.kernel - 1);
     std::vector<std::uint16_t> winners(pool.dst().stored_elements());
     for (auto& winner : winners) winner = static_cast<std::uint16_t>(draw(generator));
     const std::uint16_t* winner = arrays.input(winners);

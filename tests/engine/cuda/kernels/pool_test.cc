@@ -9,22 +9,20 @@ namespace {
 struct PoolCase {
   ImageShape src;
   int kernel, stride, padding;
+  bool rounds_up = false, counts_padding = true;
   [[nodiscard]] ImageShape dst() const {
     ImageShape dst = src;
-    dst.height = (src.height + 2 * padding - kernel) / stride + 1;
-    dst.width = (src.width + 2 * padding - kernel) / stride + 1;
+    const int more = rounds_up ? stride - 1 : 0;  // no case rounds up to a window beyond the image
+    dst.height = (src.height + 2 * padding - kernel + more) / stride + 1;
+    dst.width = (src.width + 2 * padding - kernel + more) / stride + 1;
     return dst;
   }
   [[nodiscard]] PoolShape shape() const {
     return {.samples = src.samples,
             .channels = src.padded(),
-            .height = src.height,
-            .width = src.width,
-            .dst_height = dst().height,
-            .dst_width = dst().width,
-            .kernel = kernel,
-            .stride = stride,
-            .padding = padding};
+            .rows = {src.height, dst().height, kernel, stride, padding},
+            .columns = {src.width, dst().width, kernel, stride, padding},
+            .count_padding = counts_padding};
   }
   [[nodiscard]] reference::OpShapes reference() const {
     return {.batch = src.samples, .src = src.shape(), .dst = dst().shape()};
@@ -33,9 +31,11 @@ struct PoolCase {
 
 /// Windows that overlap, that leave gaps and rests, padding, odd sizes.
 std::vector<PoolCase> cases() {
-  return {{{2, 3, 8, 8}, 2, 2, 0},  {{3, 16, 7, 9}, 2, 2, 0}, {{2, 10, 11, 7}, 3, 2, 1},
-          {{1, 24, 6, 5}, 3, 1, 1}, {{2, 8, 9, 10}, 2, 3, 0}, {{1, 1, 1, 1}, 1, 1, 0},
-          {{2, 9, 5, 5}, 5, 5, 0},  {{1, 8, 4, 4}, 4, 2, 2}};
+  return {{{2, 3, 8, 8}, 2, 2, 0},       {{3, 16, 7, 9}, 2, 2, 0},
+          {{2, 10, 11, 7}, 3, 2, 1},     {{1, 24, 6, 5}, 3, 1, 1},
+          {{2, 8, 9, 10}, 2, 3, 0},      {{1, 1, 1, 1}, 1, 1, 0},
+          {{2, 9, 5, 5}, 5, 5, 0},       {{1, 8, 4, 4}, 4, 2, 2},
+          {{2, 9, 8, 6}, 3, 2, 0, true}, {{2, 9, 8, 6}, 3, 2, 1, true, false}};
 }
 
 template <typename T>
@@ -107,7 +107,11 @@ TYPED_TEST(CudaPool, MaxPoolBackwardIsTheReference) {
 
 TYPED_TEST(CudaPool, AveragePoolIsTheReference) {
   for (const PoolCase& pool : cases()) {
-    const graph::AveragePool op{.kernel = pool.kernel, .stride = pool.stride, .padding = pool.padding};
+    const graph::AveragePool op{.kernel = pool.kernel,
+                                .stride = pool.stride,
+                                .padding = pool.padding,
+                                .ceil = pool.rounds_up,
+                                .count_padding = pool.counts_padding};
     const std::vector<double> src = random_values<TypeParam>(this->generator_, pool.src.elements());
     std::vector<double> expected(pool.dst().elements());
     reference::average_pool_forward(pool.reference(), op, src.data(), expected.data());

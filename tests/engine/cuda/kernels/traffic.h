@@ -65,6 +65,10 @@ template <typename T>
 std::int64_t traffic_of(const CopyChannels<T>& kernel) {
   return 2 * kernel.rows * kernel.channels * static_cast<std::int64_t>(sizeof(T));
 }
+template <typename T>
+std::int64_t traffic_of(const PlaceImage<T>& kernel) {
+  return 2 * kernel.elements() * static_cast<std::int64_t>(sizeof(T));
+}
 
 template <typename T>
 std::int64_t traffic_of(const BatchNormSums<T>& kernel) {

@@ -48,7 +48,8 @@ void for_each_product(const ConvProblem& p, const Visit& visit) {
       for (int x = 0; x < p.width_out; ++x)
         for (int r = 0; r < p.kernel_height; ++r)
           for (int s = 0; s < p.kernel_width; ++s) {
-            const int h = y * p.stride - p.padding + r, w = x * p.stride - p.padding + s;
+            const int h = y * p.stride.height - p.padding.height + r * p.dilation.height;
+            const int w = x * p.stride.width - p.padding.width + s * p.dilation.width;
             if (h < 0 || h >= p.height_in || w < 0 || w >= p.width_in) continue;
             for (int k = 0; k < p.channels_out; ++k)
               for (int c = 0; c < p.channels_in; ++c)
@@ -75,23 +76,30 @@ std::vector<HostCase> all_cases() {
 
 TEST(HostConvolution, SumsWhatItsDefinitionSays) {
   struct Case {
-    int samples, in, height, width, out, kernel, stride, padding;
+    int samples, in, height, width, out;
+    graph::Pair kernel, stride, padding, dilation = 1;
   };
   for (const Case& c :
        {Case{2, 8, 5, 7, 16, 3, 1, 1}, Case{1, 16, 8, 8, 8, 3, 2, 1}, Case{3, 8, 4, 4, 24, 1, 2, 0},
         Case{2, 8, 9, 6, 8, 5, 2, 2}, Case{9, 64, 1, 1, 16, 1, 1, 0}, Case{1, 8, 3, 3, 8, 2, 3, 1},
-        Case{5, 8, 11, 11, 8, 7, 2, 3}})
+        Case{5, 8, 11, 11, 8, 7, 2, 3}, Case{2, 8, 5, 9, 16, {1, 7}, 1, {0, 3}},
+        Case{2, 8, 9, 6, 8, {3, 2}, {2, 1}, {2, 1}, {2, 3}}})
     for (const auto& [precision, direction, loops] : all_cases()) {
       ConvProblem p{.direction = direction, .precision = precision, .samples = c.samples};
       p.channels_in = c.in;
       p.height_in = c.height;
       p.width_in = c.width;
       p.channels_out = c.out;
-      p.kernel_height = p.kernel_width = c.kernel;
+      p.kernel_height = c.kernel.height;
+      p.kernel_width = c.kernel.width;
       p.stride = c.stride;
       p.padding = c.padding;
-      p.height_out = (c.height + 2 * c.padding - c.kernel) / c.stride + 1;
-      p.width_out = (c.width + 2 * c.padding - c.kernel) / c.stride + 1;
+      p.dilation = c.dilation;
+      p.height_out = (c.height + 2 * c.padding.height - c.dilation.height * (c.kernel.height - 1) - 1) /
+                         c.stride.height +
+                     1;
+      p.width_out =
+          (c.width + 2 * c.padding.width - c.dilation.width * (c.kernel.width - 1) - 1) / c.stride.width + 1;
       SCOPED_TRACE(describe(p));
       Operand src(p.src_elements(), precision, 1), weight(p.weight_elements(), precision, 2),
           dst(p.dst_elements(), precision, 3);

@@ -1,0 +1,54 @@
+// Compiled pad.
+
+#include "engine/cuda/kernels/pad.h"
+
+#include "engine/cuda/ops/factories.h"
+
+namespace paceline::engine::cuda {
+namespace {
+
+class PadOp final : public CompiledOp {
+ public:
+  PadOp(const graph::Pad& pad, const OpArguments& a)
+      : name_(a.build.op().name), src_(*a.src[0]), dst_(a.dst), d_src_(a.d_src[0]), pad_(pad) {}
+
+  void forward(ExecContext& exec) override {
+    place(exec, exec.memory.at(src_.buffer), src_, exec.memory.at(dst_.buffer), dst_, 1);
+  }
+  void backward(ExecContext& exec) override {
+    if (d_src_) place(exec, merged_gradient(exec, dst_), dst_, exec.memory.at(d_src_), src_, -1);
+  }
+  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
+
+ private:
+  static PaddedImage image(const Value& value) {
+    return {value.shape.height, value.shape.width, value.shape.channels, value.channels()};
+  }
+  void place(ExecContext& exec, const void* from, const Value& of_from, void* to, const Value& of_to,
+             int sign) const {
+    with_storage(exec.options.precision, [&]<typename T>(T) {
+      exec.launch(PlaceImage<T>{.samples = exec.options.batch,
+                                .from = static_cast<const T*>(from),
+                                .from_image = image(of_from),
+                                .to = static_cast<T*>(to),
+                                .to_image = image(of_to),
+                                .row = sign * pad_.top,
+                                .column = sign * pad_.left,
+                                .channel = sign * pad_.front});
+    });
+  }
+
+  const std::string name_;
+  const Value& src_;
+  const Value& dst_;
+  const BufferId d_src_;
+  const graph::Pad pad_;
+};
+
+}  // namespace
+
+std::unique_ptr<CompiledOp> make_op(const graph::Pad& op, const OpArguments& a) {
+  return std::make_unique<PadOp>(op, a);
+}
+
+}  // namespace paceline::engine::cuda
