@@ -85,7 +85,7 @@ bool is_loss(const graph::Graph& graph, const FusedGroup& group) {
 class Builder {
  public:
   Builder(const graph::Graph& graph, std::span<const FusedGroup> groups, LossKeeps loss)
-      : graph_(graph), groups_(groups), loss_(loss) {
+      : graph_(graph), groups_(groups), loss_(loss), needs_(graph::needs_gradient(graph)) {
     lives_.group_of.assign(graph.nodes.size(), -1);
     lives_.values.resize(graph.nodes.size());
     lives_.gradient.resize(graph.nodes.size());
@@ -95,25 +95,26 @@ class Builder {
     }
   }
 
+  /// A frozen beginning of the network keeps nothing for the backward pass.
   void lay_out_values(bool training) {
     for (int at = 0; at < count(); ++at) {
       const FusedGroup& group = groups_[static_cast<std::size_t>(at)];
+      const bool has_backward = training && needs_[static_cast<std::size_t>(group.last)];
       for (std::size_t input = 0; input < group.inputs.size(); ++input) {
         Lifetime& read = *value(group.inputs[input]);
         extend(read, at);
-        if (training && backward_reads_src(graph_, group, input, loss_))
+        if (has_backward && backward_reads_src(graph_, group, input, loss_))
           extend(read, backward_at(at, count()));
       }
       if (is_loss(graph_, group)) continue;
       Lifetime& dst = value(group.last).emplace(Lifetime{.first = at, .last = at});
-      if (training && backward_reads_dst(graph_, group, loss_)) extend(dst, backward_at(at, count()));
+      if (has_backward && backward_reads_dst(graph_, group, loss_)) extend(dst, backward_at(at, count()));
     }
   }
 
   /// Goes through groups in backward order, so that all gradient terms of a group's output are known when
   /// those of its inputs are assigned.
   void lay_out_gradients() {
-    const std::vector<bool> needs = graph::needs_gradient(graph_);
     for (int at = count() - 1; at >= 0; --at) {
       const FusedGroup& group = groups_[static_cast<std::size_t>(at)];
       // Terms of the incoming gradient that may be overwritten. A batch norm with a residual first stores its
@@ -122,7 +123,7 @@ class Builder {
       if (rule_of(graph_, group).in_place) reusable = gradient(group.last);
       for (std::size_t input = group.inputs.size(); input-- > 0;) {
         const int source = group.inputs[input];
-        if (!needs[static_cast<std::size_t>(source)]) continue;
+        if (!needs_[static_cast<std::size_t>(source)]) continue;
         const int until = backward_at(lives_.group_of[static_cast<std::size_t>(source)], count());
         int term = static_cast<int>(lives_.terms.size());
         if (!reusable.empty()) {
@@ -153,6 +154,7 @@ class Builder {
   const std::span<const FusedGroup> groups_;
   const LossKeeps loss_;
   Lifetimes lives_;
+  const std::vector<bool> needs_;  ///< [nodes]: whether a gradient of the output is computed
 };
 
 }  // namespace

@@ -184,6 +184,8 @@ struct Program<T>::Backward {
       dense_backward_data(program.shapes(i), program.d_dst(i), program.weight(i, 0), d);
   }
   void operator()(const graph::BatchNorm& op) const {
+    if (!program.needs_gradient_[static_cast<std::size_t>(i)])
+      return;  // frozen, and so is everything before it
     if (op.is_frozen) {
       frozen_batch_norm_backward(program.shapes(i), op, program.src(i), program.weight(i, 0),
                                  program.weight(i, 2), program.weight(i, 3), program.d_dst(i),

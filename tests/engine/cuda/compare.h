@@ -18,6 +18,7 @@
 #include "engine/reference/engine.h"
 #include "engine/reference/toy.h"
 #include "engine/tolerance.h"
+#include "graph/rates.h"
 #include "graph/zoo.h"
 
 namespace paceline::engine::cuda {

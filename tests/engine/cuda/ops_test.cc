@@ -138,6 +138,10 @@ TEST(CudaEngine, NormalisesByRunningStatisticsWhereFrozen) {
   });
   expect_like_reference(graph, {.batch = 7}, 200);
   expect_like_reference(graph, {.batch = 8, .batch_norm = BatchNormMode::ghost, .ghost_size = 2}, 200);
+  // Up to a place all is frozen: no gradient goes further.
+  graph::Graph prefix = graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0.1);
+  EXPECT_EQ(graph::set_rates(prefix, graph::frozen_rules("conv1,bn1,layer1,layer2.0.bn1")), "");
+  expect_like_reference(prefix, {.batch = 4}, 400);
 }
 
 TEST(CudaEngine, FusesResidualBlocksWithoutChangingThem) {

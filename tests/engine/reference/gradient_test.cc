@@ -201,10 +201,7 @@ std::vector<GradientCase> cases() {
          return around({2, 3, 5}, 3, norm);
        },
        BatchNormMode::ghost, 1},
-      {"BatchNormSynchronisedAlone", 3,
-       [=] {
-         return around({2, 3, 5}, 3, norm);
-       },
+      {"BatchNormSynchronisedAlone", 3, [=] { return around({2, 3, 5}, 3, norm); },
        BatchNormMode::synchronised},
   };
   std::ranges::move(cases_of_channels(), std::back_inserter(all));

@@ -63,7 +63,7 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     offset_ = build.memory.kept(of_groups);
     statistics_ = build.memory.kept(8 * std::int64_t{3} * groups_ * channels_);
     // If no residual needs it, the masked gradient may overwrite the incoming one.
-    if (build.options.training && (residual != nullptr || dst.gradient.size() > 1))
+    if (build.options.training && !dst.gradient.empty() && (residual != nullptr || dst.gradient.size() > 1))
       d_masked_ = d_residual ? d_residual : dst.gradient.front();
     least_ = least_of(channels_);
     build.memory.scratch(8 * doubles_of(channels_) * ranges_of(rows_ / shards_, least_));
@@ -111,6 +111,11 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
   }
 
   void backward(ExecContext& exec) override {
+    if (dst_.gradient.empty()) {  // frozen, and so is everything before it
+      for (const std::int64_t at : {weight_at_, bias_at_, mean_at_, var_at_})
+        std::fill_n(exec.gradients + at, channels_, 0.0f);
+      return;
+    }
     own_sums_.assign(2 * static_cast<std::size_t>(channels_), 0.0);
     const std::vector<BufferId> terms = first_terms(exec);
     for (int group = 0; group < groups_; ++group) {

@@ -49,7 +49,8 @@ class BatchNormOp final : public CompiledOp {
         shard_sum_(shards_, std::int64_t{4} * channels_) {
     parameters_ = a.build.memory.kept(std::int64_t{3} * groups_ * channels_ * 4);
     statistics_ = a.build.memory.kept(std::int64_t{3} * groups_ * channels_ * 8);
-    if (a.build.options.training && (residual_ != nullptr || dst_.gradient.size() > 1)) {
+    if (a.build.options.training && !dst_.gradient.empty() &&
+        (residual_ != nullptr || dst_.gradient.size() > 1)) {
       const BufferId d_residual = a.group.sum ? a.d_src[1] : BufferId{};
       d_masked_ = d_residual ? d_residual : dst_.gradient.front();
     }
@@ -79,6 +80,11 @@ class BatchNormOp final : public CompiledOp {
   }
 
   void backward(ExecContext& exec) override {
+    if (dst_.gradient.empty()) {  // frozen, and so is everything before it
+      for (const std::int64_t at : {weight_at_, bias_at_, mean_at_, var_at_})
+        exec.runtime.fill_bytes(exec.compute, exec.gradients + at, 0, static_cast<std::size_t>(4 * used_));
+      return;
+    }
     const std::vector<BufferId> terms = first_terms(exec);
     with_storage(exec.options.precision, [&]<typename T>(T) {
       const MaskedGradient<T> gradient = masked_gradient<T>(exec, terms);

@@ -159,7 +159,11 @@ TEST(CpuEngine, NormalisesByRunningStatisticsWhereFrozen) {
     const int sum = model.relu(model.add(branch, first));
     return model.batch_norm(model.conv2d(sum, "b", {.channels = 24, .kernel = 1}), "n3");
   });
+  // Up to a place all is frozen: no gradient goes further.
+  graph::Graph prefix = graph::make_model("resnet8-cifar", {3, 16, 16}, 10, 0.1);
+  EXPECT_EQ(graph::set_rates(prefix, graph::frozen_rules("conv1,bn1,layer1,layer2.0.bn1")), "");
   for (const Variant& variant : variants()) {
+    expect_like_reference(prefix, {.batch = 4}, variant, tolerance(variant.precision, 400));
     expect_like_reference(graph, {.batch = 7}, variant, tolerance(variant.precision, 200));
     expect_like_reference(graph, {.batch = 8, .batch_norm = BatchNormMode::ghost, .ghost_size = 2}, variant,
                           tolerance(variant.precision, 200));
