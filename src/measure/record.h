@@ -78,8 +78,11 @@ struct EpochRecord {
   double train_accuracy = 0;        ///< likewise
   std::optional<double> test_loss;  ///< mean over the whole test set
   std::optional<double> test_accuracy;
+  /// The label is among the five largest logits; none with fewer than 20 classes, and in older records.
+  std::optional<double> test_top_5 = {};
   std::optional<double> validation_loss;  ///< on the validation set, if there is one
   std::optional<double> validation_accuracy;
+  std::optional<double> validation_top_5 = {};
 };
 
 /// How a training used its test set. Missing in older records and for timed windows.
@@ -90,7 +93,7 @@ struct TestSetRecord {
   std::int64_t reads = 0;
   /// For "last": the epoch whose weights were tested (from 1), and the result.
   std::optional<std::int64_t> epoch = {};
-  std::optional<double> loss = {}, accuracy = {};
+  std::optional<double> loss = {}, accuracy = {}, top_5 = {};
 };
 
 /// How the algorithms of a run were chosen, and which they were.
@@ -279,6 +282,9 @@ struct Record {
     /// Where the images of a training are kept, "device" or "host"; none for engines that keep no images, and
     /// in older records.
     std::optional<std::string> images_on = {};
+    /// Evaluation resized the shorter side of images to this and took the centre. None: it took all that
+    /// fits, or images have one size; older records.
+    std::optional<std::int64_t> eval_resize = {};
     /// Of whole trainings: the names of the classes by label, and data::list_sha256() of each part, "train",
     /// "validation" and "test". None: timed windows, and older records.
     std::optional<std::vector<std::string>> classes = {};

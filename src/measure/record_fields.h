@@ -100,8 +100,10 @@ void fields(A& archive, In<A, EpochRecord>& value) {
   archive("train_accuracy", value.train_accuracy);
   archive("test_loss", value.test_loss);
   archive("test_accuracy", value.test_accuracy);
+  where_present(archive, "test_top_5", value.test_top_5);
   archive("validation_loss", value.validation_loss);
   archive("validation_accuracy", value.validation_accuracy);
+  where_present(archive, "validation_top_5", value.validation_top_5);
 }
 
 template <typename A>
@@ -111,6 +113,7 @@ void fields(A& archive, In<A, TestSetRecord>& value) {
   archive("epoch", value.epoch);
   archive("loss", value.loss);
   archive("accuracy", value.accuracy);
+  where_present(archive, "top_5", value.top_5);
 }
 
 template <typename A>
@@ -201,6 +204,7 @@ void fields(A& archive, In<A, Record::Data>& value) {
   archive("steps_per_epoch", value.steps_per_epoch);
   where_present(archive, "stored_bytes", value.stored_bytes);
   where_present(archive, "images_on", value.images_on);
+  where_present(archive, "eval_resize", value.eval_resize);
   where_present(archive, "classes", value.classes);
   where_present(archive, "lists_sha256", value.lists_sha256);
 }

@@ -78,8 +78,10 @@ constexpr std::array kScalars{
     Scalar{"train_accuracy", "train/accuracy"},
     Scalar{"test_loss", "test/loss"},
     Scalar{"test_accuracy", "test/accuracy"},
+    Scalar{"test_top_5", "test/top-5"},
     Scalar{"validation_loss", "validation/loss"},
     Scalar{"validation_accuracy", "validation/accuracy"},
+    Scalar{"validation_top_5", "validation/top-5"},
     Scalar{"lr", "learning_rate"},
     Scalar{"images_per_s", "images_per_s"},
 };

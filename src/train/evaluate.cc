@@ -17,7 +17,21 @@ double hit_rate(const engine::LossSums& sums) {
   return static_cast<double>(sums.correct) / static_cast<double>(sums.samples);
 }
 
+std::optional<double> top_5(const EvaluatedSums& sums) {
+  if (!sums.correct_in_5) return std::nullopt;
+  return static_cast<double>(*sums.correct_in_5) / static_cast<double>(sums.samples);
+}
+
 }  // namespace
+
+bool is_in_five(std::span<const double> logits, std::int32_t label) {
+  constexpr int kFive = 5;
+  const auto own = static_cast<std::size_t>(label);
+  int above = 0;
+  for (std::size_t k = 0; k < logits.size(); ++k)
+    above += logits[k] > logits[own] || (k < own && logits[k] == logits[own]) ? 1 : 0;
+  return above < kFive;
+}
 
 ImageStore::ImageStore(const Job& job, const data::Augment& augment, engine::Engine& engine)
     : job_(job), engine_(engine) {
@@ -88,20 +102,32 @@ std::int64_t planned_evaluations(const Job& job, std::int64_t first) {
   return count;
 }
 
-std::optional<engine::LossSums> evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
-                                         comm::Communicator& communicator, const std::stop_token& stop) {
+std::optional<EvaluatedSums> evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
+                                      comm::Communicator& communicator, const std::stop_token& stop) {
   engine::LossSums sums;
+  const auto classes = static_cast<std::size_t>(engine.graph().classes());
+  const bool has_five = classes >= kLeastForTopFive;
+  double in_five = 0;
+  std::vector<double> logits;
   while (!stop.stop_requested()) {
     const auto* batch = batches.next();
     if (batch == nullptr) break;
     const int count = static_cast<int>(batch->count());
-    sums += batch->draws.empty() ? engine.evaluate(batch->images, batch->labels, count, views)
-                                 : engine.evaluate_draws(batch->draws, batch->labels, count, views);
+    if (has_five) logits.resize(static_cast<std::size_t>(count) * classes);
+    sums += batch->draws.empty() ? engine.evaluate(batch->images, batch->labels, count, views, logits)
+                                 : engine.evaluate_draws(batch->draws, batch->labels, count, views, logits);
+    for (std::size_t i = 0; has_five && i < batch->labels.size(); ++i)
+      in_five += is_in_five(std::span(logits).subspan(i * classes, classes), batch->labels[i]) ? 1 : 0;
   }
   double stops = stop.stop_requested() ? 1 : 0;
   communicator.all_reduce(std::span(&stops, 1), comm::Reduce::sum);
   if (stops > 0) return std::nullopt;
-  return reduce_sums(sums, communicator);
+  EvaluatedSums all{reduce_sums(sums, communicator)};
+  if (has_five) {
+    communicator.all_reduce(std::span(&in_five, 1), comm::Reduce::sum);
+    all.correct_in_5 = static_cast<std::int64_t>(in_five);
+  }
+  return all;
 }
 
 engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& communicator) {
@@ -114,9 +140,9 @@ engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& 
           .samples = static_cast<std::int64_t>(sums[2])};
 }
 
-std::optional<engine::LossSums> Evaluator::evaluate_on(const data::Dataset& set,
-                                                       std::optional<data::EvaluationBatches>& batches,
-                                                       std::int64_t passes) {
+std::optional<EvaluatedSums> Evaluator::evaluate_on(const data::Dataset& set,
+                                                    std::optional<data::EvaluationBatches>& batches,
+                                                    std::int64_t passes) {
   if (!batches) {
     auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
                                       communicator_.rank(), communicator_.size(), job_.options.shard > 0);
@@ -148,12 +174,12 @@ void Evaluator::use_stored(const data::Dataset& set, data::EvaluationOptions& op
 std::optional<Evaluator::Figures> Evaluator::test() {
   const auto test = evaluate_on(*job_.source.test, test_batches_, 1);
   if (!test) return std::nullopt;
-  return Figures{.loss = mean_loss(*test), .accuracy = hit_rate(*test)};
+  return Figures{.loss = mean_loss(*test), .accuracy = hit_rate(*test), .top_5 = top_5(*test)};
 }
 
 bool Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) {
   const bool has_validation = job_.source.validation != nullptr;
-  std::optional<engine::LossSums> test, validation;
+  std::optional<EvaluatedSums> test, validation;
   if (test_policy(job_.options, has_validation) == TestSet::every) {
     test = evaluate_on(*job_.source.test, test_batches_, test_passes);
     if (!test) return false;
@@ -165,10 +191,12 @@ bool Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) 
   if (test) {
     epoch.test_loss = mean_loss(*test);
     epoch.test_accuracy = hit_rate(*test);
+    epoch.test_top_5 = top_5(*test);
   }
   if (validation) {
     epoch.validation_loss = mean_loss(*validation);
     epoch.validation_accuracy = hit_rate(*validation);
+    epoch.validation_top_5 = top_5(*validation);
   }
   return true;
 }

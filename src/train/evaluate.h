@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -63,13 +64,21 @@ class ImageStore {
 /// How many epochs from `first` (from 1) on are evaluated, if the run is not stopped early.
 [[nodiscard]] std::int64_t planned_evaluations(const Job& job, std::int64_t first);
 
+/// From so many classes on, evaluations also count labels that are among the five largest logits.
+inline constexpr int kLeastForTopFive = 20;
+/// Whether `label` is among the five largest of `logits` [classes]; of equal ones the first counts as larger.
+[[nodiscard]] bool is_in_five(std::span<const double> logits, std::int32_t label);
+
+struct EvaluatedSums : engine::LossSums {
+  std::optional<std::int64_t> correct_in_5 = {};  ///< none below kLeastForTopFive classes
+};
+
 /// Evaluates `batches` (this rank's part of the test set) with the engine's weights and adds sums and counts
 /// over ranks. Returns nothing if any rank was asked to stop (`stop`); then it ends after the current batch.
 /// Collective; the same result on every rank.
-[[nodiscard]] std::optional<engine::LossSums> evaluate(data::EvaluationBatches& batches, int views,
-                                                       engine::Engine& engine,
-                                                       comm::Communicator& communicator,
-                                                       const std::stop_token& stop);
+[[nodiscard]] std::optional<EvaluatedSums> evaluate(data::EvaluationBatches& batches, int views,
+                                                    engine::Engine& engine, comm::Communicator& communicator,
+                                                    const std::stop_token& stop);
 
 /// Adds local sums over all ranks. Collective.
 [[nodiscard]] engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& communicator);
@@ -90,15 +99,16 @@ class Evaluator {
 
   struct Figures {
     double loss = 0, accuracy = 0;
+    std::optional<double> top_5;
   };
   /// Evaluates the whole test set once; nothing if the run was asked to stop. Collective; the same figures on
   /// every rank.
   [[nodiscard]] std::optional<Figures> test();
 
  private:
-  std::optional<engine::LossSums> evaluate_on(const data::Dataset& set,
-                                              std::optional<data::EvaluationBatches>& batches,
-                                              std::int64_t passes);
+  std::optional<EvaluatedSums> evaluate_on(const data::Dataset& set,
+                                           std::optional<data::EvaluationBatches>& batches,
+                                           std::int64_t passes);
   void use_stored(const data::Dataset& set, data::EvaluationOptions& options);
 
   const Job& job_;

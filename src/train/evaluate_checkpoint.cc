@@ -41,19 +41,12 @@ struct Outcome {
 
 /// `logits` [classes]. The first of equal logits counts as the largest, as in the engines' counts.
 Outcome outcome_of(std::span<const double> logits, std::int32_t label) {
-  constexpr std::ptrdiff_t kFive = 5;
   const auto largest = std::max_element(logits.begin(), logits.end());
-  const double of_label = logits[static_cast<std::size_t>(label)];
-  std::ptrdiff_t above = 0;
   double total = 0;
-  for (std::size_t k = 0; k < logits.size(); ++k) {
-    const bool is_before = k < static_cast<std::size_t>(label) && logits[k] == of_label;
-    above += logits[k] > of_label || is_before ? 1 : 0;
-    total += std::exp(logits[k] - *largest);
-  }
+  for (const double logit : logits) total += std::exp(logit - *largest);
   return {.label = label,
           .predicted = static_cast<std::int32_t>(largest - logits.begin()),
-          .in_five = above < kFive,
+          .in_five = is_in_five(logits, label),
           .probability = 1 / total};
 }
 

@@ -396,8 +396,8 @@ class Worker {
     }
     tested.loss = figures->loss;
     tested.accuracy = figures->accuracy;
-    result_.tested = tested;
-    events_.tested(tested.epoch, tested.updates, tested.loss, tested.accuracy);
+    tested.top_5 = figures->top_5;
+    events_.tested(result_.tested.emplace(tested));
   }
 
   const Job& job_;

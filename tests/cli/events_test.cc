@@ -96,6 +96,26 @@ TEST(EventsOfTheProgram, OfATrainingAreItsRecordsFiguresAndAResumeAppends) {
   EXPECT_EQ(events[lines + 1].whole("update"), 8);
 }
 
+TEST(EventsOfTheProgram, OfManyClassesHaveTheTopFive) {
+  const Folder folder;
+  const auto run = folder.path() / "run";
+  auto words = training({"--epochs", "2", "--out", run.string()});
+  *(std::ranges::find(words, "--data") + 1) = "synthetic,train=64,test=32,classes=25";
+  const auto trained = run_program(words);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.out, HasSubstr("  top-5 "));
+  const auto events = events_of(run);
+  const auto in_training = std::find_if(events.rbegin(), events.rend(), [](const auto& event) {
+                             return event.name() == "evaluation";
+                           })->number("test_top_5");
+  ASSERT_TRUE(in_training.has_value());
+  ASSERT_EQ(run_program({"evaluate", run.string(), "--out", (folder.path() / "e").string()}).code, 0);
+  EXPECT_EQ(find(events_of(folder.path() / "e"), "evaluation").number("test_top_5"), in_training);
+  const auto page = folder.path() / "page.md";
+  ASSERT_EQ(run_program({"report", run.string(), "--markdown", page.string()}).code, 0);
+  EXPECT_THAT(base::read_file(page), HasSubstr("| test top-5 |"));
+}
+
 TEST(EventsOfTheProgram, OfAnEvaluationAreItsFigures) {
   const Folder folder;
   const auto run = folder.path() / "run";

@@ -7,6 +7,7 @@
 
 #include "fixture.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/evaluate.h"
 
 namespace paceline::train {
 namespace {
@@ -97,6 +98,48 @@ TEST_F(EvaluateCheckpoint, TakesTheBestEpochOfADirectoryAndEitherPart) {
   options.validation_split = 0;
   EXPECT_THAT(refusal(options, {.checkpoint = options.out, .part = "validation"}),
               HasSubstr("has no validation part"));
+}
+
+// Whoever prepares the images, and for any number of workers.
+TEST_F(EvaluateCheckpoint, CountsTopFiveFrom20Classes) {
+  for (const char* device : {"cpu", "cuda-on-host"})
+    for (const int workers : {1, 2}) {
+      Options options = small(std::string(device) + std::to_string(workers));
+      options.device = device;
+      options.workers = workers;
+      options.data = "synthetic,train=96,test=41,classes=20";
+      options.validation_split = 0.25;
+      options.test_set = TestSet::every;
+      const Record trained = train(options);
+      const auto& last = trained.epochs.back();
+      options.local_batch = std::exchange(options.global_batch, 0);
+      options.workers = 1;
+      const auto newest = checkpoints_in(options.out).front();
+      const auto test = evaluate(options, {.checkpoint = newest}).evaluation.value();
+      const auto part = evaluate(options, {.checkpoint = newest, .part = "validation"}).evaluation.value();
+      EXPECT_EQ(last.test_top_5, static_cast<double>(test.correct_in_5) / 41) << device << workers;
+      EXPECT_EQ(last.validation_top_5,
+                static_cast<double>(part.correct_in_5) / static_cast<double>(part.samples));
+      EXPECT_GT(*last.test_top_5, *last.test_accuracy);
+    }
+  Options few = small("few");
+  few.data = "synthetic,train=96,test=40,classes=19";
+  EXPECT_FALSE(train(few).epochs.back().test_top_5.has_value());
+  Options held_back = small("held-back");
+  held_back.data = "synthetic,train=96,test=40,classes=20";
+  held_back.test_set = TestSet::last;
+  const Record record = train(held_back);
+  ASSERT_TRUE(record.test_set.value().top_5.has_value());
+  EXPECT_EQ(record.epochs.back().test_top_5, record.test_set.value().top_5);
+}
+
+TEST_F(EvaluateCheckpoint, OfEqualLogitsTheFirstIsLarger) {
+  std::vector<double> logits(20, 1.0);
+  for (const int label : {0, 4}) EXPECT_TRUE(is_in_five(logits, label));
+  for (const int label : {5, 19}) EXPECT_FALSE(is_in_five(logits, label));
+  logits[19] = 2;
+  EXPECT_TRUE(is_in_five(logits, 19));
+  EXPECT_FALSE(is_in_five(logits, 4));
 }
 
 TEST_F(EvaluateCheckpoint, ListsTheMostConfidentMistakesFirst) {

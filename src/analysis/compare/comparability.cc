@@ -196,6 +196,14 @@ void compare_tests(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.data.test_samples != b.data.test_samples,
             fmt::format("the baseline was tested on {} images, this on {}", a.data.test_samples,
                         b.data.test_samples));
+  const auto seen_in = [](const Record& record) {
+    return record.data.eval_resize
+               ? fmt::format("the centre of images resized to {}", *record.data.eval_resize)
+               : std::string("as much of each image as fits");
+  };
+  refuse_if(verdict, a.data.eval_resize != b.data.eval_resize,
+            fmt::format("the baseline was tested on {}, this on {}: give both one eval-resize", seen_in(a),
+                        seen_in(b)));
   const auto list_of = [](const Record& record) {
     const auto lists = record.data.lists_sha256.value_or(std::map<std::string, std::string>());
     const auto found = lists.find("test");

@@ -188,6 +188,8 @@ constexpr Row kRows[] = {
      [](const Record& r) { return whole(r.model.training_flops); }},
     {"data", subject, "data.spec", [](const Record& r) { return r.data.spec; }},
     {"data set", subject, "data.name", [](const Record& r) { return r.data.name; }},
+    {"resized for evaluation", subject, "data.eval_resize",
+     [](const Record& r) { return whole(r.data.eval_resize.value_or(0)); }},
     {"synthetic", subject, "data.synthetic",
      [](const Record& r) { return std::string(r.data.synthetic ? "yes" : ""); }},
     {"training samples", subject, "data.train_samples",

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -17,6 +18,7 @@
 #include "measure/environment.h"
 #include "measure/events.h"
 #include "report/build.h"
+#include "train/evaluate.h"
 
 namespace paceline::cli {
 namespace {
@@ -52,10 +54,14 @@ measure::Event start_of_evaluation(const Settings& settings) {
 
 measure::Event result_event(const measure::EvaluationRecord& result) {
   const double accuracy = static_cast<double>(result.correct) / static_cast<double>(result.samples);
+  std::optional<double> top_5;
+  if (result.classes.size() >= train::kLeastForTopFive)
+    top_5 = static_cast<double>(result.correct_in_5) / static_cast<double>(result.samples);
   return measure::Event("evaluation")
       .set("update", result.updates)
       .set(result.part + "_loss", result.loss)
-      .set(result.part + "_accuracy", accuracy);
+      .set(result.part + "_accuracy", accuracy)
+      .set(result.part + "_top_5", top_5);
 }
 
 measure::Event end_event(const measure::Record& record, double seconds) {

@@ -143,21 +143,34 @@ Table epochs_table(const Record& record, const std::string& id) {
                           {.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1},
                           {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
                           {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1}}};
-  const bool validated = std::any_of(record.epochs.begin(), record.epochs.end(),
-                                     [](const auto& epoch) { return epoch.validation_accuracy.has_value(); });
+  const auto has_some = [&](std::optional<double> EpochRecord::*figure) {
+    return std::ranges::any_of(record.epochs, [&](const auto& epoch) { return (epoch.*figure).has_value(); });
+  };
+  const bool has_test_5 = has_some(&EpochRecord::test_top_5);
+  if (has_test_5)
+    table.columns.push_back({.key = "test_top_5", .label = "test top-5", .format = Format::percent1});
+  const bool validated = has_some(&EpochRecord::validation_accuracy);
   if (validated) {
     table.columns.push_back({.key = "validation_loss", .label = "validation loss", .format = Format::fixed3});
     table.columns.push_back(
         {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1});
   }
+  const bool has_validation_5 = has_some(&EpochRecord::validation_top_5);
+  if (has_validation_5)
+    table.columns.push_back(
+        {.key = "validation_top_5", .label = "validation top-5", .format = Format::percent1});
   for (const auto& epoch : record.epochs) {
     table.rows.push_back({value(static_cast<double>(epoch.epoch)), value(static_cast<double>(epoch.updates)),
                           value(epoch.seconds), words(fmt::format("{:.4g}", epoch.lr)),
                           value(epoch.train_loss), value(epoch.train_accuracy),
                           value(epoch.test_loss, kNotEvaluated), value(epoch.test_accuracy, kNotEvaluated)});
-    if (!validated) continue;
-    table.rows.back().push_back(value(epoch.validation_loss, kNotEvaluated));
-    table.rows.back().push_back(value(epoch.validation_accuracy, kNotEvaluated));
+    auto& row = table.rows.back();
+    if (has_test_5) row.push_back(value(epoch.test_top_5, kNotEvaluated));
+    if (validated) {
+      row.push_back(value(epoch.validation_loss, kNotEvaluated));
+      row.push_back(value(epoch.validation_accuracy, kNotEvaluated));
+    }
+    if (has_validation_5) row.push_back(value(epoch.validation_top_5, kNotEvaluated));
   }
   for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
     table.footnotes.push_back(fmt::format("Resumed: {}.", measure::sentence(change)));

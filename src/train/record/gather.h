@@ -50,6 +50,7 @@ struct WorkerResult {
   struct Tested {
     std::int64_t epoch = 0, updates = 0;
     double loss = 0, accuracy = 0;
+    std::optional<double> top_5;
   };
   std::optional<Tested> tested;
   std::int64_t test_reads_elsewhere = 0;  ///< images of the test set that other processes read

@@ -82,17 +82,20 @@ void RunEvents::epoch(const measure::EpochRecord& epoch, bool is_first) {
                           .set("update", epoch.updates)
                           .set("test_loss", epoch.test_loss)
                           .set("test_accuracy", epoch.test_accuracy)
+                          .set("test_top_5", epoch.test_top_5)
                           .set("validation_loss", epoch.validation_loss)
-                          .set("validation_accuracy", epoch.validation_accuracy));
+                          .set("validation_accuracy", epoch.validation_accuracy)
+                          .set("validation_top_5", epoch.validation_top_5));
 }
 
-void RunEvents::tested(std::int64_t epoch, std::int64_t updates, double loss, double accuracy) {
+void RunEvents::tested(const WorkerResult::Tested& tested) {
   if (!is_told()) return;
   job_.progress.event(Event("evaluation")
-                          .set("epoch", epoch)
-                          .set("update", updates)
-                          .set("test_loss", loss)
-                          .set("test_accuracy", accuracy));
+                          .set("epoch", tested.epoch)
+                          .set("update", tested.updates)
+                          .set("test_loss", tested.loss)
+                          .set("test_accuracy", tested.accuracy)
+                          .set("test_top_5", tested.top_5));
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include "measure/events.h"
 #include "measure/record.h"
 #include "train/given/job.h"
+#include "train/record/gather.h"
 
 namespace paceline::train {
 
@@ -50,7 +51,7 @@ class RunEvents {
   /// Reports an epoch after its evaluation and its checkpoint. `is_first`: of this run.
   void epoch(const measure::EpochRecord& epoch, bool is_first);
   /// The held-back test set was evaluated.
-  void tested(std::int64_t epoch, std::int64_t updates, double loss, double accuracy);
+  void tested(const WorkerResult::Tested& tested);
   /// The update after `updates` - 1 was skipped; `what` describes its loss.
   void skipped(std::int64_t updates, const std::string& what, const BatchNames& batch,
                const GuardState& state);

@@ -51,14 +51,16 @@ Record::Communication describe_gradient(const graph::Graph& graph) {
 }
 
 Record::Data describe(const data::Source& source) {
-  return {.spec = source.spec,
-          .name = source.name,
-          .description = source.description,
-          .synthetic = source.synthetic,
-          .train_samples = source.train->size(),
-          .test_samples = source.test->size(),
-          .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt,
-          .stored_bytes = data::mean_stored_bytes(*source.train)};
+  return {
+      .spec = source.spec,
+      .name = source.name,
+      .description = source.description,
+      .synthetic = source.synthetic,
+      .train_samples = source.train->size(),
+      .test_samples = source.test->size(),
+      .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt,
+      .stored_bytes = data::mean_stored_bytes(*source.train),
+      .eval_resize = source.eval_resize > 0 ? std::optional<std::int64_t>(source.eval_resize) : std::nullopt};
 }
 
 Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
@@ -270,6 +272,7 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
     record.test_set->epoch = root.tested->epoch;
     record.test_set->loss = root.tested->loss;
     record.test_set->accuracy = root.tested->accuracy;
+    record.test_set->top_5 = root.tested->top_5;
   }
   if (root.stopped_early)
     record.notes.push_back(fmt::format(
@@ -325,6 +328,7 @@ void fill_in_tested(Record& record) {
         (!record.chosen || record.chosen->epoch != epoch.epoch || record.chosen->updates == epoch.updates)) {
       epoch.test_loss = record.test_set->loss;
       epoch.test_accuracy = record.test_set->accuracy;
+      epoch.test_top_5 = record.test_set->top_5;
     }
 }
 

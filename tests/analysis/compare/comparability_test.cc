@@ -198,6 +198,20 @@ TEST(Comparability, ComparesAccuraciesAtEqualEpochsOnly) {
               Contains("the baseline trained 3 epochs, this 4"));
 }
 
+TEST(Comparability, RefusesAccuraciesOfTwoPartsOfImages) {
+  auto one = make_training({}), other = one;
+  one.data.eval_resize = other.data.eval_resize = 256;
+  EXPECT_TRUE(compare(one, other, Topic::convergence).comparable());
+  other.data.eval_resize = 232;
+  EXPECT_THAT(
+      compare(one, other, Topic::convergence).refusals,
+      Contains("the baseline was tested on the centre of images resized to 256, this on the centre of images "
+               "resized to 232: give both one eval-resize"));
+  other.data.eval_resize.reset();  // also those of before
+  EXPECT_THAT(compare(other, one, Topic::time_to_accuracy).refusals,
+              Contains(HasSubstr("as much of each image as fits, this on the centre")));
+}
+
 TEST(Comparability, LetsRemediesAndExecutionDifferBetweenAccuracies) {
   auto other = make_training({.variant = "+ LARS", .workers = 2, .global_batch = 2048});
   other.settings["optimizer"] = "lars";

@@ -132,5 +132,24 @@ TEST(ImageDataset, ResizesAllOfAJpegForEvaluation) {
   EXPECT_EQ(seen, expected);
 }
 
+TEST(ImageDataset, FoldersResizeForEvaluationFrom128Pixels) {
+  const TemporaryDirectory folder;
+  for (const char* name : {"train/a/1.png", "train/b/1.png", "test/a/1.png"})
+    write_bytes(folder.path() / name, png(picture(8, 8)));
+  for (const auto& [options, resize] : {std::pair{"", 0},
+                                        {",size=127", 0},
+                                        {",size=128", 146},
+                                        {",size=224", 256},
+                                        {",size=224,eval-resize=fit", 0},
+                                        {",size=224x160", 0},
+                                        {",size=224x160,eval-resize=224", 224},
+                                        {",size=32,eval-resize=40", 40}}) {
+    const Source source = open("folder:" + folder.path().string() + options);
+    EXPECT_EQ(source.eval_resize, resize) << options;
+    EXPECT_EQ(source.description.find("and the centre") != std::string::npos, resize > 0);
+    EXPECT_EQ(identity_of(source, 1).eval_resize, resize);
+  }
+}
+
 }  // namespace
 }  // namespace paceline::data
