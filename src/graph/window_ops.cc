@@ -114,12 +114,17 @@ std::int64_t conv2d_multiply_adds(const OpSite& site, const Shape& dst) {
   return dst.elements() * (site.src[0].channels / conv.groups) * conv.kernel.product();
 }
 
+/// As a model file has it, from which a checkpoint's text is read again (model_file.cc).
+std::string value_of(const Pair& pair) {
+  return pair.is_square() ? fmt::format("{}", pair.height) : fmt::format("[{},{}]", pair.height, pair.width);
+}
+
 std::string conv2d_attributes(const Attributes& op) {
   const auto& own = std::get<Conv2d>(op);
   return fmt::format("channels {}, kernel {}, stride {}, padding {}, bias {}{}{}", own.channels,
-                     text(own.kernel), text(own.stride), text(own.padding), own.bias,
+                     value_of(own.kernel), value_of(own.stride), value_of(own.padding), own.bias,
                      own.groups > 1 ? fmt::format(", groups {}", own.groups) : "",
-                     own.dilation != 1 ? fmt::format(", dilation {}", text(own.dilation)) : "");
+                     own.dilation != 1 ? fmt::format(", dilation {}", value_of(own.dilation)) : "");
 }
 
 /// Of max_pool and average_pool.
@@ -139,10 +144,10 @@ Shape pool_shape(const OpSite& site) {
 template <typename Pool>
 std::string pool_attributes(const Attributes& op) {
   const auto& own = std::get<Pool>(op);
-  std::string all = fmt::format("kernel {}, stride {}, padding {}{}", text(own.kernel), text(own.stride),
-                                text(own.padding), own.ceil ? ", ceil" : "");
+  std::string all = fmt::format("kernel {}, stride {}, padding {}{}", value_of(own.kernel),
+                                value_of(own.stride), value_of(own.padding), own.ceil ? ", ceil true" : "");
   if constexpr (std::is_same_v<Pool, AveragePool>)
-    if (!own.count_padding) all += ", padding not counted";
+    if (!own.count_padding) all += ", count_padding false";
   return all;
 }
 
@@ -158,7 +163,7 @@ Shape adaptive_average_pool_shape(const OpSite& site) {
 }
 
 std::string adaptive_average_pool_attributes(const Attributes& op) {
-  return fmt::format("size {}", text(std::get<AdaptiveAveragePool>(op).size));
+  return fmt::format("size {}", value_of(std::get<AdaptiveAveragePool>(op).size));
 }
 
 }  // namespace

@@ -154,6 +154,26 @@ name = "some"
 begin = 5
 channels = 10
 [[layer]]
+op = "pad"
+top = 1
+right = 2
+back = 1
+[[layer]]
+op = "adaptive_average_pool"
+size = [4, 5]
+[[layer]]
+op = "average_pool"
+kernel = [2, 3]
+ceil = true
+count_padding = false
+[[layer]]
+op = "conv2d"
+name = "uneven"
+channels = 10
+kernel = [1, 2]
+padding = [0, 2]
+dilation = [1, 2]
+[[layer]]
 op = "stochastic_depth"
 probability = 1e-9
 [[layer]]

@@ -317,11 +317,11 @@ TEST(Rules, TellUnevenWindowsApartInAttributes) {
   EXPECT_EQ(text_of(Conv2d{.channels = 8, .padding = 1}),
             "channels 8, kernel 3, stride 1, padding 1, bias false");  // checkpoints hold it
   EXPECT_EQ(text_of(Conv2d{.channels = 8, .kernel = {1, 7}, .padding = {0, 3}, .dilation = 2, .groups = 2}),
-            "channels 8, kernel 1x7, stride 1, padding 0x3, bias false, groups 2, dilation 2");
+            "channels 8, kernel [1,7], stride 1, padding [0,3], bias false, groups 2, dilation 2");
   EXPECT_EQ(text_of(AveragePool{}), "kernel 2, stride 2, padding 0");
   EXPECT_EQ(text_of(AveragePool{.ceil = true, .count_padding = false}),
-            "kernel 2, stride 2, padding 0, ceil, padding not counted");
-  EXPECT_EQ(text_of(AdaptiveAveragePool{{3, 2}}), "size 3x2");
+            "kernel 2, stride 2, padding 0, ceil true, count_padding false");
+  EXPECT_EQ(text_of(AdaptiveAveragePool{{3, 2}}), "size [3,2]");
 }
 
 TEST(Rules, NameEveryOpOnce) {

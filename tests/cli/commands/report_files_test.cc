@@ -29,7 +29,7 @@ void write_records(const Folder& folder) {
     }
 }
 
-Outcome report(const Folder& folder, Words more) {
+Outcome report_files(const Folder& folder, Words more) {
   more.insert(more.begin(), {"report", "r"});
   return run_program(more, {.directory = folder.path()});
 }
@@ -51,7 +51,7 @@ TEST(ReportFiles, EndsWithTheCodeOfTheWorst) {
   for (const auto& one : cases) {
     Words words;
     for (const auto& bound : one.bounds) words.insert(words.end(), {"--expect", bound});
-    const auto outcome = report(folder, words);
+    const auto outcome = report_files(folder, words);
     EXPECT_EQ(outcome.code, one.code) << outcome.err;
     EXPECT_THAT(outcome.out + outcome.err, HasSubstr(one.says));
   }
@@ -75,7 +75,7 @@ TEST(ReportFiles, HoldsForATrainingToo) {
 TEST(ReportFiles, SummaryIsAllOfStandardOutput) {
   const Folder folder;
   write_records(folder);
-  const auto outcome = report(folder, {"--summary", "--expect", "efficiency>=2"});
+  const auto outcome = report_files(folder, {"--summary", "--expect", "efficiency>=2"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_TRUE(outcome.out.starts_with("### Paceline: resnet18-cifar on cifar10\n")) << outcome.out;
   EXPECT_THAT(outcome.out, HasSubstr("| ✗ fail | efficiency >= 2 |"));
@@ -86,7 +86,7 @@ TEST(ReportFiles, SummaryIsAllOfStandardOutput) {
 TEST(ReportFiles, FiguresAreFilesInTheirFolder) {
   const Folder folder;
   write_records(folder);
-  const auto outcome = report(folder, {"--figures", "f", "--latex", "t"});
+  const auto outcome = report_files(folder, {"--figures", "f", "--latex", "t"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* file :
        {"f/hero-images-s.svg", "f/workers.svg", "f/step.svg", "t/tables.tex", "t/answer.tex"})
