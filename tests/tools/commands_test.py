@@ -40,7 +40,8 @@ STANDS_FOR = [(re.compile(pattern), text) for pattern, text in [
     (r"paceline-out/(train|comm)-(\.\.\.|\d+)", r"paceline-out/\1-1"), (r"paceline-out/study-\.\.\.", "paceline-out/after"), (r"\btrain-2\d+-\d+\b", "train-2"),
     (r"\bCHECKPOINT\b", "paceline-out/train-1"), (r"\b(DIR1|BEFORE|RECORD\.\.)(?=\s|$)", "paceline-out/study"),
     (r"paceline-out/before paceline-out/after", "paceline-out/before paceline-out/study"), (r"\b(DIR2|AFTER)\b", "paceline-out/after"), (r"^import FILES\.\.", "import trace.json"), (r"\bFILES\.\.", "table.csv"),
-    (r"^serve DIR\b", "serve paceline-out"), (r"^runs rm", "runs rm --yes"), (r"^init (photos|DIR|fruits-360)\b", "init images"), (r"[\[\]]", ""), (r"(^|\s)'?\.\.\.'?(?=\s|$)", " ")]]
+    (r"^serve DIR\b", "serve paceline-out"), (r"^runs rm", "runs rm --yes"), (r"^init (photos|DIR|fruits-360)\b", "init images"),
+    (r"--weights \w+\.safetensors", ""), (r"\b(cat\.jpg|holiday|photos)(?=\s|$)", "images"), (r"[\[\]]", ""), (r"(^|\s)'?\.\.\.'?(?=\s|$)", " ")]]
 
 
 class Command:

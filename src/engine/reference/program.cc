@@ -410,18 +410,10 @@ const T* Program<T>::src(int node, int input) const {
   return values_[static_cast<std::size_t>(from)].template as<T>().data();
 }
 template <typename T>
-T* Program<T>::dst(int node) {
-  return values_[static_cast<std::size_t>(node)].template as<T>().data();
-}
-template <typename T>
 T* Program<T>::d_src(int node, int input) {
   const auto to = static_cast<std::size_t>(
       graph_.nodes[static_cast<std::size_t>(node)].inputs[static_cast<std::size_t>(input)]);
   return needs_gradient_[to] ? d_values_[to].template as<T>().data() : nullptr;
-}
-template <typename T>
-const T* Program<T>::d_dst(int node) const {
-  return d_values_[static_cast<std::size_t>(node)].template as<T>().data();
 }
 
 template <typename T>

@@ -71,9 +71,11 @@ class Program {
   template <typename Visit>
   void drop_samples(int node, double probability, Visit visit) const;
   [[nodiscard]] const T* src(int node, int input = 0) const;
-  [[nodiscard]] T* dst(int node);
+  [[nodiscard]] T* dst(int node) { return values_[static_cast<std::size_t>(node)].template as<T>().data(); }
   [[nodiscard]] T* d_src(int node, int input = 0);  ///< null if no gradient is needed
-  [[nodiscard]] const T* d_dst(int node) const;
+  [[nodiscard]] const T* d_dst(int node) const {
+    return d_values_[static_cast<std::size_t>(node)].template as<T>().data();
+  }
   /// Parameter number `parameter` of the op, in the flat arrays; null if it has fewer.
   [[nodiscard]] const T* weight(int node, std::size_t parameter) const;
   [[nodiscard]] T* d_weight(int node, std::size_t parameter);
