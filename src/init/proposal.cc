@@ -88,12 +88,12 @@ double seconds_of(const DataFacts& facts, const MachineFacts& machine, double fl
   return flops * static_cast<double>(facts.train) * epochs / (kCountedFlops * machine.cores);
 }
 
-/// The side below which no size is tried: of photographs, or what a network made for larger images needs.
+/// The smallest side for a given network that is not for small images, even if they must be enlarged; else 0.
 int least_side(const GivenModel& given) {
   constexpr int kLeastOfLargeNetworks = 128;  // they divide the side by 32
   const bool is_for_large = !given.model.empty() && given.model.find("cifar") == std::string::npos &&
                             !given.model.starts_with("wide-resnet");
-  return is_for_large ? kLeastOfLargeNetworks : kLeastPhotoSide;
+  return is_for_large ? kLeastOfLargeNetworks : 0;
 }
 
 /// Chooses the image size: the largest for which images need not be enlarged and the training ends within
@@ -124,7 +124,9 @@ Outline shape_for(const DataFacts& facts, const MachineFacts& machine, const Giv
     shape.side = side;
     shape.model = model_for(facts, side, given);
     shape.flops = flops_of(facts, shape.model, side);
-    if (side <= least || seconds_of(facts, machine, shape.flops, epochs) <= kWishedSeconds) break;
+    if (side <= std::max(least, kLeastPhotoSide) ||
+        seconds_of(facts, machine, shape.flops, epochs) <= kWishedSeconds)
+      break;
   }
   if (given.model.empty() && shape.model == "resnet18-cifar" &&
       seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds) {

@@ -228,11 +228,11 @@ TEST(BadInput, AnErrorPrintsNothingOnStandardOutputWithJson) {
 
 TEST(BadInput, DoctorNamesAnUnknownModelInsteadOfThisMachine) {
   // It used to be said last, below the machine and what had been measured meanwhile.
-  const auto unlike = run_program({"doctor", "--kernels", "vgg"});
+  const auto unlike = run_program({"doctor", "--kernels", "transformer"});
   EXPECT_EQ(unlike.code, kUsage);
   EXPECT_EQ(unlike.out, "");
   for (const char* text :
-       {"model 'vgg' is not known", "resnet18-cifar", "mnist-cnn", "a file of layers ends in .toml"})
+       {"model 'transformer' is not known", "resnet18-cifar", "mnist-cnn", "a file of layers ends in .toml"})
     EXPECT_THAT(unlike.err, HasSubstr(text));
   const auto near = run_program({"doctor", "--kernels", "resnet18-cifr"});
   EXPECT_EQ(near.code, kUsage);

@@ -47,7 +47,7 @@ TEST(Model, ShowsLayersAndMemory) {
 }
 
 TEST(Model, SaysWhatIsNoModel) {
-  const auto unknown = run_program({"model", "show", "resnet51"});
+  const auto unknown = run_program({"model", "show", "resnet-50"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("did you mean 'resnet50'?"));
   EXPECT_THAT(run_program({"model", "shwo", "resnet50"}).err, HasSubstr("did you mean 'show'?"));
