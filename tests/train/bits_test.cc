@@ -217,6 +217,13 @@ TEST_F(Bits, FineTuningGivesTheSameBits) {
   options.freeze = "all-but-last";
   options.lr_factor.clear();
   EXPECT_EQ(train(options).model.parameters, 2570);  // those of fc
+  options.out = directory_ / "random";
+  options.weights.clear();
+  EXPECT_THAT(train(options).notes, testing::Contains(testing::StartsWith("--freeze without --weights")));
+  options.out = directory_ / "refused";
+  options.freeze = "head";
+  EXPECT_THAT(refusal(options),
+              testing::HasSubstr("no layer or parameter of this name; 'paceline model show"));
 }
 
 TEST_F(Bits, EveryAugmentationOptionChangesTheTraining) {

@@ -113,13 +113,13 @@ void show_model(const Settings& settings, Screen& screen) {
   }
   std::size_t width = 5;
   for (const auto& node : graph.nodes) width = std::max(width, node.name.size());
-  screen.say(fmt::format("{:<{}}  {:<20} {:<14} {:>10} {:>13}", "layer", width, "op", "output", "parameters",
+  screen.say(fmt::format("{:<{}}  {:<21} {:<14} {:>10} {:>13}", "layer", width, "op", "output", "parameters",
                          "multiply-adds"));
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const auto& node = graph.nodes[i];
     const auto parameters = parameters_of(graph, node);
     const auto multiply_adds = graph::multiply_adds(graph, static_cast<int>(i));
-    screen.say(fmt::format("{:<{}}  {:<20} {:<14} {:>10} {:>13}", base::visible(node.name), width,
+    screen.say(fmt::format("{:<{}}  {:<21} {:<14} {:>10} {:>13}", base::visible(node.name), width,
                            graph::rule_of(node.op).kind, graph::text(node.shape),
                            parameters > 0 ? report::integer(static_cast<double>(parameters)) : "",
                            multiply_adds > 0 ? millions(multiply_adds) : ""));

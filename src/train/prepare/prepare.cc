@@ -162,7 +162,10 @@ void freeze_layers(const Options& options, graph::Graph& graph) {
     for (const graph::Node& node : graph.nodes)
       if (!node.parameters.empty()) known.push_back(node.name);
     base::fail(base::ErrorKind::usage, "{} {}: model '{}' has no layer or parameter of this name{}", option,
-               unused, options.model, base::suggestion(unused, known));
+               unused, options.model,
+               base::nearest_name(unused, known)
+                   ? base::suggestion(unused, known)
+                   : fmt::format("; 'paceline model show {}' lists them", base::shell_word(options.model)));
   };
   set("--freeze", graph::frozen_rules(options.freeze));
   set("--lr-factor", graph::factor_rules(options.lr_factor));
@@ -324,6 +327,9 @@ Prepared prepare(const Options& options, const Backend& backend) {
   auto& notes = run.record.notes;
   if (kernels.algorithms != nullptr) run.record.kernels = describe(kernels);
   if (!given_weights.empty()) notes.push_back(given_weights);
+  if (!options.freeze.empty() && options.weights.empty() && !run.resume)
+    notes.emplace_back(
+        "--freeze without --weights: what is frozen stays random, batch norms without statistics");
   if (!kernels.note.empty()) notes.push_back(kernels.note);
   if (!planned.sentence.empty()) notes.push_back(planned.sentence);
   if (!run.earlier.note.empty()) notes.push_back(run.earlier.note);
