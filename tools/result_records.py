@@ -304,6 +304,28 @@ def unread_output(record):
            "wall": Figure(sum(read for _, read in record["pairs_s"]) / len(record["pairs_s"]), unit="s")}
 
 
+def fine_tuning(record):
+    """bench/fine_tuning.py"""
+    needed = record["updates"]
+    for way, updates in needed.items():
+        of_scratch = [u / s for u, s in zip(updates, needed["scratch"])]
+        yield {**header(record), "key": way, "weights": way, "target": Figure(record["target"], unit="%"),
+               "updates": ", ".join(f"{u:,}" for u in updates), "ratio": span(of_scratch, "x")}
+
+
+def memory_of_zoo(record):
+    """bench/zoo_memory.py"""
+    parts = [part for row in record["rows"] for part in (row["small"], row["large"])]
+    yield {**header(record), "key": "all", "model": f"the worst of {len(record['rows'])}", "precision": record["precision"],
+           "memory_off": Figure(max(abs(part["ratio"] - 1) for part in parts), unit="%"),
+           "activations_off": Figure(max(abs(row["activations_ratio"] - 1) for row in record["rows"]), unit="%")}
+    for row in record["rows"]:
+        yield {**header(record), "key": row["model"], "model": row["model"], "precision": record["precision"], "image": row["image"],
+               "batches": f"{row['small']['batch']}, {row['large']['batch']}", "planned_mb": Figure(row["large"]["planned"] / 1e6, unit="MB"),
+               "peak_mb": Figure(row["large"]["peak"] / 1e6, unit="MB"), "memory": Figure(row["large"]["ratio"], digits=3),
+               "smaller": Figure(row["small"]["ratio"], digits=3), "activations": Figure(row["activations_ratio"], digits=3)}
+
+
 # A record's kind by what only it has.
 READERS = [
     (lambda r: "source" in r, typed),
@@ -317,6 +339,8 @@ READERS = [
     (lambda r: r.get("what") == "unread-output", unread_output),
     (lambda r: r.get("what", "").startswith("loader:"), loader),
     (lambda r: r.get("what", "").startswith("plans against runs"), plans_and_runs),
+    (lambda r: "ways" in r and "updates" in r, fine_tuning),
+    (lambda r: r.get("what", "").startswith("plans of memory"), memory_of_zoo),
     (lambda r: "walk_and_write_s" in r, many_files),
     (lambda r: "rate_mbit" in r, placements),
     (lambda r: "products" in r, layers),
