@@ -2,7 +2,7 @@
 """Times a training step of a model of the zoo in plain PyTorch, as the peer of step_vs_torch.py and tools/gpu_first.
 Forward, loss, backward, SGD with momentum and weight decay; channels last; bf16 by autocast; one process, no DistributedDataParallel. The models are those of the parity tests, with dropout put back.
 
-usage: torch_peer.py --model mnist-cnn|resnet18|resnet18-cifar [--size 224] [--batch 32] [--threads 2]
+usage: torch_peer.py --model mnist-cnn|resnet18|resnet18-cifar|NAME of torchvision [--size 224] [--batch 32] [--threads 2]
                      [--precision fp32|bf16] [--steps 3] [--device cpu|cuda]
 
 Prints one JSON line with step_ms: on the processor the median step after two that warm up. On a GPU the mean of --steps steps

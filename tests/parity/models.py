@@ -215,4 +215,8 @@ def make(name, channels, height, width, classes):
         return SmallInception(channels, classes)
     if name.endswith("/small-mobile.toml"):
         return SmallMobile(channels, classes)
+    import torchvision  # what follows needs it alone
+
+    if hasattr(torchvision.models, name):
+        return getattr(torchvision.models, name)(num_classes=classes)
     raise SystemExit(f"parity: model '{name}' has no PyTorch model in models.py; add it there")

@@ -65,10 +65,12 @@ std::vector<int> counts_of(const Job& job, const std::string& key, std::int64_t 
   return counts;
 }
 
-/// The graph with every dropout's probability set: parity compares what is no matter of chance.
-graph::Graph with_dropout(graph::Graph graph, double probability) {
-  for (graph::Node& node : graph.nodes)
-    if (auto* dropout = std::get_if<graph::Dropout>(&node.op)) dropout->probability = probability;
+/// The graph without dropout and stochastic depth: parity compares what is no matter of chance.
+graph::Graph without_chance(graph::Graph graph) {
+  for (graph::Node& node : graph.nodes) {
+    if (auto* dropout = std::get_if<graph::Dropout>(&node.op)) dropout->probability = 0;
+    if (auto* depth = std::get_if<graph::StochasticDepth>(&node.op)) depth->probability = 0;
+  }
   return graph;
 }
 
@@ -202,7 +204,7 @@ struct Settings {
         classes(whole("classes")),
         seed(static_cast<std::uint64_t>(whole("seed"))),
         shape{whole("channels"), whole("height"), whole("width")},
-        graph(with_dropout(graph::make_model(job.at("model"), shape, classes, real("label_smoothing")), 0)) {
+        graph(without_chance(graph::make_model(job.at("model"), shape, classes, real("label_smoothing")))) {
     if (job.contains("freeze")) graph::set_rates(graph, graph::frozen_rules(job.at("freeze")));
   }
   [[nodiscard]] int whole(const char* key) const { return std::stoi(job.at(key)); }

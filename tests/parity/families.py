@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""Parity with PyTorch for one model of each family of torchvision: recorded, then trained on both sides from the same weights.
+
+    families.py --runner build/tests/parity_run [--device cpu] [NAME..]
+
+Two comparisons each, dropout and stochastic depth off on both sides:
+  exact     in fp64 (the reference in double): gradients of every parameter, running statistics, loss and evaluation of one step, at 1e-9
+  training  in fp32, on --device: the losses of 20 steps of SGD at 1e-4, as parity.py
+Nothing is shifted away from kinks here (parity.py says why that matters in fp32), so that only losses are compared there.
+
+Exit codes: 0 agreed, 1 differed, 77 skipped (no PyTorch here).
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import make_curves  # ends with 77 where PyTorch is not there
+import models
+import parity
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "share/paceline"))
+import paceline_model
+
+try:
+    import torchvision
+except ImportError as error:
+    print(f"skipped: {error}; on Debian: apt-get install python3-torchvision")
+    sys.exit(77)
+
+# Height and width, of which a plain double-precision loop computes a step in seconds, and what the model is made with.
+FAMILIES = {"alexnet": (64, {}), "densenet121": (32, {}), "efficientnet_b0": (64, {}), "googlenet": (64, {"aux_logits": False, "init_weights": False}),
+            "inception_v3": (80, {"aux_logits": False, "init_weights": False}), "mnasnet1_0": (64, {}), "mobilenet_v2": (64, {}),
+            "mobilenet_v3_small": (64, {}), "regnet_y_400mf": (64, {}), "resnet50": (32, {}), "resnext50_32x4d": (32, {}),
+            "shufflenet_v2_x1_0": (64, {}), "squeezenet1_1": (64, {}), "vgg16_bn": (32, {}), "wide_resnet50_2": (32, {})}
+CLASSES = 10
+
+
+def make(name):
+    torch.manual_seed(0)
+    model = getattr(torchvision.models, name)(num_classes=CLASSES, **FAMILIES[name][1])
+    for module in model.modules():
+        if isinstance(module, (torch.nn.Dropout, torchvision.ops.StochasticDepth)):
+            module.p = 0.0
+    return model
+
+
+def compare(arguments, model, size, steps, dtype, device, limit):
+    settings = argparse.ArgumentParser()
+    parity.add_settings(settings)
+    options = settings.parse_args(["--model", str(model), "--size", str(size), "--batch", "8", "--steps", str(steps), "--plain"])
+    with tempfile.TemporaryDirectory() as directory:
+        theirs = make_curves.compute(make_curves.Job(arguments.runner, options, directory, dtype))
+        parity.write_job(directory, str(model), parity.settings_of(options), theirs, arguments.threads)
+        ours = parity.compute(arguments.runner, device, directory)
+    rows = parity.rows_of(ours, theirs)
+    if dtype == torch.float32:
+        rows = [row for row in rows if row[0] in ("losses", "evaluation")]
+    print(f"{model.stem} on {device}: {options.steps} steps at batch {options.batch} of 3x{size}x{size}, loss {ours['losses'][0]:.4f} -> {ours['losses'][-1]:.4f}")
+    return parity.report(rows, limit, False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runner", required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    models.make = lambda path, *shape: make(Path(path).stem)
+    agreed = True
+    with tempfile.TemporaryDirectory() as folder:
+        for name in arguments.names or FAMILIES:
+            begin, size = time.monotonic(), FAMILIES[name][0]
+            layers, _, _ = paceline_model.record(make(name), [3, size, size])
+            model = Path(folder, f"{name}.toml")
+            model.write_text(paceline_model.toml(layers, name))
+            for steps, dtype, device, what in ((1, torch.float64, "reference-double", "plain"), (20, torch.float32, arguments.device, "fp32")):
+                agreed &= compare(arguments, model, size, steps, dtype, device, parity.LIMIT[what])
+            print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
+    sys.exit(0 if agreed else 1)
+
+
+if __name__ == "__main__":
+    main()
