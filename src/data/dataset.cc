@@ -114,6 +114,7 @@ DataIdentity identity_of(const Source& source, int threads) {
   };
   DataIdentity identity{.classes = {},
                         .format = source.train->format(),
+                        .evaluated = source.evaluated_format(),
                         .mean = source.mean,
                         .stddev = source.stddev,
                         .eval_resize = source.eval_resize,

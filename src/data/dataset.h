@@ -62,6 +62,8 @@ class Dataset {
   [[nodiscard]] virtual bool reads_from_memory() const { return true; }
   /// Stored bytes of sample `index` without its label; 0 where samples are generated.
   [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const;
+  /// The same samples as evaluation sees them; null where read() gives just that.
+  [[nodiscard]] virtual std::unique_ptr<Dataset> as_evaluated() const { return nullptr; }
 };
 
 /// Stored bytes of a sample: the mean over at most 256 samples, spread evenly over `set`. Nothing where
@@ -113,6 +115,8 @@ struct Source {
   std::int64_t resident_bytes = 0;  ///< memory that the source holds once all of it was read, for the plan
   std::int64_t unread_bytes = 0;    ///< of these, bytes of mapped files that opening has not read
   [[nodiscard]] int classes() const { return static_cast<int>(class_names.size()); }
+  /// Of `test` and `validation`: another than that of `train` where evaluation has a size of its own.
+  [[nodiscard]] ImageFormat evaluated_format() const { return test->format(); }
 };
 
 /// What a checkpoint keeps of its data, by which later runs notice that they have others.
@@ -126,6 +130,7 @@ struct DataIdentity {
   };
   std::vector<std::string> classes;  ///< by label, as base::visible() writes them; empty: unknown
   ImageFormat format;
+  ImageFormat evaluated;  ///< Source::evaluated_format()
   std::vector<float> mean, stddev;
   int eval_resize = 0;  ///< as in Source
   List train, validation, test;

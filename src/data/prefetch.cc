@@ -139,7 +139,7 @@ struct Prefetch::Impl {
   std::atomic<bool> stopping{false};
   std::vector<std::vector<std::uint8_t>>
       scratches;  ///< [thread], or one of the reader's: one stored image; made here, since a thread may
-                  ///< begin long after the constructor has returned
+                  ///< begin long after the constructor has returned. It grows for a member of larger images
   std::vector<std::thread> threads;
 
   explicit Impl(PrefetchOptions given)
@@ -172,8 +172,6 @@ struct Prefetch::Impl {
 
   void join() {
     const std::lock_guard lock(pool.mutex);
-    base::expects(pool.members.empty() || pool.members.front()->options.format == options.format,
-                  "a pool's images have one size: each thread has room for one");
     pool.members.push_back(this);
     pool.threads += options.threads;
     is_reader_alone = pool.threads == 0;
@@ -219,7 +217,7 @@ struct Prefetch::Impl {
 
   /// Prepares a piece; unlocks meanwhile. Afterwards this object may be destroyed, unless the caller is one
   /// of its own threads.
-  void work_on_piece(std::unique_lock<std::mutex>& lock, std::span<std::uint8_t> scratch) {
+  void work_on_piece(std::unique_lock<std::mutex>& lock, std::vector<std::uint8_t>& scratch) {
     const Ring::Piece piece = ring.take();
     ++under_way;
     lock.unlock();
@@ -237,11 +235,13 @@ struct Prefetch::Impl {
   }
 
   /// Prepares the samples of `piece`; `at` is the position where it ended. Returns the exception, or null.
-  std::exception_ptr prepare(const Ring::Piece& piece, std::int64_t& at, std::span<std::uint8_t> scratch) {
+  std::exception_ptr prepare(const Ring::Piece& piece, std::int64_t& at, std::vector<std::uint8_t>& scratch) {
     try {
+      const auto image = static_cast<std::size_t>(options.format.bytes());
+      if (scratch.size() < image) scratch.resize(image);
       for (; at < piece.end && !stopping.load(std::memory_order_relaxed); ++at)
         ring.label(piece.number, at) =
-            options.prepare(piece.number, at, scratch, ring.image(piece.number, at));
+            options.prepare(piece.number, at, std::span(scratch).first(image), ring.image(piece.number, at));
       return nullptr;
     } catch (...) {
       return std::current_exception();

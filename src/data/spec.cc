@@ -83,6 +83,11 @@ std::string Subset::list_entry(std::int64_t index) const { return whole_->list_e
 
 std::int64_t Subset::stored_bytes(std::int64_t index) const { return whole_->stored_bytes(at(index)); }
 
+std::unique_ptr<Dataset> Subset::as_evaluated() const {
+  std::shared_ptr<const Dataset> whole = whole_->as_evaluated();
+  return whole == nullptr ? nullptr : std::make_unique<Subset>(std::move(whole), indices_);
+}
+
 Cut stratified_cut(std::span<const std::int32_t> labels, double fraction, CutFor purpose) {
   base::expects(fraction > 0 && fraction < 1, "0 < fraction < 1");
   Cut cut;
@@ -119,6 +124,7 @@ void cut_validation(Source& source, double fraction) {
                   cut.part.size(), labels.size(), fraction, cut.rest.size()));
   source.train = std::make_unique<Subset>(whole, std::move(cut.rest));
   source.validation = std::make_unique<Subset>(whole, std::move(cut.part));
+  if (auto evaluated = source.validation->as_evaluated()) source.validation = std::move(evaluated);
 }
 
 void cut_training(Source& source, std::int64_t count) {

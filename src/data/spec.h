@@ -28,6 +28,7 @@ class Subset final : public Dataset {
   [[nodiscard]] std::string list_entry(std::int64_t index) const override;
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
   [[nodiscard]] bool reads_from_memory() const override { return whole_->reads_from_memory(); }
+  [[nodiscard]] std::unique_ptr<Dataset> as_evaluated() const override;
 
  private:
   [[nodiscard]] std::int64_t at(std::int64_t index) const;

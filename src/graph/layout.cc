@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -67,6 +68,25 @@ std::string layer_from(std::string_view line, std::vector<std::string>& names) {
   return layer + fmt::format("name = {}\n", in_quotes(names.back()));
 }
 
+/// `input`: instead of the image's shape in the text.
+Graph graph_of_lines(const std::string& text, const std::string& model, const std::optional<Shape>& input) {
+  std::vector<std::string_view> lines;
+  for (std::string_view rest = text; !rest.empty();) lines.push_back(cut_off(rest, "\n"));
+  if (lines.size() < 3) base::fail(base::ErrorKind::usage, "it has {} lines", lines.size());
+  const auto shape_of = [](std::string_view line) {
+    (void)cut_off(line, "; ");
+    return shape_from(cut_off(line, "; "));
+  };
+  std::vector<std::string> names{"input"};
+  std::string layers;
+  for (std::size_t i = 1; i + 1 < lines.size(); ++i) layers += layer_from(lines[i], names);
+  const Shape image = shape_of(lines.front());
+  Graph graph =
+      parse_model(layers, model, input.value_or(image), shape_of(lines[lines.size() - 2]).channels, 0);
+  graph.name = model;
+  return graph;
+}
+
 }  // namespace
 
 std::string canonical_text(const Graph& graph) {
@@ -91,20 +111,8 @@ std::string fingerprint(const Graph& graph) {
 
 Graph graph_from_text(const std::string& text, const std::string& model, const std::string& source) {
   try {
-    std::vector<std::string_view> lines;
-    for (std::string_view rest = text; !rest.empty();) lines.push_back(cut_off(rest, "\n"));
-    if (lines.size() < 3) base::fail(base::ErrorKind::usage, "it has {} lines", lines.size());
-    const auto shape_of = [](std::string_view line) {
-      (void)cut_off(line, "; ");
-      return shape_from(cut_off(line, "; "));
-    };
-    std::vector<std::string> names{"input"};
-    std::string layers;
-    for (std::size_t i = 1; i + 1 < lines.size(); ++i) layers += layer_from(lines[i], names);
-    Graph graph =
-        parse_model(layers, model, shape_of(lines.front()), shape_of(lines[lines.size() - 2]).channels, 0);
+    Graph graph = graph_of_lines(text, model, std::nullopt);
     if (canonical_text(graph) != text) base::fail(base::ErrorKind::usage, "read, it gives another text");
-    graph.name = model;
     return graph;
   } catch (const base::Error& error) {
     base::fail(
@@ -112,6 +120,16 @@ Graph graph_from_text(const std::string& text, const std::string& model, const s
         "{}: its graph cannot be read: {}; it is damaged, or a later version wrote it: take that version",
         source, error.what());
   }
+}
+
+std::optional<Graph> for_input(const Graph& graph, const Shape& input) {
+  Graph other = graph_of_lines(canonical_text(graph), graph.name, input);
+  const auto is_same = [](const Parameter& a, const Parameter& b) {
+    return a.name == b.name && a.shape == b.shape;
+  };
+  if (!std::ranges::equal(graph.parameters, other.parameters, is_same)) return std::nullopt;
+  other.nodes.back().op = graph.nodes.back().op;  // the loss, whose label smoothing is not in the text
+  return other;
 }
 
 Layout flat_layout(const Graph& graph) {

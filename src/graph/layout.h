@@ -8,6 +8,7 @@
 /// gradients averages them over workers, and `update` folds them into the running values.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,12 @@ namespace paceline::graph {
 /// Errors   Error(data) "<source>: ..." for a text that this version would not write
 [[nodiscard]] Graph graph_from_text(const std::string& lines, const std::string& model,
                                     const std::string& source);
+
+/// The graph for images of shape `input`, computing what graph_from_text() computes; nothing if its
+/// parameters would have other shapes, as those of a dense layer over all pixels have.
+///
+/// Errors   Error(usage): `input` is too small for a layer
+[[nodiscard]] std::optional<Graph> for_input(const Graph& graph, const Shape& input);
 
 struct Slot {
   int parameter = 0;        ///< index into Graph::parameters

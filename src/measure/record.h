@@ -285,6 +285,8 @@ struct Record {
     /// Evaluation resized the shorter side of images to this and took the centre. None: it took all that
     /// fits, or images have one size; older records.
     std::optional<std::int64_t> eval_resize = {};
+    /// "HxW": evaluation sees images of this size. None: of that of the training; older records.
+    std::optional<std::string> eval_size = {};
     /// Of whole trainings: the names of the classes by label, and data::list_sha256() of each part, "train",
     /// "validation" and "test". None: timed windows, and older records.
     std::optional<std::vector<std::string>> classes = {};

@@ -205,6 +205,7 @@ void fields(A& archive, In<A, Record::Data>& value) {
   where_present(archive, "stored_bytes", value.stored_bytes);
   where_present(archive, "images_on", value.images_on);
   where_present(archive, "eval_resize", value.eval_resize);
+  where_present(archive, "eval_size", value.eval_size);
   where_present(archive, "classes", value.classes);
   where_present(archive, "lists_sha256", value.lists_sha256);
 }

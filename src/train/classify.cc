@@ -18,6 +18,7 @@
 #include "graph/layout.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/evaluate.h"
+#include "train/given/names.h"
 #include "train/prepare/memory.h"
 #include "train/prepare/prepare.h"
 
@@ -46,7 +47,15 @@ graph::Graph graph_in(const CheckpointInfo& info) {
                "{}: its images, {}x{}x{} in {}, do not fit its graph; it is damaged: take an earlier one",
                where, height, width, channels,
                base::counted(static_cast<std::int64_t>(info.data.classes.size()), "class", "classes"));
-  return graph;
+  const auto& seen = info.data.evaluated;
+  if (seen == info.data.format) return graph;
+  auto evaluated = graph::for_input(graph, {seen.channels, seen.height, seen.width});
+  if (!evaluated)
+    base::fail(
+        base::ErrorKind::data,
+        "{}: its graph does not take the {}x{} images of its evaluation; it is damaged: take an earlier one",
+        where, seen.height, seen.width);
+  return *std::move(evaluated);
 }
 
 /// The `top` likeliest of `classes`, of equal ones the first, by the logits [classes].
@@ -88,7 +97,7 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   options.loader_threads = base::usable_cores();
 
   const auto make_set = [&] {
-    return std::make_unique<data::UnlabelledImages>(found.files, seen.format, seen.eval_resize);
+    return std::make_unique<data::UnlabelledImages>(found.files, seen.evaluated, seen.eval_resize);
   };
   data::Source source;
   source.spec = request.checkpoint.string();
@@ -115,7 +124,7 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
       .description = fmt::format(
           "{}: {}, update {}, {}, images {}x{}; {} to classify, {}", info.path.string(), info.model,
           info.updates, base::counted(static_cast<std::int64_t>(seen.classes.size()), "class", "classes"),
-          seen.format.height, seen.format.width, base::counted(set.size(), "image"),
+          seen.evaluated.height, seen.evaluated.width, base::counted(set.size(), "image"),
           name(resolved.precision)),
       .notes = {},
       .faults = std::move(found.faults)};
@@ -140,7 +149,7 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   auto loading = evaluation_options(set.size(), resolved.engine_batch, views, 0, 1, false);
   loading.threads = options.loader_threads;
   loading.passes = 1;
-  const data::Augment augment(seen.format, {.mean = seen.mean, .stddev = seen.stddev});
+  const data::Augment augment(seen.evaluated, {.mean = seen.mean, .stddev = seen.stddev});
   data::EvaluationBatches batches(set, augment, loading);
   std::vector<double> logits(static_cast<std::size_t>(loading.batch) * classes);
   while (const auto* batch = stop.stop_requested() ? nullptr : batches.next()) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "graph/layout.h"
 #include "train/given/options.h"
 
 namespace paceline::train {
@@ -140,6 +141,39 @@ engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& 
           .samples = static_cast<std::int64_t>(sums[2])};
 }
 
+std::optional<graph::Graph> make_evaluation_graph(const graph::Graph& graph, const data::Source& source) {
+  const auto format = source.evaluated_format();
+  const graph::Shape trained = graph.input_shape(), evaluated{format.channels, format.height, format.width};
+  if (trained == evaluated) return std::nullopt;
+  auto other = graph::for_input(graph, evaluated);
+  if (!other)
+    base::fail(
+        base::ErrorKind::usage,
+        "data '{}': model '{}' has a layer over all pixels, so that it takes images of {}x{} alone, and "
+        "none of {}x{}; leave eval-size out, or take a model that ends with a global pool",
+        source.spec, graph.name, trained.height, trained.width, evaluated.height, evaluated.width);
+  return other;
+}
+
+Evaluator::Evaluator(const Job& job, const data::Augment& augment, engine::Engine& engine,
+                     comm::Communicator& communicator, ImageStore* store)
+    : job_(job), augment_(augment), engine_(engine), communicator_(communicator), store_(store) {
+  if (job.evaluation_graph == nullptr || job.options.window_steps != 0) return;
+  const int local_rank = communicator.rank() - job.backend.place.process * job.resolved.local_workers;
+  other_engine_ = job.backend.machine->compile(
+      *job.evaluation_graph, evaluation_compile_options(job.options, job.resolved, job.backend, local_rank));
+  other_augment_.emplace(job.source.evaluated_format(),
+                         data::AugmentOptions{.mean = job.source.mean, .stddev = job.source.stddev});
+}
+
+engine::Engine& Evaluator::engine_now() {
+  if (other_engine_ == nullptr) return engine_;
+  engine_.fetch();
+  std::ranges::copy(engine_.weights(), other_engine_->weights().begin());
+  other_engine_->weights_changed();
+  return *other_engine_;
+}
+
 std::optional<EvaluatedSums> Evaluator::evaluate_on(const data::Dataset& set,
                                                     std::optional<data::EvaluationBatches>& batches,
                                                     std::int64_t passes) {
@@ -151,13 +185,14 @@ std::optional<EvaluatedSums> Evaluator::evaluate_on(const data::Dataset& set,
     // The set is evaluated once more, but not read again: the store has kept it since the first time.
     const auto reads = job_.test_reads.reads();
     if (store_ != nullptr) use_stored(set, options);
-    batches.emplace(set, augment_, options);
+    batches.emplace(set, other_augment_ ? *other_augment_ : augment_, options);
     if (store_ != nullptr && &set == &job_.test_reads && job_.test_reads.reads() == reads)
       job_.test_reads.count(batches->samples());
   } else if (store_ != nullptr && &set == &job_.test_reads) {
     job_.test_reads.count(batches->samples());
   }
-  const auto sums = train::evaluate(*batches, job_.options.test_views, engine_, communicator_, job_.stop);
+  const auto sums =
+      train::evaluate(*batches, job_.options.test_views, engine_now(), communicator_, job_.stop);
   if (!sums) batches.reset();  // it stopped in the middle of a pass
   return sums;
 }

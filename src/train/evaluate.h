@@ -3,6 +3,7 @@
 /// Evaluates a test or validation set exactly: every sample once, whatever the number of workers.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -83,14 +84,19 @@ struct EvaluatedSums : engine::LossSums {
 /// Adds local sums over all ranks. Collective.
 [[nodiscard]] engine::LossSums reduce_sums(const engine::LossSums& local, comm::Communicator& communicator);
 
+/// `graph` for the size in which evaluation sees the images of `source`; nothing where that is its own.
+///
+/// Errors   Error(usage): the parameters would have other shapes
+[[nodiscard]] std::optional<graph::Graph> make_evaluation_graph(const graph::Graph& graph,
+                                                                const data::Source& source);
 /// Evaluates the test set of a run, and its validation set if there is one. The first evaluation makes their
 /// loaders, and copies their images to the device if they are kept there.
 class Evaluator {
  public:
   /// `store`: null if the host prepares the images.
+  /// Cost    compiles an engine of its own if evaluation takes images of another size than training
   Evaluator(const Job& job, const data::Augment& augment, engine::Engine& engine,
-            comm::Communicator& communicator, ImageStore* store)
-      : job_(job), augment_(augment), engine_(engine), communicator_(communicator), store_(store) {}
+            comm::Communicator& communicator, ImageStore* store);
 
   /// Fills in losses and accuracies of `epoch`, of the validation set if there is one, and of the test set if
   /// --test-set is `every`. `test_passes`: how often this run reads the test set in all, so that nothing more
@@ -109,6 +115,8 @@ class Evaluator {
   std::optional<EvaluatedSums> evaluate_on(const data::Dataset& set,
                                            std::optional<data::EvaluationBatches>& batches,
                                            std::int64_t passes);
+  /// The engine for images of the evaluated size, with the weights of the training's.
+  engine::Engine& engine_now();
   void use_stored(const data::Dataset& set, data::EvaluationOptions& options);
 
   const Job& job_;
@@ -116,6 +124,8 @@ class Evaluator {
   engine::Engine& engine_;
   comm::Communicator& communicator_;
   ImageStore* store_;
+  std::unique_ptr<engine::Engine> other_engine_;  ///< null: engine_ evaluates
+  std::optional<data::Augment> other_augment_;    ///< of its images
   std::optional<data::EvaluationBatches> test_batches_;
   std::optional<data::EvaluationBatches> validation_batches_;
 };

@@ -218,6 +218,7 @@ void compare_images(const CheckpointInfo& info, const data::Source& source, cons
   if (then.classes.empty()) return;
   const data::DataIdentity now{.classes = {},
                                .format = source.train->format(),
+                               .evaluated = source.evaluated_format(),
                                .mean = source.mean,
                                .stddev = source.stddev,
                                .eval_resize = source.eval_resize,
@@ -284,7 +285,7 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   std::vector<std::string> notes;
   compare_images(info, source, request.part, notes);
   take_classes(info, source, notes);
-  const auto format = source.train->format();
+  const auto format = source.evaluated_format();
   const auto graph = graph::make_model(options.model, {format.channels, format.height, format.width},
                                        source.classes(), options.label_smoothing);
   const RunConditions conditions{

@@ -206,6 +206,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   Job job{.options = options,
           .resolved = prepared.resolved,
           .graph = prepared.graph,
+          .evaluation_graph = prepared.evaluation_graph ? &*prepared.evaluation_graph : nullptr,
           .source = prepared.source,
           .backend = backend,
           .progress = progress,

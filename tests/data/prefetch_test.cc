@@ -290,6 +290,7 @@ TEST(LoaderPool, WorksForARingWithoutThreads) {
 }
 
 // Rings that come, go early and fail while others' threads are at their pieces; every batch is still whole.
+// The images of every other reader are larger.
 TEST(LoaderPool, GivesEveryReaderItsOwnBatchesWhoeverPreparesThem) {
   for (const int threads : {1, 3}) {
     LoaderPool pool;
@@ -299,7 +300,11 @@ TEST(LoaderPool, GivesEveryReaderItsOwnBatchesWhoeverPreparesThem) {
         for (int turn = 0; turn < 5; ++turn) {
           auto options = numbered(40, threads, 1 + reader % 3);
           options.pool = &pool;
-          options.prepare = [reader](std::int64_t number, std::int64_t i, auto, std::span<float> dst) {
+          options.format.width *= 1 + reader % 2;
+          const auto values = static_cast<std::size_t>(options.format.bytes());
+          options.prepare = [reader, values](std::int64_t number, std::int64_t i,
+                                             std::span<std::uint8_t> scratch, std::span<float> dst) {
+            if (scratch.size() != values || dst.size() != values) throw std::logic_error("another size");
             if (reader == 5 && number == 7) throw std::runtime_error("bad");
             for (auto& value : dst) value = static_cast<float>(reader);
             return static_cast<std::int32_t>(1000 * number + i);
@@ -314,7 +319,7 @@ TEST(LoaderPool, GivesEveryReaderItsOwnBatchesWhoeverPreparesThem) {
             ASSERT_EQ(view.number, n);
             for (std::size_t i = 0; i < view.labels.size(); ++i) {
               ASSERT_EQ(view.labels[i], 1000 * n + static_cast<std::int64_t>(i));
-              ASSERT_EQ(view.images[4 * i + 3], static_cast<float>(reader));
+              ASSERT_EQ(view.images[values * i + values - 1], static_cast<float>(reader));
             }
           }
         }

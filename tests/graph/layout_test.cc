@@ -213,6 +213,16 @@ TEST(Layout, ATextGivesItsGraphAgain) {
     EXPECT_TRUE(kinds.contains(rule_of(op).kind)) << rule_of(op).kind << " is in no model above";
 }
 
+TEST(Layout, AGraphIsMadeForOtherImages) {
+  const Graph graph = make_model("mobilenet_v2", {3, 64, 64}, 7, 0.1);
+  const Graph larger = for_input(graph, {3, 96, 80}).value();
+  EXPECT_EQ(canonical_text(larger), canonical_text(make_model("mobilenet_v2", {3, 96, 80}, 7, 0.1)));
+  EXPECT_EQ(larger.name, "mobilenet_v2");
+  EXPECT_EQ(std::get<SoftmaxCrossEntropy>(larger.nodes.back().op).label_smoothing, 0.1);
+  EXPECT_FALSE(for_input(make_model("mnist-cnn", {1, 28, 28}, 10, 0), {1, 32, 32}).has_value())
+      << "its dense layer has a weight for each pixel";
+}
+
 TEST(Layout, RefusesTextsThatAreNoGraph) {
   const auto text = canonical_text(make_model("mnist-cnn", {1, 28, 28}, 10, 0));
   std::vector<std::string> broken{

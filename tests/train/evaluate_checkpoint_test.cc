@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "base/file.h"
 #include "fixture.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/evaluate.h"
@@ -98,6 +99,46 @@ TEST_F(EvaluateCheckpoint, TakesTheBestEpochOfADirectoryAndEitherPart) {
   options.validation_split = 0;
   EXPECT_THAT(refusal(options, {.checkpoint = options.out, .part = "validation"}),
               HasSubstr("has no validation part"));
+}
+
+TEST_F(EvaluateCheckpoint, EvaluationMayHaveItsOwnSize) {
+  const auto images = directory_ / "images";
+  for (int i = 0; i < 80; ++i) {  // shades and stripes
+    std::string pixels(40 * 40 * 3, static_cast<char>(3 * i));
+    for (std::size_t at = 0; at < pixels.size(); at += 7 + static_cast<std::size_t>(i)) pixels[at] = '\xff';
+    const auto folder = images / (i % 4 < 2 ? "train" : "test") / (i % 2 == 0 ? "a" : "b");
+    std::filesystem::create_directories(folder);
+    base::write_file(folder / (std::to_string(i) + ".ppm"), std::string_view("P6\n40 40\n255\n" + pixels));
+  }
+  const std::string spec = "folder:" + images.string() + ",size=24";
+  Options options = small("sized");
+  options.model = "resnet8-cifar";
+  options.data = spec + ",eval-size=40";
+  for (const char* device : {"cpu", "reference", "cuda-on-host"}) {
+    options.device = device;
+    options.out = directory_ / device;
+    const Record trained = train(options);
+    EXPECT_EQ(trained.data.eval_size, "40x40");
+    EXPECT_GT(trained.memory.plan_lines.count("evaluation: activations"), 0U);
+    Options again = options;
+    again.local_batch = trained.local_batch;
+    again.global_batch = 0;
+    for (const std::string& data : {options.data, "folder:" + images.string() + ",size=40"}) {
+      again.data = data;
+      EXPECT_EQ(evaluate(again, {.checkpoint = options.out}).evaluation.value().loss,
+                trained.epochs.back().test_loss)
+          << device << " " << data;
+    }
+    again.data = spec;
+    EXPECT_NE(evaluate(again, {.checkpoint = options.out}).evaluation.value().loss,
+              trained.epochs.back().test_loss);
+    EXPECT_EQ(read_checkpoint_info(options.out).data.evaluated, (data::ImageFormat{40, 40, 3}));
+  }
+  options.model = "mnist-cnn";
+  options.out = directory_ / "dense";
+  EXPECT_THAT([&] { (void)train(options); },
+              testing::ThrowsMessage<base::Error>(
+                  HasSubstr("takes images of 24x24 alone, and none of 40x40; leave eval-size out")));
 }
 
 // Whoever prepares the images, and for any number of workers.

@@ -204,6 +204,12 @@ void compare_tests(const Record& a, const Record& b, Verdict& verdict) {
   refuse_if(verdict, a.data.eval_resize != b.data.eval_resize,
             fmt::format("the baseline was tested on {}, this on {}: give both one eval-resize", seen_in(a),
                         seen_in(b)));
+  const auto size_of = [](const Record& record) {
+    return record.data.eval_size.value_or("the training's size");
+  };
+  refuse_if(verdict, a.data.eval_size != b.data.eval_size,
+            fmt::format("the baseline was tested on images of {}, this of {}: give both one eval-size",
+                        size_of(a), size_of(b)));
   const auto list_of = [](const Record& record) {
     const auto lists = record.data.lists_sha256.value_or(std::map<std::string, std::string>());
     const auto found = lists.find("test");

@@ -190,6 +190,8 @@ constexpr Row kRows[] = {
     {"data set", subject, "data.name", [](const Record& r) { return r.data.name; }},
     {"resized for evaluation", subject, "data.eval_resize",
      [](const Record& r) { return whole(r.data.eval_resize.value_or(0)); }},
+    {"size for evaluation", subject, "data.eval_size",
+     [](const Record& r) { return r.data.eval_size.value_or(""); }},
     {"synthetic", subject, "data.synthetic",
      [](const Record& r) { return std::string(r.data.synthetic ? "yes" : ""); }},
     {"training samples", subject, "data.train_samples",

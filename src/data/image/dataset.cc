@@ -144,8 +144,12 @@ Box evaluated_box(const ImageFormat& format, int eval_resize, int height, int wi
 }
 
 ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format,
-                           int eval_resize)
-    : store_(std::move(store)), samples_(std::move(part)), format_(format), eval_resize_(eval_resize) {
+                           int eval_resize, std::optional<Seen> evaluated)
+    : store_(std::move(store)),
+      samples_(std::move(part)),
+      format_(format),
+      eval_resize_(eval_resize),
+      evaluated_(evaluated) {
   base::expects(samples_.images.size() == samples_.labels.size(), "every image has a label");
   base::expects(format.channels == 3, "images are read as RGB");
   base::expects(eval_resize == 0 || eval_resize >= std::max(format.height, format.width),
@@ -153,6 +157,11 @@ ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImag
 }
 
 ImageDataset::~ImageDataset() = default;
+
+std::unique_ptr<Dataset> ImageDataset::as_evaluated() const {
+  if (!evaluated_) return nullptr;
+  return std::make_unique<ImageDataset>(store_, samples_, evaluated_->format, evaluated_->eval_resize);
+}
 
 std::size_t ImageDataset::at(std::int64_t index) const {
   base::expects(index >= 0 && index < size(), "0 <= index < size");

@@ -16,22 +16,22 @@ namespace {
 
 using base::ErrorKind;
 
-constexpr std::int64_t kUsualSide = 64;
+constexpr int kUsualSide = 64;
 constexpr std::int64_t kMostSide = 1024;
 
-ImageFormat format_of(const Spec& spec) {
-  const auto found = spec.options.find("size");
-  const std::string text = found == spec.options.end() ? "" : found->second;
+/// The option `key`, N or HxW; `usual` where it is not given.
+ImageFormat format_of(const Spec& spec, const std::string& key, const ImageFormat& usual) {
+  const auto found = spec.options.find(key);
+  if (found == spec.options.end()) return usual;
+  const std::string text = found->second;
   const auto cross = text.find('x');
-  if (cross == std::string::npos) {
-    const auto side = static_cast<int>(integer_option(spec, "size", kUsualSide, 1, kMostSide));
-    return {.height = side, .width = side, .channels = 3};
-  }
   Spec sides = spec;  // each number is checked by the same rule with the same message
-  sides.options["size"] = text.substr(0, cross);
-  const auto height = static_cast<int>(integer_option(sides, "size", kUsualSide, 1, kMostSide));
-  sides.options["size"] = text.substr(cross + 1);
-  const auto width = static_cast<int>(integer_option(sides, "size", kUsualSide, 1, kMostSide));
+  const auto side_from = [&](const std::string& number) {
+    sides.options[key] = number;
+    return static_cast<int>(integer_option(sides, key, 0, 1, kMostSide));
+  };
+  const auto height = side_from(text.substr(0, cross));
+  const auto width = cross == std::string::npos ? height : side_from(text.substr(cross + 1));
   return {.height = height, .width = width, .channels = 3};
 }
 
@@ -162,13 +162,15 @@ void name_empty_classes(const ArrangedPart& train, const std::vector<std::string
 }  // namespace
 
 Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, const ImageListing& listing) {
-  const ImageFormat format = format_of(spec);
+  const ImageFormat format =
+      format_of(spec, "size", {.height = kUsualSide, .width = kUsualSide, .channels = 3});
+  const ImageFormat evaluated = format_of(spec, "eval-size", format);
   const double test_part = decimal_option(spec, "test", 0.2, 0.01, 0.9);
   Source source;
   source.spec = spec.text;
   source.crop_area = decimal_option(spec, "crop-area", 0.08, 0.01, 1);
   source.jitter = decimal_option(spec, "jitter", 0, 0, 1);
-  source.eval_resize = eval_resize_of(spec, format);
+  source.eval_resize = eval_resize_of(spec, evaluated);
   source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
 
   Arranged arranged = arrange(spec.text, listing, depth_of(spec), test_part);
@@ -188,21 +190,26 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
     name_empty_classes(arranged.train, source.class_names, source.notes);
   }
   source.resident_bytes = listing.bytes();
-  const auto dataset = [&](ArrangedPart& part) {
+  const auto dataset = [&](ArrangedPart& part, const ImageDataset::Seen& seen,
+                           std::optional<ImageDataset::Seen> as_evaluated) {
     source.resident_bytes += static_cast<std::int64_t>(part.images.size() * 8);
     return std::make_unique<ImageDataset>(
         store,
         ImageDataset::LabelledImages{.images = std::move(part.images), .labels = std::move(part.labels)},
-        format, source.eval_resize);
+        seen.format, seen.eval_resize, as_evaluated);
   };
-  source.train = dataset(arranged.train);
-  if (!arranged.validation.images.empty()) source.validation = dataset(arranged.validation);
-  source.test = dataset(arranged.test);
+  const ImageDataset::Seen tested{evaluated, source.eval_resize};
+  // Of another size than evaluation's, training without augmentation takes all that fits.
+  source.train = format == evaluated ? dataset(arranged.train, tested, {})
+                                     : dataset(arranged.train, {.format = format}, tested);
+  if (!arranged.validation.images.empty()) source.validation = dataset(arranged.validation, tested, {});
+  source.test = dataset(arranged.test, tested, {});
   source.description = fmt::format(
-      "images of {} classes: {} to train, {}{} to test, scaled to {}x{}x3{}", source.classes(),
+      "images of {} classes: {} to train, {}{} to test, scaled to {}x{}x3{}{}", source.classes(),
       source.train->size(),
       source.validation ? fmt::format("{} to validate, ", source.validation->size()) : "",
       source.test->size(), format.height, format.width,
+      evaluated == format ? "" : fmt::format(", to test {}x{}x3", evaluated.height, evaluated.width),
       source.eval_resize > 0 ? fmt::format(" (to test: {} and the centre)", source.eval_resize) : "");
   // Over the photographs of ImageNet; the values in common use for data sets without their own.
   source.mean = {0.485f, 0.456f, 0.406f};

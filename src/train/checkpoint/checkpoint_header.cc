@@ -46,8 +46,13 @@ void require_own_format(const SafetensorsFile& file) {
 
 constexpr const char* kClassesKey = "classes";
 constexpr const char* kImageKey = "image";
-constexpr const char* kResizeKey = "eval_resize";  ///< only where evaluation resizes
+constexpr const char* kEvaluatedKey = "eval_image";  ///< only where evaluation has a size of its own
+constexpr const char* kResizeKey = "eval_resize";    ///< only where evaluation resizes
 constexpr std::int64_t kMostResized = 1 << 16;
+
+std::string sides_of(const data::ImageFormat& format) {
+  return fmt::format("{}x{}x{}", format.height, format.width, format.channels);
+}
 
 [[noreturn]] void fail_damaged(const SafetensorsFile& checkpoint, const char* key) {
   fail(ErrorKind::data, "{}: the checkpoint's '{}' cannot be read; it is damaged: take an earlier one",
@@ -199,11 +204,19 @@ data::DataIdentity data_in(const SafetensorsFile& checkpoint) {
   if (data.classes.empty() || sides.size() != 3)
     fail_damaged(checkpoint, data.classes.empty() ? kClassesKey : kImageKey);
   data.format = {.height = sides[0], .width = sides[1], .channels = sides[2]};
+  data.evaluated = data.format;
+  if (!text_in(checkpoint, kEvaluatedKey).empty()) {
+    const auto seen = numbers_in<int>(checkpoint, kEvaluatedKey, 'x');
+    if (seen.size() != 3 || seen[0] < 1 || seen[1] < 1 || seen[2] != sides[2])
+      fail_damaged(checkpoint, kEvaluatedKey);
+    data.evaluated = {.height = seen[0], .width = seen[1], .channels = seen[2]};
+  }
   data.mean = numbers_in<float>(checkpoint, "mean", ':');
   data.stddev = numbers_in<float>(checkpoint, "std", ':');
   if (!text_in(checkpoint, kResizeKey).empty()) {
     const auto resize = number_in(checkpoint, kResizeKey);
-    if (resize < std::max(sides[0], sides[1]) || resize > kMostResized) fail_damaged(checkpoint, kResizeKey);
+    if (resize < std::max(data.evaluated.height, data.evaluated.width) || resize > kMostResized)
+      fail_damaged(checkpoint, kResizeKey);
     data.eval_resize = static_cast<int>(resize);
   }
   data.train = list_in(checkpoint, "train");
@@ -214,11 +227,11 @@ data::DataIdentity data_in(const SafetensorsFile& checkpoint) {
 
 Metadata texts_of(const data::DataIdentity& data) {
   if (data.classes.empty()) return {};
-  Metadata texts{
-      {kClassesKey, nlohmann::json(data.classes).dump()},
-      {kImageKey, fmt::format("{}x{}x{}", data.format.height, data.format.width, data.format.channels)},
-      {"mean", fmt::format("{}", fmt::join(data.mean, ":"))},
-      {"std", fmt::format("{}", fmt::join(data.stddev, ":"))}};
+  Metadata texts{{kClassesKey, nlohmann::json(data.classes).dump()},
+                 {kImageKey, sides_of(data.format)},
+                 {"mean", fmt::format("{}", fmt::join(data.mean, ":"))},
+                 {"std", fmt::format("{}", fmt::join(data.stddev, ":"))}};
+  if (data.evaluated != data.format) texts[kEvaluatedKey] = sides_of(data.evaluated);
   if (data.eval_resize > 0) texts[kResizeKey] = std::to_string(data.eval_resize);
   for (const auto& [part, list] :
        {std::pair{"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}}) {
@@ -262,8 +275,8 @@ std::string difference_of_classes(const std::vector<std::string>& then, const st
 FormatDifference difference_of_format(const data::DataIdentity& then, const data::DataIdentity& now) {
   const auto text = [&](const data::DataIdentity& data) {
     std::vector<std::string> parts;
-    const auto& [height, width, channels] = data.format;
-    if (then.format != now.format) parts.push_back(fmt::format("{}x{}x{}", height, width, channels));
+    if (then.format != now.format) parts.push_back(sides_of(data.format));
+    if (then.evaluated != now.evaluated) parts.push_back(sides_of(data.evaluated) + " to test");
     if (then.mean != now.mean) parts.push_back(fmt::format("of mean {}", fmt::join(data.mean, ":")));
     if (then.eval_resize != now.eval_resize)
       parts.push_back(data.eval_resize == 0

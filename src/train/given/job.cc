@@ -39,6 +39,17 @@ engine::CompileOptions planning_options(const Options& options, const Resolved& 
   return planned;
 }
 
+engine::CompileOptions evaluation_compile_options(const Options& options, const Resolved& resolved,
+                                                  const Backend& backend, int local_rank) {
+  auto compiled = compile_options(options, resolved, backend, local_rank);
+  compiled.training = false;
+  compiled.rule = {.momentum = 0, .weight_decay = 0};
+  // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
+  compiled.reduce_statistics = [](std::span<double>) {};
+  compiled.stored_images = 0;
+  return compiled;
+}
+
 data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {
   // With --parallel data-parallel worker 0 prepares the whole batch, using the loader threads of all workers;
   // the other workers have no loader.

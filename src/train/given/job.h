@@ -40,6 +40,8 @@ struct Job {
   const Options& options;
   const Resolved& resolved;
   const graph::Graph& graph;
+  /// For images of the size that evaluation sees, with the same parameters; null: `graph` is for these too.
+  const graph::Graph* evaluation_graph;
   const data::Source& source;
   const Backend& backend;
   const Progress& progress;
@@ -73,6 +75,11 @@ struct Job {
 
 /// The loader options of `rank`.
 [[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);
+
+/// The options for compiling an engine that only evaluates, for worker `local_rank` of this process.
+[[nodiscard]] engine::CompileOptions evaluation_compile_options(const Options& options,
+                                                                const Resolved& resolved,
+                                                                const Backend& backend, int local_rank);
 
 [[nodiscard]] data::AugmentOptions augment_options(const Options& options, const data::Source& source);
 

@@ -128,6 +128,14 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
         {purpose, resolved.local_workers * data::EvaluationBatches::planned_bytes(set.format(), batches)});
   };
   const bool has_validation = source.validation != nullptr;
+  if (const auto other = options.window_steps == 0 ? make_evaluation_graph(graph, source) : std::nullopt) {
+    auto compiled = evaluation_compile_options(options, resolved, backend, 0);
+    for (auto& line : backend.machine->plan(*other, compiled).lines) {
+      scale(line);
+      line.purpose = "evaluation: " + line.purpose;
+      plan.lines.push_back(line);
+    }
+  }
   if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)
     add_evaluation("test loader", *source.test);
   if (validates(options, has_validation)) {

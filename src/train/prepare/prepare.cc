@@ -72,6 +72,7 @@ std::int64_t largest_part(std::int64_t samples, const Options& options, const Re
 /// Why the host must prepare the images, however much device memory there is; empty if it need not.
 std::string why_on_host(const Options& options, const data::Source& source) {
   if (is_data_parallel(options)) return "--parallel data-parallel hands them out from worker 0";
+  if (source.train->format() != source.evaluated_format()) return "evaluation takes images of another size";
   if (!source.train->reads_from_memory()) return "they are decoded, or come from slow storage, at every read";
   const auto augment = augment_options(options, source);
   if (augment.crop_area > 0) return "crops of any size are cut out of the stored images";
@@ -284,6 +285,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   run.source = open_data(options, backend);
   backend.machine->at("the planning of the run");
   run.graph = make_graph(options, run.source);
+  run.evaluation_graph = make_evaluation_graph(run.graph, run.source);
   const auto given_weights =
       backend.place.is_first() ? sentence_on_given_weights(options, run.graph) : std::string();
   const auto circumstances = circumstances_of(run.source, backend);

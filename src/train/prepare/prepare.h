@@ -70,6 +70,7 @@ struct Prepared {
   bool is_finished = false;  ///< --resume auto: nothing is left to do; the other fields are empty
   data::Source source = {};
   graph::Graph graph = {};
+  std::optional<graph::Graph> evaluation_graph = {};  ///< Job::evaluation_graph
   Resolved resolved = {};
   std::optional<ResumePoint> resume = {};
   Earlier earlier = {};

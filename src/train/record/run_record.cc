@@ -51,6 +51,7 @@ Record::Communication describe_gradient(const graph::Graph& graph) {
 }
 
 Record::Data describe(const data::Source& source) {
+  const auto evaluated = source.evaluated_format();
   return {
       .spec = source.spec,
       .name = source.name,
@@ -60,7 +61,10 @@ Record::Data describe(const data::Source& source) {
       .test_samples = source.test->size(),
       .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt,
       .stored_bytes = data::mean_stored_bytes(*source.train),
-      .eval_resize = source.eval_resize > 0 ? std::optional<std::int64_t>(source.eval_resize) : std::nullopt};
+      .eval_resize = source.eval_resize > 0 ? std::optional<std::int64_t>(source.eval_resize) : std::nullopt,
+      .eval_size = evaluated == source.train->format()
+                       ? std::nullopt
+                       : std::optional(fmt::format("{}x{}", evaluated.height, evaluated.width))};
 }
 
 Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits) {

@@ -210,6 +210,10 @@ TEST(Comparability, RefusesAccuraciesOfTwoPartsOfImages) {
   other.data.eval_resize.reset();  // also those of before
   EXPECT_THAT(compare(other, one, Topic::time_to_accuracy).refusals,
               Contains(HasSubstr("as much of each image as fits, this on the centre")));
+  other = one;
+  other.data.eval_size = "288x288";
+  EXPECT_THAT(compare(one, other, Topic::convergence).refusals,
+              Contains(HasSubstr("tested on images of the training's size, this of 288x288")));
 }
 
 TEST(Comparability, LetsRemediesAndExecutionDifferBetweenAccuracies) {

@@ -290,9 +290,10 @@ TEST_F(Folder, TakesAClassThatIsCalledTrain) {
 TEST_F(Folder, RefusesOptionsOutOfRange) {
   fill("a", 4);
   fill("b", 4);
-  for (const char* options : {",size=0", ",size=32x", ",size=4000", ",crop-area=0", ",crop-area=1.5",
-                              ",jitter=-1", ",flip=2", ",classes=middle", ",test=1", ",eval-resize=0",
-                              ",eval-resize=63", ",eval-resize=fits", ",eval-resize=99999"}) {
+  for (const char* options :
+       {",size=0", ",size=32x", ",size=4000", ",crop-area=0", ",crop-area=1.5", ",jitter=-1", ",flip=2",
+        ",classes=middle", ",test=1", ",eval-resize=0", ",eval-resize=63", ",eval-resize=fits",
+        ",eval-resize=99999", ",eval-size=0", ",eval-size=32x", ",eval-size=70,eval-resize=69"}) {
     EXPECT_EQ(refused(options).kind, ErrorKind::usage) << options;
     EXPECT_THAT(refused(options).text, HasSubstr("not '")) << options;
   }

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -149,6 +150,29 @@ TEST(ImageDataset, FoldersResizeForEvaluationFrom128Pixels) {
     EXPECT_EQ(source.description.find("and the centre") != std::string::npos, resize > 0);
     EXPECT_EQ(identity_of(source, 1).eval_resize, resize);
   }
+}
+
+TEST(ImageDataset, EvaluationMayHaveItsOwnSize) {
+  const TemporaryDirectory folder;
+  for (const char* name :
+       {"train/a/1.png", "train/a/2.png", "train/b/1.png", "train/b/2.png", "test/a/1.png"})
+    write_bytes(folder.path() / name, png(picture(90, 70)));
+  const std::string spec = "folder:" + folder.path().string() + ",size=24,eval-size=32x36,eval-resize=40";
+  const Source source = open(spec, {.validation_split = 0.5});
+  const ImageFormat trained{24, 24, 3}, evaluated{32, 36, 3};
+  EXPECT_EQ(source.train->format(), trained);
+  EXPECT_EQ(source.test->format(), evaluated);
+  ASSERT_EQ(source.validation->format(), evaluated);
+  EXPECT_EQ(source.train->size(), 2);
+  EXPECT_EQ(source.validation->size(), 2);
+  EXPECT_THAT(source.description, testing::HasSubstr("scaled to 24x24x3, to test 32x36x3"));
+  EXPECT_EQ(identity_of(source, 1).evaluated, evaluated);
+  // A validation image is seen as a test image, also one that was cut from the training set.
+  std::vector<std::uint8_t> cut(static_cast<std::size_t>(evaluated.bytes())), test(cut);
+  source.validation->read(0, cut);
+  source.test->read(0, test);
+  EXPECT_EQ(cut, test);
+  EXPECT_EQ(open("folder:" + folder.path().string() + ",size=96,eval-size=128").eval_resize, 146);
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ TEST_F(CheckpointHeader, WhatValidationDecidedComesBackToTheLastDigit) {
 data::DataIdentity some_data() {
   return {.classes = {"a, b", "\"c\"", "d\\x1b"},
           .format = {.height = 24, .width = 32, .channels = 3},
+          .evaluated = {.height = 24, .width = 32, .channels = 3},
           .mean = {0.485f, 0.1f, 1.0f / 3},
           .stddev = {0.229f, 1, 1e-6f},
           .train = {.images = 7, .sha256 = "aa"},
@@ -136,16 +137,28 @@ TEST_F(CheckpointHeader, WhatItsDataWereComesBack) {
   auto resized = data;
   resized.eval_resize = 40;
   EXPECT_EQ(data_in(with(texts_of(resized))).eval_resize, 40);
+  EXPECT_EQ(read.evaluated, data.format);
+  EXPECT_FALSE(texts.contains("eval_image")) << "where evaluation has no size of its own";
+  resized.evaluated = {.height = 38, .width = 36, .channels = 3};
+  EXPECT_EQ(data_in(with(texts_of(resized))).evaluated, resized.evaluated);
   EXPECT_EQ(read.train, data.train);
   EXPECT_EQ(read.validation, data.validation);
   EXPECT_EQ(read.test, data.test);
   EXPECT_TRUE(texts_of(data::DataIdentity()).empty());
   EXPECT_TRUE(data_in(with({})).classes.empty()) << "of before the keys";
-  const std::pair<const char*, const char*> damages[] = {
-      {"classes", "[1, 2]"}, {"classes", "[\"a\""},         {"classes", "[]"},
-      {"image", "24x32"},    {"image", "24x32x"},           {"mean", "0.1:x"},
-      {"std", "1:"},         {"test_samples", "many"},      {"eval_resize", "x"},
-      {"eval_resize", "31"}, {"eval_resize", "99999999999"}};
+  const std::pair<const char*, const char*> damages[] = {{"classes", "[1, 2]"},
+                                                         {"classes", "[\"a\""},
+                                                         {"classes", "[]"},
+                                                         {"image", "24x32"},
+                                                         {"image", "24x32x"},
+                                                         {"mean", "0.1:x"},
+                                                         {"std", "1:"},
+                                                         {"test_samples", "many"},
+                                                         {"eval_resize", "x"},
+                                                         {"eval_resize", "31"},
+                                                         {"eval_resize", "99999999999"},
+                                                         {"eval_image", "36x36x1"},
+                                                         {"eval_image", "36"}};
   for (const auto& [key, text] : damages) {
     auto damaged = texts;
     damaged[key] = text;
