@@ -217,7 +217,10 @@ CifarFolder find_folder(const Spec& spec) {
 }  // namespace
 
 CifarPythonBatch read_cifar_python(const std::string& path, std::span<const std::uint8_t> bytes) {
-  const Pickle pickle(path, bytes);
+  const Pickle pickle(
+      path, bytes,
+      {.next_step = "only the form in which CIFAR-10's Python version is published is read: fetch the file "
+                    "again, or take the binary version (paceline data get cifar10)"});
   CifarPythonBatch batch;
   const Value& labels =
       pickle.expect(pickle.member(pickle.root(), "labels"), Kind::list, "'labels' is a list");

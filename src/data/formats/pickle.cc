@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -11,36 +12,40 @@
 namespace paceline::data {
 namespace {
 
+constexpr std::size_t kLongestName = 1000;
+
 const char* word(Pickle::Kind kind) {
-  constexpr std::array kWords{"None",    "a truth value", "a whole number", "a string", "a list",
-                              "a tuple", "a dictionary",  "a name",         "an object"};
+  constexpr std::array kWords{"None",      "a truth value", "a whole number", "a string",
+                              "a list",    "a tuple",       "a dictionary",   "a name",
+                              "an object", "a number",      "a storage"};
   return kWords[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace
 
-Pickle::Pickle(std::string file, std::span<const std::uint8_t> bytes)
-    : file_(std::move(file)), bytes_(bytes) {
-  if (bytes.size() < 2 || bytes[0] != 0x80 || bytes[1] != 2)
+Pickle::Pickle(std::string file, std::span<const std::uint8_t> bytes, Dialect dialect)
+    : file_(std::move(file)), bytes_(bytes), dialect_(std::move(dialect)) {
+  // The first protocols have no such beginning.
+  const bool has_protocol = bytes.size() >= 2 && bytes[0] == 0x80;
+  if (dialect_.takes_all_protocols ? has_protocol && bytes[1] > 5 : !has_protocol || bytes[1] != 2)
     fail(0, "a pickle of protocol 2 begins with the bytes 128 and 2, and this file does not");
-  next_ = 2;
+  next_ = has_protocol ? 2 : 0;
   while (root_ < 0) {
     const std::size_t offset = next_;
     step(take(1).front(), offset);
+    if (stack_.size() + marks_.size() + memo_.size() > 3 * kMostValues)
+      fail(offset, fmt::format("it holds more than {} values", kMostValues));
   }
   if (next_ != bytes.size()) fail(next_, "the pickle is at its end, but the file goes on");
 }
 
 void Pickle::fail(std::size_t offset, std::string_view rule) const {
-  base::fail(
-      base::ErrorKind::data,
-      "{}: at byte {}: {}; only the form in which CIFAR-10's Python version is published is read: fetch the "
-      "file again, or take the binary version (paceline data get cifar10)",
-      file_, offset, rule);
+  base::fail(base::ErrorKind::data, "{}: at byte {}: {}; {}", file_, offset, rule, dialect_.next_step);
 }
 
 void Pickle::step(std::uint8_t operation, std::size_t offset) {
-  if (read_value(operation, offset) || remember_or_recall(operation, offset) || collect(operation, offset))
+  if (read_value(operation, offset) || remember_or_recall(operation, offset) || collect(operation, offset) ||
+      (dialect_.takes_all_protocols && read_more(operation, offset)))
     return;
   fail(offset, fmt::format("the operation {:#04x} is not one that this program reads", operation));
 }
@@ -77,7 +82,7 @@ bool Pickle::read_value(std::uint8_t operation, std::size_t offset) {
     case 'c': {  // module and name, a line each
       const std::string_view module = take_line();
       const std::string_view name = take_line();
-      push({.kind = Kind::name, .offset = offset, .text = {module.data(), module.size() + 1 + name.size()}});
+      push_name({module.data(), module.size() + 1 + name.size()}, offset);
       return true;
     }
     default:
@@ -119,7 +124,8 @@ bool Pickle::collect(std::uint8_t operation, std::size_t offset) {
     push({.kind = Kind::tuple, .offset = offset, .members = std::move(members)});
   };
   const auto extend = [&](Kind kind, const std::vector<int>& more) {
-    auto& members = top_of(kind, offset).members;
+    const bool is_object = !stack_.empty() && at(stack_.back()).kind == Kind::call;
+    auto& members = top_of(is_object ? Kind::call : kind, offset).members;
     members.insert(members.end(), more.begin(), more.end());
   };
   switch (operation) {
@@ -156,12 +162,9 @@ bool Pickle::collect(std::uint8_t operation, std::size_t offset) {
       extend(Kind::dictionary, pairs);
       return true;
     }
-    case 'R': {
-      const int arguments = pop(offset), name = pop(offset);
-      (void)expect(at(name), Kind::name, "a call needs the name of a function");
-      push({.kind = Kind::call, .offset = offset, .members = {name, arguments}});
+    case 'R':
+      push_call(offset);
       return true;
-    }
     case 'b': {
       const int state = pop(offset);
       top_of(Kind::call, offset).state = state;
@@ -174,6 +177,70 @@ bool Pickle::collect(std::uint8_t operation, std::size_t offset) {
     default:
       return false;
   }
+}
+
+/// Operations of all protocols but the second, of values outside the pickle, and of numbers beyond 32 bits.
+bool Pickle::read_more(std::uint8_t operation, std::size_t offset) {
+  switch (operation) {
+    case 'Q':  // what stands before it says where the value is
+      push({.kind = Kind::stored, .offset = offset, .members = {pop(offset)}});
+      return true;
+    case 0x81:  // a class that is called
+      push_call(offset);
+      return true;
+    case 'G':  // a double
+      (void)take(8);
+      push({.kind = Kind::number, .offset = offset});
+      return true;
+    case 0x8a: {  // its length in bytes comes first
+      const auto bytes = take(take_number(1));
+      std::uint64_t value = !bytes.empty() && bytes.back() >= 0x80 ? ~std::uint64_t{0} : 0;
+      for (std::size_t i = std::min<std::size_t>(bytes.size(), 8); i-- > 0;) value = value << 8 | bytes[i];
+      push({.kind = bytes.size() > 8 ? Kind::number : Kind::integer,
+            .offset = offset,
+            .number = static_cast<std::int64_t>(value)});
+      return true;
+    }
+    case 'C':
+    case 0x8c:
+    case 'B':
+      push({.kind = Kind::text, .offset = offset, .text = take_text(take_number(operation == 'B' ? 4 : 1))});
+      return true;
+    case 0x8f:  // a set
+      push({.kind = Kind::list, .offset = offset});
+      return true;
+    case 0x90:
+      return collect('e', offset);
+    case 0x93: {
+      constexpr std::string_view kWhat = "module and name are strings";
+      const Value &name = expect(at(pop(offset)), Kind::text, kWhat),
+                  &module = expect(at(pop(offset)), Kind::text, kWhat);
+      if (name.text.size() + module.text.size() > kLongestName) fail(offset, "a name is too long");
+      push_name(joined_names_.emplace_back(fmt::format("{}\n{}", module.text, name.text)), offset);
+      return true;
+    }
+    case 0x94:
+      if (stack_.empty()) fail(offset, "a value is to be stored in the memo, but the stack is empty");
+      memo_[static_cast<std::uint32_t>(memo_.size())] = stack_.back();
+      return true;
+    case 0x95:  // how long the next part is, for readers of streams
+      (void)take(8);
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Of the name and the arguments on the stack.
+void Pickle::push_call(std::size_t offset) {
+  const int arguments = pop(offset), name = pop(offset);
+  (void)expect(at(name), Kind::name, "a call needs the name of a function");
+  push({.kind = Kind::call, .offset = offset, .members = {name, arguments}});
+}
+
+void Pickle::push_name(std::string_view name, std::size_t offset) {
+  if (dialect_.check_name) dialect_.check_name(name);
+  push({.kind = Kind::name, .offset = offset, .text = name});
 }
 
 std::span<const std::uint8_t> Pickle::take(std::size_t count) {

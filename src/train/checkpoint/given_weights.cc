@@ -6,6 +6,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/dtype.h"
@@ -13,6 +15,7 @@
 #include "base/text.h"
 #include "graph/rates.h"
 #include "train/checkpoint/safetensors.h"
+#include "train/checkpoint/torch_file.h"
 
 namespace paceline::train {
 namespace {
@@ -35,41 +38,40 @@ bool is_beside_the_weights(const std::string& name) {
          name.starts_with("lookahead.");
 }
 
-/// Errors   also Error(usage) for a file of torch.save()
-SafetensorsFile opened(const std::filesystem::path& path) {
-  const std::string ending = base::lower_case(path.extension().string());
-  if (ending == ".pth" || ending == ".pt" || ending == ".bin" || ending == ".ckpt")
-    base::fail(ErrorKind::usage,
-               "--weights {}: must be a safetensors file, but is named like one of torch.save(); "
-               "'paceline_model.py MODULE:CALLABLE --state {}' converts it (docs/models.md)",
-               path.string(), path.filename().string());
-  return SafetensorsFile(path);
-}
+/// A file of either format.
+class WeightsReader {
+ public:
+  explicit WeightsReader(const std::filesystem::path& path) {
+    if (is_torch_file(path))
+      torch_.emplace(path);
+    else
+      safetensors_.emplace(path);
+  }
+  [[nodiscard]] const std::vector<Tensor>& tensors() const {
+    return torch_ ? torch_->tensors() : safetensors_->tensors();
+  }
+  /// Call before the bytes of `wanted` are read.
+  void load(std::span<const Tensor* const> wanted) {
+    if (torch_) torch_->load(wanted);
+  }
+
+ private:
+  std::optional<SafetensorsFile> safetensors_;
+  std::optional<TorchFile> torch_;
+};
 
 /// Whether the shapes are those of one layer with other numbers of classes.
 bool differ_in_classes_alone(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
   return a.size() == b.size() && !a.empty() && std::equal(a.begin() + 1, a.end(), b.begin() + 1);
 }
 
-/// What stands before the model's names in all names of the file, "module."; empty: nothing, or the names
-/// differ.
-std::string prefix_of(const SafetensorsFile& file, const graph::Graph& graph) {
-  const std::string& first = graph.parameters.front().name;
-  if (file.find(first) != nullptr) return "";
-  for (const Tensor& tensor : file.tensors()) {
-    if (!tensor.name.ends_with("." + first)) continue;
-    const std::string prefix = tensor.name.substr(0, tensor.name.size() - first.size());
-    if (file.find(prefix + graph.parameters.back().name) != nullptr) return prefix;
-  }
-  return "";
-}
-
 /// The file's array of each parameter.
 class Match {
  public:
-  Match(const SafetensorsFile& file, const graph::Graph& graph, bool by_order)
-      : file_(file), graph_(graph), by_order_(by_order), last_(graph::last_layer(graph)) {
-    by_order ? match_in_order() : match_names();
+  Match(const WeightsFile& file, std::span<const Tensor> tensors, const graph::Graph& graph)
+      : file_(file), tensors_(tensors), graph_(graph), last_(graph::last_layer(graph)) {
+    for (const Tensor& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
+    file.by_order ? match_in_order() : match_names();
     for (std::size_t i = 0; i < arrays_.size(); ++i) check(graph.parameters[i], arrays_[i]);
     describe();
   }
@@ -79,25 +81,43 @@ class Match {
   [[nodiscard]] const Tensor* of(std::size_t parameter) const { return arrays_[parameter]; }
 
  private:
-  [[nodiscard]] std::string name() const { return file_.path().filename().string(); }
+  [[nodiscard]] std::string name() const { return file_.path.filename().string(); }
+
+  [[nodiscard]] const Tensor* find(std::string_view name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+
+  /// What stands before the model's names in all names of the file, "module."; empty: nothing, or the names
+  /// differ.
+  [[nodiscard]] std::string prefix() const {
+    const std::string& first = graph_.parameters.front().name;
+    if (find(first) != nullptr) return "";
+    for (const Tensor& tensor : tensors_) {
+      if (!tensor.name.ends_with("." + first)) continue;
+      const std::string prefix = tensor.name.substr(0, tensor.name.size() - first.size());
+      if (find(prefix + graph_.parameters.back().name) != nullptr) return prefix;
+    }
+    return "";
+  }
 
   void match_names() {
-    const std::string prefix = prefix_of(file_, graph_);
+    const std::string prefix = this->prefix();
     std::unordered_set<std::string_view> wanted;
     for (const graph::Parameter& parameter : graph_.parameters) {
-      const Tensor* tensor = file_.find(prefix + parameter.name);
+      const Tensor* tensor = find(prefix + parameter.name);
       if (tensor == nullptr) fail_without(parameter);
       wanted.insert(tensor->name);
       arrays_.push_back(tensor);
     }
-    for (const Tensor& tensor : file_.tensors())
+    for (const Tensor& tensor : tensors_)
       if (!wanted.contains(tensor.name) && !is_beside_the_weights(tensor.name))
         given.left_out.push_back(tensor.name);
     if (!prefix.empty()) how_ = fmt::format(", whose names begin with '{}'", prefix);
   }
 
   void match_in_order() {
-    for (const Tensor& tensor : file_.tensors())
+    for (const Tensor& tensor : tensors_)
       if (!is_beside_the_weights(tensor.name)) arrays_.push_back(&tensor);
     if (arrays_.size() != graph_.parameters.size())
       base::fail(ErrorKind::usage,
@@ -109,7 +129,7 @@ class Match {
 
   [[noreturn]] void fail_without(const graph::Parameter& parameter) const {
     std::vector<std::string> known;
-    for (const Tensor& tensor : file_.tensors()) known.push_back(tensor.name);
+    for (const Tensor& tensor : tensors_) known.push_back(tensor.name);
     const auto weights =
         std::ranges::count_if(known, [](const auto& k) { return !is_beside_the_weights(k); });
     base::fail(
@@ -141,8 +161,8 @@ class Match {
     const bool is_transposed = std::vector(tensor->shape.rbegin(), tensor->shape.rend()) == parameter.shape;
     base::fail(ErrorKind::usage, "{}: '{}' must have the shape {} of {}, but has {}{}", name(), tensor->name,
                shape_text(parameter.shape),
-               by_order_ ? fmt::format("'{}', the model's next", parameter.name)
-                         : fmt::format("model '{}'", graph_.name),
+               file_.by_order ? fmt::format("'{}', the model's next", parameter.name)
+                              : fmt::format("model '{}'", graph_.name),
                shape_text(tensor->shape),
                is_transposed ? ": it is transposed; save it in PyTorch's order [out, in]"
                              : "; take the weights of this model");
@@ -161,10 +181,11 @@ class Match {
                                     given.left_out.size() == 1 ? "is" : "are", given.left_out.front());
   }
 
-  const SafetensorsFile& file_;
+  const WeightsFile& file_;
+  const std::span<const Tensor> tensors_;
   const graph::Graph& graph_;
-  const bool by_order_;
   const int last_;
+  std::unordered_map<std::string_view, const Tensor*> by_name_;
   std::vector<const Tensor*> arrays_;  ///< [parameters]
   std::string how_;
   std::int64_t classes_of_file_ = 0;
@@ -190,14 +211,18 @@ float value_at(const Tensor& tensor, std::int64_t index) {
 }  // namespace
 
 GivenWeights check_given_weights(const WeightsFile& from, const graph::Graph& graph) {
-  const SafetensorsFile file = opened(from.path);
-  return Match(file, graph, from.by_order).given;
+  const WeightsReader file(from.path);
+  return Match(from, file.tensors(), graph).given;
 }
 
 GivenWeights read_given_weights(const WeightsFile& from, const graph::Graph& graph,
                                 const graph::Layout& layout, std::span<float> weights) {
-  const SafetensorsFile file = opened(from.path);
-  const Match match(file, graph, from.by_order);
+  WeightsReader file(from.path);
+  const Match match(from, file.tensors(), graph);
+  std::vector<const Tensor*> wanted;
+  for (std::size_t i = 0; i < graph.parameters.size(); ++i)
+    if (match.of(i) != nullptr) wanted.push_back(match.of(i));
+  file.load(wanted);
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const graph::Parameter& parameter = graph.parameters[i];
     const Tensor* tensor = match.of(i);

@@ -2,10 +2,11 @@
 
 /// `--weights FILE`: begins a training with weights that another program or training made.
 ///
-/// The file is a safetensors file with PyTorch's names and shapes, in F32, F16, BF16 or F64; a checkpoint of
-/// this program is one too. Every parameter of the model and every running statistic must be there. Three
-/// things may differ: the last layer, if only its number of classes does, keeps its random values; arrays
-/// that the model does not have are left out; and all names may have one prefix ("module.", "model.").
+/// The file is a safetensors file with PyTorch's names and shapes, in F32, F16, BF16 or F64, as a checkpoint
+/// of this program is too; or one of torch.save() (torch_file.h). Every parameter of the model and every
+/// running statistic must be there. Three things may differ: the last layer, if only its number of classes
+/// does, keeps its random values; arrays that the model does not have are left out; and all names may have
+/// one prefix ("module.", "state_dict.").
 
 #include <filesystem>
 #include <span>
@@ -35,7 +36,8 @@ struct GivenWeights {
 /// Compares the file's header with the model.
 ///
 /// Cost     reads the header
-/// Errors   Error(data): the file is damaged; Error(usage): an array is missing, has another shape or type;
+/// Errors   Error(data): the file is damaged or of another kind; Error(usage): an array is missing, has
+/// another shape or type;
 ///          with the array, both shapes and what to do
 [[nodiscard]] GivenWeights check_given_weights(const WeightsFile& file, const graph::Graph& graph);
 

@@ -65,8 +65,8 @@ constexpr OptionRow<Options> kRuleRows[] = {
      "passes its input on",
      kRuns, at<&O::zero_gamma>({.left_out = "false"})},
     {"weights", "FILE", kRule,
-     "begin with the weights of a safetensors file that has the model's names and shapes; a last layer of "
-     "other classes is drawn anew",
+     "begin with the weights of a file of safetensors or torch.save() that has the model's names and shapes; "
+     "a last layer of other classes is drawn anew",
      kRuns | kInit, at<&O::weights>()},
     {"weights-by", "name|order", kRule,
      "how the arrays of --weights find their places: by name, or one after the other for a file whose names "

@@ -173,8 +173,6 @@ TEST_F(GivenWeights, AreNotThoseOfAnotherModel) {
       reading(graph_),
       ThrowsMessage<base::Error>(HasSubstr(
           "but the file has none; it has 2 arrays, head.weight first: take the weights of this model")));
-  path_.replace_extension(".pth");
-  EXPECT_THAT(reading(graph_), ThrowsMessage<base::Error>(HasSubstr("--state given.pth' converts it")));
 }
 
 TEST_F(GivenWeights, MayAllHaveOnePrefix) {
