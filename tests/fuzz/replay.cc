@@ -15,7 +15,8 @@
   DO(tar)                    \
   DO(cifar)                  \
   DO(pickle)                 \
-  DO(idx) DO(safetensors) DO(recipe) DO(record) DO(model) DO(manifest) DO(kernels) DO(spec) DO(table)
+  DO(idx)                    \
+  DO(safetensors) DO(weights) DO(recipe) DO(record) DO(model) DO(manifest) DO(kernels) DO(spec) DO(table)
 #define PACELINE_DECLARE(name) int fuzz_##name(const std::uint8_t* data, std::size_t bytes);
 extern "C" {
 PACELINE_TARGETS(PACELINE_DECLARE)
