@@ -31,8 +31,8 @@ def run(words):
 
 def measure(args, model, shape, batch):
     """The plan's memory lines and the peak, in bytes."""
-    channels, size, _ = shape.split("x")
-    data = f"synthetic,size={size},channels={channels},classes={1000 if int(size) > 32 else 10},train={4 * batch},test={batch}"
+    size = shape.split("x")[1]
+    data = f"synthetic,size={size},classes={1000 if int(size) > 32 else 10},train={4 * batch},test={batch}"
     with tempfile.TemporaryDirectory() as folder:
         words = [str(args.program), "train", "--model", model, "--data", data, "--local-batch", str(batch), "--steps", "3", "--lr", "0.001",
                  "--precision", args.precision, "--out", folder + "/run"]
