@@ -51,6 +51,13 @@ class BytesWriter {
   std::string bytes_;
 };
 
+/// An optional key: not written if the value is absent. Bytes have no keys, so all is written there.
+template <typename A, typename T>
+void where_present(A& archive, const char* key, T& value) {
+  if (A::kWrites && !std::is_same_v<A, BytesWriter> && !value.has_value()) return;
+  archive(key, value);
+}
+
 class BytesReader {
  public:
   static constexpr bool kWrites = false;

@@ -71,6 +71,12 @@ struct Bounds {
 /// "1 worker", "3 workers"; `several` where an s is not enough: "1 class", "2 classes".
 [[nodiscard]] std::string counted(std::int64_t number, std::string_view one, std::string_view several = {});
 
+/// 1e9 bytes are one.
+template <typename Bytes>
+[[nodiscard]] constexpr double gigabytes(Bytes bytes) {
+  return static_cast<double>(bytes) / 1e9;
+}
+
 /// An estimated time: "42 s", "25 min", "1.5 h".
 [[nodiscard]] std::string rough_time(double seconds);
 

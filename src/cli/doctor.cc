@@ -47,8 +47,6 @@ void doctor_row(std::ostream& out, std::string_view name, fmt::format_string<Arg
   out << fmt::format("  {:<13} ", name) << fmt::format(format, std::forward<Args>(args)...) << '\n';
 }
 
-double gb(double bytes) { return bytes / 1e9; }
-
 std::string dnnl_isa() {
   switch (dnnl::get_effective_cpu_isa()) {
     case dnnl::cpu_isa::sse41:
@@ -92,9 +90,8 @@ void show_machine(const measure::Environment& environment, const base::Topology&
              environment.instructions.empty() ? "none of those that matter here"
                                               : fmt::format("{}", fmt::join(environment.instructions, " ")));
   const auto cgroup = base::cgroup_limits();
-  doctor_row(out, "memory", "{:.1f} GB, {:.1f} GB available{}",
-             gb(static_cast<double>(environment.memory_bytes)),
-             gb(static_cast<double>(measure::available_memory_bytes())),
+  doctor_row(out, "memory", "{:.1f} GB, {:.1f} GB available{}", base::gigabytes(environment.memory_bytes),
+             base::gigabytes(measure::available_memory_bytes()),
              cgroup.memory_bytes ? " (limited by the cgroup)" : "");
   constexpr double kLook_s = 1;
   doctor_row(out, "load", "{:.2f} (1 minute); {}", environment.load_before,
@@ -191,12 +188,15 @@ void show_bandwidth(const base::Topology& topology, std::ostream& out) {
   const auto copy = measure::estimate(time_memcpy(kBytes, kRepeats));
   doctor_row(out, "memory copy",
              "{:.1f} GB/s copied by one core [{:.1f}, {:.1f}]; each byte is read once and written once",
-             gb(kBytes / copy.median), gb(kBytes / copy.high), gb(kBytes / copy.low));
+             base::gigabytes(kBytes / copy.median), base::gigabytes(kBytes / copy.high),
+             base::gigabytes(kBytes / copy.low));
   const int ranks = 2;
   const auto plan = base::plan_cores(topology, ranks, 1);
   const auto probe = probe_local(ranks, kBytes / sizeof(float), kRepeats, plan);
   const auto time = measure::estimate(probe.seconds);
-  const auto bandwidth = [&](double seconds) { return gb(static_cast<double>(probe.bytes) / seconds); };
+  const auto bandwidth = [&](double seconds) {
+    return base::gigabytes(static_cast<double>(probe.bytes) / seconds);
+  };
   doctor_row(
       out, "all-reduce",
       "local, {} ranks, {:.1f} MB: {:.2f} ms [{:.2f}, {:.2f}], algbw {:.1f} GB/s, busbw {:.1f} GB/s, {}",
@@ -204,12 +204,6 @@ void show_bandwidth(const base::Topology& topology, std::ostream& out) {
       bandwidth(time.median), bandwidth(time.median) * comm::bus_factor(ranks),
       probe.correct ? "sums correct" : "SUMS WRONG: please report it");
   if (plan.oversubscribed) doctor_row(out, "", "{}", plan.note);
-}
-
-graph::Shape usual_input(const DoctorOptions& options) {
-  if (options.channels > 0) return {options.channels, options.height, options.width};
-  if (options.kernels_model.starts_with("mnist")) return {1, 28, 28};
-  return {3, 32, 32};
 }
 
 engine::CompileOptions how_to_compile(const DoctorOptions& options, int cores) {
@@ -232,7 +226,7 @@ void require_possible_batch(const DoctorOptions& options, const graph::Graph& gr
     base::fail(
         base::ErrorKind::device,
         "--kernels {}: with local batch {} its largest layer alone takes {:.0f} GB; give a smaller --local-batch",
-        options.kernels_model, options.local_batch, gb(least));
+        options.kernels_model, options.local_batch, base::gigabytes(least));
 }
 
 /// Checks the memory as before a training, since making kernels needs the model's arrays.
@@ -247,8 +241,8 @@ void require_memory(const DoctorOptions& options, const graph::Graph& graph, int
         base::ErrorKind::device,
         "--kernels {}: with local batch {} it takes {:.2f} GB of the memory of {}, of which {:.2f} GB are "
         "free; give a smaller --local-batch or a smaller model",
-        options.kernels_model, options.local_batch, gb(static_cast<double>(plan.total_bytes(Place::device))),
-        device->name, gb(static_cast<double>(device->free_memory_bytes)));
+        options.kernels_model, options.local_batch, base::gigabytes(plan.total_bytes(Place::device)),
+        device->name, base::gigabytes(device->free_memory_bytes));
   const auto needed = is_apart ? plan.total_bytes(Place::host) : plan.total_bytes();
   const auto usable =
       std::min(measure::available_memory_bytes(), measure::address_space_left()) + measure::resident_bytes();
@@ -257,8 +251,7 @@ void require_memory(const DoctorOptions& options, const graph::Graph& graph, int
         base::ErrorKind::device,
         "--kernels {}: with local batch {} it takes {:.2f} GB of memory and this process may use {:.2f} GB; "
         "give a smaller --local-batch or a smaller model",
-        options.kernels_model, options.local_batch, gb(static_cast<double>(needed)),
-        gb(static_cast<double>(usable)));
+        options.kernels_model, options.local_batch, base::gigabytes(needed), base::gigabytes(usable));
 }
 
 void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int cores, std::ostream& out) {
@@ -292,7 +285,10 @@ void doctor(const DoctorOptions& options, const cluster::Session* session,
             const std::vector<cluster::RankOnGpu>& ranks_on_gpus, std::ostream& out) {
   std::optional<graph::Graph> model;  // first, so that a wrong name is reported before pages of other output
   if (!options.kernels_model.empty())
-    model = graph::make_model(options.kernels_model, usual_input(options), options.classes, 0);
+    model = graph::make_model(
+        options.kernels_model,
+        options.input.channels > 0 ? options.input : graph::usual_input(options.kernels_model),
+        options.classes, 0);
   const auto topology = base::topology();
   if (model) require_memory(options, *model, topology.usable());
   const auto environment = train::machine_of(

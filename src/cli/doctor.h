@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "graph/graph.h"
+
 namespace paceline::cluster {
 class Session;
 struct RankOnGpu;
@@ -18,9 +20,9 @@ struct DoctorOptions {
   std::string kernels_model;      ///< if not empty, lists the implementation of each op of this model
   std::int64_t local_batch = 32;  ///< for that list
   std::string device = "cpu";
-  std::string precision = "auto";           ///< "fp32", "bf16" or "auto"
-  int threads = 0;                          ///< for that list; 0: all usable cores
-  int channels = 0, height = 0, width = 0;  ///< the model's input; 0: its usual input
+  std::string precision = "auto";  ///< "fp32", "bf16" or "auto"
+  int threads = 0;                 ///< for that list; 0: all usable cores
+  graph::Shape input;              ///< the model's; no channels: its usual one
   int classes = 10;
   bool measure = true;  ///< bandwidth of memory and all-reduce: about two seconds, 200 MB; kernels: longer
 };

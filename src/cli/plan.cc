@@ -167,8 +167,6 @@ void plan_cells(const train::Backend& backend, const KnownTimes& times, Plan& pl
   plan.waits_s = kMostWaitsOfRepeat_s * static_cast<double>(plan.settings.study.most_repeats);
 }
 
-double gigabytes_of(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
-
 std::vector<std::string> files_of(const Plan& plan, const std::filesystem::path& directory) {
   std::vector<std::string> names{"records/",  "events.jsonl", "report.html",
                                  "report.md", "report.json",  "csv/"};
@@ -211,7 +209,7 @@ void write_settings(const Plan& plan, Written& out) {
 void write_memory(const Plan& plan, const train::Setup& setup, Written& out) {
   const auto& memory = setup.memory;
   const auto of = [](std::int64_t bytes, std::int64_t available) {
-    return fmt::format("{:.2f} GB of {:.2f} GB", gigabytes_of(bytes), gigabytes_of(available));
+    return fmt::format("{:.2f} GB of {:.2f} GB", base::gigabytes(bytes), base::gigabytes(available));
   };
   const bool is_of_training = plan.is_of_training();
   Json json{{"bytes", memory.plan_bytes}, {"available_bytes", memory.available_bytes}};
@@ -320,7 +318,7 @@ void write_disk(const Plan& plan, const std::filesystem::path& directory, Writte
   }
   if (const auto free = base::free_bytes(directory)) {
     json["free_bytes"] = *free;
-    text += fmt::format("{:.1f} GB are free", gigabytes_of(*free));
+    text += fmt::format("{:.1f} GB are free", base::gigabytes(*free));
   } else {
     text += "the system does not report how much is free";
   }

@@ -382,12 +382,12 @@ std::vector<std::string> write_reports(const report::Document& document, const S
   return lines;
 }
 
-void say_report(const report::Document& document, const Settings& settings, Screen& screen) {
+void say_report(const report::Document& document, bool is_whole, Screen& screen) {
   constexpr std::size_t kFewest = 12;
   const std::size_t used = document.expectations.size();
   const std::size_t lines = used + kFewest > kLinesOfScreen ? kFewest : kLinesOfScreen - used;
-  screen.say(settings.tables ? report::to_terminal(document, screen.width(), screen.colour())
-                             : report::first_screen(document, screen.width(), screen.colour(), lines));
+  screen.say(is_whole ? report::to_terminal(document, screen.width(), screen.colour())
+                      : report::first_screen(document, screen.width(), screen.colour(), lines));
 }
 
 int say_expectations(const report::Document& document, Screen& screen) {

@@ -63,9 +63,8 @@ std::vector<std::string> write_figures(const report::Document& document,
 /// not known to hold, else 0.
 [[nodiscard]] int say_expectations(const report::Document& document, Screen& screen);
 
-/// Prints the beginning of the report, at most kLinesOfScreen lines less one for each expectation, with
-/// --tables all of it.
-void say_report(const report::Document& document, const Settings& settings, Screen& screen);
+/// Prints the report, or its beginning: at most kLinesOfScreen lines less one for each expectation.
+void say_report(const report::Document& document, bool is_whole, Screen& screen);
 inline constexpr std::size_t kLinesOfScreen = 23;
 
 struct RecordsRead {

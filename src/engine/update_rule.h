@@ -26,6 +26,10 @@ struct UpdateRule {
   double rho = 0.9;                   ///< adadelta
   double epsilon = 1e-8;              ///< adam(w), rmsprop 1e-8; adadelta 1e-6
   double trust = 0.001;               ///< lars
+  /// Of the first moving average.
+  [[nodiscard]] constexpr double smoothing() const {
+    return kind == UpdateKind::rmsprop ? alpha : kind == UpdateKind::adadelta ? rho : beta1;
+  }
   bool operator==(const UpdateRule&) const = default;
 };
 

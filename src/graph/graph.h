@@ -85,14 +85,10 @@ struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   Rates rates = {};
   bool is_frozen = false;  ///< training too normalises with the running statistics, and does not move them
 };
-struct Relu {};         ///< max(x, 0)
-struct Relu6 {};        ///< min(max(x, 0), 6)
-struct Gelu {};         ///< exact: x * Phi(x)
-struct Silu {};         ///< x * sigmoid(x)
-struct Sigmoid {};      ///< 1 / (1 + exp(-x))
-struct Tanh {};         ///< tanh(x)
-struct HardSigmoid {};  ///< min(max(x + 3, 0), 6) / 6
-struct HardSwish {};    ///< x * hard_sigmoid(x)
+#define PACELINE_STRUCT(Op, name) \
+  struct Op {};
+PACELINE_ELEMENTWISE_OPS(PACELINE_STRUCT)
+#undef PACELINE_STRUCT
 struct MaxPool {
   Pair kernel = 2;
   Pair stride = 2;
@@ -138,10 +134,35 @@ struct SoftmaxCrossEntropy {  ///< input: logits [classes]; the graph's last nod
   double label_smoothing = 0;
 };
 
-using Attributes =
-    std::variant<Input, Conv2d, Dense, BatchNorm, Relu, Relu6, Gelu, Silu, Sigmoid, Tanh, HardSigmoid,
-                 HardSwish, MaxPool, AveragePool, AdaptiveAveragePool, GlobalAveragePool, Add, Mul, Concat,
-                 Slice, ChannelShuffle, Pad, StochasticDepth, Dropout, SoftmaxCrossEntropy>;
+/// All ops: X(op, its name in errors and model files). The variant, the rules of ops.h and the declarations
+/// of the engines follow from this list.
+#define PACELINE_OPS(X)                         \
+  X(Input, input)                               \
+  X(Conv2d, conv2d)                             \
+  X(Dense, dense)                               \
+  X(BatchNorm, batch_norm)                      \
+  PACELINE_ELEMENTWISE_OPS(X)                   \
+  X(MaxPool, max_pool)                          \
+  X(AveragePool, average_pool)                  \
+  X(AdaptiveAveragePool, adaptive_average_pool) \
+  X(GlobalAveragePool, global_average_pool)     \
+  X(Add, add)                                   \
+  X(Mul, mul)                                   \
+  X(Concat, concat)                             \
+  X(Slice, slice)                               \
+  X(ChannelShuffle, channel_shuffle)            \
+  X(Pad, pad)                                   \
+  X(StochasticDepth, stochastic_depth)          \
+  X(Dropout, dropout)                           \
+  X(SoftmaxCrossEntropy, softmax_cross_entropy)
+
+template <typename None, typename... Ops>
+struct OneOf {
+  using Type = std::variant<Ops...>;
+};
+#define PACELINE_ALTERNATIVE(Op, name) , Op
+using Attributes = OneOf<void PACELINE_OPS(PACELINE_ALTERNATIVE)>::Type;
+#undef PACELINE_ALTERNATIVE
 
 /// What a parameter is. It decides its initial value and how the optimizer treats it.
 enum class Role { weight, bias, norm_weight, norm_bias, running_mean, running_var };

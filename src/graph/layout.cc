@@ -146,4 +146,11 @@ Layout flat_layout(const Graph& graph) {
   return layout;
 }
 
+const Slot* slot_of(const Graph& graph, const Layout& layout, int node, std::size_t index) {
+  const auto& parameters = graph.nodes[static_cast<std::size_t>(node)].parameters;
+  if (index >= parameters.size()) return nullptr;
+  const int slot = layout.slot_of_parameter[static_cast<std::size_t>(parameters[index])];
+  return &layout.slots[static_cast<std::size_t>(slot)];
+}
+
 }  // namespace paceline::graph

@@ -7,6 +7,7 @@
 /// owns them: their slot in the gradient array holds this step's batch statistics, so the all-reduce of the
 /// gradients averages them over workers, and `update` folds them into the running values.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,5 +51,8 @@ struct Layout {
 };
 
 [[nodiscard]] Layout flat_layout(const Graph& graph);
+
+/// The slot of parameter number `index` of a node; null if it has fewer.
+[[nodiscard]] const Slot* slot_of(const Graph& graph, const Layout& layout, int node, std::size_t index);
 
 }  // namespace paceline::graph

@@ -211,10 +211,9 @@ constexpr Saved kept_by_elementwise(const Op&) {
   return {.src = !is_of_dst, .dst = is_of_dst};
 }
 
-/// The rules in the order of the variant's alternatives.
-template <typename... Ops>
-std::array<OpRule, sizeof...(Ops)> rules_of(std::type_identity<std::variant<Ops...>>) {
-  return {make_rule(Ops{})...};
+OpRule named(OpRule rule, std::string_view kind) {
+  rule.kind = kind;
+  return rule;
 }
 
 std::vector<Shape> input_shapes(const Graph& graph, const Node& node) {
@@ -225,11 +224,10 @@ std::vector<Shape> input_shapes(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-OpRule make_rule(const Input&) { return {.kind = "input", .inputs = 0, .shape = input_shape}; }
+OpRule make_rule(const Input&) { return {.inputs = 0, .shape = input_shape}; }
 
 OpRule make_rule(const Dense&) {
-  return {.kind = "dense",
-          .saved = {.src = true},
+  return {.saved = {.src = true},
           .attributes = dense_attributes,
           .shape = dense_shape,
           .parameters = dense_parameters,
@@ -237,69 +235,58 @@ OpRule make_rule(const Dense&) {
 }
 
 OpRule make_rule(const BatchNorm&) {
-  return {.kind = "batch_norm",
-          .saved = {.src = true, .statistics = true},
+  return {.saved = {.src = true, .statistics = true},
           .in_place = true,
           .attributes = batch_norm_attributes,
           .shape = batch_norm_shape,
           .parameters = batch_norm_parameters};
 }
 
-#define PACELINE_RULE(Op, name)                                                                        \
-  OpRule make_rule(const Op&) {                                                                        \
-    return {.kind = #name, .saved = kept_by_elementwise(Op{}), .in_place = true, .shape = same_shape}; \
+#define PACELINE_RULE(Op, name)                                                         \
+  OpRule make_rule(const Op&) {                                                         \
+    return {.saved = kept_by_elementwise(Op{}), .in_place = true, .shape = same_shape}; \
   }
 PACELINE_ELEMENTWISE_OPS(PACELINE_RULE)
 #undef PACELINE_RULE
 
 OpRule make_rule(const GlobalAveragePool&) {
-  return {.kind = "global_average_pool", .shape = [](const OpSite& site) {
-            return Shape{site.src[0].channels, 1, 1};
-          }};
+  return {.shape = [](const OpSite& site) { return Shape{site.src[0].channels, 1, 1}; }};
 }
 
-OpRule make_rule(const Add&) { return {.kind = "add", .inputs = 2, .in_place = true, .shape = add_shape}; }
+OpRule make_rule(const Add&) { return {.inputs = 2, .in_place = true, .shape = add_shape}; }
 
-OpRule make_rule(const Mul&) {
-  return {.kind = "mul", .inputs = 2, .saved = {.src = true}, .shape = mul_shape};
-}
+OpRule make_rule(const Mul&) { return {.inputs = 2, .saved = {.src = true}, .shape = mul_shape}; }
 
-OpRule make_rule(const Concat&) { return {.kind = "concat", .inputs = kSeveral, .shape = concat_shape}; }
+OpRule make_rule(const Concat&) { return {.inputs = kSeveral, .shape = concat_shape}; }
 
-OpRule make_rule(const Slice&) {
-  return {.kind = "slice", .attributes = slice_attributes, .shape = slice_shape};
-}
+OpRule make_rule(const Slice&) { return {.attributes = slice_attributes, .shape = slice_shape}; }
 
 OpRule make_rule(const ChannelShuffle&) {
-  return {
-      .kind = "channel_shuffle", .attributes = channel_shuffle_attributes, .shape = channel_shuffle_shape};
+  return {.attributes = channel_shuffle_attributes, .shape = channel_shuffle_shape};
 }
 
-OpRule make_rule(const Pad&) { return {.kind = "pad", .attributes = pad_attributes, .shape = pad_shape}; }
+OpRule make_rule(const Pad&) { return {.attributes = pad_attributes, .shape = pad_shape}; }
 
 // Which samples are dropped is a pure function of seed and position, as with dropout.
 OpRule make_rule(const StochasticDepth&) {
-  return {.kind = "stochastic_depth",
-          .in_place = true,
-          .attributes = drop_attributes<StochasticDepth>,
-          .shape = drop_shape<StochasticDepth>};
+  return {
+      .in_place = true, .attributes = drop_attributes<StochasticDepth>, .shape = drop_shape<StochasticDepth>};
 }
 
 // Nothing is saved: the mask is a pure function of seed and position and is computed again in the backward
 // pass.
 OpRule make_rule(const Dropout&) {
-  return {.kind = "dropout",
-          .in_place = true,
-          .attributes = drop_attributes<Dropout>,
-          .shape = drop_shape<Dropout>};
+  return {.in_place = true, .attributes = drop_attributes<Dropout>, .shape = drop_shape<Dropout>};
 }
 
 OpRule make_rule(const SoftmaxCrossEntropy&) {
-  return {.kind = "softmax_cross_entropy", .saved = {.dst = true}, .shape = softmax_cross_entropy_shape};
+  return {.saved = {.dst = true}, .shape = softmax_cross_entropy_shape};
 }
 
 const OpRule& rule_of(const Attributes& op) {
-  static const auto rules = rules_of(std::type_identity<Attributes>());
+#define PACELINE_NAMED(Op, name) named(make_rule(Op{}), #name),
+  static const OpRule rules[] = {PACELINE_OPS(PACELINE_NAMED)};
+#undef PACELINE_NAMED
   return rules[op.index()];
 }
 

@@ -3,8 +3,7 @@
 /// What the graph knows of each op, independent of devices: output shape, parameters, what the backward pass
 /// needs from the forward pass, and cost.
 ///
-/// Each op has a make_rule() in ops.cc, and one line at the end of this header. An op in Attributes without
-/// them does not compile.
+/// Each op has a make_rule() in ops.cc or window_ops.cc. A program without that of an op is not linked.
 ///
 /// Threads  any; the rules are constant
 
@@ -48,8 +47,8 @@ struct Saved {
 constexpr int kSeveral = -1;
 
 struct OpRule {
-  std::string_view kind;  ///< "conv2d": in generated names, in errors, in model files
-  int inputs = 1;         ///< kSeveral: two or more
+  std::string_view kind = {};  ///< "conv2d", from PACELINE_OPS: in generated names, in errors, in model files
+  int inputs = 1;              ///< kSeveral: two or more
   Saved saved = {};
   /// Each element of d_src depends only on the same element of d_dst (and, for a batch norm, on sums). So an
   /// engine may store d_src over d_dst.
@@ -97,26 +96,8 @@ struct SlidingWindow {
   bool ceil = false;
 };
 
-// The rules; rule_of() lists them all.
-OpRule make_rule(const Input&);
-OpRule make_rule(const Conv2d&);
-OpRule make_rule(const Dense&);
-OpRule make_rule(const BatchNorm&);
 #define PACELINE_RULE(Op, name) OpRule make_rule(const Op&);
-PACELINE_ELEMENTWISE_OPS(PACELINE_RULE)
+PACELINE_OPS(PACELINE_RULE)
 #undef PACELINE_RULE
-OpRule make_rule(const MaxPool&);
-OpRule make_rule(const AveragePool&);
-OpRule make_rule(const AdaptiveAveragePool&);
-OpRule make_rule(const GlobalAveragePool&);
-OpRule make_rule(const Add&);
-OpRule make_rule(const Mul&);
-OpRule make_rule(const Concat&);
-OpRule make_rule(const Slice&);
-OpRule make_rule(const ChannelShuffle&);
-OpRule make_rule(const Pad&);
-OpRule make_rule(const StochasticDepth&);
-OpRule make_rule(const Dropout&);
-OpRule make_rule(const SoftmaxCrossEntropy&);
 
 }  // namespace paceline::graph

@@ -169,8 +169,7 @@ std::string adaptive_average_pool_attributes(const Attributes& op) {
 }  // namespace
 
 OpRule make_rule(const Conv2d&) {
-  return {.kind = "conv2d",
-          .saved = {.src = true},
+  return {.saved = {.src = true},
           .attributes = conv2d_attributes,
           .shape = conv2d_shape,
           .parameters = conv2d_parameters,
@@ -178,23 +177,15 @@ OpRule make_rule(const Conv2d&) {
 }
 
 OpRule make_rule(const MaxPool&) {
-  return {.kind = "max_pool",
-          .saved = {.mask = true},
-          .attributes = pool_attributes<MaxPool>,
-          .shape = pool_shape<MaxPool>};
+  return {.saved = {.mask = true}, .attributes = pool_attributes<MaxPool>, .shape = pool_shape<MaxPool>};
 }
 
 OpRule make_rule(const AveragePool&) {
-  return {.kind = "average_pool",
-          .saved = {},
-          .attributes = pool_attributes<AveragePool>,
-          .shape = pool_shape<AveragePool>};
+  return {.saved = {}, .attributes = pool_attributes<AveragePool>, .shape = pool_shape<AveragePool>};
 }
 
 OpRule make_rule(const AdaptiveAveragePool&) {
-  return {.kind = "adaptive_average_pool",
-          .attributes = adaptive_average_pool_attributes,
-          .shape = adaptive_average_pool_shape};
+  return {.attributes = adaptive_average_pool_attributes, .shape = adaptive_average_pool_shape};
 }
 
 }  // namespace paceline::graph

@@ -226,6 +226,14 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+Shape usual_input(const std::string& name_or_file) {
+  const std::string name = std::filesystem::path(name_or_file).filename().string();
+  if (name.starts_with("mnist")) return {1, 28, 28};
+  const bool is_small = name.find("cifar") != std::string::npos || name.starts_with("small-") ||
+                        name.starts_with("wide-resnet-");
+  return is_small ? Shape{3, 32, 32} : Shape{3, 224, 224};
+}
+
 Graph make_model(const std::string& name, Shape input, int classes, double label_smoothing) {
   if (name.ends_with(".toml")) return read_model_file(name, input, classes, label_smoothing);
   for (const ModelRow& row : kModels)

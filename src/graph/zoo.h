@@ -126,6 +126,10 @@ struct ModelText {
 /// Those, then the names of zoo_files().
 [[nodiscard]] std::vector<std::string> model_names();
 
+/// The input that the model's publication takes: 1x28x28 if its name, or its file's, begins with "mnist",
+/// 3x32x32 for networks of small images (cifar, small-*, wide-resnet-*), else 3x224x224.
+[[nodiscard]] Shape usual_input(const std::string& name_or_file);
+
 /// The model for images of shape `input` in `classes` classes. A name ending in ".toml" is a model file
 /// (docs/models.md).
 ///

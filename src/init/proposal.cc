@@ -91,9 +91,9 @@ double seconds_of(const DataFacts& facts, const MachineFacts& machine, double fl
 /// The smallest side for a given network that is not for small images, even if they must be enlarged; else 0.
 int least_side(const GivenModel& given) {
   constexpr int kLeastOfLargeNetworks = 128;  // they divide the side by 32
-  const bool is_for_large = !given.model.empty() && given.model.find("cifar") == std::string::npos &&
-                            !given.model.starts_with("wide-resnet");
-  return is_for_large ? kLeastOfLargeNetworks : 0;
+  return !given.model.empty() && graph::usual_input(given.model).height > kLeastOfLargeNetworks
+             ? kLeastOfLargeNetworks
+             : 0;
 }
 
 /// Chooses the image size: the largest for which images need not be enlarged and the training ends within

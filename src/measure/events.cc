@@ -263,6 +263,16 @@ std::vector<EventTail::Line> EventTail::read(std::int64_t most_bytes) {
 
 Event::Event(std::string name) : Event(std::move(name), unix_now()) {}
 
+Event start_of(const std::string& kind, const std::string& command) {
+  return Event("start")
+      .set("schema", kEventsSchema)
+      .set("kind", kind)
+      .set("command", command)
+      .set("version", version())
+      .set("host", base::host_name())
+      .set("process", static_cast<std::int64_t>(::getpid()));
+}
+
 Event& Event::set(std::string key, std::string value) {
   fields_.emplace_back(std::move(key), std::move(value));
   return *this;

@@ -59,6 +59,9 @@ class Event {
   std::vector<std::pair<std::string, Value>> fields_;
 };
 
+/// The event with which a run begins: schema, kind, command, version, host and process.
+[[nodiscard]] Event start_of(const std::string& kind, const std::string& command);
+
 /// One line, without its end. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string to_json(const Event& event);
 

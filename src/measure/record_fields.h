@@ -3,9 +3,8 @@
 /// The keys of a record's JSON. One list for each struct serves both directions: `fields(archive, value)`
 /// names every key once, with its member. The JsonWriter of record_json.cc turns members into JSON, its
 /// JsonReader JSON into members, and base/archive.h both into messages between processes. So everything that
-/// is written can be read, and a key has one spelling. Those of GPUs are in measure/gpu_record_fields.h.
-
-#include <type_traits>
+/// is written can be read, and a key has one spelling. Those of GPUs are in
+/// measure/gpu_record_fields.h, those of a rank beside its members in measure/rank_record.h.
 
 #include "base/archive.h"
 #include "measure/record.h"
@@ -13,13 +12,7 @@
 namespace paceline::measure {
 
 using base::In;
-
-/// An optional key: not written if the value is absent. Bytes have no keys, so all is written there.
-template <typename A, typename T>
-void where_present(A& archive, const char* key, T& value) {
-  if (A::kWrites && !std::is_same_v<A, base::BytesWriter> && !value.has_value()) return;
-  archive(key, value);
-}
+using base::where_present;
 
 template <typename A>
 void fields(A& archive, In<A, Environment>& value) {
@@ -35,31 +28,6 @@ void fields(A& archive, In<A, Environment>& value) {
   archive("libraries", value.libraries);
   archive("load_before", value.load_before);
   where_present(archive, "gpus", value.gpus);
-}
-
-template <typename A>
-void fields(A& archive, In<A, RankRecord>& value) {
-  archive("rank", value.rank);
-  archive("host", value.host);
-  archive("cores", value.cores);
-  archive("wall_s", value.wall_s);
-  archive("phases_s", value.phases);
-  archive("communication_s", value.communication_s);
-  archive("transfer_s", value.transfer_s);
-  archive("late_peer_s", value.late_peer_s);
-  archive("loader_prepare_s", value.loader_prepare_s);
-  archive("loader_threads", value.loader_threads);
-  archive("loader_processor_s", value.loader_processor_s);
-  archive("loader_waits", value.loader_waits);
-  archive("loader_ready", value.loader_ready);
-  archive("loader_queue", value.loader_queue);
-  where_present(archive, "process", value.process);
-  where_present(archive, "peak_bytes", value.peak_bytes);
-  where_present(archive, "bytes_sent", value.bytes_sent);
-  where_present(archive, "bytes_received", value.bytes_received);
-  archive("step_s", value.step_s);
-  where_present(archive, "own_s", value.own_s);
-  where_present(archive, "steps_s", value.steps_s);
 }
 
 template <typename A>

@@ -136,9 +136,9 @@ TEST_F(CudaOnHost, StudiesWhole) {
 }
 
 TEST_F(CudaOnHost, DoctorListsItsKernels) {
-  const auto outcome = run_program(
-      {"doctor", "--kernels", "m.toml", "--device", "cuda-on-host", "--no-measure", "--local-batch", "4"},
-      {.directory = folder_.path()});
+  const auto outcome = run_program({"doctor", "--kernels", "m.toml", "--input", "3x32x32", "--device",
+                                    "cuda-on-host", "--no-measure", "--local-batch", "4"},
+                                   {.directory = folder_.path()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::ContainsRegex("  step +captured sections\n"));
 }

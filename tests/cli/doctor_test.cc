@@ -55,6 +55,14 @@ TEST(Doctor, SaysWhatAutoTakesAndWhy) {
               HasSubstr("auto takes fp32: this processor has no units"));
 }
 
+TEST(Doctor, TakesTheImageOfAModelAsGiven) {
+  const auto small = run_program({"doctor", "--no-measure", "--kernels", "vgg16_bn", "--input", "3x8x8"});
+  EXPECT_EQ(small.code, 2);
+  EXPECT_THAT(small.err, testing::AllOf(HasSubstr("vgg16_bn"), testing::Not(HasSubstr("224"))));
+  EXPECT_THAT(output_of({"doctor", "--no-measure", "--kernels", "mnist-cnn", "--local-batch", "4"}),
+              HasSubstr("kernels of mnist-cnn"));
+}
+
 /// What `words` and a plan, kernels and records of the same processor say of --precision auto.
 void expect_the_same_everywhere(const std::string& precision, const Variables& variables) {
   const Folder folder;

@@ -55,6 +55,15 @@ TEST(Zoo, EveryModelTakesAnyImageThatMakesSense) {
       EXPECT_EQ(make_model(name, input, 7, 0.1).classes(), 7) << name << " " << text(input);
 }
 
+TEST(Zoo, KnowsTheUsualImageOfEachModel) {
+  const auto usual = [](const char* model) { return text(usual_input(model)); };
+  for (const char* model : {"mnist-cnn", "models/mnist-of-mine.toml"}) EXPECT_EQ(usual(model), "[1,28,28]");
+  for (const char* model : {"resnet18-cifar", "small-cnn", "wide-resnet-28-10", "DIR/small-one.toml"})
+    EXPECT_EQ(usual(model), "[3,32,32]") << model;
+  for (const char* model : {"resnet18", "mobilenet_v2", "wide_resnet50_2", "cifar/mine.toml"})
+    EXPECT_EQ(usual(model), "[3,224,224]") << model;
+}
+
 TEST(Zoo, FilesHaveTheParametersOfTheirModels) {
   // torchvision's numbers, with 1,000 classes.
   const std::map<std::string, std::int64_t> parameters{

@@ -1,5 +1,3 @@
-#include "cli/commands/cells.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "base/topology.h"
 #include "cli/commands/assign_processes.h"
 #include "cli/commands/collectives.h"
+#include "cli/commands/commands.h"
 #include "cli/plan.h"
 #include "cli/quiet_moment.h"
 #include "cli/reports.h"
@@ -18,6 +17,7 @@
 #include "cli/screen/screen.h"
 #include "cluster/interrupt.h"
 #include "cluster/make_backend.h"
+#include "cluster/session.h"
 #include "engine/cpu/processor_kind.h"
 #include "engine/make.h"
 #include "measure/environment.h"
@@ -120,7 +120,7 @@ int show_report(const Settings& settings, const std::vector<measure::Record>& re
   if (settings.json)
     print_records(records);
   else
-    say_report(document, settings, screen);
+    say_report(document, settings.tables, screen);
   const Settings::Report where{.records = {},
                                .html = directory / "report.html",
                                .markdown = directory / "report.md",
@@ -134,9 +134,8 @@ int show_report(const Settings& settings, const std::vector<measure::Record>& re
 
 /// The measured peak of the cores, to compare steps with; empty for other devices, and if it cannot be
 /// measured.
-std::optional<measure::PeakRecord> measured_peak(const Settings& settings) {
+std::optional<measure::PeakRecord> measured_peak(const train::Options& train) {
   constexpr std::int64_t kLeastMemory = std::int64_t{1} << 30;
-  const auto& train = settings.train;
   if (train.device != "cpu" || measure::available_memory_bytes() < kLeastMemory) return std::nullopt;
   const auto precision = train::precision_of(train.precision, engine::auto_precision(train.device).precision);
   const int threads = base::usable_cores();
@@ -163,9 +162,8 @@ std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdi
 
 /// With --only-cells: every N-th cell, so that each part has small and large ones. Spare repeats are left
 /// out, since deciding about them needs all cells.
-std::vector<study::PlannedCell> cells_of_part(const Settings& settings,
+std::vector<study::PlannedCell> cells_of_part(const Settings::CellPart& part,
                                               std::vector<study::PlannedCell> cells) {
-  const auto& part = settings.cell_part;
   if (part.of == 0) return cells;
   std::erase_if(cells, [](const study::PlannedCell& cell) { return cell.is_spare; });
   std::vector<study::PlannedCell> mine;
@@ -175,25 +173,26 @@ std::vector<study::PlannedCell> cells_of_part(const Settings& settings,
   return mine;
 }
 
-}  // namespace
-
-train::Backend backend_for(const Settings& settings, const train::Options& options) {
-  cluster::Session* const session = settings.session;
-  std::vector<int> processes;
-  if (session != nullptr) processes = processes_of_cell(options, *session);
-  if (session != nullptr && processes.empty()) processes = {0};  // the cell is only described, not run
-  auto backend = cluster::make_backend(options.device, session, cluster::emulation_of(options),
+/// The backend with which this process runs a cell of `options`, or would. `alone`: of this process without
+/// the others.
+train::Backend backend_for(cluster::Session& session, const train::Backend& alone,
+                           const train::Options& options) {
+  auto processes = processes_of_cell(options, session);
+  if (processes.empty()) processes = {0};  // the cell is only described, not run
+  auto backend = cluster::make_backend(options.device, &session, cluster::emulation_of(options),
                                        comm::WireFormat::fp32, processes);
-  if (session != nullptr) backend.place.placement = placement_text(options, session->members());
-  backend.history = settings.history;
+  backend.place.placement = placement_text(options, session.members());
+  backend.history = alone.history;
   return backend;
 }
 
-study::Runner::Together lead(const Settings& settings, const std::vector<study::PlannedCell>& cells,
-                             cluster::Interrupt& interrupt) {
-  cluster::Session& session = *settings.session;
+/// For the first process: the callbacks with which it leads. `interrupt` hears of a signal to another
+/// process.
+study::Runner::Together lead(cluster::Session& session, const train::Backend& alone,
+                             const std::vector<study::PlannedCell>& cells, cluster::Interrupt& interrupt) {
   require_same_cells(session, cells);
-  return {.backend = [&settings](const train::Options& options) { return backend_for(settings, options); },
+  return {.backend = [&session,
+                      &alone](const train::Options& options) { return backend_for(session, alone, options); },
           .begin =
               [&session, &cells, &interrupt](int index, bool resumed) {
                 CellMessage order{.index = index,
@@ -203,13 +202,10 @@ study::Runner::Together lead(const Settings& settings, const std::vector<study::
               }};
 }
 
-void dismiss(cluster::Session& session, cluster::Interrupt& interrupt) {
-  CellMessage order;
-  (void)send(session, {}, order, interrupt);
-}
-
-int follow(const Settings& settings, const std::vector<study::PlannedCell>& cells) {
-  cluster::Session& session = *settings.session;
+/// For the others: runs the cells that the first process orders, until there are no more. Returns the exit
+/// code.
+int follow(cluster::Session& session, const train::Backend& alone,
+           const std::vector<study::PlannedCell>& cells, const std::string& command) {
   require_same_cells(session, cells);
   cluster::Interrupt interrupt([&session] { return session.silent(); });
   while (true) {
@@ -218,11 +214,11 @@ int follow(const Settings& settings, const std::vector<study::PlannedCell>& cell
     if (order.index == kNoMore) return interrupt.exit_code();
     if (!std::ranges::binary_search(processes, session.place().process)) continue;
     const auto& cell = cells[static_cast<std::size_t>(order.index)];
-    auto options = study::as_run(cell, settings.typed);
+    auto options = study::as_run(cell, command);
     options.threads = order.threads;
     if (order.resumed != 0) options.resume = "the first process's";
     try {
-      const auto backend = backend_for(settings, options);
+      const auto backend = backend_for(session, alone, options);
       if (cell.is_of_collectives())
         (void)measure_all_reduce(options, backend, cell.collectives_s);
       else
@@ -234,18 +230,14 @@ int follow(const Settings& settings, const std::vector<study::PlannedCell>& cell
   }
 }
 
-train::Backend backend_alone(const Settings& settings, const comm::Emulation& emulation) {
-  auto backend = cluster::make_backend(settings.train.device, nullptr, emulation);
-  backend.history = settings.history;
-  return backend;
-}
+}  // namespace
 
 int run_cells(const Settings& settings, const train::Backend& backend,
               const std::vector<study::PlannedCell>& listed, const RunList& run) {
   cluster::Session* const session = settings.session;
-  const auto cells =
-      cells_of_part(settings, assign_processes(listed, settings.study.placements, members_of(session)));
-  if (session != nullptr && !session->is_first()) return follow(settings, cells);
+  const auto cells = cells_of_part(settings.cell_part,
+                                   assign_processes(listed, settings.study.placements, members_of(session)));
+  if (session != nullptr && !session->is_first()) return follow(*session, backend, cells, settings.typed);
   const auto directory = settings.train.out.empty()
                              ? std::filesystem::path("paceline-out") / command_name(settings.command)
                              : settings.train.out;
@@ -268,13 +260,18 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   const int cores = train::machine_of(session == nullptr ? backend.place : session->place()).cores;
   if ((settings.command & (kSweep | kScale | kStudy)) && settings.study.most_repeats > 0)
     say_load(cores, screen);
-  StudyEvents events(log, settings, cells);
+  StudyEvents events(log,
+                     measure::start_of(command_name(settings.command), settings.typed)
+                         .set("model", settings.train.model)
+                         .set("data", settings.train.data)
+                         .set("device", settings.train.device),
+                     cells);
   const int hosts = session == nullptr ? 1 : session->place().hosts;
   CellProgress progress(cells, hosts * cores, screen);
   study::Runner runner;
   runner.backend = backend;
-  if (settings.command & (kSweep | kScale | kStudy)) runner.backend.peak = measured_peak(settings);
-  if (session != nullptr) runner.together = lead(settings, cells, interrupt);
+  if (settings.command & (kSweep | kScale | kStudy)) runner.backend.peak = measured_peak(settings.train);
+  if (session != nullptr) runner.together = lead(*session, backend, cells, interrupt);
   runner.stop = interrupt.token();
   runner.interrupted = [&] { interrupt.hear(0); };
   runner.directory = directory;
@@ -301,7 +298,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   };
   const auto records = log.guard([&] { return run(cells, runner); });
   events.end(records);
-  if (session != nullptr) dismiss(*session, interrupt);
+  CellMessage no_more;
+  if (session != nullptr) (void)send(*session, {}, no_more, interrupt);
   progress.finish();
   screen.clear_bar();
 

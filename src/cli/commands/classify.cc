@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
 #include "cli/screen/screen.h"
 #include "cluster/interrupt.h"
@@ -81,8 +80,8 @@ int classify_command(const Settings& settings) {
                  .unit = "images",
                  .elapsed_s = base::seconds_since(began)});
   };
-  train::classify_images(settings.train, settings.classify, backend_alone(settings), interrupt.token(), begin,
-                         take);
+  train::classify_images(settings.train, settings.classify, cluster::make_backend(settings.train.device),
+                         interrupt.token(), begin, take);
   screen.clear_bar();
   if (interrupt.token().stop_requested()) {
     screen.explain(fmt::format("interrupted: stopped as asked after {} of {} images{}", done, all,

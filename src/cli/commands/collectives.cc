@@ -1,7 +1,6 @@
 #include "cli/commands/collectives.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -80,7 +79,8 @@ int repeats_of(std::size_t bytes, int asked) { return bytes <= 65536 ? 5 * asked
 
 /// What the ranks of one process share while they measure.
 struct Bench {
-  const Settings& settings;
+  const Settings::Comm& options;
+  bool of_all_sizes = false;  ///< --tables: a row for each size
   const base::CorePlan& cores;
   int first_core = 0;        ///< the plan's entry for this process's first rank
   Screen* screen = nullptr;  ///< only in the first process
@@ -134,17 +134,6 @@ std::string summary_of(const measure::Record& record, comm::Trial trial) {
                      rate(figures.busbw), correct ? " yes" : " NO", fitted);
 }
 
-measure::Event start_of_measurement(const measure::Record& record) {
-  return measure::Event("start")
-      .set("schema", measure::kEventsSchema)
-      .set("kind", record.kind)
-      .set("command", record.command)
-      .set("version", record.environment.version)
-      .set("host", record.environment.host)
-      .set("process", static_cast<std::int64_t>(::getpid()))
-      .set("workers", record.workers);
-}
-
 /// The event for one size of one collective.
 measure::Event event_of(const measure::CollectiveRecord& one, int ranks) {
   const auto figures = analysis::figures(one, ranks);
@@ -159,8 +148,8 @@ measure::Event event_of(const measure::CollectiveRecord& one, int ranks) {
 }
 
 void measure_all(comm::Communicator& communicator, const comm::ProbeArrays& arrays, const Bench& bench) {
-  const auto& options = bench.settings.comm;
-  const bool speaks = communicator.rank() == 0, says_all = bench.settings.tables;
+  const auto& options = bench.options;
+  const bool speaks = communicator.rank() == 0, says_all = bench.of_all_sizes;
   communicator.at(0, "the measuring of collectives");
   for (const auto& trial : comm::kTrials) {
     for (std::size_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
@@ -227,13 +216,12 @@ std::string describe_link(const std::string& device) {
 
 /// Allocates device memory for each of this process's ranks, and prints which library carries it.
 std::vector<std::unique_ptr<ProbeMemory>> open_memory(
-    const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const Settings& settings,
-    const train::Backend& backend) {
+    const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const train::Backend& backend,
+    const std::string& device, std::size_t bytes) {
   std::vector<std::unique_ptr<ProbeMemory>> memory(communicators.size());
   const auto numbers = backend.machine->device_numbers(static_cast<int>(communicators.size()));
   train::run_ranks(communicators, [&](std::size_t rank) {
-    memory[rank] = std::make_unique<ProbeMemory>(*communicators[rank], settings.train.device, numbers[rank],
-                                                 settings.comm.largest);
+    memory[rank] = std::make_unique<ProbeMemory>(*communicators[rank], device, numbers[rank], bytes);
   });
   return memory;
 }
@@ -379,7 +367,7 @@ int comm_command(const Settings& settings) {
   const auto& device = settings.train.device;
   const auto backend = cluster::make_backend(device, settings.session, cluster::emulation_of(settings.train));
   auto communicators = backend.machine->communicators(local, std::chrono::seconds(settings.train.deadline_s));
-  const auto memory = open_memory(communicators, settings, backend);
+  const auto memory = open_memory(communicators, backend, device, settings.comm.largest);
   const auto cores = base::plan_cores(local * place.core_sharers, 1);
   const auto gpu_watch = train::watch_gpus(backend, local);
   auto record = begin_collectives(place, cores, *communicators.front());
@@ -388,7 +376,8 @@ int comm_command(const Settings& settings) {
     record.device = device;
     record.notes.push_back(describe_link(device));
   }
-  Bench bench{.settings = settings,
+  Bench bench{.options = settings.comm,
+              .of_all_sizes = settings.tables,
               .cores = cores,
               .first_core = place.core_share_index * local,
               .record = record,
@@ -409,7 +398,7 @@ int comm_command(const Settings& settings) {
   bench.log = &log;
   introduce_collectives(screen, record, place.processes, settings.tables);
   const auto began = base::Clock::now();
-  log.write(start_of_measurement(record));
+  log.write(measure::start_of("comm", settings.typed).set("workers", record.workers));
   (void)log.guard([&] {
     run_ranks(communicators, bench);
     add_gpus_of_all(record, gpu_watch.get(), settings.session, local);

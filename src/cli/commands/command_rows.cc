@@ -49,9 +49,9 @@ constexpr CommandRow kCommandRows[]{
      "the script that makes a shell complete commands and options: bash, zsh or "
      "fish",
      completion_command},
-    {"man", kManual, "the manual page of all of this, in roff", manual_command},
+    {"man", kManual, "the manual page of all of this, in roff", man_command},
 };
-static_assert(std::size(kCommandRows) == kNumberOfCommands, "a new command is counted in options.h");
+static_assert(std::size(kCommandRows) == train::command_index::kNumber, "every command has its row");
 
 std::vector<CommandWords> words_of_commands() {
   std::vector<CommandWords> all;
@@ -70,7 +70,7 @@ int completion_command(const Settings& settings) {
   return 0;
 }
 
-int manual_command(const Settings& /*settings*/) {
+int man_command(const Settings& /*settings*/) {
   std::fputs(manual_page(words_of_commands(), measure::version()).c_str(), stdout);
   return 0;
 }

@@ -4,13 +4,17 @@
 /// the signal that stopped it. Failures are thrown as Error, which main prints.
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "cli/options/options.h"
 #include "cli/reports.h"
+#include "measure/record.h"
+#include "study/study.h"
 #include "table/table.h"
+#include "train/given/backend.h"
 
 namespace paceline::cli {
 
@@ -31,6 +35,19 @@ struct Inputs {
 ///          or is broken; Error(usage) for a record as baseline without `is_same_machine`
 [[nodiscard]] Inputs read_inputs(const std::vector<std::filesystem::path>& paths, bool is_same_machine);
 
+// cells.cc: what sweep, scale, converge, search and study share.
+
+/// How a list of cells is run: study::run_cells, or a search that chooses among them.
+using RunList =
+    std::function<std::vector<measure::Record>(const std::vector<study::PlannedCell>&, const study::Runner&)>;
+
+/// Runs `cells`, in several processes if there are: the first one leads, the others follow, and one without
+/// work sleeps until the next order. Writes records/, report.html, report.md, report.json and csv/ into the
+/// output directory (settings.train.out, or paceline-out/<command>). `backend`: of this process alone.
+/// Returns the exit code.
+int run_cells(const Settings& settings, const train::Backend& backend,
+              const std::vector<study::PlannedCell>& cells, const RunList& run = study::run_cells);
+
 // The table of commands, from which the overview, completions and the manual page are made.
 
 struct CommandRow {
@@ -43,30 +60,8 @@ struct CommandRow {
 /// Every command, in the order of the overview.
 [[nodiscard]] std::span<const CommandRow> command_rows();
 
-int train_command(const Settings& settings);
-int sweep_command(const Settings& settings);
-int scale_command(const Settings& settings);
-int converge_command(const Settings& settings);
-int search_command(const Settings& settings);
-int evaluate_command(const Settings& settings);
-int classify_command(const Settings& settings);
-int study_command(const Settings& settings);
-int report_command(const Settings& settings);
-int explain_command(const Settings& settings);
-int compare_command(const Settings& settings);
-int verify_command(const Settings& settings);
-int check_command(const Settings& settings);
-int import_command(const Settings& settings);
-int model_command(const Settings& settings);
-int doctor_command(const Settings& settings);
-int init_command(const Settings& settings);
-int data_command(const Settings& settings);
-int comm_command(const Settings& settings);
-int launch_command(const Settings& settings);
-int sbatch_command(const Settings& settings);
-int runs_command(const Settings& settings);
-int serve_command(const Settings& settings);
-int completion_command(const Settings& settings);
-int manual_command(const Settings& settings);
+#define PACELINE_DECLARE(bit, name) int name##_command(const Settings& settings);
+PACELINE_COMMANDS(PACELINE_DECLARE)
+#undef PACELINE_DECLARE
 
 }  // namespace paceline::cli

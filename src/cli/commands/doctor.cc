@@ -16,6 +16,8 @@ int doctor_command(const Settings& settings) {
   options.device = settings.train.device;
   options.precision = settings.train.precision;
   options.threads = settings.train.threads;
+  options.input = settings.model.input;
+  options.classes = settings.model.classes;
   if (settings.train.local_batch > 0) options.local_batch = settings.train.local_batch;
   const auto ranks = cluster::ranks_on_gpus(settings.session);
   if (settings.session != nullptr && !settings.session->is_first()) return 0;  // the first prints for all

@@ -1,7 +1,6 @@
 #include "train/evaluate_checkpoint.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -9,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
@@ -38,13 +36,7 @@ void require_known(const Settings& settings) {
 
 measure::Event start_of_evaluation(const Settings& settings) {
   const auto& options = settings.train;
-  return measure::Event("start")
-      .set("schema", measure::kEventsSchema)
-      .set("kind", "evaluate")
-      .set("command", settings.typed)
-      .set("version", measure::version())
-      .set("host", base::host_name())
-      .set("process", static_cast<std::int64_t>(::getpid()))
+  return measure::start_of("evaluate", settings.typed)
       .set("model", options.model)
       .set("data", options.data)
       .set("device", options.device)
@@ -100,7 +92,8 @@ int evaluate_command(const Settings& settings) {
   Screen screen(settings.json, Waits::never);
   for (const auto& note : settings.notes) screen.explain(note);
   const cluster::Interrupt interrupt;
-  const auto record = evaluate(options, settings, backend_alone(settings), interrupt.token(), screen);
+  const auto record =
+      evaluate(options, settings, cluster::make_backend(options.device), interrupt.token(), screen);
   screen.clear_bar();
   if (record.status != "complete") {
     screen.explain(fmt::format("{}: {}", record.status, record.reason));
@@ -111,7 +104,8 @@ int evaluate_command(const Settings& settings) {
   if (settings.json)
     std::printf("%s\n", measure::to_json(record).c_str());
   else
-    say_report(report::build({&record, 1}, {.title = "", .command = settings.typed}), settings, screen);
+    say_report(report::build({&record, 1}, {.title = "", .command = settings.typed}), settings.tables,
+               screen);
   screen.explain(
       fmt::format("record: {}{}", path.string(),
                   settings.json || settings.tables ? "" : "   (--tables: classes, confusions, mistakes)"));

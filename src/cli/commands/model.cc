@@ -22,13 +22,8 @@ namespace {
 
 using Model = Settings::ModelRequest;
 
-/// The input that a model's own publication takes, unless --input says another one.
 graph::Shape input_of(const Model& request, const std::string& model) {
-  if (request.input.channels > 0) return request.input;
-  if (model.starts_with("mnist")) return {1, 28, 28};
-  const bool is_small = model.find("cifar") != std::string::npos || model.starts_with("small-") ||
-                        model.starts_with("wide-resnet-");
-  return is_small ? graph::Shape{3, 32, 32} : graph::Shape{3, 224, 224};
+  return request.input.channels > 0 ? request.input : graph::usual_input(model);
 }
 
 std::int64_t parameters_of(const graph::Graph& graph, const graph::Node& node) {

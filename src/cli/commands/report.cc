@@ -108,7 +108,7 @@ int compare_command(const Settings& settings) {
   const auto written = write_reports(document, settings.report);
   if (settings.report.summary) std::fputs(report::to_summary(document).c_str(), stdout);
   if (written.empty() && !settings.report.summary) {
-    say_report(document, settings, screen);
+    say_report(document, settings.tables, screen);
     screen.say("--tables shows all of it; --html, --markdown, --csv and --json write it to files");
   } else {
     screen.explain(report::headline(comparison, settings.compare.noise));
@@ -154,7 +154,7 @@ int report_command(const Settings& settings) {
   }
   if (summary) std::fputs(report::to_summary(document).c_str(), stdout);
   const bool is_shown = written.empty() && !summary;
-  if (is_shown) say_report(document, settings, screen);
+  if (is_shown) say_report(document, settings.tables, screen);
   if (inputs.tables.empty() || !records.empty())
     screen.say(fmt::format("{} read", base::counted(records.size(), "record")));
   if (!inputs.tables.empty())

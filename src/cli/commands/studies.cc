@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "cli/commands/assign_processes.h"
-#include "cli/commands/cells.h"
 #include "cli/commands/commands.h"
 #include "cluster/make_backend.h"
 #include "measure/disturbance.h"
@@ -33,20 +32,21 @@ int run_settled(const Settings& settings, const train::Backend& backend,
 int sweep_command(const Settings& given) {
   Settings settings = given;
   lengthen_windows(settings);
-  const auto backend = backend_alone(settings);
+  const auto backend = cluster::make_backend(settings.train.device);
   return run_settled(settings, backend, study::sweep_cells(settings.train, settings.study.sweep, backend));
 }
 
 int scale_command(const Settings& given) {
   Settings settings = for_processes(given);
   lengthen_windows(settings);
-  return run_settled(settings, backend_alone(settings, cluster::emulation_of(settings.train)),
-                     study::scale_cells(settings.train, settings.study.scale));
+  return run_settled(
+      settings, cluster::make_backend(settings.train.device, nullptr, cluster::emulation_of(settings.train)),
+      study::scale_cells(settings.train, settings.study.scale));
 }
 
 int converge_command(const Settings& given) {
   const Settings settings = for_processes(given);
-  return run_cells(settings, backend_alone(settings),
+  return run_cells(settings, cluster::make_backend(settings.train.device),
                    study::converge_cells(settings.train, settings.study.converge));
 }
 
@@ -58,7 +58,7 @@ int study_command(const Settings& given) {
   else
     lengthen_windows(settings);
   settings.train.workers = workers_for_convergence(axes.scale.workers, axes.scale.cores_each);
-  const auto backend = backend_alone(settings);
+  const auto backend = cluster::make_backend(settings.train.device);
   return run_settled(settings, backend, study::study_cells(settings.train, axes, backend));
 }
 
@@ -70,7 +70,7 @@ constexpr double kValidationSplit = 0.1;  ///< if the data has no validation par
 
 int search_command(const Settings& given) {
   Settings settings = for_processes(given);
-  const auto backend = backend_alone(settings);
+  const auto backend = cluster::make_backend(settings.train.device);
   study::Search search{.configurations = settings.configurations, .how = settings.study.search};
   for (auto& one : search.configurations) one.options.workers = settings.train.workers;
   const auto data = train::inspect(search.configurations.front().options, backend).data;

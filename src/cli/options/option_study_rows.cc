@@ -313,14 +313,14 @@ constexpr Row kStudyRows[] = {
      "measure the memory's and the all-reduce's bandwidth, about two seconds, and the rates of --kernels",
      kDoctor, at<&S::doctor, &DoctorOptions::measure>()},
     {"input", "CxHxW", kOutput,
-     "an image's channels, height and width (default: what the model was made for)", kModel,
+     "an image's channels, height and width (default: what the model was made for)", kModel | kDoctor,
      Field<S>([](S& s, std::string_view text) { s.model.input = shape_named(text); },
               [](const S& s) {
                 return s.model.input.channels > 0 ? fmt::format("{}x{}x{}", s.model.input.channels,
                                                                 s.model.input.height, s.model.input.width)
                                                   : std::string();
               })},
-    {"classes", "N", kOutput, "number of classes", kModel,
+    {"classes", "N", kOutput, "number of classes", kModel | kDoctor,
      at<&S::model, &S::ModelRequest::classes>({.least = 2, .most = 1 << 20})},
     {"yes", "", kOutput, "rm: remove without asking", kRunList, at<&S::runs, &S::RunList::yes>()},
     {"host", "ADDRESS", kServed,

@@ -128,19 +128,9 @@ bool names_options_of(Command command, std::string_view text) {
   return true;
 }
 
-constexpr std::array kCommands{
-    std::pair{kTrain, "train"},       std::pair{kSweep, "sweep"},     std::pair{kScale, "scale"},
-    std::pair{kConverge, "converge"}, std::pair{kStudy, "study"},     std::pair{kReport, "report"},
-    std::pair{kDoctor, "doctor"},     std::pair{kData, "data"},       std::pair{kComm, "comm"},
-    std::pair{kLaunch, "launch"},     std::pair{kSbatch, "sbatch"},   std::pair{kSearch, "search"},
-    std::pair{kEvaluate, "evaluate"}, std::pair{kExplain, "explain"}, std::pair{kRunList, "runs"},
-    std::pair{kServe, "serve"},       std::pair{kCompare, "compare"}, std::pair{kVerify, "verify"},
-    std::pair{kCheck, "check"},       std::pair{kImport, "import"},   std::pair{kCompletion, "completion"},
-    std::pair{kManual, "man"},        std::pair{kInit, "init"},       std::pair{kModel, "model"},
-    std::pair{kClassify, "classify"},
-};
-static_assert(kCommands.size() == kNumberOfCommands,
-              "every command has its name here and its row in command_rows.cc");
+#define PACELINE_NAME(bit, name) std::pair{bit, #name},
+constexpr std::array kCommands{PACELINE_COMMANDS(PACELINE_NAME)};
+#undef PACELINE_NAME
 
 /// "scale and study": the commands of a row, for messages.
 std::string commands_of(unsigned commands) {

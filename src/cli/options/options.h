@@ -35,16 +35,12 @@ namespace paceline::cli {
 
 using train::Command;
 using enum train::Command;
-/// The tables of commands (options.cc, commands/command_rows.cc) do not compile unless they have as many
-/// rows.
-inline constexpr std::size_t kNumberOfCommands = 25;
 
 /// The settings of a command, from defaults, site file, recipe and command line. One struct serves all
 /// commands.
 struct Settings {
   Command command = kTrain;
   cluster::Session* session = nullptr;  ///< the other processes of this run; nullptr: none
-  std::shared_ptr<train::ProcessCache> history = std::make_shared<train::ProcessCache>();
   train::Options train;
   study::StudyOptions study;
   std::vector<study::Configuration>

@@ -1,10 +1,10 @@
 #include "cli/screen/cell_progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "analysis/compare/cell.h"
 #include "analysis/compare/operating_point.h"
@@ -82,24 +82,9 @@ std::string result_of(const measure::Record& record) {
 
 }  // namespace
 
-StudyEvents::StudyEvents(RunLog& log, const Settings& settings, const std::vector<study::PlannedCell>& cells)
-    : log_(log), settings_(settings), cells_(cells), began_(base::Clock::now()) {
+StudyEvents::StudyEvents(RunLog& log, Event start, const std::vector<study::PlannedCell>& cells)
+    : log_(log), start_(std::move(start)), cells_(cells), began_(base::Clock::now()) {
   for (const auto& cell : cells) parts_[cell.kind].cells += cell.is_spare ? 0 : 1;
-}
-
-void StudyEvents::start() {
-  has_begun_ = true;
-  log_.write(Event("start")
-                 .set("schema", measure::kEventsSchema)
-                 .set("kind", command_name(settings_.command))
-                 .set("command", settings_.typed)
-                 .set("version", measure::version())
-                 .set("host", base::host_name())
-                 .set("process", static_cast<std::int64_t>(::getpid()))
-                 .set("model", settings_.train.model)
-                 .set("data", settings_.train.data)
-                 .set("device", settings_.train.device)
-                 .set("cells", number_of_cells()));
 }
 
 std::int64_t StudyEvents::number_of_cells() const {
@@ -109,7 +94,7 @@ std::int64_t StudyEvents::number_of_cells() const {
 }
 
 void StudyEvents::begin(std::size_t index, study::Begin how) {
-  if (!has_begun_) start();
+  if (!std::exchange(has_begun_, true)) log_.write(start_.set("cells", number_of_cells()));
   current_ = index;
   cell_began_ = base::Clock::now();
   const auto& cell = cells_[index];

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cli/options/options.h"
 #include "cli/screen/remaining_time.h"
 #include "cli/screen/screen.h"
 #include "measure/record.h"
@@ -22,8 +21,8 @@ namespace paceline::cli {
 /// Threads  the command's thread; progress() is called by rank 0's thread meanwhile
 class StudyEvents {
  public:
-  /// All three must outlive it.
-  StudyEvents(RunLog& log, const Settings& settings, const std::vector<study::PlannedCell>& cells);
+  /// `start`: the study's first event, which gets the number of cells. Log and cells must outlive this.
+  StudyEvents(RunLog& log, measure::Event start, const std::vector<study::PlannedCell>& cells);
 
   /// Writes "cell_begun", and "start" before the first one, so that a study that is refused leaves no event.
   /// Called again, with done(), for a cell that is run again.
@@ -46,14 +45,12 @@ class StudyEvents {
     std::string best_cell;
   };
 
-  void start();
-
   RunLog& log_;
-  const Settings& settings_;
+  measure::Event start_;
   const std::vector<study::PlannedCell>& cells_;
   std::map<std::string, Part> parts_;  ///< by kind
   std::map<std::string, bool> seen_;   ///< ids of cells that are done
-  bool has_begun_ = false;
+  bool has_begun_ = false;             ///< `start` is written
   std::size_t current_ = 0;
   base::TimePoint began_{}, cell_began_{};
 };

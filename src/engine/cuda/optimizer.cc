@@ -128,7 +128,7 @@ void Optimizer::launch(const double* rates) const {
                                               .tile_count = tiles_,
                                               .elements = elements_,
                                               .numbers = at<UpdateNumbers>(numbers_at_),
-                                              .lars_rates = rates,
+                                              .lars_rates = Rule::kIsLars ? rates : nullptr,
                                               .weights = arrays_.weights,
                                               .gradients = arrays_.gradients,
                                               .first = state(0),
@@ -169,26 +169,14 @@ void Optimizer::update() const {
                                         .partial = norms,
                                         .rates = rates});
   }
-  if (tiles_ > 0) switch (kind) {
-      case UpdateKind::sgd:
-        launch<SgdRule>(nullptr);
-        break;
-      case UpdateKind::adam:
-        launch<AdamRule<false>>(nullptr);
-        break;
-      case UpdateKind::adamw:
-        launch<AdamRule<true>>(nullptr);
-        break;
-      case UpdateKind::rmsprop:
-        launch<RmspropRule>(nullptr);
-        break;
-      case UpdateKind::adadelta:
-        launch<AdadeltaRule>(nullptr);
-        break;
-      case UpdateKind::lars:
-        launch<LarsRule>(rates);
-        break;
+  static_assert(std::tuple_size_v<UpdateRules> == kUpdateKinds,
+                "each UpdateKind has its rule in kernels/update.h");
+  if (tiles_ > 0) [&]<std::size_t... kKinds>(std::index_sequence<kKinds...>) {
+      ((static_cast<std::size_t>(kind) == kKinds ? launch<std::tuple_element_t<kKinds, UpdateRules>>(rates)
+                                                 : void()),
+       ...);
     }
+  (std::make_index_sequence<kUpdateKinds>());
   if (running_ > 0)
     runtime_.launch(compute_, RunningStatistics{.slots = at<RunningSlot>(running_at_),
                                                 .slot_count = running_,

@@ -417,20 +417,13 @@ T* Program<T>::d_src(int node, int input) {
 }
 
 template <typename T>
-const graph::Slot* Program<T>::slot(int node, std::size_t parameter) const {
-  const auto& parameters = graph_.nodes[static_cast<std::size_t>(node)].parameters;
-  if (parameter >= parameters.size()) return nullptr;
-  const int slot = layout_.slot_of_parameter[static_cast<std::size_t>(parameters[parameter])];
-  return &layout_.slots[static_cast<std::size_t>(slot)];
-}
-template <typename T>
 const T* Program<T>::weight(int node, std::size_t parameter) const {
-  const graph::Slot* found = slot(node, parameter);
+  const graph::Slot* found = graph::slot_of(graph_, layout_, node, parameter);
   return found != nullptr ? pass_.weights.data() + found->offset : nullptr;
 }
 template <typename T>
 T* Program<T>::d_weight(int node, std::size_t parameter) {
-  const graph::Slot* found = slot(node, parameter);
+  const graph::Slot* found = graph::slot_of(graph_, layout_, node, parameter);
   return found != nullptr ? pass_.gradients.data() + found->offset : nullptr;
 }
 

@@ -79,7 +79,6 @@ class Program {
   /// Parameter number `parameter` of the op, in the flat arrays; null if it has fewer.
   [[nodiscard]] const T* weight(int node, std::size_t parameter) const;
   [[nodiscard]] T* d_weight(int node, std::size_t parameter);
-  [[nodiscard]] const graph::Slot* slot(int node, std::size_t parameter) const;
 
   const graph::Graph& graph_;
   const graph::Layout& layout_;

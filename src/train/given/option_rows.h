@@ -23,33 +23,46 @@
 
 namespace paceline::train {
 
+/// All commands: X(bit, name as typed). The bits, the names in messages and the declarations of
+/// cli/commands/commands.h follow from this list.
+#define PACELINE_COMMANDS(X) \
+  X(kTrain, train)           \
+  X(kSweep, sweep)           \
+  X(kScale, scale)           \
+  X(kConverge, converge)     \
+  X(kStudy, study)           \
+  X(kReport, report)         \
+  X(kDoctor, doctor)         \
+  X(kData, data)             \
+  X(kComm, comm)             \
+  X(kLaunch, launch)         \
+  X(kSbatch, sbatch)         \
+  X(kSearch, search)         \
+  X(kEvaluate, evaluate)     \
+  X(kExplain, explain)       \
+  X(kRunList, runs)          \
+  X(kServe, serve)           \
+  X(kCompare, compare)       \
+  X(kVerify, verify)         \
+  X(kCheck, check)           \
+  X(kImport, import)         \
+  X(kCompletion, completion) \
+  X(kManual, man)            \
+  X(kInit, init)             \
+  X(kModel, model)           \
+  X(kClassify, classify)
+
+namespace command_index {
+#define PACELINE_INDEX(bit, name) bit,
+enum : unsigned { PACELINE_COMMANDS(PACELINE_INDEX) kNumber };
+#undef PACELINE_INDEX
+}  // namespace command_index
+
 /// The commands, as bits: an option's row says which of them accept it.
 enum Command : unsigned {
-  kTrain = 1u << 0,
-  kSweep = 1u << 1,
-  kScale = 1u << 2,
-  kConverge = 1u << 3,
-  kStudy = 1u << 4,
-  kReport = 1u << 5,
-  kDoctor = 1u << 6,
-  kData = 1u << 7,
-  kComm = 1u << 8,
-  kLaunch = 1u << 9,
-  kSbatch = 1u << 10,
-  kSearch = 1u << 11,
-  kEvaluate = 1u << 12,
-  kRunList = 1u << 13,
-  kServe = 1u << 14,
-  kCompare = 1u << 15,
-  kExplain = 1u << 16,
-  kVerify = 1u << 17,
-  kCheck = 1u << 18,
-  kImport = 1u << 19,
-  kCompletion = 1u << 20,
-  kManual = 1u << 21,
-  kInit = 1u << 22,
-  kModel = 1u << 24,
-  kClassify = 1u << 23,
+#define PACELINE_BIT(bit, name) bit = 1u << command_index::bit,
+  PACELINE_COMMANDS(PACELINE_BIT)
+#undef PACELINE_BIT
   /// commands that train and may use a recipe
   kRuns = kTrain | kSweep | kScale | kConverge | kStudy | kSearch,
   kMeasuring = kRuns | kComm,           ///< commands that measure and write records

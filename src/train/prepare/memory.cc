@@ -32,8 +32,6 @@ constexpr std::int64_t kFirstRunBytes = 1'100'000;
 /// for their code is refused (seen with 90 MB left, not with 190 MB).
 constexpr std::int64_t kSearchBytes = 256'000'000;
 
-double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
-
 std::int64_t process_bytes(const data::Source& source, const ProcessCache& history) {
   const std::int64_t now = measure::resident_bytes() - (source.resident_bytes - source.unread_bytes);
   return std::max(kProcessBytes, now + (history.has_run ? 0 : kFirstRunBytes));
@@ -84,14 +82,14 @@ MemoryLimits memory_limits(const Backend& backend, int local_workers) {
 std::string excess(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
   const auto host = plan.total_bytes(Place::host), device = plan.total_bytes(Place::device);
   if (host > limits.host)
-    return fmt::format("{:.2f} GB{} and this process may use {:.2f} GB", gigabytes(host),
-                       limits.device ? " of host memory" : "", gigabytes(limits.host));
+    return fmt::format("{:.2f} GB{} and this process may use {:.2f} GB", base::gigabytes(host),
+                       limits.device ? " of host memory" : "", base::gigabytes(limits.host));
   if (limits.device && device > *limits.device)
     return fmt::format(
-        "{:.2f} GB of device memory ({}{}) and {:.2f} GB of it are free", gigabytes(device),
+        "{:.2f} GB of device memory ({}{}) and {:.2f} GB of it are free", base::gigabytes(device),
         limits.share->info.name,
         limits.share->workers == 1 ? "" : fmt::format(", shared by {} workers", limits.share->workers),
-        gigabytes(*limits.device));
+        base::gigabytes(*limits.device));
   return "";
 }
 

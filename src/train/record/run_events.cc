@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <span>
@@ -145,13 +144,7 @@ void RunEvents::rolled_back(const measure::RollbackRecord& rollback, const Train
 }
 
 Event start_event(const measure::Record& record, const Resolved& resolved) {
-  return Event("start")
-      .set("schema", measure::kEventsSchema)
-      .set("kind", "train")
-      .set("command", record.command)
-      .set("version", record.environment.version)
-      .set("host", record.environment.host)
-      .set("process", static_cast<std::int64_t>(::getpid()))
+  return measure::start_of("train", record.command)
       .set("model", record.model.name)
       .set("data", record.data.spec)
       .set("device", record.device)

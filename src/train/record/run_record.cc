@@ -99,17 +99,16 @@ std::string describe_workers(const Resolved& resolved, const ProcessPlacement& p
 }
 
 std::string describe_memory(const Record& record) {
-  const auto gigabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
   const auto& memory = record.memory;
   auto text = fmt::format("memory: plan {:.2f} GB of {:.2f} GB that this process may use",
-                          gigabytes(memory.plan_bytes), gigabytes(memory.available_bytes));
+                          base::gigabytes(memory.plan_bytes), base::gigabytes(memory.available_bytes));
   if (memory.device)
-    text +=
-        fmt::format("; {:.2f} GB of {:.2f} GB that are free on {}{}", gigabytes(memory.device->plan_bytes),
-                    gigabytes(memory.device->available_bytes), record.device_name.value_or("the device"),
-                    memory.device->workers == 1
-                        ? ""
-                        : fmt::format(" for the {} workers that share it", memory.device->workers));
+    text += fmt::format(
+        "; {:.2f} GB of {:.2f} GB that are free on {}{}", base::gigabytes(memory.device->plan_bytes),
+        base::gigabytes(memory.device->available_bytes), record.device_name.value_or("the device"),
+        memory.device->workers == 1
+            ? ""
+            : fmt::format(" for the {} workers that share it", memory.device->workers));
   return text;
 }
 

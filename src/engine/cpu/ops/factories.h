@@ -27,10 +27,8 @@ struct BuildContext {
   [[nodiscard]] const graph::Node& op() const { return graph.nodes[static_cast<std::size_t>(node)]; }
   /// Offset of the op's parameter number `index` in the flat arrays; -1 if it has fewer.
   [[nodiscard]] std::int64_t parameter(std::size_t index) const {
-    const auto& parameters = op().parameters;
-    if (index >= parameters.size()) return -1;
-    const int slot = layout.slot_of_parameter[static_cast<std::size_t>(parameters[index])];
-    return layout.slots[static_cast<std::size_t>(slot)].offset;
+    const graph::Slot* const slot = graph::slot_of(graph, layout, node, index);
+    return slot != nullptr ? slot->offset : -1;
   }
 };
 
@@ -44,29 +42,12 @@ struct OpArguments {
   std::vector<BufferId> d_src;    ///< by input: the gradient term to write; none if it is not needed
 };
 
-/// One for each op of graph::Attributes. If the group ends with a ReLU, the compiled op computes it too.
-std::unique_ptr<CompiledOp> make_op(const graph::Input& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Conv2d& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Dense& op, const OpArguments& arguments);
-/// With a residual or several gradient terms it stores the masked gradient: in the residual's term if there
-/// is one, else in the first term.
-std::unique_ptr<CompiledOp> make_op(const graph::BatchNorm& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Add& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Mul& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Concat& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Slice& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::ChannelShuffle& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Pad& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Dropout& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::MaxPool& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::AveragePool& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::AdaptiveAveragePool& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::GlobalAveragePool& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::SoftmaxCrossEntropy& op, const OpArguments& arguments);
-#define PACELINE_DECLARE(Op, function) \
+/// One for each op. If the group ends with a ReLU, the compiled op computes it too. A batch norm with a
+/// residual or several gradient terms stores the masked gradient: in the residual's term if there is one,
+/// else in the first term.
+#define PACELINE_DECLARE(Op, name) \
   std::unique_ptr<CompiledOp> make_op(const graph::Op& op, const OpArguments& arguments);
-PACELINE_ELEMENTWISE_OPS(PACELINE_DECLARE)
+PACELINE_OPS(PACELINE_DECLARE)
 #undef PACELINE_DECLARE
 
 }  // namespace paceline::engine::cpu

@@ -39,9 +39,7 @@ UpdateNumbers Update::numbers_of(const graph::Slot& slot, double lr, std::int64_
   n.weight_decay = is_weight || rule_.decay_norm_and_bias ? static_cast<float>(decay) : 0.0f;
   n.nesterov = rule_.nesterov;
   n.epsilon = static_cast<float>(rule_.epsilon);
-  const double beta1 = rule_.kind == UpdateKind::rmsprop    ? rule_.alpha
-                       : rule_.kind == UpdateKind::adadelta ? rule_.rho
-                                                            : rule_.beta1;
+  const double beta1 = rule_.smoothing();
   n.beta1 = static_cast<float>(beta1);
   n.beta2 = static_cast<float>(rule_.beta2);
   n.rest1 = static_cast<float>(1 - beta1);

@@ -36,11 +36,14 @@ using StorageKernels = std::tuple<
     AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>, MaxPoolForward<T>, MaxPoolBackward<T>, AveragePoolForward<T>,
     AveragePoolBackward<T>, GlobalAveragePoolForward<T>, GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>,
     ScaleGradient<T>, StochasticDepth<T>, CopyChannels<T>, PlaceImage<T>, SoftmaxLoss<T>, SoftmaxBackward<T>,
-    PackWeights<T>, UnpackGradient<T>, GatherImages<T>, Update<SgdRule, T>, Update<AdamRule<false>, T>,
-    Update<AdamRule<true>, T>, Update<RmspropRule, T>, Update<AdadeltaRule, T>, Update<LarsRule, T>>;
+    PackWeights<T>, UnpackGradient<T>, GatherImages<T>>;
+
+template <typename T, typename... Rules>
+std::tuple<Update<Rules, T>...> updates_by(std::tuple<Rules...>);  // declared only
 
 using Kernels =
-    decltype(std::tuple_cat(StorageKernels<float>{}, StorageKernels<Bf16>{},
+    decltype(std::tuple_cat(StorageKernels<float>{}, StorageKernels<Bf16>{}, updates_by<float>(UpdateRules{}),
+                            updates_by<Bf16>(UpdateRules{}),
                             std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients,
                                        BiasGradient, LossFold, WriteVotes, JudgeVotes, LarsNorms, LarsRates,
                                        RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));

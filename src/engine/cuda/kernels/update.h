@@ -9,6 +9,7 @@
 /// Both do nothing if the device decided to skip the update (JudgeVotes in step_report.h).
 
 #include <cmath>
+#include <tuple>
 
 #include "engine/cuda/kernels/weights.h"
 
@@ -116,6 +117,9 @@ struct LarsRule {
     e.weight = e.weight - e.first;
   }
 };
+
+/// By UpdateKind.
+using UpdateRules = std::tuple<SgdRule, AdamRule<false>, AdamRule<true>, RmspropRule, AdadeltaRule, LarsRule>;
 
 /// Updates weights and state in place, and rewrites the packed copies of the weights. A block updates its
 /// tile in the order of the flat arrays, and keeps the new weights in shared memory; from there it writes the

@@ -14,9 +14,7 @@ UpdateNumbers numbers_of(const graph::Parameter& parameter, const UpdateRule& ru
   const bool decays = is_weight || (rule.decay_norm_and_bias && rule.kind != UpdateKind::lars);
   const double lr = rule_lr * parameter.rate;
   const double decay = decays ? rule.weight_decay / parameter.rate : 0;
-  const double beta1 = rule.kind == UpdateKind::rmsprop    ? rule.alpha
-                       : rule.kind == UpdateKind::adadelta ? rule.rho
-                                                           : rule.beta1;
+  const double beta1 = rule.smoothing();
   const auto count = static_cast<double>(update);
   return {.lr = static_cast<float>(lr),
           .momentum = static_cast<float>(rule.momentum),

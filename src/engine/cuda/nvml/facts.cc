@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "engine/cuda/nvml/watch.h"
 #include "engine/cuda/runtime/devices.h"
 #include "engine/cuda/runtime/load.h"
@@ -17,16 +18,14 @@
 namespace paceline::engine::cuda {
 namespace {
 
-double gb_of_memory(std::int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
-
 std::string describe_gpu(const GpuFacts& gpu) {
   std::vector<std::string> parts{gpu.name.empty() ? "name unknown" : gpu.name};
   if (gpu.compute_capability)
     parts.push_back(
         fmt::format("compute capability {}.{}", *gpu.compute_capability / 10, *gpu.compute_capability % 10));
   if (gpu.memory_bytes && gpu.used_memory_bytes)
-    parts.push_back(fmt::format("{:.1f} of {:.1f} GB used", gb_of_memory(*gpu.used_memory_bytes),
-                                gb_of_memory(*gpu.memory_bytes)));
+    parts.push_back(fmt::format("{:.1f} of {:.1f} GB used", base::gigabytes(*gpu.used_memory_bytes),
+                                base::gigabytes(*gpu.memory_bytes)));
   if (gpu.busy_percent) parts.push_back(fmt::format("{} % busy", *gpu.busy_percent));
   if (gpu.watts)
     parts.push_back(gpu.watts_limit ? fmt::format("{:.0f} of {:.0f} W", *gpu.watts, *gpu.watts_limit)
@@ -63,7 +62,7 @@ std::string describe_links(const GpuLinks& links) {
 std::string describe_process(const GpuProcess& process) {
   return fmt::format(
       "process {}{}{}", process.pid, process.name.empty() ? "" : " " + process.name,
-      process.memory_bytes ? fmt::format(", {:.1f} GB", gb_of_memory(*process.memory_bytes)) : "");
+      process.memory_bytes ? fmt::format(", {:.1f} GB", base::gigabytes(*process.memory_bytes)) : "");
 }
 
 /// The PCI bus id of each device that CUDA sees; empty if CUDA does not start.

@@ -1,7 +1,7 @@
 #pragma once
 
 /// make_op() compiles an op of a graph for a device: it has an overload for each kind of op. A new op is a
-/// file in this folder and a line at the end of this header.
+/// file in this folder.
 
 #include <memory>
 #include <vector>
@@ -27,10 +27,8 @@ struct BuildContext {
   [[nodiscard]] const graph::Node& op() const { return graph.nodes[static_cast<std::size_t>(node)]; }
   /// Offset of the op's parameter number `index` in the flat arrays; -1 if it has fewer.
   [[nodiscard]] std::int64_t parameter(std::size_t index) const {
-    const auto& parameters = op().parameters;
-    if (index >= parameters.size()) return -1;
-    const int slot = layout.slot_of_parameter[static_cast<std::size_t>(parameters[index])];
-    return layout.slots[static_cast<std::size_t>(slot)].offset;
+    const graph::Slot* const slot = graph::slot_of(graph, layout, node, index);
+    return slot != nullptr ? slot->offset : -1;
   }
   [[nodiscard]] Precision storage() const { return options.precision; }
 };
@@ -45,28 +43,10 @@ struct OpArguments {
   std::vector<BufferId> d_src;    ///< by input: the gradient term to write; none if it is not needed
 };
 
-/// One for each op of graph::Attributes. If the group has a residual sum or a ReLU, the compiled op computes
-/// it too.
-std::unique_ptr<CompiledOp> make_op(const graph::Input& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Conv2d& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Dense& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::BatchNorm& op, const OpArguments& arguments);
+/// One for each op. If the group has a residual sum or a ReLU, the compiled op computes it too.
 #define PACELINE_DECLARE(Op, name) \
   std::unique_ptr<CompiledOp> make_op(const graph::Op& op, const OpArguments& arguments);
-PACELINE_ELEMENTWISE_OPS(PACELINE_DECLARE)
+PACELINE_OPS(PACELINE_DECLARE)
 #undef PACELINE_DECLARE
-std::unique_ptr<CompiledOp> make_op(const graph::Add& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Mul& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Concat& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Slice& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::ChannelShuffle& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Pad& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::Dropout& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::MaxPool& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::AveragePool& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::AdaptiveAveragePool& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::GlobalAveragePool& op, const OpArguments& arguments);
-std::unique_ptr<CompiledOp> make_op(const graph::SoftmaxCrossEntropy& op, const OpArguments& arguments);
 
 }  // namespace paceline::engine::cuda

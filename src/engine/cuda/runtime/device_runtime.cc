@@ -4,15 +4,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "engine/cuda/runtime/device_side_stream.h"
 #include "engine/cuda/runtime/load.h"
 
 namespace paceline::engine::cuda {
-namespace {
-
-double gb_of_request(std::size_t bytes) { return static_cast<double>(bytes) / 1e9; }
-
-}  // namespace
+namespace {}  // namespace
 
 /// Adds device, step and op to the errors of a convolution.
 class LocatedConvolution final : public Convolution {
@@ -107,12 +104,12 @@ void DeviceRuntime::fail_allocation(CudaStatus status, std::size_t bytes) const 
   std::size_t free = 0, total = 0;
   const bool known = api_.cudaMemGetInfo(&free, &total) == kCudaSuccess;
   base::fail(base::ErrorKind::device, "--device cuda: {}{}",
-             describe_cuda_error(api_, status, fmt::format("cudaMalloc of {:.3f} GB", gb_of_request(bytes)),
+             describe_cuda_error(api_, status, fmt::format("cudaMalloc of {:.3f} GB", base::gigabytes(bytes)),
                                  where()),
              known
                  ? fmt::format("; {:.2f} of {:.2f} GB are free; give a smaller batch, or end what else uses "
                                "this GPU (paceline doctor lists it)",
-                               gb_of_request(free), gb_of_request(total))
+                               base::gigabytes(free), base::gigabytes(total))
                  : "");
 }
 
