@@ -55,7 +55,7 @@ TEST(Doctor, SaysWhatAutoTakesAndWhy) {
               HasSubstr("auto takes fp32: this processor has no units"));
 }
 
-TEST(Doctor, TakesTheImageOfAModelAsGiven) {
+TEST(Doctor, TakesTheImageAsGiven) {
   const auto small = run_program({"doctor", "--no-measure", "--kernels", "vgg16_bn", "--input", "3x8x8"});
   EXPECT_EQ(small.code, 2);
   EXPECT_THAT(small.err, testing::AllOf(HasSubstr("vgg16_bn"), testing::Not(HasSubstr("224"))));
