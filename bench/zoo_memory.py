@@ -3,8 +3,9 @@
 
     bench/zoo_memory.py --program build/release/paceline [--models NAME ..] [--precision fp32] [--out FILE.json]
 
-Each model trains three steps on synthetic images of its usual size (1,000 classes at 224x224, 10 below) at two batches, the second
-twice the first. Memory is the plan's against the most that the process had resident, as the kernel counts it (VmHWM, in the record).
+Each model trains six steps, so that all slots of its loaders fill, on synthetic images of its usual size (1,000 classes at 224x224, 10
+below), at two batches, the second twice the first. Memory is the plan's against the most that the process had resident, as the kernel
+counts it (VmHWM, in the record).
 Activations alone are what the second batch takes more than the first, by plan and by run: all that grows with the batch.
 Ends with 1 where a bound is missed (10 %, activations 3 %).
 """
@@ -32,9 +33,9 @@ def run(words):
 def measure(args, model, shape, batch):
     """The plan's memory lines and the peak, in bytes."""
     size = shape.split("x")[1]
-    data = f"synthetic,size={size},classes={1000 if int(size) > 32 else 10},train={4 * batch},test={batch}"
+    data = f"synthetic,size={size},classes={1000 if int(size) > 32 else 10},train={8 * batch},test={4 * batch}"
     with tempfile.TemporaryDirectory() as folder:
-        words = [str(args.program), "train", "--model", model, "--data", data, "--local-batch", str(batch), "--steps", "3", "--lr", "0.001",
+        words = [str(args.program), "train", "--model", model, "--data", data, "--local-batch", str(batch), "--steps", "6", "--lr", "0.001",
                  "--precision", args.precision, "--out", folder + "/run"]
         planned = json.loads(run([*words, "--plan", "--json"]))["memory"]
         run(words)

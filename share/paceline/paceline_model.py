@@ -158,6 +158,13 @@ def conv2d(r, result, input, weight, bias=None, stride=1, padding=0, dilation=1,
         if any(both % 2 for both in all_of):
             raise Refused(f"its padding is 'same', which pads only one side of a kernel of {kernel[0]}x{kernel[1]}; give numbers")
         padding = [both // 2 for both in all_of]
+    # A model file's padding ends where a window would lie outside the image; PyTorch's may be larger.
+    most = [d * (k - 1) for d, k in zip(pair(number(dilation)), kernel)]
+    beyond = [max(0, p - m) for p, m in zip(pair(number(padding)), most)]
+    if any(beyond):
+        wide = input.new_empty(*input.shape[:2], *(side + 2 * more for side, more in zip(input.shape[2:], beyond)))
+        padded(r, wide, input, top=beyond[0], bottom=beyond[0], left=beyond[1], right=beyond[1])
+        input, padding = wide, [p - more for p, more in zip(pair(number(padding)), beyond)]
     r.add("conv2d", [r.of(input)], result, r.owner(weight, (bias, "bias")), channels=weight.shape[0], kernel=number(kernel),
           stride=number(stride), padding=number(padding), dilation=number(dilation), groups=groups, bias=bias is not None)
 

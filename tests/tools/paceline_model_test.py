@@ -78,6 +78,8 @@ class Records(unittest.TestCase):
              [("conv2d", {"kernel": [1, 7], "stride": 1, "padding": [0, 3], "dilation": 1})]),
             (nn.Conv2d(8, 8, (3, 5), padding="same", dilation=(2, 1)), [("conv2d", {"kernel": [3, 5], "padding": 2, "dilation": [2, 1]})]),
             (nn.Conv2d(8, 8, 3, padding="valid"), [("conv2d", {"padding": 0})]),
+            (nn.Conv2d(8, 8, (1, 3), padding=2), [("pad", {"top": 2, "bottom": 2, "left": 0, "right": 0}), ("conv2d", {"padding": [0, 2]})]),
+            (nn.Conv2d(8, 8, 3, padding=3, dilation=2), [("conv2d", {"padding": 3, "dilation": 2})]),
             (nn.MaxPool2d(3, 2, ceil_mode=True), [("max_pool", {"kernel": 3, "ceil": True})]),
             (lambda x: F.max_pool2d(x, (3, 1)), [("max_pool", {"kernel": [3, 1], "stride": [3, 1], "ceil": False})]),
             (nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), [("average_pool", {"ceil": True, "count_padding": False})]),
