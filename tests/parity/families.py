@@ -19,6 +19,7 @@ import math
 import sys
 import tempfile
 import time
+import types
 from pathlib import Path
 
 import make_curves  # ends with 77 where PyTorch is not there
@@ -41,11 +42,15 @@ FAMILIES = {"alexnet": (64, {}), "densenet121": (32, {}), "efficientnet_b0": (64
             "mobilenet_v3_small": (64, {}), "regnet_y_400mf": (64, {}), "resnet50": (32, {}), "resnext50_32x4d": (32, {}),
             "shufflenet_v2_x1_0": (64, {}), "squeezenet1_1": (64, {}), "vgg16_bn": (32, {}), "wide_resnet50_2": (32, {})}
 CLASSES = 10
+# PyTorch's gradient of hard_sigmoid has 1/6 as an fp32 number also where it computes in fp64.
+FP64_LIMIT = {"mobilenet_v3_small": 1e-7}
 
 
 def make(name):
     torch.manual_seed(0)
     model = getattr(torchvision.models, name)(num_classes=CLASSES, **FAMILIES[name][1])
+    if name.startswith("mnasnet"):  # it would look for a version in the weights that are given to it, and add layers
+        model._load_from_state_dict = types.MethodType(torch.nn.Module._load_from_state_dict, model)
     for module in model.modules():
         if isinstance(module, (torch.nn.Dropout, torchvision.ops.StochasticDepth)):
             module.p = 0.0
@@ -87,7 +92,8 @@ def main():
             model = Path(folder, f"{name}.toml")
             model.write_text(paceline_model.toml(layers, name))
             for lr, dtype, device, what in (("1e-4", torch.float64, "reference-double", "plain"), ("1e-7", torch.float32, arguments.device, "fp32")):
-                agreed &= compare(arguments, model, size, lr, dtype, device, parity.LIMIT[what])
+                limit = FP64_LIMIT.get(name, parity.LIMIT[what]) if what == "plain" else parity.LIMIT[what]
+                agreed &= compare(arguments, model, size, lr, dtype, device, limit)
             print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
     sys.exit(0 if agreed else 1)
 
