@@ -39,8 +39,8 @@ except ImportError as error:
 # Height and width, of which a plain double-precision loop computes a step in seconds, and what the model is made with.
 FAMILIES = {"alexnet": (64, {}), "densenet121": (32, {}), "efficientnet_b0": (64, {}), "googlenet": (64, {"aux_logits": False, "init_weights": False}),
             "inception_v3": (80, {"aux_logits": False, "init_weights": False}), "mnasnet1_0": (64, {}), "mobilenet_v2": (64, {}),
-            "mobilenet_v3_small": (64, {}), "regnet_y_400mf": (64, {}), "resnet50": (32, {}), "resnext50_32x4d": (32, {}),
-            "shufflenet_v2_x1_0": (64, {}), "squeezenet1_1": (64, {}), "vgg16_bn": (32, {}), "wide_resnet50_2": (32, {})}
+            "mobilenet_v3_small": (64, {}), "regnet_y_400mf": (64, {}), "resnet50": (64, {}), "resnext50_32x4d": (64, {}),
+            "shufflenet_v2_x1_0": (64, {}), "squeezenet1_1": (64, {}), "vgg16_bn": (32, {}), "wide_resnet50_2": (64, {})}
 CLASSES = 10
 # PyTorch's gradient of hard_sigmoid has 1/6 as an fp32 number also where it computes in fp64.
 FP64_LIMIT = {"mobilenet_v3_small": 1e-7}
