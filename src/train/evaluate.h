@@ -94,7 +94,7 @@ struct EvaluatedSums : engine::LossSums {
 class Evaluator {
  public:
   /// `store`: null if the host prepares the images.
-  /// Cost    compiles an engine of its own if evaluation takes images of another size than training
+  /// Cost     compiles an engine of its own if evaluation takes images of another size than training
   Evaluator(const Job& job, const data::Augment& augment, engine::Engine& engine,
             comm::Communicator& communicator, ImageStore* store);
 
@@ -115,7 +115,8 @@ class Evaluator {
   std::optional<EvaluatedSums> evaluate_on(const data::Dataset& set,
                                            std::optional<data::EvaluationBatches>& batches,
                                            std::int64_t passes);
-  /// The engine for images of the evaluated size, with the weights of the training's.
+  /// The engine for images of the evaluated size; where it is another than the training's, the weights are
+  /// copied to it.
   engine::Engine& engine_now();
   void use_stored(const data::Dataset& set, data::EvaluationOptions& options);
 

@@ -37,8 +37,7 @@ struct GivenWeights {
 ///
 /// Cost     reads the header
 /// Errors   Error(data): the file is damaged or of another kind; Error(usage): an array is missing, has
-/// another shape or type;
-///          with the array, both shapes and what to do
+///          another shape or type; with the array, both shapes and what to do
 [[nodiscard]] GivenWeights check_given_weights(const WeightsFile& file, const graph::Graph& graph);
 
 /// Copies the file's arrays into the flat `weights`; others keep their values.
