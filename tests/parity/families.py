@@ -38,7 +38,7 @@ except ImportError as error:
 
 # Height and width, of which a plain double-precision loop computes a step in seconds, and what the model is made with.
 FAMILIES = {"alexnet": (64, {}), "densenet121": (32, {}), "efficientnet_b0": (64, {}), "googlenet": (64, {"aux_logits": False, "init_weights": False}),
-            "inception_v3": (80, {"aux_logits": False, "init_weights": False}), "mnasnet1_0": (64, {}), "mobilenet_v2": (64, {}),
+            "inception_v3": (139, {"aux_logits": False, "init_weights": False}), "mnasnet1_0": (64, {}), "mobilenet_v2": (64, {}),
             "mobilenet_v3_small": (64, {}), "regnet_y_400mf": (64, {}), "resnet50": (96, {}), "resnext50_32x4d": (96, {}),
             "shufflenet_v2_x1_0": (64, {}), "squeezenet1_1": (64, {}), "vgg16_bn": (32, {}), "wide_resnet50_2": (96, {})}
 CLASSES = 10
