@@ -17,8 +17,8 @@ const LargestFactor& factor_of(std::int64_t workers, const DrawnInputs& inputs) 
 
 /// What a node's sharing does to the lines of the fewest workers.
 struct Sharing {
-  double compute = 1;    ///< factor
-  StepLines beyond;      ///< seconds more, of the other lines
+  double compute = 1;  ///< factor
+  StepLines beyond;    ///< seconds more, of the other lines
 };
 
 Sharing sharing_of(const StepModel& model, int width, double batch, std::optional<std::size_t> draw) {
@@ -51,6 +51,13 @@ Sharing sharing_at(const StepModel& model, int width, double batch, std::optiona
   between.beyond += low.beyond.scaled(1 - part);
   between.beyond += high.beyond.scaled(part);
   return between;
+}
+
+/// Of the link that --emulate-link adds.
+double latency_of_added(const Cluster& cluster, std::int64_t workers) {
+  if (!cluster.emulated) return 0;
+  const auto ends = cluster.emulated->between_nodes ? cluster.nodes_of(static_cast<int>(workers)) : workers;
+  return 2 * static_cast<double>(ends - 1) * cluster.emulated->latency_s.middle();
 }
 
 double sum_of_own(const StepLines& lines) {
@@ -104,8 +111,8 @@ StepPredictor::Own StepPredictor::own_of(double workers, double batch, const Dra
   return own;
 }
 
-double StepPredictor::wait_for_data(const PredictedStep& step, double data_wait_s, double workers, double batch,
-                                    const DrawnInputs& inputs, DataSource& source) const {
+double StepPredictor::wait_for_data(const PredictedStep& step, double data_wait_s, double workers,
+                                    double batch, const DrawnInputs& inputs, DataSource& source) const {
   const double rest = step.seconds - data_wait_s;
   const double loader = model_.loader_s_a_sample * batch;
   // What a step waited although its loader was fast enough: taking a batch from the queue, single late ones.
@@ -147,7 +154,7 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
     for (const auto& bucket : model_.buckets) {
       const auto cost = all_reduce_cost(inputs.cluster, static_cast<int>(workers), bucket.bytes);
       whole.push_back(cost.seconds);
-      latency.push_back(std::min(cost.seconds, cost.latency_s));
+      latency.push_back(std::min(cost.seconds, cost.latency_s + latency_of_added(inputs.cluster, workers)));
       moving.push_back(whole.back() - latency.back());
       step.reduce_s += cost.seconds;
       if (bucket.bytes >= largest_bytes) step.algorithm = cost.algorithm;
@@ -176,7 +183,9 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   step.waits_for = source;
   if (!with_parts) return step;
 
-  const auto set = [&](LossPart part, double seconds) { step.parts[static_cast<std::size_t>(part)] = seconds; };
+  const auto set = [&](LossPart part, double seconds) {
+    step.parts[static_cast<std::size_t>(part)] = seconds;
+  };
   const double slow = workers == 1 ? 1 : std::max(1.0, model_.own.slowest_factor) * spread;
   const double at_slowest = std::min(mean_wait, waited(slow));
   set(LossPart::imbalance, workers == 1 ? 0 : std::max(0.0, at_slowest - exposed));
@@ -187,9 +196,9 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   set(LossPart::smaller_batch, own.alone_compute_s);  // the caller takes the baseline's away
   set(LossPart::sharing, compute - own.alone_compute_s);
   set(LossPart::data_wait, data_wait);
-  for (const auto& [line, part] : {std::pair{Line::copy, LossPart::copy},
-                                   std::pair{Line::update, LossPart::update},
-                                   std::pair{Line::other, LossPart::other}})
+  for (const auto& [line, part] :
+       {std::pair{Line::copy, LossPart::copy}, std::pair{Line::update, LossPart::update},
+        std::pair{Line::other, LossPart::other}})
     set(part, own.lines[line]);
   return step;
 }

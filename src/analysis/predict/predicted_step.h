@@ -37,7 +37,9 @@ struct WhatIf {
 struct StepRequest {
   Mode mode = Mode::weak;
   double batch = 0;
-  [[nodiscard]] double local_batch(double workers) const { return mode == Mode::weak ? batch : batch / workers; }
+  [[nodiscard]] double local_batch(double workers) const {
+    return mode == Mode::weak ? batch : batch / workers;
+  }
 };
 
 /// Which resource sets the time in which data come.
@@ -47,18 +49,18 @@ enum class DataSource : std::uint8_t { none, loader, node_disk, shared_storage, 
 struct PredictedStep {
   double seconds = 0;
   double ideal_s = 0;
-  std::array<double, kLossParts> parts{};  ///< seconds; ideal_s + their sum = seconds
+  std::array<double, kLossParts> parts{};      ///< seconds; ideal_s + their sum = seconds
   Algorithm algorithm = Algorithm::automatic;  ///< of the largest bucket
   DataSource waits_for = DataSource::none;
-  double reduce_s = 0;     ///< all reductions of a step, hidden or not
-  double hideable_s = 0;   ///< from the first ready bucket to the end of the backward pass
+  double reduce_s = 0;    ///< all reductions of a step, hidden or not
+  double hideable_s = 0;  ///< from the first ready bucket to the end of the backward pass
   [[nodiscard]] double part(LossPart part) const { return parts[static_cast<std::size_t>(part)]; }
 };
 
 /// One draw of what is uncertain: which lines, which cluster, which workers.
 struct DrawnInputs {
-  std::optional<std::size_t> lines;  ///< index of drawn lines; none: means
-  Cluster cluster;                   ///< fixed
+  std::optional<std::size_t> lines;        ///< index of drawn lines; none: means
+  Cluster cluster;                         ///< fixed
   std::span<const LargestFactor> largest;  ///< for each N of `workers`
   std::span<const std::int64_t> workers;   ///< ascending; those that `largest` is about
 };
@@ -92,8 +94,8 @@ class StepPredictor {
   [[nodiscard]] Own own_of(double workers, double batch, const DrawnInputs& inputs) const;
   [[nodiscard]] PredictedStep bare(std::int64_t workers, double batch, const DrawnInputs& inputs,
                                    bool with_parts) const;
-  [[nodiscard]] double wait_for_data(const PredictedStep& step, double data_wait_s, double workers, double batch,
-                                     const DrawnInputs& inputs, DataSource& source) const;
+  [[nodiscard]] double wait_for_data(const PredictedStep& step, double data_wait_s, double workers,
+                                     double batch, const DrawnInputs& inputs, DataSource& source) const;
 
   const StepModel& model_;
   StepRequest request_;

@@ -26,8 +26,10 @@ bool is_without_exchange(const Record& record) {
   return found != record.settings.end() && found->second == "no-exchange";
 }
 
+constexpr const char* kEmulatedCompute = "emulate-compute";
+
 bool is_of_ghosts(const Record& record) {
-  const auto found = record.settings.find("emulate-compute");
+  const auto found = record.settings.find(kEmulatedCompute);
   return found != record.settings.end() && !found->second.empty();
 }
 
@@ -64,10 +66,11 @@ void require_one_kernel(const std::vector<const Cell*>& cells) {
         for (const auto& [problem, algorithm] : record->kernels->algorithms) {
           const auto [at, is_new] = known.try_emplace(problem, algorithm, cell);
           if (!is_new && at->second.first != algorithm)
-            base::fail(base::ErrorKind::data,
-                       "the records have two kernels for the layer '{}': {} in {}, {} in {}; measure both with "
-                       "--kernels-from one of them, or give the records of one",
-                       problem, at->second.first, at->second.second->name(), algorithm, cell->name());
+            base::fail(
+                base::ErrorKind::data,
+                "the records have two kernels for the layer '{}': {} in {}, {} in {}; measure both with "
+                "--kernels-from one of them, or give the records of one",
+                problem, at->second.first, at->second.second->name(), algorithm, cell->name());
         }
 }
 
@@ -92,8 +95,9 @@ std::vector<const Cell*> of_one_setup(const std::vector<const Cell*>& cells, Ste
                  reference.name(), cell->name(), refusal);
     std::string why = refusal;
     if (why.empty() && cell->threads_per_worker != reference.threads_per_worker)
-      why = fmt::format("a worker has {} there and {} in {}", base::counted(cell->threads_per_worker, "thread"),
-                        reference.threads_per_worker, reference.name());
+      why =
+          fmt::format("a worker has {} there and {} in {}", base::counted(cell->threads_per_worker, "thread"),
+                      reference.threads_per_worker, reference.name());
     if (why.empty() && !has_own_cores(*cell)) why = fmt::format("its workers are on {}", cell->shares());
     if (why.empty())
       kept.push_back(cell);
@@ -160,8 +164,9 @@ void add_memory(const std::vector<const Cell*>& cells, StepModel& model) {
     const auto& record = cell->record();
     const auto& device = record.memory.device;
     const auto in_process = std::max<std::int64_t>(1, record.workers / processes(record));
-    const double bytes = device ? static_cast<double>(device->plan_bytes) / device->workers
-                                : static_cast<double>(record.memory.plan_bytes) / static_cast<double>(in_process);
+    const double bytes =
+        device ? static_cast<double>(device->plan_bytes) / device->workers
+               : static_cast<double>(record.memory.plan_bytes) / static_cast<double>(in_process);
     if (bytes > 0)
       model.memory.push_back(
           {.batch = local_batch_of(*cell), .bytes_a_worker = bytes, .is_of_device = device.has_value()});
@@ -202,7 +207,8 @@ void add_own_work(const std::vector<const Cell*>& by_workers, StepModel& model) 
   const Cell* chosen = nullptr;
   for (const Cell* cell : by_workers)
     if (own_work(cell->records).samples() > 1 && !is_without_exchange(cell->record()) &&
-        (chosen == nullptr || cell->workers > chosen->workers || cell->steps_measured > chosen->steps_measured))
+        (chosen == nullptr || cell->workers > chosen->workers ||
+         cell->steps_measured > chosen->steps_measured))
       chosen = cell;
   model.own = chosen == nullptr ? OwnWork{.others = {1}, .slowest = {}} : own_work(chosen->records);
   if (chosen == nullptr)
@@ -248,10 +254,30 @@ std::vector<BatchWeights::Term> line_through(const std::vector<const MeasuredSte
 
 }  // namespace
 
+std::string Subject::text() const {
+  std::string text = model;
+  if (!data.empty()) text += " on " + data;
+  for (const auto* part : {&precision, &device})
+    if (!part->empty()) text += ", " + *part;
+  return text;
+}
+
+Subject subject_of(const Record& record) {
+  const auto ghost = record.settings.find(kEmulatedCompute);
+  return {.model = record.model.name,
+          .data = measure::name_of_data(record),
+          .precision = record.precision,
+          .device = record.device_name.value_or(record.device),
+          .parameters = record.model.parameters,
+          .cpu = record.environment.cpu,
+          .host = record.environment.host,
+          .emulated_compute = ghost == record.settings.end() ? "" : ghost->second,
+          .settings = record.settings};
+}
+
 StepLines BatchWeights::at(std::optional<std::size_t> draw) const {
   StepLines lines;
-  for (const auto& [step, weight] : terms)
-    lines += (draw ? step->drawn(*draw) : step->mean).scaled(weight);
+  for (const auto& [step, weight] : terms) lines += (draw ? step->drawn(*draw) : step->mean).scaled(weight);
   // Between lines of a few milliseconds an extrapolation can end below 0, which no part of a step can be.
   for (double& one : lines.seconds) one = std::max(0.0, one);
   return lines;
@@ -314,10 +340,11 @@ StepModel step_model(std::span<const Cell> cells) {
                "no record has the times of steps: a prediction needs those of sweep, scale, study or train");
   for (const Cell* cell : timings)
     if (cell->record().device == "cuda-on-host")
-      base::fail(base::ErrorKind::data,
-                 "{} is of cuda-on-host: the CUDA engine ran on the processor, and its times say nothing of a "
-                 "GPU; give records of --device cuda, or of --device cpu",
-                 cell->name());
+      base::fail(
+          base::ErrorKind::data,
+          "{} is of cuda-on-host: the CUDA engine ran on the processor, and its times say nothing of a "
+          "GPU; give records of --device cuda, or of --device cpu",
+          cell->name());
   auto kept = of_one_setup(timings, model);
   std::stable_sort(kept.begin(), kept.end(), [](const Cell* a, const Cell* b) {
     return std::tuple(a->workers, local_batch_of(*a)) < std::tuple(b->workers, local_batch_of(*b));
@@ -333,8 +360,7 @@ StepModel step_model(std::span<const Cell> cells) {
   }
   const auto& reference = reference_of(kept).record();
   for (const auto& step : model.steps) model.width = std::max(model.width, step.width);
-  model.subject = fmt::format("{} on {}, {}, {}", reference.model.name, measure::name_of_data(reference),
-                              reference.precision, reference.device_name.value_or(reference.device));
+  model.subject = subject_of(reference);
   model.train_samples = static_cast<double>(reference.data.train_samples);
   model.is_ghost = is_of_ghosts(reference);
   model.emulated = emulated(reference);

@@ -54,8 +54,9 @@ double shared_part(const std::vector<std::vector<double>>& rests) {
 bool knows_own_work(const measure::Record& record) {
   if (record.ranks.empty()) return false;
   const std::size_t steps = record.ranks.front().own_s ? record.ranks.front().own_s->size() : 0;
-  return steps > 1 && std::all_of(record.ranks.begin(), record.ranks.end(),
-                                  [&](const auto& rank) { return rank.own_s && rank.own_s->size() == steps; });
+  return steps > 1 && std::all_of(record.ranks.begin(), record.ranks.end(), [&](const auto& rank) {
+           return rank.own_s && rank.own_s->size() == steps;
+         });
 }
 
 /// Of the samples of one worker, the tenth that is largest: where it begins, and its two fitted tails.
@@ -87,7 +88,7 @@ double growth(const FittedTail& tail, Tail assumed, double few, double many) {
 }
 
 struct MergedSamples {
-  std::vector<double> value;         ///< ascending
+  std::vector<double> value;          ///< ascending
   std::vector<double> log_of_others;  ///< log of the part of `others` at most this value
   std::vector<double> of_slowest;     ///< likewise, of the slowest
 };
@@ -171,7 +172,8 @@ OwnWork drawn_again(const OwnWork& work, base::Rng& rng) {
   const auto draw = [&](const OwnFactors& from, OwnFactors& to) {
     for (std::size_t i = 0; i < to.size(); i += kBlock) {
       const std::size_t begin = rng.below(static_cast<std::uint32_t>(from.size()));
-      for (std::size_t j = 0; j < kBlock && i + j < to.size(); ++j) to[i + j] = from[(begin + j) % from.size()];
+      for (std::size_t j = 0; j < kBlock && i + j < to.size(); ++j)
+        to[i + j] = from[(begin + j) % from.size()];
     }
   };
   draw(work.others, drawn.others);

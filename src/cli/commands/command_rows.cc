@@ -28,6 +28,8 @@ constexpr CommandRow kCommandRows[]{
     {"compare", kCompare, "two studies or runs, cell by cell: what became faster or slower", compare_command},
     {"verify", kVerify, "whether checkpoints, records, packs and caches are as they were written",
      verify_command},
+    {"predict", kPredict, "what more workers would bring: steps with intervals, the knee, the limit; and its score",
+     predict_command},
     {"check", kCheck, "errors in scaling tables or records, with the right figures", check_command},
     {"import", kImport, "what PyTorch, NCCL, Horovod ... measured, as a table to check and report",
      import_command},

@@ -1,0 +1,75 @@
+/// The cluster that records show of themselves, and what --what-if changes in one.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "analysis/predict/forecast.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace paceline::analysis {
+namespace {
+
+constexpr int kMostWorkers = 1 << 20;
+
+double added_seconds(const AddedLink& link, int ends, double bytes) {
+  if (ends < 2) return 0;
+  const double beta = link.bytes_per_s.middle();
+  return 2.0 * (ends - 1) * (link.latency_s.middle() + (beta > 0 ? bytes / ends / beta : 0));
+}
+
+}  // namespace
+
+Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>& emulated) {
+  Cluster cluster{.name = "as measured", .source = "the records"};
+  const bool is_one_node = model.is_ghost || (emulated && !emulated->between_nodes);
+  cluster.workers_per_node = is_one_node ? kMostWorkers : model.width;
+  cluster.nodes = is_one_node ? 1 : std::max(1, kMostWorkers / model.width);
+  cluster.algorithm = Algorithm::automatic;
+  std::vector<TimedAllReduce> timed;
+  const int ranks = model.most();
+  const int ends = emulated && emulated->between_nodes ? (ranks + model.width - 1) / model.width : ranks;
+  for (const auto& bucket : model.buckets)
+    if (bucket.transfer_s && ranks > 1) {
+      const double added = emulated ? added_seconds(*emulated, ends, bucket.bytes) : 0;
+      const double seconds = *bucket.transfer_s - added;
+      if (seconds > 0) timed.push_back({.ranks = ranks, .bytes = bucket.bytes, .seconds = seconds});
+    }
+  if (!timed.empty()) attach(cluster, timed);
+  cluster.emulated = emulated;
+  return cluster;
+}
+
+ParsedWhatIf parse_what_if(std::string_view text) {
+  constexpr std::string_view kExample = "bandwidth=2x,latency=0.5x,loader=2x,compute=1.5x,batch=64";
+  ParsedWhatIf parsed;
+  for (const auto& part : base::parts(text)) {
+    const auto equals = part.find('=');
+    const auto key = part.substr(0, equals);
+    auto value = equals == std::string::npos ? std::string() : part.substr(equals + 1);
+    if (key == "batch") {
+      parsed.batch = static_cast<double>(base::whole_number_in(text, "batch", value, 1, 1 << 30));
+      continue;
+    }
+    const bool is_factor = value.ends_with('x');
+    if (is_factor) value.pop_back();
+    double factor = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), factor);
+    const bool is_number =
+        error == std::errc() && end == value.data() + value.size() && factor > 0 && factor <= 1e6;
+    auto* to = key == "bandwidth" ? &parsed.what_if.bandwidth
+               : key == "latency" ? &parsed.what_if.latency
+               : key == "loader"  ? &parsed.what_if.loader
+               : key == "compute" ? &parsed.what_if.compute
+                                  : nullptr;
+    if (to == nullptr || !is_factor || !is_number)
+      base::fail(base::ErrorKind::usage, "must be written as {}, with factors above 0, got '{}'", kExample,
+                 part);
+    *to = factor;
+  }
+  return parsed;
+}
+
+}  // namespace paceline::analysis
