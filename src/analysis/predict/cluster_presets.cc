@@ -7,8 +7,6 @@
 namespace paceline::analysis {
 namespace {
 
-constexpr double kMicrosecond = 1e-6, kGiga = 1e9;
-
 /// A machine that one can rent or buy. Rates are specifications, one way.
 struct Preset {
   const char* name;
@@ -57,16 +55,16 @@ Cluster cluster_of(const Preset& preset) {
   cluster.source = preset.source;
   cluster.nodes = kPresetNodes;
   cluster.workers_per_node = preset.workers_per_node;
-  cluster.memory_bytes = preset.memory_gb * kGiga;
+  cluster.memory_bytes = preset.memory_gb * 1e9;
   if (preset.node_gb_per_s > 0) {
-    cluster.node_link.bytes_per_s = times(preset.node_share, preset.node_gb_per_s * kGiga);
-    cluster.node_link.latency_s = times(kNvlinkUs, kMicrosecond);
-    cluster.node_link.base_s = times(kLaunchUs, kMicrosecond);
+    cluster.node_link.bytes_per_s = times(preset.node_share, preset.node_gb_per_s * 1e9);
+    cluster.node_link.latency_s = times(kNvlinkUs, 1e-6);
+    cluster.node_link.base_s = times(kLaunchUs, 1e-6);
     cluster.node_link.in_switch = preset.in_switch;
-    cluster.network.base_s = times(kLaunchUs, kMicrosecond);
+    cluster.network.base_s = times(kLaunchUs, 1e-6);
   }
-  cluster.network.bytes_per_s = times(kCard, preset.gbit_per_s * kGiga / 8);
-  cluster.network.latency_s = times(preset.latency_us, kMicrosecond);
+  cluster.network.bytes_per_s = times(kCard, preset.gbit_per_s * 1e9 / 8);
+  cluster.network.latency_s = times(preset.latency_us, 1e-6);
   cluster.network.nics_per_node = preset.nics;
   return cluster;
 }
