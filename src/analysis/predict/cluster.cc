@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -46,11 +47,16 @@ std::optional<Algorithm> find_algorithm(std::string_view name) {
   return static_cast<Algorithm>(found - kNames.begin());
 }
 
+std::vector<std::string> algorithm_names() { return {kNames.begin(), kNames.end()}; }
+
 Cluster draw(const Cluster& cluster, base::Rng& random) {
   Cluster drawn = cluster;
   for_each_range(drawn, [&](Range& range) {
     if (!range.is_fixed()) range = Range::of(range.low + (range.high - range.low) * random.uniform_f64());
   });
+  for (Link* link : {&drawn.node_link, static_cast<Link*>(&drawn.network)})
+    if (link->measured != nullptr)
+      link->other_ranks_factor *= std::exp(link->measured_spread * random.normal());
   return drawn;
 }
 

@@ -30,7 +30,7 @@ struct Range {
 
 /// A way to sum over ranks; the formulas are in collective_cost.h.
 enum class Algorithm {
-  automatic,  ///< the fastest that the cluster has
+  automatic,  ///< the fastest of what NCCL has: ring; between nodes tree; in the switch, if it can add
   ring,
   halving_doubling,
   tree,           ///< double binary tree
@@ -43,6 +43,7 @@ inline constexpr int kAlgorithms = 8;
 /// As cluster files write it: "auto", "halving-doubling".
 [[nodiscard]] std::string_view name(Algorithm algorithm);
 [[nodiscard]] std::optional<Algorithm> find_algorithm(std::string_view name);
+[[nodiscard]] std::vector<std::string> algorithm_names();
 
 /// One all-reduce that was timed.
 struct TimedAllReduce {
@@ -58,23 +59,21 @@ struct Link {
   Range bytes_per_s;  ///< one way, what messages reach of it: the specification times its share. 0: no link
   Range latency_s;    ///< of one hop
   Range base_s;       ///< once for each collective: launching and agreeing
-  Range message_s;    ///< of a sender for each message (exchange)
+  Range message_s;    ///< for which each message occupies its sender and its receiver, besides its bytes
   /// Of all ranks of a node together, where they share it, as memory; 0: not limited.
   Range total_bytes_per_s;
   bool in_switch = false;  ///< the switch can add
   /// Timed all-reduces over this level; the formulas then give only the ratio to what was not timed.
   std::shared_ptr<const LinkTable> measured;
-  /// What draw() made of the table's spread; applies to numbers of ranks that were not timed.
+  double measured_spread = 0;  ///< LinkTable::spread()
+  /// What draw() made of it; applies to numbers of ranks that were not timed.
   double other_ranks_factor = 1;
 
   [[nodiscard]] bool exists() const { return bytes_per_s.high > 0; }
 };
 
-enum class Topology { fat_tree, ring };
-
 struct Network : Link {  ///< bytes_per_s is of one network card
   int nics_per_node = 1;
-  Topology topology = Topology::fat_tree;
   int nodes_per_switch = 0;               ///< 0: all on one
   Range oversubscription = Range::of(1);  ///< of what leaves a switch; at least 1
 };
@@ -115,18 +114,29 @@ struct Cluster {
   [[nodiscard]] int nodes_of(int workers) const {  ///< nodes that are filled one after the other
     return (workers + workers_per_node - 1) / workers_per_node;
   }
+  /// What one of `of_nodes` nodes sends to the others, one way; 0: not limited. All of it counts as leaving
+  /// the node's switch if one switch does not have all of them.
+  [[nodiscard]] double network_bytes_per_s(int of_nodes) const {
+    const bool leaves = network.nodes_per_switch > 0 && of_nodes > network.nodes_per_switch;
+    return network.bytes_per_s.low * network.nics_per_node / (leaves ? network.oversubscription.low : 1);
+  }
 };
 
 /// The presets' names, in the order of the page.
 [[nodiscard]] std::vector<std::string> preset_names();
+[[nodiscard]] std::optional<Cluster> find_preset(std::string_view name);
+
+inline constexpr std::string_view kClusterSchema = "paceline-cluster-1";
+
+struct MeasuredFiles {
+  std::optional<std::filesystem::path> node_link, network;
+};
 
 /// A preset, or else a file. `[node.link] measured` and `[network] measured` name files that only the caller
 /// can read: `measured_files` receives their paths, for attach().
 ///
-/// Errors   Error(usage) with file and line: unknown keys, wrong units, reversed ranges, ...
-struct MeasuredFiles {
-  std::optional<std::filesystem::path> node_link, network;
-};
+/// Errors   Error(usage) with file and line: unknown keys, Gbit/s in place of GB/s, both ways of a link in
+///          place of one, reversed ranges, ...
 [[nodiscard]] Cluster read_cluster(const std::string& file_or_preset, MeasuredFiles* measured = nullptr);
 /// The same for the text of a file; `where` is named in errors.
 [[nodiscard]] Cluster parse_cluster(std::string_view text, const std::string& where,
