@@ -27,17 +27,31 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   const bool is_one_node = model.is_ghost || (emulated && !emulated->between_nodes);
   cluster.workers_per_node = is_one_node ? kMostWorkers : model.width;
   cluster.nodes = is_one_node ? 1 : std::max(1, kMostWorkers / model.width);
-  cluster.algorithm = Algorithm::automatic;
+  cluster.algorithm = model.is_nccl ? Algorithm::automatic : Algorithm::exchange;
   std::vector<TimedAllReduce> timed;
+  std::vector<BucketTransfer> transfers;
+  BucketTransfer sum;
   const int ranks = model.most();
   const int ends = emulated && emulated->between_nodes ? (ranks + model.width - 1) / model.width : ranks;
-  for (const auto& bucket : model.buckets)
-    if (bucket.transfer_s && ranks > 1) {
-      const double added = emulated ? added_seconds(*emulated, ends, bucket.bytes) : 0;
-      const double seconds = *bucket.transfer_s - added;
-      if (seconds > 0) timed.push_back({.ranks = ranks, .bytes = bucket.bytes, .seconds = seconds});
-    }
+  for (const auto& bucket : model.buckets) {
+    if (!bucket.transfer_s || ranks < 2) continue;
+    const double added = emulated ? added_seconds(*emulated, ends, bucket.bytes) : 0;
+    const double seconds = *bucket.transfer_s - added;
+    constexpr double kShortest = 1e-9;  // a difference of equal times
+    if (seconds <= kShortest) continue;
+    timed.push_back({.ranks = ranks, .bytes = bucket.bytes, .seconds = seconds});
+    transfers.push_back({.bytes = bucket.bytes, .seconds = seconds});
+    sum.bytes += bucket.bytes;
+    sum.seconds += seconds;
+  }
+  // Buckets of similar sizes, or whose times do not grow with them, show one rate and no latency.
+  const auto line = fit_buckets(transfers);
+  if (!timed.empty() && (!line || line->seconds_per_byte <= 0))
+    timed = {{.ranks = ranks, .bytes = sum.bytes, .seconds = sum.seconds}};
   if (!timed.empty()) attach(cluster, timed);
+  // The sums of ghosts are real, and on one host: all of them share its cores.
+  if (is_one_node && cluster.node_link.exists())
+    cluster.node_link.total_bytes_per_s = Range::of(ranks * cluster.node_link.bytes_per_s.middle());
   cluster.emulated = emulated;
   return cluster;
 }

@@ -364,6 +364,7 @@ StepModel step_model(std::span<const Cell> cells) {
   model.train_samples = static_cast<double>(reference.data.train_samples);
   model.is_ghost = is_of_ghosts(reference);
   model.emulated = emulated(reference);
+  model.is_nccl = reference.communication.communicator.find("nccl") != std::string::npos;
   add_buckets(kept, model);
   add_own_work(kept, model);
   add_memory(kept, model);

@@ -81,6 +81,7 @@ struct StepModel {
   std::optional<double> joules_a_sample;
   bool is_ghost = false;              ///< compute was emulated: each worker is as if on a node of its own
   std::string emulated;               ///< what was, in words; "" nothing
+  bool is_nccl = false;               ///< NCCL reduces
   bool knows_parts = true;            ///< false: of a table that has only times of steps
   std::vector<std::string> unknown;   ///< what cannot be known from these records: sentences
   std::vector<std::string> not_used;  ///< which cells were left out, and why: sentences
