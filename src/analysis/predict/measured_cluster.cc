@@ -14,12 +14,6 @@ namespace {
 
 constexpr int kMostWorkers = 1 << 20;
 
-double added_seconds(const AddedLink& link, int ends, double bytes) {
-  if (ends < 2) return 0;
-  const double beta = link.bytes_per_s.middle();
-  return 2.0 * (ends - 1) * (link.latency_s.middle() + (beta > 0 ? bytes / ends / beta : 0));
-}
-
 }  // namespace
 
 Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>& emulated) {
@@ -32,11 +26,11 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   std::vector<BucketTransfer> transfers;
   BucketTransfer sum;
   const int ranks = model.most();
-  const int ends = emulated && emulated->between_nodes ? (ranks + model.width - 1) / model.width : ranks;
+  Cluster added_alone = cluster;
+  added_alone.emulated = emulated;
   for (const auto& bucket : model.buckets) {
     if (!bucket.transfer_s || ranks < 2) continue;
-    const double added = emulated ? added_seconds(*emulated, ends, bucket.bytes) : 0;
-    const double seconds = *bucket.transfer_s - added;
+    const double seconds = *bucket.transfer_s - all_reduce_cost(added_alone, ranks, bucket.bytes).emulated_s;
     constexpr double kShortest = 1e-9;  // a difference of equal times
     if (seconds <= kShortest) continue;
     timed.push_back({.ranks = ranks, .bytes = bucket.bytes, .seconds = seconds});

@@ -53,13 +53,6 @@ Sharing sharing_at(const StepModel& model, int width, double batch, std::optiona
   return between;
 }
 
-/// Of the link that --emulate-link adds.
-double latency_of_added(const Cluster& cluster, std::int64_t workers) {
-  if (!cluster.emulated) return 0;
-  const auto ends = cluster.emulated->between_nodes ? cluster.nodes_of(static_cast<int>(workers)) : workers;
-  return 2 * static_cast<double>(ends - 1) * cluster.emulated->latency_s.middle();
-}
-
 double sum_of_own(const StepLines& lines) {
   double sum = 0;
   for (const Line line : {Line::compute, Line::data_wait, Line::copy, Line::update, Line::other})
@@ -150,11 +143,13 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   PredictedStep step;
   double largest_bytes = 0;
   const bool is_joined = workers > 1 && knows_link(workers);
+  const double added_latency =
+      is_joined ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), 0).emulated_s : 0;
   if (is_joined)
     for (const auto& bucket : model_.buckets) {
       const auto cost = all_reduce_cost(inputs.cluster, static_cast<int>(workers), bucket.bytes);
       whole.push_back(cost.seconds);
-      latency.push_back(std::min(cost.seconds, cost.latency_s + latency_of_added(inputs.cluster, workers)));
+      latency.push_back(std::min(cost.seconds, cost.latency_s + added_latency));
       moving.push_back(whole.back() - latency.back());
       step.reduce_s += cost.seconds;
       if (bucket.bytes >= largest_bytes) step.algorithm = cost.algorithm;

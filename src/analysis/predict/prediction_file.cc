@@ -8,7 +8,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "analysis/predict/rivals.h"
 #include "analysis/predict/score.h"
 #include "base/error.h"
 

@@ -1,6 +1,8 @@
-#include "analysis/predict/rivals.h"
+/// The naive predictions beside ours.
 
 #include <algorithm>
+
+#include "analysis/predict/score.h"
 
 #include "base/error.h"
 

@@ -159,7 +159,7 @@ void add_buckets(const std::vector<const Cell*>& by_workers, StepModel& model) {
   }
 }
 
-void add_memory(const std::vector<const Cell*>& cells, StepModel& model) {
+void add_memory_plans(const std::vector<const Cell*>& cells, StepModel& model) {
   for (const Cell* cell : cells) {
     const auto& record = cell->record();
     const auto& device = record.memory.device;
@@ -190,7 +190,7 @@ void add_energy(const std::vector<const Cell*>& cells, StepModel& model) {
   if (!joules.empty()) model.joules_a_sample = measure::mean(joules);
 }
 
-void add_loader(const std::vector<const Cell*>& cells, StepModel& model) {
+void add_loader_facts(const std::vector<const Cell*>& cells, StepModel& model) {
   std::vector<double> seconds;
   for (const Cell* cell : cells)
     for (const Record* record : cell->records)
@@ -206,11 +206,11 @@ void add_loader(const std::vector<const Cell*>& cells, StepModel& model) {
 void add_own_work(const std::vector<const Cell*>& by_workers, StepModel& model) {
   const Cell* chosen = nullptr;
   for (const Cell* cell : by_workers)
-    if (own_work(cell->records).samples() > 1 && !is_without_exchange(cell->record()) &&
+    if (own_work_of(cell->records).samples() > 1 && !is_without_exchange(cell->record()) &&
         (chosen == nullptr || cell->workers > chosen->workers ||
          cell->steps_measured > chosen->steps_measured))
       chosen = cell;
-  model.own = chosen == nullptr ? OwnWork{.others = {1}, .slowest = {}} : own_work(chosen->records);
+  model.own = chosen == nullptr ? OwnWork{.others = {1}, .slowest = {}} : own_work_of(chosen->records);
   if (chosen == nullptr)
     model.unknown.emplace_back(
         "the records have no own work of each step: waiting for the slowest worker is not predicted");
@@ -367,9 +367,9 @@ StepModel step_model(std::span<const Cell> cells) {
   model.is_nccl = reference.communication.communicator.find("nccl") != std::string::npos;
   add_buckets(kept, model);
   add_own_work(kept, model);
-  add_memory(kept, model);
+  add_memory_plans(kept, model);
   add_energy(kept, model);
-  add_loader(kept, model);
+  add_loader_facts(kept, model);
   return model;
 }
 

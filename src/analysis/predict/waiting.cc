@@ -134,7 +134,7 @@ LargestFactor largest_of(const MergedSamples& all, double others) {
 
 }  // namespace
 
-OwnWork own_work(std::span<const measure::Record* const> records) {
+OwnWork own_work_of(std::span<const measure::Record* const> records) {
   OwnWork work;
   double slowest_s = 0, known = 0, shared = 0;
   for (const measure::Record* record : records) {

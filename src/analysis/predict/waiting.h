@@ -33,7 +33,7 @@ struct OwnWork {
 /// Nothing was measured: every step is as long as the mean.
 ///
 /// Requires  records of one cell
-[[nodiscard]] OwnWork own_work(std::span<const measure::Record* const> records);
+[[nodiscard]] OwnWork own_work_of(std::span<const measure::Record* const> records);
 
 /// The same with samples drawn again in blocks of 5 (bootstrap).
 [[nodiscard]] OwnWork drawn_again(const OwnWork& work, base::Rng& rng);

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/predict_inputs.h"
 #include "cli/screen/screen.h"
 #include "measure/environment.h"
 

@@ -1,4 +1,4 @@
-#include "cli/commands/predict_inputs.h"
+/// From files to what a prediction is made of.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/commands/commands.h"
 #include "comm/emulate.h"
 #include "table/import/import.h"
 

@@ -114,8 +114,9 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       return;
     case kPredict:
       if (words.empty())
-        base::fail(ErrorKind::usage,
-                   "predict takes what was measured: records, directories that hold them, or a table of steps");
+        base::fail(
+            ErrorKind::usage,
+            "predict takes what was measured: records, directories that hold them, or a table of steps");
       settings.report.records.assign(words.begin(), words.end());
       return;
     case kVerify:

@@ -51,7 +51,7 @@ constexpr const char* kExitStatus =
 done
 .TP
 1
-check, compare: they found what they were asked to look for
+check, compare, predict --score: they found what they were asked to look for
 .TP
 2
 usage: the command line, a recipe or the site file

@@ -114,7 +114,7 @@ TEST(Forecast, IdealAndPartsAreTheStep) {
   }
 }
 
-TEST(Forecast, KneeIsTheLastThatKeepsTheEfficiency) {
+TEST(Forecast, KneeIsTheLastToKeepEfficiency) {
   const LinkOfTest link{.latency_s = 1e-3, .bytes_per_s = 1e12};
   const auto made = forecast_of({}, link, worker_grid(1, 512));
   ASSERT_TRUE(made.knee.workers);
@@ -133,7 +133,7 @@ TEST(Forecast, NextIsAffordableAndNotMeasured) {
   EXPECT_LE(made.next->workers, 8);
 }
 
-TEST(Forecast, WithoutANetworkTheStepIsABound) {
+TEST(Forecast, StepWithoutANetworkIsABound) {
   const Study study({SimulatedRun{}, with_workers({}, 2, {.latency_s = 1e-4, .bytes_per_s = 1e9})});
   const auto made =
       forecast(step_model(study.cells),

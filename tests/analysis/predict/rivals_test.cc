@@ -1,8 +1,8 @@
-#include "analysis/predict/rivals.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "analysis/predict/score.h"
 
 namespace paceline::analysis {
 namespace {
@@ -25,7 +25,7 @@ TEST(Rivals, ScalabilityLawOfThreeNumbersIsExact) {
   EXPECT_NEAR(law[0], 0.5 * (1 + a * 15 + b * 16 * 15), 1e-12);
 }
 
-TEST(Rivals, ScalabilityLawOfTwoNumbersHasOneTerm) {
+TEST(Rivals, ScalabilityLawOfTwoHasOneTerm) {
   const std::vector<TimedStep> measured{{1, 1.0}, {2, 1.1}};
   const auto law = rivals(measured, std::vector<std::int64_t>{11}, Mode::weak).scalability_law;
   EXPECT_NEAR(law[0], 2.0, 1e-12);

@@ -48,7 +48,7 @@ TEST(Waiting, SlowestWorkerCountsOnce) {
     EXPECT_NEAR(largest.mean, 1.3, 1e-12);
 }
 
-TEST(Waiting, BeyondATenthOfSamplesTailsAreAssumed) {
+TEST(Waiting, TailsAreAssumedBeyondATenthOfSamples) {
   const OwnWork work{.others = exponential(500), .slowest = {}};
   const std::vector<std::int64_t> workers{50, 1000};
   const auto least = largest_factors(work, workers, Tail::none);
@@ -77,7 +77,7 @@ TEST(Waiting, WhatRanksShareMakesNobodyWait) {
   const auto apart = of_two(1, 0), together = of_two(0, 1);
   const measure::Record* const records[]{&apart, &together};
   // The larger of two normal draws is 1 / sqrt(pi) standard deviations above the mean.
-  const auto first = own_work(std::span(records, 1)), second = own_work(std::span(records + 1, 1));
+  const auto first = own_work_of(std::span(records, 1)), second = own_work_of(std::span(records + 1, 1));
   EXPECT_NEAR(largest_factors(first, two, Tail::none)[0].mean, 1 + 0.05 / std::sqrt(M_PI), 0.004);
   EXPECT_NEAR(first.shared_variance, 0, 0.05);
   EXPECT_NEAR(largest_factors(second, two, Tail::none)[0].mean, 1, 0.002);
