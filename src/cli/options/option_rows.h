@@ -15,10 +15,11 @@ namespace paceline::cli {
 
 using Row = train::OptionRow<Settings>;
 
-[[nodiscard]] std::span<const Row> comm_rows();    ///< messages of `comm`
-[[nodiscard]] std::span<const Row> launch_rows();  ///< processes, hosts, jobs
-[[nodiscard]] std::span<const Row> cell_rows();    ///< which cells are timed
-[[nodiscard]] std::span<const Row> study_rows();   ///< what is compared, and what is written
+[[nodiscard]] std::span<const Row> comm_rows();     ///< messages of `comm`
+[[nodiscard]] std::span<const Row> launch_rows();   ///< processes, hosts, jobs
+[[nodiscard]] std::span<const Row> cell_rows();     ///< which cells are timed
+[[nodiscard]] std::span<const Row> predict_rows();  ///< what is predicted
+[[nodiscard]] std::span<const Row> study_rows();    ///< what is compared, and what is written
 
 using base::decimal;
 using base::one_of;
