@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Predictions of many workers from one and two, scored by workers that sleep over emulated links: their truth is known.
+
+    bench/ghosts.py --program build/release/paceline --out DIR [--only NAME..] [--steps 50]
+
+Each case is a `scale` of workers 1, 2, 4, 8, 16 (--emulate-compute, --emulate-link) in which one thing was put in by hand: a link, a
+straggler, slow storage. `paceline predict` gets the records of 1 and 2 workers; those of 4, 8 and 16 score it. DIR keeps records and
+predictions; a case whose records are there is not measured again, so the cases can be run in several windows. Bounds (exit 1): median
+error 5 %, worst 10 %, 90 % of at least 40 predictions inside their 90 % intervals, errors smaller than those of constant overhead and
+of the universal scalability law, mean half-width at most twice the 90th percentile of |measured/predicted - 1|, and the limit that was put
+in is the limit that is named.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+MODEL = ["--model", "resnet20-cifar", "--bucket-mb", "0.3"]
+LINKS = {
+    "latency": "latency=500us,bandwidth=1GB/s",
+    "bandwidth": "latency=20us,bandwidth=20MB/s",
+    "two-levels": "latency=300us,bandwidth=30MB/s,per-host=4,inside-latency=50us,inside-bandwidth=100MB/s",
+    "oversubscribed": "latency=50us,bandwidth=40MB/s,per-switch=4,oversubscription=2.5",
+}
+COMPUTE = "forward=20ms,backward=40ms,update=2ms,spread="
+# What is put in: further words of the command, and the parts of the waterfall that may name it.
+TRANSFER = {"exposed latency", "exposed transfer"}
+WAITING = {"slowest worker", "jitter", "other waiting"}
+CASES = {f"{link}-{name}": (spec, spread, more, limits)
+         for link, spec in LINKS.items()
+         for name, spread, more, limits in [
+             ("steady", "3%", [], TRANSFER), ("spread", "10%", [], TRANSFER | WAITING),
+             ("straggler", "3%", ["--emulate-straggler", "rank=1,slower=2x"], WAITING)]}
+CASES |= {f"{link}-storage": (LINKS[link], "3%", ["--data", "synthetic,train=4096,test=64,delay-us=20000"], {"data wait"})
+          for link in ("latency", "bandwidth")}
+MEASURED, PREDICTED = [1, 2], [4, 8, 16]
+
+
+def run(program, *words, may_fail=False):
+    done = subprocess.run([str(word) for word in [program, *words]], capture_output=True, text=True)
+    if done.returncode and not may_fail:
+        sys.exit(f"{' '.join(map(str, words))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def records(folder, workers):
+    return [path for path in sorted((folder / "records").glob("*.json")) if json.loads(path.read_text())["workers"] in workers]
+
+
+def measure(program, folder, steps, link, spread, more):
+    data = [] if "--data" in more else ["--data", "synthetic,train=4096,test=64"]
+    run(program, "scale", *MODEL, *data, "--workers", ",".join(map(str, MEASURED + PREDICTED)), "--batches", 8, "--mode", "weak",
+        "--window-steps", steps, "--warmup-steps", 5, "--repeats", 1, "--measure-again", 0, "--precision", "fp32",
+        "--emulate-compute", COMPUTE + spread, "--emulate-link", link, *more, "--out", folder)
+
+
+def predict(program, folder):
+    """The scores of a case, and the limit that its prediction names."""
+    file = folder / "prediction.json"
+    run(program, "predict", *records(folder, MEASURED), "--workers", ",".join(map(str, PREDICTED)), "--scaling", "weak", "--out", file)
+    run(program, "predict", "--score", file, *records(folder, PREDICTED), "--out", folder / "scored.json", may_fail=True)
+    scored = json.loads((folder / "scored.json").read_text())
+    scores = [{**one, **{f"{key}_s": one["predicted_s"][key] for key in ("low", "high")}, "predicted_s": one["predicted_s"]["value"]}
+              for one in scored["scores"]]
+    return scores, (scored["limit"] or {"part": "nothing"})["part"]
+
+
+def error(ratio):
+    return abs(ratio - 1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", default=list(CASES))
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--measure-only", action="store_true")
+    options = parser.parse_args()
+    program, faults, all_scores = options.program.resolve(), [], []
+    for name in options.only:
+        link, spread, more, limits = CASES[name]
+        folder = options.out / name
+        if len(records(folder, PREDICTED)) < len(PREDICTED):
+            begin = time.monotonic()
+            measure(program, folder, options.steps, link, spread, more)
+            print(f"{name}: measured in {time.monotonic() - begin:.0f} s", flush=True)
+        if options.measure_only:
+            continue
+        scores, limit = predict(program, folder)
+        for one in scores:
+            low, high = one["low_s"] / one["predicted_s"], one["high_s"] / one["predicted_s"]
+            print(f"{name} {one['workers']}: measured {1e3 * one['measured_s']:.1f} ms, {one['measured_s'] / one['predicted_s']:.3f} of the "
+                  f"prediction [{low:.3f}, {high:.3f}]; constant overhead {one['measured_s'] / one['constant_overhead_s']:.3f}, "
+                  f"scalability law {one['measured_s'] / one['scalability_law_s']:.3f}")
+        print(f"{name}: limit {limit}, put in: {' or '.join(sorted(limits))}")
+        if limit not in limits:
+            faults.append(f"{name}: the limit is named {limit}")
+        all_scores += scores
+    if options.measure_only:
+        return
+    errors = {key: sorted(error(one["measured_s"] / one[key]) for one in all_scores)
+              for key in ("predicted_s", "constant_overhead_s", "scalability_law_s")}
+    inside = sum(one["low_s"] <= one["measured_s"] <= one["high_s"] for one in all_scores) / len(all_scores)
+    width = statistics.mean((one["high_s"] - one["low_s"]) / 2 / one["predicted_s"] for one in all_scores)
+    ours = errors["predicted_s"]
+    ninth = statistics.quantiles(ours, n=10)[-1]
+    median = {key: statistics.median(values) for key, values in errors.items()}
+    print(f"{len(ours)} predictions: median error {median['predicted_s']:.2%}, worst {ours[-1]:.2%}, {inside:.0%} inside, mean half-width "
+          f"{width:.2%}, 90th percentile of the error {ninth:.2%}; constant overhead {median['constant_overhead_s']:.2%}, scalability law "
+          f"{median['scalability_law_s']:.2%}")
+    for holds, text in [(len(ours) >= 40, "fewer than 40 predictions"), (median["predicted_s"] <= 0.05, "median error above 5 %"),
+                        (ours[-1] <= 0.1, "worst error above 10 %"), (inside >= 0.9, "fewer than 90 % inside"),
+                        (median["predicted_s"] < min(median["constant_overhead_s"], median["scalability_law_s"]), "not better than the rivals"),
+                        (width <= 2 * ninth, "intervals wider than twice the 90th percentile of the errors")]:
+        if not holds:
+            faults.append(text)
+    print("\n".join(faults) or "all bounds are kept")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
