@@ -244,6 +244,16 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"token", unrecorded},
     {"token-file", unrecorded},
     {"no-token", unrecorded},
+
+    // What is predicted: cli/options/option_predict_rows.cc.
+    {"cluster", unrecorded},
+    {"link", unrecorded},
+    {"what-if", unrecorded},
+    {"scaling", unrecorded},
+    {"efficiency", unrecorded},
+    {"at-most", unrecorded},
+    {"score", unrecorded},
+    {"calibrate-by", unrecorded},
 });
 
 /// The index of the row of `key`; kRows.size() if there is none.

@@ -15,38 +15,6 @@ constexpr std::size_t kFewestRepeats = 3;
 
 using Losses = std::array<double, kLossParts>;
 
-/// The repeats of one cell as lines that can be resampled (bootstrap).
-class SampledCell {
- public:
-  explicit SampledCell(const Cell& cell) {
-    for (const measure::Record* record : cell.records)
-      if (!record->ranks.empty() && record->window.steps > 0) repeats_.emplace_back(*record);
-    base::expects(!repeats_.empty(), "the cell is measured");
-  }
-  [[nodiscard]] std::size_t size() const { return repeats_.size(); }
-  [[nodiscard]] const SampledSteps& repeat(std::size_t index) const { return repeats_[index % size()]; }
-  /// Whether draws differ: between repeats, or between blocks of steps.
-  [[nodiscard]] bool has_spread() const { return size() > 1 || repeats_.front().can_be_drawn(); }
-  [[nodiscard]] StepLines mean() const {
-    StepLines sum;
-    for (const auto& repeat : repeats_) sum += repeat.lines();
-    return sum.scaled(1 / static_cast<double>(size()));
-  }
-  [[nodiscard]] StepLines draw(base::Rng& rng) const {
-    StepLines sum;
-    for (std::size_t i = 0; i < size(); ++i)
-      sum += repeats_[rng.below(static_cast<std::uint32_t>(size()))].draw(rng);
-    return sum.scaled(1 / static_cast<double>(size()));
-  }
-  template <typename Knows>
-  [[nodiscard]] bool all(Knows knows) const {
-    return std::all_of(repeats_.begin(), repeats_.end(), knows);
-  }
-
- private:
-  std::vector<SampledSteps> repeats_;
-};
-
 /// c1(b) as a sum of weights times the compute of cells; empty: not known.
 struct AloneAtBatch {
   struct Term {
@@ -199,6 +167,25 @@ const char* name(LossPart part) {
       "smaller batch",    "sharing",   "slowest worker", "jitter", "other waiting", "exposed latency",
       "exposed transfer", "data wait", "copy",           "update", "other"};
   return kNames[static_cast<std::size_t>(part)];
+}
+
+SampledCell::SampledCell(const Cell& cell) {
+  for (const measure::Record* record : cell.records)
+    if (!record->ranks.empty() && record->window.steps > 0) repeats_.emplace_back(*record);
+  base::expects(!repeats_.empty(), "the cell is measured");
+}
+
+StepLines SampledCell::mean() const {
+  StepLines sum;
+  for (const auto& repeat : repeats_) sum += repeat.lines();
+  return sum.scaled(1 / static_cast<double>(size()));
+}
+
+StepLines SampledCell::draw(base::Rng& rng) const {
+  StepLines sum;
+  for (std::size_t i = 0; i < size(); ++i)
+    sum += repeats_[rng.below(static_cast<std::uint32_t>(size()))].draw(rng);
+  return sum.scaled(1 / static_cast<double>(size()));
 }
 
 EfficiencyLoss efficiency_loss(const Cell& baseline, const Cell& cell, Mode mode,

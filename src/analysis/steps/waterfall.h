@@ -12,6 +12,7 @@
 /// The sum is exact: the parts do not depend on an order, and nothing is estimated twice. A negative part is
 /// a gain. docs/waterfall.md says what each part means and what it cannot show.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -65,6 +66,29 @@ struct EfficiencyLoss {
   [[nodiscard]] double efficiency() const { return ideal_s / step_s; }
   /// Fraction of the step: 0.05 is 5 points of efficiency.
   [[nodiscard]] double points(LossPart part) const { return (*this)[part].seconds / step_s; }
+};
+
+/// The repeats of one cell as lines that can be resampled (bootstrap).
+class SampledCell {
+ public:
+  /// Keeps no reference to the cell.
+  ///
+  /// Requires  the cell is measured
+  explicit SampledCell(const Cell& cell);
+  [[nodiscard]] std::size_t size() const { return repeats_.size(); }
+  [[nodiscard]] const SampledSteps& repeat(std::size_t index) const { return repeats_[index % size()]; }
+  /// Whether draws differ: between repeats, or between blocks of steps.
+  [[nodiscard]] bool has_spread() const { return size() > 1 || repeats_.front().can_be_drawn(); }
+  [[nodiscard]] StepLines mean() const;
+  /// The mean of as many repeats, drawn with replacement, each of drawn steps.
+  [[nodiscard]] StepLines draw(base::Rng& rng) const;
+  template <typename Knows>
+  [[nodiscard]] bool all(Knows knows) const {
+    return std::all_of(repeats_.begin(), repeats_.end(), knows);
+  }
+
+ private:
+  std::vector<SampledSteps> repeats_;
 };
 
 /// `alone`: cells with the baseline's workers at other batches that may be compared with it. c1(b) is that of

@@ -5,10 +5,12 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "analysis/predict/forecast.h"
 #include "cli/options/options.h"
 #include "cli/reports.h"
 #include "measure/record.h"
@@ -34,6 +36,24 @@ struct Inputs {
 /// Errors   Error(data) naming the file: it does not exist, is neither record nor table nor a known format,
 ///          or is broken; Error(usage) for a record as baseline without `is_same_machine`
 [[nodiscard]] Inputs read_inputs(const std::vector<std::filesystem::path>& paths, bool is_same_machine);
+
+// predict_inputs.cc: what predict makes of its files.
+
+/// From rows with times of steps, or rates: as far as a table goes.
+///
+/// Errors   Error(data): file and line, and which column is missing or holds two different texts
+[[nodiscard]] analysis::StepModel step_model_of(const table::Table& table);
+
+/// The link that the records emulated.
+[[nodiscard]] std::optional<analysis::AddedLink> emulated_link(std::span<const measure::Record> records);
+
+struct ChosenCluster {
+  std::optional<analysis::Cluster> cluster;  ///< none: as measured
+  bool is_other_hardware = false;
+};
+/// By --cluster and --link.
+[[nodiscard]] ChosenCluster chosen_cluster(const Settings::Predict& options, const analysis::StepModel& model,
+                                           const std::optional<analysis::AddedLink>& emulated);
 
 // cells.cc: what sweep, scale, converge, search and study share.
 

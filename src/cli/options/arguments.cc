@@ -112,6 +112,13 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
                    command_name(settings.command));
       settings.report.records.assign(words.begin(), words.end());
       return;
+    case kPredict:
+      if (words.empty())
+        base::fail(
+            ErrorKind::usage,
+            "predict takes what was measured: records, directories that hold them, or a table of steps");
+      settings.report.records.assign(words.begin(), words.end());
+      return;
     case kVerify:
       if (words.empty())
         base::fail(ErrorKind::usage, "verify takes the files to check, or directories that hold them");

@@ -51,7 +51,7 @@ constexpr const char* kExitStatus =
 done
 .TP
 1
-check, compare: they found what they were asked to look for
+check, compare, predict --score: they found what they were asked to look for
 .TP
 2
 usage: the command line, a recipe or the site file
@@ -161,6 +161,9 @@ std::string usage_line(Command command) {
   if (command == kCheck)
     return "paceline check FILE.. [options]        FILE: a record, a directory of records, a table, or what another "
            "program measured\npaceline check --template NAME          a table to fill in";
+  if (command == kPredict)
+    return "paceline predict FILE.. [options]      FILE: a record, a directory of records, or a table of steps\n"
+           "paceline predict --score P.json FILE.. whether measured steps lie where P.json predicted them";
   if (command == kImport)
     return "paceline import FILE.. [options]       FILE: what another program measured; all ranks' files of one run "
            "together";

@@ -15,10 +15,11 @@ namespace paceline::cli {
 
 using Row = train::OptionRow<Settings>;
 
-[[nodiscard]] std::span<const Row> comm_rows();    ///< messages of `comm`
-[[nodiscard]] std::span<const Row> launch_rows();  ///< processes, hosts, jobs
-[[nodiscard]] std::span<const Row> cell_rows();    ///< which cells are timed
-[[nodiscard]] std::span<const Row> study_rows();   ///< what is compared, and what is written
+[[nodiscard]] std::span<const Row> comm_rows();     ///< messages of `comm`
+[[nodiscard]] std::span<const Row> launch_rows();   ///< processes, hosts, jobs
+[[nodiscard]] std::span<const Row> cell_rows();     ///< which cells are timed
+[[nodiscard]] std::span<const Row> predict_rows();  ///< what is predicted
+[[nodiscard]] std::span<const Row> study_rows();    ///< what is compared, and what is written
 
 /// What --emulate-compute means: `text` itself if it is phases (engine/ghost/phases.h); else those of the
 /// record of this name: the means over its ranks, the spread of their own work, the median ready time of each

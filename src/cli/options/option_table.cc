@@ -109,6 +109,7 @@ const std::vector<Option>& options() {
     add(cell_rows());
     add(train::window_rows());
     add(study_rows());
+    add(predict_rows());
     return joined;
   }();
   return table;

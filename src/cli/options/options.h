@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/compare/interval.h"
+#include "analysis/predict/forecast.h"
 #include "cli/doctor.h"
 #include "cluster/batch_script.h"
 #include "cluster/launch_line.h"
@@ -80,6 +81,19 @@ struct Settings {
     bool shows_all = false;     ///< --why
     std::filesystem::path json, sarif;
   } check;
+
+  struct Predict {
+    std::vector<std::int64_t> workers = analysis::worker_grid(1, 64);
+    std::int64_t local_batch = 0, global_batch = 0;  ///< 0: of the records
+    bool is_strong = false;
+    std::string cluster;         ///< a file, or the name of a preset; empty: as measured
+    std::filesystem::path link;  ///< a record of `comm`, or a table of all-reduces
+    analysis::ParsedWhatIf what_if;
+    double efficiency = 0.8;
+    std::int64_t at_most = 0;  ///< workers of the next measurement; 0: four times the most measured
+    std::filesystem::path out, score;
+    std::vector<std::filesystem::path> calibrate_by;
+  } predict;
 
   struct Import {
     std::filesystem::path out;               ///< empty: standard output

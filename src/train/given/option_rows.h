@@ -50,7 +50,8 @@ namespace paceline::train {
   X(kManual, man)            \
   X(kInit, init)             \
   X(kModel, model)           \
-  X(kClassify, classify)
+  X(kClassify, classify)     \
+  X(kPredict, predict)
 
 namespace command_index {
 #define PACELINE_INDEX(bit, name) bit,

@@ -1,0 +1,390 @@
+#include "analysis/predict/forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "measure/statistics.h"
+
+namespace paceline::analysis {
+namespace {
+
+constexpr double kTailPart = 0.05;     ///< outside an interval, on each side
+constexpr double kPerDoubling = 0.02;  ///< of the model's error, beyond what was measured
+constexpr double kOtherHardware = 0.05;
+constexpr std::size_t kOwnDraws = 24;  ///< resamples of own work that the draws share
+
+void change(Link& link, const WhatIf& what_if) {
+  link.bytes_per_s.low *= what_if.bandwidth;
+  link.bytes_per_s.high *= what_if.bandwidth;
+  for (Range* range : {&link.latency_s, &link.base_s, &link.message_s}) {
+    range->low *= what_if.latency;
+    range->high *= what_if.latency;
+  }
+}
+
+Cluster changed(Cluster cluster, const WhatIf& what_if) {
+  change(cluster.node_link, what_if);
+  change(cluster.network, what_if);
+  if (cluster.emulated) {
+    auto& link = *cluster.emulated;
+    for (double* bandwidth : {&link.bytes_per_s.low, &link.bytes_per_s.high}) *bandwidth *= what_if.bandwidth;
+    for (double* latency : {&link.latency_s.low, &link.latency_s.high}) *latency *= what_if.latency;
+  }
+  return cluster;
+}
+
+/// The value at `q` of the draws, and of the interval around `value` that they give.
+Predicted with_interval(double value, std::vector<double> draws, double widening) {
+  std::sort(draws.begin(), draws.end());
+  const double low = std::min(value, measure::quantile(draws, kTailPart)),
+               high = std::max(value, measure::quantile(draws, 1 - kTailPart));
+  return {.value = value,
+          .low = value * std::pow(low / value, widening),
+          .high = value * std::pow(high / value, widening)};
+}
+
+double correlation_of_logs(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> x(a.size()), y(b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    x[i] = std::log(a[i]);
+    y[i] = std::log(b[i]);
+  }
+  const double mx = measure::mean(x), my = measure::mean(y);
+  double xy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) xy += (x[i] - mx) * (y[i] - my) / static_cast<double>(x.size());
+  const double sd = measure::standard_deviation(x) * measure::standard_deviation(y);
+  return sd > 0 ? xy / sd : 0;
+}
+
+/// Everything that belongs to one forecast while it is made.
+class Forecaster {
+ public:
+  Forecaster(const StepModel& model, const ForecastRequest& request)
+      : model_(model),
+        request_(request),
+        measured_(measured_cluster(model, request.emulated)),
+        target_(changed(request.cluster.value_or(measured_), request.what_if)),
+        as_measured_(model, request.step, {}, model.width, true),
+        predictor_(model, request.step, request.what_if,
+                   request.cluster ? request.cluster->workers_per_node : model.width,
+                   request.cluster.has_value() || request.emulated.has_value() || is_joined_over_nodes()) {
+    choose_workers();
+    for (const Tail tail : {Tail::exponential, Tail::none})
+      (tail == Tail::none ? at_least_ : largest_) = largest_factors(model.own, all_, tail);
+    base::Rng rng(0, base::Purpose::bootstrap, 1, 1);
+    for (std::size_t i = 0; i < kOwnDraws; ++i)
+      own_draws_.push_back(
+          largest_factors(drawn_again(model.own, rng), all_, i % 2 == 0 ? Tail::exponential : Tail::pareto));
+  }
+
+  Forecast make() {
+    Forecast result{.subject = model_.subject, .request = request_, .cluster = target_};
+    result.unknown = model_.unknown;
+    result.not_used = model_.not_used;
+    draw_steps();
+    for (std::size_t i = 0; i < workers_.size(); ++i) result.points.push_back(point(i));
+    for (const auto& step : model_.steps)
+      if (!step.is_without_exchange && step.batch == request_.step.local_batch(step.workers))
+        result.measured.push_back({step.workers, step.batch, step.step_s, step.name});
+    result.knee = knee(request_.efficiency, result.points);
+    result.half = knee(0.5, result.points);
+    result.fastest = std::max_element(result.points.begin(), result.points.end(), [](auto& a, auto& b) {
+                       return a.images_per_s.value < b.images_per_s.value;
+                     })->workers;
+    add_limit(result);
+    add_next(result);
+    add_unknown(result);
+    return result;
+  }
+
+ private:
+  [[nodiscard]] bool is_joined_over_nodes() const {
+    return std::any_of(model_.steps.begin(), model_.steps.end(), [](const auto& step) {
+      return step.workers > step.width && !step.is_without_exchange;
+    });
+  }
+
+  void choose_workers() {
+    for (const auto workers : request_.workers)
+      if (request_.step.local_batch(static_cast<double>(workers)) >= 1 && workers >= model_.fewest())
+        workers_.push_back(workers);
+    if (workers_.empty())
+      base::fail(base::ErrorKind::usage,
+                 "a global batch of {:g} leaves less than a sample for each of {} workers; ask for fewer",
+                 request_.step.batch, request_.workers.front());
+    if (request_.cluster) require_slots(*request_.cluster, workers_.back());
+    std::set<std::int64_t> all(workers_.begin(), workers_.end());
+    all.insert(model_.fewest());
+    for (const auto& step : model_.steps) all.insert(step.workers);
+    all_.assign(all.begin(), all.end());
+  }
+
+  [[nodiscard]] DrawnInputs inputs(std::optional<std::size_t> draw, const Cluster& cluster) const {
+    return {.lines = draw,
+            .cluster = cluster,
+            .largest = draw ? own_draws_[*draw % kOwnDraws] : largest_,
+            .workers = all_};
+  }
+
+  [[nodiscard]] double sigma(std::int64_t workers) const {
+    const double beyond = static_cast<double>(workers) / std::max(model_.most(), 1);
+    // The batch nearest to the one of the prediction, among those of the nodes that are as wide.
+    const double batch = request_.step.local_batch(static_cast<double>(workers));
+    double doublings = 1e9;
+    const int width = static_cast<int>(std::min<std::int64_t>(workers, predictor_.width()));
+    for (const auto& step : model_.steps)
+      if (std::min(width, model_.width) == step.width || model_.width == 1)
+        doublings = std::min(doublings, std::abs(std::log2(step.batch / batch)));
+    return kPerDoubling * (std::max(0.0, std::log2(beyond)) + (doublings < 1e9 ? doublings : 0)) +
+           (request_.is_other_hardware || request_.what_if.changes_hardware() ? kOtherHardware : 0);
+  }
+
+  void draw_steps() {
+    draws_.assign(workers_.size(), std::vector<double>(kForecastDraws));
+    baseline_draws_.resize(kForecastDraws);
+    const bool draws_cluster = request_.cluster.has_value();
+    const auto measured = middle(measured_);
+    for (std::size_t i = 0; i < kForecastDraws; ++i) {
+      base::Rng rng(0, base::Purpose::bootstrap, i, 2);
+      const double z = rng.normal();
+      const auto target = inputs(i, draws_cluster ? draw(target_, rng) : middle(target_));
+      const double missed = as_measured_.missed_s(inputs(i, measured));
+      baseline_draws_[i] = predictor_.step(model_.fewest(), target, missed, false).seconds;
+      for (std::size_t n = 0; n < workers_.size(); ++n)
+        draws_[n][i] = std::max(1e-12, predictor_.step(workers_[n], target, missed, false).seconds) *
+                       std::exp(sigma(workers_[n]) * z);
+    }
+    target_inputs_ = inputs(std::nullopt, middle(target_));
+    missed_ = as_measured_.missed_s(inputs(std::nullopt, measured));
+    baseline_s_ = predictor_.step(model_.fewest(), target_inputs_, missed_, false).seconds;
+  }
+
+  /// E of a step against the baseline's.
+  [[nodiscard]] double efficiency(double baseline_s, double step_s, double workers) const {
+    return request_.step.mode == Mode::weak ? baseline_s / step_s
+                                            : baseline_s * model_.fewest() / (workers * step_s);
+  }
+
+  [[nodiscard]] ForecastPoint point(std::size_t n) const {
+    const auto workers = workers_[n];
+    const auto number = static_cast<double>(workers);
+    ForecastPoint point{.workers = workers, .local_batch = request_.step.local_batch(number)};
+    const int per_node = model_.is_ghost ? 1 : predictor_.width();
+    point.nodes = static_cast<int>((workers + per_node - 1) / per_node);
+    point.step = predictor_.step(workers, target_inputs_, missed_, true);
+    point.sigma = sigma(workers);
+    point.step_s = with_interval(point.step.seconds, draws_[n], request_.widening);
+    auto least = target_inputs_;
+    least.largest = at_least_;
+    point.wait_at_least_s = predictor_.step(workers, least, missed_, false).seconds;
+    const double samples = number * point.local_batch;
+    const auto inverse = [&](double factor) {
+      return Predicted{factor / point.step_s.value, factor / point.step_s.high, factor / point.step_s.low};
+    };
+    point.images_per_s = inverse(samples);
+    const double steps = model_.train_samples / samples;
+    point.epoch_s = {steps * point.step_s.value, steps * point.step_s.low, steps * point.step_s.high};
+    std::vector<double> of_draws(kForecastDraws);
+    for (std::size_t i = 0; i < kForecastDraws; ++i)
+      of_draws[i] = efficiency(baseline_draws_[i], draws_[n][i], number);
+    point.efficiency =
+        with_interval(efficiency(baseline_s_, point.step.seconds, number), of_draws, request_.widening);
+    add_costs(point, per_node);
+    add_marks(point);
+    return point;
+  }
+
+  void add_costs(ForecastPoint& point, int /*per_node*/) const {
+    const StepModel::Memory* plan = nullptr;
+    for (const auto& one : model_.memory)
+      if (plan == nullptr || std::abs(std::log(one.batch / point.local_batch)) <
+                                 std::abs(std::log(plan->batch / point.local_batch)))
+        plan = &one;
+    // A plan of another batch is a bound only if its batch is larger, and no figure otherwise.
+    if (plan != nullptr && plan->batch == point.local_batch) {
+      point.memory_bytes = plan->bytes_a_worker;
+      point.fits = target_.memory_bytes <= 0 || plan->bytes_a_worker <= target_.memory_bytes;
+    }
+    if (target_.cost) {
+      const double factor = point.nodes * target_.cost->node_hour / 3600;
+      point.epoch_cost = {factor * point.epoch_s.value, factor * point.epoch_s.low,
+                          factor * point.epoch_s.high};
+    }
+    // Energy follows the time that devices are held, at the power that was measured.
+    if (model_.joules_a_sample && !request_.is_other_hardware)
+      point.epoch_joules = *model_.joules_a_sample * model_.train_samples / point.efficiency.value;
+  }
+
+  void add_marks(ForecastPoint& point) const {
+    point.is_measured = std::any_of(model_.steps.begin(), model_.steps.end(), [&](const auto& step) {
+      return step.workers == point.workers && step.batch == point.local_batch && !step.is_without_exchange;
+    });
+    point.lacks_link = !predictor_.knows_link(point.workers);
+    const auto at = std::lower_bound(all_.begin(), all_.end(), point.workers) - all_.begin();
+    point.is_beyond_samples = largest_[static_cast<std::size_t>(at)].is_beyond_samples;
+    point.is_beyond_batches = model_.alone(point.local_batch).is_far;
+    point.lacks_sharing =
+        std::min<std::int64_t>(point.workers, predictor_.width()) > std::max(1, model_.width);
+  }
+
+  [[nodiscard]] double efficiency_at(std::int64_t workers) const {
+    auto at = target_inputs_;
+    const std::vector<std::int64_t> one = workers == model_.fewest()
+                                              ? std::vector{workers}
+                                              : std::vector<std::int64_t>{model_.fewest(), workers};
+    const auto largest = largest_factors(model_.own, one, Tail::exponential);
+    at.largest = largest;
+    at.workers = one;
+    return efficiency(baseline_s_, predictor_.step(workers, at, missed_, false).seconds,
+                      static_cast<double>(workers));
+  }
+
+  /// The place where an efficiency over the points falls below `least`, between points in log2 of workers.
+  template <typename Efficiency>
+  [[nodiscard]] double crossing(double least, const Efficiency& of_point) const {
+    for (std::size_t n = workers_.size(); n-- > 0;) {
+      if (of_point(n) < least) continue;
+      if (n + 1 == workers_.size()) return static_cast<double>(workers_.back());
+      const double a = of_point(n), b = of_point(n + 1);
+      const double from = std::log2(static_cast<double>(workers_[n])),
+                   to = std::log2(static_cast<double>(workers_[n + 1]));
+      return std::exp2(from + (a - least) / (a - b) * (to - from));
+    }
+    return 0;
+  }
+
+  [[nodiscard]] Knee knee(double least, const std::vector<ForecastPoint>& points) const {
+    Knee knee{.efficiency = least, .workers = {}};
+    std::vector<double> crossings(kForecastDraws);
+    for (std::size_t i = 0; i < kForecastDraws; ++i)
+      crossings[i] = crossing(least, [&](std::size_t n) {
+        return efficiency(baseline_draws_[i], draws_[n][i], static_cast<double>(workers_[n]));
+      });
+    knee.low = measure::quantile(crossings, kTailPart);
+    knee.high = measure::quantile(crossings, 1 - kTailPart);
+    std::size_t last = points.size();
+    while (last > 0 && points[last - 1].efficiency.value < least) --last;
+    if (last == 0) return knee;
+    knee.is_beyond = last == points.size();
+    knee.workers = points[last - 1].workers;
+    if (knee.is_beyond) return knee;
+    std::int64_t low = points[last - 1].workers, high = points[last].workers;
+    while (high - low > 1) {
+      const auto between = low + (high - low) / 2;
+      (efficiency_at(between) >= least ? low : high) = between;
+    }
+    knee.workers = low;
+    return knee;
+  }
+
+  /// The largest loss where the efficiency is at the knee, or at the most workers if it is never reached.
+  void add_limit(Forecast& result) const {
+    const ForecastPoint* at = &result.points.back();
+    if (!result.knee.is_beyond)
+      for (const auto& point : result.points)
+        if (point.efficiency.value < request_.efficiency) {
+          at = &point;
+          break;
+        }
+    result.limit_at = at->workers;
+    const auto largest = std::max_element(at->step.parts.begin(), at->step.parts.end());
+    if (*largest <= 0) return;
+    result.limit = static_cast<LossPart>(largest - at->step.parts.begin());
+    result.limit_points = *largest / at->step.seconds;
+    if (result.limit == LossPart::data_wait) result.limit_source = at->step.waits_for;
+  }
+
+  void add_next(Forecast& result) const {
+    const std::int64_t most = request_.at_most.value_or(std::int64_t{4} * model_.most());
+    std::size_t target = workers_.size() - 1;
+    if (result.knee.workers)
+      for (std::size_t n = 0; n < workers_.size(); ++n)
+        if (workers_[n] <= std::max<std::int64_t>(*result.knee.workers, 1)) target = n;
+    double best = 0;
+    for (std::size_t n = 0; n < workers_.size(); ++n) {
+      if (workers_[n] > most || result.points[n].is_measured || workers_[n] > workers_[target]) continue;
+      const double correlation = correlation_of_logs(draws_[n], draws_[target]);
+      const double worth =
+          correlation * correlation / (static_cast<double>(workers_[n]) * result.points[n].step_s.value);
+      if (worth <= best) continue;
+      best = worth;
+      result.next = {.workers = workers_[n], .correlation = correlation, .target = workers_[target]};
+    }
+  }
+
+  void add_unknown(Forecast& result) const {
+    const auto any = [&](auto mark) {
+      return std::any_of(result.points.begin(), result.points.end(),
+                         [&](const auto& one) { return one.*mark; });
+    };
+    auto& say = result.unknown;
+    if (request_.is_other_hardware)
+      say.push_back(
+          fmt::format("compute on the devices of {} was not measured: their speed is that of the cluster "
+                      "file, {:g} to {:g} times the measured worker's",
+                      target_.name, request_.cluster->worker_speed.low, request_.cluster->worker_speed.high));
+    if (any(&ForecastPoint::lacks_link))
+      say.push_back(fmt::format(
+          "the network between hosts was not measured: beyond {} the step is at least, and the efficiency at most, "
+          "what is predicted; give --link or --cluster",
+          base::counted(std::max(model_.most(), 1), "worker")));
+    if (any(&ForecastPoint::lacks_sharing))
+      say.push_back(fmt::format(
+          "how workers share a node of {} was not measured (at most {} were): their slow-down follows from nothing; "
+          "measure a node at its full width",
+          predictor_.width(), model_.width));
+    if (any(&ForecastPoint::is_beyond_samples))
+      say.push_back(fmt::format(
+          "{} speak of the slowest of at most {} workers; of more, an exponential and a Pareto tail are assumed",
+          base::counted(static_cast<std::int64_t>(model_.own.others.size()), "step"),
+          std::max<std::size_t>(1, model_.own.others.size() / 10)));
+    if (any(&ForecastPoint::is_beyond_batches))
+      say.emplace_back("some batches lie beyond 1.5 times the measured range: their compute is extrapolated");
+    if (!workers_.empty() &&
+        model_.alone(request_.step.local_batch(static_cast<double>(workers_.back()))).is_assumed)
+      say.emplace_back(
+          "one batch was measured: compute at other batches is assumed to be proportional; measure three");
+    if (target_.worker_spread.high == 0 && !model_.is_ghost)
+      say.emplace_back(
+          "how much nodes differ in speed was not measured and is taken as 0; a cluster file can say it (spread)");
+  }
+
+  const StepModel& model_;
+  const ForecastRequest& request_;
+  Cluster measured_, target_;
+  StepPredictor as_measured_, predictor_;
+  std::vector<std::int64_t> workers_, all_;
+  std::vector<LargestFactor> largest_, at_least_;
+  std::vector<std::vector<LargestFactor>> own_draws_;
+  std::vector<std::vector<double>> draws_;  ///< [N][draw]: seconds
+  std::vector<double> baseline_draws_;
+  DrawnInputs target_inputs_;
+  double missed_ = 0, baseline_s_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high) {
+  std::set<std::int64_t> grid{low, high};
+  for (std::int64_t power = 1; power <= high; power *= 2)
+    for (const std::int64_t one : {power, power + power / 2})
+      if (one >= low && one <= high) grid.insert(one);
+  return {grid.begin(), grid.end()};
+}
+
+const ForecastPoint* Forecast::at(std::int64_t workers) const {
+  for (const auto& point : points)
+    if (point.workers == workers) return &point;
+  return nullptr;
+}
+
+Forecast forecast(const StepModel& model, const ForecastRequest& request) {
+  return Forecaster(model, request).make();
+}
+
+}  // namespace paceline::analysis

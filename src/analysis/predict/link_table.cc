@@ -1,0 +1,172 @@
+#include "analysis/predict/link_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "analysis/predict/collective_cost.h"
+#include "base/error.h"
+#include "measure/statistics.h"
+
+namespace paceline::analysis {
+namespace {
+
+/// What alpha and 1/beta of a level are multiplied by in the formula, which is linear in both.
+struct Coefficients {
+  double hop = 0, byte = 0;
+};
+
+Coefficients coefficients(const Cluster& cluster, bool of_network, const TimedAllReduce& timed) {
+  Cluster unit = cluster;
+  unit.adds_bytes_per_s = {};
+  if (unit.algorithm == Algorithm::automatic) {
+    const bool adds = of_network ? unit.network.in_switch : unit.node_link.in_switch;
+    unit.algorithm = adds ? Algorithm::in_switch : Algorithm::ring;
+  }
+  for (Link* link : {&unit.node_link, static_cast<Link*>(&unit.network)})
+    link->bytes_per_s = link->latency_s = link->base_s = link->message_s = link->total_bytes_per_s = {};
+  Link& link = of_network ? static_cast<Link&>(unit.network) : unit.node_link;
+  link.latency_s = Range::of(1);
+  const double hop = formula_cost(unit, timed.ranks, timed.bytes).latency_s;
+  link.latency_s = {};
+  link.bytes_per_s = Range::of(1);
+  return {hop, formula_cost(unit, timed.ranks, timed.bytes).transfer_s};
+}
+
+/// Hop and byte rate that fit the times with the least squares of relative errors.
+void fit(Cluster& cluster, bool of_network, std::span<const TimedAllReduce> timed) {
+  Link& link = of_network ? static_cast<Link&>(cluster.network) : cluster.node_link;
+  double hh = 0, hb = 0, bb = 0, ht = 0, bt = 0, shortest = timed.front().seconds;
+  for (const auto& one : timed) shortest = std::min(shortest, one.seconds);
+  if (link.base_s.middle() >= shortest) link.base_s = {};
+  for (const auto& one : timed) {
+    const double left = one.seconds - link.base_s.middle();
+    const auto [hop, byte] = coefficients(cluster, of_network, one);
+    const double h = hop / one.seconds, b = byte / one.seconds, t = left / one.seconds;
+    hh += h * h;
+    hb += h * b;
+    bb += b * b;
+    ht += h * t;
+    bt += b * t;
+  }
+  const double determinant = hh * bb - hb * hb;
+  double alpha = 0, per_byte = bb > 0 ? bt / bb : 0;
+  if (determinant > 1e-9 * hh * bb) {
+    alpha = (ht * bb - bt * hb) / determinant;
+    per_byte = (bt * hh - ht * hb) / determinant;
+    if (alpha < 0) alpha = 0, per_byte = bt / bb;
+  }
+  if (per_byte <= 0) return;  // times that do not grow with the size say nothing of the bandwidth
+  link.latency_s = Range::of(alpha);
+  link.bytes_per_s = Range::of(1 / per_byte);
+  link.message_s = link.total_bytes_per_s = {};
+}
+
+double added_seconds(const AddedLink& link, int ends, double bytes) {
+  if (ends < 2) return 0;
+  const double per_byte = link.bytes_per_s.low > 0 ? 1 / link.bytes_per_s.low : 0;
+  return 2.0 * (ends - 1) * (link.latency_s.low + bytes / ends * per_byte);
+}
+
+}  // namespace
+
+LinkTable::LinkTable(Cluster reference, std::span<const TimedAllReduce> timed)
+    : reference_(std::move(reference)) {
+  std::map<std::pair<int, double>, std::vector<double>> times;
+  for (const auto& one : timed) times[{one.ranks, one.bytes}].push_back(std::log(one.seconds));
+  for (const auto& [key, logs] : times) {
+    if (curves_.empty() || curves_.back().ranks != key.first) curves_.push_back({key.first, {}, {}});
+    curves_.back().log_bytes.push_back(std::log(key.second));
+    curves_.back().log_seconds.push_back(measure::quantile(logs, 0.5));
+  }
+  base::expects(!curves_.empty(), "LinkTable: at least one time");
+  std::vector<double> factors;
+  for (const auto& curve : curves_)
+    for (const double log_bytes : curve.log_bytes) factors.push_back(log_factor(curve, std::exp(log_bytes)));
+  spread_ = measure::standard_deviation(factors);
+}
+
+double LinkTable::log_factor(const Curve& curve, double bytes) const {
+  const auto& sizes = curve.log_bytes;
+  const double at = std::clamp(std::log(std::max(bytes, 1.0)), sizes.front(), sizes.back());
+  const auto upper = std::upper_bound(sizes.begin(), sizes.end(), at);
+  double seconds = curve.log_seconds.back();
+  if (upper != sizes.end()) {
+    const auto i = static_cast<std::size_t>(upper - sizes.begin());  // at least 1: at >= the first
+    const double part = (at - sizes[i - 1]) / (sizes[i] - sizes[i - 1]);
+    seconds = curve.log_seconds[i - 1] + part * (curve.log_seconds[i] - curve.log_seconds[i - 1]);
+  }
+  return seconds - std::log(formula_cost(reference_, curve.ranks, std::exp(at)).seconds);
+}
+
+double LinkTable::measured_over_formula(int workers, double bytes) const {
+  const auto next = std::ranges::lower_bound(curves_, workers, {}, &Curve::ranks);
+  if (next == curves_.end()) return std::exp(log_factor(curves_.back(), bytes));
+  if (next->ranks == workers || next == curves_.begin()) return std::exp(log_factor(*next, bytes));
+  const auto& before = *(next - 1);
+  const double part = std::log(static_cast<double>(workers) / before.ranks) /
+                      std::log(static_cast<double>(next->ranks) / before.ranks);
+  return std::exp((1 - part) * log_factor(before, bytes) + part * log_factor(*next, bytes));
+}
+
+bool LinkTable::has(int workers) const {
+  return std::ranges::binary_search(curves_, workers, {}, &Curve::ranks);
+}
+
+AllReduceCost all_reduce_cost(const Cluster& cluster, int workers, double bytes) {
+  AllReduceCost cost = formula_cost(cluster, workers, bytes);
+  const int nodes = cluster.nodes_of(workers);
+  const Link& link = nodes > 1 ? cluster.network : cluster.node_link;
+  if (workers > 1 && link.measured != nullptr) {
+    double factor = link.measured->measured_over_formula(workers, bytes);
+    if (!link.measured->has(workers)) factor *= link.other_ranks_factor;
+    cost.latency_s *= factor;
+    cost.transfer_s *= factor;
+  }
+  if (cluster.emulated)
+    cost.emulated_s =
+        added_seconds(*cluster.emulated, cluster.emulated->between_nodes ? nodes : workers, bytes);
+  cost.seconds = cost.latency_s + cost.transfer_s + cost.emulated_s;
+  return cost;
+}
+
+void attach(Cluster& cluster, std::span<const TimedAllReduce> timed) {
+  std::vector<TimedAllReduce> in_node, between;
+  for (const auto& one : timed) {
+    if (!(one.ranks >= 2 && one.bytes > 0 && one.seconds > 0 && std::isfinite(one.bytes) &&
+          std::isfinite(one.seconds)))
+      base::fail(
+          base::ErrorKind::usage,
+          "{}: a timed all-reduce needs at least 2 ranks, bytes and seconds above 0, but has {} ranks, {} "
+          "bytes and {} s; leave it out",
+          cluster.name, one.ranks, one.bytes, one.seconds);
+    (one.ranks <= cluster.workers_per_node ? in_node : between).push_back(one);
+  }
+  for (const bool of_network : {false, true}) {
+    const auto& some = of_network ? between : in_node;
+    if (some.empty()) continue;
+    Cluster reference = middle(cluster);
+    for (const auto& one : some) reference.nodes = std::max(reference.nodes, reference.nodes_of(one.ranks));
+    reference.node_link.measured = reference.network.measured = nullptr;
+    reference.emulated.reset();
+    fit(reference, of_network, some);
+    Link& link = of_network ? static_cast<Link&>(cluster.network) : cluster.node_link;
+    const Link& fitted = of_network ? static_cast<const Link&>(reference.network) : reference.node_link;
+    if (!fitted.exists())
+      base::fail(
+          base::ErrorKind::usage,
+          "{}: the timed all-reduces do not take longer for more bytes, so they show no bandwidth; time "
+          "larger ones, or give GB_per_s",
+          cluster.name);
+    link.bytes_per_s = fitted.bytes_per_s;
+    link.latency_s = fitted.latency_s;
+    link.base_s = fitted.base_s;
+    link.message_s = fitted.message_s;
+    link.total_bytes_per_s = fitted.total_bytes_per_s;
+    link.measured = std::make_shared<const LinkTable>(std::move(reference), some);
+    link.measured_spread = link.measured->spread();
+  }
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,83 @@
+/// The cluster that records show of themselves, and what --what-if changes in one.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "analysis/predict/forecast.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace paceline::analysis {
+namespace {
+
+constexpr int kMostWorkers = 1 << 20;
+
+}  // namespace
+
+Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>& emulated) {
+  Cluster cluster{.name = "as measured", .source = "the records"};
+  const bool is_one_node = model.is_ghost || (emulated && !emulated->between_nodes);
+  cluster.workers_per_node = is_one_node ? kMostWorkers : model.width;
+  cluster.nodes = is_one_node ? 1 : std::max(1, kMostWorkers / model.width);
+  cluster.algorithm = model.is_nccl ? Algorithm::automatic : Algorithm::exchange;
+  std::vector<TimedAllReduce> timed;
+  std::vector<BucketTransfer> transfers;
+  BucketTransfer sum;
+  const int ranks = model.most();
+  Cluster added_alone = cluster;
+  added_alone.emulated = emulated;
+  for (const auto& bucket : model.buckets) {
+    if (!bucket.transfer_s || ranks < 2) continue;
+    const double seconds = *bucket.transfer_s - all_reduce_cost(added_alone, ranks, bucket.bytes).emulated_s;
+    constexpr double kShortest = 1e-9;  // a difference of equal times
+    if (seconds <= kShortest) continue;
+    timed.push_back({.ranks = ranks, .bytes = bucket.bytes, .seconds = seconds});
+    transfers.push_back({.bytes = bucket.bytes, .seconds = seconds});
+    sum.bytes += bucket.bytes;
+    sum.seconds += seconds;
+  }
+  // Buckets of similar sizes, or whose times do not grow with them, show one rate and no latency.
+  const auto line = fit_buckets(transfers);
+  if (!timed.empty() && (!line || line->seconds_per_byte <= 0))
+    timed = {{.ranks = ranks, .bytes = sum.bytes, .seconds = sum.seconds}};
+  if (!timed.empty()) attach(cluster, timed);
+  // The sums of ghosts are real, and on one host: all of them share its cores.
+  if (is_one_node && cluster.node_link.exists())
+    cluster.node_link.total_bytes_per_s = Range::of(ranks * cluster.node_link.bytes_per_s.middle());
+  cluster.emulated = emulated;
+  return cluster;
+}
+
+ParsedWhatIf parse_what_if(std::string_view text) {
+  constexpr std::string_view kExample = "bandwidth=2x,latency=0.5x,loader=2x,compute=1.5x,batch=64";
+  ParsedWhatIf parsed;
+  for (const auto& part : base::parts(text)) {
+    const auto equals = part.find('=');
+    const auto key = part.substr(0, equals);
+    auto value = equals == std::string::npos ? std::string() : part.substr(equals + 1);
+    if (key == "batch") {
+      parsed.batch = static_cast<double>(base::whole_number_in(text, "batch", value, 1, 1 << 30));
+      continue;
+    }
+    const bool is_factor = value.ends_with('x');
+    if (is_factor) value.pop_back();
+    double factor = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), factor);
+    const bool is_number =
+        error == std::errc() && end == value.data() + value.size() && factor > 0 && factor <= 1e6;
+    auto* to = key == "bandwidth" ? &parsed.what_if.bandwidth
+               : key == "latency" ? &parsed.what_if.latency
+               : key == "loader"  ? &parsed.what_if.loader
+               : key == "compute" ? &parsed.what_if.compute
+                                  : nullptr;
+    if (to == nullptr || !is_factor || !is_number)
+      base::fail(base::ErrorKind::usage, "must be written as {}, with factors above 0, got '{}'", kExample,
+                 part);
+    *to = factor;
+  }
+  return parsed;
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,222 @@
+#include "analysis/predict/predicted_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace paceline::analysis {
+namespace {
+
+const LargestFactor& factor_of(std::int64_t workers, const DrawnInputs& inputs) {
+  const auto found = std::lower_bound(inputs.workers.begin(), inputs.workers.end(), workers);
+  base::expects(found != inputs.workers.end() && *found == workers, "the number of workers was asked for");
+  return inputs.largest[static_cast<std::size_t>(found - inputs.workers.begin())];
+}
+
+/// What a node's sharing does to the lines of the fewest workers.
+struct Sharing {
+  double compute = 1;  ///< factor
+  StepLines beyond;    ///< seconds more, of the other lines
+};
+
+Sharing sharing_of(const StepModel& model, int width, double batch, std::optional<std::size_t> draw) {
+  Sharing sharing;
+  const MeasuredStep* step = model.nearest(width, batch);
+  if (step == nullptr) return sharing;
+  const auto alone = model.alone(step->batch).at(draw);
+  const auto& shared = draw ? step->drawn(*draw) : step->mean;
+  if (alone[Line::compute] > 0) sharing.compute = shared[Line::compute] / alone[Line::compute];
+  for (const Line line : {Line::data_wait, Line::copy, Line::update, Line::other}) {
+    const bool is_of_samples = line == Line::data_wait || line == Line::copy;
+    sharing.beyond[line] = (shared[line] - alone[line]) * (is_of_samples ? batch / step->batch : 1);
+  }
+  return sharing;
+}
+
+/// Between measured widths in proportion; above the widest as that one.
+Sharing sharing_at(const StepModel& model, int width, double batch, std::optional<std::size_t> draw) {
+  int below = model.steps.front().width, above = 0;
+  for (const auto& step : model.steps) {
+    if (step.workers == model.fewest()) continue;
+    if (step.width <= width) below = std::max(below, step.width);
+    if (step.width >= width && (above == 0 || step.width < above)) above = step.width;
+  }
+  const Sharing low = sharing_of(model, below, batch, draw);
+  if (above == 0 || above == below) return low;
+  const Sharing high = sharing_of(model, above, batch, draw);
+  const double part = static_cast<double>(width - below) / (above - below);
+  Sharing between{.compute = low.compute + part * (high.compute - low.compute), .beyond = {}};
+  between.beyond += low.beyond.scaled(1 - part);
+  between.beyond += high.beyond.scaled(part);
+  return between;
+}
+
+double sum_of_own(const StepLines& lines) {
+  double sum = 0;
+  for (const Line line : {Line::compute, Line::data_wait, Line::copy, Line::update, Line::other})
+    sum += lines[line];
+  return sum;
+}
+
+}  // namespace
+
+std::string_view name(DataSource source) {
+  constexpr std::array<std::string_view, 5> kNames{"", "loader", "disk of the node", "shared storage",
+                                                   "opening files"};
+  return kNames[static_cast<std::size_t>(source)];
+}
+
+StepPredictor::StepPredictor(const StepModel& model, const StepRequest& request, const WhatIf& what_if,
+                             int cluster_width, bool knows_network)
+    : model_(model),
+      request_(request),
+      what_if_(what_if),
+      width_(model.is_ghost ? 1 : cluster_width),
+      knows_network_(knows_network) {
+  const auto distance = [&](const MeasuredStep& step) {
+    return std::abs(std::log(step.batch / request_.local_batch(step.workers)));
+  };
+  for (const auto& step : model.steps)
+    if (step.workers > 1 && !step.is_without_exchange &&
+        (most_ == nullptr || step.workers > most_->workers ||
+         (step.workers == most_->workers && distance(step) < distance(*most_))))
+      most_ = &step;
+}
+
+bool StepPredictor::knows_link(std::int64_t workers) const {
+  const bool is_measured = most_ != nullptr && workers <= most_->workers;
+  return workers == 1 || is_measured || knows_network_;
+}
+
+StepPredictor::Own StepPredictor::own_of(double workers, double batch, const DrawnInputs& inputs) const {
+  Own own{.lines = model_.alone(batch).at(inputs.lines)};
+  const double speed = what_if_.compute * inputs.cluster.worker_speed.middle();
+  for (const Line line : {Line::compute, Line::copy, Line::update, Line::other}) own.lines[line] /= speed;
+  own.alone_compute_s = own.lines[Line::compute];
+  if (workers <= model_.fewest()) return own;
+  const int on_node = static_cast<int>(std::min<double>(workers, width_));
+  const auto sharing = sharing_at(model_, on_node, batch, inputs.lines);
+  own.lines[Line::compute] *= sharing.compute;
+  for (const Line line : {Line::data_wait, Line::copy, Line::update, Line::other})
+    own.lines[line] = std::max(0.0, own.lines[line] + sharing.beyond[line]);
+  return own;
+}
+
+double StepPredictor::wait_for_data(const PredictedStep& step, double data_wait_s, double workers,
+                                    double batch, const DrawnInputs& inputs, DataSource& source) const {
+  const double rest = step.seconds - data_wait_s;
+  const double loader = model_.loader_s_a_sample * batch;
+  // What a step waited although its loader was fast enough: taking a batch from the queue, single late ones.
+  const double queue = std::max(0.0, data_wait_s - std::max(0.0, loader - rest));
+  double needed = loader / what_if_.loader;
+  source = DataSource::loader;
+  const auto consider = [&](double seconds, DataSource one) {
+    if (seconds > needed) {
+      needed = seconds;
+      source = one;
+    }
+  };
+  if (inputs.cluster.storage) {
+    const auto& storage = *inputs.cluster.storage;
+    const double bytes = batch * model_.stored_bytes;
+    if (storage.node_bytes_per_s.high > 0)
+      consider(std::min<double>(workers, width_) * bytes / storage.node_bytes_per_s.middle(),
+               DataSource::node_disk);
+    if (storage.shared_bytes_per_s.high > 0)
+      consider(workers * bytes / storage.shared_bytes_per_s.middle(), DataSource::shared_storage);
+    if (storage.opens_per_s.high > 0 && model_.stored_bytes > 0)
+      consider(workers * batch / storage.opens_per_s.middle(), DataSource::opens);
+  }
+  const double wait = std::max(0.0, needed - rest);
+  if (wait == 0) source = DataSource::none;
+  return queue + wait;
+}
+
+PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const DrawnInputs& inputs,
+                                  bool with_parts) const {
+  const auto number = static_cast<double>(workers);
+  const auto own = own_of(number, batch, inputs);
+  const double compute = own.lines[Line::compute], work = sum_of_own(own.lines);
+  std::vector<double> whole, moving, latency;  // seconds of each bucket
+  PredictedStep step;
+  double largest_bytes = 0;
+  const bool is_joined = workers > 1 && knows_link(workers);
+  const double added_latency =
+      is_joined ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), 0).emulated_s : 0;
+  if (is_joined)
+    for (const auto& bucket : model_.buckets) {
+      const auto cost = all_reduce_cost(inputs.cluster, static_cast<int>(workers), bucket.bytes);
+      whole.push_back(cost.seconds);
+      latency.push_back(std::min(cost.seconds, cost.latency_s + added_latency));
+      moving.push_back(whole.back() - latency.back());
+      step.reduce_s += cost.seconds;
+      if (bucket.bytes >= largest_bytes) step.algorithm = cost.algorithm;
+      largest_bytes = std::max(largest_bytes, bucket.bytes);
+    }
+  // The step of a largest worker that takes `factor` times the typical own work; what is more is compute.
+  std::vector<ReplayedBucket> replay(whole.size());
+  const auto exposed_at = [&](double factor, const std::vector<double>& seconds) {
+    const double backward = model_.backward_part * (compute + (factor - 1) * work);
+    for (std::size_t i = 0; i < seconds.size(); ++i)
+      replay[i] = {.ready_s = backward * model_.buckets[i].ready, .transfer_s = seconds[i]};
+    return exposed_seconds(replay, backward);
+  };
+  const auto& largest = factor_of(workers, inputs);
+  const double spread = 1 + inputs.cluster.worker_spread.middle() * largest_normal(number);
+  const auto waited = [&](double factor) { return (factor - 1) * work + exposed_at(factor, whole); };
+  double mean_wait = 0;
+  for (const double factor : largest.parts) mean_wait += waited(factor * spread) / LargestFactor::kParts;
+  const double exposed = exposed_at(1, whole);
+  step.seconds = work + mean_wait;
+  if (!model_.buckets.empty())
+    step.hideable_s = model_.backward_part * compute * (1 - model_.buckets.front().ready);
+  DataSource source = DataSource::none;
+  const double data_wait = wait_for_data(step, own.lines[Line::data_wait], number, batch, inputs, source);
+  step.seconds += data_wait - own.lines[Line::data_wait];
+  step.waits_for = source;
+  if (!with_parts) return step;
+
+  const auto set = [&](LossPart part, double seconds) {
+    step.parts[static_cast<std::size_t>(part)] = seconds;
+  };
+  const double slow = workers == 1 ? 1 : std::max(1.0, model_.own.slowest_factor) * spread;
+  const double at_slowest = std::min(mean_wait, waited(slow));
+  set(LossPart::imbalance, workers == 1 ? 0 : std::max(0.0, at_slowest - exposed));
+  set(LossPart::jitter, workers == 1 ? 0 : mean_wait - std::max(exposed, at_slowest));
+  const double latency_first = exposed_at(1, latency), latency_last = exposed - exposed_at(1, moving);
+  set(LossPart::latency, (latency_first + latency_last) / 2);
+  set(LossPart::transfer, exposed - (latency_first + latency_last) / 2);
+  set(LossPart::smaller_batch, own.alone_compute_s);  // the caller takes the baseline's away
+  set(LossPart::sharing, compute - own.alone_compute_s);
+  set(LossPart::data_wait, data_wait);
+  for (const auto& [line, part] :
+       {std::pair{Line::copy, LossPart::copy}, std::pair{Line::update, LossPart::update},
+        std::pair{Line::other, LossPart::other}})
+    set(part, own.lines[line]);
+  return step;
+}
+
+double StepPredictor::missed_s(const DrawnInputs& inputs) const {
+  if (most_ == nullptr) return 0;
+  const auto& lines = inputs.lines ? most_->drawn(*inputs.lines) : most_->mean;
+  return lines.total() - bare(most_->workers, most_->batch, inputs, false).seconds;
+}
+
+PredictedStep StepPredictor::step(std::int64_t workers, const DrawnInputs& inputs, double missed,
+                                  bool with_parts) const {
+  const auto number = static_cast<double>(workers), fewest = static_cast<double>(model_.fewest());
+  auto step = bare(workers, request_.local_batch(number), inputs, with_parts);
+  if (workers > 1) step.seconds += missed;
+  if (!with_parts) return step;
+  const double share = request_.mode == Mode::weak ? 1 : fewest / number;
+  const auto baseline = bare(model_.fewest(), request_.local_batch(fewest), inputs, true);
+  step.ideal_s = share * (baseline.seconds + (model_.fewest() > 1 ? missed : 0));
+  for (std::size_t part = 0; part < kLossParts; ++part) step.parts[part] -= share * baseline.parts[part];
+  const double told = step.ideal_s + std::accumulate(step.parts.begin(), step.parts.end(), 0.0);
+  step.parts[static_cast<std::size_t>(LossPart::other_wait)] += step.seconds - told;
+  return step;
+}
+
+}  // namespace paceline::analysis

@@ -1,0 +1,108 @@
+#pragma once
+
+/// Computes one step of N workers from a StepModel and a cluster: the closed form.
+///
+///     own       lines of the fewest workers at this batch, with the node's sharing and the worker's speed
+///     largest   of N workers' own work: 8 equally likely values f, each a factor on own work
+///     start_j   = max(ready_j, end_{j-1}), end_j = start_j + T(N, X_j)       buckets, in order
+///     step      = own + (f - 1) own + max(0, end_last - end of backward), then the mean over f
+///     data      the step is no shorter than the loader's, the disk's and the shared storage's time for it
+///
+/// What the same model misses at the most measured workers is carried along as "other waiting". All parts are
+/// those of the waterfall (steps/waterfall.h), so that the ideal and the parts are the step.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "analysis/predict/cluster.h"
+#include "analysis/predict/collective_cost.h"
+#include "analysis/predict/step_model.h"
+#include "analysis/predict/waiting.h"
+#include "analysis/steps/scaling.h"
+#include "analysis/steps/waterfall.h"
+
+namespace paceline::analysis {
+
+/// What is tried: factors on what was measured or is in the cluster.
+struct WhatIf {
+  double bandwidth = 1, latency = 1, loader = 1, compute = 1;
+  [[nodiscard]] bool changes_hardware() const { return bandwidth != 1 || latency != 1 || compute != 1; }
+};
+
+/// Which step: of N workers, in weak scaling with this local batch, in strong scaling with this global one.
+struct StepRequest {
+  Mode mode = Mode::weak;
+  double batch = 0;
+  [[nodiscard]] double local_batch(double workers) const {
+    return mode == Mode::weak ? batch : batch / workers;
+  }
+};
+
+/// Which resource sets the time in which data come.
+enum class DataSource : std::uint8_t { none, loader, node_disk, shared_storage, opens };
+[[nodiscard]] std::string_view name(DataSource source);
+
+struct PredictedStep {
+  double seconds = 0;
+  double ideal_s = 0;
+  std::array<double, kLossParts> parts{};      ///< seconds; ideal_s + their sum = seconds
+  Algorithm algorithm = Algorithm::automatic;  ///< of the largest bucket
+  DataSource waits_for = DataSource::none;
+  double reduce_s = 0;    ///< all reductions of a step, hidden or not
+  double hideable_s = 0;  ///< from the first ready bucket to the end of the backward pass
+  [[nodiscard]] double part(LossPart part) const { return parts[static_cast<std::size_t>(part)]; }
+};
+
+/// One draw of what is uncertain: which lines, which cluster, which workers.
+struct DrawnInputs {
+  std::optional<std::size_t> lines;        ///< index of drawn lines; none: means
+  Cluster cluster;                         ///< fixed
+  std::span<const LargestFactor> largest;  ///< for each N of `workers`
+  std::span<const std::int64_t> workers;   ///< ascending; those that `largest` is about
+};
+
+class StepPredictor {
+ public:
+  /// `model` must live as long. `cluster_width`: workers on a node there.
+  StepPredictor(const StepModel& model, const StepRequest& request, const WhatIf& what_if, int cluster_width,
+                bool knows_network);
+
+  /// What the model misses of the step of most workers, which is as long at any N. The same for all N.
+  ///
+  /// Requires  the most measured workers are among `inputs.workers`
+  [[nodiscard]] double missed_s(const DrawnInputs& inputs) const;
+  /// `missed`: by missed_s().
+  ///
+  /// Requires  `workers` is one of `inputs.workers`; for parts the fewest measured ones are too
+  /// Cost      microseconds; `with_parts` three times as many
+  [[nodiscard]] PredictedStep step(std::int64_t workers, const DrawnInputs& inputs, double missed,
+                                   bool with_parts) const;
+
+  /// Whether reductions among so many workers are known at all.
+  [[nodiscard]] bool knows_link(std::int64_t workers) const;
+  [[nodiscard]] int width() const { return width_; }
+
+ private:
+  struct Own {
+    StepLines lines;             ///< of the typical worker among N
+    double alone_compute_s = 0;  ///< of the fewest workers at this batch
+  };
+  [[nodiscard]] Own own_of(double workers, double batch, const DrawnInputs& inputs) const;
+  [[nodiscard]] PredictedStep bare(std::int64_t workers, double batch, const DrawnInputs& inputs,
+                                   bool with_parts) const;
+  [[nodiscard]] double wait_for_data(const PredictedStep& step, double data_wait_s, double workers,
+                                     double batch, const DrawnInputs& inputs, DataSource& source) const;
+
+  const StepModel& model_;
+  StepRequest request_;
+  WhatIf what_if_;
+  int width_ = 1;
+  bool knows_network_ = false;
+  const MeasuredStep* most_ = nullptr;  ///< the step of most workers; null: one worker alone
+};
+
+}  // namespace paceline::analysis

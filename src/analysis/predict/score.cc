@@ -1,0 +1,137 @@
+#include "analysis/predict/score.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "measure/setting.h"
+
+namespace paceline::analysis {
+namespace {
+
+using measure::Record;
+
+/// Settings in which a measured run may differ from a predicted one: sizes are what is predicted.
+bool may_differ(std::string_view key) {
+  const auto setting = measure::Setting::find(key);
+  return setting && setting->on_time() != measure::Effect::refuse;
+}
+
+/// Why a record does not answer a prediction about `subject`; "" if it does.
+std::string why_not_of(const Subject& subject, const Record& record) {
+  const Subject measured = subject_of(record);
+  const auto differ = [](std::string_view what, const std::string& then, const std::string& now) {
+    return fmt::format("the prediction is of {} {}, this of {}", what, then, now);
+  };
+  if (measured.model != subject.model) return differ("the model", subject.model, measured.model);
+  if (subject.parameters > 0 && measured.parameters != subject.parameters)
+    return fmt::format("the prediction is of {} parameters, this of {}", subject.parameters,
+                       measured.parameters);
+  if (!subject.data.empty() && measured.data != subject.data)
+    return differ("the data", subject.data, measured.data);
+  if (!subject.precision.empty() && measured.precision != subject.precision)
+    return differ("the precision", subject.precision, measured.precision);
+  std::set<std::string> keys;
+  for (const auto* settings : {&subject.settings, &measured.settings})
+    for (const auto& [key, value] : *settings) keys.insert(key);
+  if (subject.settings.empty()) return "";
+  const auto text = [](const auto& settings, const std::string& key) {
+    const auto found = settings.find(key);
+    return found == settings.end() ? std::string("not set") : found->second;
+  };
+  for (const auto& key : keys) {
+    const auto then = text(subject.settings, key), now = text(measured.settings, key);
+    if (then != now && !may_differ(key))
+      return fmt::format("--{} was {} in the prediction's records and is {} here", key, then, now);
+  }
+  return "";
+}
+
+ScoreKind kind_of(const Subject& subject, const Record& record) {
+  const auto measured = subject_of(record);
+  if (!measured.emulated_compute.empty()) return ScoreKind::ghosts;
+  return measured.cpu == subject.cpu && measured.host == subject.host ? ScoreKind::this_host
+                                                                      : ScoreKind::another_host;
+}
+
+}  // namespace
+
+std::string_view name(ScoreKind kind) {
+  constexpr std::string_view kNames[]{"ghosts", "this host", "another host"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string sha256_of_record(const Record& record) {
+  base::Sha256 hash;
+  const auto text = measure::to_json(record);
+  hash.update(std::as_bytes(std::span(text)));
+  return hash.digits();
+}
+
+Scores score(const Prediction& prediction, std::span<const Cell> cells) {
+  Scores scores;
+  std::set<std::string> inputs;
+  for (const auto& input : prediction.inputs) inputs.insert(input.sha256);
+  for (const Cell& cell : cells) {
+    if (!cell.is_measured()) continue;
+    const auto& record = cell.record();
+    const auto leave_out = [&](const std::string& why) {
+      scores.not_scored.push_back(fmt::format("{} is not scored: {}", cell.name(), why));
+    };
+    if (std::any_of(cell.records.begin(), cell.records.end(),
+                    [&](const Record* one) { return inputs.contains(sha256_of_record(*one)); })) {
+      leave_out("the prediction was made from it");
+      continue;
+    }
+    if (const auto why = why_not_of(prediction.subject, record); !why.empty()) {
+      leave_out(why);
+      continue;
+    }
+    const double batch = static_cast<double>(cell.global_batch) / cell.workers;
+    const auto found = std::find_if(
+        prediction.points.begin(), prediction.points.end(),
+        [&](const auto& point) { return point.workers == cell.workers && point.local_batch == batch; });
+    if (found == prediction.points.end()) {
+      leave_out(fmt::format("nothing was predicted for {} with a local batch of {:g}",
+                            base::counted(cell.workers, "worker"), batch));
+      continue;
+    }
+    if (found->is_bound) {
+      leave_out("its prediction is only a bound, since the network was not known");
+      continue;
+    }
+    scores.steps.push_back({.workers = cell.workers,
+                            .local_batch = batch,
+                            .predicted = found->step_s,
+                            .measured = cell.step_s.median,
+                            .cell = cell.name(),
+                            .kind = kind_of(prediction.subject, record),
+                            .constant_overhead = found->constant_overhead,
+                            .scalability_law = found->scalability_law});
+  }
+  return scores;
+}
+
+std::optional<Calibration> calibration(std::span<const Prediction> predictions, ScoreKind kind) {
+  constexpr std::size_t kFewest = 20;
+  constexpr double kCovered = 0.9;
+  std::vector<double> distances;
+  for (const auto& prediction : predictions)
+    for (const auto& one : prediction.scores) {
+      if (one.kind != kind) continue;
+      const auto& [value, low, high] = one.predicted;
+      const double half = one.measured < value ? std::log(value / low) : std::log(high / value);
+      if (half > 0) distances.push_back(prediction.widening * std::abs(std::log(one.ratio())) / half);
+    }
+  if (distances.size() < kFewest) return std::nullopt;
+  std::sort(distances.begin(), distances.end());
+  const auto n = static_cast<double>(distances.size());
+  const auto rank = static_cast<std::size_t>(std::ceil((n + 1) * kCovered));
+  return Calibration{.widening = distances[std::min(rank, distances.size()) - 1], .scores = distances.size()};
+}
+
+}  // namespace paceline::analysis

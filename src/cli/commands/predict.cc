@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "analysis/predict/score.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/screen/screen.h"
+#include "measure/environment.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using analysis::Forecast;
+using analysis::ForecastPoint;
+using analysis::Predicted;
+using analysis::StepModel;
+
+/// The exit code where a measured value lies outside its interval.
+constexpr int kOutside = 1;
+
+std::string seconds_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", 1e6 * seconds);
+  if (seconds < 1) return fmt::format("{:.3g} ms", 1e3 * seconds);
+  return seconds < 600 ? fmt::format("{:.3g} s", seconds) : base::rough_time(seconds);
+}
+
+std::string interval_text(const Predicted& figure, double factor, int decimals) {
+  return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", factor * figure.value, decimals, factor * figure.low,
+                     decimals, factor * figure.high, decimals);
+}
+
+/// At most five of the points: both ends, the knee, and what lies between.
+std::vector<const ForecastPoint*> shown_points(const Forecast& forecast) {
+  const auto& points = forecast.points;
+  constexpr std::size_t kShown = 5;
+  std::vector<const ForecastPoint*> shown;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (points.size() <= kShown || i * (kShown - 1) % (points.size() - 1) < kShown - 1)
+      shown.push_back(&points[i]);
+  return shown;
+}
+
+std::string point_line(const ForecastPoint& point, const Forecast& forecast) {
+  const bool is_in_us = point.step_s.value < 1e-3;
+  auto line = fmt::format("{:>9}  {:<28} {:<26} {:<20}", base::counted(point.workers, "worker"),
+                          interval_text(point.step_s, is_in_us ? 1e6 : 1e3, 1) + (is_in_us ? " us" : " ms"),
+                          interval_text(point.images_per_s, 1, 0) + " images/s",
+                          "E " + interval_text(point.efficiency, 1, 2));
+  if (forecast.cluster.cost && point.epoch_cost)
+    line += fmt::format("  {:.3g} {} an epoch", point.epoch_cost->value, forecast.cluster.cost->currency);
+  else if (point.epoch_s.value > 0)
+    line += fmt::format("  {} an epoch", seconds_text(point.epoch_s.value));
+  if (point.lacks_link) line += "  at most: no network";
+  if (!point.fits) line += "  does not fit the memory";
+  return line;
+}
+
+std::string knee_text(const analysis::Knee& knee) {
+  if (!knee.workers) return fmt::format("below {:g} already at the fewest workers", knee.efficiency);
+  if (knee.is_beyond)
+    return fmt::format("{:g} or more up to {} at least [{:.0f}, ...]", knee.efficiency,
+                       base::counted(*knee.workers, "worker"), knee.low);
+  return fmt::format("{:g} or more up to {} [{:.0f}, {:.0f}]", knee.efficiency,
+                     base::counted(*knee.workers, "worker"), knee.low, knee.high);
+}
+
+std::string limit_text(const Forecast& forecast) {
+  if (!forecast.limit) return "nothing is lost";
+  std::string part = analysis::name(*forecast.limit);
+  if (forecast.limit_source != analysis::DataSource::none)
+    part += fmt::format(" ({})", analysis::name(forecast.limit_source));
+  return fmt::format("{}: {:.1f} points of efficiency at {}", part, 100 * forecast.limit_points,
+                     base::counted(forecast.limit_at, "worker"));
+}
+
+void say_forecast(const Forecast& forecast, const StepModel& model, Screen& screen) {
+  const auto& request = forecast.request;
+  const bool is_weak = request.step.mode == analysis::Mode::weak;
+  screen.say(fmt::format("predicted   {}; {} scaling, {} batch {:g}; cluster {}", forecast.subject.text(),
+                         analysis::name(request.step.mode), is_weak ? "local" : "global", request.step.batch,
+                         forecast.cluster.name));
+  if (!model.emulated.empty()) screen.say(fmt::format("EMULATED    {}", model.emulated));
+  if (model.is_ghost) screen.say("EMULATED    compute: workers slept through measured phases");
+  for (const auto* point : shown_points(forecast)) screen.say(point_line(*point, forecast));
+  screen.say(fmt::format("efficiency  {}; most images/s at {}", knee_text(forecast.knee),
+                         base::counted(forecast.fastest, "worker")));
+  screen.say(fmt::format("limit       {}", limit_text(forecast)));
+  if (forecast.next)
+    screen.say(fmt::format(
+        "next        measure {}: for its worker-seconds its step says most about that of {} (correlation {:.2f})",
+        base::counted(forecast.next->workers, "worker"), forecast.next->target, forecast.next->correlation));
+  for (const auto* sentences : {&forecast.unknown, &forecast.not_used})
+    for (const auto& sentence : *sentences) screen.explain(sentence);
+}
+
+struct ReadInputs {
+  std::vector<measure::Record> records;
+  std::vector<analysis::Cell> cells;
+  StepModel model;
+};
+
+/// Records of one study, or one table.
+ReadInputs read_model(const Settings& settings) {
+  auto inputs = read_inputs(settings.report.records, false);
+  ReadInputs read;
+  if (!inputs.tables.empty()) {
+    if (!inputs.records.records.empty() || inputs.tables.size() > 1)
+      base::fail(base::ErrorKind::usage,
+                 "a prediction is made from records, or from one table; give the files of one of them");
+    read.model = step_model_of(inputs.tables.front());
+    return read;
+  }
+  read.records = std::move(inputs.records.records);
+  read.cells = analysis::make_cells(read.records);
+  read.model = analysis::step_model(read.cells);
+  return read;
+}
+
+/// The batch with the best throughput of the most workers.
+double usual_batch(const StepModel& model) {
+  const analysis::MeasuredStep* best = nullptr;
+  for (const auto& step : model.steps)
+    if (step.workers == model.most() && !step.is_without_exchange &&
+        (best == nullptr || step.batch / step.mean.total() > best->batch / best->mean.total()))
+      best = &step;
+  return (best != nullptr ? *best : model.steps.front()).batch;
+}
+
+analysis::StepRequest step_request(const Settings::Predict& options, const StepModel& model) {
+  const bool is_strong = options.is_strong || options.global_batch > 0;
+  if (is_strong && options.local_batch > 0)
+    base::fail(base::ErrorKind::usage,
+               "--local-batch belongs to weak scaling; give --global-batch with --scaling strong");
+  analysis::StepRequest request{.mode = is_strong ? analysis::Mode::strong : analysis::Mode::weak,
+                                .batch = usual_batch(model) * (is_strong ? model.fewest() : 1)};
+  if (options.what_if.batch) request.batch = *options.what_if.batch;
+  if (options.local_batch > 0) request.batch = static_cast<double>(options.local_batch);
+  if (options.global_batch > 0) request.batch = static_cast<double>(options.global_batch);
+  return request;
+}
+
+analysis::Prediction read_prediction(const fs::path& path) {
+  return analysis::prediction_from_json(base::read_file(path), path.string());
+}
+
+/// Half of the interval, of what scores of this kind of run say it should be.
+std::optional<analysis::Calibration> calibrated(const Settings::Predict& options, const StepModel& model,
+                                                bool is_other_hardware) {
+  std::vector<analysis::Prediction> predictions;
+  for (const auto& path : options.calibrate_by) predictions.push_back(read_prediction(path));
+  const auto kind = model.is_ghost      ? analysis::ScoreKind::ghosts
+                    : is_other_hardware ? analysis::ScoreKind::another_host
+                                        : analysis::ScoreKind::this_host;
+  return analysis::calibration(predictions, kind);
+}
+
+int say_scores(const Settings& settings, Screen& screen) {
+  const auto& path = settings.predict.score;
+  const auto text = base::read_file(path);
+  const auto prediction = analysis::prediction_from_json(text, path.string());
+  const auto read = read_records(settings.report.records);
+  const auto cells = analysis::make_cells(read.records);
+  const auto scores = analysis::score(prediction, cells);
+  std::size_t inside = 0;
+  for (const auto& one : scores.steps) {
+    inside += one.is_inside() ? 1 : 0;
+    screen.say(
+        fmt::format("{}: measured {}, predicted {} [{}, {}]: {:.3f} of it, {}; constant overhead {:.3f}, "
+                    "universal scalability law {:.3f} ({})",
+                    one.cell, seconds_text(one.measured), seconds_text(one.predicted.value),
+                    seconds_text(one.predicted.low), seconds_text(one.predicted.high), one.ratio(),
+                    one.is_inside() ? "inside" : "OUTSIDE", one.measured / one.constant_overhead,
+                    one.measured / one.scalability_law, analysis::name(one.kind)));
+  }
+  for (const auto& sentence : scores.not_scored) screen.explain(sentence);
+  if (scores.steps.empty())
+    base::fail(base::ErrorKind::data, "{}: no record answers the prediction{}", path.string(),
+               scores.not_scored.empty() ? "" : ": " + scores.not_scored.front());
+  screen.say(fmt::format("{} of {} inside the 90 % interval", inside,
+                         base::counted(static_cast<std::int64_t>(scores.steps.size()), "cell")));
+  if (!settings.predict.out.empty())
+    base::write_file(settings.predict.out, analysis::with_scores(text, path.string(), scores.steps));
+  return inside == scores.steps.size() ? 0 : kOutside;
+}
+
+}  // namespace
+
+int predict_command(const Settings& settings) {
+  Screen screen(false);
+  const auto& options = settings.predict;
+  if (!options.out.empty()) base::require_directory_of(options.out, "--out");
+  if (!options.score.empty()) return say_scores(settings, screen);
+  const auto read = read_model(settings);
+  const auto emulated = emulated_link(read.records);
+  const auto cluster = chosen_cluster(options, read.model, emulated);
+  const auto calibration = calibrated(options, read.model, cluster.is_other_hardware);
+  analysis::ForecastRequest request{.workers = options.workers,
+                                    .step = step_request(options, read.model),
+                                    .efficiency = options.efficiency,
+                                    .at_most = {},
+                                    .what_if = options.what_if.what_if,
+                                    .cluster = cluster.cluster,
+                                    .emulated = emulated,
+                                    .is_other_hardware = cluster.is_other_hardware,
+                                    .widening = calibration ? calibration->widening : 1};
+  if (options.at_most > 0) request.at_most = options.at_most;
+  const auto forecast = analysis::forecast(read.model, request);
+  say_forecast(forecast, read.model, screen);
+  if (calibration)
+    screen.explain(fmt::format("the interval's width was set by {} scores: {:.2f} times the model's own",
+                               calibration->scores, calibration->widening));
+  if (options.out.empty()) return 0;
+  std::vector<analysis::PredictionInput> inputs;
+  for (const auto& record : read.records) inputs.push_back({record.id, analysis::sha256_of_record(record)});
+  base::write_file(options.out, analysis::to_json(forecast, read.model, inputs, settings.typed,
+                                                  measure::version(), measure::utc_now()));
+  screen.say(fmt::format("wrote       {}; once more was measured: paceline predict --score {} RECORDS",
+                         options.out.string(), base::shell_word(options.out.string())));
+  return 0;
+}
+
+}  // namespace paceline::cli
