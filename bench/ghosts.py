@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Predictions of many workers from one and two, scored by workers that sleep over emulated links: their truth is known.
 
-    bench/ghosts.py --program build/release/paceline --out DIR [--only NAME..] [--steps 50]
+    bench/ghosts.py --program build/release/paceline --out DIR [--only NAME..] [--steps 24]
 
 Each case is a `scale` of workers 1, 2, 4, 8, 16 (--emulate-compute, --emulate-link) in which one thing was put in by hand: a link, a
 straggler, slow storage. `paceline predict` gets the records of 1 and 2 workers; those of 4, 8 and 16 score it. DIR keeps records and
@@ -19,14 +19,15 @@ import sys
 import time
 from pathlib import Path
 
-MODEL = ["--model", "resnet20-cifar", "--bucket-mb", "0.3"]
+MODEL = ["--model", "resnet8-cifar", "--bucket-mb", "0.1", "--no-augment"]  # a gradient of 0.31 MB in three buckets
+DATA = "synthetic,train=4096,test=64,size=8"  # small images, so that 16 loaders take little of two cores
 LINKS = {
-    "latency": "latency=500us,bandwidth=1GB/s",
-    "bandwidth": "latency=20us,bandwidth=20MB/s",
-    "two-levels": "latency=300us,bandwidth=30MB/s,per-host=4,inside-latency=50us,inside-bandwidth=100MB/s",
-    "oversubscribed": "latency=50us,bandwidth=40MB/s,per-switch=4,oversubscription=2.5",
+    "latency": "latency=1ms,bandwidth=1GB/s",
+    "bandwidth": "latency=50us,bandwidth=5MB/s",
+    "two-levels": "latency=1ms,bandwidth=8MB/s,per-host=4,inside-latency=50us,inside-bandwidth=20MB/s",
+    "oversubscribed": "latency=100us,bandwidth=12MB/s,per-switch=4,oversubscription=2.5",
 }
-COMPUTE = "forward=20ms,backward=40ms,update=2ms,spread="
+COMPUTE = "forward=40ms,backward=80ms,update=4ms,spread="
 # What is put in: further words of the command, and the parts of the waterfall that may name it.
 TRANSFER = {"exposed latency", "exposed transfer"}
 WAITING = {"slowest worker", "jitter", "other waiting"}
@@ -35,7 +36,7 @@ CASES = {f"{link}-{name}": (spec, spread, more, limits)
          for name, spread, more, limits in [
              ("steady", "3%", [], TRANSFER), ("spread", "10%", [], TRANSFER | WAITING),
              ("straggler", "3%", ["--emulate-straggler", "rank=1,slower=2x"], WAITING)]}
-CASES |= {f"{link}-storage": (LINKS[link], "3%", ["--data", "synthetic,train=4096,test=64,delay-us=20000"], {"data wait"})
+CASES |= {f"{link}-storage": (LINKS[link], "3%", ["--data", DATA + ",delay-us=40000"], {"data wait"})
           for link in ("latency", "bandwidth")}
 MEASURED, PREDICTED = [1, 2], [4, 8, 16]
 
@@ -52,9 +53,9 @@ def records(folder, workers):
 
 
 def measure(program, folder, steps, link, spread, more):
-    data = [] if "--data" in more else ["--data", "synthetic,train=4096,test=64"]
+    data = [] if "--data" in more else ["--data", DATA]
     run(program, "scale", *MODEL, *data, "--workers", ",".join(map(str, MEASURED + PREDICTED)), "--batches", 8, "--mode", "weak",
-        "--window-steps", steps, "--warmup-steps", 5, "--repeats", 1, "--measure-again", 0, "--precision", "fp32",
+        "--window-steps", steps, "--warmup-steps", 4, "--repeats", 1, "--measure-again", 0, "--precision", "fp32",
         "--emulate-compute", COMPUTE + spread, "--emulate-link", link, *more, "--out", folder)
 
 
@@ -78,7 +79,7 @@ def main():
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=list(CASES))
-    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--measure-only", action="store_true")
     options = parser.parse_args()
     program, faults, all_scores = options.program.resolve(), [], []

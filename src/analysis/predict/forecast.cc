@@ -32,8 +32,14 @@ Cluster changed(Cluster cluster, const WhatIf& what_if) {
   change(cluster.network, what_if);
   if (cluster.emulated) {
     auto& link = *cluster.emulated;
-    for (double* bandwidth : {&link.bytes_per_s.low, &link.bytes_per_s.high}) *bandwidth *= what_if.bandwidth;
-    for (double* latency : {&link.latency_s.low, &link.latency_s.high}) *latency *= what_if.latency;
+    for (Range* bandwidth : {&link.bytes_per_s, &link.inside_bytes_per_s}) {
+      bandwidth->low *= what_if.bandwidth;
+      bandwidth->high *= what_if.bandwidth;
+    }
+    for (Range* latency : {&link.latency_s, &link.inside_latency_s}) {
+      latency->low *= what_if.latency;
+      latency->high *= what_if.latency;
+    }
   }
   return cluster;
 }

@@ -155,12 +155,18 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
       if (bucket.bytes >= largest_bytes) step.algorithm = cost.algorithm;
       largest_bytes = std::max(largest_bytes, bucket.bytes);
     }
+  // The votes are on the link before the first bucket.
+  const double votes_s =
+      is_joined && model_.vote_bytes > 0
+          ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), model_.vote_bytes).seconds
+          : 0;
   // The step of a largest worker that takes `factor` times the typical own work; what is more is compute.
-  std::vector<ReplayedBucket> replay(whole.size());
+  std::vector<ReplayedBucket> replay(whole.size() + 1);
   const auto exposed_at = [&](double factor, const std::vector<double>& seconds) {
     const double backward = model_.backward_part * (compute + (factor - 1) * work);
+    replay.front() = {.ready_s = 0, .transfer_s = &seconds == &moving ? 0 : votes_s};
     for (std::size_t i = 0; i < seconds.size(); ++i)
-      replay[i] = {.ready_s = backward * model_.buckets[i].ready, .transfer_s = seconds[i]};
+      replay[i + 1] = {.ready_s = backward * model_.buckets[i].ready, .transfer_s = seconds[i]};
     return exposed_seconds(replay, backward);
   };
   const auto& largest = factor_of(workers, inputs);

@@ -141,6 +141,9 @@ void add_buckets(const std::vector<const Cell*>& by_workers, StepModel& model) {
                    backward = rank.phases[static_cast<std::size_t>(Phase::backward)];
       if (backward <= 0) continue;
       model.backward_part = backward / (forward + backward);
+      // Queued engines send their votes behind the last bucket, the others when the forward pass has ended.
+      constexpr double kVoteBytes = 32;
+      if (!record->device.starts_with("cuda")) model.vote_bytes = kVoteBytes;
       for (const auto& bucket : record->buckets)
         model.buckets.push_back(
             {.bytes = static_cast<double>(bucket.bytes),
