@@ -9,7 +9,7 @@
 namespace paceline::analysis {
 namespace {
 
-std::size_t place_of(std::int64_t workers, const DrawnInputs& inputs) {
+std::size_t place_in_draw(std::int64_t workers, const DrawnInputs& inputs) {
   const auto found = std::lower_bound(inputs.workers.begin(), inputs.workers.end(), workers);
   base::expects(found != inputs.workers.end() && *found == workers, "the number of workers was asked for");
   return static_cast<std::size_t>(found - inputs.workers.begin());
@@ -144,7 +144,7 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   double largest_bytes = 0;
   const bool is_joined = workers > 1 && knows_link(workers);
   const std::vector<double> factors =
-      inputs.reductions.empty() ? std::vector<double>() : inputs.reductions[place_of(workers, inputs)];
+      inputs.reductions.empty() ? std::vector<double>() : inputs.reductions[place_in_draw(workers, inputs)];
   const double added_latency =
       is_joined ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), 0).emulated_s : 0;
   if (is_joined)
@@ -165,7 +165,7 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
       replay[i] = {.ready_s = backward * model_.buckets[i].ready, .transfer_s = seconds[i]};
     return exposed_seconds(replay, backward);
   };
-  const auto& largest = inputs.largest[place_of(workers, inputs)];
+  const auto& largest = inputs.largest[place_in_draw(workers, inputs)];
   const double spread = 1 + inputs.cluster.worker_spread.middle() * largest_normal(number);
   const auto waited = [&](double factor) { return (factor - 1) * work + exposed_at(factor, whole); };
   double mean_wait = 0;
