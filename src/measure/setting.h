@@ -252,6 +252,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"scaling", unrecorded},
     {"efficiency", unrecorded},
     {"at-most", unrecorded},
+    {"fidelity", unrecorded},
     {"score", unrecorded},
     {"calibrate-by", unrecorded},
 });

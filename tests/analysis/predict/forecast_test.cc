@@ -8,6 +8,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/predict/predicted_step.h"
+#include "analysis/predict/step_model.h"
 #include "analysis/simulated_steps.h"
 #include "base/error.h"
 

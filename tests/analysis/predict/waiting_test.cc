@@ -48,7 +48,7 @@ TEST(Waiting, SlowestWorkerCountsOnce) {
     EXPECT_NEAR(largest.mean, 1.3, 1e-12);
 }
 
-TEST(Waiting, TailsAreAssumedBeyondATenthOfSamples) {
+TEST(Waiting, TailsAreAssumedBeyondTheSamples) {
   const OwnWork work{.others = exponential(500), .slowest = {}};
   const std::vector<std::int64_t> workers{50, 1000};
   const auto least = largest_factors(work, workers, Tail::none);
