@@ -44,7 +44,7 @@ TEST(Phases, AreRefusedWithTheReason) {
   EXPECT_THAT(refusal("forward=80s,backward=160ms"), HasSubstr("at most 2 s"));
   EXPECT_THAT(refusal("forward=1ms,backward=1ms,spread=101%"), HasSubstr("at most 100%"));
   EXPECT_THAT(refusal("forward=1ms,backward=1ms,spread=0.1"), HasSubstr("units %"));
-  EXPECT_THAT(refusal("forward=1ms,backward=1ms,batch=0"), HasSubstr("at least 1"));
+  EXPECT_THAT(refusal("forward=1ms,backward=1ms,batch=0"), HasSubstr("from 1 to 1000000"));
   EXPECT_THAT(refusal("forward=1ms,backward=9ms,ready=8:2ms/4:3ms"), HasSubstr("ascending"));
   EXPECT_THAT(refusal("forward=1ms,backward=9ms,ready=4:3ms/8:2ms"), HasSubstr("ascending"));
   EXPECT_THAT(refusal("forward=1ms,backward=9ms,ready=4"), HasSubstr("has ''"));
