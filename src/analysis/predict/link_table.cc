@@ -63,10 +63,22 @@ void fit(Cluster& cluster, bool of_network, std::span<const TimedAllReduce> time
   link.message_s = link.total_bytes_per_s = {};
 }
 
-double added_seconds(const AddedLink& link, int ends, double bytes) {
+double ring_seconds(double latency_s, double bytes_per_s, int ends, double bytes) {
   if (ends < 2) return 0;
-  const double per_byte = link.bytes_per_s.low > 0 ? 1 / link.bytes_per_s.low : 0;
-  return 2.0 * (ends - 1) * (link.latency_s.low + bytes / ends * per_byte);
+  return 2.0 * (ends - 1) * (latency_s + (bytes_per_s > 0 ? bytes / ends / bytes_per_s : 0));
+}
+
+/// `ends`: workers, or nodes where the link is only between these.
+double added_seconds(const AddedLink& link, int ends, double bytes) {
+  double inside_s = 0;
+  if (link.per_host > 0) {
+    inside_s = ring_seconds(link.inside_latency_s.low, link.inside_bytes_per_s.low,
+                            std::min(ends, link.per_host), bytes);
+    ends = (ends + link.per_host - 1) / link.per_host;
+  }
+  const bool is_beyond = link.per_switch > 0 && ends > link.per_switch;
+  return inside_s + ring_seconds(link.latency_s.low,
+                                 link.bytes_per_s.low / (is_beyond ? link.oversubscription : 1), ends, bytes);
 }
 
 }  // namespace
