@@ -142,7 +142,7 @@ TEST(ClusterFile, RefusesTrapsByName) {
   }
 }
 
-TEST(ClusterFile, TakesWhatIsSaidToBeOneWay) {
+TEST(ClusterFile, TakesWhatIsSaidOneWay) {
   const auto cluster = parse_cluster(
       kHead + "workers_per_node = 8\n[node.link]\nGB_per_s = 900\none_way = true\nshare = 1\n", "b200");
   EXPECT_DOUBLE_EQ(cluster.node_link.bytes_per_s.low, 900e9);

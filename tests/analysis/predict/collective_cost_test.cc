@@ -31,7 +31,7 @@ TEST(CollectiveCost, OfTheRingFollowsItsFormula) {
   EXPECT_NEAR(all_reduce_cost(cluster, 8, 1e9).transfer_s, 1.75 * 1e9 / 200e9 + 0.875 * 1e9 / 100e9, 1e-12);
 }
 
-TEST(CollectiveCost, OfARingOverNodesIsOfItsSlowestLink) {
+TEST(CollectiveCost, OfNodesIsThatOfSlowestLink) {
   // 2 nodes of 8: 30 steps of 1 GB / 16 over two cards of 10 GB/s; four hops of 30 leave a node.
   const auto cost = all_reduce_cost(round_cluster(8, Algorithm::ring, 2), 16, 1e9);
   EXPECT_NEAR(cost.seconds, 30 * 1e9 / 16 / 20e9 + kOut, 1e-12);
