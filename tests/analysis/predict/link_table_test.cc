@@ -32,8 +32,13 @@ TEST(LinkTable, GivesBackWhatWasTimed) {
   attach(cluster, timed);
   for (const auto& one : timed)
     EXPECT_NEAR(all_reduce_cost(cluster, 8, one.bytes).seconds, one.seconds, 1e-9 * one.seconds);
-  // Half way between two sizes, in logarithms.
-  EXPECT_NEAR(all_reduce_cost(cluster, 8, 1e5).seconds, std::sqrt(20e-6 * 50e-6), 1e-12);
+  // Half way between two sizes the factor on the formula is the middle one, in logarithms.
+  const auto factor = [&](double bytes) {
+    return all_reduce_cost(cluster, 8, bytes).seconds / formula_cost(middle(cluster), 8, bytes).seconds;
+  };
+  EXPECT_NEAR(factor(1e5), std::sqrt(factor(1e4) * factor(1e6)), 1e-9);
+  EXPECT_NEAR(factor(1e9), factor(1e8), 1e-9);  // beyond
+  EXPECT_NEAR(factor(1e3), factor(1e4), 1e-9);
   EXPECT_TRUE(cluster.node_link.measured->has(8));
   EXPECT_FALSE(cluster.node_link.measured->has(4));
 }
