@@ -14,6 +14,7 @@ read when they are over, so no step is synchronised.
 Needs PyTorch 1.13 or later, and nothing else: this file may be copied and run anywhere.
 """
 import base64
+import collections
 import datetime
 import json
 import math
@@ -88,26 +89,28 @@ class Step:
     def __init__(self, number, begin):
         self.number, self.begin, self.end, self.samples = number, begin, None, 0
         self.data, self.forward, self.buffers = [], [], []  # [begin, end]
-        self.backward = []  # [begin, end of own work, end of what it waits for]
+        self.backward = []  # [begin, end of its own work, end of what DDP does then]
         self.buckets = []  # [ready, end], in the order of posting
         self.bytes = []  # of each bucket
 
     def marks(self):
-        # its end is the next one's begin
-        return [self.begin] + [mark for pair in self.data + self.forward + self.buffers + self.backward + self.buckets for mark in pair]
+        """Each once: the begin is in `data`, the end is the next step's begin."""
+        return [mark for marks in self.data + self.forward + self.buffers + self.backward + self.buckets for mark in marks]
 
     def row(self, clock):
         """Its seconds. Times of buckets count from the begin of the last backward."""
-        def sums(pairs, first=0, last=1):
-            return sum(clock.between(pair[first], pair[last]) for pair in pairs)
-        start = self.backward[-1][0]
+        def sums(pairs):
+            return sum(clock.between(pair[0], pair[1]) for pair in pairs)
+        start, own_end, all_end = self.backward[-1]
+        end_s = [clock.between(start, end) for _, end in self.buckets]
+        last_backward = clock.between(start, own_end)
         return {"step": self.number, "samples": self.samples, "batches": len(self.data),
                 "step_s": clock.between(self.begin, self.end), "data_s": sums(self.data),
                 "forward_s": sums(self.forward) - sums(self.buffers), "buffers_s": sums(self.buffers),
-                "backward_s": sums(self.backward), "exposed_s": sums(self.backward, 1, 2),
-                "last_backward_s": clock.between(start, self.backward[-1][1]),
-                "ready_s": [clock.between(start, ready) for ready, _ in self.buckets],
-                "end_s": [clock.between(start, end) for _, end in self.buckets], "bytes": self.bytes}
+                "backward_s": sums(self.backward), "last_backward_s": last_backward,
+                # Afterwards DDP copies the sums from its buckets, which is work.
+                "exposed_s": max(0.0, min(max(end_s), clock.between(start, all_end)) - last_backward),
+                "ready_s": [clock.between(start, ready) for ready, _ in self.buckets], "end_s": end_s, "bytes": self.bytes}
 
 
 def tensors_of(value):
@@ -216,17 +219,17 @@ class Measured(DistributedDataParallel):
 
     def forward(self, *inputs, **kwargs):
         step = self._step
-        if step is None or not torch.is_grad_enabled():
+        if not torch.is_grad_enabled():
             return super().forward(*inputs, **kwargs)
-        for tensor in tensors_of([inputs, kwargs]):
-            if tensor.dim() > 0:
-                step.samples += tensor.size(0)
-                break
         begin = self._clock.mark()
         output = super().forward(*inputs, **kwargs)
-        step.forward.append([begin, self._clock.mark()])
         if self.gradient_as_bucket_view and self._workers & (self._workers - 1):
             self._grads = {id(p): p.grad.data_ptr() for p in self.module.parameters() if p.grad is not None}
+        if step is None:
+            return output
+        step.forward.append([begin, self._clock.mark()])
+        first = next((tensor for tensor in tensors_of([inputs, kwargs]) if tensor.dim() > 0), None)
+        step.samples += 0 if first is None else first.size(0)
         for tensor in tensors_of(output):
             if tensor.requires_grad:
                 tensor.register_hook(self._begin_backward)
@@ -328,7 +331,8 @@ class Measured(DistributedDataParallel):
                 return
             ranks, deadline = [mine], time.monotonic() + patience_s
             for rank in range(1, self._workers):
-                rows = within(PATIENCE_S, lambda: self._rows_of(rank, max(deadline - time.monotonic(), 0.01)))
+                left_s = max(deadline - time.monotonic(), 0.01)
+                rows = within(left_s + PATIENCE_S, lambda: self._rows_of(rank, left_s))  # the store keeps its own time first
                 ranks += [rows] if rows else []
             self._write(ranks)
         except Exception as error:  # a measurement must not end a training
@@ -408,14 +412,15 @@ def run_of(ranks, workers, warmup):
         notes.append(f"the ranks made different numbers of steps: {min(seen)} to {max(seen)}")
     every = max(one["every"] for one in ranks)
     if every > 1:
-        notes.append(f"every {every}th step is kept")
+        notes.append(f"one step of {every} is kept")
     by_rank = [{row["step"]: row for row in one["rows"] if (row["step"] - warmup) % every == 0} for one in ranks]
     common = sorted(set.intersection(*map(set, by_rank)))
     # Steps of one kind: a smaller batch at the end of an epoch, or other buckets before DDP has ordered them, are others.
     kinds = [tuple((rows[step]["samples"], rows[step]["batches"], tuple(rows[step]["bytes"])) for rows in by_rank) for step in common]
     if not kinds:
         return None
-    usual = max(kinds, key=kinds.count)
+    counts = collections.Counter(kinds)
+    usual = max(reversed(list(counts)), key=counts.get)  # of two as frequent ones the later
     steps = [step for step, kind in zip(common, kinds) if kind == usual]
     if len({kind[2] for kind in usual}) > 1:
         notes.append("the ranks have different buckets: transfer and waiting cannot be told apart")
@@ -444,7 +449,7 @@ def run_of(ranks, workers, warmup):
 
 
 def rounded(values):
-    return [rounded(one) if isinstance(one, list) else round(one, 7) for one in values]
+    return [rounded(one) if isinstance(one, list) else max(round(one, 7), 0.0) for one in values]
 
 
 def add_late(run):

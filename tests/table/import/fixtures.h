@@ -143,4 +143,24 @@ inline std::string metrics() {
   return "epoch,step,train_loss,val_loss,val_acc\n0,99,1.52,,\n0,99,,1.31,0.5120\n1,199,1.10,,\n1,199,,0.98,0.6543\n";
 }
 
+/// As share/paceline/paceline_ddp.py writes: three steps of each rank, two buckets.
+inline std::string ddp_run(int workers) {
+  std::string ranks;
+  for (int rank = 0; rank < workers; ++rank)
+    ranks += fmt::format(
+        R"({}{{"rank": {}, "host": 0, "device": "Example", "threads": 1, "samples": 32, "batches": 1,
+ "step_s": [0.1, 0.11, 0.12], "data_s": [0.01, 0, 0.02], "forward_s": [0.02, 0.02, 0.02], "buffers_s": [0, 0, 0],
+ "backward_s": [0.041, 0.042, 0.043], "last_backward_s": [0.041, 0.042, 0.043], "exposed_s": [0.02, 0.021, 0.022],
+ "late_s": [0.004, 0.005, 0.006], "ready_s": [[0.02, 0.021, 0.022], [0.04, 0.041, 0.042]],
+ "end_s": [[0.04, 0.042, 0.044], [0.061, 0.063, 0.065]]}})",
+        rank == 0 ? "" : ", ", rank);
+  return fmt::format(
+      R"({{"schema": "paceline-ddp-1", "workers": {0}, "hosts": 1, "warmup": 3, "every": 1,
+ "notes": ["the first 3 steps are warm-up and left out"], "steps": [3, 4, 5], "bucket_bytes": [4000, 400], "ranks": [{1}],
+ "row": {{"run": "n{0}", "program": "PyTorch", "workers": "{0}", "local_batch": "32", "time_s": "0.1100", "time_of": "step",
+ "statistic": "mean", "repeats": "3", "compute_s": "0.062", "communication_s": "0.021", "setting.backend": "gloo"}}}}
+)",
+      workers, ranks);
+}
+
 }  // namespace paceline::table::fixtures

@@ -332,7 +332,7 @@ TEST_F(Import, EveryTruncationAndFlipIsReadOrRefused) {
   std::mt19937 random(1);
   for (const auto& text : {fixtures::nccl_text(), fixtures::nccl_json(), fixtures::ddp(),
                            fixtures::kineto(0, 2), fixtures::kineto_with_update(), fixtures::horovod(),
-                           fixtures::metrics(), packed(fixtures::kineto(0, 2))}) {
+                           fixtures::metrics(), fixtures::ddp_run(2), packed(fixtures::kineto(0, 2))}) {
     const auto try_file = [](const fs::path& changed) {
       try {
         for (const auto& row : import_files(std::vector{changed}, {}).front().rows) {
