@@ -13,6 +13,7 @@
 #include "cli/reports.h"
 #include "measure/record.h"
 #include "study/study.h"
+#include "table/import/import.h"
 #include "table/table.h"
 #include "train/given/backend.h"
 
@@ -34,6 +35,12 @@ struct Inputs {
 /// Errors   Error(data) naming the file: it does not exist, is neither record nor table nor a known format,
 ///          or is broken; Error(usage) for a record as baseline without `is_same_machine`
 [[nodiscard]] Inputs read_inputs(const std::vector<std::filesystem::path>& paths, bool is_same_machine);
+
+/// ddp_records.cc: the steps of a trainer under paceline_ddp.py as a record, in memory only: for conclusions
+/// that need single steps, which a table has not. `where`: its file.
+///
+/// Errors   Error(data): a rank is missing, or ranks have unknown or different batches
+[[nodiscard]] measure::Record record_of(const table::DdpRun& run, const std::string& where);
 
 // cells.cc: what sweep, scale, converge, search and study share.
 
