@@ -129,8 +129,8 @@ struct Importer {
 /// Seconds of each step [steps]. What is left of step_s is the trainer's own work too: copies, loss, update.
 struct DdpRank {
   int rank = 0;
-  int host = 0;        ///< its number, from 0
-  int samples = 0;     ///< local batch of a step; 0: not known
+  int host = 0;     ///< its number, from 0
+  int samples = 0;  ///< local batch of a step; 0: not known
   std::vector<double> step_s;
   std::vector<double> data_s;           ///< until the batch was there
   std::vector<double> forward_s;        ///< without buffers_s

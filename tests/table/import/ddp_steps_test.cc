@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class DdpRunFile : public ImportedFiles {
+class DdpSteps : public ImportedFiles {
  protected:
   DdpRun read_run(const std::string& text) { return read_ddp_run(write("run.json", text)); }
 };
@@ -26,7 +26,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text.replace(at, what.size(), by);
 }
 
-TEST_F(DdpRunFile, HasEachStepOfEachRank) {
+TEST_F(DdpSteps, AreOfEachRank) {
   const auto run = read_run(fixtures::ddp_run(2));
   EXPECT_EQ(run.workers, 2);
   EXPECT_EQ(run.hosts, 1);
@@ -44,7 +44,7 @@ TEST_F(DdpRunFile, HasEachStepOfEachRank) {
   EXPECT_THAT(rank.end_s, ElementsAre(ElementsAre(0.04, 0.042, 0.044), ElementsAre(0.061, 0.063, 0.065)));
 }
 
-TEST_F(DdpRunFile, IsARowWithTheCellsThatItNames) {
+TEST_F(DdpSteps, AreARowOfNamedCells) {
   const auto table = read(fixtures::ddp_run(2));
   ASSERT_EQ(table.rows.size(), 1U);
   const auto& row = table.rows.front();
@@ -55,7 +55,7 @@ TEST_F(DdpRunFile, IsARowWithTheCellsThatItNames) {
   EXPECT_THAT(table.notes, ElementsAre("the first 3 steps are warm-up and left out"));
 }
 
-TEST_F(DdpRunFile, SeveralAreRowsByWorkers) {
+TEST_F(DdpSteps, OfSeveralRunsAreRowsByWorkers) {
   const std::vector files{write("b.json", fixtures::ddp_run(2)), write("a.json", fixtures::ddp_run(1))};
   const auto tables = import_files(files, {});
   ASSERT_EQ(tables.size(), 1U);
@@ -65,13 +65,13 @@ TEST_F(DdpRunFile, SeveralAreRowsByWorkers) {
   EXPECT_THAT(tables.front().notes[1], HasSubstr("n1: the first 3 steps"));
 }
 
-TEST_F(DdpRunFile, WithoutARanksWaitingKnowsTheRest) {
+TEST_F(DdpSteps, WithoutWaitingKnowTheRest) {
   auto text = fixtures::ddp_run(1);
   text = replaced(text, R"("late_s": [0.004, 0.005, 0.006], )", "");
   EXPECT_TRUE(read_run(text).ranks.front().late_s.empty());
 }
 
-TEST_F(DdpRunFile, RefusesWhatNoRunCanHave) {
+TEST_F(DdpSteps, RefuseWhatNoRunHas) {
   const auto whole = fixtures::ddp_run(2);
   struct Case {
     std::string what, by, says;
@@ -101,7 +101,7 @@ TEST_F(DdpRunFile, RefusesWhatNoRunCanHave) {
 }
 
 /// A file without its end is never half a run.
-TEST_F(DdpRunFile, EveryTruncationIsOneSentence) {
+TEST_F(DdpSteps, EveryTruncationIsOneSentence) {
   const auto whole = fixtures::ddp_run(2);
   ASSERT_EQ(error_of(whole), "none");
   for (std::size_t n = 0; n + 1 < whole.size(); ++n) {
@@ -112,7 +112,7 @@ TEST_F(DdpRunFile, EveryTruncationIsOneSentence) {
   }
 }
 
-TEST_F(DdpRunFile, EveryFlipIsReadOrRefused) {
+TEST_F(DdpSteps, EveryFlipIsReadOrRefused) {
   std::mt19937 random(1);
   const auto whole = fixtures::ddp_run(2);
   for (int k = 0; k < 2000; ++k) {
