@@ -5,6 +5,7 @@
 import contextlib
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -137,6 +138,38 @@ def plain(rank, workers, folder):
             model(torch.randn(4, 3, 8, 8))
 
 
+class Sleeping(torch.autograd.Function):
+    """Computes nothing, for a while: so more workers than cores compute as if each had its own."""
+
+    @staticmethod
+    def forward(ctx, x):
+        time.sleep(0.004)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, d_x):
+        time.sleep(0.008 * random.gauss(1, 0.03))
+        return d_x
+
+
+class SleepingNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([nn.Linear(256, 256) for _ in range(8)])
+
+    def forward(self, x):
+        for part in self.parts:
+            x = Sleeping.apply(part(x))
+        return {"logits": x}
+
+
+def sleeps(rank, workers, folder):
+    """Of a network that sleeps; 8 buckets."""
+    random.seed(rank)
+    model = Measured(SleepingNet(), out=f"{folder}/sleeps{workers}", warmup=10, bucket_cap_mb=0.25, facts={"scaling": "weak"})
+    train(model, model.steps([torch.randn(8, 256)] * 210), torch.optim.SGD(model.parameters(), 0.01))
+
+
 def cost(rank, workers, folder):
     """Seconds of steps, wrapped and not, in turns of five steps on one model each; prints them as JSON."""
     batch = torch.randn(32, 3, 32, 32)
@@ -157,5 +190,6 @@ def cost(rank, workers, folder):
 if __name__ == "__main__":
     case, rank, workers, port, folder = sys.argv[1:]
     join(int(rank), int(workers), port)
-    {"bits": bits, "traced": traced, "leaves": leaves, "fails": fails, "uneven": uneven, "plain": plain, "cost": cost}[case](
+    {"bits": bits, "traced": traced, "leaves": leaves, "fails": fails, "uneven": uneven, "plain": plain, "sleeps": sleeps,
+     "cost": cost}[case](
         int(rank), int(workers), folder)

@@ -36,11 +36,17 @@ struct Inputs {
 ///          or is broken; Error(usage) for a record as baseline without `is_same_machine`
 [[nodiscard]] Inputs read_inputs(const std::vector<std::filesystem::path>& paths, bool is_same_machine);
 
-/// ddp_records.cc: the steps of a trainer under paceline_ddp.py as a record, in memory only: for conclusions
-/// that need single steps, which a table has not. `where`: its file.
+// ddp_records.cc: trainers of PyTorch under paceline_ddp.py, for conclusions that need single steps.
+
+/// The steps of such a trainer as a record, in memory only. `where`: its file.
 ///
 /// Errors   Error(data): a rank is missing, or ranks have unknown or different batches
 [[nodiscard]] measure::Record record_of(const table::DdpRun& run, const std::string& where);
+/// Of files that are all such a trainer's; nothing if none is.
+///
+/// Errors   Error(usage): some are; Error(data): one cannot be read
+[[nodiscard]] std::vector<measure::Record> records_of_trainer(
+    const std::vector<std::filesystem::path>& paths);
 
 // cells.cc: what sweep, scale, converge, search and study share.
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <system_error>
 
 #include "base/error.h"
 #include "cli/commands/commands.h"
@@ -113,6 +114,22 @@ measure::Record record_of(const DdpRun& run, const std::string& where) {
   }
   record.notes = run.notes;
   return record;
+}
+
+std::vector<measure::Record> records_of_trainer(const std::vector<std::filesystem::path>& paths) {
+  std::vector<measure::Record> records;
+  std::string other;
+  for (const auto& path : paths) {
+    std::error_code unreadable;
+    if (std::filesystem::is_regular_file(path, unreadable) && table::ddp_run().is_it(table::begin_of(path)))
+      records.push_back(record_of(table::read_ddp_run(path), path.string()));
+    else
+      other = path.string();
+  }
+  if (!records.empty() && !other.empty())
+    base::fail(base::ErrorKind::usage,
+               "{} is not of paceline_ddp.py, but other files are; give the files of one of them", other);
+  return records;
 }
 
 }  // namespace paceline::cli

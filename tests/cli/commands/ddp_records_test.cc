@@ -98,5 +98,13 @@ TEST_F(DdpRecords, RefuseMissingRanksAndUnevenBatches) {
   EXPECT_EQ(error(whole), "none");
 }
 
+TEST_F(DdpRecords, AreOfFilesOfOneKind) {
+  const auto one = write("n1.json", table::fixtures::ddp_run(1)),
+             two = write("n2.json", table::fixtures::ddp_run(2)), text = write("a.csv", "run,workers\na,1\n");
+  EXPECT_EQ(records_of_trainer({one, two}).size(), 2U);
+  EXPECT_TRUE(records_of_trainer({text, folder_}).empty());
+  EXPECT_THROW((void)records_of_trainer({one, text}), base::Error);
+}
+
 }  // namespace
 }  // namespace paceline::cli
