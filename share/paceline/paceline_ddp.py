@@ -142,6 +142,7 @@ class Measured(DistributedDataParallel):
     """
 
     _instances = 0
+    _inner_hook = None  # of the trainer, or of DDP itself for mixed precision, which registers one as it begins
 
     def __init__(self, module, *args, out=None, warmup=10, facts=None, **kwargs):
         if isinstance(module, DistributedDataParallel):
@@ -164,7 +165,7 @@ class Measured(DistributedDataParallel):
         self._clock = DeviceClock(device) if device.type == "cuda" else HostClock()
         self._step, self._closed, self._pending, self._rows, self._every = None, 0, [], [], 1
         self._is_in_loop, self._in_backward, self._idle_batches = False, False, 0
-        self._inner_hook, self._grads, self._saved_at, self._is_finished = None, {}, time.monotonic(), False
+        self._grads, self._saved_at, self._is_finished = {}, time.monotonic(), False
         self._train_samples = None
         super().register_comm_hook(None, self._reduce)
         # Called at the end of the program, and of processes of torch.multiprocessing too, where atexit is not.
