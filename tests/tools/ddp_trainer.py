@@ -99,9 +99,9 @@ def traced(rank, workers, folder):
             if rank == 1:
                 time.sleep(0.02)
             yield torch.randn(32, 3, 32, 32)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], schedule=torch.profiler.schedule(wait=1, warmup=3, active=18),
+                                on_trace_ready=lambda profiler: profiler.export_chrome_trace(f"{folder}/trace{rank}.json")) as profiler:
         train(model, model.steps(late_batches()), optimizer, lambda _: profiler.step())
-    profiler.export_chrome_trace(f"{folder}/trace{rank}.json")
 
 
 def leaves(rank, workers, folder):
