@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What share/paceline/paceline_ddp.py costs: steps of two processes of PyTorch under it over steps of plain DistributedDataParallel.
 
-    ddp_wrapper_cost.py [--turns 80]
+    ddp_wrapper_cost.py [--turns 80] [--width 64] [--batch 32]
 
 Both train one network in the same processes, in turns of five steps that change places. Prints a JSON line: the median
 ratio of the pairs with its 95 % interval, and the median step. Needs PyTorch.
@@ -25,13 +25,16 @@ TRAINER = Path(__file__).resolve().parents[1] / "tests/tools/ddp_trainer.py"
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=80)
-    turns = parser.parse_args().turns
+    parser.add_argument("--width", type=int, default=64, help="channels of the network, which make the step long")
+    parser.add_argument("--batch", type=int, default=32)
+    options = parser.parse_args()
+    sizes = {"TURNS": str(options.turns), "WIDTH": str(options.width), "BATCH": str(options.batch)}
     with socket.socket() as one, tempfile.TemporaryDirectory() as folder:
         one.bind(("127.0.0.1", 0))
         words = [str(one.getsockname()[1]), folder]
         one.close()
         ranks = [subprocess.Popen(["/usr/bin/python3", "-W", "ignore", TRAINER, "cost", str(rank), "2", *words], text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TURNS": str(turns)}) for rank in range(2)]
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **sizes}) for rank in range(2)]
         said = [rank.communicate() for rank in ranks]
     if any(rank.returncode for rank in ranks):
         sys.exit(said[0][1] + said[1][1])
@@ -39,7 +42,7 @@ def main():
     ratios = [a / b for a, b in zip(wrapped[2:], plain[2:])]  # the first turns order DDP's buckets
     low, high, _ = median_interval(ratios)
     print(json.dumps({"ratio": round(statistics.median(ratios), 4), "low": round(low, 4), "high": round(high, 4), "pairs": len(ratios),
-                      "step_ms": round(statistics.median(plain) * 1e3, 2)}))
+                      "added_ms": round(statistics.median((a - b) * 1e3 for a, b in zip(wrapped[2:], plain[2:])), 3), "step_ms": round(statistics.median(plain) * 1e3, 2)}))
 
 
 if __name__ == "__main__":

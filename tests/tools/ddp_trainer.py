@@ -172,8 +172,9 @@ def sleeps(rank, workers, folder):
 
 def cost(rank, workers, folder):
     """Seconds of steps, wrapped and not, in turns of five steps on one model each; prints them as JSON."""
-    batch = torch.randn(32, 3, 32, 32)
-    models = [Measured(Net(64), out=f"{folder}/cost", warmup=0), DistributedDataParallel(Net(64))]
+    width, images = (int(os.environ.get(name, usual)) for name, usual in (("WIDTH", 64), ("BATCH", 32)))
+    batch = torch.randn(images, 3, 32, 32)
+    models = [Measured(Net(width), out=f"{folder}/cost", warmup=0), DistributedDataParallel(Net(width))]
     optimizers = [torch.optim.SGD(model.parameters(), 0.01) for model in models]
     seconds = [[], []]
     for turn in range(int(os.environ.get("TURNS", 80))):
