@@ -273,6 +273,39 @@ TEST(Forecast, FarBatchesAreMarked) {
   EXPECT_TRUE(far.is_far);
 }
 
+TEST(Forecast, RandomClustersGiveFiniteSteps) {
+  const LinkOfTest link{.latency_s = 1e-4, .bytes_per_s = 1e9};
+  const Study study({with_workers({.jitter = 0.01}, 1, link), with_workers({.jitter = 0.01}, 2, link)}, 1);
+  const auto model = step_model(study.cells);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    base::Rng rng(seed, base::Purpose::test, 3);
+    const auto range = [&](double low, double high) {
+      const double a = low * std::pow(high / low, rng.uniform_f64());
+      return Range{a, a * (1 + rng.uniform_f64())};
+    };
+    Cluster cluster{.name = "random", .nodes = 64, .workers_per_node = 1 + static_cast<int>(rng.below(8))};
+    cluster.worker_speed = range(0.1, 10);
+    cluster.worker_spread = {0, 0.1 * rng.uniform_f64()};
+    for (Link* one : {&cluster.node_link, static_cast<Link*>(&cluster.network)}) {
+      one->bytes_per_s = range(1e5, 1e12);
+      one->latency_s = range(1e-7, 1e-2);
+    }
+    cluster.storage = Storage{.shared_bytes_per_s = range(1e6, 1e12)};
+    const auto made = forecast(model, {.workers = {1, 2, 7, 64},
+                                       .step = {.batch = 32},
+                                       .at_most = {},
+                                       .cluster = cluster,
+                                       .emulated = {},
+                                       .is_other_hardware = true});
+    for (const auto& point : made.points) {
+      EXPECT_TRUE(std::isfinite(point.step_s.low) && std::isfinite(point.step_s.high)) << seed;
+      EXPECT_GT(point.step_s.low, 0) << seed;
+      EXPECT_LE(point.step_s.low, point.step_s.high) << seed;
+      EXPECT_LE(point.efficiency.value, 1.02) << seed;
+    }
+  }
+}
+
 TEST(Forecast, MoreWorkersThanSlotsAreRefused) {
   const Study study({SimulatedRun{}});
   Cluster cluster{.name = "small", .nodes = 2, .workers_per_node = 2};
