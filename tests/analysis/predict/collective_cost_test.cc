@@ -169,7 +169,7 @@ TEST(CollectiveCost, HasTheCasesOfThePage) {
   const auto path =
       std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/analysis/predict/closed_form_cases.json";
   const auto actual = closed_form_cases();
-  if (std::getenv("PACELINE_UPDATE_GOLDEN") != nullptr) {
+  if (std::getenv("PACELINE_UPDATE_GOLDEN") != nullptr || !std::filesystem::exists(path)) {
     std::ofstream file(path, std::ios::binary);
     file << "[\n";
     for (std::size_t i = 0; i < actual.size(); ++i)
@@ -177,7 +177,6 @@ TEST(CollectiveCost, HasTheCasesOfThePage) {
     FAIL() << "wrote " << path << "; read it, then run again without PACELINE_UPDATE_GOLDEN";
   }
   std::ifstream file(path);
-  ASSERT_TRUE(file) << path << " is missing; run this test with PACELINE_UPDATE_GOLDEN=1";
   const auto expected = nlohmann::json::parse(file);
   ASSERT_EQ(expected.size(), actual.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
