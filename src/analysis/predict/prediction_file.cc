@@ -97,7 +97,7 @@ Json json_of(const ForecastPoint& point) {
             {"step_s", json_of(point.step_s)},
             {"images_per_s", json_of(point.images_per_s)},
             {"efficiency", json_of(point.efficiency)},
-            {"epoch_s", json_of(point.epoch_s)},
+            {"epoch_s", point.epoch_s.value > 0 ? json_of(point.epoch_s) : Json(nullptr)},
             {"ideal_s", point.step.ideal_s}};
   Json parts = Json::object();
   for (std::size_t i = 0; i < kLossParts; ++i) parts[name(static_cast<LossPart>(i))] = point.step.parts[i];

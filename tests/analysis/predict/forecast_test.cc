@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "analysis/predict/predicted_step.h"
+#include "analysis/predict/simulated_steps.h"
 #include "analysis/predict/step_model.h"
 #include "analysis/simulated_steps.h"
 #include "base/error.h"
@@ -190,6 +191,48 @@ TEST(Forecast, SharedStorageIsTheLimitItNames) {
   EXPECT_EQ(made.limit_source, DataSource::shared_storage);
 }
 
+Cluster ring_of(int nodes) {
+  Cluster cluster{.name = "ring", .source = "test", .nodes = nodes, .workers_per_node = 1};
+  cluster.network.bytes_per_s = Range::of(5e7);
+  cluster.network.latency_s = Range::of(1e-4);
+  cluster.algorithm = Algorithm::ring;
+  return cluster;
+}
+
+TEST(Forecast, MessagesAgreeWithFormulas) {
+  const Study study({SimulatedRun{}});
+  const auto model = step_model(study.cells);
+  ForecastRequest request{
+      .workers = {1, 2, 8, 32}, .step = {.batch = 32}, .at_most = {}, .cluster = ring_of(32), .emulated = {}};
+  const auto closed = forecast(model, request);
+  request.fidelity = Fidelity::messages;
+  const auto by_messages = forecast(model, request);
+  EXPECT_GT(closed.at(32)->step.reduce_s, 0.3);  // so that the comparison has something to compare
+  for (const std::int64_t workers : {2, 8, 32})
+    EXPECT_NEAR(by_messages.at(workers)->step.reduce_s, closed.at(workers)->step.reduce_s,
+                0.01 * closed.at(workers)->step.reduce_s);
+}
+
+TEST(Forecast, MeanOfDrawnWorkersIsTheClosedForm) {
+  const LinkOfTest link{.latency_s = 1e-4, .bytes_per_s = 1e9};
+  const SimulatedRun run{.straggler = 0.05, .jitter = 0.01, .steps = 400};
+  const Study study({with_workers(run, 1, link), with_workers(run, 2, link)});
+  const auto model = step_model(study.cells);
+  const auto made = forecast(
+      model,
+      {.workers = {1, 4, 32}, .step = {.batch = 32}, .at_most = {}, .cluster = {}, .emulated = link.added()});
+  for (const auto& point : simulated_points(model, made, 400)) {
+    EXPECT_NEAR(point.mean_s, point.closed_s, 0.01 * point.closed_s) << point.workers;
+    EXPECT_LT(point.low_s, point.high_s);
+  }
+}
+
+TEST(Forecast, NoErrorMakesAStepShorterThanIdeal) {
+  const auto made = forecast_of({}, {.latency_s = 1e-7, .bytes_per_s = 1e12}, {1, 2, 4096});
+  EXPECT_LE(made.at(4096)->efficiency.high, 1.001);
+  EXPECT_LT(made.at(4096)->efficiency.low, 0.9);
+}
+
 TEST(Forecast, OtherMachinesAndModelsAreRefused) {
   const auto change = [](const auto& edit) {
     Study study({SimulatedRun{}, with_workers({}, 2, {})});
@@ -228,6 +271,39 @@ TEST(Forecast, FarBatchesAreMarked) {
   EXPECT_FALSE(between.is_far);
   EXPECT_NEAR(between.at({})[Line::compute], 0.03 + 0.009 * 48, 1e-6);
   EXPECT_TRUE(far.is_far);
+}
+
+TEST(Forecast, RandomClustersGiveFiniteSteps) {
+  const LinkOfTest link{.latency_s = 1e-4, .bytes_per_s = 1e9};
+  const Study study({with_workers({.jitter = 0.01}, 1, link), with_workers({.jitter = 0.01}, 2, link)}, 1);
+  const auto model = step_model(study.cells);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    base::Rng rng(seed, base::Purpose::test, 3);
+    const auto range = [&](double low, double high) {
+      const double a = low * std::pow(high / low, rng.uniform_f64());
+      return Range{a, a * (1 + rng.uniform_f64())};
+    };
+    Cluster cluster{.name = "random", .nodes = 64, .workers_per_node = 1 + static_cast<int>(rng.below(8))};
+    cluster.worker_speed = range(0.1, 10);
+    cluster.worker_spread = {0, 0.1 * rng.uniform_f64()};
+    for (Link* one : {&cluster.node_link, static_cast<Link*>(&cluster.network)}) {
+      one->bytes_per_s = range(1e5, 1e12);
+      one->latency_s = range(1e-7, 1e-2);
+    }
+    cluster.storage = Storage{.shared_bytes_per_s = range(1e6, 1e12)};
+    const auto made = forecast(model, {.workers = {1, 2, 7, 64},
+                                       .step = {.batch = 32},
+                                       .at_most = {},
+                                       .cluster = cluster,
+                                       .emulated = {},
+                                       .is_other_hardware = true});
+    for (const auto& point : made.points) {
+      EXPECT_TRUE(std::isfinite(point.step_s.low) && std::isfinite(point.step_s.high)) << seed;
+      EXPECT_GT(point.step_s.low, 0) << seed;
+      EXPECT_LE(point.step_s.low, point.step_s.high) << seed;
+      EXPECT_LE(point.efficiency.value, 1.02) << seed;
+    }
+  }
 }
 
 TEST(Forecast, MoreWorkersThanSlotsAreRefused) {
