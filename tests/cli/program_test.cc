@@ -212,6 +212,18 @@ TEST(Program, SaysOfAnEmulatedLinkThatItIsNone) {
   EXPECT_THAT(said, HasSubstr("images/s at 2 x 4, EMULATED link of 1000 us, no limit"));
 }
 
+TEST(Program, SaysOfWorkersThatSleepThatTheyDo) {
+  const Folder folder;
+  const auto outcome = run_program(scaling({"--workers", "2", "--repeats", "1", "--emulate-link",
+                                            "latency=5ms", "--emulate-compute", "forward=1ms,backward=1ms"}),
+                                   {.directory = folder.path()});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(
+      outcome.out + outcome.err,
+      HasSubstr("EMULATED (marked emulated) in 1 of 1 cell: compute (forward=1ms,backward=1ms); link of "
+                "5000 us, no limit"));
+}
+
 TEST(Program, TermKeepsTheRecordToo) {
   const Folder folder;
   Program program(training({"--epochs", "1000000", "--no-checkpoints", "--out", "o"}),
