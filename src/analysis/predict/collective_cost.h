@@ -32,7 +32,7 @@
 ///
 /// Where nodes are spread over S switches, what leaves a switch is divided by the oversubscription: all of a
 /// ring, 1 - 1/S of an exchange. Of pairs and of trees all of it counts, but half of trees over two switches,
-/// so these may be given too much, by up to 2.5 times (tests/analysis/predict/simulate_messages_test.cc).
+/// so these may be given too much, by up to 2.6 times (tests/analysis/predict/simulate_messages_test.cc).
 ///
 /// Sources   Thakur, Rabenseifner, Gropp (2005): ring, halving-doubling. Sanders, Speck, Traeff (2009): two
 ///           trees; NCCL's constants are those of its graph/tuning.cc. exchange.cc and direct.cc in
