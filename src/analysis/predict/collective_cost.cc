@@ -36,6 +36,7 @@ struct Scene {
   Level node{}, network{};  ///< of a rank in its node; of a whole node, all of which leaves its switch
   /// The same for messages to all others alike, of which 1/S finds its end at its own of S switches.
   Level to_all{};
+  int switches = 1;   ///< that the nodes are spread over in turn
   double adding = 0;  ///< seconds for a byte
   /// A level between nodes as one of in_node ranks sees it that all send at once.
   [[nodiscard]] Level of_rank(const Level& level) const {
@@ -53,8 +54,8 @@ Scene scene_of(const Cluster& cluster, int workers) {
   scene.network = level(cluster.network, cluster.network_bytes_per_s(scene.nodes));
   scene.to_all = level(cluster.network, cluster.network_bytes_per_s(1));
   if (const int radix = cluster.network.nodes_per_switch; radix > 0 && scene.nodes > radix) {
-    const double switches = (scene.nodes + radix - 1) / radix;
-    const double leaving = (1 - 1 / switches) * scene.nodes / (scene.nodes - 1);
+    scene.switches = (scene.nodes + radix - 1) / radix;
+    const double leaving = (1 - 1.0 / scene.switches) * scene.nodes / (scene.nodes - 1);
     scene.to_all.per_byte *= std::max(1.0, cluster.network.oversubscription.low * leaving);
   }
   scene.adding = inverse(cluster.adds_bytes_per_s.low);
@@ -112,7 +113,9 @@ Parts halving_doubling(const Level& level, int ranks, double bytes, double addin
 
 /// Two trees over the nodes, a chain in each. One node: two trees over its workers.
 Parts tree(const Scene& scene, double bytes) {
-  const Level& across = scene.nodes > 1 ? scene.to_all : scene.node;
+  // Leaves have their parent at the other of two switches, but all others theirs at their own.
+  const bool half_leaves = scene.switches == 2 && scene.nodes % 2 == 0;
+  const Level& across = scene.nodes == 1 ? scene.node : half_leaves ? scene.to_all : scene.network;
   const int ends = scene.nodes > 1 ? scene.nodes : scene.in_node;
   const int chain = scene.nodes > 1 ? scene.in_node - 1 : 0, levels = levels_of(ends);
   // A rank has two neighbours below, with half of a part each. A root has one, and so has rank 2^k of 2^k
@@ -182,7 +185,7 @@ Parts in_switch(const Scene& scene, double bytes) {
     Scene of_ranks = scene;  // a tree between the ranks of one place in their nodes
     of_ranks.workers = scene.nodes;
     of_ranks.in_node = 1;
-    of_ranks.to_all = level;
+    of_ranks.network = of_ranks.to_all = level;
     return tree(of_ranks, part);
   };
   if (scene.in_node == 1) return between(bytes);

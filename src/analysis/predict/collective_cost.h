@@ -30,7 +30,9 @@
 ///   shared memory      2 alpha + 2 X/beta, or if it is longer, 2 g X over what all ranks share
 ///   --emulate-link     2(N-1) alpha + 2(N-1)/N X/beta more, as comm/emulate.h
 ///
-/// What leaves a switch is divided by the oversubscription if there are more nodes than one switch has.
+/// Where nodes are spread over S switches, what leaves a switch is divided by the oversubscription: all of a
+/// ring, 1 - 1/S of an exchange. Of pairs and of trees all of it counts, but half of trees over two switches,
+/// so these may be given too much, by up to 2.6 times (tests/analysis/predict/simulate_messages_test.cc).
 ///
 /// Sources   Thakur, Rabenseifner, Gropp (2005): ring, halving-doubling. Sanders, Speck, Traeff (2009): two
 ///           trees; NCCL's constants are those of its graph/tuning.cc. exchange.cc and direct.cc in

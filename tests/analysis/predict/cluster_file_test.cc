@@ -174,7 +174,7 @@ TEST(ClusterFile, ReadsPresetsAndFilesByName) {
   EXPECT_EQ(read_cluster(path.string()).slots(), 64);
   std::filesystem::remove(path);
   try {
-    (void)read_cluster("dgx-a101");
+    (void)read_cluster("dgxa100");
     FAIL();
   } catch (const base::Error& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'dgx-a100'"), std::string::npos);

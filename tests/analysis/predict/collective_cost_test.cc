@@ -71,7 +71,7 @@ TEST(CollectiveCost, InTheSwitchReachesItsBusBandwidth) {
   const double bytes = 16e9, seconds = all_reduce_cost(cluster, 8, bytes).seconds;
   // 8 H200: 309 GB/s on the wire are a busbw of 480 GB/s.
   EXPECT_NEAR(1.75 * bytes / seconds / 1e9, 309 * 14 / 9.0, 0.5);
-  cluster.network.in_switch = true;
+  cluster.node_link.in_switch = cluster.network.in_switch = true;
   cluster.network.nodes_per_switch = 4;
   // Nine nodes under switches of four: two tiers, up and down.
   const auto many = all_reduce_cost(cluster, 72, 8e9);
