@@ -99,12 +99,14 @@ class StepPredictor {
   struct Own {
     StepLines lines;             ///< of the typical worker among N
     double alone_compute_s = 0;  ///< of the fewest workers at this batch
+    double queue_s = 0;          ///< waiting for data that no faster source would save
   };
   [[nodiscard]] Own own_of(double workers, double batch, const DrawnInputs& inputs) const;
   [[nodiscard]] PredictedStep bare(std::int64_t workers, double batch, const DrawnInputs& inputs,
                                    bool with_parts) const;
-  [[nodiscard]] double wait_for_data(const PredictedStep& step, double data_wait_s, double workers,
-                                     double batch, const DrawnInputs& inputs, DataSource& source) const;
+  /// How long a step waits whose other work takes `rest_s`.
+  [[nodiscard]] double wait_for_data(double rest_s, double workers, double batch, const DrawnInputs& inputs,
+                                     DataSource& source) const;
 
   const StepModel& model_;
   StepRequest request_;
