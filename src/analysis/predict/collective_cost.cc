@@ -68,30 +68,39 @@ Parts ring(const Level& level, int ranks, double bytes, double adding) {
   return {2 * others * level.hop(), others / ranks * bytes * (2 * level.per_byte + adding)};
 }
 
-/// A ring through all workers, node by node.
+/// A ring through all workers, node by node. A part of each of the 2(N-1) steps either moves on to the next
+/// rank, or waits at a card for the part before it; the time is that of the longest such way, which has one
+/// of the forms below. The first N-1 steps add.
 Parts ring_over_nodes(const Scene& scene, double bytes) {
-  const int in_node = scene.in_node, workers = scene.workers;
-  const double steps = 2.0 * (workers - 1), part = bytes / workers;
-  // The ways of 2(N-1) consecutive hops differ in how many of them leave a node.
-  const double most = 2.0 * scene.nodes - (in_node == 1 ? 2 : in_node == 2 ? 1 : 0);
-  const double fewest = 2.0 * scene.nodes - (in_node == 1 ? 2 : 1);
-  // At its ends such a way has hops inside a node, in place of which a part may wait for those before it.
-  const double loose = in_node == 2 ? 1 : std::max(0, in_node - 3);
-  const bool ends_alone = in_node > 1 && workers - (scene.nodes - 1) * in_node == 1;
-  const auto seconds = [&](double piece) {
-    const double occupied_out = scene.network.message_s + piece * scene.network.per_byte;
-    const double occupied_in = scene.node.message_s + piece * scene.node.per_byte;
-    const double out = scene.network.alpha + occupied_out, in = scene.node.alpha + occupied_in;
-    const double adds = piece * scene.adding;
-    const double way = std::max(most * out + (steps - most - loose) * in + loose * std::max(in, occupied_out),
-                                fewest * out + (steps - fewest) * in);
-    // Over the slowest link all parts pass one after the other.
-    return std::max({way + (workers - 1) * adds,
-                     steps * occupied_out + (ends_alone ? 2 : 1) * scene.network.alpha + adds,
-                     in_node > 1 ? steps * occupied_in + scene.node.alpha + adds : 0});
+  const int g = scene.in_node, n = scene.nodes, others = scene.workers - 1;
+  const double steps = 2.0 * others;
+  // Ways that always move differ in how many of their hops leave a node.
+  const double most = 2.0 * n - (g == 1 ? 2 : g == 2 ? 1 : 0), fewest = 2.0 * n - (g == 1 ? 2 : 1);
+  // A node of one worker, beside others of more, has two cards' hops in a row.
+  const bool is_one_alone = g > 1 && scene.workers - (n - 1) * g == 1;
+  // Hops inside a node at the ends of such a way, in place of which it may wait.
+  const double loose = g == 2 ? (is_one_alone ? 0 : 1) : std::max(0, g - 3);
+  const auto seconds = [&](double part) {
+    const double held_out = scene.network.message_s + part * scene.network.per_byte;
+    const double held_in = scene.node.message_s + part * scene.node.per_byte;
+    const double out = scene.network.alpha + held_out, in = scene.node.alpha + held_in;
+    const double add = part * scene.adding, adds = others * add;
+    double longest =
+        std::max(most * out + (steps - most - loose) * in + loose * std::max(in, held_out) + adds,
+                 fewest * out + (steps - fewest) * in + adds);
+    const auto or_else = [&](double way) { longest = std::max(longest, way); };
+    // Waits in all steps; moves in those that add, and then waits, in three ways to arrive at a card.
+    or_else(steps * held_out + (is_one_alone ? 2 : 1) * scene.network.alpha + (is_one_alone ? add : 0));
+    or_else((n - 1) * out + (others - n + 1) * in + adds + others * held_out + scene.network.alpha);
+    or_else((n - 1) * (out + (g - 1) * in + g * add) + (steps - (n - 1) * g - 1) * held_out + out);
+    if (g > 1) {
+      or_else(n * out + (others + 1 - n) * in + adds + (others - 1) * held_out + scene.network.alpha);
+      or_else(steps * held_in + scene.node.alpha);
+    }
+    return longest;
   };
   const double latency = seconds(0);
-  return {latency, seconds(part) - latency};
+  return {latency, seconds(bytes / scene.workers) - latency};
 }
 
 Parts halving_doubling(const Level& level, int ranks, double bytes, double adding) {
@@ -105,24 +114,29 @@ Parts halving_doubling(const Level& level, int ranks, double bytes, double addin
 Parts tree(const Scene& scene, double bytes) {
   const Level& across = scene.nodes > 1 ? scene.to_all : scene.node;
   const int ends = scene.nodes > 1 ? scene.nodes : scene.in_node;
-  const int chain = scene.nodes > 1 ? scene.in_node - 1 : 0;
-  const double levels = levels_of(ends) + chain;
-  const double slowest = std::max(across.per_byte, chain > 0 ? scene.node.per_byte : 0);
-  const double message = std::max(across.message_s, chain > 0 ? scene.node.message_s : 0);
+  const int chain = scene.nodes > 1 ? scene.in_node - 1 : 0, levels = levels_of(ends);
+  // A rank has two neighbours below, with half of a part each. A root has one, and so has rank 2^k of 2^k
+  // + 1.
+  const bool has_single = ends > 3 && std::has_single_bit(static_cast<unsigned>(ends - 1));
   const auto seconds = [&](double parts, double part) {
-    // A rank has two neighbours below, half of the part each, but for two trees of one rank each, and but for
-    // the roots, which have one.
-    const double of_root = across.message_s + part / 2 * across.per_byte;
-    const double stage = (ends == 2 ? 1 : 2) * of_root;
-    const double stage_in = 2 * scene.node.message_s + part * scene.node.per_byte;
-    const double way =
-        levels_of(ends) * (across.alpha + stage) - (stage - of_root) + chain * (scene.node.alpha + stage_in);
-    const double others = (parts - 1) * std::max(stage, chain > 0 ? stage_in : 0);
-    return 2 * (way + others) + (levels + parts - 1) * part * scene.adding;
+    const double half = across.message_s + part / 2 * across.per_byte;
+    const double stage = (ends == 2 ? 1 : 2) * half;
+    double phase = levels * (across.alpha + stage) + (parts - 1) * stage;
+    if (ends > 3) phase -= (has_single ? 2 : 1) * half;
+    if (ends == 3) phase = std::max(across.alpha + parts * stage, 2 * across.alpha + (parts + 1) * half);
+    double adds = ends == 3 ? 1 : levels - 0.5;
+    if (chain > 0) {
+      const double stage_in = 2 * scene.node.message_s + part * scene.node.per_byte;
+      phase += chain * (scene.node.alpha + stage_in) + (parts - 1) * std::max(0.0, stage_in - stage);
+      adds = 0.5 * chain + 1.5 * (levels - 1) + 1;  // the first rank of a node adds its chain's too
+    }
+    return 2 * phase + adds * part * scene.adding;
   };
   const double latency = seconds(1, 0);
   if (bytes <= 0) return {latency, 0};
-  const int parts = tree_parts(levels, bytes, message, inverse(slowest));
+  const double slowest = std::max(across.per_byte, chain > 0 ? scene.node.per_byte : 0);
+  const double message = std::max(across.message_s, chain > 0 ? scene.node.message_s : 0);
+  const int parts = tree_parts(levels + chain, bytes, message, inverse(slowest));
   return {latency, seconds(parts, bytes / parts) - latency};
 }
 

@@ -10,14 +10,16 @@
 ///   gamma  bytes per second that a rank adds
 ///
 ///   ring               2(p-1) (alpha + o) + 2(p-1)/p X/beta + (p-1)/p X/gamma
-///   over nodes         the same steps, of 2(N-1) hops of which about 2n leave a node: their sum, or if it is
-///                      longer, 2(N-1) parts one after the other over the slowest link
+///   over nodes         the longest way of a part over 2(N-1) hops, of which about 2n leave a node, or on
+///   which
+///                      it waits for the parts before it
 ///   halving-doubling   2 log2 p (alpha + o) + 2(p-1)/p X/beta + (p-1)/p X/gamma; the p - 2^k ranks beyond a
 ///                      power of two hand theirs over before and get the sum after: + 2 (alpha + o + X/beta)
 ///                      + X/gamma
 ///   tree               two binary trees, each with half of X in m parts: up, then down, each
-///                      L alpha + (L + m - 1) (2 o + X/(m beta)), L = ceil(log2 n); inside a node a chain of
-///                      g - 1 hops; L X/(m gamma) once
+///                      L alpha + (L + m - 3/2) (2 o + X/(m beta)), L = ceil(log2 p) (two or three ranks:
+///                      less); over nodes p = n, and in each a chain of g - 1 hops; (L - 1/2) X/(m gamma)
+///                      once
 ///   hierarchical       2(g-1) (alpha_in + o) + 2(g-1)/g X/beta_in, and between nodes the ring of X/g with
 ///   r/g
 ///                      cards

@@ -20,32 +20,6 @@ constexpr double kOtherHardware = 0.05;
 constexpr double kShortestStep = 1e-12;
 constexpr std::size_t kOwnDraws = 24;  ///< resamples of own work that the draws share
 
-void change(Link& link, const WhatIf& what_if) {
-  link.bytes_per_s.low *= what_if.bandwidth;
-  link.bytes_per_s.high *= what_if.bandwidth;
-  for (Range* range : {&link.latency_s, &link.base_s, &link.message_s}) {
-    range->low *= what_if.latency;
-    range->high *= what_if.latency;
-  }
-}
-
-Cluster changed(Cluster cluster, const WhatIf& what_if) {
-  change(cluster.node_link, what_if);
-  change(cluster.network, what_if);
-  if (cluster.emulated) {
-    auto& link = *cluster.emulated;
-    for (Range* bandwidth : {&link.bytes_per_s, &link.inside_bytes_per_s}) {
-      bandwidth->low *= what_if.bandwidth;
-      bandwidth->high *= what_if.bandwidth;
-    }
-    for (Range* latency : {&link.latency_s, &link.inside_latency_s}) {
-      latency->low *= what_if.latency;
-      latency->high *= what_if.latency;
-    }
-  }
-  return cluster;
-}
-
 /// The value at `q` of the draws, and of the interval around `value` that they give.
 Predicted with_interval(double value, std::vector<double> draws, double widening) {
   std::sort(draws.begin(), draws.end());

@@ -172,7 +172,10 @@ void add_tree(MessageSchedule& schedule, const Layout& layout, const std::vector
   for (std::size_t i = 0; i < from_root.size(); ++i)
     for (const int child : children[static_cast<std::size_t>(from_root[i])]) from_root.push_back(child);
   std::vector<int> up(count, -1), down(count, -1);
-  const int all_summed = schedule.send(root, root, 0, 2 * part * layout.adding);
+  const auto adding = [&](std::size_t rank) {
+    return static_cast<double>(children[rank].size()) * part * layout.adding;
+  };
+  const int all_summed = schedule.send(root, root, 0, adding(static_cast<std::size_t>(root)));
   for (int k = 0; k < parts; ++k) {
     const auto before = up;
     for (auto rank = from_root.rbegin(); rank != from_root.rend(); ++rank) {
@@ -182,8 +185,7 @@ void add_tree(MessageSchedule& schedule, const Layout& layout, const std::vector
           schedule.after_arrival(all_summed, up[static_cast<std::size_t>(child)]);
         continue;
       }
-      const double wait = children[i].empty() ? 0 : 2 * part * layout.adding;
-      up[i] = schedule.send(*rank, parents[i], layout.occupied(*rank, parents[i], part), wait);
+      up[i] = schedule.send(*rank, parents[i], layout.occupied(*rank, parents[i], part), adding(i));
       for (const int child : children[i]) schedule.after_arrival(up[i], up[static_cast<std::size_t>(child)]);
       if (before[i] >= 0) schedule.after_sending(up[i], before[i]);
     }

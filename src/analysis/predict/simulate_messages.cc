@@ -176,6 +176,7 @@ double finish_seconds(const MessageSchedule& schedule, const Cluster& cluster, i
   const auto& messages = schedule.messages();
   const Waiters for_arrival(schedule, false), for_sending(schedule, true);
   std::vector<int> missing(messages.size());
+  std::vector<double> earliest(messages.size());  ///< by what has arrived
   for (const auto& wait : schedule.waits()) ++missing[static_cast<std::size_t>(wait.later)];
 
   struct Event {
@@ -187,16 +188,17 @@ double finish_seconds(const MessageSchedule& schedule, const Cluster& cluster, i
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
   Flows flows(ports);
   double now = 0;
-  const auto met = [&](const Waiters& waiters, int message) {
+  const auto met = [&](const Waiters& waiters, int message, bool by_arrival) {
     const auto i = static_cast<std::size_t>(message);
     for (std::size_t k = waiters.begin[i]; k < waiters.begin[i + 1]; ++k) {
       const auto later = static_cast<std::size_t>(waiters.later[k]);
-      if (--missing[later] == 0) events.push({now + messages[later].wait_s, waiters.later[k], false});
+      if (by_arrival) earliest[later] = std::max(earliest[later], now + messages[later].wait_s);
+      if (--missing[later] == 0) events.push({std::max(now, earliest[later]), waiters.later[k], false});
     }
   };
   const auto sent = [&](int message) {
     const auto& one = messages[static_cast<std::size_t>(message)];
-    met(for_sending, message);
+    met(for_sending, message, false);
     events.push({now + ports.latency(one.from, one.to), message, true});
   };
   for (std::size_t i = 0; i < messages.size(); ++i)
@@ -214,7 +216,7 @@ double finish_seconds(const MessageSchedule& schedule, const Cluster& cluster, i
       const auto& one = messages[static_cast<std::size_t>(event.message)];
       if (event.is_arrival) {
         ++arrived;
-        met(for_arrival, event.message);
+        met(for_arrival, event.message, true);
       } else if (one.from == one.to || one.bytes <= 0) {
         sent(event.message);
       } else {

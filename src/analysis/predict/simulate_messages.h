@@ -17,9 +17,9 @@ namespace paceline::analysis {
 /// Messages and what each of them waits for.
 class MessageSchedule {
  public:
-  /// Returns its number. It begins `wait_s` after all that it waits for, occupies its ports until its bytes
-  /// have left, and arrives one latency later. A message from a rank to itself takes no time: a point at
-  /// which others meet.
+  /// Returns its number. It begins when all that it waits for has left or, `wait_s` ago, arrived; occupies
+  /// its ports until its bytes have left; and arrives one latency later. A message from a rank to itself
+  /// takes no time: a point at which others meet.
   int send(int from, int to, double bytes, double wait_s = 0);
   /// `later` waits until `earlier` has arrived.
   void after_arrival(int later, int earlier) { waits_.push_back({earlier, later, false}); }

@@ -21,7 +21,7 @@ struct WorkerScenario {
   /// in all steps, and of the rest.
   double common_spread = 0, rank_spread = 0, rest_spread = 0;
   /// Samples of the rest, of which each worker draws one a step; in place of normal ones of rest_spread.
-  std::span<const double> rest;
+  std::span<const double> rest{};
   /// Workers that are slower in every step, and how many times.
   int stragglers = 0;
   double slower = 1;
@@ -32,7 +32,7 @@ struct WorkerScenario {
   double loader_s = 0, loader_spread = 0;
   int queue = 2;
   double batch_bytes = 0, batch_opens = 0;  ///< that a worker's batch takes from storage
-  Storage storage;                          ///< of fixed ranges
+  Storage storage{};                        ///< of fixed ranges
 
   /// A node fails once in so long, on average; 0: never. The run then takes restart_s, and what it did since
   /// the last checkpoint again.

@@ -240,7 +240,7 @@ TEST(Forecast, MessagesAgreeWithFormulas) {
                 0.01 * closed.at(workers)->step.reduce_s);
 }
 
-TEST(Forecast, MeanOfDrawnWorkersIsTheClosedForm) {
+TEST(Forecast, DrawnWorkersMeanTheClosedForm) {
   const LinkOfTest link{.latency_s = 1e-4, .bytes_per_s = 1e9};
   const SimulatedRun run{.straggler = 0.05, .jitter = 0.01, .steps = 400};
   const Study study({with_workers(run, 1, link), with_workers(run, 2, link)});
@@ -254,7 +254,7 @@ TEST(Forecast, MeanOfDrawnWorkersIsTheClosedForm) {
   }
 }
 
-TEST(Forecast, NoErrorMakesAStepShorterThanIdeal) {
+TEST(Forecast, NoErrorMakesStepsShorterThanIdeal) {
   const auto made = forecast_of({}, {.latency_s = 1e-7, .bytes_per_s = 1e12}, {1, 2, 4096});
   EXPECT_LE(made.at(4096)->efficiency.high, 1.001);
   EXPECT_LT(made.at(4096)->efficiency.low, 0.9);
