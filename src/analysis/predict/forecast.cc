@@ -319,10 +319,14 @@ class Forecaster {
           break;
         }
     result.limit_at = at->workers;
-    const auto largest = std::max_element(at->step.parts.begin(), at->step.parts.end());
-    if (*largest <= 0) return;
-    result.limit = static_cast<LossPart>(largest - at->step.parts.begin());
-    result.limit_points = *largest / at->step.seconds;
+    // Where a step waits for its data, what these hide costs nothing, though the fewest workers may wait too.
+    const bool waits = at->step.waits_for != DataSource::none;
+    const auto& parts = at->step.parts;
+    const auto largest = waits ? parts.begin() + static_cast<std::ptrdiff_t>(LossPart::data_wait)
+                               : std::max_element(parts.begin(), parts.end());
+    if (!waits && *largest <= 0) return;
+    result.limit = static_cast<LossPart>(largest - parts.begin());
+    result.limit_points = std::max(0.0, *largest) / at->step.seconds;
     if (result.limit == LossPart::data_wait) result.limit_source = at->step.waits_for;
   }
 

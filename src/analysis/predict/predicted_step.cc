@@ -28,8 +28,10 @@ Sharing sharing_of(const StepModel& model, int width, double batch, std::optiona
   const auto alone = model.alone(step->batch).at(draw);
   const auto& shared = draw ? step->drawn(*draw) : step->mean;
   if (alone[Line::compute] > 0) sharing.compute = shared[Line::compute] / alone[Line::compute];
-  for (const Line line : {Line::copy, Line::update, Line::other})
-    sharing.beyond[line] = (shared[line] - alone[line]) * (line == Line::copy ? batch / step->batch : 1);
+  for (const Line line : {Line::data_wait, Line::copy, Line::update, Line::other}) {
+    const bool is_of_samples = line == Line::data_wait || line == Line::copy;
+    sharing.beyond[line] = (shared[line] - alone[line]) * (is_of_samples ? batch / step->batch : 1);
+  }
   return sharing;
 }
 
@@ -90,25 +92,30 @@ bool StepPredictor::knows_link(std::int64_t workers) const {
 
 StepPredictor::Own StepPredictor::own_of(double workers, double batch, const DrawnInputs& inputs) const {
   Own own{.lines = model_.alone(batch).at(inputs.lines)};
-  // What a step waited although its loader was fast enough: taking a batch from the queue, single late ones.
-  const double data_wait = own.lines[Line::data_wait], loader = model_.loader_s_a_sample * batch;
-  const double rest = own.lines.total() - data_wait;
-  own.queue_s = std::max(0.0, data_wait - std::max(0.0, loader - rest));
   const double speed = what_if_.compute * inputs.cluster.worker_speed.middle();
   for (const Line line : {Line::compute, Line::copy, Line::update, Line::other}) own.lines[line] /= speed;
   own.alone_compute_s = own.lines[Line::compute];
-  if (workers <= model_.fewest()) return own;
+  const auto note_rest = [&] {
+    own.measured_rest_s = speed * (sum_of_own(own.lines) - own.lines[Line::data_wait]);
+    return own;
+  };
+  if (workers <= model_.fewest()) return note_rest();
   const int on_node = static_cast<int>(std::min<double>(workers, width_));
   const auto sharing = sharing_at(model_, on_node, batch, inputs.lines);
   own.lines[Line::compute] *= sharing.compute;
-  for (const Line line : {Line::copy, Line::update, Line::other})
+  for (const Line line : {Line::data_wait, Line::copy, Line::update, Line::other})
     own.lines[line] = std::max(0.0, own.lines[line] + sharing.beyond[line]);
-  return own;
+  return note_rest();
 }
 
-double StepPredictor::wait_for_data(double rest_s, double workers, double batch, const DrawnInputs& inputs,
-                                    DataSource& source) const {
-  double needed = model_.loader_s_a_sample * batch / what_if_.loader;
+double StepPredictor::wait_for_data(const PredictedStep& step, const Own& own, double workers, double batch,
+                                    const DrawnInputs& inputs, DataSource& source) const {
+  const double data_wait_s = own.lines[Line::data_wait], rest = step.seconds - data_wait_s;
+  const double loader = model_.loader_s_a_sample * batch;
+  // What a step waited although its loader was fast enough: taking a batch from the queue, single late ones.
+  // The loader worked beside the rest of the measured step: a longer rest hides more of its time.
+  const double queue = std::max(0.0, data_wait_s - std::max(0.0, loader - own.measured_rest_s));
+  double needed = loader / what_if_.loader;
   source = DataSource::loader;
   const auto consider = [&](double seconds, DataSource one) {
     if (seconds > needed) {
@@ -127,9 +134,9 @@ double StepPredictor::wait_for_data(double rest_s, double workers, double batch,
     if (storage.opens_per_s.high > 0 && model_.stored_bytes > 0)
       consider(workers * batch / storage.opens_per_s.middle(), DataSource::opens);
   }
-  const double wait = std::max(0.0, needed - rest_s);
+  const double wait = std::max(0.0, needed - rest);
   if (wait == 0) source = DataSource::none;
-  return wait;
+  return queue + wait;
 }
 
 PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const DrawnInputs& inputs,
@@ -179,8 +186,7 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   step.own_s = work - own.lines[Line::data_wait];
   step.exposed_s = exposed;
   DataSource source = DataSource::none;
-  const double data_wait =
-      own.queue_s + wait_for_data(step.seconds - own.lines[Line::data_wait], number, batch, inputs, source);
+  const double data_wait = wait_for_data(step, own, number, batch, inputs, source);
   step.seconds += data_wait - own.lines[Line::data_wait];
   step.waits_for = source;
   if (!with_parts) return step;
@@ -214,8 +220,7 @@ MissedSeconds StepPredictor::missed(const DrawnInputs& inputs, bool with_parts) 
   if (!with_parts) return missed;
   for (const auto& [line, part] :
        {std::pair{Line::imbalance, LossPart::imbalance}, std::pair{Line::jitter, LossPart::jitter},
-        std::pair{Line::latency, LossPart::latency}, std::pair{Line::transfer, LossPart::transfer},
-        std::pair{Line::data_wait, LossPart::data_wait}})
+        std::pair{Line::latency, LossPart::latency}, std::pair{Line::transfer, LossPart::transfer}})
     missed.parts[static_cast<std::size_t>(part)] = lines[line] - step.part(part);
   return missed;
 }

@@ -216,6 +216,33 @@ TEST(Forecast, SharedStorageIsTheLimitItNames) {
   EXPECT_EQ(made.limit_source, DataSource::shared_storage);
 }
 
+TEST(Forecast, SlowLoaderHidesTheLink) {
+  // Each worker's loader takes half a second: a link that takes longer with more workers makes no step
+  // longer.
+  constexpr double kLoader_s = 0.5;
+  const LinkOfTest link{.latency_s = 1e-3};
+  Study study({});
+  for (const int workers : {1, 2}) {
+    auto run = with_workers({}, workers, link);
+    run.data_wait += kLoader_s - SampledSteps(simulate(run)).lines().total();
+    auto some = simulate(run, 3);
+    for (auto& record : some)
+      for (auto& rank : record.ranks) {
+        rank.loader_threads = 1;
+        rank.loader_prepare_s = kLoader_s * run.steps;
+      }
+    study.records.insert(study.records.end(), some.begin(), some.end());
+  }
+  study.cells = make_cells(study.records);
+  const auto made = forecast(
+      step_model(study.cells),
+      {.workers = {1, 2, 16}, .step = {.batch = 32}, .at_most = {}, .cluster = {}, .emulated = link.added()});
+  EXPECT_NEAR(made.at(16)->step_s.value, kLoader_s, 0.01 * kLoader_s);
+  ASSERT_TRUE(made.limit);
+  EXPECT_EQ(*made.limit, LossPart::data_wait);
+  EXPECT_EQ(made.limit_source, DataSource::loader);
+}
+
 Cluster ring_of(int nodes) {
   Cluster cluster{.name = "ring", .source = "test", .nodes = nodes, .workers_per_node = 1};
   cluster.network.bytes_per_s = Range::of(5e7);
