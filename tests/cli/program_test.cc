@@ -212,7 +212,7 @@ TEST(Program, SaysOfAnEmulatedLinkThatItIsNone) {
   EXPECT_THAT(said, HasSubstr("images/s at 2 x 4, EMULATED link of 1000 us, no limit"));
 }
 
-TEST(Program, SaysOfWorkersThatSleepThatTheyDo) {
+TEST(Program, SaysThatWorkersSleep) {
   const Folder folder;
   const auto outcome = run_program(scaling({"--workers", "2", "--repeats", "1", "--emulate-link",
                                             "latency=5ms", "--emulate-compute", "forward=1ms,backward=1ms"}),

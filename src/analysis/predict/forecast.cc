@@ -20,32 +20,6 @@ constexpr double kOtherHardware = 0.05;
 constexpr double kShortestStep = 1e-12;
 constexpr std::size_t kOwnDraws = 24;  ///< resamples of own work that the draws share
 
-void change(Link& link, const WhatIf& what_if) {
-  link.bytes_per_s.low *= what_if.bandwidth;
-  link.bytes_per_s.high *= what_if.bandwidth;
-  for (Range* range : {&link.latency_s, &link.base_s, &link.message_s}) {
-    range->low *= what_if.latency;
-    range->high *= what_if.latency;
-  }
-}
-
-Cluster changed(Cluster cluster, const WhatIf& what_if) {
-  change(cluster.node_link, what_if);
-  change(cluster.network, what_if);
-  if (cluster.emulated) {
-    auto& link = *cluster.emulated;
-    for (Range* bandwidth : {&link.bytes_per_s, &link.inside_bytes_per_s}) {
-      bandwidth->low *= what_if.bandwidth;
-      bandwidth->high *= what_if.bandwidth;
-    }
-    for (Range* latency : {&link.latency_s, &link.inside_latency_s}) {
-      latency->low *= what_if.latency;
-      latency->high *= what_if.latency;
-    }
-  }
-  return cluster;
-}
-
 /// The value at `q` of the draws, and of the interval around `value` that they give.
 Predicted with_interval(double value, std::vector<double> draws, double widening) {
   std::sort(draws.begin(), draws.end());
@@ -345,10 +319,14 @@ class Forecaster {
           break;
         }
     result.limit_at = at->workers;
-    const auto largest = std::max_element(at->step.parts.begin(), at->step.parts.end());
-    if (*largest <= 0) return;
-    result.limit = static_cast<LossPart>(largest - at->step.parts.begin());
-    result.limit_points = *largest / at->step.seconds;
+    // Where a step waits for its data, what these hide costs nothing, though the fewest workers may wait too.
+    const bool waits = at->step.waits_for != DataSource::none;
+    const auto& parts = at->step.parts;
+    const auto largest = waits ? parts.begin() + static_cast<std::ptrdiff_t>(LossPart::data_wait)
+                               : std::max_element(parts.begin(), parts.end());
+    if (!waits && *largest <= 0) return;
+    result.limit = static_cast<LossPart>(largest - parts.begin());
+    result.limit_points = std::max(0.0, *largest) / at->step.seconds;
     if (result.limit == LossPart::data_wait) result.limit_source = at->step.waits_for;
   }
 

@@ -114,6 +114,9 @@ struct Forecast {
 /// The cluster that the records themselves show: their node, their links, as far as the cells exchanged.
 [[nodiscard]] Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>& emulated);
 
+/// With the links' figures multiplied by what is tried.
+[[nodiscard]] Cluster changed(Cluster cluster, const WhatIf& what_if);
+
 /// `text` for --what-if: "bandwidth=2x,latency=0.5x,loader=2x,compute=2x,batch=64".
 ///
 /// Errors   Error(usage): the end of a sentence that begins with the option's name

@@ -14,7 +14,33 @@ namespace {
 
 constexpr int kMostWorkers = 1 << 20;
 
+void change_link(Link& link, const WhatIf& what_if) {
+  link.bytes_per_s.low *= what_if.bandwidth;
+  link.bytes_per_s.high *= what_if.bandwidth;
+  for (Range* range : {&link.latency_s, &link.base_s, &link.message_s}) {
+    range->low *= what_if.latency;
+    range->high *= what_if.latency;
+  }
+}
+
 }  // namespace
+
+Cluster changed(Cluster cluster, const WhatIf& what_if) {
+  change_link(cluster.node_link, what_if);
+  change_link(cluster.network, what_if);
+  if (cluster.emulated) {
+    auto& link = *cluster.emulated;
+    for (Range* bandwidth : {&link.bytes_per_s, &link.inside_bytes_per_s}) {
+      bandwidth->low *= what_if.bandwidth;
+      bandwidth->high *= what_if.bandwidth;
+    }
+    for (Range* latency : {&link.latency_s, &link.inside_latency_s}) {
+      latency->low *= what_if.latency;
+      latency->high *= what_if.latency;
+    }
+  }
+  return cluster;
+}
 
 Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>& emulated) {
   Cluster cluster{.name = "as measured", .source = "the records"};

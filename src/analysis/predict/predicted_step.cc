@@ -95,21 +95,26 @@ StepPredictor::Own StepPredictor::own_of(double workers, double batch, const Dra
   const double speed = what_if_.compute * inputs.cluster.worker_speed.middle();
   for (const Line line : {Line::compute, Line::copy, Line::update, Line::other}) own.lines[line] /= speed;
   own.alone_compute_s = own.lines[Line::compute];
-  if (workers <= model_.fewest()) return own;
+  const auto note_rest = [&] {
+    own.measured_rest_s = speed * (sum_of_own(own.lines) - own.lines[Line::data_wait]);
+    return own;
+  };
+  if (workers <= model_.fewest()) return note_rest();
   const int on_node = static_cast<int>(std::min<double>(workers, width_));
   const auto sharing = sharing_at(model_, on_node, batch, inputs.lines);
   own.lines[Line::compute] *= sharing.compute;
   for (const Line line : {Line::data_wait, Line::copy, Line::update, Line::other})
     own.lines[line] = std::max(0.0, own.lines[line] + sharing.beyond[line]);
-  return own;
+  return note_rest();
 }
 
-double StepPredictor::wait_for_data(const PredictedStep& step, double data_wait_s, double workers,
-                                    double batch, const DrawnInputs& inputs, DataSource& source) const {
-  const double rest = step.seconds - data_wait_s;
+double StepPredictor::wait_for_data(const PredictedStep& step, const Own& own, double workers, double batch,
+                                    const DrawnInputs& inputs, DataSource& source) const {
+  const double data_wait_s = own.lines[Line::data_wait], rest = step.seconds - data_wait_s;
   const double loader = model_.loader_s_a_sample * batch;
   // What a step waited although its loader was fast enough: taking a batch from the queue, single late ones.
-  const double queue = std::max(0.0, data_wait_s - std::max(0.0, loader - rest));
+  // The loader worked beside the rest of the measured step: a longer rest hides more of its time.
+  const double queue = std::max(0.0, data_wait_s - std::max(0.0, loader - own.measured_rest_s));
   double needed = loader / what_if_.loader;
   source = DataSource::loader;
   const auto consider = [&](double seconds, DataSource one) {
@@ -181,7 +186,7 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   step.own_s = work - own.lines[Line::data_wait];
   step.exposed_s = exposed;
   DataSource source = DataSource::none;
-  const double data_wait = wait_for_data(step, own.lines[Line::data_wait], number, batch, inputs, source);
+  const double data_wait = wait_for_data(step, own, number, batch, inputs, source);
   step.seconds += data_wait - own.lines[Line::data_wait];
   step.waits_for = source;
   if (!with_parts) return step;

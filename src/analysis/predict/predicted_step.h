@@ -99,12 +99,13 @@ class StepPredictor {
   struct Own {
     StepLines lines;             ///< of the typical worker among N
     double alone_compute_s = 0;  ///< of the fewest workers at this batch
+    double measured_rest_s = 0;  ///< without data wait, before what-ifs: beside it the data wait was measured
   };
   [[nodiscard]] Own own_of(double workers, double batch, const DrawnInputs& inputs) const;
   [[nodiscard]] PredictedStep bare(std::int64_t workers, double batch, const DrawnInputs& inputs,
                                    bool with_parts) const;
-  [[nodiscard]] double wait_for_data(const PredictedStep& step, double data_wait_s, double workers,
-                                     double batch, const DrawnInputs& inputs, DataSource& source) const;
+  [[nodiscard]] double wait_for_data(const PredictedStep& step, const Own& own, double workers, double batch,
+                                     const DrawnInputs& inputs, DataSource& source) const;
 
   const StepModel& model_;
   StepRequest request_;

@@ -102,7 +102,6 @@ void say_forecast(const Forecast& forecast, const StepModel& model, Screen& scre
                          analysis::name(request.step.mode), is_weak ? "local" : "global", request.step.batch,
                          forecast.cluster.name));
   if (!model.emulated.empty()) screen.say(fmt::format("EMULATED    {}", model.emulated));
-  if (model.is_ghost) screen.say("EMULATED    compute: workers slept through measured phases");
   for (const auto* point : shown_points(forecast)) screen.say(point_line(*point, forecast));
   screen.say(fmt::format("efficiency  {}; most images/s at {}", knee_text(forecast.knee),
                          base::counted(forecast.fastest, "worker")));

@@ -175,6 +175,31 @@ TEST(Forecast, TwiceTheBandwidthHalvesTheTransfer) {
   EXPECT_NEAR(made.at(8)->step_s.value, truth, 0.02 * truth);
 }
 
+TEST(Forecast, SlowLoaderHidesTheLink) {
+  // A loader that takes 0.5 s for a batch: steps of 0.316 s wait for it, and longer reductions take from that
+  // wait.
+  const LinkOfTest link{.latency_s = 1e-6, .bytes_per_s = 1.5e8};
+  const auto run = [&](int workers) {
+    auto one = with_workers({}, workers, link);
+    auto without = one;
+    without.data_wait = 0;
+    one.data_wait = 0.5 - SampledSteps(simulate(without)).lines().total();
+    return one;
+  };
+  Study study({run(1), run(2)});
+  for (auto& record : study.records)
+    for (auto& rank : record.ranks) {
+      rank.loader_threads = 1;
+      rank.loader_prepare_s = 0.5 * static_cast<double>(record.window.steps);
+    }
+  study.cells = make_cells(study.records);
+  const auto made = forecast(
+      step_model(study.cells),
+      {.workers = {1, 2, 16}, .step = {.batch = 32}, .at_most = {}, .cluster = {}, .emulated = link.added()});
+  EXPECT_GT(made.at(16)->step.reduce_s, made.at(2)->step.reduce_s + 0.03);
+  EXPECT_NEAR(made.at(16)->step_s.value, 0.5, 0.005);
+}
+
 TEST(Forecast, SharedStorageIsTheLimitItNames) {
   Study study({SimulatedRun{}, with_workers({}, 2, {})});
   for (auto& record : study.records) record.data.stored_bytes = 1e5;
@@ -189,6 +214,33 @@ TEST(Forecast, SharedStorageIsTheLimitItNames) {
   ASSERT_TRUE(made.limit);
   EXPECT_EQ(*made.limit, LossPart::data_wait);
   EXPECT_EQ(made.limit_source, DataSource::shared_storage);
+}
+
+TEST(Forecast, SlowLoaderHidesTheLink) {
+  // Each worker's loader takes half a second: a link that takes longer with more workers makes no step
+  // longer.
+  constexpr double kLoader_s = 0.5;
+  const LinkOfTest link{.latency_s = 1e-3};
+  Study study({});
+  for (const int workers : {1, 2}) {
+    auto run = with_workers({}, workers, link);
+    run.data_wait += kLoader_s - SampledSteps(simulate(run)).lines().total();
+    auto some = simulate(run, 3);
+    for (auto& record : some)
+      for (auto& rank : record.ranks) {
+        rank.loader_threads = 1;
+        rank.loader_prepare_s = kLoader_s * run.steps;
+      }
+    study.records.insert(study.records.end(), some.begin(), some.end());
+  }
+  study.cells = make_cells(study.records);
+  const auto made = forecast(
+      step_model(study.cells),
+      {.workers = {1, 2, 16}, .step = {.batch = 32}, .at_most = {}, .cluster = {}, .emulated = link.added()});
+  EXPECT_NEAR(made.at(16)->step_s.value, kLoader_s, 0.01 * kLoader_s);
+  ASSERT_TRUE(made.limit);
+  EXPECT_EQ(*made.limit, LossPart::data_wait);
+  EXPECT_EQ(made.limit_source, DataSource::loader);
 }
 
 Cluster ring_of(int nodes) {
@@ -213,7 +265,7 @@ TEST(Forecast, MessagesAgreeWithFormulas) {
                 0.01 * closed.at(workers)->step.reduce_s);
 }
 
-TEST(Forecast, MeanOfDrawnWorkersIsTheClosedForm) {
+TEST(Forecast, DrawnWorkersMeanTheClosedForm) {
   const LinkOfTest link{.latency_s = 1e-4, .bytes_per_s = 1e9};
   const SimulatedRun run{.straggler = 0.05, .jitter = 0.01, .steps = 400};
   const Study study({with_workers(run, 1, link), with_workers(run, 2, link)});
@@ -227,7 +279,7 @@ TEST(Forecast, MeanOfDrawnWorkersIsTheClosedForm) {
   }
 }
 
-TEST(Forecast, NoErrorMakesAStepShorterThanIdeal) {
+TEST(Forecast, NoErrorMakesStepsShorterThanIdeal) {
   const auto made = forecast_of({}, {.latency_s = 1e-7, .bytes_per_s = 1e12}, {1, 2, 4096});
   EXPECT_LE(made.at(4096)->efficiency.high, 1.001);
   EXPECT_LT(made.at(4096)->efficiency.low, 0.9);
