@@ -88,7 +88,13 @@ std::string spec_of(const std::string& given) {
                whole, base::shell_word(whole));
   if (has_any(whole, {"data_batch_1.bin", "cifar-10-batches-bin", "data_batch_1", "cifar-10-batches-py"}))
     return "cifar10:" + whole;
-  if (fs::is_directory(whole, none) && data::find_mnist(whole)) return "mnist:" + whole;
+  if (has_any(whole, {"cifar-100-binary", "cifar-100-python"}) ||
+      (has_any(whole, {"fine_label_names.txt"}) && has_any(whole, {"train.bin"})) ||
+      (has_any(whole, {"meta"}) && fs::is_regular_file(fs::path(whole) / "train", none)))
+    return "cifar100:" + whole;
+  if (fs::is_directory(whole, none) && (data::find_mnist(whole) || data::is_mnist_of_others(whole)))
+    return "mnist:" + whole;
+  if (whole.ends_with(".npz")) return "npz:" + whole;
   return "folder:" + whole;
 }
 
@@ -232,9 +238,9 @@ DataFacts inspect_data(const std::string& path, int threads) {
   facts.test = source.test->size();
   facts.validation = source.validation ? source.validation->size() : 0;
   for (const auto& note : source.notes)
-    if (note.starts_with("no test folder: "))
+    if (note.starts_with("no test folder: ") || note.starts_with("no test part: "))
       facts.test_from =
-          note.find("validation folder") != std::string::npos ? TestFrom::validation_folder : TestFrom::cut;
+          note.find("the validation ") != std::string::npos ? TestFrom::validation_folder : TestFrom::cut;
   facts.per_class.resize(source.class_names.size());
   for (std::int64_t i = 0; i < facts.train; ++i)
     ++facts.per_class[static_cast<std::size_t>(source.train->label(i))];
