@@ -14,6 +14,7 @@
 #include "data/formats/formats.h"
 #include "data/image/dataset.h"
 #include "data/image/inspect.h"
+#include "data/image/label_table.h"
 #include "data/image/scan.h"
 
 namespace paceline::init {
@@ -52,7 +53,9 @@ std::string hint_of_other_files(const fs::path& folder) {
       "{} in {} ({}), which this program does not read: write the images as JPEG or PNG "
       "files, a folder for each class{}",
       base::counted(most->second, "file there ends", "files there end"), most->first, kKinds.at(most->first),
-      most->first == ".zip" ? "; unpack it first" : "");
+      most->first == ".zip"   ? "; unpack it first"
+      : most->first == ".npz" ? "; or give the file itself, if it holds train_images and train_labels"
+                              : "");
 }
 
 using base::ErrorKind;
@@ -125,7 +128,51 @@ std::optional<data::Source> open_nested(std::string& spec) {
   return data::open(spec);
 }
 
-/// Opens the data. If that fails, other files in the folder may explain why.
+/// The images below `folder`; none if they cannot be listed, which was reported before.
+data::ImageListing images_below(const std::string& folder) {
+  std::error_code none;
+  if (!fs::is_directory(folder, none)) return {};
+  try {
+    return data::scan_folder(folder).listing;
+  } catch (const base::Error&) {
+    return {};
+  }
+}
+
+/// Opens a folder whose classes a table says, of several the first that does; nothing where none does.
+/// `why_not` says why.
+std::optional<data::Source> open_by_table(std::string& spec, std::string& why_not) {
+  const auto folder = directory_of(spec);
+  for (const auto& table : data::find_label_tables(folder, images_below(folder))) {
+    if (!table.why_not.empty()) {
+      if (why_not.empty()) why_not = table.why_not;
+      continue;
+    }
+    if (table.file.find(',') != std::string::npos) continue;  // which a spec cannot name
+    try {
+      auto source = data::open(fmt::format("{},labels={}", spec, table.file));
+      spec += ",labels=" + table.file;
+      return source;
+    } catch (const base::Error& error) {
+      if (why_not.empty()) why_not = error.what();
+    }
+  }
+  return std::nullopt;
+}
+
+/// Says that a table beside the images has other classes than the folders that were read; "" otherwise.
+std::string note_on_tables(const std::string& spec, const std::vector<std::string>& classes) {
+  if (!spec.starts_with("folder:") || spec.find(",labels=") != std::string::npos) return "";
+  const auto folder = directory_of(spec);
+  for (const auto& table : data::find_label_tables(folder, images_below(folder)))
+    if (table.why_not.empty() && !std::ranges::is_permutation(table.classes, classes))
+      return fmt::format(
+          "{} is a table that names images: the classes here are the folders, not its labels; for these: {},labels={}",
+          (fs::path(folder) / table.file).string(), spec, table.file);
+  return "";
+}
+
+/// Opens the data. If that fails, a table may say the classes, or other files in the folder explain why.
 data::Source open_it(std::string& spec) {
   try {
     auto source = data::open(spec);
@@ -133,9 +180,16 @@ data::Source open_it(std::string& spec) {
     spec += ",classes=top";
     return data::open(spec);
   } catch (const base::Error& error) {
-    if (spec.starts_with("folder:") && !spec.ends_with(",classes=top"))
+    if (!spec.starts_with("folder:")) throw;
+    std::string hint;
+    if (!spec.ends_with(",classes=top")) {
+      if (auto source = open_by_table(spec, hint)) return std::move(*source);
       if (auto source = open_nested(spec)) return std::move(*source);
-    const auto hint = way_to_class_folders(directory_of(spec));
+    }
+    const auto folder = directory_of(spec);
+    if (std::error_code none;
+        hint.empty() && fs::is_directory(folder, none) && images_below(folder).size() == 0)
+      hint = hint_of_other_files(folder);
     if (hint.empty()) throw;
     base::fail(error.kind(), "{}\n{}", error.what(), hint);
   }
@@ -204,18 +258,6 @@ bool is_most(std::int64_t count, std::int64_t of) { return 10 * count >= 9 * of 
 
 }  // namespace
 
-std::string way_to_class_folders(const std::string& folder) {
-  std::error_code none;
-  if (!fs::is_directory(folder, none)) return "";
-  try {
-    const auto scan = data::scan_folder(folder);
-    if (scan.listing.size() > 0) return way_from_label_table(folder, scan.listing);
-  } catch (const base::Error&) {
-    return "";  // an unreadable folder was already reported
-  }
-  return hint_of_other_files(folder);
-}
-
 int DataFacts::median_side() const {
   if (!has_sizes || short_sides.empty()) return std::min(format.height, format.width);
   return short_sides[short_sides.size() / 2];
@@ -232,7 +274,7 @@ DataFacts inspect_data(const std::string& path, int threads) {
   facts.format = source.train->format();
   facts.class_names = source.class_names;
   facts.notes = source.notes;
-  if (auto note = note_on_label_table(directory_of(facts.spec), source.class_names); !note.empty())
+  if (auto note = note_on_tables(facts.spec, source.class_names); !note.empty())
     facts.notes.push_back(std::move(note));
   facts.train = source.train->size();
   facts.test = source.test->size();

@@ -17,6 +17,7 @@
   DO(pickle)                 \
   DO(idx)                    \
   DO(npz)                    \
+  DO(csv)                    \
   DO(safetensors) DO(weights) DO(recipe) DO(record) DO(model) DO(manifest) DO(kernels) DO(spec) DO(table)
 #define PACELINE_DECLARE(name) int fuzz_##name(const std::uint8_t* data, std::size_t bytes);
 extern "C" {

@@ -123,6 +123,12 @@ struct Arranged {
   std::vector<std::string> notes;  ///< how the folders were interpreted, where that was ambiguous
 };
 
+/// Makes the validation part the test set where there is no test part; without either holds back `test_part`
+/// of every class. Notes say so.
+///
+/// Errors   Error(data): no class has an image to spare
+void finish_parts(const std::string& spec, Arranged& arranged, double test_part);
+
 /// The rules, in this order:
 /// - A first folder that all paths share is skipped ("fruits-360/Training/..."), unless no class folder would
 ///   be left below it.

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/image/decode.h"
 #include "data/image/inspect.h"
+#include "data/image/label_table.h"
 
 namespace paceline::data {
 namespace {
@@ -173,7 +174,19 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.eval_resize = eval_resize_of(spec, evaluated);
   source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
 
-  Arranged arranged = arrange(spec.text, listing, depth_of(spec), test_part);
+  const bool has_table = spec.options.contains("labels");
+  for (const char* key : {"image", "label"})
+    if (!has_table && spec.options.contains(key))
+      base::fail(ErrorKind::usage,
+                 "data '{}': {} names a column of a table, but there is none; add labels=FILE", spec.text,
+                 key);
+  if (has_table && spec.options.contains("classes"))
+    base::fail(
+        ErrorKind::usage,
+        "data '{}': classes says which folder is the class, but labels={} says the classes; leave one out",
+        spec.text, spec.options.at("labels"));
+  Arranged arranged = has_table ? arrange_by_table(spec, listing, test_part)
+                                : arrange(spec.text, listing, depth_of(spec), test_part);
   if (arranged.has_parts && spec.options.contains("test"))
     arranged.notes.push_back(
         fmt::format("test={} changes nothing: no test set is split off where there is a test or validation "

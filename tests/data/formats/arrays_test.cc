@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Arrays, ScalesValuesToTheEndsOfARange) {
+TEST(Arrays, ScalesValuesToARange) {
   const std::vector<std::uint16_t> values{0, 4095, 2047, 65535, 100};
   Bytes bytes(5);
   scale_to_8_bits(values, {.fixed = std::pair(0, 4095)}, bytes);

@@ -133,7 +133,7 @@ Bytes records_of_100(int start, int count) {
   return bytes;
 }
 
-TEST(Cifar100, ReadsFineLabelsAndCoarseOnes) {
+TEST(Cifar, ReadsFineAndCoarseLabelsOf100) {
   const TemporaryDirectory folder;
   for (const auto& where : {folder.path(), folder.path() / "cifar-100-binary"}) {
     write_bytes(where / "train.bin", records_of_100(3, 30));
@@ -165,7 +165,7 @@ TEST(Cifar100, ReadsFineLabelsAndCoarseOnes) {
   }
 }
 
-TEST(Cifar100, SaysWhatIsWrongWithAFile) {
+TEST(Cifar, SaysWhatIsWrongWith100) {
   const TemporaryDirectory folder;
   const auto said = [&](const std::string& options = "") {
     const auto error = error_of([&] { (void)open("cifar100:" + folder.path().string() + options); });

@@ -217,7 +217,7 @@ TEST_F(Idx, FindsALabelOutOfRange) {
                             HasSubstr("record 4 (from 0) has the label 10"), HasSubstr("labels 0 to 9")));
 }
 
-TEST_F(Idx, CountsTheClassesOfASetWithMore) {
+TEST_F(Idx, CountsTheClassesOfLargerSets) {
   Bytes labels = idx_labels(12);
   for (std::size_t i = 0; i < 12; ++i) labels[8 + i] = static_cast<std::uint8_t>(11 - i);
   write(kTrainLabels, labels);
@@ -227,7 +227,7 @@ TEST_F(Idx, CountsTheClassesOfASetWithMore) {
   EXPECT_THAT(source.description, HasSubstr("12 classes"));
 }
 
-TEST(Emnist, HasTheClassesOfItsSplit) {
+TEST_F(Idx, HasTheClassesOfEmnistsSplit) {
   const TemporaryDirectory folder;
   const auto write = [&](const std::string& split, int first, const char* ending) {
     for (const auto& [part, count] : {std::pair{"train", 12u}, {"test", 5u}}) {
