@@ -14,7 +14,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-Bytes counting(std::size_t count, int start = 0) {
+Bytes counting_bytes(std::size_t count, int start = 0) {
   Bytes bytes(count);
   for (std::size_t i = 0; i < count; ++i)
     bytes[i] = static_cast<std::uint8_t>(start + 7 * static_cast<int>(i));
@@ -22,19 +22,19 @@ Bytes counting(std::size_t count, int start = 0) {
 }
 
 /// Labels i % classes as MedMNIST stores them, [N, 1].
-Bytes labels_of(std::size_t count, int classes) {
+Bytes npz_labels(std::size_t count, int classes) {
   Bytes bytes(count);
   for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::uint8_t>(static_cast<int>(i) % classes);
   return bytes;
 }
 
-Members medmnist() {
-  return {{"train_images", npy("|u1", "(6, 4, 5, 3)", counting(360))},
-          {"val_images", npy("|u1", "(2, 4, 5, 3)", counting(120, 1))},
-          {"test_images", npy("|u1", "(3, 4, 5, 3)", counting(180, 2))},
-          {"train_labels", npy("|u1", "(6, 1)", labels_of(6, 3))},
-          {"val_labels", npy("|u1", "(2, 1)", labels_of(2, 3))},
-          {"test_labels", npy("|u1", "(3, 1)", labels_of(3, 3))}};
+Members medmnist_members() {
+  return {{"train_images", npy("|u1", "(6, 4, 5, 3)", counting_bytes(360))},
+          {"val_images", npy("|u1", "(2, 4, 5, 3)", counting_bytes(120, 1))},
+          {"test_images", npy("|u1", "(3, 4, 5, 3)", counting_bytes(180, 2))},
+          {"train_labels", npy("|u1", "(6, 1)", npz_labels(6, 3))},
+          {"val_labels", npy("|u1", "(2, 1)", npz_labels(2, 3))},
+          {"test_labels", npy("|u1", "(3, 1)", npz_labels(3, 3))}};
 }
 
 class Npz : public testing::Test {
@@ -54,7 +54,7 @@ class Npz : public testing::Test {
 
 TEST_F(Npz, ReadsMedMnistAsItIs) {
   for (const bool is_packed : {false, true}) {
-    write_bytes(path(), npz(medmnist(), is_packed));
+    write_bytes(path(), npz(medmnist_members(), is_packed));
     const Source source = open("npz:" + path());
     ASSERT_EQ(source.train->size(), 6);
     ASSERT_EQ(source.validation->size(), 2);
@@ -74,7 +74,7 @@ TEST_F(Npz, ReadsMedMnistAsItIs) {
 }
 
 TEST_F(Npz, ReadsLabelsOfAnyWholeType) {
-  auto members = medmnist();
+  auto members = medmnist_members();
   members[3].second =
       npy("<i8", "(6,)", {0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,
                           0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0});
@@ -88,7 +88,7 @@ TEST_F(Npz, ReadsLabelsOfAnyWholeType) {
 }
 
 TEST_F(Npz, CountsClassesFromOne) {
-  auto members = medmnist();
+  auto members = medmnist_members();
   for (auto& [name, bytes] : members)
     if (name.ends_with("labels"))
       for (std::size_t i = 128; i < bytes.size(); ++i) ++bytes[i];
@@ -98,15 +98,15 @@ TEST_F(Npz, CountsClassesFromOne) {
 }
 
 TEST_F(Npz, TestsOnValidationOrHoldsImagesBack) {
-  auto members = medmnist();
+  auto members = medmnist_members();
   members.erase(members.begin() + 5);
   members.erase(members.begin() + 2);
   const Source validated = open_with(members);
   EXPECT_EQ(validated.validation, nullptr);
   EXPECT_EQ(validated.test->size(), 2);
   EXPECT_THAT(validated.notes, testing::Contains(HasSubstr("the validation part is the test set")));
-  const Members alone = {{"x_train", npy("|u1", "(20, 4, 5)", counting(400))},
-                         {"y_train", npy("|u1", "(20,)", labels_of(20, 2))}};
+  const Members alone = {{"x_train", npy("|u1", "(20, 4, 5)", counting_bytes(400))},
+                         {"y_train", npy("|u1", "(20,)", npz_labels(20, 2))}};
   const Source cut = open_with(alone, ",test=0.3");
   EXPECT_EQ(cut.train->size(), 14);
   EXPECT_EQ(cut.test->size(), 6);
@@ -138,7 +138,7 @@ TEST_F(Npz, ScalesSixteenBitsByTheirRange) {
 }
 
 TEST_F(Npz, RefusesPickledObjectsByName) {
-  auto members = medmnist();
+  auto members = medmnist_members();
   members[3].second = npy("|O", "(6,)", {0x80, 3, ']', '.'});
   EXPECT_THAT(said(members), AllOf(HasSubstr("train_labels: holds Python objects"), HasSubstr("pickle"),
                                    HasSubstr("astype('int64')")));
@@ -151,38 +151,38 @@ TEST_F(Npz, SaysWhatIsWrongWithAnArray) {
     const char* said;
   };
   const Case cases[] = {
-      {0, npy("|u1", "(6, 3, 4, 5)", counting(360)), "array.transpose(0, 2, 3, 1)"},
-      {0, npy("|u1", "(6, 4, 5, 3, 1)", counting(360)), "volumes are not read"},
-      {0, npy("|u1", "(6, 3, 5, 4)", counting(360)), "array[..., :3]"},
-      {0, npy("|u1", "(6, 60)", counting(360)), "array.reshape"},
-      {0, npy("<f4", "(6, 1, 5, 3)", counting(360)), "pixels are bytes (uint8)"},
-      {0, npy("|u1", "(6, 4, 5, 3)", counting(359)), "needs 360 bytes, but 359 follow"},
-      {0, npy("|u1", "(6, 4, 5, 3)", counting(360), "True"), "numpy.ascontiguousarray"},
-      {0, npy("|u1", "(6, 4, 5, 3), 'x': (1,)", counting(360)), "the key 'x'"},
-      {0, npy("|u1", "(9999999999999, 9999999999999)", counting(360)), "more values than there can be"},
-      {0, npy("|S3", "(6, 4, 5)", counting(360)), "of the type '|S3'"},
-      {0, npy("|u1", "(6, 2, 5, 6)", counting(360)), "1 or 3 channels"},
+      {0, npy("|u1", "(6, 3, 4, 5)", counting_bytes(360)), "array.transpose(0, 2, 3, 1)"},
+      {0, npy("|u1", "(6, 4, 5, 3, 1)", counting_bytes(360)), "volumes are not read"},
+      {0, npy("|u1", "(6, 3, 5, 4)", counting_bytes(360)), "array[..., :3]"},
+      {0, npy("|u1", "(6, 60)", counting_bytes(360)), "array.reshape"},
+      {0, npy("<f4", "(6, 1, 5, 3)", counting_bytes(360)), "pixels are bytes (uint8)"},
+      {0, npy("|u1", "(6, 4, 5, 3)", counting_bytes(359)), "needs 360 bytes, but 359 follow"},
+      {0, npy("|u1", "(6, 4, 5, 3)", counting_bytes(360), "True"), "numpy.ascontiguousarray"},
+      {0, npy("|u1", "(6, 4, 5, 3), 'x': (1,)", counting_bytes(360)), "the key 'x'"},
+      {0, npy("|u1", "(9999999999999, 9999999999999)", counting_bytes(360)), "more values than there can be"},
+      {0, npy("|S3", "(6, 4, 5)", counting_bytes(360)), "of the type '|S3'"},
+      {0, npy("|u1", "(6, 2, 5, 6)", counting_bytes(360)), "1 or 3 channels"},
       {0, {'x'}, "is no array of NumPy"},
-      {2, npy("|u1", "(3, 5, 4, 3)", counting(180)), "all parts have one size"},
-      {3, npy("|u1", "(5, 1)", labels_of(5, 3)), "has 5 labels, but train_images has 6 images"},
+      {2, npy("|u1", "(3, 5, 4, 3)", counting_bytes(180)), "all parts have one size"},
+      {3, npy("|u1", "(5, 1)", npz_labels(5, 3)), "has 5 labels, but train_images has 6 images"},
       {3, npy("|u1", "(6, 1)", {0, 1, 3, 0, 1, 3}), "the label 3 occurs, but none of 2"},
       {3, npy("|u1", "(6, 1)", {4, 5, 4, 5, 4, 5}), "smallest label is 4"},
       {3, npy("|u1", "(6, 1)", {1, 1, 1, 1, 1, 1}), "all labels are 1"},
       {3, npy("|u1", "(6, 2)", {0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0, 1}), "row 2 (from 0) has 2 of 1"},
-      {3, npy("<f4", "(6,)", counting(24)), "labels are whole numbers"},
+      {3, npy("<f4", "(6,)", counting_bytes(24)), "labels are whole numbers"},
       {5, npy("|u1", "(3, 1)", {0, 1, 3}),
        "image 2 (from 0) has the label 3, but training has labels 0 to 2"},
   };
   for (const auto& [member, bytes, rule] : cases) {
-    auto members = medmnist();
+    auto members = medmnist_members();
     members[member].second = bytes;
     EXPECT_THAT(said(members), AllOf(HasSubstr(members[member].first), HasSubstr(rule)));
   }
-  auto members = medmnist();
+  auto members = medmnist_members();
   members.erase(members.begin() + 3);
   EXPECT_THAT(said(members), HasSubstr("holds train_images without train_labels"));
   EXPECT_THAT(said({{"data", npy("|u1", "(1,)", {1})}}), HasSubstr("it holds data"));
-  members = medmnist();
+  members = medmnist_members();
   members.push_back(members[0]);
   EXPECT_THAT(said(members), HasSubstr("holds train_images twice"));
   write_bytes(path(), npy("|u1", "(1,)", {1}));
@@ -193,7 +193,7 @@ TEST_F(Npz, SaysWhatIsWrongWithAnArray) {
 // No sample is lost: what is read has all of them.
 TEST_F(Npz, IsReadWholeOrRefused) {
   for (const bool is_packed : {false, true})
-    read_mutations(npz(medmnist(), is_packed), [&](const Bytes& bytes) {
+    read_mutations(npz(medmnist_members(), is_packed), [&](const Bytes& bytes) {
       write_bytes(path(), bytes);
       const Source source = open("npz:" + path());
       EXPECT_EQ(source.train->size(), 6);

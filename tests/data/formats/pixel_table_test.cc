@@ -13,7 +13,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 /// `images` of 8x8, whose pixel p of image i is (3 i + p) % 256 and whose label is i % 10.
-std::string table(int images, bool has_names = true, const char* line_end = "\n") {
+std::string pixel_lines(int images, bool has_names = true, const char* line_end = "\n") {
   std::string text;
   if (has_names) {
     text = "label";
@@ -28,14 +28,14 @@ std::string table(int images, bool has_names = true, const char* line_end = "\n"
   return text;
 }
 
-Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+Bytes lines_as_bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
 TEST(PixelTable, ReadsKagglesTablesOfMnist) {
   for (const char* line_end : {"\n", "\r\n"})
     for (const bool has_names : {true, false}) {
       const TemporaryDirectory folder;
-      write_bytes(folder.path() / "mnist_train.csv", bytes_of(table(30, has_names, line_end)));
-      write_bytes(folder.path() / "mnist_test.csv", bytes_of(table(12, has_names, line_end)));
+      write_bytes(folder.path() / "mnist_train.csv", lines_as_bytes(pixel_lines(30, has_names, line_end)));
+      write_bytes(folder.path() / "mnist_test.csv", lines_as_bytes(pixel_lines(12, has_names, line_end)));
       const Source source = open("mnist:" + folder.path().string());
       ASSERT_EQ(source.train->size(), 30);
       ASSERT_EQ(source.test->size(), 12);
@@ -49,8 +49,8 @@ TEST(PixelTable, ReadsKagglesTablesOfMnist) {
 
 TEST(PixelTable, HoldsTestImagesBackFromTheCompetitions) {
   const TemporaryDirectory folder;
-  write_bytes(folder.path() / "train.csv", bytes_of(table(50)));
-  write_bytes(folder.path() / "test.csv", bytes_of("pixel0,pixel1\n0,0\n"));  // without labels
+  write_bytes(folder.path() / "train.csv", lines_as_bytes(pixel_lines(50)));
+  write_bytes(folder.path() / "test.csv", lines_as_bytes("pixel0,pixel1\n0,0\n"));  // without labels
   const Source source = open("mnist:" + folder.path().string());
   EXPECT_EQ(source.train->size(), 40);
   EXPECT_EQ(source.test->size(), 10);
@@ -60,7 +60,7 @@ TEST(PixelTable, HoldsTestImagesBackFromTheCompetitions) {
 TEST(PixelTable, IsNoOtherTable) {
   const TemporaryDirectory folder;
   for (const char* text : {"", "label,path\n0,a.jpg\n", "id,label\n1,2\n", "\n", "label"}) {
-    write_bytes(folder.path() / "train.csv", bytes_of(text));
+    write_bytes(folder.path() / "train.csv", lines_as_bytes(text));
     EXPECT_FALSE(is_pixel_table(folder.path() / "train.csv")) << text;
   }
   EXPECT_FALSE(is_pixel_table(folder.path()));
@@ -71,12 +71,12 @@ TEST(PixelTable, NamesTheLineThatBreaks) {
   const auto path = folder.path() / "t.csv";
   const auto said = [&](std::string text, const std::string& from, const std::string& to) {
     text.replace(text.find(from), from.size(), to);
-    write_bytes(path, bytes_of(text));
+    write_bytes(path, lines_as_bytes(text));
     const auto error = error_of([&] { (void)read_pixel_table(path); });
     EXPECT_EQ(error.kind, base::ErrorKind::data);
     return error.text;
   };
-  const auto whole = table(3);
+  const auto whole = pixel_lines(3);
   EXPECT_THAT(said(whole, "\n1,3,4", "\n1,3,256"), AllOf(HasSubstr("line 3, column 3"), HasSubstr("'256,")));
   EXPECT_THAT(said(whole, "\n1,3,4", "\n1,3,-4"), HasSubstr("line 3, column 3"));
   EXPECT_THAT(said(whole, "\n1,3,4", "\n1,3"), HasSubstr("line 3, column 65"));
@@ -89,7 +89,7 @@ TEST(PixelTable, NamesTheLineThatBreaks) {
 TEST(PixelTable, IsReadLineByLineOrRefused) {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "t.csv";
-  read_mutations(bytes_of(table(4)), [&](const Bytes& bytes) {
+  read_mutations(lines_as_bytes(pixel_lines(4)), [&](const Bytes& bytes) {
     write_bytes(path, bytes);
     (void)is_pixel_table(path);
     const auto part = read_pixel_table(path);

@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-ImageListing listing_of(const std::vector<std::pair<std::string, std::vector<std::string>>>& folders) {
+ImageListing listing_with(const std::vector<std::pair<std::string, std::vector<std::string>>>& folders) {
   ImageListing listing;
   for (const auto& [folder, names] : folders) {
     const auto number = listing.add_directory(folder);
@@ -22,7 +22,7 @@ ImageListing listing_of(const std::vector<std::pair<std::string, std::vector<std
 
 TEST(ImageFinder, FindsByPathNameAndEnding) {
   const auto listing =
-      listing_of({{"", {"a.jpg"}}, {"x", {"a.jpg", "b.1.png"}}, {"y/z", {"c.jpg", "c.png"}}});
+      listing_with({{"", {"a.jpg"}}, {"x", {"a.jpg", "b.1.png"}}, {"y/z", {"c.jpg", "c.png"}}});
   const ImageFinder finder(listing, "/data/set");
   EXPECT_THAT(finder.find("x/a.jpg"), ElementsAre(1));
   EXPECT_THAT(finder.find("./x/a"), ElementsAre(1));
@@ -39,7 +39,7 @@ TEST(ImageFinder, FindsByPathNameAndEnding) {
 
 TEST(LabelColumns, AreFoundByNameOrText) {
   const TemporaryDirectory folder;
-  const auto listing = listing_of({{"", {"0.jpg", "1.jpg", "2.jpg", "3.jpg"}}});
+  const auto listing = listing_with({{"", {"0.jpg", "1.jpg", "2.jpg", "3.jpg"}}});
   const ImageFinder finder(listing, folder.path());
   const auto columns = [&](const std::string& text) {
     write_bytes(folder.path() / "t.csv", {text.begin(), text.end()});
