@@ -217,6 +217,7 @@ void inspect_images(const Parts& parts, int threads, DataFacts& facts) {
         facts.broken.push_back(fmt::format("{}: {}", part->name(samples[i]), one.broken));
       facts.grey += one.grey;
       facts.plain += one.plain;
+      facts.turned += one.header.turn > 1 ? 1 : 0;
       if (one.header.height == 0) continue;
       facts.short_sides.push_back(std::min(one.header.height, one.header.width));
       facts.long_sides.push_back(std::max(one.header.height, one.header.width));

@@ -31,6 +31,7 @@ struct DataFacts {
   std::vector<int> short_sides, long_sides;   ///< ascending; of images with a valid header
   std::map<std::string, std::int64_t> kinds;  ///< "JPEG RGB": their number
   std::int64_t grey = 0, plain = 0;           ///< as in data::ImageFacts
+  std::int64_t turned = 0;                    ///< by EXIF
   std::vector<std::string> broken;            ///< "FILE: why"
 
   bool sought_duplicates = false;                   ///< whether there were few enough images to compare

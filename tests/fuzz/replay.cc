@@ -18,6 +18,7 @@
   DO(idx)                    \
   DO(npz)                    \
   DO(csv)                    \
+  DO(exif)                   \
   DO(safetensors) DO(weights) DO(recipe) DO(record) DO(model) DO(manifest) DO(kernels) DO(spec) DO(table)
 #define PACELINE_DECLARE(name) int fuzz_##name(const std::uint8_t* data, std::size_t bytes);
 extern "C" {

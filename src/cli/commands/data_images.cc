@@ -48,6 +48,7 @@ void print_parts(const std::vector<ImagePart>& parts, const std::vector<data::Pa
     print(fmt::format("  {:<11} {:>8} {:>9.1f}  {:<18} {:<18} {}\n", parts[i].name, report.images,
                       static_cast<double>(report.encoded_bytes) / 1e6, spread_of_sizes(report.heights),
                       spread_of_sizes(report.widths), kinds));
+    if (report.turned > 0) print(fmt::format("  {:<11} {:>8} turned upright by EXIF\n", "", report.turned));
   }
 }
 
