@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace paceline::data {
@@ -77,6 +78,10 @@ struct PartName {
 /// Errors    Error(data) with the folders, and what to write
 void check_class_names(const std::string& spec, const std::vector<std::string>& classes, bool has_parts,
                        std::vector<std::string>& notes);
+
+/// Pairs of names that differ in case, in blanks, '_', '-' and '.', or in a plural's s: perhaps one class.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> alike_names(
+    const std::vector<std::string>& classes);
 
 // Files that are no images by their names (passed_over.cc).
 
