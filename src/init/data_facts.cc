@@ -22,8 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Finds files in which other programs store images, down to `kDeep` folders.
+/// Finds files in which other programs store images, down to `kDeep` folders; "" where there are images that
+/// are read.
 std::string hint_of_other_files(const fs::path& folder) {
+  std::error_code none;
+  if (!fs::is_directory(folder, none)) return "";
   constexpr int kDeep = 3;
   static const std::map<std::string, std::string> kKinds{{".npz", "arrays of NumPy"},
                                                          {".npy", "arrays of NumPy"},
@@ -39,11 +42,11 @@ std::string hint_of_other_files(const fs::path& folder) {
                                                          {".tiff", "TIFF"},
                                                          {".heic", "HEIC"}};
   std::map<std::string, std::int64_t> counts;
-  std::error_code none;
   for (fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, none),
        end;
        !none && entry != end; entry.increment(none)) {
     if (entry.depth() >= kDeep) entry.disable_recursion_pending();
+    if (data::is_image_name(entry->path().filename().string())) return "";  // those are read
     if (const auto ending = base::lower_case(entry->path().extension().string()); kKinds.contains(ending))
       ++counts[ending];
   }
@@ -128,22 +131,11 @@ std::optional<data::Source> open_nested(std::string& spec) {
   return data::open(spec);
 }
 
-/// The images below `folder`; none if they cannot be listed, which was reported before.
-data::ImageListing images_below(const std::string& folder) {
-  std::error_code none;
-  if (!fs::is_directory(folder, none)) return {};
-  try {
-    return data::scan_folder(folder).listing;
-  } catch (const base::Error&) {
-    return {};
-  }
-}
-
 /// Opens a folder whose classes a table says, of several the first that does; nothing where none does.
 /// `why_not` says why.
 std::optional<data::Source> open_by_table(std::string& spec, std::string& why_not) {
   const auto folder = directory_of(spec);
-  for (const auto& table : data::find_label_tables(folder, images_below(folder))) {
+  for (const auto& table : data::find_label_tables(folder)) {
     if (!table.why_not.empty()) {
       if (why_not.empty()) why_not = table.why_not;
       continue;
@@ -164,7 +156,7 @@ std::optional<data::Source> open_by_table(std::string& spec, std::string& why_no
 std::string note_on_tables(const std::string& spec, const std::vector<std::string>& classes) {
   if (!spec.starts_with("folder:") || spec.find(",labels=") != std::string::npos) return "";
   const auto folder = directory_of(spec);
-  for (const auto& table : data::find_label_tables(folder, images_below(folder)))
+  for (const auto& table : data::find_label_tables(folder))
     if (table.why_not.empty() && !std::ranges::is_permutation(table.classes, classes))
       return fmt::format(
           "{} is a table that names images: the classes here are the folders, not its labels; for these: {},labels={}",
@@ -186,10 +178,7 @@ data::Source open_it(std::string& spec) {
       if (auto source = open_by_table(spec, hint)) return std::move(*source);
       if (auto source = open_nested(spec)) return std::move(*source);
     }
-    const auto folder = directory_of(spec);
-    if (std::error_code none;
-        hint.empty() && fs::is_directory(folder, none) && images_below(folder).size() == 0)
-      hint = hint_of_other_files(folder);
+    if (hint.empty()) hint = hint_of_other_files(directory_of(spec));
     if (hint.empty()) throw;
     base::fail(error.kind(), "{}\n{}", error.what(), hint);
   }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "data/image/scan.h"
 
 namespace paceline::data {
 namespace {
@@ -252,7 +253,7 @@ LabelColumns label_columns(const LabelTable& table) {
   return labels;
 }
 
-std::vector<FoundTable> find_label_tables(const fs::path& folder, const ImageListing& images) {
+std::vector<FoundTable> find_label_tables(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder, none))
@@ -262,6 +263,12 @@ std::vector<FoundTable> find_label_tables(const fs::path& folder, const ImageLis
   std::ranges::sort(paths);
   std::vector<FoundTable> found;
   if (paths.empty()) return found;
+  ImageListing images;
+  try {
+    images = scan_folder(folder).listing;
+  } catch (const base::Error&) {
+    return found;  // it cannot be listed, which its reader says
+  }
   const ImageFinder finder(images, folder);
   for (const auto& path : paths) {
     try {

@@ -71,8 +71,9 @@ struct FoundTable {
   std::string why_not{};               ///< "FILE: why its classes are not clear"
 };
 /// Those directly in `folder`, by name.
-[[nodiscard]] std::vector<FoundTable> find_label_tables(const std::filesystem::path& folder,
-                                                        const ImageListing& images);
+///
+/// Cost     where there is a table, the names of all images
+[[nodiscard]] std::vector<FoundTable> find_label_tables(const std::filesystem::path& folder);
 
 /// Assigns images to parts and classes by the table that the option `labels` names (in the folder, else where
 /// the path leads); `image` and `label` name its columns.
