@@ -34,7 +34,7 @@ const std::vector<FormatRow>& table() {
        {"labels"},
        open_cifar100},
       {{"mnist:DIR[,split=NAME][,test=X]",
-        "MNIST, IDX files, plain or .gz; EMNIST; mnist.npz; tables of pixels"},
+        "MNIST, IDX files, plain or .gz, EMNIST, mnist.npz, tables of pixels"},
        {"split", "test"},
        open_mnist},
       {{"npz:FILE[,test=X][,range=own|LOW:HIGH]", "arrays of NumPy in one file, as MedMNIST's"},
