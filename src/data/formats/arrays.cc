@@ -1,6 +1,7 @@
 #include "data/formats/arrays.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -54,7 +55,7 @@ void check_part(const ArrayPart& train, const LabelNumbers& classes, const Array
           ErrorKind::data,
           "{}: image {} (from 0) has the label {}, but training has labels {} to {}; check that the parts "
           "are of one data set",
-          part.where, i, part.labels[i], classes.first, classes.first + classes.count - 1);
+          part.where_labels, i, part.labels[i], classes.first, classes.first + classes.count - 1);
 }
 
 /// Holds back `fraction` of every class as test set.
@@ -154,7 +155,7 @@ Source source_of_arrays(const Spec& spec, ArrayParts parts) {
   for (const auto label : parts.train->labels) ++counts[label];
   if (counts.empty())
     base::fail(ErrorKind::data, "{}: holds no images; fetch the file again", parts.train->where);
-  const auto classes = number_classes(parts.train->where, counts);
+  const auto classes = number_classes(parts.train->where_labels, counts);
   Source source;
   source.spec = spec.text;
   source.class_names = classes.names();
@@ -171,6 +172,11 @@ Source source_of_arrays(const Spec& spec, ArrayParts parts) {
   source.train = dataset(parts.train);
   source.validation = dataset(parts.validation);
   source.test = dataset(parts.test);
+  if (!parts.left_out.empty())
+    source.notes.push_back(
+        fmt::format("left out: {} of other names ({})",
+                    base::counted(static_cast<std::int64_t>(parts.left_out.size()), "array"),
+                    base::visible(fmt::format("{}", fmt::join(parts.left_out, ", ")).substr(0, 200))));
   if (!source.test && source.validation) {
     source.test = std::move(source.validation);
     source.notes.emplace_back("no test part: the validation part is the test set");

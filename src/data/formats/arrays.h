@@ -53,9 +53,11 @@ struct ArrayPart {
   ImageFormat format;
   std::vector<std::uint8_t> pixels;    ///< [labels.size()] images of `format`
   std::vector<std::int64_t> labels{};  ///< as they are stored
+  std::string where_labels{};          ///< "a.npz: train_labels"
 };
 struct ArrayParts {
   std::optional<ArrayPart> train, validation, test;
+  std::vector<std::string> left_out{};  ///< arrays of other names
 };
 /// The parts as a source, without name, description and normalisation. Without a test part the validation
 /// part is the test set; without either the option `test` of every class is held back from training. Notes

@@ -352,6 +352,7 @@ ArrayParts read_npz(const Spec& spec, const fs::path& path) {
     ArrayPart made{.where = name_of(images), .format = {}, .pixels = {}};
     const auto array = parse_npy(made.where, arrays[images]);
     read_images(spec, array, made);
+    made.where_labels = name_of(labels);
     made.labels = read_labels(name_of(labels), parse_npy(name_of(labels), arrays[labels]));
     if (static_cast<std::int64_t>(made.labels.size()) != array.shape[0])
       base::fail(ErrorKind::data, "{}: has {} labels, but {} has {} images; each image has one label",
@@ -368,6 +369,7 @@ ArrayParts read_npz(const Spec& spec, const fs::path& path) {
                    ? std::string(" (it is empty)")
                    : fmt::format(" (it holds {})",
                                  base::visible(fmt::format("{}", fmt::join(others, ", ")).substr(0, 200))));
+  parts.left_out = std::move(others);
   return parts;
 }
 

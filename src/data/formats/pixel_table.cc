@@ -77,7 +77,8 @@ ArrayPart read_pixel_table(const fs::path& path) {
         path.string(), std::ranges::count(head, ','));
   ArrayPart part{.where = path.string(),
                  .format = {.height = static_cast<int>(side), .width = static_cast<int>(side), .channels = 1},
-                 .pixels = {}};
+                 .pixels = {},
+                 .where_labels = path.string()};
   part.pixels.reserve(
       std::min(text.size() / 2, static_cast<std::size_t>(std::ranges::count(text, '\n') + 1) * side * side));
   for (; !text.empty(); ++number) {

@@ -69,7 +69,7 @@ LabelColumns one_column(const LabelTable& table) {
   std::vector<std::size_t> candidates, of_words;
   const std::size_t columns = table.names.size(), rows = table.rows.size();
   for (std::size_t i = 0; i < columns; ++i) {
-    if (i == table.image) continue;
+    if (i == table.image || (table.has_header && base::lower_case(table.names[i]) == "split")) continue;
     const auto values = values_of(table, i);
     if (values.size() < 2 || (columns > 2 && 2 * values.size() > rows)) continue;
     candidates.push_back(i);

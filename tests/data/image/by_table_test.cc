@@ -87,18 +87,24 @@ TEST_F(ByTable, NamesNoImageOfAnotherFolder) {
 }
 
 TEST_F(ByTable, LabelsValidationBesideTrainingFolders) {
-  for (const char* name : {"train/n1/images/a.jpg", "train/n2/images/b.jpg", "val/images/val_0.jpg",
-                           "val/images/val_1.jpg", "test/images/t.jpg"})
+  for (const char* name :
+       {"train/n1/images/a.jpg", "train/n2/images/b.jpg", "val/images/val_0.jpg", "val/images/val_1.jpg",
+        "val/images/val_2.jpg", "val/images/val_3.jpg", "test/images/t.jpg"})
     image(name);
-  table("val_0.jpg\tn2\t0\t32\t44\t62\nval_1.jpg\tn1\t1\t2\t3\t4\n", "val/val_annotations.txt");
+  table("val_0.jpg\tn2\t0\t32\t4\nval_1.jpg\tn1\t1\t2\t4\nval_2.jpg\tn2\t1\t2\t3\nval_3.jpg\tn1\t0\t7\t3\n",
+        "val/val_annotations.txt");
   const Source tiny = open_here(",labels=val/val_annotations.txt");
   EXPECT_THAT(seen(tiny, *tiny.train), ElementsAre("train/n1/images/a.jpg=n1", "train/n2/images/b.jpg=n2"));
-  EXPECT_THAT(seen(tiny, *tiny.test), ElementsAre("val/images/val_0.jpg=n2", "val/images/val_1.jpg=n1"));
+  const auto tested = seen(tiny, *tiny.test);
+  EXPECT_THAT(tested, ElementsAre("val/images/val_0.jpg=n2", "val/images/val_1.jpg=n1",
+                                  "val/images/val_2.jpg=n2", "val/images/val_3.jpg=n1"));
   EXPECT_THAT(tiny.notes, Contains(HasSubstr("test/images/t.jpg")));
-  table("ImageId,PredictionString\nval_0,n2 1 2 3 4\nval_1,n1 5 6 7 8 n1 1 2 3 4\n", "solution.csv");
-  EXPECT_EQ(seen(tiny, *tiny.test), seen(tiny, *open_here(",labels=solution.csv").test));
-  table("val_0.jpg n2\nval_1.jpg n1\n", "val.txt");
-  EXPECT_EQ(seen(tiny, *tiny.test), seen(tiny, *open_here(",labels=val.txt").test));
+  table(
+      "ImageId,PredictionString\nval_0,n2 1 2 3 4\nval_1,n1 5 6 7 8 n1 1 2 3 4\nval_2,n2 0 0 1 1\nval_3,n1 0 0 1 1\n",
+      "solution.csv");
+  EXPECT_EQ(tested, seen(tiny, *open_here(",labels=solution.csv").test));
+  table("val_0.jpg n2\nval_1.jpg n1\nval_2.jpg n2\nval_3.jpg n1\n", "val.txt");
+  EXPECT_EQ(tested, seen(tiny, *open_here(",labels=val.txt").test));
   table("val_0.jpg 65\nval_1.jpg 1\n", "val.txt");
   EXPECT_THAT(error_of([&] { (void)open_here(",labels=val.txt"); }).text,
               HasSubstr("the class '65' of 'val/images/val_0.jpg' is not among the 2 classes"));

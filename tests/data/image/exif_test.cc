@@ -58,7 +58,7 @@ Bytes with_exif(const Bytes& jpeg, const Bytes& exif) {
   return bytes;
 }
 
-RgbImage decoded(const Bytes& bytes, double scale = 1) {
+RgbImage upright_image(const Bytes& bytes, double scale = 1) {
   ImageDecoder decoder;
   RgbImage image;
   const auto header = decoder.read_header(bytes);
@@ -71,10 +71,10 @@ RgbImage decoded(const Bytes& bytes, double scale = 1) {
 }
 
 /// Where the upright pixel (y, x) is stored, in an image of height h and width w: EXIF's definition.
-struct Place {
+struct StoredAt {
   int y, x;
 };
-Place stored_place(int turn, int y, int x, int h, int w) {
+StoredAt stored_place(int turn, int y, int x, int h, int w) {
   switch (turn) {
     case 2:
       return {y, w - 1 - x};
@@ -97,12 +97,12 @@ Place stored_place(int turn, int y, int x, int h, int w) {
 
 TEST(ImageDecoder, TurnsAllEightOrientationsUpright) {
   const Bytes plain = jpeg(picture(20, 33));
-  const RgbImage stored = decoded(plain);
+  const RgbImage stored = upright_image(plain);
   for (int turn = 1; turn <= 8; ++turn)
     for (const bool is_big : {false, true})
       for (const int type : {3, 4}) {
         const Bytes file = with_exif(plain, exif_data(turn, is_big, type));
-        const RgbImage upright = decoded(file);
+        const RgbImage upright = upright_image(file);
         ASSERT_EQ(upright.height, turn >= 5 ? 33 : 20);
         ASSERT_EQ(upright.width, turn >= 5 ? 20 : 33);
         for (int y = 0; y < upright.height; ++y)
@@ -113,12 +113,12 @@ TEST(ImageDecoder, TurnsAllEightOrientationsUpright) {
                         stored.pixels[static_cast<std::size_t>(3 * (from.y * 33 + from.x) + c)])
                   << turn << ": " << y << ", " << x;
           }
-        const RgbImage small = decoded(file, 0.5);
+        const RgbImage small = upright_image(file, 0.5);
         EXPECT_EQ(small.height, turn >= 5 ? 17 : 10);
         EXPECT_EQ(small.width, turn >= 5 ? 10 : 17);
       }
   for (const int turn : {0, 9, 65535})
-    EXPECT_EQ(decoded(with_exif(plain, exif_data(turn))).pixels, stored.pixels);
+    EXPECT_EQ(upright_image(with_exif(plain, exif_data(turn))).pixels, stored.pixels);
 }
 
 TEST(ImageDecoder, TurnsNothingByDamagedExif) {
@@ -129,7 +129,7 @@ TEST(ImageDecoder, TurnsNothingByDamagedExif) {
     EXPECT_EQ(exif_turn(std::span(exif).first(length)), 1) << length;
   read_mutations(with_exif(plain, exif), [](const Bytes& bytes) {
     try {
-      const auto image = decoded(bytes);
+      const auto image = upright_image(bytes);
       EXPECT_EQ(image.pixels.size(), static_cast<std::size_t>(3 * image.height * image.width));
     } catch (const BrokenImage&) {
     }
