@@ -97,6 +97,8 @@ std::optional<std::string> hint_for_data(const std::string& name) {
     if (plain(package.name) == plain(name) && package.name != package.format)
       return fmt::format("; its files are read as {}:DIR, and 'paceline data get {}' fetches them",
                          package.format, package.name);
+  for (const FormatRow& row : table())
+    if (plain(row.info.name()) == plain(name)) return fmt::format("; did you mean '{}'?", row.info.name());
   for (const Known& known : kKnown)
     if (known.name == plain(name)) return fmt::format("; {}", known.hint);
   return std::nullopt;

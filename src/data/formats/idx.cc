@@ -267,7 +267,7 @@ std::unique_ptr<IdxDataset> open_pair(const Spec& spec, const fs::path& director
   for (const auto& name : {part + "-images-idx3-ubyte", part + "-labels-idx1-ubyte"}) {
     const auto path = find_file(directory, name);
     if (!path) {
-      const auto other = has_mnist(directory) ? "" : other_idx_file(directory);
+      const auto other = has_mnist(directory) || part.starts_with("emnist-") ? "" : other_idx_file(directory);
       base::fail(
           ErrorKind::data,
           "data '{}': there is no {} in {}, plain or with .gz{}; give the folder with MNIST's four IDX files (or one "

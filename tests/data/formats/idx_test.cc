@@ -145,10 +145,10 @@ TEST_F(Idx, SaysWhereNoneOrSeveralAre) {
               AllOf(HasSubstr("FashionMNIST/raw and "), HasSubstr("KMNIST/raw; give the folder of one")));
   std::filesystem::remove_all(parent.path() / "KMNIST");
   std::filesystem::remove_all(parent.path() / "FashionMNIST");
-  write_bytes(parent.path() / "gzip/emnist-letters-train-images-idx3-ubyte", idx_images(2, 7));
-  EXPECT_THAT(here(), AllOf(HasSubstr("there is no train-images-idx3-ubyte"),
-                            HasSubstr("gzip/emnist-letters-train-images-idx3-ubyte is there"),
-                            HasSubstr("MNIST/raw/")));
+  write_bytes(parent.path() / "gzip/mine-train-images-idx3-ubyte", idx_images(2, 7));
+  EXPECT_THAT(here(),
+              AllOf(HasSubstr("there is no train-images-idx3-ubyte"),
+                    HasSubstr("gzip/mine-train-images-idx3-ubyte is there"), HasSubstr("MNIST/raw/")));
 }
 
 TEST_F(Idx, NamesAMissingFile) {

@@ -79,7 +79,7 @@ TEST(PixelTable, NamesTheLineThatBreaks) {
   const auto whole = pixel_lines(3);
   EXPECT_THAT(said(whole, "\n1,3,4", "\n1,3,256"), AllOf(HasSubstr("line 3, column 3"), HasSubstr("'256,")));
   EXPECT_THAT(said(whole, "\n1,3,4", "\n1,3,-4"), HasSubstr("line 3, column 3"));
-  EXPECT_THAT(said(whole, "\n1,3,4", "\n1,3"), HasSubstr("line 3, column 65"));
+  EXPECT_THAT(said(whole, "\n1,3,4", "\n1,3"), HasSubstr("line 3, column 64"));
   EXPECT_THAT(said(whole, "\n1,3,4", "\n1,3,4,5"), HasSubstr("line 3, column 65"));
   EXPECT_THAT(said(whole, "\n1,3,4", "\n\n1,3,4"), HasSubstr("line 3, column 1"));
   EXPECT_THAT(said(whole, "label,", "label,x,"), HasSubstr("as many grey values as a square has"));

@@ -135,7 +135,8 @@ TEST_F(ByTable, IsRefusedWithTheLine) {
   EXPECT_THAT(said("id,label,split\n0,a,test\n1,b,test\n"), HasSubstr("names no training image"));
   EXPECT_THAT(said("id,label\nx,a\ny,b\n"), HasSubstr("no cell names an image"));
   EXPECT_THAT(said("id,a,b\n0,x,u\n1,y,v\n2,x,u\n3,y,v\n"), HasSubstr("which of the columns 'a', 'b'"));
-  EXPECT_THAT(said("id,label\n0,a\n1,a\n"), HasSubstr("one class for training ('a')"));
+  EXPECT_THAT(said("id,label\n0,a\n1,a\n", ",labels=t.csv,label=label"),
+              HasSubstr("one class for training ('a')"));
   EXPECT_THAT(said("id\n0\n"), HasSubstr("is no table of labels"));
   EXPECT_THAT(said("id,label\n0,a\n1,b\n", ",labels=t.csv,label=lable"), HasSubstr("did you mean 'label'"));
   EXPECT_THAT(said("id,label\n0,a\n1,b\n", ",labels=t.csv,image=9"), HasSubstr("no column '9'"));
