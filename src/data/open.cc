@@ -30,10 +30,20 @@ const std::vector<FormatRow>& table() {
       {{"cifar10:DIR[,test=FILE]", "CIFAR-10, binary version: data_batch_1.bin .. 5, test_batch.bin"},
        {"test"},
        open_cifar10},
-      {{"mnist:DIR", "MNIST, IDX files, plain or .gz"}, {}, open_mnist},
-      {{"folder:DIR[,size=N|HxW][,eval-size=N|HxW][,eval-resize=N|fit][,crop-area=X][,jitter=X][,flip=0|1][,classes=leaf|top][,test=X]",
+      {{"cifar100:DIR[,labels=fine|coarse]", "CIFAR-100: train.bin, test.bin, or its Python version"},
+       {"labels"},
+       open_cifar100},
+      {{"mnist:DIR[,split=NAME][,test=X]",
+        "MNIST, IDX files, plain or .gz, EMNIST, mnist.npz, tables of pixels"},
+       {"split", "test"},
+       open_mnist},
+      {{"npz:FILE[,test=X][,range=own|LOW:HIGH]", "arrays of NumPy in one file, as MedMNIST's"},
+       {"test", "range"},
+       open_npz},
+      {{"folder:DIR[,size=N|HxW][,eval-size=N|HxW][,eval-resize=N|fit][,crop-area=X][,jitter=X][,flip=0|1][,classes=leaf|top][,labels=TABLE][,image=COLUMN][,label=COLUMN][,test=X]",
         "JPEG and PNG files, a folder a class, in train/ and test/ or in one folder"},
-       {"size", "eval-size", "eval-resize", "crop-area", "jitter", "flip", "classes", "test"},
+       {"size", "eval-size", "eval-resize", "crop-area", "jitter", "flip", "classes", "labels", "image",
+        "label", "test"},
        open_folder},
       {{"synthetic[,train=N][,test=N][,seed=S][,size=P][,classes=N][,delay-us=T]",
         "drawn images of 10 classes, no files"},
@@ -59,12 +69,11 @@ std::optional<std::string> hint_for_data(const std::string& name) {
       "it is not read; write its images into folders, one for each class, and give folder:DIR";
   constexpr const char* kAsFolder = "its images are read from folders, one for each class: folder:DIR";
   constexpr auto kKnown = std::to_array<Known>({
-      {"cifar100",
-       "CIFAR-100 is not read, since its files hold two labels an image; write the images into folders, one for "
-       "each class, and give folder:DIR"},
       {"kmnist", "its files are those of MNIST: mnist:DIR"},
       {"qmnist", kToFolders},
-      {"emnist", kToFolders},
+      {"emnist",
+       "its files are read as mnist:DIR,split=balanced (or byclass, bymerge, letters, digits, mnist)"},
+      {"medmnist", "its files are read as npz:FILE"},
       {"svhn", kToFolders},
       {"stl10", kToFolders},
       {"imagenet", kAsFolder},
@@ -88,6 +97,8 @@ std::optional<std::string> hint_for_data(const std::string& name) {
     if (plain(package.name) == plain(name) && package.name != package.format)
       return fmt::format("; its files are read as {}:DIR, and 'paceline data get {}' fetches them",
                          package.format, package.name);
+  for (const FormatRow& row : table())
+    if (plain(row.info.name()) == plain(name)) return fmt::format("; did you mean '{}'?", row.info.name());
   for (const Known& known : kKnown)
     if (known.name == plain(name)) return fmt::format("; {}", known.hint);
   return std::nullopt;
@@ -144,7 +155,7 @@ Source open(const std::string& text, const OpenOptions& options) {
                hint_for_data(spec.name).value_or(base::suggestion(spec.name, names)));
   }
   if (row->info.reads_files() && spec.directory.empty())
-    base::fail(base::ErrorKind::usage, "data '{}': {} reads files and needs their directory; write {}", text,
+    base::fail(base::ErrorKind::usage, "data '{}': {} reads files and needs their place; write {}", text,
                spec.name, row->info.usage);
   if (!row->info.reads_files() && text.find(':') < text.find(','))
     base::fail(base::ErrorKind::usage, "data '{}': {} reads no files and takes no directory ('{}'); write {}",

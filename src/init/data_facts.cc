@@ -14,6 +14,7 @@
 #include "data/formats/formats.h"
 #include "data/image/dataset.h"
 #include "data/image/inspect.h"
+#include "data/image/label_table.h"
 #include "data/image/scan.h"
 
 namespace paceline::init {
@@ -21,8 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Finds files in which other programs store images, down to `kDeep` folders.
+/// Finds files in which other programs store images, down to `kDeep` folders; "" where there are images that
+/// are read.
 std::string hint_of_other_files(const fs::path& folder) {
+  std::error_code none;
+  if (!fs::is_directory(folder, none)) return "";
   constexpr int kDeep = 3;
   static const std::map<std::string, std::string> kKinds{{".npz", "arrays of NumPy"},
                                                          {".npy", "arrays of NumPy"},
@@ -38,11 +42,11 @@ std::string hint_of_other_files(const fs::path& folder) {
                                                          {".tiff", "TIFF"},
                                                          {".heic", "HEIC"}};
   std::map<std::string, std::int64_t> counts;
-  std::error_code none;
   for (fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, none),
        end;
        !none && entry != end; entry.increment(none)) {
     if (entry.depth() >= kDeep) entry.disable_recursion_pending();
+    if (data::is_image_name(entry->path().filename().string())) return "";  // those are read
     if (const auto ending = base::lower_case(entry->path().extension().string()); kKinds.contains(ending))
       ++counts[ending];
   }
@@ -52,7 +56,9 @@ std::string hint_of_other_files(const fs::path& folder) {
       "{} in {} ({}), which this program does not read: write the images as JPEG or PNG "
       "files, a folder for each class{}",
       base::counted(most->second, "file there ends", "files there end"), most->first, kKinds.at(most->first),
-      most->first == ".zip" ? "; unpack it first" : "");
+      most->first == ".zip"   ? "; unpack it first"
+      : most->first == ".npz" ? "; or give the file itself, if it holds train_images and train_labels"
+                              : "");
 }
 
 using base::ErrorKind;
@@ -88,7 +94,13 @@ std::string spec_of(const std::string& given) {
                whole, base::shell_word(whole));
   if (has_any(whole, {"data_batch_1.bin", "cifar-10-batches-bin", "data_batch_1", "cifar-10-batches-py"}))
     return "cifar10:" + whole;
-  if (fs::is_directory(whole, none) && data::find_mnist(whole)) return "mnist:" + whole;
+  if (has_any(whole, {"cifar-100-binary", "cifar-100-python"}) ||
+      (has_any(whole, {"fine_label_names.txt"}) && has_any(whole, {"train.bin"})) ||
+      (has_any(whole, {"meta"}) && fs::is_regular_file(fs::path(whole) / "train", none)))
+    return "cifar100:" + whole;
+  if (fs::is_directory(whole, none) && (data::find_mnist(whole) || data::is_mnist_of_others(whole)))
+    return "mnist:" + whole;
+  if (whole.ends_with(".npz")) return "npz:" + whole;
   return "folder:" + whole;
 }
 
@@ -119,7 +131,40 @@ std::optional<data::Source> open_nested(std::string& spec) {
   return data::open(spec);
 }
 
-/// Opens the data. If that fails, other files in the folder may explain why.
+/// Opens a folder whose classes a table says, of several the first that does; nothing where none does.
+/// `why_not` says why.
+std::optional<data::Source> open_by_table(std::string& spec, std::string& why_not) {
+  const auto folder = directory_of(spec);
+  for (const auto& table : data::find_label_tables(folder)) {
+    if (!table.why_not.empty()) {
+      if (why_not.empty()) why_not = table.why_not;
+      continue;
+    }
+    if (table.file.find(',') != std::string::npos) continue;  // which a spec cannot name
+    try {
+      auto source = data::open(fmt::format("{},labels={}", spec, table.file));
+      spec += ",labels=" + table.file;
+      return source;
+    } catch (const base::Error& error) {
+      if (why_not.empty()) why_not = error.what();
+    }
+  }
+  return std::nullopt;
+}
+
+/// Says that a table beside the images has other classes than the folders that were read; "" otherwise.
+std::string note_on_tables(const std::string& spec, const std::vector<std::string>& classes) {
+  if (!spec.starts_with("folder:") || spec.find(",labels=") != std::string::npos) return "";
+  const auto folder = directory_of(spec);
+  for (const auto& table : data::find_label_tables(folder))
+    if (table.why_not.empty() && !std::ranges::is_permutation(table.classes, classes))
+      return fmt::format(
+          "{} is a table that names images: the classes here are the folders, not its labels; for these: {},labels={}",
+          (fs::path(folder) / table.file).string(), spec, table.file);
+  return "";
+}
+
+/// Opens the data. If that fails, a table may say the classes, or other files in the folder explain why.
 data::Source open_it(std::string& spec) {
   try {
     auto source = data::open(spec);
@@ -127,9 +172,13 @@ data::Source open_it(std::string& spec) {
     spec += ",classes=top";
     return data::open(spec);
   } catch (const base::Error& error) {
-    if (spec.starts_with("folder:") && !spec.ends_with(",classes=top"))
+    if (!spec.starts_with("folder:")) throw;
+    std::string hint;
+    if (!spec.ends_with(",classes=top")) {
+      if (auto source = open_by_table(spec, hint)) return std::move(*source);
       if (auto source = open_nested(spec)) return std::move(*source);
-    const auto hint = way_to_class_folders(directory_of(spec));
+    }
+    if (hint.empty()) hint = hint_of_other_files(directory_of(spec));
     if (hint.empty()) throw;
     base::fail(error.kind(), "{}\n{}", error.what(), hint);
   }
@@ -157,6 +206,7 @@ void inspect_images(const Parts& parts, int threads, DataFacts& facts) {
         facts.broken.push_back(fmt::format("{}: {}", part->name(samples[i]), one.broken));
       facts.grey += one.grey;
       facts.plain += one.plain;
+      facts.turned += one.header.turn > 1 ? 1 : 0;
       if (one.header.height == 0) continue;
       facts.short_sides.push_back(std::min(one.header.height, one.header.width));
       facts.long_sides.push_back(std::max(one.header.height, one.header.width));
@@ -198,18 +248,6 @@ bool is_most(std::int64_t count, std::int64_t of) { return 10 * count >= 9 * of 
 
 }  // namespace
 
-std::string way_to_class_folders(const std::string& folder) {
-  std::error_code none;
-  if (!fs::is_directory(folder, none)) return "";
-  try {
-    const auto scan = data::scan_folder(folder);
-    if (scan.listing.size() > 0) return way_from_label_table(folder, scan.listing);
-  } catch (const base::Error&) {
-    return "";  // an unreadable folder was already reported
-  }
-  return hint_of_other_files(folder);
-}
-
 int DataFacts::median_side() const {
   if (!has_sizes || short_sides.empty()) return std::min(format.height, format.width);
   return short_sides[short_sides.size() / 2];
@@ -226,15 +264,15 @@ DataFacts inspect_data(const std::string& path, int threads) {
   facts.format = source.train->format();
   facts.class_names = source.class_names;
   facts.notes = source.notes;
-  if (auto note = note_on_label_table(directory_of(facts.spec), source.class_names); !note.empty())
+  if (auto note = note_on_tables(facts.spec, source.class_names); !note.empty())
     facts.notes.push_back(std::move(note));
   facts.train = source.train->size();
   facts.test = source.test->size();
   facts.validation = source.validation ? source.validation->size() : 0;
   for (const auto& note : source.notes)
-    if (note.starts_with("no test folder: "))
+    if (note.starts_with("no test folder: ") || note.starts_with("no test part: "))
       facts.test_from =
-          note.find("validation folder") != std::string::npos ? TestFrom::validation_folder : TestFrom::cut;
+          note.find("the validation ") != std::string::npos ? TestFrom::validation_folder : TestFrom::cut;
   facts.per_class.resize(source.class_names.size());
   for (std::int64_t i = 0; i < facts.train; ++i)
     ++facts.per_class[static_cast<std::size_t>(source.train->label(i))];

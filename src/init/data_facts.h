@@ -12,24 +12,6 @@
 
 namespace paceline::init {
 
-// Makes suggestions for folders that `paceline init` cannot read: how to make class folders from what is
-// there.
-
-/// A sentence for a folder that no data spec can read. For a table of labels beside the images it has the
-/// shell line that makes a folder of links for each class; it also names files of unsupported kinds. "" if
-/// there are neither.
-///
-/// Cost     the names of all images; reads the first lines of a table
-[[nodiscard]] std::string way_to_class_folders(const std::string& folder);
-
-/// The same for a table of labels alone. It says what it cannot guess, and why a table is no use.
-[[nodiscard]] std::string way_from_label_table(const std::string& folder, const data::ImageListing& images);
-
-/// A sentence for a folder that was read by its folders, where a table of labels beside the images has other
-/// classes; "" otherwise.
-[[nodiscard]] std::string note_on_label_table(const std::string& folder,
-                                              const std::vector<std::string>& classes);
-
 /// Where the test set comes from.
 enum class TestFrom { folder, validation_folder, cut };
 
@@ -49,6 +31,7 @@ struct DataFacts {
   std::vector<int> short_sides, long_sides;   ///< ascending; of images with a valid header
   std::map<std::string, std::int64_t> kinds;  ///< "JPEG RGB": their number
   std::int64_t grey = 0, plain = 0;           ///< as in data::ImageFacts
+  std::int64_t turned = 0;                    ///< by EXIF
   std::vector<std::string> broken;            ///< "FILE: why"
 
   bool sought_duplicates = false;                   ///< whether there were few enough images to compare

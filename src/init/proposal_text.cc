@@ -75,6 +75,7 @@ std::vector<std::string> findings(const DataFacts& facts) {
   for (const auto& [kind, count] : facts.kinds) kinds.push_back(fmt::format("{} {}", count, kind));
   line("kinds", fmt::format("{}{}{}", fmt::join(kinds, ", "), facts.is_mostly_grey() ? "; grey" : "",
                             facts.is_mostly_plain() ? "; before a plain background" : ""));
+  if (facts.turned > 0) line("turned", fmt::format("{} by EXIF, and read upright", facts.turned));
   line("broken", facts.broken.empty() ? "none"
                                       : fmt::format("{}: {}{}", facts.broken.size(), facts.broken.front(),
                                                     facts.broken.size() > 1 ? "; ..." : ""));

@@ -225,6 +225,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"mistakes", unrecorded},
     {"top", unrecorded},
     {"decoded", unrecorded},
+    {"list", unrecorded},
     {"cache", unrecorded},
     {"from", unrecorded},
     {"kernels", unrecorded},

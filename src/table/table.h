@@ -14,28 +14,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/csv.h"
+
 namespace paceline::table {
 
-// Reads comma-separated values and keeps the position of each: RFC 4180, or ";" or tab as separator if the
-// header has no comma.
-
-struct CsvCell {
-  std::string text;
-  std::size_t line = 0, column = 0;  ///< of its first character, from 1
-};
-using CsvLine = std::vector<CsvCell>;
-
-/// ',', ';' or a tab: what separates the cells of the first line.
-[[nodiscard]] char csv_separator(std::string_view text);
-
-/// All lines that are not empty. `first_line` is the line number of the beginning of `text`.
-///
-/// Errors   Error(data) with `where` and the position: a quote that is not closed, or text after a closed one
-[[nodiscard]] std::vector<CsvLine> read_csv(std::string_view text, const std::string& where,
-                                            std::size_t first_line = 1);
-
-/// `text` as a cell, quoted if necessary.
-[[nodiscard]] std::string csv_cell(std::string_view text);
+using base::csv_cell;
+using base::csv_separator;
+using base::CsvCell;
+using base::CsvLine;
+using base::read_csv;
 
 // The columns of `paceline-table-1`: what a row can say about a measurement by any program. docs/check.md
 // has their meanings and examples.

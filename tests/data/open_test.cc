@@ -37,14 +37,15 @@ TEST(Open, SaysWhatIsWrongWithASpec) {
   };
   const Case cases[] = {
       {"cifar", {"no data set 'cifar'", "did you mean 'cifar10'?"}},
+      {"cifar100:x,labels=both", {"labels is fine (100 classes) or coarse (20), not 'both'"}},
       {"sinthetic", {"did you mean 'synthetic'?"}},
-      {"weather", {"no data set 'weather'", "known are cifar10, mnist, "}},
+      {"weather", {"no data set 'weather'", "known are cifar10, cifar100, mnist, npz, "}},
       {"", {"no data set ''"}},
-      {"mnist", {"needs their directory", "write mnist:DIR"}},
-      {"cifar10:", {"needs their directory", "write cifar10:DIR[,test=FILE]"}},
+      {"mnist", {"needs their place", "write mnist:DIR"}},
+      {"cifar10:", {"needs their place", "write cifar10:DIR[,test=FILE]"}},
       {"synthetic:/tmp", {"takes no directory ('/tmp')"}},
       {"synthetic,tarin=5", {"synthetic has no option 'tarin'", "did you mean 'train'?"}},
-      {"mnist:/tmp,test=5", {"mnist has no option 'test'"}},
+      {"mnist:/tmp,tset=5", {"mnist has no option 'tset'"}},
       {"synthetic,train", {"key=value", "'train'"}},
       {"synthetic,=5", {"key=value", "'=5'"}},
       {"synthetic,", {"key=value", "''"}},
@@ -93,8 +94,7 @@ TEST(Open, TakesAFormatsNameFromItsUsage) {
 }
 
 TEST(Open, SaysHowSetsOfOthersAreRead) {
-  for (const auto& [name, hint] : {std::pair{"cifar100:x", "CIFAR-100 is not read"},
-                                   {"CIFAR-100:x", "CIFAR-100 is not read"},
+  for (const auto& [name, hint] : {std::pair{"CIFAR-100:x", "did you mean 'cifar100'?"},
                                    {"fashion-mnist:x", "mnist:DIR, and 'paceline data get fashion-mnist'"},
                                    {"FashionMNIST", "mnist:DIR"},
                                    {"imagenet:x", "folder:DIR"},
@@ -103,7 +103,8 @@ TEST(Open, SaysHowSetsOfOthersAreRead) {
 }
 
 TEST(Open, KnowsEveryFormatThatItNames) {
-  EXPECT_THAT(known_specs(), AllOf(testing::StartsWith("cifar10:DIR, mnist:DIR, "), HasSubstr(" or ")));
+  EXPECT_THAT(known_specs(), AllOf(testing::StartsWith("cifar10:DIR, cifar100:DIR, mnist:DIR, npz:FILE, "),
+                                   HasSubstr(" or ")));
 
   const std::string page = base::read_file(std::string(PACELINE_SOURCE_DIR) + "/docs/formats.md");
   for (const auto& format : known_formats()) {

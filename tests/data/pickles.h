@@ -56,6 +56,8 @@ struct CifarPickle {
   std::string type = "u1";
   std::int64_t columns = 3072;
   std::string module = "numpy.core.multiarray";
+  std::string key = "labels";           ///< in CIFAR-100 "fine_labels"
+  std::vector<int> coarse_labels = {};  ///< of CIFAR-100, behind the fine ones
 };
 
 /// The keys of a published batch, in its order.
@@ -63,9 +65,14 @@ inline Bytes cifar_pickle(const CifarPickle& batch) {
   PickleWriter pickle;
   const auto rows = static_cast<std::int64_t>(batch.labels.size());
   pickle.op("}").remember().op("(").text("batch_label").text("training batch 1 of 5");
-  pickle.text("labels").op("]").remember().op("(");
-  for (const int label : batch.labels) pickle.integer(label);
-  pickle.op("e").text("data").name(batch.module, "_reconstruct").name("numpy", "ndarray");
+  const auto add_list = [&](const std::string& key, const std::vector<int>& labels) {
+    pickle.text(key).op("]").remember().op("(");
+    for (const int label : labels) pickle.integer(label);
+    pickle.op("e");
+  };
+  add_list(batch.key, batch.labels);
+  if (!batch.coarse_labels.empty()) add_list("coarse_labels", batch.coarse_labels);
+  pickle.text("data").name(batch.module, "_reconstruct").name("numpy", "ndarray");
   pickle.integer(0).op("\x85").remember().text("b").op("\x87").remember().op("R").remember();
   pickle.op("(").integer(1).integer(rows).integer(batch.columns).op("\x86").remember();
   pickle.name("numpy", "dtype")

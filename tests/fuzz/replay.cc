@@ -16,6 +16,9 @@
   DO(cifar)                  \
   DO(pickle)                 \
   DO(idx)                    \
+  DO(npz)                    \
+  DO(csv)                    \
+  DO(exif)                   \
   DO(safetensors) DO(weights) DO(recipe) DO(record) DO(model) DO(manifest) DO(kernels) DO(spec) DO(table)
 #define PACELINE_DECLARE(name) int fuzz_##name(const std::uint8_t* data, std::size_t bytes);
 extern "C" {

@@ -193,6 +193,9 @@ int get_data(const Settings& settings) {
 
 int data_command(const Settings& settings) {
   if (settings.data.action == "get") return get_data(settings);
+  if (!settings.data.list.empty() && settings.data.action != "verify")
+    base::fail(base::ErrorKind::usage, "--list is for data verify, not for data {}; leave it out",
+               settings.data.action);
   const auto started = base::Clock::now();
   if (settings.data.action == "manifest") return write_image_manifest(settings.data.spec);
   const bool skips = settings.data.action == "pack" && settings.train.skip_bad_images;
@@ -206,8 +209,13 @@ int data_command(const Settings& settings) {
   if (const auto images = image_parts(source); !images.empty()) {
     if (settings.data.action == "pack")
       return pack_images(source, images, settings.data.pack, settings.data.decoded);
-    return settings.data.action == "verify" ? verify_images(source, images) : describe_images(source, images);
+    return settings.data.action == "verify" ? verify_images(source, images, settings.data.list)
+                                            : describe_images(source, images);
   }
+  if (!settings.data.list.empty())
+    base::fail(base::ErrorKind::usage,
+               "--list names images in files, but '{}' holds its images in arrays; leave it out",
+               source.spec);
   if (settings.data.action == "pack")
     base::fail(base::ErrorKind::usage,
                "data pack is for image folders; '{}' has one file for all images already", source.spec);

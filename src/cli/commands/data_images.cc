@@ -8,7 +8,9 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/csv.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/topology.h"
 #include "cli/screen/screen.h"
 #include "data/image/decode.h"
@@ -48,6 +50,7 @@ void print_parts(const std::vector<ImagePart>& parts, const std::vector<data::Pa
     print(fmt::format("  {:<11} {:>8} {:>9.1f}  {:<18} {:<18} {}\n", parts[i].name, report.images,
                       static_cast<double>(report.encoded_bytes) / 1e6, spread_of_sizes(report.heights),
                       spread_of_sizes(report.widths), kinds));
+    if (report.turned > 0) print(fmt::format("  {:<11} {:>8} turned upright by EXIF\n", "", report.turned));
   }
 }
 
@@ -77,8 +80,25 @@ std::int64_t print_broken(const std::vector<data::PartReport>& reports, std::siz
   return broken;
 }
 
-void print_duplicates_of_parts(const std::vector<ImagePart>& parts,
-                               const std::vector<data::PartReport>& reports) {
+/// What verify finds, as the rows of --list.
+class Findings {
+ public:
+  void add(std::string_view finding, std::string_view part, std::string_view first, std::string_view second,
+           std::string_view reason) {
+    for (const auto cell : {finding, part, first, second}) text_ += base::csv_cell(cell) + ",";
+    text_ += base::csv_cell(reason) + "\n";
+  }
+  /// Does nothing where there is no list.
+  void write(const std::string& path) const {
+    if (!path.empty()) base::write_file(path, text_);
+  }
+
+ private:
+  std::string text_ = "finding,part,first,second,reason\n";
+};
+
+void report_duplicates(const std::vector<ImagePart>& parts, const std::vector<data::PartReport>& reports,
+                       Findings& findings) {
   for (std::size_t a = 0; a < parts.size(); ++a)
     for (std::size_t b = a; b < parts.size(); ++b) {
       const auto found = data::find_duplicates(*parts[a].set, reports[a], *parts[b].set, reports[b]);
@@ -93,9 +113,35 @@ void print_duplicates_of_parts(const std::vector<ImagePart>& parts,
       print(fmt::format("duplicates {}: {}, of them {} under another class{}\n", where, found.size(),
                         contradicting,
                         a == b ? "" : "; accuracy on such images does not test what was learned"));
-      for (const auto& duplicate : found)
+      for (const auto& duplicate : found) {
         print(fmt::format("  {} = {}\n", duplicate.second, duplicate.first));
+        findings.add("duplicate", where, duplicate.second, duplicate.first,
+                     duplicate.same_label ? "same class" : "another class");
+      }
     }
+}
+
+/// Names classes of which a part has images, but none that decodes, and classes with nearly the same name.
+void report_classes(const data::Source& source, const std::vector<ImagePart>& parts,
+                    const std::vector<data::PartReport>& reports, Findings& findings) {
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    auto whole = reports[p].per_class;
+    for (const auto& broken : reports[p].broken)
+      --whole[static_cast<std::size_t>(parts[p].set->label(static_cast<std::int64_t>(broken.at)))];
+    for (std::size_t c = 0; c < whole.size(); ++c) {
+      if (whole[c] > 0 || (reports[p].per_class[c] == 0 && parts[p].name != "train")) continue;
+      const auto reason = fmt::format("all {} images are broken", reports[p].per_class[c]);
+      print(
+          fmt::format("class without images in {}: {}: {}\n", parts[p].name, source.class_names[c], reason));
+      findings.add("class without images", parts[p].name, source.class_names[c], "", reason);
+    }
+  }
+  for (const auto& [first, second] : data::alike_names(source.class_names)) {
+    print(
+        fmt::format("classes with nearly the same name: '{}' and '{}'; if they are one, join their folders\n",
+                    first, second));
+    findings.add("alike classes", "", first, second, "");
+  }
 }
 
 }  // namespace
@@ -127,15 +173,22 @@ int describe_images(const data::Source& source, const std::vector<ImagePart>& pa
   return 0;
 }
 
-int verify_images(const data::Source& source, const std::vector<ImagePart>& parts) {
+int verify_images(const data::Source& source, const std::vector<ImagePart>& parts, const std::string& list) {
   const auto started = base::Clock::now();
   const auto reports = inspect_all(source, parts, true);
   for (const auto& note : source.notes) print(fmt::format("{}\n", note));
   print_parts(parts, reports);
-  print_duplicates_of_parts(parts, reports);
+  Findings findings;
+  report_duplicates(parts, reports, findings);
+  report_classes(source, parts, reports, findings);
   std::int64_t images = 0;
-  for (const auto& report : reports) images += report.images;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    images += reports[p].images;
+    for (const auto& entry : reports[p].broken)
+      findings.add("broken", parts[p].name, entry.name, "", entry.reason);
+  }
   const auto broken = print_broken(reports, kAll);
+  findings.write(list);
   std::fflush(stdout);
   if (broken > 0)
     base::fail(base::ErrorKind::data,

@@ -26,7 +26,9 @@ int describe_images(const data::Source& source, const std::vector<ImagePart>& pa
 /// Decodes every image, looks for duplicates, and prints what is wrong.
 ///
 /// Errors   Error(data) with the number of broken images, after all of them were listed
-int verify_images(const data::Source& source, const std::vector<ImagePart>& parts);
+///
+/// `list`: a CSV file with a row for each finding; "": none.
+int verify_images(const data::Source& source, const std::vector<ImagePart>& parts, const std::string& list);
 
 /// Writes a tar archive PART/CLASS/NUMBER.ENDING, which opens (folder:FILE.tar) with the same parts, classes
 /// and order; with `decoded` every image as PPM.

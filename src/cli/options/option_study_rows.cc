@@ -302,6 +302,10 @@ constexpr Row kStudyRows[] = {
     {"decoded", "", kOutput,
      "pack: store pixels instead of JPEG and PNG files: several times larger, but not decoded when read",
      kData, at<&S::data, &S::DataOptions::decoded>()},
+    {"list", "FILE", kOutput,
+     "verify: a CSV file with a row for each broken file, duplicate, class without images and pair of nearly equal "
+     "class names",
+     kData, at<&S::data, &S::DataOptions::list>()},
     {"cache", "DIR", kOutput, "get: where the data set goes (default: paceline/ in the user's cache)", kData,
      at<&S::data, &S::DataOptions::cache>()},
     {"from", "URL", kOutput, "get: the address of a folder with the same files, instead of the publisher's",

@@ -112,6 +112,7 @@ struct Settings {
     std::string spec;             ///< get: the name of a package
     std::filesystem::path pack;   ///< the file that pack writes
     bool decoded = false;         ///< pack pixels
+    std::string list;             ///< verify: a file for its findings; empty: none
     std::filesystem::path cache;  ///< get: target directory; empty: the user's cache
     std::string from;             ///< get: an address to use instead of the publisher's
   } data;

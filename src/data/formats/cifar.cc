@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/file_bytes.h"
 #include "data/formats/pickle.h"
 
@@ -20,7 +21,6 @@ using Kind = Pickle::Kind;
 using Value = Pickle::Value;
 
 constexpr std::int64_t kImageBytes = 3072;
-constexpr std::int64_t kLabels = 10;
 
 /// The arguments of a call of `name` ("numpy\ndtype"), which must have `count` arguments.
 const Value& arguments_of(const Pickle& pickle, const Value& call, std::string_view name, std::size_t count) {
@@ -81,8 +81,47 @@ using base::ErrorKind;
 
 constexpr ImageFormat kFormat{.height = 32, .width = 32, .channels = 3};
 constexpr std::int64_t kPlane = 32 * 32;
-constexpr std::int64_t kRecord = 1 + 3 * kPlane;
-constexpr int kCifarClasses = 10;
+
+/// CIFAR-10, or CIFAR-100 with one of its two labels.
+struct CifarSet {
+  const char* title;
+  std::vector<int> classes;                   ///< of each label byte of a record, in their order
+  std::size_t label;                          ///< the one that is used, an index into `classes`
+  const char* python_key;                     ///< of its list in the Python version
+  const char* first_file;                     ///< of training, without its ending
+  const char *binary_folder, *python_folder;  ///< into which the archives unpack
+  const char* python_archive;
+  const char* next_step;
+  const char* other;  ///< what a binary file may be, whose labels are out of range
+  [[nodiscard]] std::int64_t label_bytes() const { return static_cast<std::int64_t>(classes.size()); }
+  [[nodiscard]] std::int64_t record_bytes() const { return label_bytes() + 3 * kPlane; }
+};
+
+CifarSet cifar10_set() {
+  return {.title = "CIFAR-10",
+          .classes = {10},
+          .label = 0,
+          .python_key = "labels",
+          .first_file = "data_batch_1",
+          .binary_folder = "cifar-10-batches-bin",
+          .python_folder = "cifar-10-batches-py",
+          .python_archive = "cifar-10-python.tar.gz",
+          .next_step = "get it by 'paceline data get cifar10'",
+          .other = "CIFAR-100 has two label bytes"};
+}
+
+CifarSet cifar100_set(bool is_coarse) {
+  return {.title = "CIFAR-100",
+          .classes = {20, 100},
+          .label = is_coarse ? 0u : 1u,
+          .python_key = is_coarse ? "coarse_labels" : "fine_labels",
+          .first_file = "train",
+          .binary_folder = "cifar-100-binary",
+          .python_folder = "cifar-100-python",
+          .python_archive = "cifar-100-python.tar.gz",
+          .next_step = "unpack cifar-100-binary.tar.gz",
+          .other = "CIFAR-10 has one label byte"};
+}
 
 /// The images of one file, as pointers into it.
 struct CifarFile {
@@ -95,34 +134,41 @@ struct CifarFile {
   std::int64_t images = 0;
 };
 
-CifarFile read_binary(const fs::path& path) {
+CifarFile read_binary(const fs::path& path, const CifarSet& set) {
   CifarFile file{.bytes = FileBytes::map(path)};
   const auto bytes = static_cast<std::int64_t>(file.bytes.bytes().size());
-  if (bytes == 0 || bytes % kRecord != 0)
+  const auto record_bytes = set.record_bytes();
+  if (bytes == 0 || bytes % record_bytes != 0)
     base::fail(ErrorKind::data,
-               "{}: a CIFAR-10 file is a whole number of records of {} bytes, but this one has {} bytes ({} "
+               "{}: a {} file is a whole number of records of {} bytes, but this one has {} bytes ({} "
                "records and {} bytes); it is truncated or of another format: fetch it again",
-               path.string(), kRecord, bytes, bytes / kRecord, bytes % kRecord);
-  file.images = bytes / kRecord;
-  file.labels = file.bytes.bytes().data();
-  file.pixels = file.labels + 1;
-  file.label_stride = file.pixel_stride = kRecord;
-  for (std::int64_t r = 0; r < file.images; ++r) {
-    const int label = file.labels[r * kRecord];
-    file.bytes.require_read();
-    if (label >= kCifarClasses)
-      base::fail(
-          ErrorKind::data,
-          "{}: record {} (from 0) has the label {}, but CIFAR-10 has labels 0 to {}; the file is damaged "
-          "or of another format (CIFAR-100 has two label bytes): fetch it again",
-          path.string(), r, label, kCifarClasses - 1);
-  }
+               path.string(), set.title, record_bytes, bytes, bytes / record_bytes, bytes % record_bytes);
+  const std::uint8_t* const begin = file.bytes.bytes().data();
+  file.images = bytes / record_bytes;
+  file.labels = begin + set.label;
+  file.pixels = begin + set.label_bytes();
+  file.label_stride = file.pixel_stride = record_bytes;
+  for (std::int64_t r = 0; r < file.images; ++r)
+    for (std::size_t i = 0; i < set.classes.size(); ++i) {
+      const int label = begin[r * record_bytes + static_cast<std::int64_t>(i)];
+      file.bytes.require_read();
+      if (label >= set.classes[i])
+        base::fail(
+            ErrorKind::data,
+            "{}: record {} (from 0) has the label {}, but {} has labels 0 to {}{}; the file is damaged "
+            "or of another format ({}): fetch it again",
+            path.string(), r, label, set.title, set.classes[i] - 1,
+            set.classes.size() == 1 ? ""
+            : i == 0                ? " in its first byte"
+                                    : " in its second byte",
+            set.other);
+    }
   return file;
 }
 
-CifarFile read_python(const fs::path& path) {
+CifarFile read_python(const fs::path& path, const CifarSet& set) {
   CifarFile file{.bytes = FileBytes::map(path)};
-  auto batch = read_cifar_python(path.string(), file.bytes.bytes());
+  auto batch = read_cifar_python(path.string(), file.bytes.bytes(), set.python_key, set.classes[set.label]);
   file.own_labels = std::move(batch.labels);
   file.labels = file.own_labels.data();
   file.pixels = batch.pixels.data();
@@ -164,7 +210,12 @@ class CifarDataset final : public Dataset {
     return label;
   }
 
-  [[nodiscard]] std::int64_t resident_bytes() const { return size() * kRecord; }
+  [[nodiscard]] std::int64_t resident_bytes() const {
+    std::int64_t bytes = 0;
+    for (const CifarFile& file : files_)
+      bytes += file.images * (file.pixel_stride + (file.own_labels.empty() ? 0 : 1));
+    return bytes;
+  }
 
  private:
   struct Place {
@@ -181,15 +232,14 @@ class CifarDataset final : public Dataset {
   std::vector<std::int64_t> ends_;  ///< of each file: index past its last image
 };
 
-/// One of the two versions that CIFAR-10 is published in.
+/// One of the two versions that each set is published in.
 struct CifarVersion {
-  const char* folder;  ///< into which its archive unpacks
   const char* ending;  ///< of its files' names
   const char* words;   ///< after the file names in descriptions
-  CifarFile (*read)(const fs::path& path);
+  CifarFile (*read)(const fs::path& path, const CifarSet& set);
 };
-constexpr CifarVersion kBinary{"cifar-10-batches-bin", ".bin", "", read_binary};
-constexpr CifarVersion kPython{"cifar-10-batches-py", "", ", python version", read_python};
+constexpr CifarVersion kBinary{".bin", "", read_binary};
+constexpr CifarVersion kPython{"", ", python version", read_python};
 
 struct CifarFolder {
   fs::path path;
@@ -198,39 +248,81 @@ struct CifarFolder {
 
 /// DIR itself, or its subfolder with the name into which an archive unpacks, whichever contains the first
 /// training file. If both versions are there, the binary one.
-CifarFolder find_folder(const Spec& spec) {
+CifarFolder find_folder(const Spec& spec, const CifarSet& set) {
   const fs::path given = spec.directory;
   for (const CifarVersion* version : {&kBinary, &kPython})
-    for (const auto& candidate : {given, given / version->folder})
-      if (fs::is_regular_file(candidate / (std::string("data_batch_1") + version->ending)))
+    for (const auto& candidate :
+         {given, given / (version == &kBinary ? set.binary_folder : set.python_folder)})
+      if (fs::is_regular_file(candidate / (std::string(set.first_file) + version->ending)))
         return {candidate, version};
-  const bool is_packed = fs::exists(given / "cifar-10-python.tar.gz");
+  const bool is_packed = fs::exists(given / set.python_archive);
   base::fail(
       ErrorKind::data,
-      "data '{}': there is no data_batch_1.bin in {} or in {}, and no data_batch_1 of the Python version in "
-      "them or in {}; {}give the folder that CIFAR-10 was unpacked to, or get it by 'paceline data get "
-      "cifar10'",
-      spec.text, given.string(), (given / kBinary.folder).string(), (given / kPython.folder).string(),
-      is_packed ? "cifar-10-python.tar.gz is there, but packed: unpack it (tar -xzf); " : "");
+      "data '{}': there is no {}.bin in {} or in {}, and no {} of the Python version in "
+      "them or in {}; {}give the folder that {} was unpacked to, or {}",
+      spec.text, set.first_file, given.string(), (given / set.binary_folder).string(), set.first_file,
+      (given / set.python_folder).string(),
+      is_packed ? fmt::format("{} is there, but packed: unpack it (tar -xzf); ", set.python_archive) : "",
+      set.title, set.next_step);
 }
+
+/// The images of the named files as the two parts of a source.
+Source source_of(const Spec& spec, const CifarFolder& folder, const CifarSet& set,
+                 const std::vector<std::string>& train_files, const std::string& test_file,
+                 const std::string& named) {
+  const auto read = [&](const std::string& name) { return folder.version->read(folder.path / name, set); };
+  std::vector<CifarFile> files, test_files;
+  for (const auto& name : train_files) files.push_back(read(name));
+  test_files.push_back(read(test_file));
+  auto train = std::make_unique<CifarDataset>(std::move(files));
+  auto test = std::make_unique<CifarDataset>(std::move(test_files));
+  Source source;
+  source.spec = spec.text;
+  source.description = fmt::format("{}: {} training images ({}), {} test images ({}), 32x32x3{}", set.title,
+                                   train->size(), named, test->size(), test_file, folder.version->words);
+  source.resident_bytes = train->resident_bytes() + test->resident_bytes();
+  source.train = std::move(train);
+  source.test = std::move(test);
+  source.crop_padding = 4;
+  source.flip = Flip::random;
+  return source;
+}
+
+// In the order of the published files fine_label_names.txt and coarse_label_names.txt.
+constexpr const char* kFineNames =
+    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel "
+    "can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur "
+    "dolphin elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion "
+    "lizard lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree "
+    "pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea "
+    "seal shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table "
+    "tank telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman "
+    "worm";
+constexpr const char* kCoarseNames =
+    "aquatic_mammals fish flowers food_containers fruit_and_vegetables household_electrical_devices "
+    "household_furniture insects large_carnivores large_man-made_outdoor_things "
+    "large_natural_outdoor_scenes large_omnivores_and_herbivores medium_mammals non-insect_invertebrates "
+    "people reptiles small_mammals trees vehicles_1 vehicles_2";
 
 }  // namespace
 
-CifarPythonBatch read_cifar_python(const std::string& path, std::span<const std::uint8_t> bytes) {
-  const Pickle pickle(
-      path, bytes,
-      {.next_step = "only the form in which CIFAR-10's Python version is published is read: fetch the file "
-                    "again, or take the binary version (paceline data get cifar10)"});
+CifarPythonBatch read_cifar_python(const std::string& path, std::span<const std::uint8_t> bytes,
+                                   const std::string& key, int classes) {
+  const auto* const title = classes == 10 ? "CIFAR-10" : "CIFAR-100";
+  const Pickle pickle(path, bytes,
+                      {.next_step = fmt::format(
+                           "only the form in which {}'s Python version is published is read: fetch the file "
+                           "again, or take the binary version ({})",
+                           title, classes == 10 ? "paceline data get cifar10" : "cifar-100-binary.tar.gz")});
   CifarPythonBatch batch;
   const Value& labels =
-      pickle.expect(pickle.member(pickle.root(), "labels"), Kind::list, "'labels' is a list");
+      pickle.expect(pickle.member(pickle.root(), key), Kind::list, fmt::format("'{}' is a list", key));
   if (labels.members.empty()) pickle.fail(labels.offset, "there are no labels");
   for (const int index : labels.members) {
     const std::int64_t label = integer(pickle, index, "a label is a whole number");
-    if (label < 0 || label >= kLabels)
-      pickle.fail(pickle.at(index).offset,
-                  fmt::format("label {} (from 0) is {}, but CIFAR-10 has labels 0 to {}", batch.labels.size(),
-                              label, kLabels - 1));
+    if (label < 0 || label >= classes)
+      pickle.fail(pickle.at(index).offset, fmt::format("label {} (from 0) is {}, but {} has labels 0 to {}",
+                                                       batch.labels.size(), label, title, classes - 1));
     batch.labels.push_back(static_cast<std::uint8_t>(label));
   }
   batch.pixels = array_bytes(pickle, pickle.member(pickle.root(), "data"),
@@ -239,35 +331,41 @@ CifarPythonBatch read_cifar_python(const std::string& path, std::span<const std:
 }
 
 Source open_cifar10(const Spec& spec) {
-  const auto [directory, version] = find_folder(spec);
+  const auto set = cifar10_set();
+  const auto folder = find_folder(spec, set);
+  const std::string ending = folder.version->ending;
   const auto option = spec.options.find("test");
-  const std::string test_file =
-      option == spec.options.end() ? std::string("test_batch") + version->ending : option->second;
-
-  std::vector<CifarFile> files;
-  for (int i = 1; i <= 5; ++i)
-    files.push_back(version->read(directory / fmt::format("data_batch_{}{}", i, version->ending)));
-  auto train = std::make_unique<CifarDataset>(std::move(files));
-  std::vector<CifarFile> test_files;
-  test_files.push_back(version->read(directory / test_file));
-  auto test = std::make_unique<CifarDataset>(std::move(test_files));
-
-  Source source;
-  source.spec = spec.text;
+  std::vector<std::string> train_files;
+  for (int i = 1; i <= 5; ++i) train_files.push_back(fmt::format("data_batch_{}{}", i, ending));
+  Source source = source_of(spec, folder, set, train_files,
+                            option == spec.options.end() ? "test_batch" + ending : option->second,
+                            "data_batch_1..5" + ending);
   source.name = "cifar10";
-  source.description =
-      fmt::format("CIFAR-10: {} training images (data_batch_1..5{}), {} test images ({}), 32x32x3{}",
-                  train->size(), version->ending, test->size(), test_file, version->words);
-  source.resident_bytes = train->resident_bytes() + test->resident_bytes();
-  source.train = std::move(train);
-  source.test = std::move(test);
   source.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                         "dog",      "frog",       "horse", "ship", "truck"};
   // Per channel over the 50,000 training images; the values in common use.
   source.mean = {0.4914f, 0.4822f, 0.4465f};
   source.stddev = {0.2470f, 0.2435f, 0.2616f};
-  source.crop_padding = 4;
-  source.flip = Flip::random;
+  return source;
+}
+
+Source open_cifar100(const Spec& spec) {
+  const auto given = spec.options.find("labels");
+  const bool is_coarse = given != spec.options.end() && given->second == "coarse";
+  if (given != spec.options.end() && !is_coarse && given->second != "fine")
+    base::fail(ErrorKind::usage,
+               "data '{}': labels is fine (100 classes) or coarse (20), not '{}'; correct it", spec.text,
+               given->second);
+  const auto set = cifar100_set(is_coarse);
+  const auto folder = find_folder(spec, set);
+  const std::string ending = folder.version->ending, train_file = "train" + ending;
+  Source source = source_of(spec, folder, set, {train_file}, "test" + ending, train_file);
+  source.name = "cifar100";
+  source.description += is_coarse ? ", 20 coarse classes" : ", 100 classes";
+  source.class_names = base::words_of(is_coarse ? kCoarseNames : kFineNames);
+  // Per channel over the 50,000 training images; the values in common use.
+  source.mean = {0.5071f, 0.4865f, 0.4409f};
+  source.stddev = {0.2673f, 0.2564f, 0.2762f};
   return source;
 }
 

@@ -84,7 +84,9 @@ class FolderStore final : public ImageStore {
 /// The images of `store`, in which the walk left out the files of `passed`, `files` in all.
 Source open_listed(const Spec& spec, std::shared_ptr<const ImageStore> store, const ImageListing& listing,
                    std::span<const PassedOver> passed, std::int64_t files) {
-  auto notes = check_passed_over(spec.text, listing, passed);
+  // Where a table says the classes, folders are none.
+  auto notes = spec.options.contains("labels") ? std::vector<std::string>()
+                                               : check_passed_over(spec.text, listing, passed);
   Source source = open_images(spec, std::move(store), listing);
   source.name = "folder";
   source.notes.insert(source.notes.end(), notes.begin(), notes.end());

@@ -40,9 +40,12 @@ struct CifarPythonBatch {
   std::span<const std::uint8_t> pixels;  ///< [labels.size()][3072], inside the bytes of the file
 };
 
-/// Errors   Error(data) naming `path` and the offset of what does not have this form; labels are at most 9
-[[nodiscard]] CifarPythonBatch read_cifar_python(const std::string& path,
-                                                 std::span<const std::uint8_t> bytes);
+/// `key`: of the list of labels, in CIFAR-100 "fine_labels" or "coarse_labels".
+///
+/// Errors   Error(data) naming `path` and the offset of what does not have this form; labels are below
+///          `classes`
+[[nodiscard]] CifarPythonBatch read_cifar_python(const std::string& path, std::span<const std::uint8_t> bytes,
+                                                 const std::string& key = "labels", int classes = 10);
 
 // Opens CIFAR-10, in its binary version (records of 1 label byte and 3,072 pixel bytes: red, green, blue
 // plane; no header) or its Python version. docs/formats.md describes both. Files are read by fixed
@@ -55,6 +58,13 @@ struct CifarPythonBatch {
 ///          Python file that is not in the published form (with the offset)
 [[nodiscard]] Source open_cifar10(const Spec& spec);
 
+/// Opens `cifar100:DIR[,labels=fine|coarse]`: train.bin and test.bin, whose records begin with two label
+/// bytes (coarse, fine), or the Python version's train and test, in DIR or in the folder that the archive
+/// makes.
+///
+/// Errors   as open_cifar10(): both labels of each record of the binary version are checked
+[[nodiscard]] Source open_cifar100(const Spec& spec);
+
 // Opens MNIST as IDX files: big-endian header (magic, counts, sizes), then bytes; plain or .gz. See
 // docs/formats.md.
 
@@ -64,12 +74,26 @@ struct CifarPythonBatch {
 /// Errors   Error(data): several children have one
 [[nodiscard]] std::optional<std::filesystem::path> find_mnist(const std::filesystem::path& given);
 
-/// Opens `mnist:DIR`: find_mnist(DIR) holds {train,t10k}-{images-idx3,labels-idx1}-ubyte, or "images.idx3",
-/// or a folder of the file's name that holds it; each plain or with .gz (plain wins if both exist).
+/// Whether `given` holds MNIST as others keep it: EMNIST's files, Keras's mnist.npz, or Kaggle's tables.
+[[nodiscard]] bool is_mnist_of_others(const std::filesystem::path& given);
+
+/// Opens `mnist:DIR[,split=NAME][,test=X]`: find_mnist(DIR) holds
+/// {train,t10k}-{images-idx3,labels-idx1}-ubyte, or "images.idx3", or a folder of the file's name that holds
+/// it; each plain or with .gz (plain wins if both exist). Else EMNIST's files, the split that `split` names;
+/// Keras's mnist.npz; Kaggle's tables.
 ///
 /// Errors   Error(data) for a missing file, a wrong magic number, a length or count that contradicts the
-///          header, a label above 9, truncated or damaged gzip data
+///          header, a label that no class has (number_classes()), truncated or damaged gzip data
 [[nodiscard]] Source open_mnist(const Spec& spec);
+
+// Arrays of NumPy in one file, as MedMNIST's.
+
+/// Opens `npz:FILE[,test=X][,range=own|LOW:HIGH]`: train_images, train_labels, val_..., test_..., or Keras's
+/// x_train, y_train, ... . Images are bytes, or 16 bits with `range`.
+///
+/// Cost     all images in memory
+/// Errors   Error(data) as read_npz() and source_of_arrays()
+[[nodiscard]] Source open_npz(const Spec& spec);
 
 // Opens JPEG and PNG files of any size in class folders, or in a tar archive of such folders. They are
 // listed when opened and decoded when read. docs/formats.md has the rules for parts and classes.

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
 #include "data/file_bytes.h"
+#include "data/formats/arrays.h"
 
 namespace paceline::data {
 namespace {
@@ -18,6 +21,22 @@ namespace fs = std::filesystem;
 using base::ErrorKind;
 
 constexpr int kDigits = 10;
+
+/// A part of EMNIST: the names of its classes, and the label of the first.
+struct EmnistSplit {
+  const char* name;
+  int first_label;
+  const char* classes;  ///< a letter each
+};
+constexpr EmnistSplit kEmnist[] = {
+    {"byclass", 0, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"},
+    {"bymerge", 0, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabdefghnqrt"},
+    {"balanced", 0, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabdefghnqrt"},
+    {"letters", 1, "abcdefghijklmnopqrstuvwxyz"},
+    {"digits", 0, "0123456789"},
+    {"mnist", 0, "0123456789"}};
+
+std::string emnist_prefix(const EmnistSplit& split) { return fmt::format("emnist-{}-", split.name); }
 constexpr std::uint32_t kMaxSide = 4096;  // of an image; a larger value means a damaged header
 
 /// One kind of IDX file: unsigned bytes (0x08) in the given number of dimensions.
@@ -104,15 +123,30 @@ class IdxDataset final : public Dataset {
                  "{}: has {} labels, but {} has {} images; each image has one label: check that both files "
                  "are of one set",
                  label_path.string(), labels_.count, image_path.string(), images_.count);
+  }
+
+  /// How often each label occurs.
+  [[nodiscard]] std::map<std::int64_t, std::int64_t> label_counts() const {
+    std::map<std::int64_t, std::int64_t> counts;
+    for (const auto label : labels_.values(kLabelKind)) ++counts[label];
+    labels_.file.require_read();
+    return counts;
+  }
+
+  /// Takes `numbers` as the labels of its classes. `set`: whose they are, for messages.
+  void use_labels(const LabelNumbers& numbers, const std::string& set) {
     const auto labels = labels_.values(kLabelKind);
-    const auto bad = std::find_if(labels.begin(), labels.end(), [](std::uint8_t l) { return l >= kDigits; });
+    const auto bad = std::ranges::find_if(
+        labels, [&](int l) { return l < numbers.first || l >= numbers.first + numbers.count; });
     labels_.file.require_read();
     if (bad != labels.end())
       base::fail(
           ErrorKind::data,
-          "{}: record {} (from 0) has the label {}, but MNIST has labels 0 to {}; the file is damaged or of "
+          "{}: record {} (from 0) has the label {}, but {} has labels {} to {}; the file is damaged or of "
           "another data set: fetch it again",
-          label_path.string(), bad - labels.begin(), *bad, kDigits - 1);
+          labels_.path.string(), bad - labels.begin(), *bad, set, numbers.first,
+          numbers.first + numbers.count - 1);
+    first_label_ = numbers.first;
   }
 
   [[nodiscard]] std::int64_t size() const override { return images_.count; }
@@ -128,7 +162,7 @@ class IdxDataset final : public Dataset {
     const auto at = static_cast<std::size_t>(index);
     const auto image = images_.values(kImageKind).subspan(at * bytes, bytes);
     std::copy(image.begin(), image.end(), pixels.begin());
-    const std::int32_t label = labels_.values(kLabelKind)[at];
+    const std::int32_t label = labels_.values(kLabelKind)[at] - first_label_;
     images_.file.require_read();
     labels_.file.require_read();
     return label;
@@ -136,7 +170,7 @@ class IdxDataset final : public Dataset {
 
   [[nodiscard]] std::int32_t label(std::int64_t index) const override {
     base::expects(index >= 0 && index < size(), "0 <= index < size");
-    const std::int32_t label = labels_.values(kLabelKind)[static_cast<std::size_t>(index)];
+    const std::int32_t label = labels_.values(kLabelKind)[static_cast<std::size_t>(index)] - first_label_;
     labels_.file.require_read();
     return label;
   }
@@ -149,10 +183,12 @@ class IdxDataset final : public Dataset {
     return images_.path.extension() == ".gz" ? 0 : static_cast<std::int64_t>(images_.file.bytes().size());
   }
   [[nodiscard]] const fs::path& image_path() const { return images_.path; }
+  [[nodiscard]] const fs::path& label_path() const { return labels_.path; }
 
  private:
   IdxFile images_;
   IdxFile labels_;
+  int first_label_ = 0;  ///< of class 0
 };
 
 /// The file as its publisher names it, with a point before "idx" (as some archives unpack it), or in a folder
@@ -175,6 +211,42 @@ bool has_mnist(const fs::path& directory) {
   return find_file(directory, "train-images-idx3-ubyte").has_value();
 }
 
+/// A split of EMNIST in a folder.
+struct EmnistFound {
+  fs::path directory;
+  const EmnistSplit* split;
+};
+/// Those in `given`, or in the folders that archives and torchvision make of it.
+std::vector<EmnistFound> find_emnist(const fs::path& given) {
+  for (const char* child : {"", "gzip", "raw", "EMNIST/raw", "EMNIST"}) {
+    const auto directory = *child == '\0' ? given : given / child;
+    std::vector<EmnistFound> found;
+    for (const auto& split : kEmnist)
+      if (find_file(directory, emnist_prefix(split) + "train-images-idx3-ubyte"))
+        found.push_back({directory, &split});
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+
+/// The split that the option `split` names, or the only one; null where `given` is none of EMNIST's.
+std::optional<EmnistFound> emnist_of(const Spec& spec) {
+  const auto option = spec.options.find("split");
+  if (option == spec.options.end() && find_mnist(spec.directory)) return std::nullopt;
+  const auto found = find_emnist(spec.directory);
+  if (option == spec.options.end() && found.size() < 2)
+    return found.empty() ? std::nullopt : std::optional(found.front());
+  std::string names;
+  for (const auto& one : found) {
+    if (option != spec.options.end() && option->second == one.split->name) return one;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", one.split->name);
+  }
+  base::fail(ErrorKind::data, "data '{}': {} holds {} of EMNIST{}; choose one: split=NAME", spec.text,
+             found.empty() ? spec.directory : found.front().directory.string(),
+             names.empty() ? "no split" : "the splits " + names,
+             option == spec.options.end() ? "" : fmt::format(", but no '{}'", option->second));
+}
+
 /// A file of IDX images with another name, which may be what was meant; "" if there is none.
 std::string other_idx_file(const fs::path& given) {
   constexpr int kDeep = 3;
@@ -195,7 +267,7 @@ std::unique_ptr<IdxDataset> open_pair(const Spec& spec, const fs::path& director
   for (const auto& name : {part + "-images-idx3-ubyte", part + "-labels-idx1-ubyte"}) {
     const auto path = find_file(directory, name);
     if (!path) {
-      const auto other = has_mnist(directory) ? "" : other_idx_file(directory);
+      const auto other = has_mnist(directory) || part.starts_with("emnist-") ? "" : other_idx_file(directory);
       base::fail(
           ErrorKind::data,
           "data '{}': there is no {} in {}, plain or with .gz{}; give the folder with MNIST's four IDX files (or one "
@@ -206,6 +278,46 @@ std::unique_ptr<IdxDataset> open_pair(const Spec& spec, const fs::path& director
     paths.push_back(*path);
   }
   return std::make_unique<IdxDataset>(paths[0], paths[1]);
+}
+
+// Over the 60,000 training images; the values in common use.
+constexpr float kMnistMean = 0.1307f, kMnistDeviation = 0.3081f;
+
+/// Tables as they lie at Kaggle's. Its competition's test.csv has no labels, and is not read.
+struct PixelTables {
+  const char *train, *test;
+};
+constexpr PixelTables kPixelTables[] = {{"mnist_train.csv", "mnist_test.csv"},
+                                        {"fashion-mnist_train.csv", "fashion-mnist_test.csv"},
+                                        {"train.csv", nullptr}};
+
+/// Keras's mnist.npz, or tables of pixels; nothing if there are none.
+std::optional<Source> arrays_of_mnist(const Spec& spec) {
+  const fs::path given = spec.directory;
+  const auto finish = [&](ArrayParts parts, const std::string& files) {
+    Source source = source_of_arrays(spec, std::move(parts));
+    const auto format = source.train->format();
+    if (format.channels != 1)
+      base::fail(ErrorKind::data, "{}: its images have {} channels, but MNIST's have 1; open it as npz:{}",
+                 (given / files).string(), format.channels, (given / files).string());
+    source.name = "mnist";
+    source.description =
+        fmt::format("MNIST ({}): {} training images, {} test images, {}x{}x1{}", files, source.train->size(),
+                    source.test->size(), format.height, format.width,
+                    source.classes() == kDigits ? "" : fmt::format(", {} classes", source.classes()));
+    source.mean = {kMnistMean};
+    source.stddev = {kMnistDeviation};
+    return source;
+  };
+  if (std::error_code unknown; fs::is_regular_file(given / "mnist.npz", unknown))
+    return finish(read_npz(spec, given / "mnist.npz"), "mnist.npz");
+  for (const auto& [train, test] : kPixelTables) {
+    if (!is_pixel_table(given / train)) continue;
+    ArrayParts parts{.train = read_pixel_table(given / train), .validation = {}, .test = {}};
+    if (test != nullptr) parts.test = read_pixel_table(given / test);
+    return finish(std::move(parts), test == nullptr ? train : fmt::format("{}, {}", train, test));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -225,12 +337,23 @@ std::optional<fs::path> find_mnist(const fs::path& given) {
   return others.empty() ? std::nullopt : std::optional(others.front());
 }
 
+bool is_mnist_of_others(const fs::path& given) {
+  std::error_code unknown;
+  return fs::is_regular_file(given / "mnist.npz", unknown) || !find_emnist(given).empty() ||
+         std::ranges::any_of(kPixelTables,
+                             [&](const auto& one) { return is_pixel_table(given / one.train); });
+}
+
 Source open_mnist(const Spec& spec) {
   const fs::path given = spec.directory;
+  const auto split = emnist_of(spec);
+  const auto found = find_mnist(given);
+  if (!split && !found)
+    if (auto arrays = arrays_of_mnist(spec)) return std::move(*arrays);
   const fs::path directory =
-      find_mnist(given).value_or(fs::is_directory(given / "mnist") ? given / "mnist" : given);
-  auto train = open_pair(spec, directory, "train");
-  auto test = open_pair(spec, directory, "t10k");
+      split ? split->directory : found.value_or(fs::is_directory(given / "mnist") ? given / "mnist" : given);
+  auto train = open_pair(spec, directory, split ? emnist_prefix(*split->split) + "train" : "train");
+  auto test = open_pair(spec, directory, split ? emnist_prefix(*split->split) + "test" : "t10k");
   if (train->format() != test->format())
     base::fail(
         ErrorKind::data,
@@ -242,15 +365,36 @@ Source open_mnist(const Spec& spec) {
   Source source;
   source.spec = spec.text;
   source.name = "mnist";
-  source.description = fmt::format("MNIST: {} training images, {} test images, {}x{}x1", train->size(),
-                                   test->size(), train->format().height, train->format().width);
+  LabelNumbers numbers{.first = 0, .count = kDigits};
+  std::string set = "MNIST";
+  if (split) {
+    const std::string_view letters = split->split->classes;
+    numbers = {split->split->first_label, static_cast<int>(letters.size())};
+    set = fmt::format("EMNIST {}", split->split->name);
+    for (const char letter : letters) source.class_names.emplace_back(1, letter);
+  } else {
+    const auto counts = train->label_counts();
+    if (counts.rbegin()->first >= kDigits) {
+      numbers = number_classes(train->label_path().string(), counts);
+      set = "its training part";
+    }
+    source.class_names = numbers.names();
+  }
+  train->use_labels(numbers, set);
+  test->use_labels(numbers, set);
+  source.description =
+      fmt::format("{}: {} training images, {} test images, {}x{}x1{}", split ? set : "MNIST", train->size(),
+                  test->size(), train->format().height, train->format().width,
+                  numbers.count == kDigits ? "" : fmt::format(", {} classes", numbers.count));
+  if (spec.options.contains("test"))
+    source.notes.push_back(
+        fmt::format("test={} changes nothing: there is a test part", spec.options.at("test")));
   source.resident_bytes = train->resident_bytes() + test->resident_bytes();
   source.unread_bytes = train->unread_bytes() + test->unread_bytes();
   source.train = std::move(train);
   source.test = std::move(test);
-  for (int c = 0; c < kDigits; ++c) source.class_names.push_back(std::to_string(c));
-  source.mean = {0.1307f};  // over the 60,000 training images; the value in common use
-  source.stddev = {0.3081f};
+  source.mean = {kMnistMean};
+  source.stddev = {kMnistDeviation};
   return source;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -66,6 +67,7 @@ ImageHeader jpeg_header(JpegHandle& handle, std::span<const std::uint8_t> bytes)
                                  &subsampling, &colour),
              handle);
   if (header.width == 0) fail_jpeg(handle, "it ends before its image begins");
+  header.turn = jpeg_turn(bytes);
   header.colour = colour == TJCS_GRAY ? "grey" : colour == TJCS_CMYK || colour == TJCS_YCCK ? "CMYK" : "RGB";
   return header;
 }
@@ -142,10 +144,13 @@ ImageHeader png_header(std::span<const std::uint8_t> bytes) {
   spng_ihdr ihdr{};
   check_png(spng_get_ihdr(context.get(), &ihdr));
   constexpr std::uint32_t kMostSide = 1u << 28;
+  spng_exif exif{};
+  const bool has_exif = spng_get_exif(context.get(), &exif) == 0;
   return {.kind = ImageKind::png,
           .height = static_cast<int>(std::min(ihdr.height, kMostSide)),
           .width = static_cast<int>(std::min(ihdr.width, kMostSide)),
-          .colour = png_colour(ihdr)};
+          .colour = png_colour(ihdr),
+          .turn = has_exif ? exif_turn({reinterpret_cast<const std::uint8_t*>(exif.data), exif.length}) : 1};
 }
 
 void decode_png(std::span<const std::uint8_t> bytes, const ImageHeader& header, RgbImage& dst) {
@@ -201,6 +206,12 @@ void decode_ppm(std::span<const std::uint8_t> bytes, const ImageHeader& header, 
   dst.pixels.assign(pixels.begin(), pixels.begin() + static_cast<std::ptrdiff_t>(wanted));
 }
 
+/// With the sides as stored of one upright, and the other way round.
+ImageHeader as_turned(ImageHeader header) {
+  if (header.turn >= 5) std::swap(header.height, header.width);
+  return header;
+}
+
 bool begins_with(std::span<const std::uint8_t> bytes, std::string_view start) {
   return bytes.size() >= start.size() &&
          std::equal(start.begin(), start.end(), bytes.begin(),
@@ -222,14 +233,19 @@ ImageHeader ImageDecoder::read_header(std::span<const std::uint8_t> bytes) {
   else
     throw BrokenImage(bytes.empty() ? "the file is empty" : "it is neither a JPEG, a PNG nor a PPM file");
   check_size(header, bytes.size());
-  return header;
+  return as_turned(header);
 }
 
 void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
                           RgbImage& dst) {
-  if (header.kind == ImageKind::jpeg) return decode_jpeg(jpeg_, bytes, header, least_scale, dst);
-  if (header.kind == ImageKind::png) return decode_png(bytes, header, dst);
-  decode_ppm(bytes, header, dst);
+  const ImageHeader stored = as_turned(header);
+  if (header.kind == ImageKind::jpeg)
+    decode_jpeg(jpeg_, bytes, stored, least_scale, dst);
+  else if (header.kind == ImageKind::png)
+    decode_png(bytes, stored, dst);
+  else
+    decode_ppm(bytes, stored, dst);
+  turn_upright(dst, header.turn);
 }
 
 const char* name(ImageKind kind) {

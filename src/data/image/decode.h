@@ -3,8 +3,8 @@
 /// Decodes JPEG, PNG and PPM files in memory to RGB pixels, with libjpeg-turbo, spng and a copy.
 ///
 /// The first bytes determine the kind, not the file name. As with PIL's convert("RGB"), grey, palette and
-/// 16-bit images become RGB of 8 bits, CMYK is converted, transparency is dropped, and EXIF rotation is not
-/// applied.
+/// 16-bit images become RGB of 8 bits, CMYK is converted, and transparency is dropped. Images whose EXIF says
+/// how they lie are turned upright, as PIL's exif_transpose() does.
 
 #include <cstdint>
 #include <memory>
@@ -27,9 +27,10 @@ enum class ImageKind { jpeg, png, ppm };
 /// What an image's header says.
 struct ImageHeader {
   ImageKind kind = ImageKind::jpeg;
-  int height = 0, width = 0;
+  int height = 0, width = 0;  ///< upright
   const char* colour =
-      "";  ///< "RGB", "grey", "CMYK" or "palette", with " + alpha" and " 16 bit" where they apply
+      "";        ///< "RGB", "grey", "CMYK" or "palette", with " + alpha" and " 16 bit" where they apply
+  int turn = 1;  ///< EXIF's orientation of the stored pixels, 1 (upright) to 8
 };
 
 /// Pixels [height][width][3]. The memory is reused when another image is decoded into it.
@@ -69,6 +70,17 @@ class ImageDecoder {
 /// Cost     decodes the image
 /// Errors   BrokenImage: as decode()
 [[nodiscard]] std::optional<int> largest_of_16_bits(std::span<const std::uint8_t> bytes);
+
+// EXIF's orientation (exif.cc): 1 is upright; 2 mirrored; 3 upside down; 4 both; 5 to 8 the same with rows
+// and columns exchanged.
+
+/// The orientation that EXIF data has (a TIFF header, with or without "Exif" in front); 1 where it has none,
+/// or is damaged.
+[[nodiscard]] int exif_turn(std::span<const std::uint8_t> exif);
+/// That of the first EXIF segment of a JPEG.
+[[nodiscard]] int jpeg_turn(std::span<const std::uint8_t> jpeg);
+/// Turns pixels that are stored as `turn` says.
+void turn_upright(RgbImage& image, int turn);
 
 /// A binary PPM (P6, 8 bits): a line of text, then the pixels.
 [[nodiscard]] std::vector<std::uint8_t> to_ppm(const RgbImage& image);

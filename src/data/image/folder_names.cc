@@ -144,6 +144,16 @@ void note_class_in_class(const std::vector<std::string>& classes, std::vector<st
       }
 }
 
+/// What is left of a name without what people write differently.
+std::string bare_name(std::string_view name) {
+  auto bare = base::lower_case(name);
+  std::erase_if(bare,
+                [](char letter) { return std::string_view(" _-.").find(letter) != std::string_view::npos; });
+  const bool is_word = bare.size() > 3 && is_lower(bare[bare.size() - 2]);
+  if (is_word && bare.back() == 's' && bare[bare.size() - 2] != 's') bare.pop_back();
+  return bare;
+}
+
 }  // namespace
 
 std::optional<PartName> part_name(std::string_view folder) {
@@ -191,6 +201,15 @@ std::string_view series_of(std::string_view folder) {
       kBetween.find(folder[end - 2]) != std::string_view::npos)
     --end;
   return end == folder.size() ? std::string_view() : folder.substr(0, end);
+}
+
+std::vector<std::pair<std::string, std::string>> alike_names(const std::vector<std::string>& classes) {
+  std::map<std::string, const std::string*> first;
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const auto& name : classes)
+    if (const auto [found, is_new] = first.emplace(bare_name(name), &name); !is_new)
+      pairs.emplace_back(*found->second, name);
+  return pairs;
 }
 
 void check_class_names(const std::string& spec, const std::vector<std::string>& classes, bool has_parts,

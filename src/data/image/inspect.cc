@@ -269,6 +269,7 @@ PartReport inspect(const ImageDataset& set, int classes, bool decode, int thread
     report.heights.push_back(header.height);
     report.widths.push_back(header.width);
     ++report.kinds[fmt::format("{} {}", name(header.kind), header.colour)];
+    report.turned += header.turn > 1 ? 1 : 0;
   }
   return report;
 }

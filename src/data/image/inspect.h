@@ -68,6 +68,7 @@ struct PartReport {
   std::vector<int> heights, widths;           ///< of each image that has a header, in order
   std::map<std::string, std::int64_t> kinds;  ///< "JPEG RGB": how many
   std::int64_t encoded_bytes = 0;
+  std::int64_t turned = 0;            ///< by EXIF
   std::vector<BrokenEntry> broken;    ///< without `decode`: only faults of headers
   std::vector<std::uint64_t> hashes;  ///< of each image's encoded bytes
 };

@@ -388,18 +388,25 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
     part.images.push_back(static_cast<std::uint32_t>(i));
     part.labels.push_back(labels[directory]);
   }
-  if (folders.has_parts() && !folders.has(kTest)) {
-    std::swap(arranged.test, arranged.validation);
-    arranged.notes.push_back("no test folder: the validation folder is the test set");
-  }
   arranged.has_parts = folders.has_parts();
-  if (!arranged.has_parts) cut_test(arranged, test_part);
+  finish_parts(spec, arranged, test_part);
+  return arranged;
+}
+
+void finish_parts(const std::string& spec, Arranged& arranged, double test_part) {
+  const auto images = arranged.train.images.size();
+  if (arranged.test.images.empty() && !arranged.validation.images.empty()) {
+    std::swap(arranged.test, arranged.validation);
+    arranged.notes.emplace_back("no test folder: the validation folder is the test set");
+  } else if (arranged.test.images.empty()) {
+    cut_test(arranged, test_part);
+    arranged.has_parts = false;
+  }
   if (arranged.test.images.empty())
     base::fail(ErrorKind::data,
                "data '{}': no class of the {} images is large enough to hold images back for testing; add "
                "images, or a folder test/",
-               spec, listing.size());
-  return arranged;
+               spec, images);
 }
 
 }  // namespace paceline::data

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace paceline::data {
@@ -78,6 +79,10 @@ struct PartName {
 void check_class_names(const std::string& spec, const std::vector<std::string>& classes, bool has_parts,
                        std::vector<std::string>& notes);
 
+/// Pairs of names that differ in case, in blanks, '_', '-' and '.', or in a plural's s: perhaps one class.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> alike_names(
+    const std::vector<std::string>& classes);
+
 // Files that are no images by their names (passed_over.cc).
 
 /// Those of one folder.
@@ -122,6 +127,12 @@ struct Arranged {
   bool has_parts = false;          ///< train and test came as folders; false: the test set was split off
   std::vector<std::string> notes;  ///< how the folders were interpreted, where that was ambiguous
 };
+
+/// Makes the validation part the test set where there is no test part; without either holds back `test_part`
+/// of every class. Notes say so.
+///
+/// Errors   Error(data): no class has an image to spare
+void finish_parts(const std::string& spec, Arranged& arranged, double test_part);
 
 /// The rules, in this order:
 /// - A first folder that all paths share is skipped ("fruits-360/Training/..."), unless no class folder would

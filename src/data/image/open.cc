@@ -4,12 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/image/decode.h"
 #include "data/image/inspect.h"
+#include "data/image/label_table.h"
 
 namespace paceline::data {
 namespace {
@@ -67,12 +70,13 @@ ClassDepth depth_of(const Spec& spec) {
       spec.text, found->second);
 }
 
-/// Some PNG files of `images`, in an order in which the first of them are from all over the set.
-std::vector<std::uint32_t> some_png(const ImageListing& listing, const std::vector<std::uint32_t>& images) {
+/// Some files of `images` that end so, in an order in which the first of them are from all over the set.
+std::vector<std::uint32_t> some_of(const ImageListing& listing, const std::vector<std::uint32_t>& images,
+                                   std::initializer_list<std::string_view> endings) {
   constexpr std::size_t kMost = 32, kStride = 13;  // coprime: each once
   std::vector<std::uint32_t> all, some;
   for (const auto image : images)
-    if (ending_of(listing.name(image)) == ".png") all.push_back(image);
+    if (std::ranges::find(endings, ending_of(listing.name(image))) != endings.end()) all.push_back(image);
   for (std::size_t i = 0; i < kMost; ++i) {
     const auto at = i * kStride % kMost;
     if (all.size() >= kMost)
@@ -91,7 +95,7 @@ void check_16_bits(const Spec& spec, const ImageStore& store, const ImageListing
   constexpr int kEnough = 8;  // good ones, for which no more are decoded
   int deep = 0, small = 0, largest = 0;
   std::vector<std::uint8_t> buffer;
-  for (const auto image : some_png(listing, train)) {
+  for (const auto image : some_of(listing, train, {".png"})) {
     if (small == 0 && deep >= kEnough) break;
     try {
       const auto value = largest_of_16_bits(store.bytes(image, buffer));
@@ -115,6 +119,24 @@ void check_16_bits(const Spec& spec, const ImageStore& store, const ImageListing
       small, deep, largest, largest / 256 + 1, factor);
   if (2 * small >= deep) base::fail(ErrorKind::data, "data '{}': {}", spec.text, said);
   notes.push_back(said);
+}
+
+/// Says that EXIF turns images: other programs may not, and see them as they are stored.
+void note_turned(const ImageStore& store, const ImageListing& listing,
+                 const std::vector<std::uint32_t>& train, std::vector<std::string>& notes) {
+  int looked_at = 0, turned = 0;
+  std::vector<std::uint8_t> buffer;
+  for (const auto image : some_of(listing, train, {".jpg", ".jpeg"})) try {
+      turned += jpeg_turn(store.bytes(image, buffer)) > 1 ? 1 : 0;
+      ++looked_at;
+    } catch (const base::Error&) {
+      continue;  // named when it is read
+    }
+  if (turned > 0)
+    notes.push_back(fmt::format(
+        "EXIF turns {} of the {} JPEG files that were looked at; they are read upright, as PIL's exif_transpose() "
+        "turns them, while torchvision's ImageFolder does not",
+        turned, looked_at));
 }
 
 /// Removes broken images from `part` and reports them.
@@ -173,7 +195,19 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.eval_resize = eval_resize_of(spec, evaluated);
   source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
 
-  Arranged arranged = arrange(spec.text, listing, depth_of(spec), test_part);
+  const bool has_table = spec.options.contains("labels");
+  for (const char* key : {"image", "label"})
+    if (!has_table && spec.options.contains(key))
+      base::fail(ErrorKind::usage,
+                 "data '{}': {} names a column of a table, but there is none; add labels=FILE", spec.text,
+                 key);
+  if (has_table && spec.options.contains("classes"))
+    base::fail(
+        ErrorKind::usage,
+        "data '{}': classes says which folder is the class, but labels={} says the classes; leave one out",
+        spec.text, spec.options.at("labels"));
+  Arranged arranged = has_table ? arrange_by_table(spec, listing, test_part)
+                                : arrange(spec.text, listing, depth_of(spec), test_part);
   if (arranged.has_parts && spec.options.contains("test"))
     arranged.notes.push_back(
         fmt::format("test={} changes nothing: no test set is split off where there is a test or validation "
@@ -182,6 +216,7 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.class_names = std::move(arranged.class_names);
   source.notes = std::move(arranged.notes);
   check_16_bits(spec, *store, listing, arranged.train.images, source.notes);
+  note_turned(*store, listing, arranged.train.images, source.notes);
   if (spec.how.skip_bad_images) {
     leave_out_broken(*store, "training", spec.how, arranged.train, source.notes);
     if (!arranged.validation.images.empty())

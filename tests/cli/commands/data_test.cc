@@ -96,6 +96,26 @@ TEST_F(Images, BrokenOrTwiceAreAllNamed) {
   EXPECT_THAT(info.out, AllOf(HasSubstr("broken: and 5 more"), HasSubstr("'paceline data verify'")));
 }
 
+TEST_F(Images, AreListedInAFile) {
+  folder_.write("images/train/a/twin, b.ppm", picture(8, 1));  // as train/b/10.ppm is
+  folder_.write("images/train/As/cut.jpg", "\xff\xd8\xff\xe0 cut");
+  for (const char* name : {"red_fox", "Red Foxes", "red-fox"})
+    folder_.write("images/train/" + std::string(name) + "/1.ppm", picture(9, 90 + name[3]));
+  const auto verified = run({"data", "verify", "folder:images", "--list", "found.csv"});
+  EXPECT_EQ(verified.code, 3) << verified.err;
+  const auto list = base::read_file(folder_.path() / "found.csv");
+  EXPECT_THAT(
+      list,
+      AllOf(
+          testing::StartsWith("finding,part,first,second,reason\n"),
+          HasSubstr(
+              "duplicate,inside train,images/train/b/10.ppm,\"images/train/a/twin, b.ppm\",another class\n"),
+          HasSubstr("broken,train,images/train/As/cut.jpg,,"),
+          HasSubstr("class without images,train,As,,all 1 images are broken\n"),
+          HasSubstr("alike classes,,red-fox,red_fox,\n")));
+  EXPECT_EQ(run({"data", "info", "folder:images", "--list", "found.csv"}).code, 2);
+}
+
 TEST_F(Images, OneBrokenIsAnErrorOrLeftOut) {
   folder_.write("images/train/a/cut.jpg", "\xff\xd8\xff\xe0 no more than this");
   const auto refused = train("folder:images,size=16", "refused", {"--epochs", "2"});

@@ -120,6 +120,82 @@ TEST(Cifar, SaysWhatIsWrongWithAFile) {
   }
 }
 
+/// Records of CIFAR-100; record r has the coarse label (start + r) % 20 and the fine label (start + 7 r) %
+/// 100.
+Bytes records_of_100(int start, int count) {
+  Bytes bytes;
+  for (int r = 0; r < count; ++r) {
+    bytes.push_back(static_cast<std::uint8_t>((start + r) % 20));
+    bytes.push_back(static_cast<std::uint8_t>((start + 7 * r) % 100));
+    for (int i = 0; i < 3072; ++i)
+      bytes.push_back(static_cast<std::uint8_t>(i / 1024 * 80 + i % 1024 / 13 + start + 2 * r));
+  }
+  return bytes;
+}
+
+TEST(Cifar, ReadsFineAndCoarseLabelsOf100) {
+  const TemporaryDirectory folder;
+  for (const auto& where : {folder.path(), folder.path() / "cifar-100-binary"}) {
+    write_bytes(where / "train.bin", records_of_100(3, 30));
+    write_bytes(where / "test.bin", records_of_100(5, 4));
+  }
+  const auto binary = folder.path() / "cifar-100-binary";
+  std::filesystem::remove(folder.path() / "train.bin");
+  for (const auto& given : {folder.path(), binary}) {
+    const Source fine = open("cifar100:" + given.string()),
+                 coarse = open("cifar100:" + given.string() + ",labels=coarse");
+    EXPECT_EQ(fine.classes(), 100);
+    EXPECT_EQ(coarse.classes(), 20);
+    EXPECT_EQ(fine.class_names[1], "aquarium_fish");
+    EXPECT_EQ(fine.class_names[99], "worm");
+    EXPECT_EQ(coarse.class_names[19], "vehicles_2");
+    ASSERT_EQ(fine.train->size(), 30);
+    ASSERT_EQ(fine.test->size(), 4);
+    EXPECT_EQ(fine.resident_bytes, 34 * 3074);
+    Bytes pixels(3072), same(3072);
+    for (int r = 0; r < 30; ++r) {
+      EXPECT_EQ(fine.train->read(r, pixels), (3 + 7 * r) % 100);
+      EXPECT_EQ(coarse.train->read(r, same), (3 + r) % 20);
+      EXPECT_EQ(pixels, same);
+      for (int i = 0; i < 1024; ++i)
+        for (int c = 0; c < 3; ++c)
+          ASSERT_EQ(pixels[static_cast<std::size_t>(3 * i + c)],
+                    static_cast<std::uint8_t>(c * 80 + i / 13 + 3 + 2 * r));
+    }
+  }
+}
+
+TEST(Cifar, SaysWhatIsWrongWith100) {
+  const TemporaryDirectory folder;
+  const auto said = [&](const std::string& options = "") {
+    const auto error = error_of([&] { (void)open("cifar100:" + folder.path().string() + options); });
+    EXPECT_EQ(error.kind, base::ErrorKind::data);
+    return error.text;
+  };
+  EXPECT_THAT(said(), testing::AllOf(HasSubstr("there is no train.bin in " + folder.path().string()),
+                                     HasSubstr("cifar-100-python"), HasSubstr("cifar-100-binary.tar.gz")));
+  write_bytes(folder.path() / "train.bin", records_of_100(3, 4));
+  EXPECT_THAT(said(), HasSubstr((folder.path() / "test.bin").string()));
+  write_bytes(folder.path() / "test.bin", records_of_100(3, 2));
+  // Both labels are checked, whichever is used.
+  for (const auto& [byte, value, which] :
+       {std::tuple{3074, 20, "20, but CIFAR-100 has labels 0 to 19 in its first"},
+        {3075, 100, "100, but CIFAR-100 has labels 0 to 99 in its second"}}) {
+    Bytes bytes = records_of_100(3, 4);
+    bytes[static_cast<std::size_t>(byte)] = static_cast<std::uint8_t>(value);
+    write_bytes(folder.path() / "train.bin", bytes);
+    for (const char* labels : {"", ",labels=coarse"})
+      EXPECT_THAT(said(labels),
+                  testing::AllOf(HasSubstr("record 1 (from 0) has the label"), HasSubstr(which)));
+  }
+  for (std::size_t bytes = 0; bytes < 3 * 3074; bytes += 41) {
+    Bytes cut = records_of_100(3, 3);
+    cut.resize(bytes);
+    write_bytes(folder.path() / "train.bin", cut);
+    EXPECT_THAT(said(), HasSubstr("whole number of records of 3074 bytes")) << bytes;
+  }
+}
+
 TEST(Cifar, ReadsTheRealFiles) {
   std::string reason;
   const auto data = real_data(reason);
@@ -213,6 +289,28 @@ TEST(CifarPython, IsTheSameDataSetAsTheBinaryVersion) {
         ASSERT_EQ(a, b);
       }
   }
+}
+
+TEST(CifarPython, HoldsBothLabelsOfCifar100) {
+  const TemporaryDirectory folder;
+  CifarPickle made{
+      .labels = {99, 0, 50}, .pixels = planes(3, 2), .key = "fine_labels", .coarse_labels = {0, 19, 7}};
+  for (const char* name : {"train", "test"})
+    write_bytes(folder.path() / "cifar-100-python" / name, cifar_pickle(made));
+  const auto labels_of = [&](const std::string& options) {
+    const Source source = open("cifar100:" + folder.path().string() + options);
+    EXPECT_THAT(source.description, HasSubstr("python version"));
+    std::vector<std::int32_t> labels;
+    for (std::int64_t i = 0; i < source.train->size(); ++i) labels.push_back(source.train->label(i));
+    return labels;
+  };
+  EXPECT_THAT(labels_of(""), testing::ElementsAre(99, 0, 50));
+  EXPECT_THAT(labels_of(",labels=coarse"), testing::ElementsAre(0, 19, 7));
+  made.coarse_labels[1] = 20;
+  write_bytes(folder.path() / "cifar-100-python" / "train", cifar_pickle(made));
+  const auto error = error_of([&] { (void)open("cifar100:" + folder.path().string() + ",labels=coarse"); });
+  EXPECT_EQ(error.kind, base::ErrorKind::data);
+  EXPECT_THAT(error.text, HasSubstr("label 1 (from 0) is 20, but CIFAR-100 has labels 0 to 19"));
 }
 
 TEST(CifarPython, TheBinaryVersionIsTakenWhereBothAre) {

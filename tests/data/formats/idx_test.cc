@@ -145,10 +145,10 @@ TEST_F(Idx, SaysWhereNoneOrSeveralAre) {
               AllOf(HasSubstr("FashionMNIST/raw and "), HasSubstr("KMNIST/raw; give the folder of one")));
   std::filesystem::remove_all(parent.path() / "KMNIST");
   std::filesystem::remove_all(parent.path() / "FashionMNIST");
-  write_bytes(parent.path() / "gzip/emnist-letters-train-images-idx3-ubyte", idx_images(2, 7));
-  EXPECT_THAT(here(), AllOf(HasSubstr("there is no train-images-idx3-ubyte"),
-                            HasSubstr("gzip/emnist-letters-train-images-idx3-ubyte is there"),
-                            HasSubstr("MNIST/raw/")));
+  write_bytes(parent.path() / "gzip/mine-train-images-idx3-ubyte", idx_images(2, 7));
+  EXPECT_THAT(here(),
+              AllOf(HasSubstr("there is no train-images-idx3-ubyte"),
+                    HasSubstr("gzip/mine-train-images-idx3-ubyte is there"), HasSubstr("MNIST/raw/")));
 }
 
 TEST_F(Idx, NamesAMissingFile) {
@@ -202,12 +202,61 @@ TEST_F(Idx, FindsCountsAndSizesThatDoNotAgree) {
 
 TEST_F(Idx, FindsALabelOutOfRange) {
   Bytes bytes = idx_labels(12);
-  bytes[8 + 11] = 10;
+  bytes[8 + 11] = 11;
   write(kTrainLabels, bytes);
-  EXPECT_THAT(said(), AllOf(HasSubstr(path(kTrainLabels).string()),
-                            HasSubstr("record 11 (from 0) has the label 10"), HasSubstr("labels 0 to 9")));
+  const auto hole = HasSubstr("the label 11 occurs, but none of 10");
+  EXPECT_THAT(said(), AllOf(HasSubstr(path(kTrainLabels).string()), hole));
   write_packed(kTrainLabels, gzip(bytes));
-  EXPECT_THAT(said(), HasSubstr("record 11 (from 0) has the label 10"));
+  EXPECT_THAT(said(), hole);
+  std::filesystem::remove(path(std::string(kTrainLabels) + ".gz"));
+  write(kTrainLabels, idx_labels(12));
+  bytes = idx_labels(5);
+  bytes[8 + 4] = 10;
+  write("t10k-labels-idx1-ubyte", bytes);
+  EXPECT_THAT(said(), AllOf(HasSubstr(path("t10k-labels-idx1-ubyte").string()),
+                            HasSubstr("record 4 (from 0) has the label 10"), HasSubstr("labels 0 to 9")));
+}
+
+TEST_F(Idx, CountsTheClassesOfLargerSets) {
+  Bytes labels = idx_labels(12);
+  for (std::size_t i = 0; i < 12; ++i) labels[8 + i] = static_cast<std::uint8_t>(11 - i);
+  write(kTrainLabels, labels);
+  const Source source = open_here();
+  EXPECT_EQ(source.classes(), 12);
+  EXPECT_EQ(source.train->label(0), 11);
+  EXPECT_THAT(source.description, HasSubstr("12 classes"));
+}
+
+TEST_F(Idx, HasTheClassesOfEmnistsSplit) {
+  const TemporaryDirectory folder;
+  const auto write = [&](const std::string& split, int first, const char* ending) {
+    for (const auto& [part, count] : {std::pair{"train", 12u}, {"test", 5u}}) {
+      const auto name = folder.path() / "EMNIST/raw" / ("emnist-" + split + "-" + part);
+      Bytes labels = idx_labels(count);
+      for (std::size_t i = 8; i < labels.size(); ++i)
+        labels[i] = static_cast<std::uint8_t>(labels[i] + first);
+      const bool is_packed = *ending != '\0';
+      write_bytes(name.string() + "-images-idx3-ubyte" + ending,
+                  is_packed ? gzip(idx_images(count, 7)) : idx_images(count, 7));
+      write_bytes(name.string() + "-labels-idx1-ubyte" + ending, is_packed ? gzip(labels) : labels);
+    }
+  };
+  write("letters", 1, ".gz");
+  const auto spec = "mnist:" + folder.path().string();
+  const Source letters = open(spec);
+  EXPECT_EQ(letters.classes(), 26);
+  EXPECT_EQ(letters.class_names[3], "d");
+  EXPECT_EQ(letters.train->label(3), 3);
+  EXPECT_EQ(letters.test->label(0), 0);
+  EXPECT_THAT(letters.description, HasSubstr("EMNIST letters"));
+  write("balanced", 0, "");
+  EXPECT_THAT(error_of([&] { (void)open(spec); }).text,
+              AllOf(HasSubstr("the splits balanced, letters of EMNIST"), HasSubstr("split=NAME")));
+  EXPECT_EQ(open(spec + ",split=balanced").class_names[46], "t");
+  EXPECT_THAT(error_of([&] { (void)open(spec + ",split=digits"); }).text, HasSubstr("but no 'digits'"));
+  write("letters", 0, ".gz");  // 0 is no letter
+  EXPECT_THAT(error_of([&] { (void)open(spec + ",split=letters"); }).text,
+              HasSubstr("has the label 0, but EMNIST letters has labels 1 to 26"));
 }
 
 TEST_F(Idx, FindsGzipDataThatBreaksOffAnywhere) {

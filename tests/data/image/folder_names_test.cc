@@ -79,5 +79,12 @@ TEST(FolderNames, ThatSayLessAreNoted) {
   EXPECT_THAT(notes, IsEmpty());
 }
 
+TEST(FolderNames, AreAlikeUpToCaseAndPlural) {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(alike_names({"Cat", "cats", "dog", "glass", "glas", "red fox", "red_fox"}),
+            (Pairs{{"Cat", "cats"}, {"red fox", "red_fox"}}));
+  EXPECT_EQ(alike_names({"n01440764", "n01443537", "1", "11", "bus", "bu", "A", "s", "as"}), Pairs{});
+}
+
 }  // namespace
 }  // namespace paceline::data

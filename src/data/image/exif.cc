@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "data/image/decode.h"
+
+namespace paceline::data {
+namespace {
+
+using ExifBytes = std::span<const std::uint8_t>;
+
+/// Numbers of a TIFF header, which says their byte order.
+class TiffNumbers {
+ public:
+  explicit TiffNumbers(ExifBytes bytes) : bytes_(bytes), is_big_(!bytes.empty() && bytes[0] == 'M') {}
+  /// Whether `count` bytes begin at `at`.
+  [[nodiscard]] bool has(std::size_t at, std::size_t count) const {
+    return at <= bytes_.size() && count <= bytes_.size() - at;
+  }
+  [[nodiscard]] std::uint32_t number(std::size_t at, std::size_t count) const {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      value |= std::uint32_t{bytes_[at + i]} << (8 * (is_big_ ? count - 1 - i : i));
+    return value;
+  }
+
+ private:
+  ExifBytes bytes_;
+  bool is_big_;
+};
+
+bool begins(ExifBytes bytes, const char* text, std::size_t length) {
+  return bytes.size() >= length && std::memcmp(bytes.data(), text, length) == 0;
+}
+
+}  // namespace
+
+int exif_turn(ExifBytes exif) {
+  constexpr std::uint32_t kOrientation = 0x0112, kShort = 3, kLong = 4;
+  constexpr std::size_t kEntry = 12;
+  if (begins(exif, "Exif\0\0", 6)) exif = exif.subspan(6);
+  if (!begins(exif, "II*\0", 4) && !begins(exif, "MM\0*", 4)) return 1;
+  const TiffNumbers numbers(exif);
+  if (!numbers.has(4, 4)) return 1;
+  const std::size_t directory = numbers.number(4, 4);
+  if (!numbers.has(directory, 2)) return 1;
+  const std::size_t entries = numbers.number(directory, 2);
+  int turn = 1;
+  for (std::size_t i = 0; i < entries; ++i) {
+    const auto at = directory + 2 + kEntry * i;
+    if (!numbers.has(at, kEntry)) break;
+    const auto type = numbers.number(at + 2, 2);
+    if (numbers.number(at, 2) != kOrientation || numbers.number(at + 4, 4) != 1 ||
+        (type != kShort && type != kLong))
+      continue;
+    const auto value = numbers.number(at + 8, type == kShort ? 2 : 4);
+    turn = value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return turn;
+}
+
+int jpeg_turn(ExifBytes jpeg) {
+  constexpr std::uint8_t kApp1 = 0xe1, kScan = 0xda, kEnd = 0xd9;
+  for (std::size_t at = 2; at + 4 <= jpeg.size();) {
+    if (jpeg[at] != 0xff) {  // stray bytes between segments
+      ++at;
+      continue;
+    }
+    const auto marker = jpeg[at + 1];
+    if (marker == 0xff || marker == 0 || marker == 1 || (marker >= 0xd0 && marker <= 0xd8)) {
+      at += marker == 0xff ? 1 : 2;  // fill bytes, and markers without a length
+      continue;
+    }
+    if (marker == kScan || marker == kEnd) break;
+    const std::size_t length = std::size_t{jpeg[at + 2]} << 8 | jpeg[at + 3];
+    if (length < 2 || length > jpeg.size() - at - 2) break;
+    const auto segment = jpeg.subspan(at + 4, length - 2);
+    if (marker == kApp1 && begins(segment, "Exif\0\0", 6)) return exif_turn(segment);
+    at += 2 + length;
+  }
+  return 1;
+}
+
+void turn_upright(RgbImage& image, int turn) {
+  if (turn <= 1) return;
+  const bool is_swapped = turn >= 5;
+  const auto height = static_cast<std::size_t>(image.height), width = static_cast<std::size_t>(image.width);
+  const auto rows = is_swapped ? width : height, columns = is_swapped ? height : width;
+  // Of 5 to 8 the stored rows are columns. Where the first of either lies: the last for these.
+  const bool is_bottom_up = turn == 3 || turn == 4 || turn == 7 || turn == 8;
+  const bool is_right_left = turn == 2 || turn == 3 || turn == 6 || turn == 7;
+  std::vector<std::uint8_t> upright(image.pixels.size());
+  for (std::size_t y = 0; y < rows; ++y)
+    for (std::size_t x = 0; x < columns; ++x) {
+      const auto down = is_bottom_up ? rows - 1 - y : y, across = is_right_left ? columns - 1 - x : x;
+      const auto from = is_swapped ? across * width + down : down * width + across;
+      std::copy_n(image.pixels.begin() + static_cast<std::ptrdiff_t>(3 * from), 3,
+                  upright.begin() + static_cast<std::ptrdiff_t>(3 * (y * columns + x)));
+    }
+  image.pixels = std::move(upright);
+  image.height = static_cast<int>(rows);
+  image.width = static_cast<int>(columns);
+}
+
+}  // namespace paceline::data
