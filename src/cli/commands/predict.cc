@@ -122,8 +122,14 @@ struct ReadInputs {
 
 /// Records of one study, or one table.
 ReadInputs read_model(const Settings& settings) {
-  auto inputs = read_inputs(settings.report.records, false);
   ReadInputs read;
+  read.records = records_of_trainer(settings.report.records);
+  if (!read.records.empty()) {
+    read.cells = analysis::make_cells(read.records);
+    read.model = analysis::step_model(read.cells);
+    return read;
+  }
+  auto inputs = read_inputs(settings.report.records, false);
   if (!inputs.tables.empty()) {
     if (!inputs.records.records.empty() || inputs.tables.size() > 1)
       base::fail(base::ErrorKind::usage,

@@ -175,31 +175,6 @@ TEST(Forecast, TwiceTheBandwidthHalvesTheTransfer) {
   EXPECT_NEAR(made.at(8)->step_s.value, truth, 0.02 * truth);
 }
 
-TEST(Forecast, SlowLoaderHidesTheLink) {
-  // A loader that takes 0.5 s for a batch: steps of 0.316 s wait for it, and longer reductions take from that
-  // wait.
-  const LinkOfTest link{.latency_s = 1e-6, .bytes_per_s = 1.5e8};
-  const auto run = [&](int workers) {
-    auto one = with_workers({}, workers, link);
-    auto without = one;
-    without.data_wait = 0;
-    one.data_wait = 0.5 - SampledSteps(simulate(without)).lines().total();
-    return one;
-  };
-  Study study({run(1), run(2)});
-  for (auto& record : study.records)
-    for (auto& rank : record.ranks) {
-      rank.loader_threads = 1;
-      rank.loader_prepare_s = 0.5 * static_cast<double>(record.window.steps);
-    }
-  study.cells = make_cells(study.records);
-  const auto made = forecast(
-      step_model(study.cells),
-      {.workers = {1, 2, 16}, .step = {.batch = 32}, .at_most = {}, .cluster = {}, .emulated = link.added()});
-  EXPECT_GT(made.at(16)->step.reduce_s, made.at(2)->step.reduce_s + 0.03);
-  EXPECT_NEAR(made.at(16)->step_s.value, 0.5, 0.005);
-}
-
 TEST(Forecast, SharedStorageIsTheLimitItNames) {
   Study study({SimulatedRun{}, with_workers({}, 2, {})});
   for (auto& record : study.records) record.data.stored_bytes = 1e5;
