@@ -9,6 +9,7 @@ endforeach()
 install(DIRECTORY recipes/models/ DESTINATION share/paceline/models FILES_MATCHING PATTERN "*.toml")
 install(DIRECTORY recipes/ DESTINATION share/paceline/recipes FILES_MATCHING PATTERN "*.toml" PATTERN "models" EXCLUDE)
 install(PROGRAMS share/paceline/paceline_model.py DESTINATION share/paceline)
+install(FILES share/paceline/paceline_ddp.py DESTINATION share/paceline)
 install(FILES README.md DESTINATION share/doc/paceline)
 # What the program writes about itself, by the program that was just built.
 foreach(pair "man:man/man1/paceline.1" "completion bash:bash-completion/completions/paceline"

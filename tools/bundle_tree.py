@@ -194,7 +194,8 @@ def add_documents(libraries, root, version):
     shutil.copy(SOURCE / "README.md", documents)
     shutil.copytree(SOURCE / "recipes", root / "share/paceline/recipes", ignore=shutil.ignore_patterns("__pycache__", "models"))
     shutil.copytree(SOURCE / "recipes/models", root / "share/paceline/models")
-    shutil.copy2(SOURCE / "share/paceline/paceline_model.py", root / "share/paceline/paceline_model.py")
+    for name in ("paceline_model.py", "paceline_ddp.py"):
+        shutil.copy2(SOURCE / "share/paceline" / name, root / "share/paceline" / name)
 
 
 def add_words(root):

@@ -23,7 +23,8 @@ enum class Purpose : std::uint32_t {
   jitter,
   split,
   flip,
-  warp
+  warp,
+  ghost
 };
 
 /// Four 32-bit words for one counter (Philox4x32-10).

@@ -16,6 +16,7 @@
 #include "comm/host_staging.h"
 #include "comm/make.h"
 #include "comm/nccl/nccl.h"
+#include "comm/real_sums.h"
 #include "engine/cuda/nvml/facts.h"
 #include "engine/make.h"
 #include "measure/environment.h"
@@ -109,6 +110,7 @@ comm::Emulation emulation_of(const train::Options& options) {
   if (!options.emulate_link.empty()) emulation.link = comm::parse_link(options.emulate_link);
   if (!options.emulate_straggler.empty())
     emulation.straggler = comm::parse_straggler(options.emulate_straggler);
+  emulation.hides_sums = !options.emulate_compute.empty();
   return emulation;
 }
 
@@ -146,6 +148,15 @@ class Alone : public train::Machine {
   std::vector<std::unique_ptr<comm::Communicator>> communicators(
       int ranks, std::chrono::seconds deadline) const override {
     return make_communicators(joining_, ranks, deadline);
+  }
+  std::string require_slow_links(int workers, std::span<const std::int64_t> bucket_bytes) const override {
+    if (!joining_.emulation.link)
+      base::fail(base::ErrorKind::usage,
+                 "--emulate-compute with {} workers: they are as if on nodes of their own, but no link joins "
+                 "these; give --emulate-link, such as latency=50us,bandwidth=1GB/s",
+                 workers);
+    const auto speed = comm::measure_sums(workers, std::ranges::max(bucket_bytes));
+    return comm::require_slow_link(*joining_.emulation.link, workers, bucket_bytes, speed);
   }
   std::optional<train::DeviceShare> device(int local_workers) const override {
     const auto info = engine::device_info(device_name(), device_numbers(local_workers));

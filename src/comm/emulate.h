@@ -20,10 +20,20 @@ namespace paceline::comm {
 /// reduce-scatter, a broadcast or an all-gather of X bytes (of the longer side) takes (N-1) latency +
 /// (N-1)/N X / bandwidth, a barrier 2(N-1) latency. A scatter, gather or reduce of X bytes per rank takes
 /// (N-1) (latency + X / bandwidth), since all of it passes the link of the central rank.
+///
+/// With `per_host` g, ranks 0 to g-1 are as if on one host, and so on. N then counts hosts, and inside a host
+/// an all-reduce takes 2(g-1) inside_latency + 2(g-1)/g X / inside_bandwidth more (a hierarchy). With
+/// `per_switch` k, the bandwidth of more than k ends is divided by `oversubscription`, as if other jobs
+/// filled the links between switches.
 struct EmulatedLink {
   double latency_s = 0;
   double bytes_per_s = 0;      ///< 0: no limit
   bool between_hosts = false;  ///< N is the number of hosts, not ranks: inside a host nothing is slower
+  int per_host = 0;            ///< ranks; 0: every rank is a host of its own
+  double inside_latency_s = 0;
+  double inside_bytes_per_s = 0;  ///< 0: no limit
+  int per_switch = 0;             ///< ends; 0: all are behind one
+  double oversubscription = 1;
 };
 
 /// One rank whose own work (data, forward, backward, update) takes `slower` times as long in every step.
@@ -36,11 +46,15 @@ struct Emulation {
   std::optional<EmulatedLink> link;
   std::optional<EmulatedStraggler> straggler;
   int hosts = 1;  ///< hosts of the run
+  /// A reduction begins on the link when its last rank has posted it, and the real sum is hidden in the
+  /// link's time: for ranks that are as if on machines of their own (ghosts). All ranks are threads of this
+  /// process.
+  bool hides_sums = false;
   [[nodiscard]] bool any() const { return link || straggler; }
 };
 
-/// Parses "latency=50us,bandwidth=1GB/s,between=hosts" (or ranks). Units: ns, us, ms, s; B/s, kB/s, MB/s,
-/// GB/s, kbit/s, Mbit/s, Gbit/s.
+/// Parses "latency=50us,bandwidth=1GB/s,between=hosts" (or ranks), with per-host=, inside-latency=,
+/// inside-bandwidth=, per-switch= and oversubscription= where they are given. Units: base/units.h.
 ///
 /// Errors   Error(usage): the end of a sentence that begins with the option's name
 [[nodiscard]] EmulatedLink parse_link(std::string_view text);

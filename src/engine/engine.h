@@ -88,6 +88,9 @@ struct CompileOptions {
   /// modulo the number of visible devices, unless device_index is set.
   int worker_on_host = 0;
   std::optional<int> device_index;  ///< use this device ("cuda:1") for every worker
+  /// The phases through which the engine `ghost` sleeps instead of computing (engine/ghost/phases.h); empty:
+  /// engines compute.
+  std::string emulated_compute = {};
 };
 
 /// How prepare() (make.h) shall choose the algorithms of a run.

@@ -16,6 +16,7 @@
 #include "engine/cuda/runtime/devices.h"
 #include "engine/cuda/runtime/host_runtime.h"
 #include "engine/cuda/runtime/memory.h"
+#include "engine/ghost/engine.h"
 #include "engine/reference/engine.h"
 
 namespace paceline::engine {
@@ -119,6 +120,10 @@ struct DeviceRow {
                                                   std::span<const int> workers) = nullptr;
 };
 
+/// Instead of a device's engine, if the compute is emulated.
+constexpr DeviceRow kGhost{"ghost",    false,  false, ghost::compile, ghost::plan, nothing_to_prepare,
+                           fp32_alone, nullptr};
+
 /// All engines. A new one is a row here and a folder beside reference/.
 constexpr DeviceRow kEngines[] = {
     {"cpu", false, false, cpu::compile, cpu::plan, cpu::prepare, cpu::auto_precision, nullptr},
@@ -150,6 +155,10 @@ Chosen chosen(const std::string& device) {
   base::fail(base::ErrorKind::usage, "device '{}' is not known{}", device, base::suggestion(device, known));
 }
 
+const DeviceRow& row_of(const Chosen& device, const CompileOptions& options) {
+  return options.emulated_compute.empty() ? device.row : kGhost;
+}
+
 CompileOptions with_index(CompileOptions options, const Chosen& device) {
   if (device.index) options.device_index = device.index;
   return options;
@@ -160,18 +169,18 @@ CompileOptions with_index(CompileOptions options, const Chosen& device) {
 std::unique_ptr<Engine> compile(const std::string& device, const graph::Graph& graph,
                                 const CompileOptions& options) {
   const Chosen engine = chosen(device);
-  return engine.row.compile(graph, with_index(options, engine));
+  return row_of(engine, options).compile(graph, with_index(options, engine));
 }
 
 graph::MemoryPlan plan(const std::string& device, const graph::Graph& graph, const CompileOptions& options) {
   const Chosen engine = chosen(device);
-  return engine.row.plan(graph, with_index(options, engine));
+  return row_of(engine, options).plan(graph, with_index(options, engine));
 }
 
 PreparedKernels prepare(const std::string& device, const graph::Graph& graph, const CompileOptions& options,
                         const KernelRequest& request) {
   const Chosen engine = chosen(device);
-  return engine.row.prepare(graph, with_index(options, engine), request);
+  return row_of(engine, options).prepare(graph, with_index(options, engine), request);
 }
 
 bool keeps_images(const std::string& device) { return chosen(device).row.keeps_images; }

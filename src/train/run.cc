@@ -222,7 +222,8 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
           .pool = pool,
           .keep = {},
           .test_reads_begun = begun};
-  if (options.pin) job.cores = choose_cores(prepared.resolved, backend, record.notes);
+  if (options.pin && options.emulate_compute.empty())  // workers that sleep need no core
+    job.cores = choose_cores(prepared.resolved, backend, record.notes);
   introduce(prepared, options, place, progress);
 
   std::vector<EpochRecord> so_far = earlier.epochs;

@@ -181,7 +181,7 @@ class Worker {
     result_.rank.host = job_.backend.place.host;
     result_.rank.process = job_.backend.place.process;
     if (job_.peak_is_ours) result_.rank.peak_bytes = measure::peak_resident_bytes();
-    if (!has_compared_) compare();
+    if (!has_compared_ && !job_.options.no_exchange) compare();
     result_.all_ranks = comm::gather_at_first(communicator_, result_.rank);
     evaluator_.reset();  // stops reading ahead
     const bool counts = local_rank() == 0 && job_.backend.place.process != 0;

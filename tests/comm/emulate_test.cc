@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -92,6 +94,48 @@ TEST(EmulatedLink, CarriesOneAfterTheOtherInWhateverOrderTheyAreWaitedFor) {
   });
 }
 
+TEST(EmulatedLink, OfTwoLevelsAddsHostsAndInside) {
+  const auto link =
+      parse_link("latency=1ms,bandwidth=1GB/s,per-host=4,inside-latency=10us,inside-bandwidth=10GB/s");
+  // 4 ranks are one host: 2 x 3 hops and 2 x 3/4 of the bytes inside.
+  EXPECT_DOUBLE_EQ(link_seconds(link, 4, 1'000'000), 6 * 10e-6 + 1.5e6 / 10e9);
+  // 16 ranks are four hosts, whose links carry each byte for all of a host.
+  EXPECT_DOUBLE_EQ(link_seconds(link, 16, 1'000'000), 6 * 10e-6 + 1.5e6 / 10e9 + 6 * 1e-3 + 1.5e6 / 1e9);
+  // Two ranks are half a host.
+  EXPECT_DOUBLE_EQ(link_seconds(link, 2, 1'000'000), 2 * 10e-6 + 1e6 / 10e9);
+  EXPECT_THAT(emulate(make_local(1), {.link = link, .straggler = {}}).front()->name(),
+              HasSubstr("link between hosts of 4 ranks of 1000 us, 1 GB/s, inside them of 10 us, 10 GB/s"));
+}
+
+TEST(EmulatedLink, IsSlowerBeyondAnOversubscribedSwitch) {
+  const auto link = parse_link("latency=1ms,bandwidth=1GB/s,per-switch=4,oversubscription=2.5");
+  EXPECT_DOUBLE_EQ(link_seconds(link, 4, 1'000'000), 6e-3 + 1.5e-3);
+  EXPECT_DOUBLE_EQ(link_seconds(link, 5, 1'000'000), 8e-3 + 1.6e-3 * 2.5);
+  EXPECT_THAT(emulate(make_local(1), {.link = link, .straggler = {}}).front()->name(),
+              HasSubstr("1 GB/s, oversubscribed 2.5 times beyond a switch of 4"));
+}
+
+TEST(EmulatedLink, HidesSumsFromTheLastPostingOn) {
+  // One rank posts 100 ms after the other; the link takes 2 x 100 ms from then on, whatever the sum took.
+  const Emulation hiding{.link = EmulatedLink{.latency_s = 0.1}, .straggler = {}, .hides_sums = true};
+  std::array<base::TimePoint, 2> posted, done;
+  on_two(hiding, [&](Communicator& comm) {
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    std::vector<float> values(2'000'000, static_cast<float>(rank + 1));
+    comm.barrier();
+    if (rank == 1) std::this_thread::sleep_for(milliseconds(100));
+    posted[rank] = base::Clock::now();
+    const auto pending = comm.all_reduce(values);
+    pending->wait();
+    done[rank] = pending->timing().done;
+    EXPECT_EQ(values.back(), 3.0f);
+  });
+  EXPECT_EQ(done[0], done[1]) << "one link has one time";
+  const double seconds = base::seconds(done[0] - std::max(posted[0], posted[1]));
+  EXPECT_GE(seconds, 0.2);
+  EXPECT_LE(seconds, 0.3);  // a thread may lose its core between the clock and the posting
+}
+
 TEST(EmulatedStraggler, TakesLongerForItsOwnWorkAndTheOthersWait) {
   std::atomic<double> work_s = 0;  // the straggler's own
   on_two({.link = {}, .straggler = EmulatedStraggler{.rank = 1, .slower = 3}}, [&](Communicator& comm) {
@@ -114,9 +158,26 @@ TEST(Emulate, ReadsWhatIsWrittenAndSaysWhatIsWrong) {
   const auto straggler = parse_straggler("rank=3,slower=1.3x");
   EXPECT_EQ(straggler.rank, 3);
   EXPECT_DOUBLE_EQ(straggler.slower, 1.3);
-  for (const char* wrong :
-       {"", "latency=50", "bandwidth=1", "speed=1GB/s", "latency", "latency=-1us", "latency=infs",
-        "latency=1e300s", "bandwidth=nanGB/s", "bandwidth=0GB/s", "latency=1us,bandwidth=0GB/s"})
+  for (const char* wrong : {"",
+                            "latency=50",
+                            "bandwidth=1",
+                            "speed=1GB/s",
+                            "latency",
+                            "latency=-1us",
+                            "latency=infs",
+                            "latency=1e300s",
+                            "bandwidth=nanGB/s",
+                            "bandwidth=0GB/s",
+                            "latency=1us,bandwidth=0GB/s",
+                            "latency=1us,per-host=0",
+                            "latency=1us,per-host=1.5",
+                            "latency=1us,per-host=2,between=hosts",
+                            "latency=1us,inside-latency=1us",
+                            "per-host=2,inside-latency=1us",
+                            "bandwidth=1GB/s,per-switch=4",
+                            "bandwidth=1GB/s,oversubscription=2",
+                            "bandwidth=1GB/s,per-switch=4,oversubscription=0.5",
+                            "latency=1us,per-switch=4,oversubscription=2"})
     EXPECT_THROW((void)parse_link(wrong), base::Error) << wrong;
   for (const char* wrong : {"", "rank=1", "slower=2", "rank=1,slower=0.5", "rank=x,slower=2",
                             "rank=1.5,slower=2", "rank=1,slower=inf"})

@@ -91,6 +91,10 @@ std::string emulated(const Record& record) {
   static constexpr std::string_view kMark = " EMULATED ";
   std::vector<std::string> parts;
   if (record.device == "cuda-on-host") parts.emplace_back("GPU (no GPU: the CUDA engine on the processor)");
+  if (const auto* phases = measure::find_text(record.settings, measure::Setting("emulate-compute")))
+    parts.push_back(fmt::format("compute ({})", phases->substr(0, phases->find(",ready="))));
+  if (measure::find_text(record.settings, measure::Setting("control")) != nullptr && record.workers > 1)
+    parts.emplace_back("exchange of gradients that takes no time (a control: they are not summed)");
   const auto of_device = parts.size();
   for (const std::string* text : {&record.communication.communicator, &record.data.description})
     for (auto at = text->find(kMark); at != std::string::npos;) {

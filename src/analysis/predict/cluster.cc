@@ -26,6 +26,8 @@ void for_each_range(Cluster& cluster, const Fix& fix) {
   if (cluster.emulated) {
     fix(cluster.emulated->latency_s);
     fix(cluster.emulated->bytes_per_s);
+    fix(cluster.emulated->inside_latency_s);
+    fix(cluster.emulated->inside_bytes_per_s);
   }
   if (cluster.storage) {
     fix(cluster.storage->shared_bytes_per_s);

@@ -82,6 +82,10 @@ struct Network : Link {  ///< bytes_per_s is of one network card
 struct AddedLink {
   Range latency_s, bytes_per_s;  ///< bytes_per_s 0: no limit
   bool between_nodes = false;    ///< as `between=hosts`: inside a node nothing is added
+  int per_host = 0;              ///< workers of an emulated host, between which is the link inside; 0: none
+  Range inside_latency_s, inside_bytes_per_s;
+  int per_switch = 0;  ///< beyond so many ends the bandwidth is divided by `oversubscription`; 0: never
+  double oversubscription = 1;  ///< at least 1
 };
 
 struct Storage {

@@ -119,7 +119,7 @@ class FileTable {
   const std::string& where_;
 };
 
-Range scaled(Range range, double factor) { return {range.low * factor, range.high * factor}; }
+Range in_unit(Range range, double factor) { return {range.low * factor, range.high * factor}; }
 
 bool is_one_of(double value, std::initializer_list<double> values) {
   return std::ranges::find(values, value) != values.end();
@@ -185,7 +185,7 @@ void read_link(const FileTable& table, Link& link, bool is_network,
                std::optional<std::filesystem::path>* measured) {
   read_rate(table, link, is_network);
   const auto microseconds = [&](const char* key, Range& seconds) {
-    if (const auto us = table.range(key)) seconds = scaled(*us, kMicrosecond);
+    if (const auto us = table.range(key)) seconds = in_unit(*us, kMicrosecond);
   };
   microseconds("latency_us", link.latency_s);
   microseconds("base_us", link.base_s);
@@ -232,14 +232,14 @@ void read_node_link(const FileTable& table, Cluster& cluster,
       cluster.algorithm = Algorithm::exchange;
   }
   if (const auto together = table.range("total_GB_per_s", kPositive))
-    link.total_bytes_per_s = scaled(*together, kGiga);
+    link.total_bytes_per_s = in_unit(*together, kGiga);
 }
 
 void read_emulated(const FileTable& table, Cluster& cluster) {
   if (!table.is_there()) return;
   AddedLink link;
-  if (const auto us = table.range("latency_us")) link.latency_s = scaled(*us, kMicrosecond);
-  if (const auto gb = table.range("GB_per_s", kPositive)) link.bytes_per_s = scaled(*gb, kGiga);
+  if (const auto us = table.range("latency_us")) link.latency_s = in_unit(*us, kMicrosecond);
+  if (const auto gb = table.range("GB_per_s", kPositive)) link.bytes_per_s = in_unit(*gb, kGiga);
   const auto between = table.text("between").value_or("ranks");
   static const std::vector<std::string> known{"ranks", "hosts"};
   if (std::ranges::find(known, between) == known.end())
@@ -252,9 +252,9 @@ void read_storage(const FileTable& table, Cluster& cluster) {
   if (!table.is_there()) return;
   Storage storage = cluster.storage.value_or(Storage{});
   if (const auto rate = table.range("shared_GB_per_s", kPositive))
-    storage.shared_bytes_per_s = scaled(*rate, kGiga);
+    storage.shared_bytes_per_s = in_unit(*rate, kGiga);
   if (const auto rate = table.range("node_GB_per_s", kPositive))
-    storage.node_bytes_per_s = scaled(*rate, kGiga);
+    storage.node_bytes_per_s = in_unit(*rate, kGiga);
   if (const auto rate = table.range("opens_per_s", kPositive)) storage.opens_per_s = *rate;
   cluster.storage = storage;
 }
@@ -274,7 +274,7 @@ void read_worker(const FileTable& table, Cluster& cluster) {
   if (const auto speed = table.range("speed", kPositive)) cluster.worker_speed = *speed;
   if (const auto spread = table.range("spread", {.least = 0, .most = 1})) cluster.worker_spread = *spread;
   if (const auto adds = table.range("adds_GB_per_s", kPositive))
-    cluster.adds_bytes_per_s = scaled(*adds, kGiga);
+    cluster.adds_bytes_per_s = in_unit(*adds, kGiga);
 }
 
 /// A file without the links that its workers need.

@@ -33,11 +33,13 @@ struct Parts {
 struct Scene {
   const Cluster& cluster;
   int workers = 1, nodes = 1, in_node = 1;
-  Level node{}, network{};  ///< of a rank in its node; of a whole node
-  double adding = 0;        ///< seconds for a byte
-  /// The network as one of in_node ranks sees it that all send at once.
-  [[nodiscard]] Level network_of_rank() const {
-    return {network.alpha, network.message_s, network.per_byte * in_node};
+  Level node{}, network{};  ///< of a rank in its node; of a whole node, all of which leaves its switch
+  /// The same for messages to all others alike, of which 1/S finds its end at its own of S switches.
+  Level to_all{};
+  double adding = 0;  ///< seconds for a byte
+  /// A level between nodes as one of in_node ranks sees it that all send at once.
+  [[nodiscard]] Level of_rank(const Level& level) const {
+    return {level.alpha, level.message_s, level.per_byte * in_node};
   }
 };
 
@@ -49,6 +51,12 @@ Scene scene_of(const Cluster& cluster, int workers) {
   scene.in_node = (workers + scene.nodes - 1) / scene.nodes;
   scene.node = level(cluster.node_link, cluster.node_link.bytes_per_s.low);
   scene.network = level(cluster.network, cluster.network_bytes_per_s(scene.nodes));
+  scene.to_all = level(cluster.network, cluster.network_bytes_per_s(1));
+  if (const int radix = cluster.network.nodes_per_switch; radix > 0 && scene.nodes > radix) {
+    const double switches = (scene.nodes + radix - 1) / radix;
+    const double leaving = (1 - 1 / switches) * scene.nodes / (scene.nodes - 1);
+    scene.to_all.per_byte *= std::max(1.0, cluster.network.oversubscription.low * leaving);
+  }
   scene.adding = inverse(cluster.adds_bytes_per_s.low);
   return scene;
 }
@@ -67,14 +75,19 @@ Parts ring_over_nodes(const Scene& scene, double bytes) {
   // The ways of 2(N-1) consecutive hops differ in how many of them leave a node.
   const double most = 2.0 * scene.nodes - (in_node == 1 ? 2 : in_node == 2 ? 1 : 0);
   const double fewest = 2.0 * scene.nodes - (in_node == 1 ? 2 : 1);
+  // At its ends such a way has hops inside a node, in place of which a part may wait for those before it.
+  const double loose = in_node == 2 ? 1 : std::max(0, in_node - 3);
+  const bool ends_alone = in_node > 1 && workers - (scene.nodes - 1) * in_node == 1;
   const auto seconds = [&](double piece) {
     const double occupied_out = scene.network.message_s + piece * scene.network.per_byte;
     const double occupied_in = scene.node.message_s + piece * scene.node.per_byte;
     const double out = scene.network.alpha + occupied_out, in = scene.node.alpha + occupied_in;
     const double adds = piece * scene.adding;
-    const double way = std::max(most * out + (steps - most) * in, fewest * out + (steps - fewest) * in);
-    // In place of moving on, a part may have to wait for the one before it: over the slowest link all pass.
-    return std::max({way + (workers - 1) * adds, steps * occupied_out + scene.network.alpha + adds,
+    const double way = std::max(most * out + (steps - most - loose) * in + loose * std::max(in, occupied_out),
+                                fewest * out + (steps - fewest) * in);
+    // Over the slowest link all parts pass one after the other.
+    return std::max({way + (workers - 1) * adds,
+                     steps * occupied_out + (ends_alone ? 2 : 1) * scene.network.alpha + adds,
                      in_node > 1 ? steps * occupied_in + scene.node.alpha + adds : 0});
   };
   const double latency = seconds(0);
@@ -90,21 +103,26 @@ Parts halving_doubling(const Level& level, int ranks, double bytes, double addin
 
 /// Two trees over the nodes, a chain in each. One node: two trees over its workers.
 Parts tree(const Scene& scene, double bytes) {
-  const Level& across = scene.nodes > 1 ? scene.network : scene.node;
+  const Level& across = scene.nodes > 1 ? scene.to_all : scene.node;
+  const int ends = scene.nodes > 1 ? scene.nodes : scene.in_node;
   const int chain = scene.nodes > 1 ? scene.in_node - 1 : 0;
-  const int levels = levels_of(scene.nodes > 1 ? scene.nodes : scene.in_node);
+  const double levels = levels_of(ends) + chain;
   const double slowest = std::max(across.per_byte, chain > 0 ? scene.node.per_byte : 0);
   const double message = std::max(across.message_s, chain > 0 ? scene.node.message_s : 0);
   const auto seconds = [&](double parts, double part) {
-    const double stage = 2 * across.message_s + part * across.per_byte;
+    // A rank has two neighbours below, half of the part each, but for two trees of one rank each, and but for
+    // the roots, which have one.
+    const double of_root = across.message_s + part / 2 * across.per_byte;
+    const double stage = (ends == 2 ? 1 : 2) * of_root;
     const double stage_in = 2 * scene.node.message_s + part * scene.node.per_byte;
-    const double bottleneck = std::max(stage, chain > 0 ? stage_in : 0);
-    const double way = levels * (across.alpha + stage) + chain * (scene.node.alpha + stage_in);
-    return 2 * (way + (parts - 1) * bottleneck) + (levels + chain) * part * scene.adding;
+    const double way =
+        levels_of(ends) * (across.alpha + stage) - (stage - of_root) + chain * (scene.node.alpha + stage_in);
+    const double others = (parts - 1) * std::max(stage, chain > 0 ? stage_in : 0);
+    return 2 * (way + others) + (levels + parts - 1) * part * scene.adding;
   };
   const double latency = seconds(1, 0);
   if (bytes <= 0) return {latency, 0};
-  const int parts = tree_parts(levels + chain, bytes, message, inverse(slowest));
+  const int parts = tree_parts(levels, bytes, message, inverse(slowest));
   return {latency, seconds(parts, bytes / parts) - latency};
 }
 
@@ -138,23 +156,24 @@ Parts shared_memory(const Scene& scene, double bytes) {
 template <typename OfPart>
 Parts hierarchical(const Scene& scene, double bytes, const OfPart& of_part) {
   const Parts inside = ring(scene.node, scene.in_node, bytes, scene.adding);
-  return inside + of_part(scene.network_of_rank(), bytes / scene.in_node);
+  return inside + of_part(bytes / scene.in_node);
 }
 
 Parts in_switch(const Scene& scene, double bytes) {
   const bool nodes_add = scene.cluster.node_link.in_switch;
   if (scene.nodes == 1) return in_switch_of_node(scene, bytes);
-  const auto between = [&](const Level& level, double part) {
+  const auto between = [&](double part) {
+    const Level level = scene.of_rank(scene.to_all);
     if (scene.cluster.network.in_switch) return in_switch_of_network(scene, level, part);
     Scene of_ranks = scene;  // a tree between the ranks of one place in their nodes
     of_ranks.workers = scene.nodes;
     of_ranks.in_node = 1;
-    of_ranks.network = level;
+    of_ranks.to_all = level;
     return tree(of_ranks, part);
   };
-  if (scene.in_node == 1) return between(scene.network, bytes);
+  if (scene.in_node == 1) return between(bytes);
   if (!nodes_add) return hierarchical(scene, bytes, between);
-  return in_switch_of_node(scene, bytes) + between(scene.network_of_rank(), bytes / scene.in_node);
+  return in_switch_of_node(scene, bytes) + between(bytes / scene.in_node);
 }
 
 Parts parts_of(Algorithm algorithm, const Scene& scene, double bytes) {
@@ -167,17 +186,17 @@ Parts parts_of(Algorithm algorithm, const Scene& scene, double bytes) {
     case Algorithm::halving_doubling:
       if (one_level) return halving_doubling(level, scene.workers, bytes, scene.adding);
       return halving_doubling(scene.node, scene.in_node, bytes, scene.adding) +
-             halving_doubling(scene.network_of_rank(), scene.nodes, bytes / scene.in_node, scene.adding);
+             halving_doubling(scene.of_rank(scene.network), scene.nodes, bytes / scene.in_node, scene.adding);
     case Algorithm::tree:
       return tree(scene, bytes);
     case Algorithm::hierarchical:
-      return hierarchical(scene, bytes, [&](const Level& between, double part) {
-        return ring(between, scene.nodes, part, scene.adding);
+      return hierarchical(scene, bytes, [&](double part) {
+        return ring(scene.of_rank(scene.network), scene.nodes, part, scene.adding);
       });
     case Algorithm::in_switch:
       return in_switch(scene, bytes);
     case Algorithm::exchange: {
-      const Parts between = exchange(scene.network, scene.nodes, bytes, scene.adding);
+      const Parts between = exchange(scene.to_all, scene.nodes, bytes, scene.adding);
       return scene.in_node == 1 ? between : shared_memory(scene, bytes) + between;
     }
     case Algorithm::shared_memory:

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/predict/simulate_messages.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "measure/statistics.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr double kTailPart = 0.05;     ///< outside an interval, on each side
 constexpr double kPerDoubling = 0.02;  ///< of the model's error, beyond what was measured
 constexpr double kOtherHardware = 0.05;
+constexpr double kShortestStep = 1e-12;
 constexpr std::size_t kOwnDraws = 24;  ///< resamples of own work that the draws share
 
 void change(Link& link, const WhatIf& what_if) {
@@ -32,8 +34,14 @@ Cluster changed(Cluster cluster, const WhatIf& what_if) {
   change(cluster.network, what_if);
   if (cluster.emulated) {
     auto& link = *cluster.emulated;
-    for (double* bandwidth : {&link.bytes_per_s.low, &link.bytes_per_s.high}) *bandwidth *= what_if.bandwidth;
-    for (double* latency : {&link.latency_s.low, &link.latency_s.high}) *latency *= what_if.latency;
+    for (Range* bandwidth : {&link.bytes_per_s, &link.inside_bytes_per_s}) {
+      bandwidth->low *= what_if.bandwidth;
+      bandwidth->high *= what_if.bandwidth;
+    }
+    for (Range* latency : {&link.latency_s, &link.inside_latency_s}) {
+      latency->low *= what_if.latency;
+      latency->high *= what_if.latency;
+    }
   }
   return cluster;
 }
@@ -46,6 +54,12 @@ Predicted with_interval(double value, std::vector<double> draws, double widening
   return {.value = value,
           .low = value * std::pow(low / value, widening),
           .high = value * std::pow(high / value, widening)};
+}
+
+std::string speed_text(const Range& speed) {
+  if (speed == Range::of(1)) return "equal to";
+  return speed.is_fixed() ? fmt::format("{:g} times", speed.low)
+                          : fmt::format("{:g} to {:g} times", speed.low, speed.high);
 }
 
 double correlation_of_logs(const std::vector<double>& a, const std::vector<double>& b) {
@@ -86,6 +100,7 @@ class Forecaster {
     Forecast result{.subject = model_.subject, .request = request_, .cluster = target_};
     result.unknown = model_.unknown;
     result.not_used = model_.not_used;
+    if (request_.fidelity == Fidelity::messages) simulate_reductions();
     draw_steps();
     for (std::size_t i = 0; i < workers_.size(); ++i) result.points.push_back(point(i));
     for (const auto& step : model_.steps)
@@ -128,7 +143,15 @@ class Forecaster {
     return {.lines = draw,
             .cluster = cluster,
             .largest = draw ? own_draws_[*draw % kOwnDraws] : largest_,
-            .workers = all_};
+            .workers = all_,
+            .reductions = reductions_};
+  }
+
+  /// Of the measured reductions, which are known without messages.
+  [[nodiscard]] DrawnInputs as_measured(std::optional<std::size_t> draw, const Cluster& cluster) const {
+    auto all = inputs(draw, cluster);
+    all.reductions = {};
+    return all;
   }
 
   [[nodiscard]] double sigma(std::int64_t workers) const {
@@ -140,27 +163,55 @@ class Forecaster {
     for (const auto& step : model_.steps)
       if (std::min(width, model_.width) == step.width || model_.width == 1)
         doublings = std::min(doublings, std::abs(std::log2(step.batch / batch)));
+    const bool is_other_link = request_.what_if.bandwidth != 1 || request_.what_if.latency != 1;
     return kPerDoubling * (std::max(0.0, std::log2(beyond)) + (doublings < 1e9 ? doublings : 0)) +
-           (request_.is_other_hardware || request_.what_if.changes_hardware() ? kOtherHardware : 0);
+           (is_other_link && workers > 1 ? kOtherHardware : 0);
+  }
+
+  /// By messages over the formula, of each bucket, where so many can be sent.
+  void simulate_reductions() {
+    constexpr std::int64_t kMostRanks = 256;
+    const auto cluster = middle(target_);
+    for (const auto workers : all_) {
+      auto& factors = reductions_.emplace_back(model_.buckets.size(), 1.0);
+      if (workers < 2 || workers > kMostRanks || workers > cluster.slots() || !predictor_.knows_link(workers))
+        continue;
+      for (std::size_t i = 0; i < factors.size(); ++i) {
+        const int ranks = static_cast<int>(workers);
+        const double bytes = model_.buckets[i].bytes;
+        const auto seconds = simulated_all_reduce(cluster, ranks, bytes);
+        const double formula = all_reduce_cost(cluster, ranks, bytes).seconds;
+        if (seconds && formula > 0) factors[i] = *seconds / formula;
+      }
+    }
   }
 
   void draw_steps() {
     draws_.assign(workers_.size(), std::vector<double>(kForecastDraws));
     baseline_draws_.resize(kForecastDraws);
     const bool draws_cluster = request_.cluster.has_value();
+    const double of_hardware =
+        request_.is_other_hardware || request_.what_if.compute != 1 ? kOtherHardware : 0;
     const auto measured = middle(measured_);
     for (std::size_t i = 0; i < kForecastDraws; ++i) {
       base::Rng rng(0, base::Purpose::bootstrap, i, 2);
-      const double z = rng.normal();
+      const double z = rng.normal(), z_of_hardware = rng.normal();
       const auto target = inputs(i, draws_cluster ? draw(target_, rng) : middle(target_));
-      const double missed = as_measured_.missed_s(inputs(i, measured));
-      baseline_draws_[i] = predictor_.step(model_.fewest(), target, missed, false).seconds;
-      for (std::size_t n = 0; n < workers_.size(); ++n)
-        draws_[n][i] = std::max(1e-12, predictor_.step(workers_[n], target, missed, false).seconds) *
-                       std::exp(sigma(workers_[n]) * z);
+      const auto missed = as_measured_.missed(as_measured(i, measured), false);
+      const double baseline =
+          std::max(kShortestStep, predictor_.step(model_.fewest(), target, missed, false).seconds);
+      const double hardware = std::exp(of_hardware * z_of_hardware);
+      baseline_draws_[i] = hardware * baseline;
+      for (std::size_t n = 0; n < workers_.size(); ++n) {
+        const double step =
+            std::max(kShortestStep, predictor_.step(workers_[n], target, missed, false).seconds);
+        // No error of the model makes a step shorter than an ideal one, unless the model itself says so.
+        const double ideal = efficiency(baseline, 1, static_cast<double>(workers_[n]));
+        draws_[n][i] = hardware * std::max(step * std::exp(sigma(workers_[n]) * z), std::min(step, ideal));
+      }
     }
     target_inputs_ = inputs(std::nullopt, middle(target_));
-    missed_ = as_measured_.missed_s(inputs(std::nullopt, measured));
+    missed_ = as_measured_.missed(as_measured(std::nullopt, measured), true);
     baseline_s_ = predictor_.step(model_.fewest(), target_inputs_, missed_, false).seconds;
   }
 
@@ -176,6 +227,7 @@ class Forecaster {
     ForecastPoint point{.workers = workers, .local_batch = request_.step.local_batch(number)};
     const int per_node = model_.is_ghost ? 1 : predictor_.width();
     point.nodes = static_cast<int>((workers + per_node - 1) / per_node);
+    point.workers_per_node = static_cast<int>(std::min<std::int64_t>(workers, per_node));
     point.step = predictor_.step(workers, target_inputs_, missed_, true);
     point.sigma = sigma(workers);
     point.step_s = with_interval(point.step.seconds, draws_[n], request_.widening);
@@ -194,12 +246,12 @@ class Forecaster {
       of_draws[i] = efficiency(baseline_draws_[i], draws_[n][i], number);
     point.efficiency =
         with_interval(efficiency(baseline_s_, point.step.seconds, number), of_draws, request_.widening);
-    add_costs(point, per_node);
+    add_costs(point);
     add_marks(point);
     return point;
   }
 
-  void add_costs(ForecastPoint& point, int /*per_node*/) const {
+  void add_costs(ForecastPoint& point) const {
     const StepModel::Memory* plan = nullptr;
     for (const auto& one : model_.memory)
       if (plan == nullptr || std::abs(std::log(one.batch / point.local_batch)) <
@@ -239,6 +291,7 @@ class Forecaster {
                                               : std::vector<std::int64_t>{model_.fewest(), workers};
     const auto largest = largest_factors(model_.own, one, Tail::exponential);
     at.largest = largest;
+    at.reductions = {};
     at.workers = one;
     return efficiency(baseline_s_, predictor_.step(workers, at, missed_, false).seconds,
                       static_cast<double>(workers));
@@ -324,10 +377,9 @@ class Forecaster {
     };
     auto& say = result.unknown;
     if (request_.is_other_hardware)
-      say.push_back(
-          fmt::format("compute on the devices of {} was not measured: their speed is that of the cluster "
-                      "file, {:g} to {:g} times the measured worker's",
-                      target_.name, request_.cluster->worker_speed.low, request_.cluster->worker_speed.high));
+      say.push_back(fmt::format(
+          "compute on the devices of {} was not measured: it is taken as {} the measured worker's",
+          target_.name, speed_text(request_.cluster->worker_speed)));
     if (any(&ForecastPoint::lacks_link))
       say.push_back(fmt::format(
           "the network between hosts was not measured: beyond {} the step is at least, and the efficiency at most, "
@@ -363,8 +415,10 @@ class Forecaster {
   std::vector<std::vector<LargestFactor>> own_draws_;
   std::vector<std::vector<double>> draws_;  ///< [N][draw]: seconds
   std::vector<double> baseline_draws_;
+  std::vector<std::vector<double>> reductions_;  ///< of Fidelity::messages, for all_ and the buckets
   DrawnInputs target_inputs_;
-  double missed_ = 0, baseline_s_ = 0;
+  MissedSeconds missed_;
+  double baseline_s_ = 0;
 };
 
 }  // namespace

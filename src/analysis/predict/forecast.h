@@ -24,6 +24,10 @@ namespace paceline::analysis {
 /// About 30 numbers of workers from `low` to `high`: powers of two, 1.5 times these, and both ends.
 [[nodiscard]] std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high);
 
+/// How a step is computed. `workers` draws every worker of every step beside the closed form
+/// (simulated_steps.h); `messages` sends every message of a reduction in place of its formula.
+enum class Fidelity : std::uint8_t { closed, workers, messages };
+
 struct ForecastRequest {
   std::vector<std::int64_t> workers;  ///< ascending
   StepRequest step;
@@ -33,7 +37,8 @@ struct ForecastRequest {
   std::optional<Cluster> cluster;     ///< none: as measured
   std::optional<AddedLink> emulated;  ///< of the records
   bool is_other_hardware = false;     ///< the cluster's workers are not those of the records
-  double widening = 1;                ///< of intervals, from scores (score.h)
+  Fidelity fidelity = Fidelity::closed;
+  double widening = 1;  ///< of intervals, from scores (score.h)
 };
 
 /// A figure with its 90 % interval.
@@ -43,7 +48,7 @@ struct Predicted {
 
 struct ForecastPoint {
   std::int64_t workers = 1;
-  int nodes = 1;
+  int nodes = 1, workers_per_node = 1;
   double local_batch = 0;
   Predicted step_s, images_per_s, efficiency, epoch_s;
   PredictedStep step;                  ///< of the value of step_s

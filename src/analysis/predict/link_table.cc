@@ -63,51 +63,60 @@ void fit(Cluster& cluster, bool of_network, std::span<const TimedAllReduce> time
   link.message_s = link.total_bytes_per_s = {};
 }
 
-double added_seconds(const AddedLink& link, int ends, double bytes) {
+double ring_seconds(double latency_s, double bytes_per_s, int ends, double bytes) {
   if (ends < 2) return 0;
-  const double per_byte = link.bytes_per_s.low > 0 ? 1 / link.bytes_per_s.low : 0;
-  return 2.0 * (ends - 1) * (link.latency_s.low + bytes / ends * per_byte);
+  return 2.0 * (ends - 1) * (latency_s + (bytes_per_s > 0 ? bytes / ends / bytes_per_s : 0));
+}
+
+/// `ends`: workers, or nodes where the link is only between these.
+double added_seconds(const AddedLink& link, int ends, double bytes) {
+  double inside_s = 0;
+  if (link.per_host > 0) {
+    inside_s = ring_seconds(link.inside_latency_s.low, link.inside_bytes_per_s.low,
+                            std::min(ends, link.per_host), bytes);
+    ends = (ends + link.per_host - 1) / link.per_host;
+  }
+  const bool is_beyond = link.per_switch > 0 && ends > link.per_switch;
+  return inside_s + ring_seconds(link.latency_s.low,
+                                 link.bytes_per_s.low / (is_beyond ? link.oversubscription : 1), ends, bytes);
 }
 
 }  // namespace
 
-LinkTable::LinkTable(Cluster reference, std::span<const TimedAllReduce> timed)
-    : reference_(std::move(reference)) {
-  std::map<std::pair<int, double>, std::vector<double>> times;
-  for (const auto& one : timed) times[{one.ranks, one.bytes}].push_back(std::log(one.seconds));
-  for (const auto& [key, logs] : times) {
+LinkTable::LinkTable(const Cluster& reference, std::span<const TimedAllReduce> timed) {
+  std::map<std::pair<int, double>, std::vector<double>> factors;
+  for (const auto& one : timed)
+    factors[{one.ranks, one.bytes}].push_back(
+        std::log(one.seconds / formula_cost(reference, one.ranks, one.bytes).seconds));
+  std::vector<double> all;
+  for (const auto& [key, logs] : factors) {
     if (curves_.empty() || curves_.back().ranks != key.first) curves_.push_back({key.first, {}, {}});
     curves_.back().log_bytes.push_back(std::log(key.second));
-    curves_.back().log_seconds.push_back(measure::quantile(logs, 0.5));
+    all.push_back(measure::quantile(logs, 0.5));
+    curves_.back().log_factors.push_back(all.back());
   }
   base::expects(!curves_.empty(), "LinkTable: at least one time");
-  std::vector<double> factors;
-  for (const auto& curve : curves_)
-    for (const double log_bytes : curve.log_bytes) factors.push_back(log_factor(curve, std::exp(log_bytes)));
-  spread_ = measure::standard_deviation(factors);
+  spread_ = measure::standard_deviation(all);
 }
 
-double LinkTable::log_factor(const Curve& curve, double bytes) const {
-  const auto& sizes = curve.log_bytes;
-  const double at = std::clamp(std::log(std::max(bytes, 1.0)), sizes.front(), sizes.back());
-  const auto upper = std::upper_bound(sizes.begin(), sizes.end(), at);
-  double seconds = curve.log_seconds.back();
-  if (upper != sizes.end()) {
-    const auto i = static_cast<std::size_t>(upper - sizes.begin());  // at least 1: at >= the first
-    const double part = (at - sizes[i - 1]) / (sizes[i] - sizes[i - 1]);
-    seconds = curve.log_seconds[i - 1] + part * (curve.log_seconds[i] - curve.log_seconds[i - 1]);
-  }
-  return seconds - std::log(formula_cost(reference_, curve.ranks, std::exp(at)).seconds);
+double LinkTable::Curve::log_factor(double log_bytes_asked) const {
+  const auto upper = std::ranges::upper_bound(log_bytes, log_bytes_asked);
+  if (upper == log_bytes.end()) return log_factors.back();
+  if (upper == log_bytes.begin()) return log_factors.front();
+  const auto i = static_cast<std::size_t>(upper - log_bytes.begin());
+  const double part = (log_bytes_asked - log_bytes[i - 1]) / (log_bytes[i] - log_bytes[i - 1]);
+  return std::lerp(log_factors[i - 1], log_factors[i], part);
 }
 
 double LinkTable::measured_over_formula(int workers, double bytes) const {
+  const double log_bytes = std::log(std::max(bytes, 1.0));
   const auto next = std::ranges::lower_bound(curves_, workers, {}, &Curve::ranks);
-  if (next == curves_.end()) return std::exp(log_factor(curves_.back(), bytes));
-  if (next->ranks == workers || next == curves_.begin()) return std::exp(log_factor(*next, bytes));
+  if (next == curves_.end()) return std::exp(curves_.back().log_factor(log_bytes));
+  if (next->ranks == workers || next == curves_.begin()) return std::exp(next->log_factor(log_bytes));
   const auto& before = *(next - 1);
   const double part = std::log(static_cast<double>(workers) / before.ranks) /
                       std::log(static_cast<double>(next->ranks) / before.ranks);
-  return std::exp((1 - part) * log_factor(before, bytes) + part * log_factor(*next, bytes));
+  return std::exp(std::lerp(before.log_factor(log_bytes), next->log_factor(log_bytes), part));
 }
 
 bool LinkTable::has(int workers) const {
@@ -164,7 +173,7 @@ void attach(Cluster& cluster, std::span<const TimedAllReduce> timed) {
     link.base_s = fitted.base_s;
     link.message_s = fitted.message_s;
     link.total_bytes_per_s = fitted.total_bytes_per_s;
-    link.measured = std::make_shared<const LinkTable>(std::move(reference), some);
+    link.measured = std::make_shared<const LinkTable>(reference, some);
     link.measured_spread = link.measured->spread();
   }
 }

@@ -9,18 +9,18 @@
 
 namespace paceline::analysis {
 
-/// Between two timed sizes the time is interpolated in logarithms. Beyond them, and for numbers of ranks that
-/// were not timed, the formulas give it, times what the nearest timed ones took of theirs.
+/// Keeps how many times longer than their formula they took. Between two timed sizes, and two numbers of
+/// ranks, this factor is interpolated in logarithms; beyond them it stays that of the nearest.
 class LinkTable {
  public:
   /// `reference`: whose formulas are meant; a cluster of fixed ranges without tables.
   ///
   /// Requires  at least one time, all positive and finite, of at least 2 ranks
-  LinkTable(Cluster reference, std::span<const TimedAllReduce> timed);
+  LinkTable(const Cluster& reference, std::span<const TimedAllReduce> timed);
 
   /// The factor by which formula_cost() of the reference is to be multiplied.
   ///
-  /// Cost     a second formula, a binary search, two logarithms
+  /// Cost     a binary search, a logarithm and a power
   [[nodiscard]] double measured_over_formula(int workers, double bytes) const;
 
   /// Whether this number of ranks was timed.
@@ -32,11 +32,10 @@ class LinkTable {
  private:
   struct Curve {
     int ranks = 0;
-    std::vector<double> log_bytes, log_seconds;  ///< ascending bytes
+    std::vector<double> log_bytes, log_factors;  ///< ascending bytes
+    [[nodiscard]] double log_factor(double log_bytes_asked) const;
   };
-  [[nodiscard]] double log_factor(const Curve& curve, double bytes) const;
 
-  Cluster reference_;
   std::vector<Curve> curves_;  ///< ascending ranks
   double spread_ = 0;
 };

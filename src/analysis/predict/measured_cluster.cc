@@ -29,7 +29,8 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   Cluster added_alone = cluster;
   added_alone.emulated = emulated;
   for (const auto& bucket : model.buckets) {
-    if (!bucket.transfer_s || ranks < 2) continue;
+    // The sums of ghosts are hidden in the time of their emulated link (comm/emulate.h).
+    if (!bucket.transfer_s || ranks < 2 || (model.is_ghost && emulated)) continue;
     const double seconds = *bucket.transfer_s - all_reduce_cost(added_alone, ranks, bucket.bytes).emulated_s;
     constexpr double kShortest = 1e-9;  // a difference of equal times
     if (seconds <= kShortest) continue;
@@ -43,7 +44,7 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   if (!timed.empty() && (!line || line->seconds_per_byte <= 0))
     timed = {{.ranks = ranks, .bytes = sum.bytes, .seconds = sum.seconds}};
   if (!timed.empty()) attach(cluster, timed);
-  // The sums of ghosts are real, and on one host: all of them share its cores.
+  // What is joined by an emulated link is summed on one host: all share its cores.
   if (is_one_node && cluster.node_link.exists())
     cluster.node_link.total_bytes_per_s = Range::of(ranks * cluster.node_link.bytes_per_s.middle());
   cluster.emulated = emulated;

@@ -95,6 +95,9 @@ void add_halving_doubling(MessageSchedule& schedule, const Layout& layout, doubl
     const int message = schedule.send(from, to, layout.occupied(from, to, part, sharing), after_wait);
     if (before[static_cast<std::size_t>(from)] >= 0)
       schedule.after_arrival(message, before[static_cast<std::size_t>(from)]);
+    // A message is only sent to a rank that is in the same round.
+    if (before[static_cast<std::size_t>(to)] >= 0)
+      schedule.after_arrival(message, before[static_cast<std::size_t>(to)]);
     return message;
   };
   // Ranks beyond the power of two hand over before, and get the sum after.

@@ -9,10 +9,10 @@
 namespace paceline::analysis {
 namespace {
 
-const LargestFactor& factor_of(std::int64_t workers, const DrawnInputs& inputs) {
+std::size_t place_in_draw(std::int64_t workers, const DrawnInputs& inputs) {
   const auto found = std::lower_bound(inputs.workers.begin(), inputs.workers.end(), workers);
   base::expects(found != inputs.workers.end() && *found == workers, "the number of workers was asked for");
-  return inputs.largest[static_cast<std::size_t>(found - inputs.workers.begin())];
+  return static_cast<std::size_t>(found - inputs.workers.begin());
 }
 
 /// What a node's sharing does to the lines of the fewest workers.
@@ -143,35 +143,43 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   PredictedStep step;
   double largest_bytes = 0;
   const bool is_joined = workers > 1 && knows_link(workers);
+  const std::vector<double> factors =
+      inputs.reductions.empty() ? std::vector<double>() : inputs.reductions[place_in_draw(workers, inputs)];
   const double added_latency =
       is_joined ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), 0).emulated_s : 0;
   if (is_joined)
     for (const auto& bucket : model_.buckets) {
       const auto cost = all_reduce_cost(inputs.cluster, static_cast<int>(workers), bucket.bytes);
-      whole.push_back(cost.seconds);
-      latency.push_back(std::min(cost.seconds, cost.latency_s + added_latency));
+      whole.push_back(cost.seconds * (factors.empty() ? 1 : factors[whole.size()]));
+      latency.push_back(std::min(whole.back(), cost.latency_s + added_latency));
       moving.push_back(whole.back() - latency.back());
-      step.reduce_s += cost.seconds;
+      step.reduce_s += whole.back();
       if (bucket.bytes >= largest_bytes) step.algorithm = cost.algorithm;
       largest_bytes = std::max(largest_bytes, bucket.bytes);
     }
+  // The votes are on the link before the first bucket.
+  const double votes_s =
+      is_joined && model_.vote_bytes > 0
+          ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), model_.vote_bytes).seconds
+          : 0;
   // The step of a largest worker that takes `factor` times the typical own work; what is more is compute.
-  std::vector<ReplayedBucket> replay(whole.size());
+  std::vector<ReplayedBucket> replay(whole.size() + 1);
   const auto exposed_at = [&](double factor, const std::vector<double>& seconds) {
     const double backward = model_.backward_part * (compute + (factor - 1) * work);
+    replay.front() = {.ready_s = 0, .transfer_s = &seconds == &moving ? 0 : votes_s};
     for (std::size_t i = 0; i < seconds.size(); ++i)
-      replay[i] = {.ready_s = backward * model_.buckets[i].ready, .transfer_s = seconds[i]};
+      replay[i + 1] = {.ready_s = backward * model_.buckets[i].ready, .transfer_s = seconds[i]};
     return exposed_seconds(replay, backward);
   };
-  const auto& largest = factor_of(workers, inputs);
+  const auto& largest = inputs.largest[place_in_draw(workers, inputs)];
   const double spread = 1 + inputs.cluster.worker_spread.middle() * largest_normal(number);
   const auto waited = [&](double factor) { return (factor - 1) * work + exposed_at(factor, whole); };
   double mean_wait = 0;
   for (const double factor : largest.parts) mean_wait += waited(factor * spread) / LargestFactor::kParts;
   const double exposed = exposed_at(1, whole);
   step.seconds = work + mean_wait;
-  if (!model_.buckets.empty())
-    step.hideable_s = model_.backward_part * compute * (1 - model_.buckets.front().ready);
+  step.own_s = work - own.lines[Line::data_wait];
+  step.exposed_s = exposed;
   DataSource source = DataSource::none;
   const double data_wait = wait_for_data(step, own.lines[Line::data_wait], number, batch, inputs, source);
   step.seconds += data_wait - own.lines[Line::data_wait];
@@ -198,22 +206,36 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   return step;
 }
 
-double StepPredictor::missed_s(const DrawnInputs& inputs) const {
-  if (most_ == nullptr) return 0;
+MissedSeconds StepPredictor::missed(const DrawnInputs& inputs, bool with_parts) const {
+  MissedSeconds missed;
+  if (most_ == nullptr) return missed;
   const auto& lines = inputs.lines ? most_->drawn(*inputs.lines) : most_->mean;
-  return lines.total() - bare(most_->workers, most_->batch, inputs, false).seconds;
+  const auto step = bare(most_->workers, most_->batch, inputs, with_parts);
+  missed.seconds = lines.total() - step.seconds;
+  if (!with_parts) return missed;
+  for (const auto& [line, part] :
+       {std::pair{Line::imbalance, LossPart::imbalance}, std::pair{Line::jitter, LossPart::jitter},
+        std::pair{Line::latency, LossPart::latency}, std::pair{Line::transfer, LossPart::transfer}})
+    missed.parts[static_cast<std::size_t>(part)] = lines[line] - step.part(part);
+  return missed;
 }
 
-PredictedStep StepPredictor::step(std::int64_t workers, const DrawnInputs& inputs, double missed,
-                                  bool with_parts) const {
+PredictedStep StepPredictor::step(std::int64_t workers, const DrawnInputs& inputs,
+                                  const MissedSeconds& missed, bool with_parts) const {
   const auto number = static_cast<double>(workers), fewest = static_cast<double>(model_.fewest());
   auto step = bare(workers, request_.local_batch(number), inputs, with_parts);
-  if (workers > 1) step.seconds += missed;
+  if (workers > 1) {
+    step.missed_s = missed.seconds;
+    step.seconds += missed.seconds;
+  }
   if (!with_parts) return step;
   const double share = request_.mode == Mode::weak ? 1 : fewest / number;
   const auto baseline = bare(model_.fewest(), request_.local_batch(fewest), inputs, true);
-  step.ideal_s = share * (baseline.seconds + (model_.fewest() > 1 ? missed : 0));
-  for (std::size_t part = 0; part < kLossParts; ++part) step.parts[part] -= share * baseline.parts[part];
+  step.ideal_s = share * (baseline.seconds + (model_.fewest() > 1 ? missed.seconds : 0));
+  for (std::size_t part = 0; part < kLossParts; ++part) {
+    if (workers > 1) step.parts[part] += missed.parts[part];
+    step.parts[part] -= share * (baseline.parts[part] + (model_.fewest() > 1 ? missed.parts[part] : 0));
+  }
   const double told = step.ideal_s + std::accumulate(step.parts.begin(), step.parts.end(), 0.0);
   step.parts[static_cast<std::size_t>(LossPart::other_wait)] += step.seconds - told;
   return step;

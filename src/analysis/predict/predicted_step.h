@@ -30,7 +30,6 @@ namespace paceline::analysis {
 /// What is tried: factors on what was measured or is in the cluster.
 struct WhatIf {
   double bandwidth = 1, latency = 1, loader = 1, compute = 1;
-  [[nodiscard]] bool changes_hardware() const { return bandwidth != 1 || latency != 1 || compute != 1; }
 };
 
 /// Which step: of N workers, in weak scaling with this local batch, in strong scaling with this global one.
@@ -52,8 +51,10 @@ struct PredictedStep {
   std::array<double, kLossParts> parts{};      ///< seconds; ideal_s + their sum = seconds
   Algorithm algorithm = Algorithm::automatic;  ///< of the largest bucket
   DataSource waits_for = DataSource::none;
-  double reduce_s = 0;    ///< all reductions of a step, hidden or not
-  double hideable_s = 0;  ///< from the first ready bucket to the end of the backward pass
+  double own_s = 0;      ///< own work of the typical worker, without waiting for data
+  double exposed_s = 0;  ///< of the reductions, if the slowest worker is as fast as the typical one
+  double missed_s = 0;   ///< what the model misses at the most measured workers
+  double reduce_s = 0;   ///< all reductions of a step, hidden or not
   [[nodiscard]] double part(LossPart part) const { return parts[static_cast<std::size_t>(part)]; }
 };
 
@@ -63,6 +64,14 @@ struct DrawnInputs {
   Cluster cluster;                         ///< fixed
   std::span<const LargestFactor> largest;  ///< for each N of `workers`
   std::span<const std::int64_t> workers;   ///< ascending; those that `largest` is about
+  /// For each of `workers`, a factor on the formula of each bucket's reduction; empty: 1.
+  std::span<const std::vector<double>> reductions = {};
+};
+
+/// What the model misses of the step of most workers.
+struct MissedSeconds {
+  double seconds = 0;
+  std::array<double, kLossParts> parts{};
 };
 
 class StepPredictor {
@@ -71,16 +80,16 @@ class StepPredictor {
   StepPredictor(const StepModel& model, const StepRequest& request, const WhatIf& what_if, int cluster_width,
                 bool knows_network);
 
-  /// What the model misses of the step of most workers, which is as long at any N. The same for all N.
+  /// Taken to be the same for all N.
   ///
   /// Requires  the most measured workers are among `inputs.workers`
-  [[nodiscard]] double missed_s(const DrawnInputs& inputs) const;
-  /// `missed`: by missed_s().
+  [[nodiscard]] MissedSeconds missed(const DrawnInputs& inputs, bool with_parts) const;
+  /// `missed`: by missed().
   ///
   /// Requires  `workers` is one of `inputs.workers`; for parts the fewest measured ones are too
   /// Cost      microseconds; `with_parts` three times as many
-  [[nodiscard]] PredictedStep step(std::int64_t workers, const DrawnInputs& inputs, double missed,
-                                   bool with_parts) const;
+  [[nodiscard]] PredictedStep step(std::int64_t workers, const DrawnInputs& inputs,
+                                   const MissedSeconds& missed, bool with_parts) const;
 
   /// Whether reductions among so many workers are known at all.
   [[nodiscard]] bool knows_link(std::int64_t workers) const;

@@ -84,6 +84,7 @@ std::string without_settings_of_control(const Verdict& verdict) {
 std::vector<const Cell*> of_one_setup(const std::vector<const Cell*>& cells, StepModel& model) {
   const Cell& reference = reference_of(cells);
   std::vector<const Cell*> kept;
+  std::map<std::string, std::vector<std::string>> left_out;  // by the reason
   for (const Cell* cell : cells) {
     const auto refusal = without_settings_of_control(compare(reference, *cell, Topic::tables));
     const bool is_of_another = differ_in(reference.setup, cell->setup, SetupKind::subject) ||
@@ -102,8 +103,12 @@ std::vector<const Cell*> of_one_setup(const std::vector<const Cell*>& cells, Ste
     if (why.empty())
       kept.push_back(cell);
     else
-      model.not_used.push_back(fmt::format("{} is not used: {}", cell->name(), why));
+      left_out[why].push_back(cell->name());
   }
+  for (const auto& [why, names] : left_out)
+    model.not_used.push_back(names.size() == 1 ? fmt::format("{} is not used: {}", names.front(), why)
+                                               : fmt::format("{} and {} more are not used: {}", names.front(),
+                                                             names.size() - 1, why));
   require_one_kernel(kept);
   return kept;
 }
@@ -141,6 +146,9 @@ void add_buckets(const std::vector<const Cell*>& by_workers, StepModel& model) {
                    backward = rank.phases[static_cast<std::size_t>(Phase::backward)];
       if (backward <= 0) continue;
       model.backward_part = backward / (forward + backward);
+      // Queued engines send their votes behind the last bucket, the others when the forward pass has ended.
+      constexpr double kVoteBytes = 32;
+      if (!record->device.starts_with("cuda")) model.vote_bytes = kVoteBytes;
       for (const auto& bucket : record->buckets)
         model.buckets.push_back(
             {.bytes = static_cast<double>(bucket.bytes),

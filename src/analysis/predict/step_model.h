@@ -68,6 +68,8 @@ struct StepModel {
   Subject subject;
   double backward_part = 2.0 / 3;  ///< of compute
   std::vector<ModelBucket> buckets;
+  /// Bytes of the all-reduce of votes that takes the link when the backward pass begins; 0: there is none.
+  double vote_bytes = 0;
   OwnWork own;
   int width = 1;  ///< the most workers that were measured on one node
   double train_samples = 0;

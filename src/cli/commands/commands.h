@@ -15,6 +15,7 @@
 #include "cli/reports.h"
 #include "measure/record.h"
 #include "study/study.h"
+#include "table/import/import.h"
 #include "table/table.h"
 #include "train/given/backend.h"
 
@@ -67,6 +68,18 @@ using RunList =
 /// Returns the exit code.
 int run_cells(const Settings& settings, const train::Backend& backend,
               const std::vector<study::PlannedCell>& cells, const RunList& run = study::run_cells);
+
+// ddp_records.cc: trainers of PyTorch under paceline_ddp.py, for conclusions that need single steps.
+
+/// The steps of such a trainer as a record, in memory only. `where`: its file.
+///
+/// Errors   Error(data): a rank is missing, or ranks have unknown or different batches
+[[nodiscard]] measure::Record record_of(const table::DdpRun& run, const std::string& where);
+/// Of files that are all such a trainer's; nothing if none is.
+///
+/// Errors   Error(usage): some are; Error(data): one cannot be read
+[[nodiscard]] std::vector<measure::Record> records_of_trainer(
+    const std::vector<std::filesystem::path>& paths);
 
 // The table of commands, from which the overview, completions and the manual page are made.
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/predict/score.h"
+#include "analysis/predict/simulated_steps.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -34,6 +35,15 @@ std::string interval_text(const Predicted& figure, double factor, int decimals) 
                      decimals, factor * figure.high, decimals);
 }
 
+/// "12.3 [12.1, 12.5] ms": three digits.
+std::string step_text(const Predicted& step) {
+  const auto [factor, unit] = step.value < 1e-3 ? std::pair(1e6, "us")
+                              : step.value < 1  ? std::pair(1e3, "ms")
+                                                : std::pair(1.0, "s");
+  const double shown = factor * step.value;
+  return fmt::format("{} {}", interval_text(step, factor, shown < 10 ? 2 : shown < 100 ? 1 : 0), unit);
+}
+
 /// At most five of the points: both ends, the knee, and what lies between.
 std::vector<const ForecastPoint*> shown_points(const Forecast& forecast) {
   const auto& points = forecast.points;
@@ -46,10 +56,8 @@ std::vector<const ForecastPoint*> shown_points(const Forecast& forecast) {
 }
 
 std::string point_line(const ForecastPoint& point, const Forecast& forecast) {
-  const bool is_in_us = point.step_s.value < 1e-3;
-  auto line = fmt::format("{:>9}  {:<28} {:<26} {:<20}", base::counted(point.workers, "worker"),
-                          interval_text(point.step_s, is_in_us ? 1e6 : 1e3, 1) + (is_in_us ? " us" : " ms"),
-                          interval_text(point.images_per_s, 1, 0) + " images/s",
+  auto line = fmt::format("{:<11} {:<24} {:<32} {:<20}", base::counted(point.workers, "worker"),
+                          step_text(point.step_s), interval_text(point.images_per_s, 1, 0) + " images/s",
                           "E " + interval_text(point.efficiency, 1, 2));
   if (forecast.cluster.cost && point.epoch_cost)
     line += fmt::format("  {:.3g} {} an epoch", point.epoch_cost->value, forecast.cluster.cost->currency);
@@ -76,6 +84,15 @@ std::string limit_text(const Forecast& forecast) {
     part += fmt::format(" ({})", analysis::name(forecast.limit_source));
   return fmt::format("{}: {:.1f} points of efficiency at {}", part, 100 * forecast.limit_points,
                      base::counted(forecast.limit_at, "worker"));
+}
+
+/// What drawing every worker adds: how far steps differ from their mean.
+void say_simulated(const std::vector<analysis::SimulatedPoint>& points, Screen& screen) {
+  for (const auto& point : points)
+    screen.say(
+        fmt::format("{:<11} mean step {} with every worker drawn, 90 % of steps {} to {}; closed form {}",
+                    base::counted(point.workers, "worker"), seconds_text(point.mean_s),
+                    seconds_text(point.low_s), seconds_text(point.high_s), seconds_text(point.closed_s)));
 }
 
 void say_forecast(const Forecast& forecast, const StepModel& model, Screen& screen) {
@@ -207,10 +224,15 @@ int predict_command(const Settings& settings) {
                                     .cluster = cluster.cluster,
                                     .emulated = emulated,
                                     .is_other_hardware = cluster.is_other_hardware,
+                                    .fidelity = options.fidelity,
                                     .widening = calibration ? calibration->widening : 1};
   if (options.at_most > 0) request.at_most = options.at_most;
   const auto forecast = analysis::forecast(read.model, request);
   say_forecast(forecast, read.model, screen);
+  if (options.fidelity == analysis::Fidelity::workers) {
+    constexpr int kSteps = 200;
+    say_simulated(analysis::simulated_points(read.model, forecast, kSteps), screen);
+  }
   if (calibration)
     screen.explain(fmt::format("the interval's width was set by {} scores: {:.2f} times the model's own",
                                calibration->scores, calibration->widening));

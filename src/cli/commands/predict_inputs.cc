@@ -191,7 +191,12 @@ std::optional<analysis::AddedLink> emulated_link(std::span<const measure::Record
     const auto link = comm::parse_link(*text);
     return analysis::AddedLink{.latency_s = analysis::Range::of(link.latency_s),
                                .bytes_per_s = analysis::Range::of(link.bytes_per_s),
-                               .between_nodes = link.between_hosts};
+                               .between_nodes = link.between_hosts,
+                               .per_host = link.per_host,
+                               .inside_latency_s = analysis::Range::of(link.inside_latency_s),
+                               .inside_bytes_per_s = analysis::Range::of(link.inside_bytes_per_s),
+                               .per_switch = link.per_switch,
+                               .oversubscription = link.oversubscription};
   }
   return std::nullopt;
 }

@@ -70,6 +70,10 @@ constexpr Row kPredictRows[] = {
     {"at-most", "N", kPredicted,
      "workers that you can have for the next measurement (default: four times the most measured)", kPredict,
      at<&S::predict, &Predict::at_most>({.least = 1, .most = 1 << 20})},
+    {"fidelity", "HOW", kPredicted,
+     "closed: formulas; workers: beside them every worker of 200 steps is drawn; messages: reductions of up to 256 "
+     "workers are simulated message by message",
+     kPredict, at<&S::predict, &Predict::fidelity>({.words = "closed|workers|messages"})},
     {"out", "FILE", kPredicted,
      "the prediction as JSON, to be scored later; with --score the file with its scores; its directory must exist",
      kPredict, at<&S::predict, &Predict::out>()},

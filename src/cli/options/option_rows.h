@@ -21,6 +21,13 @@ using Row = train::OptionRow<Settings>;
 [[nodiscard]] std::span<const Row> predict_rows();  ///< what is predicted
 [[nodiscard]] std::span<const Row> study_rows();    ///< what is compared, and what is written
 
+/// What --emulate-compute means: `text` itself if it is phases (engine/ghost/phases.h); else those of the
+/// record of this name: the means over its ranks, the spread of their own work, the median ready time of each
+/// bucket.
+///
+/// Errors   Error(usage): the end of a sentence that begins with the option's name
+[[nodiscard]] std::string emulated_phases(std::string_view text);
+
 using base::decimal;
 using base::one_of;
 using base::whole_number;

@@ -66,6 +66,9 @@ constexpr OfCommands kOfCommands[] = {
     {"emulate-link", kTrain | kScale | kComm, emulation<&train::Options::emulate_link, comm::parse_link>()},
     {"emulate-straggler", kTrain | kScale | kComm,
      emulation<&train::Options::emulate_straggler, comm::parse_straggler>()},
+    {"emulate-compute", kTrain | kScale,
+     Field<S>([](S& s, Text t) { s.train.emulate_compute = emulated_phases(t); },
+              [](const S& s) { return s.train.emulate_compute; })},
     {"placement", kRuns,
      Field<S>(
          [](S& s, Text t) {

@@ -91,6 +91,7 @@ struct Settings {
     analysis::ParsedWhatIf what_if;
     double efficiency = 0.8;
     std::int64_t at_most = 0;  ///< workers of the next measurement; 0: four times the most measured
+    analysis::Fidelity fidelity = analysis::Fidelity::closed;
     std::filesystem::path out, score;
     std::vector<std::filesystem::path> calibrate_by;
   } predict;

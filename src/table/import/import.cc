@@ -149,9 +149,9 @@ std::string begin_of(const fs::path& path) {
 std::span<const Importer> importers() {
   // The order matters. Traces come first, because they too contain the version of NCCL, by which the JSON of
   // nccl-tests is recognised. Metrics come last: a comma and the word epoch or step is enough for them.
-  static const std::array kImporters{kineto(),           nccl_tests_json(), ddp_benchmark(),
-                                     horovod_timeline(), nccl_tests_text(), metrics_csv(),
-                                     metrics_json()};
+  static const std::array kImporters{ddp_run(),       kineto(),           nccl_tests_json(),
+                                     ddp_benchmark(), horovod_timeline(), nccl_tests_text(),
+                                     metrics_csv(),   metrics_json()};
   return kImporters;
 }
 

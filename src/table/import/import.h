@@ -115,6 +115,7 @@ struct Importer {
                                               const GivenFacts& given);
 
 // The formats. Each has a source file of its own in this folder.
+[[nodiscard]] Importer ddp_run();
 [[nodiscard]] Importer nccl_tests_text();
 [[nodiscard]] Importer nccl_tests_json();
 [[nodiscard]] Importer ddp_benchmark();
@@ -122,6 +123,39 @@ struct Importer {
 [[nodiscard]] Importer horovod_timeline();
 [[nodiscard]] Importer metrics_csv();
 [[nodiscard]] Importer metrics_json();
+
+// A run of a trainer under share/paceline/paceline_ddp.py, `paceline-ddp-1`: for what needs single steps.
+
+/// Seconds of each step [steps]. What is left of step_s is the trainer's own work too: copies, loss, update.
+struct DdpRank {
+  int rank = 0;
+  int host = 0;     ///< its number, from 0
+  int samples = 0;  ///< local batch of a step; 0: not known
+  std::vector<double> step_s;
+  std::vector<double> data_s;           ///< until the batch was there
+  std::vector<double> forward_s;        ///< without buffers_s
+  std::vector<double> buffers_s;        ///< waiting for rank 0's buffers, as those of batch norm
+  std::vector<double> backward_s;       ///< own work; of all batches, where several are accumulated
+  std::vector<double> last_backward_s;  ///< of the batch whose gradients are reduced
+  std::vector<double> exposed_s;        ///< waiting for buckets after it
+  std::vector<double> late_s;  ///< waiting for a later rank, of exposed_s and buffers_s; empty: not known
+  /// [buckets][steps] from the begin of the last backward: when the bucket was posted, when its sum was
+  /// there.
+  std::vector<std::vector<double>> ready_s, end_s;
+};
+
+struct DdpRun {
+  Row row;  ///< of the table that the wrapper wrote: means over steps and ranks
+  int workers = 0, hosts = 0;
+  std::vector<double> steps;         ///< their numbers
+  std::vector<double> bucket_bytes;  ///< in the order of posting
+  std::vector<DdpRank> ranks;        ///< may be fewer than `workers`: those that gave their steps
+  std::vector<std::string> notes;
+};
+
+/// Errors   Error(data) with the file and what is wrong: cut, another schema, a list of another length, a
+///          number below 0
+[[nodiscard]] DdpRun read_ddp_run(const std::filesystem::path& path);
 
 // A measurement of nccl-tests, for the readers of their text and JSON.
 

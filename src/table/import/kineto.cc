@@ -46,6 +46,9 @@ struct Trace {
   std::vector<Stretch> compute, update, copy, next;
   std::vector<std::pair<double, Stretch>> steps;  ///< by their number
   std::vector<Collective> collectives;
+  std::vector<Stretch> host_work;  ///< calls of PyTorch's operators and of its backward pass
+  std::vector<Collective> host_collectives;
+  bool is_of_host = false;  ///< nothing of a device: compute and collectives are the host's
 };
 
 /// Decides by the profiler's metadata of the kernel, or by its name. Other tools have shown no communication
@@ -101,6 +104,10 @@ void take_event(Trace& trace, const TraceEvent& event) {
   } else if (event.name.starts_with("ProfilerStep#") && category.find("gpu") == std::string::npos) {
     const auto number = read_number(std::string_view(event.name).substr(13));
     trace.steps.emplace_back(number ? number->value : static_cast<double>(trace.steps.size()), span);
+  } else if (event.name.starts_with("gloo:")) {
+    trace.host_collectives.push_back({span.begin, span.end, "", 0});
+  } else if (event.name.starts_with("aten::") || event.name.starts_with("autograd::engine")) {
+    trace.host_work.push_back(span);
   } else if (event.name.starts_with("enumerate(DataLoader)") &&
              event.name.find("__next__") != std::string::npos) {
     trace.next.push_back(span);
@@ -142,6 +149,13 @@ Trace read_one(const fs::path& file) {
   if (const auto found = facts.find("deviceProperties.name"); found != facts.end())
     trace.device = found->second;
   split_update(trace);
+  if (trace.compute.empty() && trace.update.empty() && trace.collectives.empty() && trace.copy.empty() &&
+      !trace.host_collectives.empty()) {
+    trace.is_of_host = true;
+    trace.compute = std::move(trace.host_work);
+    trace.collectives = std::move(trace.host_collectives);
+  }
+  trace.host_work = {};
   std::ranges::sort(trace.steps, {}, [](const auto& step) { return step.second.begin; });
   std::ranges::sort(trace.collectives, {}, &Collective::begin);
   return trace;
@@ -222,7 +236,7 @@ Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table&
     row.set("spread_s", parts.sd * kMicro);
     row.set("spread_is", "sd");
   }
-  row.set("clock", "device");
+  row.set("clock", trace.is_of_host ? "host" : "device");
   double known = 0;
   const auto set = [&](Column column, bool is_known, double us) {
     if (!is_known) return row.set(column, "unknown");
@@ -237,7 +251,7 @@ Row row_of_trace(const Trace& trace, const std::vector<Stretch>& windows, Table&
   set("communication_s", !trace.collectives.empty() || is_alone, parts.exposed);
   set("update_s", !trace.update.empty(), parts.update);
   set("data_wait_s", !trace.next.empty() && has_device, parts.wait);
-  set("other_s", has_device, parts.copy);
+  set("other_s", has_device && !trace.is_of_host, parts.copy);
   row.set("not_attributed_s", std::max(0.0, parts.time - known) * kMicro);
   if (!trace.collectives.empty()) row.set("communication_is", "exposed");
   if (parts.bytes > 0) row.set("message_bytes", std::round(parts.bytes));
@@ -391,6 +405,8 @@ Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
 bool is_kineto(std::string_view head) {
   return head.find("\"schemaVersion\"") != std::string_view::npos ||
          head.find("\"deviceProperties\"") != std::string_view::npos ||
+         head.find("\"CPU functions\"") !=
+             std::string_view::npos ||  // a profiler that was built without Kineto
          (head.find("\"traceEvents\"") != std::string_view::npos &&
           head.find("paceline") == std::string_view::npos);
 }

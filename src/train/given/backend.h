@@ -115,6 +115,14 @@ class Machine {
   ///
   /// Errors   Error(device): what is missing
   [[nodiscard]] virtual std::optional<DeviceShare> device(int /*local_workers*/) const { return {}; }
+  /// Where links are emulated for workers of this process that sleep: measures the real sums of buckets of
+  /// these bytes and says what they take; else empty.
+  ///
+  /// Errors   Error(usage): the sums would delay the links
+  [[nodiscard]] virtual std::string require_slow_links(int /*workers*/,
+                                                       std::span<const std::int64_t> /*bucket_bytes*/) const {
+    return {};
+  }
   /// A function that opens their GPUs, to read them while they compute; empty if the run uses none.
   [[nodiscard]] virtual measure::OpenGpus gpus(int /*local_workers*/) const { return {}; }
   /// The cores near the GPU of each, for the processes that may use the same cores as this one

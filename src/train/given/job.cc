@@ -29,7 +29,8 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
       .stored_images = resolved.stored.total(),
       .worker_on_host =
           backend.machine->device_numbers(resolved.local_workers).at(static_cast<std::size_t>(local_rank)),
-      .device_index = {}};
+      .device_index = {},
+      .emulated_compute = options.emulate_compute};
 }
 
 engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,

@@ -245,11 +245,21 @@ constexpr OptionRow<Options> kLinkRows[] = {
      at<&O::shared_memory>({.left_out = "true"})},
     {"emulate-link", "SPEC", kBetween,
      "delay messages as this link between workers would: latency=50us,bandwidth=1GB/s; with ,between=hosts "
-     "only between hosts; every table says so",
+     "only between hosts; with per-host=4,inside-latency=5us,inside-bandwidth=10GB/s as between hosts of 4 "
+     "workers; with per-switch=4,oversubscription=2 slower beyond 4; every table says so",
      kTrain | kScale | kComm, at<&O::emulate_link>()},
     {"emulate-straggler", "SPEC", kBetween,
      "slow down all of one worker's own work: rank=3,slower=1.3x; every table says so",
      kTrain | kScale | kComm, at<&O::emulate_straggler>()},
+    {"emulate-compute", "RECORD|SPEC", kBetween,
+     "sleep instead of computing, as long as the phases of RECORD lasted or as written: "
+     "forward=80ms,backward=160ms,spread=3%; every worker is as if on a node of its own, and every table says "
+     "so",
+     kTrain | kScale, at<&O::emulate_compute>()},
+    {"control", "none|no-exchange", kBetween,
+     "no-exchange: do not sum gradients over workers, to measure what the exchange does to their own work; no "
+     "training, and every table says so",
+     kTrain | kScale, at<&O::no_exchange>({.words = "none|no-exchange", .left_out = "none"})},
     {"emulate-same-order", "", kBetween,
      "give every epoch the order of the first, as PyTorch's DistributedSampler does if set_epoch is not called",
      kTrain | kConverge,

@@ -112,6 +112,10 @@ struct Options {
   /// What the communicator emulates (comm/emulate.h), as written; empty: nothing. For the record; the
   /// backend's communicators implement it.
   std::string emulate_link, emulate_straggler;
+  /// The phases of an engine that sleeps (engine/ghost/phases.h); empty: workers compute.
+  std::string emulate_compute;
+  bool no_exchange =
+      false;  ///< gradients are not summed, to measure what summing does to the workers' own work
   bool same_order =
       false;  ///< every epoch has the order of the first, as by a sampler that is not told the epoch
 

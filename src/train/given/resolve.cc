@@ -183,6 +183,42 @@ void require_data_parallel(const Options& options, const RunConditions& circumst
          options.shard);
 }
 
+/// Workers that sleep, or do not exchange what they compute, can be timed and nothing else.
+void require_timing(const Options& options, const RunConditions& circumstances) {
+  const char* const asked = !options.emulate_compute.empty() ? "--emulate-compute"
+                            : options.no_exchange            ? "--control no-exchange"
+                                                             : nullptr;
+  if (asked == nullptr) return;
+  if (options.window_steps == 0)
+    fail(ErrorKind::usage, "{} times steps and trains nothing; give --window-steps, such as 50", asked);
+  if (options.data_parallel)
+    fail(ErrorKind::usage, "{} is about gradients that are all-reduced; leave --parallel data-parallel out",
+         asked);
+  if (options.device.starts_with("cuda"))
+    fail(ErrorKind::usage,
+         "{} is for workers whose gradients are in the host's memory; leave --device {} out", asked,
+         options.device);
+  if (options.emulate_compute.empty()) return;
+  if (circumstances.processes > 1)
+    fail(
+        ErrorKind::usage,
+        "--emulate-compute with {} processes: its workers are threads of one process, each as if on a node of "
+        "its own; start one, with --workers {}",
+        circumstances.processes, std::max(options.workers, circumstances.processes));
+  if (options.batch_norm == engine::BatchNormMode::synchronised)
+    fail(ErrorKind::usage,
+         "--emulate-compute with --bn sync: workers that sleep have no statistics to share; give --bn local");
+  if (options.shard > 0)
+    fail(ErrorKind::usage,
+         "--emulate-compute with --shard {}: its phases are of a whole local batch; leave --shard out",
+         options.shard);
+  if (options.bucket_auto)
+    fail(
+        ErrorKind::usage,
+        "--emulate-compute with --bucket auto: the size must be known before the first step, to see that its "
+        "sums fit into the emulated link; give --bucket-mb");
+}
+
 }  // namespace
 
 engine::Precision precision_of(const std::string& asked, engine::Precision of_auto) {
@@ -219,13 +255,17 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
         ErrorKind::usage,
         "--on-nan rollback goes back to checkpoints, and --no-checkpoints writes none; leave one of them out");
   require_data_parallel(options, circumstances);
+  require_timing(options, circumstances);
   Resolved run;
   run.workers = options.workers;
   run.cores = circumstances.cores;
   resolve_processes(options, circumstances, run);
   resolve_batches(options, circumstances.train_samples, run);
   resolve_shards(options, run);
-  const std::int64_t threads = std::int64_t{run.local_workers} * run.threads;
+  // Workers that sleep need no core.
+  const bool sleeps = !options.emulate_compute.empty();
+  if (sleeps) run.threads = 1;
+  const std::int64_t threads = sleeps ? 1 : std::int64_t{run.local_workers} * run.threads;
   if (threads > kMostThreadsACore * run.cores)
     fail(ErrorKind::usage,
          "--workers {} x --threads {} is {} threads on {}, but more than {} per core only wait for "

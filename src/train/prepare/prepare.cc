@@ -10,6 +10,7 @@
 #include "base/topology.h"
 #include "data/loader.h"
 #include "graph/initialise.h"
+#include "graph/layout.h"
 #include "graph/rates.h"
 #include "graph/zoo.h"
 #include "measure/environment.h"
@@ -17,6 +18,7 @@
 #include "train/checkpoint/given_weights.h"
 #include "train/evaluate.h"
 #include "train/record/run_record.h"
+#include "train/step/buckets.h"
 
 namespace paceline::train {
 namespace {
@@ -272,6 +274,21 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
   return graph;
 }
 
+namespace {
+
+/// What the sums of sleeping workers take of the processors; empty where nothing is summed or emulated.
+std::string real_sums(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                      const Backend& backend) {
+  if (options.emulate_compute.empty() || resolved.workers == 1) return "";
+  const auto buckets =
+      cut_buckets(graph::flat_layout(graph), static_cast<std::int64_t>(options.bucket_mb * 1e6));
+  std::vector<std::int64_t> bytes;
+  for (std::size_t i = 0; i < buckets.count(); ++i) bytes.push_back(buckets.bytes(i));
+  return backend.machine->require_slow_links(resolved.local_workers, bytes);
+}
+
+}  // namespace
+
 std::string sentence_on_given_weights(const Options& options, const graph::Graph& graph) {
   if (options.weights.empty()) return "";
   if (!options.resume.empty())
@@ -319,6 +336,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
       run.graph, planning_options(options, run.resolved, backend),
       kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
   run.resolved.algorithms = kernels.algorithms;
+  const auto sums = real_sums(options, run.resolved, run.graph, backend);
   measure::release_free_memory();  // memory freed by measuring must not count as the process's own
   planned = plan_that_fits();
   backend.machine->at("the preparation of the run");
@@ -333,6 +351,13 @@ Prepared prepare(const Options& options, const Backend& backend) {
     notes.emplace_back(
         "--freeze without --weights: what is frozen stays random, batch norms without statistics");
   if (!kernels.note.empty()) notes.push_back(kernels.note);
+  if (!options.emulate_compute.empty())
+    notes.push_back(fmt::format(
+        "--emulate-compute: workers sleep instead of computing ({}), each as if on a node of its own{}",
+        options.emulate_compute, sums.empty() ? "" : "; " + sums));
+  if (options.no_exchange)
+    notes.emplace_back(
+        "--control no-exchange: gradients are not summed over workers; a control of the exchange, and no training");
   if (!planned.sentence.empty()) notes.push_back(planned.sentence);
   if (!run.earlier.note.empty()) notes.push_back(run.earlier.note);
   if (run.resume && !run.earlier.damage.empty())

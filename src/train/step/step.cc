@@ -76,6 +76,7 @@ Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& com
                  measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard, double bucket_mb)
     : WaitedSteps(job, engine, communicator, ledger, log, guard),
       buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
+      exchanges_(communicator.size() > 1 && !job.options.no_exchange),
       reducer_(buckets_, communicator),
       shard_sums_(job.resolved.shards_per_worker, engine.gradients()) {
   engine_.cut_backward(buckets_.ends);
@@ -97,7 +98,7 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, const S
       // ends.
       control_ = as_floats(votes_of(sums, order));
       control_pending_ = communicator_.all_reduce(control_);
-      reducer_.begin(gradients);
+      if (exchanges_) reducer_.begin(gradients);
     }
     ledger_.enter(measure::Phase::backward);
     communicator_.at(order.update + 1, "backward");
@@ -106,7 +107,7 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, const S
       engine_.backward([](std::int64_t) {});
       shard_sums_.add(gradients);
       backward_before_s_ += base::seconds_since(backward_begin_);
-    } else if (communicator_.size() > 1) {
+    } else if (exchanges_) {
       const auto join = [&](std::int64_t begin, std::int64_t end) {
         shard_sums_.join_last(gradients, begin, end);
       };
@@ -140,7 +141,7 @@ Votes Stepper::agree(const engine::LossSums& local, const StepOrder& order) {
   ledger_.enter(
       measure::Phase::exposed_transfer);  // the part that was waiting is separated later (exposed_comm.h)
   log_.begin_blocked();
-  reducer_.wait(log_.timings());
+  if (exchanges_) reducer_.wait(log_.timings());
   control_pending_->wait();
   control_pending_.reset();
   log_.end_blocked();

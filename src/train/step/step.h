@@ -186,6 +186,7 @@ class Stepper final : public WaitedSteps {
 
   [[nodiscard]] const Buckets* buckets() const override { return &buckets_; }
   [[nodiscard]] base::Array array() const override { return engine_.gradients(); }
+  [[nodiscard]] std::size_t collectives() const override { return exchanges_ ? buckets_.count() : 0; }
   void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
                     bool keeps_ready) override;
 
@@ -197,6 +198,7 @@ class Stepper final : public WaitedSteps {
   Votes agree(const engine::LossSums& local, const StepOrder& order);
 
   Buckets buckets_;
+  const bool exchanges_;  ///< gradients are summed over workers
   BucketReducer reducer_;
   ShardSums shard_sums_;
   std::span<measure::BucketRecord> ready_records_;

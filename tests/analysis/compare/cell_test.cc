@@ -43,6 +43,20 @@ TEST(Emulated, IsAGpuThatIsNone) {
   EXPECT_EQ(emulated(record), "GPU (no GPU: the CUDA engine on the processor); link of 1000 us");
 }
 
+TEST(Emulated, IsComputeThatWasSleptThrough) {
+  auto record = make_record({});
+  record.settings["emulate-compute"] = "forward=80ms,backward=160ms,ready=100:80ms/200:160ms";
+  EXPECT_EQ(emulated(record), "compute (forward=80ms,backward=160ms)");
+}
+
+TEST(Emulated, IsAnExchangeThatWasLeftOut) {
+  auto record = make_record({.workers = 2});
+  record.settings["control"] = "no-exchange";
+  EXPECT_EQ(emulated(record), "exchange of gradients that takes no time (a control: they are not summed)");
+  record.workers = 1;
+  EXPECT_EQ(emulated(record), "") << "one worker exchanges nothing";
+}
+
 TEST(Emulated, IsWhatWasAskedForWhereNothingWasRun) {
   auto record = make_record({.workers = 2});
   record.ranks.clear();

@@ -143,4 +143,44 @@ inline std::string metrics() {
   return "epoch,step,train_loss,val_loss,val_acc\n0,99,1.52,,\n0,99,,1.31,0.5120\n1,199,1.10,,\n1,199,,0.98,0.6543\n";
 }
 
+/// A trace of processors, as a profiler without Kineto writes it: two steps of 1,000 us; in each operators
+/// for 600, the last 100 of them beside a sum of gloo's, which goes on for 200 more.
+inline std::string kineto_of_host() {
+  std::string text;
+  const auto event = [&](const std::string& name, int at, int us) {
+    text += fmt::format(
+        R"({}{{"name": "{}", "ph": "X", "ts": {}, "dur": {}, "tid": 1, "pid": "CPU functions", "args": {{}}}})",
+        text.empty() ? "[" : ", ", name, at, us);
+  };
+  for (const int at : {5000, 6000}) {
+    event(fmt::format("ProfilerStep#{}", at / 1000), at, 1000);
+    event("DistributedDataParallel.forward", at, 400);
+    event("aten::conv2d", at + 100, 300);
+    event("aten::convolution", at + 110, 280);
+    event("autograd::engine::evaluate_function: ConvolutionBackward0", at + 400, 300);
+    event("gloo:all_reduce", at + 600, 300);
+  }
+  return text + "]";
+}
+
+/// As share/paceline/paceline_ddp.py writes: three steps of each rank, two buckets.
+inline std::string ddp_run(int workers) {
+  std::string ranks;
+  for (int rank = 0; rank < workers; ++rank)
+    ranks += fmt::format(
+        R"({}{{"rank": {}, "host": 0, "device": "Example", "threads": 1, "samples": 32, "batches": 1,
+ "step_s": [0.1, 0.11, 0.12], "data_s": [0.01, 0, 0.02], "forward_s": [0.02, 0.02, 0.02], "buffers_s": [0, 0, 0],
+ "backward_s": [0.041, 0.042, 0.043], "last_backward_s": [0.041, 0.042, 0.043], "exposed_s": [0.02, 0.021, 0.022],
+ "late_s": [0.004, 0.005, 0.006], "ready_s": [[0.02, 0.021, 0.022], [0.04, 0.041, 0.042]],
+ "end_s": [[0.04, 0.042, 0.044], [0.061, 0.063, 0.065]]}})",
+        rank == 0 ? "" : ", ", rank);
+  return fmt::format(
+      R"({{"schema": "paceline-ddp-1", "workers": {0}, "hosts": 1, "warmup": 3, "every": 1,
+ "notes": ["the first 3 steps are warm-up and left out"], "steps": [3, 4, 5], "bucket_bytes": [4000, 400], "ranks": [{1}],
+ "row": {{"run": "n{0}", "program": "PyTorch", "workers": "{0}", "local_batch": "32", "time_s": "0.1100", "time_of": "step",
+ "statistic": "mean", "repeats": "3", "compute_s": "0.062", "communication_s": "0.021", "setting.backend": "gloo"}}}}
+)",
+      workers, ranks);
+}
+
 }  // namespace paceline::table::fixtures

@@ -113,6 +113,17 @@ TEST_F(Import, DdpBenchmarkTellsTheFirstResultWithoutDdp) {
   EXPECT_TRUE(table.rows[2].is_unknown("communication_s"));
 }
 
+TEST_F(Import, KinetoOfProcessorsHasOperatorsAndGloo) {
+  const auto row = read(fixtures::kineto_of_host()).rows.front();
+  EXPECT_NEAR(*row.value("time_s"), 1000e-6, 1e-12);
+  EXPECT_NEAR(*row.value("compute_s"), 600e-6, 1e-12) << "operators within others count once";
+  EXPECT_NEAR(*row.value("communication_s"), 200e-6, 1e-12);
+  EXPECT_NEAR(*row.value("not_attributed_s"), 200e-6, 1e-12);
+  EXPECT_EQ(row.text("clock"), "host");
+  EXPECT_TRUE(row.is_unknown("other_s"));
+  EXPECT_TRUE(row.is_unknown("data_wait_s"));
+}
+
 TEST_F(Import, KinetoAccountsForEachSecondOfAStep) {
   const auto table = read(fixtures::kineto(0, 2));
   ASSERT_EQ(table.rows.size(), 1U);
@@ -330,9 +341,10 @@ TEST(Rows, ASumOfDoublesIsWrittenWithTwelveDigits) {
 /// Every truncation and many flipped bytes: read or refused, never a crash, and nothing unknown becomes 0.
 TEST_F(Import, EveryTruncationAndFlipIsReadOrRefused) {
   std::mt19937 random(1);
-  for (const auto& text : {fixtures::nccl_text(), fixtures::nccl_json(), fixtures::ddp(),
-                           fixtures::kineto(0, 2), fixtures::kineto_with_update(), fixtures::horovod(),
-                           fixtures::metrics(), packed(fixtures::kineto(0, 2))}) {
+  for (const auto& text :
+       {fixtures::nccl_text(), fixtures::nccl_json(), fixtures::ddp(), fixtures::kineto(0, 2),
+        fixtures::kineto_with_update(), fixtures::horovod(), fixtures::metrics(), fixtures::ddp_run(2),
+        fixtures::kineto_of_host(), packed(fixtures::kineto(0, 2))}) {
     const auto try_file = [](const fs::path& changed) {
       try {
         for (const auto& row : import_files(std::vector{changed}, {}).front().rows) {

@@ -49,6 +49,45 @@ TEST(Resolve, RefusesSeveralProcessesWhereOneDrivesAllWorkers) {
   }
 }
 
+TEST(Resolve, TimesWorkersThatSleepAndTrainsNothing) {
+  Options options{.workers = 16, .local_batch = 8};
+  options.emulate_compute = "forward=1ms,backward=1ms";
+  EXPECT_THAT(refusal(options),
+              HasSubstr("--emulate-compute times steps and trains nothing; give --window-steps"));
+  options.window_steps = 5;
+  EXPECT_EQ(refusal(options), "accepted");
+  const auto run = resolve(options, {.train_samples = 1000, .cores = 1});
+  EXPECT_EQ(run.threads, 1);
+  EXPECT_FALSE(run.oversubscribed) << "16 workers that sleep fit on a core";
+  const auto with = [&](auto change) {
+    auto changed = options;
+    change(changed);
+    return refusal(changed);
+  };
+  EXPECT_THAT(with([](Options& o) { o.bucket_auto = true; }), HasSubstr("--bucket auto"));
+  EXPECT_THAT(with([](Options& o) { o.shard = 4; }), HasSubstr("--shard 4"));
+  EXPECT_THAT(with([](Options& o) { o.data_parallel = true; }), HasSubstr("--parallel data-parallel"));
+  EXPECT_THAT(with([](Options& o) { o.device = "cuda:1"; }), HasSubstr("--device cuda:1"));
+  EXPECT_THAT(with([](Options& o) { o.batch_norm = engine::BatchNormMode::synchronised; }),
+              HasSubstr("--bn sync"));
+  try {
+    (void)resolve(options, {.train_samples = 1000, .cores = 4, .processes = 2});
+    FAIL() << "two processes";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--emulate-compute with 2 processes"));
+  }
+}
+
+TEST(Resolve, TimesWorkersThatExchangeNothing) {
+  Options options{.workers = 2, .local_batch = 8};
+  options.no_exchange = true;
+  EXPECT_THAT(refusal(options), HasSubstr("--control no-exchange times steps and trains nothing"));
+  options.window_steps = 5;
+  EXPECT_EQ(refusal(options), "accepted");
+  options.device = "cuda";
+  EXPECT_THAT(refusal(options), HasSubstr("--control no-exchange is for workers whose gradients"));
+}
+
 TEST(Resolve, RefusesMomentumCorrectionBesideARateThatNoScheduleKnows) {
   Options options;
   options.validation_split = 0.2;
