@@ -111,8 +111,18 @@ struct Forecast {
 /// Errors   Error(usage): no number of workers is possible (strong scaling), or the cluster has too few slots
 [[nodiscard]] Forecast forecast(const StepModel& model, const ForecastRequest& request);
 
+struct ClosedForm;  // closed_form.h
+/// At these local batches, in weak scaling, over the links and numbers of workers of `request`.
+///
+/// Errors   as forecast()
+[[nodiscard]] ClosedForm closed_form_of(const StepModel& model, ForecastRequest request,
+                                        std::span<const double> batches);
+
 /// The cluster that the records themselves show: their node, their links, as far as the cells exchanged.
 [[nodiscard]] Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>& emulated);
+
+/// `cluster` with the factors of its links applied.
+[[nodiscard]] Cluster changed(Cluster cluster, const WhatIf& what_if);
 
 /// `text` for --what-if: "bandwidth=2x,latency=0.5x,loader=2x,compute=2x,batch=64".
 ///

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "analysis/predict/forecast.h"
 #include "base/error.h"
@@ -13,6 +14,15 @@ namespace paceline::analysis {
 namespace {
 
 constexpr int kMostWorkers = 1 << 20;
+
+void change(Link& link, const WhatIf& what_if) {
+  link.bytes_per_s.low *= what_if.bandwidth;
+  link.bytes_per_s.high *= what_if.bandwidth;
+  for (Range* range : {&link.latency_s, &link.base_s, &link.message_s}) {
+    range->low *= what_if.latency;
+    range->high *= what_if.latency;
+  }
+}
 
 }  // namespace
 
@@ -49,6 +59,31 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
     cluster.node_link.total_bytes_per_s = Range::of(ranks * cluster.node_link.bytes_per_s.middle());
   cluster.emulated = emulated;
   return cluster;
+}
+
+Cluster changed(Cluster cluster, const WhatIf& what_if) {
+  change(cluster.node_link, what_if);
+  change(cluster.network, what_if);
+  if (cluster.emulated) {
+    auto& link = *cluster.emulated;
+    for (Range* bandwidth : {&link.bytes_per_s, &link.inside_bytes_per_s}) {
+      bandwidth->low *= what_if.bandwidth;
+      bandwidth->high *= what_if.bandwidth;
+    }
+    for (Range* latency : {&link.latency_s, &link.inside_latency_s}) {
+      latency->low *= what_if.latency;
+      latency->high *= what_if.latency;
+    }
+  }
+  return cluster;
+}
+
+std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high) {
+  std::set<std::int64_t> grid{low, high};
+  for (std::int64_t power = 1; power <= high; power *= 2)
+    for (const std::int64_t one : {power, power + power / 2})
+      if (one >= low && one <= high) grid.insert(one);
+  return {grid.begin(), grid.end()};
 }
 
 ParsedWhatIf parse_what_if(std::string_view text) {

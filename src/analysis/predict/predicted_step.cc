@@ -134,39 +134,68 @@ double StepPredictor::wait_for_data(const PredictedStep& step, double data_wait_
   return queue + wait;
 }
 
+StepPredictor::Reductions StepPredictor::reductions_of(std::int64_t workers,
+                                                       const DrawnInputs& inputs) const {
+  Reductions all;
+  if (workers <= 1 || !knows_link(workers)) return all;
+  const auto ranks = static_cast<int>(workers);
+  double largest_bytes = 0;
+  const std::vector<double> factors =
+      inputs.reductions.empty() ? std::vector<double>() : inputs.reductions[place_in_draw(workers, inputs)];
+  all.added_latency_s = all_reduce_cost(inputs.cluster, ranks, 0).emulated_s;
+  for (const auto& bucket : model_.buckets) {
+    const auto cost = all_reduce_cost(inputs.cluster, ranks, bucket.bytes);
+    all.whole_s.push_back(cost.seconds * (factors.empty() ? 1 : factors[all.whole_s.size()]));
+    all.latency_s.push_back(std::min(all.whole_s.back(), cost.latency_s + all.added_latency_s));
+    all.moving_s.push_back(all.whole_s.back() - all.latency_s.back());
+    if (bucket.bytes >= largest_bytes) all.algorithm = cost.algorithm;
+    largest_bytes = std::max(largest_bytes, bucket.bytes);
+  }
+  // The votes are on the link before the first bucket.
+  if (model_.vote_bytes <= 0) return all;
+  const auto votes = all_reduce_cost(inputs.cluster, ranks, model_.vote_bytes);
+  all.votes_s = votes.seconds;
+  all.votes_latency_s = std::min(votes.seconds, votes.latency_s + all.added_latency_s);
+  return all;
+}
+
+StepFigures StepPredictor::figures(std::int64_t workers, const DrawnInputs& inputs) const {
+  const auto number = static_cast<double>(workers);
+  const double batch = request_.local_batch(number);
+  const auto own = own_of(number, batch, inputs);
+  const auto reductions = reductions_of(workers, inputs);
+  StepFigures figures{.compute_s = own.lines[Line::compute],
+                      .work_s = sum_of_own(own.lines),
+                      .data_wait_s = own.lines[Line::data_wait],
+                      .loader_s = model_.loader_s_a_sample * batch / what_if_.loader};
+  const double spread = 1 + inputs.cluster.worker_spread.middle() * largest_normal(number);
+  for (const double factor : inputs.largest[place_in_draw(workers, inputs)].parts)
+    figures.largest.push_back(factor * spread);
+  if (reductions.whole_s.empty()) return figures;
+  figures.latency_s = {reductions.votes_latency_s};
+  figures.moving_s = {reductions.votes_s - reductions.votes_latency_s};
+  for (std::size_t i = 0; i < reductions.whole_s.size(); ++i) {
+    figures.latency_s.push_back(reductions.latency_s[i]);
+    figures.moving_s.push_back(reductions.moving_s[i]);
+  }
+  return figures;
+}
+
 PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const DrawnInputs& inputs,
                                   bool with_parts) const {
   const auto number = static_cast<double>(workers);
   const auto own = own_of(number, batch, inputs);
   const double compute = own.lines[Line::compute], work = sum_of_own(own.lines);
-  std::vector<double> whole, moving, latency;  // seconds of each bucket
   PredictedStep step;
-  double largest_bytes = 0;
-  const bool is_joined = workers > 1 && knows_link(workers);
-  const std::vector<double> factors =
-      inputs.reductions.empty() ? std::vector<double>() : inputs.reductions[place_in_draw(workers, inputs)];
-  const double added_latency =
-      is_joined ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), 0).emulated_s : 0;
-  if (is_joined)
-    for (const auto& bucket : model_.buckets) {
-      const auto cost = all_reduce_cost(inputs.cluster, static_cast<int>(workers), bucket.bytes);
-      whole.push_back(cost.seconds * (factors.empty() ? 1 : factors[whole.size()]));
-      latency.push_back(std::min(whole.back(), cost.latency_s + added_latency));
-      moving.push_back(whole.back() - latency.back());
-      step.reduce_s += whole.back();
-      if (bucket.bytes >= largest_bytes) step.algorithm = cost.algorithm;
-      largest_bytes = std::max(largest_bytes, bucket.bytes);
-    }
-  // The votes are on the link before the first bucket.
-  const double votes_s =
-      is_joined && model_.vote_bytes > 0
-          ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), model_.vote_bytes).seconds
-          : 0;
+  const auto reductions = reductions_of(workers, inputs);
+  const auto &whole = reductions.whole_s, &moving = reductions.moving_s, &latency = reductions.latency_s;
+  step.algorithm = reductions.algorithm;
+  step.reduce_s = std::accumulate(whole.begin(), whole.end(), 0.0);
   // The step of a largest worker that takes `factor` times the typical own work; what is more is compute.
   std::vector<ReplayedBucket> replay(whole.size() + 1);
   const auto exposed_at = [&](double factor, const std::vector<double>& seconds) {
     const double backward = model_.backward_part * (compute + (factor - 1) * work);
-    replay.front() = {.ready_s = 0, .transfer_s = &seconds == &moving ? 0 : votes_s};
+    replay.front() = {.ready_s = 0, .transfer_s = &seconds == &moving ? 0 : reductions.votes_s};
     for (std::size_t i = 0; i < seconds.size(); ++i)
       replay[i + 1] = {.ready_s = backward * model_.buckets[i].ready, .transfer_s = seconds[i]};
     return exposed_seconds(replay, backward);

@@ -297,6 +297,15 @@ int StepModel::most() const {
   return most;
 }
 
+double StepModel::usual_batch() const {
+  const MeasuredStep* best = nullptr;
+  for (const auto& step : steps)
+    if (step.workers == most() && !step.is_without_exchange &&
+        (best == nullptr || step.batch / step.mean.total() > best->batch / best->mean.total()))
+      best = &step;
+  return (best != nullptr ? *best : steps.front()).batch;
+}
+
 BatchWeights StepModel::alone(double batch) const {
   constexpr double kFar = 1.5;
   std::vector<const MeasuredStep*> known;
