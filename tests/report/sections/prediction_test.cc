@@ -98,12 +98,12 @@ TEST(Prediction, SaysWhatOneMachineCannotTell) {
   EXPECT_THAT(text, HasSubstr("the network between hosts was not measured"));
 }
 
-TEST(Prediction, IsLeftOutWithoutComparedBatchesOrWorkers) {
+TEST(Prediction, IsLeftOutForOneTraining) {
   const std::vector<Record> one{make_record({.kind = "train", .scaling = ""})};
   EXPECT_EQ(section_of(build(one), "prediction"), nullptr);
 }
 
-TEST(Prediction, IsLeftOutForRecordsOfTwoMachines) {
+TEST(Prediction, IsLeftOutForTwoMachines) {
   auto records = two_workers();
   records.back().environment.cpu = "Another CPU";
   records.back().environment.host = "other";
